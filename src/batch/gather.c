@@ -397,19 +397,15 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
     return TOKMAP_OK;
 }
 
-static enum tokmap_status compute_piece(struct gather *gather, const struct row_piece *piece, uint8_t *into,
-                                        struct tokmap_error *error)
+static void compute_piece(const struct gather *gather, const struct row_piece *piece, uint8_t *into)
 {
     const struct tokmap_dataset *dataset = gather->views->dataset;
     const uint64_t before_seam = min64(piece->tokens, gather->views->tokens - piece->first_token);
     uint8_t *to = read_to(gather, into, piece->tokens);
-    enum tokmap_status status = tokmap_dataset_copy(dataset, piece->first_token, before_seam, to, error);
-    if (!status && before_seam < piece->tokens)
-        status = tokmap_dataset_copy(dataset, 0, piece->tokens - before_seam, to + (before_seam << gather->width_shift),
-                                     error);
-    if (!status && is_widened(gather))
+    dataset_synthetic_copy(dataset, piece->first_token, before_seam, to);
+    dataset_synthetic_copy(dataset, 0, piece->tokens - before_seam, to + (before_seam << gather->width_shift));
+    if (is_widened(gather))
         (void)gather->kernels->widen16(into, to, piece->tokens);
-    return status;
 }
 
 static enum tokmap_status read_piece(struct gather *gather, const struct row_piece *piece, uint8_t *into, bool *cold,
@@ -446,8 +442,11 @@ enum tokmap_status gather_row(struct gather *gather, const struct row_piece *pie
         uint8_t *into = (uint8_t *)row + (done << gather->row_shift);
         assert(piece->first_token < gather->views->tokens && piece->tokens <= gather->views->tokens);
         assert(piece->tokens <= row_tokens - done);
-        enum tokmap_status status = gather->synthetic ? compute_piece(gather, piece, into, error)
-                                                      : read_piece(gather, piece, into, cold, error);
+        enum tokmap_status status = TOKMAP_OK;
+        if (gather->synthetic)
+            compute_piece(gather, piece, into);
+        else
+            status = read_piece(gather, piece, into, cold, error);
         if (status)
             return status;
         done += piece->tokens;

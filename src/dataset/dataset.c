@@ -283,6 +283,18 @@ static enum tokmap_status check_sets(struct tokmap_dataset *dataset, enum shard_
     return status;
 }
 
+/* Compares the shards of a dataset that is open, and computes what it has as a whole. */
+static enum tokmap_status combine_shards(struct tokmap_dataset *dataset, enum shard_origin origin, const char *name,
+                                         struct tokmap_error *error)
+{
+    enum tokmap_status status = check_sets(dataset, origin, name, error);
+    if (!status)
+        status = compare_shards(dataset, error);
+    if (!status)
+        status = content_of(dataset, error);
+    return status ? status : add_streams(dataset, error);
+}
+
 static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char *name, struct tokmap_error *error)
 {
     struct shard_names names = {0};
@@ -300,13 +312,7 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
                      "folder, or %.300s.bin for the shard",
                      name, name, name))
         status = error_set_memory(error, "a warning", 1024);
-    if (!status)
-        status = check_sets(dataset, origin, name, error);
-    if (!status)
-        status = compare_shards(dataset, error);
-    if (!status)
-        status = content_of(dataset, error);
-    return status ? status : add_streams(dataset, error);
+    return status ? status : combine_shards(dataset, origin, name, error);
 }
 
 /* ---- files of other projects ---- */
@@ -321,13 +327,7 @@ static enum tokmap_status open_foreign_indexes(struct tokmap_dataset *dataset, c
     shard_names_free(&names);
     for (uint64_t i = 0; i < dataset->shard_count && !status; i++)
         status = foreign_check_words(set, &dataset->shards[i], error);
-    if (!status)
-        status = check_sets(dataset, SHARDS_OF_PATTERN, dataset->name, error);
-    if (!status)
-        status = compare_shards(dataset, error);
-    if (!status)
-        status = content_of(dataset, error);
-    return status ? status : add_streams(dataset, error);
+    return status ? status : combine_shards(dataset, SHARDS_OF_PATTERN, dataset->name, error);
 }
 
 static enum tokmap_status open_foreign_files(struct tokmap_dataset *dataset, const struct foreign_set *set,
@@ -413,26 +413,14 @@ static enum tokmap_status settle_reading(struct tokmap_dataset *dataset, struct 
     return status;
 }
 
-enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const char *name,
-                                       const struct tokmap_dataset_options *options, struct tokmap_error *error)
+enum tokmap_status dataset_open_as(struct tokmap_dataset **dataset, const char *name, enum tokmap_reading reading,
+                                struct tokmap_error *error)
 {
-    static const struct tokmap_dataset_options defaults = TOKMAP_DATASET_OPTIONS_INIT;
-    struct tokmap_dataset_options chosen;
-    if (!dataset)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET, "the place for the dataset is NULL");
-    *dataset = NULL;
-    if (!name || !*name)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "the name of the dataset is missing; give a prefix, a folder, or a manifest");
-    enum tokmap_status status =
-        struct_copy_in(&chosen, options, &defaults, sizeof chosen, "tokmap_dataset_options", error);
-    if (status)
-        return status;
-    if ((uint32_t)chosen.reading > TOKMAP_READ_PREAD)
+    if ((uint32_t)reading > TOKMAP_READ_PREAD)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
                          "reading is %d, which is not a member of enum tokmap_reading; set options.reading to "
                          "TOKMAP_READ_AUTO, TOKMAP_READ_MAPPED, or TOKMAP_READ_PREAD",
-                         (int)chosen.reading);
+                         (int)reading);
     struct tokmap_dataset *made = calloc(1, sizeof *made);
     if (!made || !(made->name = strdup(name))) {
         free(made);
@@ -440,8 +428,8 @@ enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const ch
     }
     struct dataset_part part;
     char *base;
-    made->reading = chosen.reading;
-    status = dataset_name_split(name, &base, &part, error);
+    made->reading = reading;
+    enum tokmap_status status = dataset_name_split(name, &base, &part, error);
     if (!status)
         status = open_whole(made, base, error);
     memcpy(made->whole, made->content, sizeof made->whole);
@@ -457,6 +445,22 @@ enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const ch
     made->documents_unknown = dataset_documents_unknown(made);
     *dataset = made;
     return TOKMAP_OK;
+}
+
+enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const char *name,
+                                       const struct tokmap_dataset_options *options, struct tokmap_error *error)
+{
+    static const struct tokmap_dataset_options defaults = TOKMAP_DATASET_OPTIONS_INIT;
+    struct tokmap_dataset_options chosen;
+    if (!dataset)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET, "the place for the dataset is NULL");
+    *dataset = NULL;
+    if (!name || !*name)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "the name of the dataset is missing; give a prefix, a folder, or a manifest");
+    enum tokmap_status status =
+        struct_copy_in(&chosen, options, &defaults, sizeof chosen, "tokmap_dataset_options", error);
+    return status ? status : dataset_open_as(dataset, name, chosen.reading, error);
 }
 
 void tokmap_dataset_close(struct tokmap_dataset *dataset)
@@ -533,6 +537,11 @@ enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset, ui
     made.eod_id = from->index.shard.eod_id;
     made.bos_id = from->index.shard.bos_id;
     return struct_copy_out(info, &made, sizeof made, "tokmap_shard_info", error);
+}
+
+void dataset_synthetic_copy(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count, void *out)
+{
+    synthetic_copy(dataset->synthetic, dataset->skipped_tokens + first, count, out);
 }
 
 bool dataset_is_synthetic(const struct tokmap_dataset *dataset)
@@ -695,7 +704,7 @@ enum tokmap_status tokmap_dataset_copy(const struct tokmap_dataset *dataset, uin
     if (first > dataset->tokens || count > dataset->tokens - first)
         return out_of_range(dataset, first, count, error);
     if (dataset->synthetic) {
-        synthetic_copy(dataset->synthetic, dataset->skipped_tokens + first, count, out);
+        dataset_synthetic_copy(dataset, first, count, out);
         return TOKMAP_OK;
     }
     uint8_t *into = out;

@@ -13,9 +13,16 @@
 #include "mask_file.h"
 #include "tokmap/tokmap.h"
 
-/* Returns true for a synthetic dataset. It has no shards, files, or mappings, and tokmap_dataset_copy() cannot fail
- * for it. */
+/* Does what tokmap_dataset_open() does, for a place and a name that are there. *dataset is NULL after a failure only if
+ * it was before. */
+enum tokmap_status dataset_open_as(struct tokmap_dataset **dataset, const char *name, enum tokmap_reading reading,
+                                struct tokmap_error *error);
+
+/* Returns true for a synthetic dataset. It has no shards, files, or mappings. */
 bool dataset_is_synthetic(const struct tokmap_dataset *dataset);
+
+/* Computes the tokens [first, first + count) of a synthetic dataset, which has them. */
+void dataset_synthetic_copy(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count, void *out);
 
 /* Returns true if documents have no numbers, because files of another project do not say where they are. dataset_ends()
  * then reads the tokens and looks for the EOD or BOS, and the other functions on documents are ERROR_UNSUPPORTED. */

@@ -16,6 +16,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/struct_copy.h"
+#include "dataset.h"
 #include "dataset_foreign.h"
 #include "format/foreign/store_index.h"
 #include "platform/os.h"
@@ -495,7 +496,7 @@ static enum tokmap_status set_find(struct foreign_set *set, const char *name, st
         error->message[0] = '\0';
     enum tokmap_status status = foreign_set_find(set, name, named, error);
     struct tokmap_dataset *dataset;
-    if (status == TOKMAP_ERROR_NOT_FOUND && !named && !tokmap_dataset_open(&dataset, name, NULL, NULL)) {
+    if (status == TOKMAP_ERROR_NOT_FOUND && !named && !dataset_open_as(&dataset, name, TOKMAP_READ_AUTO, NULL)) {
         tokmap_dataset_close(dataset);
         return error_set(error, TOKMAP_ERROR_EXISTS, name, TOKMAP_NO_OFFSET,
                          "this is a dataset that has its indexes already, such as `tokmap pack` makes; only token "

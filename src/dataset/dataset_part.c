@@ -44,9 +44,9 @@ static enum tokmap_status of_documents(const struct tokmap_dataset *dataset, con
     if (range->first_document == range->end_document)
         return RANGE("the part has no documents, because the dataset has only %" PRIu64 "; name a larger part",
                      dataset->documents);
-    enum tokmap_status status = tokmap_dataset_document(dataset, range->first_document, &first, error);
+    enum tokmap_status status = dataset_document(dataset, range->first_document, &first, error);
     if (!status)
-        status = tokmap_dataset_document(dataset, range->end_document - 1, &last, error);
+        status = dataset_document(dataset, range->end_document - 1, &last, error);
     if (status)
         return status;
     range->first_token = first.first_token;
@@ -67,9 +67,9 @@ static enum tokmap_status of_tokens(const struct tokmap_dataset *dataset, const 
     *range = (struct range){part->from, part->to, 0, dataset->documents};
     if (dataset_documents_unknown(dataset) || (!part->from && part->to == dataset->tokens))
         return TOKMAP_OK;
-    enum tokmap_status status = tokmap_dataset_document_at(dataset, part->from, &first, error);
+    enum tokmap_status status = dataset_document_at(dataset, part->from, &first, error);
     if (!status)
-        status = tokmap_dataset_document_at(dataset, part->to - 1, &last, error);
+        status = dataset_document_at(dataset, part->to - 1, &last, error);
     if (status)
         return status;
     range->first_document = first.number;

@@ -70,11 +70,9 @@ static void synthetic_document(const struct tokmap_dataset *dataset, uint64_t nu
     *document = (struct tokmap_document){number, start, end - start, 0};
 }
 
-enum tokmap_status tokmap_dataset_document(const struct tokmap_dataset *dataset, uint64_t number,
-                                           struct tokmap_document *document, struct tokmap_error *error)
+enum tokmap_status dataset_document(const struct tokmap_dataset *dataset, uint64_t number,
+                                    struct tokmap_document *document, struct tokmap_error *error)
 {
-    if (!dataset || !document)
-        return no_room(error);
     if (dataset->documents_unknown)
         return no_numbers(dataset, error);
     if (number >= dataset->documents)
@@ -91,11 +89,15 @@ enum tokmap_status tokmap_dataset_document(const struct tokmap_dataset *dataset,
     return status;
 }
 
-enum tokmap_status tokmap_dataset_document_at(const struct tokmap_dataset *dataset, uint64_t token,
-                                              struct tokmap_document *document, struct tokmap_error *error)
+enum tokmap_status tokmap_dataset_document(const struct tokmap_dataset *dataset, uint64_t number,
+                                           struct tokmap_document *document, struct tokmap_error *error)
 {
-    if (!dataset || !document)
-        return no_room(error);
+    return dataset && document ? dataset_document(dataset, number, document, error) : no_room(error);
+}
+
+enum tokmap_status dataset_document_at(const struct tokmap_dataset *dataset, uint64_t token,
+                                       struct tokmap_document *document, struct tokmap_error *error)
+{
     if (token >= dataset->tokens)
         return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
                          "token %" PRIu64 " does not exist: the dataset has %" PRIu64 " tokens, counted from 0", token,
@@ -114,6 +116,12 @@ enum tokmap_status tokmap_dataset_document_at(const struct tokmap_dataset *datas
         *document =
             (struct tokmap_document){from->first_document + number, from->first_token + start, end - start, shard};
     return status;
+}
+
+enum tokmap_status tokmap_dataset_document_at(const struct tokmap_dataset *dataset, uint64_t token,
+                                              struct tokmap_document *document, struct tokmap_error *error)
+{
+    return dataset && document ? dataset_document_at(dataset, token, document, error) : no_room(error);
 }
 
 enum tokmap_status tokmap_dataset_origin(const struct tokmap_dataset *dataset, uint64_t number,

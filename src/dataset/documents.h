@@ -18,6 +18,12 @@ uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, 
 /* Returns the number of the shard that holds a document (< documents). */
 uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_t document);
 
+/* Do what the public functions do, for arguments that are not NULL. */
+enum tokmap_status dataset_document(const struct tokmap_dataset *dataset, uint64_t number,
+                                    struct tokmap_document *document, struct tokmap_error *error);
+enum tokmap_status dataset_document_at(const struct tokmap_dataset *dataset, uint64_t token,
+                                       struct tokmap_document *document, struct tokmap_error *error);
+
 /* Finds the documents that end inside (first, first + count] and writes their ends, in order, as distances from
  * `first`. The end of an empty document equals the previous end and is omitted, so each distance appears once. The
  * range must be inside the dataset: first + count <= tokens. *start: the start of the document that holds token

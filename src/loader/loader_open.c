@@ -22,6 +22,7 @@
 #include "cuda/cuda_device.h"
 #include "dataset/dataset.h"
 #include "producer.h"
+#include "run/cursor.h"
 #include "run/run.h"
 #include "staging/backend_host.h"
 
@@ -99,22 +100,15 @@ static enum tokmap_status find_start(struct tokmap_loader *loader, const char *r
     if (given)
         cursor = *given;
     else if (resume)
-        status = tokmap_cursor_parse(&cursor, resume, error);
+        status = cursor_parse(&cursor, resume, error);
     if (!status && (given || resume))
-        status = tokmap_run_check(loader->run, &cursor, error);
-    return status ? status : tokmap_run_cursor(loader->run, cursor.step, &loader->cursor, error);
+        status = run_check_cursor(loader->run, &cursor, error);
+    if (!status)
+        run_cursor(loader->run, cursor.step, &loader->cursor);
+    return status;
 }
 
 /* ---- the forms of batches ---- */
-
-/* Describes phase number `phase` of the run, below info->phases. */
-static void describe_phase(const struct tokmap_loader *loader, uint64_t phase, struct tokmap_phase_info *info)
-{
-    *info = (struct tokmap_phase_info){.size = sizeof *info};
-    enum tokmap_status status = tokmap_run_phase(loader->run, phase, info);
-    assert(!status); /* every phase exists */
-    (void)status;
-}
 
 /* Computes the rows and elements of the largest calls, and checks that every phase has a row for each rank from the
  * loader's first step on. (A run whose batch grows may have had fewer ranks at first.) */
@@ -126,7 +120,7 @@ static enum tokmap_status measure_phases(struct tokmap_loader *loader, const str
         struct tokmap_phase_info phase;
         struct slice slice;
         uint64_t elements;
-        describe_phase(loader, i, &phase);
+        run_describe_phase(loader->run, i, &phase);
         if (options->world > phase.batch && phase.end_step > loader->cursor.step) {
             char since[64] = "";
             if (info->phases > 1)
@@ -177,11 +171,9 @@ static enum tokmap_status describe_sources(struct tokmap_loader *loader, const s
     loader->needs.width = 2;
     loader->needs.extents = info->tail_pad || info->stride;
     for (uint64_t i = 0; i < info->sources; i++) {
-        struct tokmap_source_info source = {.size = sizeof source};
+        struct tokmap_source_info source;
         struct tokmap_dataset_info found;
-        enum tokmap_status status = tokmap_run_source(loader->run, i, &source);
-        if (status)
-            return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "source %" PRIu64 " cannot be described", i);
+        run_describe_source(loader->run, i, &source);
         dataset_describe(source.dataset, &found);
         loader->source[i] = (struct loader_source){source.dataset, source.name, found.tokens, source.plan != NULL};
         loader->needs.width = found.width > loader->needs.width ? found.width : loader->needs.width;
@@ -281,11 +273,9 @@ static enum tokmap_status documents_of_phase(const struct tokmap_loader *loader,
 {
     *most = 1;
     for (uint64_t i = 0; i < phase->shares; i++) {
-        struct tokmap_share_info share = {.size = sizeof share};
         uint64_t of_source = 1;
-        enum tokmap_status status = tokmap_run_share(loader->run, number, i, &share);
-        assert(!status); /* every share exists */
-        const struct loader_source *source = &loader->source[share.source];
+        enum tokmap_status status = TOKMAP_OK;
+        const struct loader_source *source = &loader->source[run_share_source(loader->run, number, i)];
         if (source->plan)
             of_source = min64(run_pieces_most(loader->run), phase->seq_len);
         else
@@ -311,7 +301,7 @@ static enum tokmap_status count_cu(struct tokmap_loader *loader, const struct to
     for (uint64_t i = 0; i < info->phases; i++) {
         struct tokmap_phase_info phase;
         struct slice slice;
-        describe_phase(loader, i, &phase);
+        run_describe_phase(loader->run, i, &phase);
         /* Where only the batch is another, the documents of the phase before are counted already. */
         if (phase.seq_len != before_seq_len || phase.mixture_step != before_mixture) {
             enum tokmap_status status = documents_of_phase(loader, i, &phase, &documents, error);
@@ -342,7 +332,7 @@ static enum tokmap_status shape_slots(struct tokmap_loader *loader, const struct
         struct slice slice;
         struct form form;
         uint64_t of_form;
-        describe_phase(loader, i, &phase);
+        run_describe_phase(loader->run, i, &phase);
         slice_of_step(&slice, loader->run, loader->options.rank, loader->options.world, loader->options.rows,
                       phase.first_step);
         if (!form_make(&form, &loader->needs, slice.most, phase.seq_len) ||

@@ -12,56 +12,65 @@
 #include "loader_state.h"
 #include "run/run.h"
 
-enum tokmap_status tokmap_loader_stats(const struct tokmap_loader *loader, struct tokmap_stats *stats)
+static void stats_read(const struct tokmap_loader *loader, struct tokmap_stats *now)
 {
-    struct tokmap_stats now = {.size = sizeof now};
     struct read_pool_counts pool = {0};
     struct backend_facts facts;
-    if (!loader || struct_size_check(stats, sizeof now, "tokmap_stats", NULL))
-        return TOKMAP_ERROR_ARGUMENT;
+    *now = (struct tokmap_stats){.size = sizeof *now};
     const struct statistics *statistics = &loader->statistics;
-    statistics_read(statistics, &now);
-    now.bytes = statistics->before.bytes;
+    statistics_read(statistics, now);
+    now->bytes = statistics->before.bytes;
     for (uint64_t i = 0; i < loader->sources; i++)
-        now.bytes += gather_bytes(loader->gathers[i]);
-    now.cold_reads = statistics->before.cold_reads + __atomic_load_n(&loader->cold_reads, __ATOMIC_RELAXED);
+        now->bytes += gather_bytes(loader->gathers[i]);
+    now->cold_reads = statistics->before.cold_reads + __atomic_load_n(&loader->cold_reads, __ATOMIC_RELAXED);
     loader->backend->calls->facts(loader->backend, &facts);
     if (loader->pool)
         read_pool_counts(loader->pool, &pool);
-    now.host_expanded = statistics->before.host_expanded + facts.host_expanded;
-    now.late_copies = statistics->before.late_copies + facts.late_copies;
-    now.device_bytes = facts.device_bytes;
-    now.ring_bytes = loader->ring_bytes;
-    now.ring_slots = ring_slots(loader->ring);
-    now.ring_ready = ring_ready(loader->ring);
-    now.reading = residency_reading(loader->residency);
-    now.timeouts = statistics->before.timeouts + pool.timeouts;
-    now.io_threads = pool.threads;
-    now.io_reads = statistics->before.io_reads + pool.ahead;
-    now.probe_ns = loader->probe_ns;
-    now.alarms = __atomic_load_n(&loader->stalls.alarms, __ATOMIC_RELAXED);
+    now->host_expanded = statistics->before.host_expanded + facts.host_expanded;
+    now->late_copies = statistics->before.late_copies + facts.late_copies;
+    now->device_bytes = facts.device_bytes;
+    now->ring_bytes = loader->ring_bytes;
+    now->ring_slots = ring_slots(loader->ring);
+    now->ring_ready = ring_ready(loader->ring);
+    now->reading = residency_reading(loader->residency);
+    now->timeouts = statistics->before.timeouts + pool.timeouts;
+    now->io_threads = pool.threads;
+    now->io_reads = statistics->before.io_reads + pool.ahead;
+    now->probe_ns = loader->probe_ns;
+    now->alarms = __atomic_load_n(&loader->stalls.alarms, __ATOMIC_RELAXED);
+}
+
+enum tokmap_status tokmap_loader_stats(const struct tokmap_loader *loader, struct tokmap_stats *stats)
+{
+    struct tokmap_stats now;
+    if (!loader || struct_size_check(stats, sizeof now, "tokmap_stats", NULL))
+        return TOKMAP_ERROR_ARGUMENT;
+    stats_read(loader, &now);
     return struct_copy_out(stats, &now, sizeof now, "tokmap_stats", NULL);
+}
+
+static void source_stats_read(const struct tokmap_loader *loader, uint64_t source, struct tokmap_source_stats *now)
+{
+    struct tokmap_source_info info;
+    *now = (struct tokmap_source_stats){.size = sizeof *now};
+    run_describe_source(loader->run, source, &info);
+    statistics_read_source(&loader->statistics, source, now);
+    now->name = info.name;
+    now->windows = info.windows;
+    now->bytes += gather_bytes(loader->gathers[source]);
+    now->draws = run_drawn(loader->run, source, __atomic_load_n(&loader->statistics.step, __ATOMIC_RELAXED));
 }
 
 enum tokmap_status tokmap_loader_source_stats(const struct tokmap_loader *loader, uint64_t source,
                                               struct tokmap_source_stats *stats)
 {
-    struct tokmap_source_stats now = {.size = sizeof now};
-    struct tokmap_source_info info = {.size = sizeof info};
+    struct tokmap_source_stats now;
     if (!loader || struct_size_check(stats, sizeof now, "tokmap_source_stats", NULL))
         return TOKMAP_ERROR_ARGUMENT;
     if (source >= loader->sources)
         return TOKMAP_ERROR_RANGE;
-    enum tokmap_status status = tokmap_run_source(loader->run, source, &info);
-    if (status)
-        return status;
-    statistics_read_source(&loader->statistics, source, &now);
-    now.name = info.name;
-    now.windows = info.windows;
-    now.bytes += gather_bytes(loader->gathers[source]);
-    status =
-        tokmap_run_drawn(loader->run, source, __atomic_load_n(&loader->statistics.step, __ATOMIC_RELAXED), &now.draws);
-    return status ? status : struct_copy_out(stats, &now, sizeof now, "tokmap_source_stats", NULL);
+    source_stats_read(loader, source, &now);
+    return struct_copy_out(stats, &now, sizeof now, "tokmap_source_stats", NULL);
 }
 
 /* ---- Prometheus ---- */
@@ -208,13 +217,12 @@ static void put_sources(struct text *text, const struct labels *labels, const st
          offsetof(struct tokmap_source_stats, draws)},
         {"source_windows", "gauge", "Rows of one epoch of a source.", offsetof(struct tokmap_source_stats, windows)},
     };
-    struct tokmap_source_stats stats = {.size = sizeof stats};
+    struct tokmap_source_stats stats;
     for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
         put_metric(text, metrics[i].name, metrics[i].type, metrics[i].help);
         for (uint64_t source = 0; source < loader->sources; source++) {
-            if (tokmap_loader_source_stats(loader, source, &stats))
-                continue;
             uint64_t value;
+            source_stats_read(loader, source, &stats);
             memcpy(&value, (const char *)&stats + metrics[i].member, sizeof value);
             put(text, "tokmap_loader_%s{", metrics[i].name);
             put_labels(text, labels);
@@ -255,16 +263,14 @@ static bool labels_are_right(const char *labels)
 enum tokmap_status tokmap_stats_prometheus(const struct tokmap_loader *loader, const char *labels, char *text,
                                            size_t capacity, size_t *bytes)
 {
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats;
     struct text made = {text, capacity, 0};
     if (bytes)
         *bytes = 0;
     if (!loader || (!text && capacity) || (labels && !labels_are_right(labels)))
         return TOKMAP_ERROR_ARGUMENT;
     const struct labels all = {loader->options.rank, labels ? labels : ""};
-    enum tokmap_status status = tokmap_loader_stats(loader, &stats);
-    if (status)
-        return status;
+    stats_read(loader, &stats);
     if (capacity)
         text[0] = '\0';
     put_simple(&made, &all, &stats);

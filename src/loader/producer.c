@@ -13,6 +13,7 @@
 #include "batch/copy.h"
 #include "common/error.h"
 #include "platform/os.h"
+#include "run/cursor.h"
 #include "run/run.h"
 
 /* Fills what marks, masks, and extents say of row i, if the loader delivers anything that needs it. */
@@ -190,11 +191,8 @@ static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, 
     if (status)
         return status;
     struct tokmap_cursor cursor = loader->cursor;
-    if (call.last_in_step) {
-        status = tokmap_run_cursor(loader->run, call.step + 1, &cursor, error);
-        if (status)
-            return status;
-    }
+    if (call.last_in_step)
+        run_cursor(loader->run, call.step + 1, &cursor);
     slot->cursor = cursor;
     slot->trace = loader->trace ? trace_of(loader, slot) : 0;
     status = loader->backend->calls->copy(loader->backend, slot->number, used_bytes(loader, slot), error);

@@ -10,6 +10,9 @@
  * fingerprints. A reader accepts more spaces or tabs between the five words, and white space around them. It accepts no
  * other difference.
  */
+#include "cursor.h"
+
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,6 +42,13 @@ static enum tokmap_status past_the_end(const struct tokmap_run *run, uint64_t st
         step, run->phases.steps_most, run->from_text ? "" : "options.", by_steps ? "steps" : "passes");
 }
 
+void run_cursor(const struct tokmap_run *run, uint64_t step, struct tokmap_cursor *cursor)
+{
+    assert(step <= run->phases.steps_most);
+    const uint64_t next = run_next_step(run, step);
+    cursor_at(run, next == TOKMAP_FOREVER ? run->phases.steps_most : next, cursor);
+}
+
 enum tokmap_status tokmap_run_cursor(const struct tokmap_run *run, uint64_t step, struct tokmap_cursor *cursor,
                                      struct tokmap_error *error)
 {
@@ -46,16 +56,13 @@ enum tokmap_status tokmap_run_cursor(const struct tokmap_run *run, uint64_t step
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run or cursor is NULL; pass both");
     if (step > run->phases.steps_most)
         return past_the_end(run, step, error);
-    uint64_t next = run_next_step(run, step);
-    cursor_at(run, next == TOKMAP_FOREVER ? run->phases.steps_most : next, cursor);
+    run_cursor(run, step, cursor);
     return TOKMAP_OK;
 }
 
-enum tokmap_status tokmap_run_check(const struct tokmap_run *run, const struct tokmap_cursor *cursor,
+enum tokmap_status run_check_cursor(const struct tokmap_run *run, const struct tokmap_cursor *cursor,
                                     struct tokmap_error *error)
 {
-    if (!run || !cursor)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run or cursor is NULL; pass both");
     struct tokmap_cursor own;
     if (cursor->step > run->phases.steps_most) {
         /* If the run differs in something besides its end, such as a smaller dataset, that is what to report: raising
@@ -67,6 +74,14 @@ enum tokmap_status tokmap_run_check(const struct tokmap_run *run, const struct t
     }
     cursor_at(run, cursor->step, &own);
     return past_compare(&run->past, &own, cursor, error);
+}
+
+enum tokmap_status tokmap_run_check(const struct tokmap_run *run, const struct tokmap_cursor *cursor,
+                                    struct tokmap_error *error)
+{
+    if (!run || !cursor)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run or cursor is NULL; pass both");
+    return run_check_cursor(run, cursor, error);
 }
 
 /* ---- writing ---- */
@@ -145,10 +160,8 @@ static enum tokmap_status not_a_cursor(const char *text, const char *at, struct 
                      "of=..'");
 }
 
-enum tokmap_status tokmap_cursor_parse(struct tokmap_cursor *cursor, const char *text, struct tokmap_error *error)
+enum tokmap_status cursor_parse(struct tokmap_cursor *cursor, const char *text, struct tokmap_error *error)
 {
-    if (!cursor || !text)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "cursor or text is NULL; pass both");
     struct tokmap_cursor read;
     memset(&read, 0, sizeof read);
     const char *at = text;
@@ -172,4 +185,11 @@ enum tokmap_status tokmap_cursor_parse(struct tokmap_cursor *cursor, const char 
         return not_a_cursor(text, at, error);
     *cursor = read;
     return TOKMAP_OK;
+}
+
+enum tokmap_status tokmap_cursor_parse(struct tokmap_cursor *cursor, const char *text, struct tokmap_error *error)
+{
+    if (!cursor || !text)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "cursor or text is NULL; pass both");
+    return cursor_parse(cursor, text, error);
 }

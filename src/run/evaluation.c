@@ -22,6 +22,7 @@
 #include "common/struct_copy.h"
 #include "dataset/dataset.h"
 #include "dataset/dataset_name.h"
+#include "dataset/documents.h"
 #include "run.h"
 #include "run_state.h"
 #include "trained.h"
@@ -93,11 +94,11 @@ static enum tokmap_status part_tokens(const struct base *base, const struct data
     *from = *to = 0;
     if (first >= end)
         return TOKMAP_OK;
-    enum tokmap_status status = tokmap_dataset_document(base->dataset, first, &document, error);
+    enum tokmap_status status = dataset_document(base->dataset, first, &document, error);
     if (status)
         return status;
     *from = document.first_token;
-    status = tokmap_dataset_document(base->dataset, end - 1, &document, error);
+    status = dataset_document(base->dataset, end - 1, &document, error);
     *to = document.first_token + document.tokens;
     return status;
 }
@@ -107,7 +108,6 @@ static enum tokmap_status add_base(struct evaluation *evaluation, uint64_t sourc
 {
     const struct run_source *of = &evaluation->run->sources.of[source];
     struct base *base = &evaluation->bases[evaluation->base_count];
-    struct tokmap_dataset_options options = {sizeof options, evaluation->options.reading};
     struct tokmap_dataset_info info;
     enum tokmap_status status =
         dataset_name_split(of->data, &base->name, &evaluation->parts[source], evaluation->error);
@@ -115,7 +115,7 @@ static enum tokmap_status add_base(struct evaluation *evaluation, uint64_t sourc
         return status;
     base->dataset = of->dataset;
     if (evaluation->parts[source].unit != PART_WHOLE) {
-        if ((status = tokmap_dataset_open(&base->opened, base->name, &options, evaluation->error))) {
+        if ((status = dataset_open_as(&base->opened, base->name, evaluation->options.reading, evaluation->error))) {
             evaluation->base_count++;
             return status;
         }

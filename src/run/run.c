@@ -499,12 +499,9 @@ enum tokmap_status tokmap_run_info(const struct tokmap_run *run, struct tokmap_r
     return struct_copy_out(info, &filled, sizeof filled, "tokmap_run_info", NULL);
 }
 
-enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t source, struct tokmap_source_info *info)
+void run_describe_source(const struct tokmap_run *run, uint64_t source, struct tokmap_source_info *info)
 {
-    if (!run || !info)
-        return TOKMAP_ERROR_ARGUMENT;
-    if (source >= run->sources.opened)
-        return TOKMAP_ERROR_RANGE;
+    assert(source < run->sources.opened);
     const bool held_out = source >= run->sources.count;
     const struct run_source *of = &run->sources.of[source];
     const struct source_line *line = run_spec_line(&run->spec, source);
@@ -515,7 +512,8 @@ enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t sour
                                  ? of->plan.header.rows
                                  : windows_of_dataset(held_out ? &evaluation : &run->spec, of->tokens, seq_len);
     const uint64_t strides = windows <= of->tokens / stride ? windows * stride : of->tokens;
-    const struct tokmap_source_info filled = {
+    *info = (struct tokmap_source_info){
+        .size = sizeof *info,
         .name = of->name,
         .dataset = of->dataset,
         .windows = windows,
@@ -525,18 +523,26 @@ enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t sour
         .epochs_most = line->epochs_most,
         .line = line->line,
     };
-    return struct_copy_out(info, &filled, sizeof filled, "tokmap_source_info", NULL);
 }
 
-enum tokmap_status tokmap_run_phase(const struct tokmap_run *run, uint64_t phase, struct tokmap_phase_info *info)
+enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t source, struct tokmap_source_info *info)
 {
     if (!run || !info)
         return TOKMAP_ERROR_ARGUMENT;
-    const struct phases *phases = &run->phases;
-    if (phase >= phases->count)
+    if (source >= run->sources.opened)
         return TOKMAP_ERROR_RANGE;
+    struct tokmap_source_info filled;
+    run_describe_source(run, source, &filled);
+    return struct_copy_out(info, &filled, sizeof filled, "tokmap_source_info", NULL);
+}
+
+void run_describe_phase(const struct tokmap_run *run, uint64_t phase, struct tokmap_phase_info *info)
+{
+    const struct phases *phases = &run->phases;
+    assert(phase < phases->count);
     const struct phase *of = &phases->phases[phase];
-    const struct tokmap_phase_info filled = {
+    *info = (struct tokmap_phase_info){
+        .size = sizeof *info,
         .first_step = of->first_step,
         .end_step = phase + 1 < phases->count ? of[1].first_step : phases->steps,
         .first_draw = of->first_draw,
@@ -546,6 +552,16 @@ enum tokmap_status tokmap_run_phase(const struct tokmap_run *run, uint64_t phase
         .mixture_step = phases->stretches[of->stretch].mixture_step,
         .line = of->line,
     };
+}
+
+enum tokmap_status tokmap_run_phase(const struct tokmap_run *run, uint64_t phase, struct tokmap_phase_info *info)
+{
+    if (!run || !info)
+        return TOKMAP_ERROR_ARGUMENT;
+    if (phase >= run->phases.count)
+        return TOKMAP_ERROR_RANGE;
+    struct tokmap_phase_info filled;
+    run_describe_phase(run, phase, &filled);
     return struct_copy_out(info, &filled, sizeof filled, "tokmap_phase_info", NULL);
 }
 
@@ -582,13 +598,24 @@ enum tokmap_status tokmap_run_share(const struct tokmap_run *run, uint64_t phase
     return struct_copy_out(info, &filled, sizeof filled, "tokmap_share_info", NULL);
 }
 
+uint64_t run_share_source(const struct tokmap_run *run, uint64_t phase, uint64_t share)
+{
+    return run->phases.stretches[run->phases.phases[phase].stretch].leaves[share].source;
+}
+
+uint64_t run_drawn(const struct tokmap_run *run, uint64_t source, uint64_t step)
+{
+    assert(source < run->sources.count && step <= run->phases.steps_most);
+    return phases_drawn(&run->phases, source, step);
+}
+
 enum tokmap_status tokmap_run_drawn(const struct tokmap_run *run, uint64_t source, uint64_t step, uint64_t *draws)
 {
     if (!run || !draws)
         return TOKMAP_ERROR_ARGUMENT;
     if (source >= run->sources.count || step > run->phases.steps_most)
         return TOKMAP_ERROR_RANGE;
-    *draws = phases_drawn(&run->phases, source, step);
+    *draws = run_drawn(run, source, step);
     return TOKMAP_OK;
 }
 

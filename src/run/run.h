@@ -36,8 +36,17 @@ uint64_t run_tokens_before(const struct tokmap_run *run, uint64_t step);
 enum tokmap_status run_new(struct tokmap_run **run, struct run_spec *spec, const char *path, const char *folder,
                            bool from_text, struct tokmap_error *error);
 
-/* Fills *info as tokmap_run_info() does. It sets the size itself, so it cannot fail. */
+/* Fill *info as tokmap_run_info(), tokmap_run_source(), and tokmap_run_phase() do, of a source and a phase that the run
+ * has. They set the size themselves. */
 void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info);
+void run_describe_source(const struct tokmap_run *run, uint64_t source, struct tokmap_source_info *info);
+void run_describe_phase(const struct tokmap_run *run, uint64_t phase, struct tokmap_phase_info *info);
+
+/* Returns the source of a share of a phase; the run has both. */
+uint64_t run_share_source(const struct tokmap_run *run, uint64_t phase, uint64_t share);
+
+/* Returns the draws of a source in all steps before `step`, which is at most the run's end. */
+uint64_t run_drawn(const struct tokmap_run *run, uint64_t source, uint64_t step);
 
 /* The steps that the run skips (skips.h). They live as long as the run. */
 const struct skips *run_skips(const struct tokmap_run *run);

@@ -80,7 +80,7 @@ static enum tokmap_status search_window(struct search *search, uint64_t window)
     const uint64_t steps = (draw - phase->first_draw) / phase->batch, step = phase->first_step + steps;
     const uint64_t base = phase->first_draw + steps * phase->batch;
     uint64_t row = draw - base;
-    if (!tokmap_run_delivers(run, step))
+    if (run_next_step(run, step) != step)
         return TOKMAP_OK;
     if (run->spec.ordering != TOKMAP_SEQUENTIAL) {
         struct tokmap_order rows;

@@ -114,12 +114,10 @@ static enum tokmap_status open_plan(const struct opening *opening, uint64_t numb
 
 static enum tokmap_status open_source(const struct opening *opening, uint64_t number, struct tokmap_error *error)
 {
-    struct tokmap_dataset_options options = TOKMAP_DATASET_OPTIONS_INIT;
     struct tokmap_dataset_info info;
     struct run_source *source = &opening->sources->of[number];
     struct tokmap_error reason = {0};
-    options.reading = opening->spec->reading;
-    enum tokmap_status status = tokmap_dataset_open(&source->dataset, source->data, &options, &reason);
+    enum tokmap_status status = dataset_open_as(&source->dataset, source->data, opening->spec->reading, &reason);
     /* A run of arguments has no line, and the message about the dataset's name says all. What is missing may also be a
      * shard that a manifest names, which is reported with the manifest's line. */
     if (status == TOKMAP_ERROR_NOT_FOUND && opening->from_text && !reason.line && reason.system)
