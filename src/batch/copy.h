@@ -19,12 +19,12 @@ struct copy_kernels {
      * overlap in one way: `from` may be the second half of the bytes of `into`. */
     uint32_t (*widen16)(void *into, const void *from, uint64_t count);
     /* The same for ranges that do not overlap, for tokens that another processor reads next: whole cache lines are
-     * stored to memory, past the caches (non-temporal stores). A usual store first takes the line from the processor
+     * stored to memory, around the caches (non-temporal stores). A usual store first takes the line from the processor
      * that has read its last content. If the two share no cache, that makes a producer three times slower. NULL in
      * variants without such stores. copy_finish() must be called before another thread learns of the tokens. */
-    uint32_t (*stream16)(void *into, const void *from, uint64_t count);
-    uint32_t (*stream32)(void *into, const void *from, uint64_t count);
-    uint32_t (*stream_widen16)(void *into, const void *from, uint64_t count);
+    uint32_t (*bypass16)(void *into, const void *from, uint64_t count);
+    uint32_t (*bypass32)(void *into, const void *from, uint64_t count);
+    uint32_t (*bypass_widen16)(void *into, const void *from, uint64_t count);
     /* Return the largest of `count` tokens, or 0 if count is 0, without a copy. */
     uint32_t (*largest16)(const void *from, uint64_t count);
     uint32_t (*largest32)(const void *from, uint64_t count);
@@ -37,7 +37,7 @@ void copy_finish(void);
  * last one is plain C. Returns NULL for numbers past the last. The result is static. Any thread. */
 const struct copy_kernels *copy_variant(unsigned number);
 
-/* ---- for the variants with stores past the caches ---- */
+/* ---- for the variants with stores around the caches ---- */
 
 #define COPY_LINES_NONE UINT64_MAX
 

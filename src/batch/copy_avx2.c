@@ -96,7 +96,7 @@ static uint32_t widen16(void *into, const void *from, uint64_t count)
     return top;
 }
 
-/* ---- past the caches ---- */
+/* ---- around the caches ---- */
 
 static void stream_line(char *to, __m256i one, __m256i two)
 {
@@ -118,7 +118,7 @@ static uint32_t top_of_16(__m256i top)
     return top_of_32(_mm256_max_epu32(_mm256_and_si256(top, _mm256_set1_epi32(0xffff)), _mm256_srli_epi32(top, 16)));
 }
 
-/* The body of stream16() and stream32(). The tokens before and after the whole lines are copied as copy() does. */
+/* The body of bypass16() and bypass32(). The tokens before and after the whole lines are copied as copy() does. */
 #define STREAM(bits, copy, top_of)                                                                                     \
     const uint64_t head = copy_before_lines(into, bits / 8), lanes = 512 / bits;                                       \
     if (head > count || count - head < lanes)                                                                          \
@@ -137,17 +137,17 @@ static uint32_t top_of_16(__m256i top)
     const uint32_t ends = copy_larger(copy(into, from, head), copy(to, at, left));                                     \
     return copy_larger(ends, top_of(_mm256_max_epu##bits(top0, top1)))
 
-static uint32_t stream16(void *into, const void *from, uint64_t count)
+static uint32_t bypass16(void *into, const void *from, uint64_t count)
 {
     STREAM(16, copy16, top_of_16);
 }
 
-static uint32_t stream32(void *into, const void *from, uint64_t count)
+static uint32_t bypass32(void *into, const void *from, uint64_t count)
 {
     STREAM(32, copy32, top_of_32);
 }
 
-static uint32_t stream_widen16(void *into, const void *from, uint64_t count)
+static uint32_t bypass_widen16(void *into, const void *from, uint64_t count)
 {
     const uint64_t head = copy_before_lines(into, 4);
     if (head > count || count - head < 16)
@@ -171,9 +171,9 @@ const struct copy_kernels copy_avx2 = {.name = "avx2",
                                        .copy16 = copy16,
                                        .copy32 = copy32,
                                        .widen16 = widen16,
-                                       .stream16 = stream16,
-                                       .stream32 = stream32,
-                                       .stream_widen16 = stream_widen16,
+                                       .bypass16 = bypass16,
+                                       .bypass32 = bypass32,
+                                       .bypass_widen16 = bypass_widen16,
                                        .largest16 = largest16,
                                        .largest32 = largest32};
 #endif

@@ -137,9 +137,9 @@ static uint32_t widen16(void *into, const void *from, uint64_t count)
     return _mm512_reduce_max_epu32(_mm512_max_epu32(top0, top1));
 }
 
-/* ---- past the caches ---- */
+/* ---- around the caches ---- */
 
-/* The body of stream16() and stream32(). The tokens before and after the whole lines are copied as copy() does. */
+/* The body of bypass16() and bypass32(). The tokens before and after the whole lines are copied as copy() does. */
 #define STREAM(bits, LANES, copy, top_of)                                                                              \
     const uint64_t head = copy_before_lines(into, bits / 8);                                                           \
     if (head > count || count - head < LANES)                                                                          \
@@ -166,17 +166,17 @@ static uint32_t widen16(void *into, const void *from, uint64_t count)
     const uint32_t ends = copy_larger(copy(into, from, head), copy(to, at, left));                                     \
     return copy_larger(ends, top_of(_mm512_max_epu##bits(top0, top1)))
 
-static uint32_t stream16(void *into, const void *from, uint64_t count)
+static uint32_t bypass16(void *into, const void *from, uint64_t count)
 {
     STREAM(16, 32, copy16, top_of_16);
 }
 
-static uint32_t stream32(void *into, const void *from, uint64_t count)
+static uint32_t bypass32(void *into, const void *from, uint64_t count)
 {
     STREAM(32, 16, copy32, _mm512_reduce_max_epu32);
 }
 
-static uint32_t stream_widen16(void *into, const void *from, uint64_t count)
+static uint32_t bypass_widen16(void *into, const void *from, uint64_t count)
 {
     const uint64_t head = copy_before_lines(into, 4);
     if (head > count || count - head < 32)
@@ -201,9 +201,9 @@ const struct copy_kernels copy_avx512 = {.name = "avx512",
                                          .copy16 = copy16,
                                          .copy32 = copy32,
                                          .widen16 = widen16,
-                                         .stream16 = stream16,
-                                         .stream32 = stream32,
-                                         .stream_widen16 = stream_widen16,
+                                         .bypass16 = bypass16,
+                                         .bypass32 = bypass32,
+                                         .bypass_widen16 = bypass_widen16,
                                          .largest16 = largest16,
                                          .largest32 = largest32};
 #endif

@@ -59,7 +59,7 @@
 #define PREFETCH_AT_MOST ((uint64_t)32 << 10) /* bytes of a piece */
 #define LINE 64
 #define ASIDE_BYTES ((size_t)32 << 10) /* stays in the second-level cache */
-#define STREAM_LEAST 512               /* bytes of a row that are stored past the caches */
+#define BYPASS_LEAST 512               /* bytes of a row that are stored around the caches */
 #define CONVERT_BYTES 16384            /* of a file that are read at once to be converted */
 
 struct gather {
@@ -72,6 +72,7 @@ struct gather {
     uint32_t row_shift;          /* a token in a row has 1 << row_shift bytes */
     uint32_t pad_id;
     bool passed_on; /* options.passed_on, and the kernels can do that */
+    bool bypass;    /* the row at hand is stored around the caches */
     bool synthetic; /* tokens are computed: there are no shards, files, or pages */
     uint64_t bytes;
 };
@@ -93,7 +94,7 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
     gather->source = source;
     gather->views = &source->views;
     gather->kernels = options->kernels ? options->kernels : copy_variant(0);
-    gather->passed_on = options->passed_on && gather->kernels->stream16;
+    gather->passed_on = options->passed_on && gather->kernels->bypass16;
     gather->width = info.width;
     gather->width_shift = source->views.width_shift;
     gather->row_shift = options->row_width ? options->row_width / 2 : gather->width_shift;
@@ -284,12 +285,6 @@ static bool is_widened(const struct gather *gather)
     return gather->row_shift != gather->width_shift;
 }
 
-/* Returns whether rows are stored past the caches. */
-static bool is_past(const struct gather *gather)
-{
-    return gather->passed_on && gather->source->turn->past;
-}
-
 /* Returns where `count` tokens that belong at `into` are read to, in the dataset's width: there, or, if they are to be
  * widened, in the second half of the place that they will take. */
 static uint8_t *read_to(const struct gather *gather, uint8_t *into, uint64_t count)
@@ -303,10 +298,10 @@ static void copy_tokens(const struct gather *gather, const uint8_t *from, uint64
 {
     const struct copy_kernels *kernels = gather->kernels;
     uint32_t found = 0;
-    if (is_past(gather) && count << gather->row_shift >= STREAM_LEAST)
-        found = (is_widened(gather)   ? kernels->stream_widen16
-                 : gather->width == 4 ? kernels->stream32
-                                      : kernels->stream16)(into, from, count);
+    if (gather->bypass && count << gather->row_shift >= BYPASS_LEAST)
+        found = (is_widened(gather)   ? kernels->bypass_widen16
+                 : gather->width == 4 ? kernels->bypass32
+                                      : kernels->bypass16)(into, from, count);
     else if (is_widened(gather))
         found = kernels->widen16(into, from, count);
     else if (gather->vocabulary == UINT64_MAX)
@@ -378,8 +373,8 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
         if (status)
             return status;
     } else {
-        /* The kernel does not store past the caches, so the file is read into a small buffer first. */
-        const bool aside = is_past(gather) && stretch->count << gather->width_shift <= ASIDE_BYTES;
+        /* The kernel does not store around the caches, so the file is read into a small buffer first. */
+        const bool aside = gather->bypass && stretch->count << gather->width_shift <= ASIDE_BYTES;
         uint8_t *to = aside ? gather->source->turn->aside : read_to(gather, into, stretch->count);
         status = stretch->view->converted ? read_converted(gather, stretch, to, cold, error)
                                           : read_stretch(gather, stretch, to, cold, error);
@@ -434,9 +429,10 @@ void gather_padding(uint32_t pad_id, uint32_t width, uint64_t row_tokens, void *
 }
 
 enum tokmap_status gather_row(struct gather *gather, const struct row_piece *pieces, uint64_t count,
-                              uint64_t row_tokens, void *row, bool *cold, struct tokmap_error *error)
+                              uint64_t row_tokens, void *row, bool bypass, bool *cold, struct tokmap_error *error)
 {
     uint64_t done = 0;
+    gather->bypass = bypass && gather->passed_on;
     for (uint64_t i = 0; i < count; i++) {
         const struct row_piece *piece = &pieces[i];
         uint8_t *into = (uint8_t *)row + (done << gather->row_shift);

@@ -23,7 +23,7 @@ struct gather_options {
     bool unchecked;     /* do not compare ids with the vocabulary */
     uint32_t row_width; /* bytes of a token in rows: 0 means the dataset's width; 4 widens tokens of 2 */
     uint32_t pad_id;    /* fills a row after its last piece; it must fit row_width */
-    bool passed_on; /* another thread reads the rows: large ones are stored past the caches while turn.past is set */
+    bool passed_on;     /* another thread reads the rows, so large ones may be stored around the caches */
     const struct copy_kernels *kernels; /* NULL: the best of this processor */
 };
 
@@ -34,13 +34,12 @@ void gather_close(struct gather *gather); /* accepts NULL */
 
 /* Copies `count` pieces one after another to row, which has room for row_tokens tokens and may have any alignment, and
  * fills the rest with the pad id. The pieces have at most row_tokens tokens together. Sets *cold, and never clears it,
- * if some of a piece was not in the page cache, as far as the kernel reports it. After a failure the content of row is
- * undefined.
+ * if some of a piece was not in the page cache, as far as the kernel reports it. bypass: a large row is stored around
+ * the caches, if options.passed_on allows it. After a failure the content of row is undefined.
  * Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_TIMEOUT, ERROR_TOKEN (an id is not in the vocabulary),
- * ERROR_CORRUPT (a page does not match its hash),
- * ERROR_MEMORY. */
+ * ERROR_CORRUPT (a page does not match its hash), ERROR_MEMORY. */
 enum tokmap_status gather_row(struct gather *gather, const struct row_piece *pieces, uint64_t count,
-                              uint64_t row_tokens, void *row, bool *cold, struct tokmap_error *error);
+                              uint64_t row_tokens, void *row, bool bypass, bool *cold, struct tokmap_error *error);
 
 /* Fills a row that has no piece: row_tokens tokens of `width` bytes, all of them pad_id. */
 void gather_padding(uint32_t pad_id, uint32_t width, uint64_t row_tokens, void *row);

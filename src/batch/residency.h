@@ -29,8 +29,7 @@ struct residency_turn {
     uint64_t change_look;       /* the same for changes of files, which cost three times as much to look for */
     uint64_t change_ns;         /* when that began */
     struct sealed_rows *sealed; /* NULL: no source has a sealed shard */
-    bool past;                  /* gathers with options.passed_on store rows past the caches */
-    uint8_t *aside;             /* into which they read files then, or NULL */
+    uint8_t *aside;             /* into which gathers read files whose rows are stored around the caches, or NULL */
     uint8_t *span;       /* PAGE_CHECK_SPAN bytes, in which pages are compared; NULL: no source has hashes of them */
     uint64_t look;       /* the sizes of files that were compared in an earlier look are compared again */
     uint64_t look_ns;    /* when it began */

@@ -139,7 +139,7 @@ static enum tokmap_status expand_next(struct tokmap_loader *loader, const struct
     const uint64_t began = timed ? os_clock_ns() : 0;
     const enum tokmap_status status = out ? expand(loader, slot, out, stream, error) : TOKMAP_OK;
     if (timed && !status)
-        store_way_taken(&loader->store_way, slot->past, waited + (os_clock_ns() - began),
+        store_way_taken(&loader->store_way, slot->bypass, waited + (os_clock_ns() - began),
                         slot->count * slot->row_tokens * loader->needs.width);
     return status;
 }

@@ -59,8 +59,8 @@ enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *
     } else {
         status = run_row_pieces(loader->run, place, loader->pieces, loader->queue.pieces_most, &pieces, error);
         if (!status)
-            status =
-                gather_row(loader->gathers[place->source], loader->pieces, pieces, slot->row_tokens, row, cold, error);
+            status = gather_row(loader->gathers[place->source], loader->pieces, pieces, slot->row_tokens, row,
+                                slot->bypass, cold, error);
     }
     if (*cold)
         __atomic_store_n(&loader->cold_reads, loader->cold_reads + 1, __ATOMIC_RELAXED);
@@ -165,10 +165,9 @@ static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *s
 /* Chooses how the rows of a slot are stored. A trace hashes them here, so they stay in this thread's caches. */
 static void choose_way(struct tokmap_loader *loader, struct slot *slot)
 {
-    slot->past = slot->timed = false;
+    slot->bypass = slot->timed = false;
     if (loader->options.threads && !loader->trace)
-        slot->past = store_way_begin(&loader->store_way, &slot->timed);
-    loader->residency->turn.past = slot->past;
+        slot->bypass = store_way_begin(&loader->store_way, &slot->timed);
 }
 
 static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * store_way.h - how a producer stores rows: through its caches, or past them (copy.h).
+ * store_way.h - how a producer stores rows: through its caches, or around them (copy.h).
  *
  * Which way is better depends on where the consumer runs. If its processor shares a cache with the producer's, it reads
  * rows from that cache in less than half the time that it reads them from memory. If they share none, each line has to
@@ -13,9 +13,9 @@
  * consumer's side: the wait for a batch, and turning it into outputs. That is the time of a whole pipeline if the
  * consumer does nothing else, and that of reading the rows if it has other work, while the producer is ahead.
  *
- * Example: with 32 slots, a round has 1,280 batches, of which the last 40 are stored past the caches. next() takes 170
- * us for batches 1,233 to 1,240 together, and 40 us for batches 1,273 to 1,280. When three rounds in a row have found
- * that, all but 40 batches of a round are stored past the caches.
+ * Example: with 32 slots, a round has 1,280 batches, of which the last 40 are stored around the caches. next() takes
+ * 170 us for batches 1,233 to 1,240 together, and 40 us for batches 1,273 to 1,280. When three rounds in a row have
+ * found that, all but 40 batches of a round are stored around the caches.
  *
  * A wait may have other reasons, such as storage, or a thread that was stopped. They seldom slow the same way down in
  * three rounds.
@@ -32,11 +32,11 @@
 #define STORE_WAY_SLOTS_MOST 4096 /* a larger ring is not waited for */
 
 struct store_way {
-    bool past;               /* atomic: most batches are stored past the caches; the consumer changes it */
+    bool bypass;             /* atomic: most batches are stored around the caches; the consumer changes it */
     uint32_t tried;          /* batches of a round that are stored in the other way */
     uint32_t batches;        /* for the producer: of this round */
-    uint64_t ns[2], rows[2]; /* for the consumer: of batches that were stored through the caches, and past them: the
-                                time, and the bytes of their rows */
+    uint64_t ns[2], rows[2]; /* for the consumer: of batches that were stored through the caches, and around them:
+                                the time, and the bytes of their rows */
     uint32_t taken[2];       /* for the consumer: how many these are */
     uint32_t wins;           /* for the consumer: rounds in a row */
 };
@@ -45,10 +45,11 @@ struct store_way {
 void store_way_init(struct store_way *way, uint32_t slots);
 
 /* For the producer: begins a batch. *timed: the consumer is to report how long it takes. Returns whether the batch is
- * stored past the caches. */
+ * stored around the caches. */
 bool store_way_begin(struct store_way *way, bool *timed);
 
-/* For the consumer: a timed batch with `bytes` bytes of rows, stored in one way (past: past the caches), took `ns`. */
-void store_way_taken(struct store_way *way, bool past, uint64_t ns, uint64_t bytes);
+/* For the consumer: a timed batch with `bytes` bytes of rows, stored in one way (bypass: around the caches), took `ns`.
+ */
+void store_way_taken(struct store_way *way, bool bypass, uint64_t ns, uint64_t bytes);
 
 #endif

@@ -74,9 +74,9 @@ static void check_stream(const struct copy_kernels *kernels, int kind, uint8_t *
     uint8_t *into = area + 64 + skew;
     uint32_t largest = 0;
     memset(area, 0x5a, area_bytes);
-    const uint32_t found = (kind == 16   ? kernels->stream16
-                            : kind == 32 ? kernels->stream32
-                                         : kernels->stream_widen16)(into, tokens, count);
+    const uint32_t found = (kind == 16   ? kernels->bypass16
+                            : kind == 32 ? kernels->bypass32
+                                         : kernels->bypass_widen16)(into, tokens, count);
     copy_finish();
     for (uint64_t i = 0; i < count; i++) {
         const uint32_t id = width == 2 ? load16(tokens + i * 2) : load32(tokens + i * 4);
@@ -97,7 +97,7 @@ static void streaming_copies_and_finds_the_largest(void **unused)
     static uint8_t area[AREA] __attribute__((aligned(64)));
     const struct copy_kernels *kernels;
     const int kinds[] = {16, 32, 1632};
-    for (unsigned variant = 0; (kernels = copy_variant(variant)) && kernels->stream16; variant++)
+    for (unsigned variant = 0; (kernels = copy_variant(variant)) && kernels->bypass16; variant++)
         for (unsigned k = 0; k < 3; k++) {
             const unsigned width = kinds[k] == 32 ? 4 : 2;
             struct guarded from = guarded_new((size_t)MOST * width);
@@ -124,7 +124,7 @@ static enum tokmap_status gather_window(const struct reader *reader, uint64_t fi
                                         struct tokmap_error *error)
 {
     const struct row_piece piece = {first, reader->row_tokens};
-    return gather_row(reader->gather, &piece, 1, reader->row_tokens, row, cold, error);
+    return gather_row(reader->gather, &piece, 1, reader->row_tokens, row, true, cold, error);
 }
 
 static void prefetch(const struct reader *reader, uint64_t first)
@@ -153,7 +153,6 @@ static struct reader open_with(const char *name, enum tokmap_reading reading, ui
     options.window = 8;
     assert_int_equal(residency_open(&reader.residency, &options, NULL), TOKMAP_OK);
     assert_int_equal(gather_open(&reader.gather, &reader.residency->sources[0], gather, NULL), TOKMAP_OK);
-    reader.residency->turn.past = gather->passed_on;
     return reader;
 }
 
@@ -483,13 +482,13 @@ static void an_id_that_is_gone_at_the_second_look_is_a_status(void **unused)
     (void)unused;
     const uint64_t sizes[] = {3000};
     const struct copy_kernels kernels = {
-        .name = "meet", .copy16 = copy_and_meet, .stream16 = copy_and_meet, .largest16 = largest_and_meet};
+        .name = "meet", .copy16 = copy_and_meet, .bypass16 = copy_and_meet, .largest16 = largest_and_meet};
     const struct residency_options residency = {.drop_behind = false};
     struct made made;
     made_new(&made, folder, "gone", 2, 20000, sizes, 1);
     for (int kind = 0; kind < 4; kind++) {
         const enum tokmap_reading reading = kind % 2 ? TOKMAP_READ_PREAD : TOKMAP_READ_MAPPED;
-        const uint64_t row_tokens = kind < 2 ? 100 : 400; /* short rows are not stored past the caches */
+        const uint64_t row_tokens = kind < 2 ? 100 : 400; /* short rows are not stored around the caches */
         const struct gather_options gather = {.kernels = &kernels, .passed_on = kind >= 2};
         struct reader reader = open_with(made.name, reading, row_tokens, &residency, &gather);
         struct tokmap_error error = {.status = TOKMAP_OK};

@@ -14,25 +14,25 @@
 #define TRIED (SLOTS + STORE_WAY_TIMED)
 #define ROUND (STORE_WAY_SHARE * TRIED)
 
-/* Stores a round of batches, which take `through` or `past` ns, the first that is timed and stored through them `waits`
- * ns more. The consumer takes each three batches later. Returns how many are stored past the caches. */
-static uint32_t take_round(struct store_way *way, uint64_t through, uint64_t past, uint64_t waits)
+/* Stores a round of batches, which take `through` or `bypass` ns, the first that is timed and stored through them
+ * `waits` ns more. The consumer takes each three batches later. Returns how many are stored around the caches. */
+static uint32_t take_round(struct store_way *way, uint64_t through, uint64_t bypass, uint64_t waits)
 {
-    bool is_past[ROUND], timed[ROUND];
-    uint32_t stored_past = 0;
+    bool bypasses[ROUND], timed[ROUND];
+    uint32_t bypassed = 0;
     bool waited = false;
     for (uint32_t i = 0; i < ROUND + LAG; i++) {
         if (i < ROUND) {
-            is_past[i] = store_way_begin(way, &timed[i]);
-            stored_past += is_past[i];
+            bypasses[i] = store_way_begin(way, &timed[i]);
+            bypassed += bypasses[i];
         }
         if (i < LAG || !timed[i - LAG])
             continue;
-        const bool which = is_past[i - LAG];
-        store_way_taken(way, which, which ? past : through + (waited ? 0 : waits), BYTES);
+        const bool which = bypasses[i - LAG];
+        store_way_taken(way, which, which ? bypass : through + (waited ? 0 : waits), BYTES);
         waited |= !which;
     }
-    return stored_past;
+    return bypassed;
 }
 
 /* The last batches before the other way is tried, and its last ones, when the ring has only batches of one way. */
@@ -92,14 +92,14 @@ static void odd_times_are_harmless(void **unused)
         store_way_taken(&way, store_way_begin(&way, &timed), 0, BYTES);
     for (uint32_t i = 0; i < 10 * ROUND; i++)
         store_way_taken(&way, store_way_begin(&way, &timed), 1000, 0);
-    assert_false(way.past);
+    assert_false(way.bypass);
     for (uint32_t i = 0; i < 10 * ROUND; i++)
         store_way_taken(&way, store_way_begin(&way, &timed), times[i % 5], i % 7 ? BYTES : UINT64_MAX);
     for (uint32_t i = 0; i < 100; i++)
         store_way_taken(&way, true, 1, BYTES);
     for (int i = 0; i < 2 * STORE_WAY_WINS; i++)
         (void)take_round(&way, 18000, 4100, 0);
-    assert_true(way.past);
+    assert_true(way.bypass);
 }
 
 int main(void)
