@@ -10,7 +10,8 @@
 extern const struct copy_kernels copy_avx2;
 
 /* The body of every kernel. bits is 16 or 32. STORE stores a vector and KEEP one token; both do nothing in kernels that
- * do not copy. Each turn handles four vectors with maxima of their own, so that they do not wait for each other. */
+ * do not copy. Each iteration handles four vectors with maxima of their own, so that they do not wait for each other.
+ */
 #define LARGEST(bits, STORE, KEEP)                                                                                     \
     enum { LANES = 256 / bits };                                                                                       \
     const char *at = from;                                                                                             \

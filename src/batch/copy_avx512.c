@@ -15,8 +15,8 @@
 extern const struct copy_kernels copy_avx512;
 
 /* The body of every kernel. bits is 16 or 32, and a vector has LANES of them. STORE stores a vector and PART the
- * first bytes of one; both do nothing in kernels that do not copy. Each turn handles two vectors with maxima of their
- * own, so that they do not wait for each other. Afterwards, top0 has the largest value of each lane. */
+ * first bytes of one; both do nothing in kernels that do not copy. Each iteration handles two vectors with maxima of
+ * their own, so that they do not wait for each other. Afterwards, top0 has the largest value of each lane. */
 #define LARGEST(bits, LANES, mask_t, STORE, PART)                                                                      \
     const char *at = from;                                                                                             \
     __m512i top0 = _mm512_setzero_si512(), top1 = top0;                                                                \

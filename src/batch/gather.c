@@ -102,7 +102,7 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
     assert(gather->row_shift >= gather->width_shift && (gather->row_shift == 2 || gather->pad_id <= UINT16_MAX));
     gather->vocabulary = unchecked ? UINT64_MAX : info.vocabulary;
     gather->synthetic = dataset_is_synthetic(source->views.dataset);
-    uint8_t **aside = &source->turn->aside;
+    uint8_t **aside = &source->shared->aside;
     enum tokmap_status status = gather->passed_on && !*aside && !(*aside = malloc(ASIDE_BYTES))
                                     ? error_set_memory(error, "a loader", ASIDE_BYTES)
                                     : uncounted_open(&gather->uncounted, source, error);
@@ -227,7 +227,7 @@ static enum tokmap_status read_compared(struct gather *gather, const struct stre
                                         struct tokmap_error *error)
 {
     struct page_check *check = &gather->source->check;
-    uint8_t *pages = gather->source->turn->span;
+    uint8_t *pages = gather->source->shared->span;
     struct shard_view *view = stretch->view;
     const uint64_t end = stretch->offset + (stretch->count << view->element_shift);
     for (uint64_t at = stretch->offset, to; at < end; at = to) {
@@ -316,7 +316,7 @@ static enum tokmap_status frame_tokens(struct gather *gather, struct shard_view 
                                        const uint8_t **tokens, bool *cold, struct tokmap_error *error)
 {
     struct residency_source *source = gather->source;
-    struct sealed_rows *rows = source->turn->sealed;
+    struct sealed_rows *rows = source->shared->sealed;
     struct sealed_frame frame;
     *tokens = sealed_rows_kept(rows, view, number);
     if (*tokens)
@@ -375,7 +375,7 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
     } else {
         /* The kernel does not store around the caches, so the file is read into a small buffer first. */
         const bool aside = gather->bypass && stretch->count << gather->width_shift <= ASIDE_BYTES;
-        uint8_t *to = aside ? gather->source->turn->aside : read_to(gather, into, stretch->count);
+        uint8_t *to = aside ? gather->source->shared->aside : read_to(gather, into, stretch->count);
         status = stretch->view->converted ? read_converted(gather, stretch, to, cold, error)
                                           : read_stretch(gather, stretch, to, cold, error);
         if (status)

@@ -54,12 +54,12 @@
 /* ---- open and close ---- */
 
 static enum tokmap_status open_source(struct residency_source *source, const struct tokmap_dataset *dataset,
-                                      const struct residency_options *options, struct residency_turn *turn,
+                                      const struct residency_options *options, struct residency_shared *shared,
                                       struct tokmap_error *error)
 {
     const bool mapped = !options->drop_behind && !options->unmapped && dataset_reading(dataset) == TOKMAP_READ_MAPPED;
     *source = (struct residency_source){
-        .turn = turn,
+        .shared = shared,
         .drop_behind = options->drop_behind,
         .in_order = options->in_order,
         .kept_fd = -1,
@@ -68,9 +68,9 @@ static enum tokmap_status open_source(struct residency_source *source, const str
     enum tokmap_status status = shard_views_init(&source->views, dataset, mapped, !options->unchecked, error);
     if (!status)
         status = page_check_open(&source->check, &source->views, error);
-    if (!status && source->check.compared && !turn->span && !(turn->span = malloc(PAGE_CHECK_SPAN)))
+    if (!status && source->check.compared && !shared->span && !(shared->span = malloc(PAGE_CHECK_SPAN)))
         status = error_set_memory(error, "a loader", PAGE_CHECK_SPAN);
-    if (!status && dataset_is_sealed(dataset) && !turn->sealed && !(turn->sealed = sealed_rows_new()))
+    if (!status && dataset_is_sealed(dataset) && !shared->sealed && !(shared->sealed = sealed_rows_new()))
         status = error_set_memory(error, "a loader", SEALED_ROWS_FRAMES * FRAME_BYTES);
     if (status || !source->views.mapped)
         return status;
@@ -103,7 +103,7 @@ enum tokmap_status residency_open(struct residency **made, const struct residenc
     for (; residency->count < options->sources; residency->count++) {
         struct residency_source *source = &residency->sources[residency->count];
         enum tokmap_status status =
-            open_source(source, options->datasets[residency->count], options, &residency->turn, error);
+            open_source(source, options->datasets[residency->count], options, &residency->shared, error);
         if (status) {
             page_check_close(&source->check);
             shard_views_free(&source->views);
@@ -124,9 +124,9 @@ void residency_close(struct residency *residency)
         page_check_close(&residency->sources[i].check);
         shard_views_free(&residency->sources[i].views);
     }
-    free(residency->turn.aside);
-    free(residency->turn.span);
-    sealed_rows_free(residency->turn.sealed);
+    free(residency->shared.aside);
+    free(residency->shared.span);
+    sealed_rows_free(residency->shared.sealed);
     free(residency->sources);
     free(residency);
 }
@@ -154,16 +154,16 @@ enum tokmap_reading residency_reading(const struct residency *residency)
 void residency_begin(struct residency *residency, uint64_t rows)
 {
     const uint64_t now = os_clock_ns();
-    if (now - residency->turn.look_ns >= LOOK_NS) {
-        residency->turn.look_ns = now;
-        residency->turn.look_bytes = 0;
-        residency->turn.look++;
+    if (now - residency->shared.look_ns >= LOOK_NS) {
+        residency->shared.look_ns = now;
+        residency->shared.look_bytes = 0;
+        residency->shared.look++;
     }
-    if (now - residency->turn.change_ns >= CHANGE_LOOK_NS) {
-        residency->turn.change_ns = now;
-        residency->turn.change_look++;
+    if (now - residency->shared.change_ns >= CHANGE_LOOK_NS) {
+        residency->shared.change_ns = now;
+        residency->shared.change_look++;
     }
-    residency->turn.populate_budget = div_ceil(rows, ROWS_PER_NEIGHBORHOOD);
+    residency->shared.populate_budget = div_ceil(rows, ROWS_PER_NEIGHBORHOOD);
 }
 
 /* ---- the page cache ---- */
@@ -233,7 +233,7 @@ bool residency_read_cached(struct residency_source *source, int fd, uint64_t off
     if (source->cannot_tell && !source->pool_asks)
         return false;
     /* Asking costs a tenth of a read of 4 KiB. With a pool, this thread always asks, so it never waits for storage. */
-    if (source->turn->warm && !source->populated && !source->pool && ++source->untold % TELL_EVERY)
+    if (source->shared->warm && !source->populated && !source->pool && ++source->untold % TELL_EVERY)
         return false;
     if (source->pool_asks) {
         int system;
@@ -306,7 +306,7 @@ static void populate(struct residency_source *source, const struct stretch *stre
 enum tokmap_status residency_look(struct residency_source *source, struct shard_view *view, uint64_t *bytes,
                                   int *system)
 {
-    const bool changes = view->hashed && view->change_look != source->turn->change_look;
+    const bool changes = view->hashed && view->change_look != source->shared->change_look;
     struct os_stat found = {.bytes = 0};
     *system = changes ? os_fstat(view->fd, &found) : os_file_bytes(view->fd, &found.bytes);
     *bytes = found.bytes;
@@ -314,10 +314,10 @@ enum tokmap_status residency_look(struct residency_source *source, struct shard_
         return TOKMAP_ERROR_IO;
     if (*bytes < view->bytes)
         return TOKMAP_ERROR_TRUNCATED;
-    view->look = source->turn->look;
+    view->look = source->shared->look;
     if (!changes)
         return TOKMAP_OK;
-    view->change_look = source->turn->change_look;
+    view->change_look = source->shared->change_look;
     if (view->changed_ns && view->changed_ns != found.changed_ns) {
         const uint64_t first = view->first_page + view->page, end = view->first_page + view->end_page;
         page_check_forget(&source->check, view);
@@ -333,9 +333,9 @@ void residency_was_read(struct residency_source *source, const struct stretch *s
     if (source->drop_behind) {
         drop_behind(source, stretch->view->fd, stretch->offset,
                     stretch->offset + (stretch->count << stretch->view->element_shift));
-    } else if (source->populated && source->turn->warm && !cold && source->turn->populate_budget &&
+    } else if (source->populated && source->shared->warm && !cold && source->shared->populate_budget &&
                !source->cannot_populate) {
-        source->turn->populate_budget--;
+        source->shared->populate_budget--;
         populate(source, stretch);
     }
 }
@@ -444,7 +444,7 @@ void residency_ask(struct residency *residency, const struct row_pieces *row)
 /* Leaves the warm state. next: the number of the next row of the order. */
 static void begin_asking(struct residency *residency, uint64_t next)
 {
-    residency->turn.warm = false;
+    residency->shared.warm = false;
     residency->asked = next;
     residency->streak = 0;
     residency->until_look = LOOK_EVERY;
@@ -467,7 +467,7 @@ static void forget_if_populated(struct residency *residency, const struct row_pi
         populated = piece_is_populated(&residency->sources[row->source], &row->pieces[i]);
     if (!populated)
         return;
-    residency->turn.forgotten++;
+    residency->shared.forgotten++;
     for (uint64_t i = 0; i < residency->count; i++)
         residency_forget(&residency->sources[i]);
 }
@@ -503,7 +503,7 @@ static bool look_while_asking(struct residency *residency, const struct row_piec
     }
     if (++residency->streak < WARM_STREAK)
         return false;
-    residency->turn.warm = true;
+    residency->shared.warm = true;
     return true;
 }
 
@@ -523,9 +523,9 @@ void residency_advance(struct residency *residency, uint64_t number, uint64_t ba
 {
     assert(residency->order && number < batch_end);
     struct row_pieces row;
-    if (residency->turn.warm && residency->order(residency->user, number, &row))
+    if (residency->shared.warm && residency->order(residency->user, number, &row))
         look_while_warm(residency, &row, number);
-    if (residency->turn.warm)
+    if (residency->shared.warm)
         return;
     const uint64_t group = min64(residency->window / 8, number / 4) + 1, goal = number + 1 + residency->window;
     residency->asked = max64(residency->asked, number);
@@ -543,13 +543,13 @@ void residency_restart(struct residency *residency)
 
 void residency_was_cold(struct residency *residency, uint64_t next)
 {
-    if (residency->turn.warm)
+    if (residency->shared.warm)
         begin_asking(residency, next);
 }
 
 void residency_named(struct residency *residency, const struct row_pieces *row, uint64_t next)
 {
-    if (residency->turn.warm)
+    if (residency->shared.warm)
         look_while_warm(residency, row, next);
 }
 
@@ -558,10 +558,10 @@ void residency_named_was(struct residency *residency, const struct row_pieces *r
     if (cold) {
         residency->streak = 0;
         residency_was_cold(residency, next);
-    } else if (!residency->turn.warm && ++residency->streak >= WARM_STREAK) {
+    } else if (!residency->shared.warm && ++residency->streak >= WARM_STREAK) {
         /* A row also counts as not cold if the kernel cannot report it. So look before the state changes. */
         residency->streak = 0;
         if (is_cached(residency, row))
-            residency->turn.warm = true;
+            residency->shared.warm = true;
     }
 }

@@ -25,7 +25,7 @@
 #include "tokmap/tokmap.h"
 
 /* What all sources of a residency share. */
-struct residency_turn {
+struct residency_shared {
     uint64_t change_look;       /* the same for changes of files, which cost three times as much to look for */
     uint64_t change_ns;         /* when that began */
     struct sealed_rows *sealed; /* NULL: no source has a sealed shard */
@@ -42,9 +42,9 @@ struct residency_turn {
 /* The pages of one source. Read its members through the functions below. */
 struct residency_source {
     struct shard_views views;
-    struct residency_turn *turn; /* the residency's */
-    struct read_pool *pool;      /* reads and asks on its threads; NULL: this thread does */
-    bool pool_asks;              /* what is asked for is read by the pool; else the kernel is asked to read it ahead */
+    struct residency_shared *shared; /* the residency's */
+    struct read_pool *pool;          /* reads and asks on its threads; NULL: this thread does */
+    bool pool_asks; /* what is asked for is read by the pool; else the kernel is asked to read it ahead */
     bool drop_behind, in_order;
     bool cannot_tell;     /* the kernel cannot report what is in the page cache */
     uint32_t untold;      /* reads in the warm state since the last one whose pages the kernel was asked about */
@@ -65,7 +65,7 @@ struct residency {
     uint32_t window; /* rows to ask for ahead */
     bool (*order)(void *user, uint64_t number, struct row_pieces *row);
     void *user;
-    struct residency_turn turn;
+    struct residency_shared shared;
     struct residency_source *asking; /* the source whose last request is not sent yet; NULL: none */
     uint32_t streak;                 /* looks in a row that found a row in the page cache */
     uint32_t until_look;             /* rows until the next look */
@@ -112,7 +112,7 @@ void residency_advance(struct residency *residency, uint64_t number, uint64_t ba
  * storage for the rows that follow, unless they are expected in the page cache. */
 static inline void residency_next(struct residency *residency, uint64_t number, uint64_t batch_end)
 {
-    if (residency->turn.warm && residency->until_look)
+    if (residency->shared.warm && residency->until_look)
         residency->until_look--;
     else
         residency_advance(residency, number, batch_end);
@@ -155,8 +155,8 @@ static inline bool residency_must_look(const struct residency_source *source, co
                                        bool populated)
 {
     if (populated)
-        return view->look != source->turn->look;
-    return view->hashed && !source->pool && view->change_look != source->turn->change_look;
+        return view->look != source->shared->look;
+    return view->hashed && !source->pool && view->change_look != source->shared->change_look;
 }
 
 /* Reports that bytes were loaded from a mapping. After RESIDENCY_LOOK_BYTES of them, the sizes of files are compared
@@ -164,11 +164,11 @@ static inline bool residency_must_look(const struct residency_source *source, co
 #define RESIDENCY_LOOK_BYTES ((uint64_t)128 << 10)
 static inline void residency_loaded(struct residency_source *source, uint64_t bytes)
 {
-    struct residency_turn *turn = source->turn;
-    turn->look_bytes += bytes;
-    if (turn->look_bytes >= RESIDENCY_LOOK_BYTES) {
-        turn->look_bytes = 0;
-        turn->look++;
+    struct residency_shared *shared = source->shared;
+    shared->look_bytes += bytes;
+    if (shared->look_bytes >= RESIDENCY_LOOK_BYTES) {
+        shared->look_bytes = 0;
+        shared->look++;
     }
 }
 

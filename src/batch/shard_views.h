@@ -75,9 +75,8 @@ void shard_views_free(struct shard_views *views);
  * Statuses: OK, ERROR_IO, ERROR_MEMORY (both from mapping the shard). */
 enum tokmap_status shard_views_select(struct shard_views *views, uint64_t token, struct tokmap_error *error);
 
-/* Fills *stretch with the first stretch of the `left` tokens (at least 1) from `token`. token is at most one turn of
- * the dataset past its end: after the seam, the dataset begins again.
- * Statuses: as shard_views_select(). */
+/* Fills *stretch with the first stretch of the `left` tokens (at least 1) from `token`. token is at most one lap
+ * through the dataset past its end: after the seam, the dataset begins again. Statuses: as shard_views_select(). */
 static inline enum tokmap_status shard_views_stretch(struct shard_views *views, uint64_t token, uint64_t left,
                                                      struct stretch *stretch, struct tokmap_error *error)
 {

@@ -195,26 +195,26 @@ static void forget(struct mask_view *view, uint64_t forgotten)
 /* Returns whether bytes [from, end) of a mask are populated and the file still has them. */
 static bool is_present(struct uncounted *uncounted, struct mask_view *view, uint64_t from, uint64_t end)
 {
-    const struct residency_turn *turn = uncounted->source->turn;
+    const struct residency_shared *shared = uncounted->source->shared;
     uint64_t bytes;
-    if (!view->map || !turn->warm)
+    if (!view->map || !shared->warm)
         return false;
-    if (view->forgotten != turn->forgotten)
-        forget(view, turn->forgotten);
+    if (view->forgotten != shared->forgotten)
+        forget(view, shared->forgotten);
     for (uint64_t i = from / NEIGHBORHOOD; i <= (end - 1) / NEIGHBORHOOD; i++)
         if (!view->populated[i])
             return false;
     if (!uncounted->until_look--) {
         uncounted->until_look = LOOK_EVERY;
         if (!os_map_resident(view->map + from, 1)) {
-            forget(view, turn->forgotten);
+            forget(view, shared->forgotten);
             return false;
         }
     }
-    if (view->look != turn->look) {
+    if (view->look != shared->look) {
         if (os_file_bytes(view->mask.fd, &bytes) || bytes < view->mask.bytes)
             return false; /* reading it reports what is wrong */
-        view->look = turn->look;
+        view->look = shared->look;
     }
     return true;
 }
@@ -222,7 +222,7 @@ static bool is_present(struct uncounted *uncounted, struct mask_view *view, uint
 /* Populates the neighborhoods of bytes [from, end), as far as they are in the page cache. Failures do no harm. */
 static void populate(const struct uncounted *uncounted, const struct mask_view *view, uint64_t from, uint64_t end)
 {
-    if (!view->map || !uncounted->source->turn->warm)
+    if (!view->map || !uncounted->source->shared->warm)
         return;
     for (uint64_t i = from / NEIGHBORHOOD; i <= (end - 1) / NEIGHBORHOOD; i++) {
         const uint64_t low = i * NEIGHBORHOOD, bytes = min64(NEIGHBORHOOD, view->mask.bytes - low);
@@ -287,7 +287,7 @@ enum tokmap_status uncounted_fill(struct uncounted *uncounted, const struct row_
 
 void uncounted_prefetch(const struct uncounted *uncounted, const struct row_piece *piece)
 {
-    if (!uncounted || !uncounted->used || !uncounted->source->turn->warm)
+    if (!uncounted || !uncounted->used || !uncounted->source->shared->warm)
         return;
     const uint64_t shard = dataset_shard_of(uncounted->dataset, piece->first_token, uncounted->current);
     const struct mask_view *view = &uncounted->views[shard];

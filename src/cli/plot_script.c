@@ -220,7 +220,7 @@ struct frame {
     size_t labels;                    /* groups of bars and columns */
     size_t bars;                      /* series that are bars */
     double height, left, top, bottom; /* of the picture; the margins around the axes, in pixels */
-    int turn;                         /* the angle of the labels of columns, in degrees */
+    int angle;                        /* of the labels of columns, in degrees */
     double scale;                     /* of the values in the script */
     double low, high;                 /* the axis of the values, scaled */
     double smallest, largest;         /* of what is drawn, scaled */
@@ -292,7 +292,7 @@ static size_t note_lines(const struct cli_plot *plot)
 
 /* The angle at which the labels of columns do not touch each other: 0 where each pair of neighbors has room; else 35,
  * where the lines of text are that far apart; else 90. Text at an angle ends at its column. */
-static int turn_find(const struct frame *frame)
+static int angle_find(const struct frame *frame)
 {
     const double column = (WIDTH - frame->left - RIGHT) / ((double)frame->labels + 0.2);
     size_t before = 0, widest = 0;
@@ -330,8 +330,8 @@ static void frame_find(struct frame *frame)
     }
     frame->left = 92;
     frame->height = 330 + frame->top + frame->bottom;
-    frame->turn = plot->kind == CLI_PLOT_COLUMNS ? turn_find(frame) : 0;
-    const double more = frame->turn == 90 ? CHARACTER * (double)longest : frame->turn ? 5.2 * (double)longest : 0;
+    frame->angle = plot->kind == CLI_PLOT_COLUMNS ? angle_find(frame) : 0;
+    const double more = frame->angle == 90 ? CHARACTER * (double)longest : frame->angle ? 5.2 * (double)longest : 0;
     frame->bottom += more;
     frame->height += more;
 }
@@ -580,7 +580,7 @@ enum tokmap_status plot_script_make(const struct cli_plot *plot, enum cli_plot_f
     } else {
         axis_add(&frame, "y", axis_format);
         if (plot->kind == CLI_PLOT_COLUMNS)
-            labels_add(&frame, "x", frame.turn == 90 ? "rotate by 90 right" : frame.turn ? "rotate by 35 right" : "");
+            labels_add(&frame, "x", frame.angle == 90 ? "rotate by 90 right" : frame.angle ? "rotate by 35 right" : "");
         if (plot->kind == CLI_PLOT_COLUMNS)
             add(writer, "set xrange [-0.6:%.3f]\n", last);
         else

@@ -92,11 +92,11 @@ enum token_way token_parts_way(struct token_parts *parts, bool mapped)
 {
     if (!mapped)
         return BY_PREAD;
-    const uint64_t turn = parts->units++;
-    if (turn < TRIAL_UNITS)
-        return turn & 1 ? BY_MAPPING : BY_PREAD;
+    const uint64_t number = parts->units++;
+    if (number < TRIAL_UNITS)
+        return number & 1 ? BY_MAPPING : BY_PREAD;
     bool mapping = parts->cost[BY_MAPPING] < parts->cost[BY_PREAD];
-    if (turn % OTHER_WAY_EVERY == OTHER_WAY_EVERY - 1)
+    if (number % OTHER_WAY_EVERY == OTHER_WAY_EVERY - 1)
         mapping = !mapping;
     return mapping ? BY_MAPPING : BY_PREAD;
 }

@@ -29,14 +29,14 @@
 struct stream {
     const struct tokmap_dataset *dataset;
     struct dataset_walk walk;
-    uint64_t turn;     /* added to each end: the tokens of the turns through the dataset that are complete */
+    uint64_t lap;      /* added to each end: the tokens of the laps through the dataset that are complete */
     uint64_t start;    /* the current start */
-    uint64_t number;   /* its number, counted from 0 over all turns */
+    uint64_t number;   /* its number, counted from 0 over all laps */
     uint64_t used, at; /* ends[at] to ends[used - 1] come next */
     uint64_t ends[AT_ONCE];
 };
 
-/* Reads more ends. The last end of a turn is the seam, which is the first start of the next turn. */
+/* Reads more ends. The last end of a lap is the seam, which is the first start of the next lap. */
 static enum tokmap_status stream_read(struct stream *stream, struct tokmap_error *error)
 {
     enum tokmap_status status =
@@ -44,7 +44,7 @@ static enum tokmap_status stream_read(struct stream *stream, struct tokmap_error
     stream->at = 0;
     if (!status && !stream->used) {
         stream->walk = (struct dataset_walk){0};
-        stream->turn = stream->start;
+        stream->lap = stream->start;
         status = dataset_walk_ends(stream->dataset, &stream->walk, stream->ends, AT_ONCE, &stream->used, error);
     }
     if (!status && !stream->used)
@@ -61,7 +61,7 @@ static inline enum tokmap_status stream_next(struct stream *stream, struct tokma
         if (status)
             return status;
     }
-    stream->start = stream->turn + stream->ends[stream->at++];
+    stream->start = stream->lap + stream->ends[stream->at++];
     stream->number++;
     return TOKMAP_OK;
 }

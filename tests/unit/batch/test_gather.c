@@ -136,7 +136,7 @@ static void prefetch(const struct reader *reader, uint64_t first)
 
 static void set_warm(const struct reader *reader, bool warm)
 {
-    reader->residency->turn.warm = warm;
+    reader->residency->shared.warm = warm;
 }
 
 static struct reader open_with(const char *name, enum tokmap_reading reading, uint64_t row_tokens,

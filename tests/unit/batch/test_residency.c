@@ -77,15 +77,15 @@ static void files_in_the_page_cache_need_no_asking(void **unused)
 {
     (void)unused;
     struct residency *residency = open_residency();
-    assert_false(residency->turn.warm);
+    assert_false(residency->shared.warm);
     residency_next(residency, 0, 1);
-    assert_false(residency->turn.warm); /* a single window in the page cache proves little */
+    assert_false(residency->shared.warm); /* a single window in the page cache proves little */
     for (uint64_t number = 1; number < END; number++)
         residency_next(residency, number, number - number % 10 + 10);
     if (!residency_is_cached(&residency->sources[0], &(const struct row_piece){0, ROW_TOKENS}))
         print_message("the kernel does not report what is in the page cache\n");
     else
-        assert_true(residency->turn.warm && residency->asked < 100);
+        assert_true(residency->shared.warm && residency->asked < 100);
     residency_close(residency);
 }
 
@@ -94,12 +94,12 @@ static void a_cold_window_ends_the_warm_state(void **unused)
 {
     (void)unused;
     struct residency *residency = open_residency();
-    residency->turn.warm = true;
+    residency->shared.warm = true;
     residency->until_look = 1000; /* so that no look finds the files in the page cache */
     residency_next(residency, 500, 510);
     assert_int_equal(residency->until_look, 999);
     residency_was_cold(residency, 501);
-    assert_false(residency->turn.warm);
+    assert_false(residency->shared.warm);
     assert_int_equal(residency->asked, 501);
     residency->until_look = 1000;
     residency_next(residency, 501, 510);
@@ -118,7 +118,7 @@ static void nothing_is_asked_for_past_the_end(void **unused)
     (void)unused;
     struct residency *residency = open_residency();
     for (uint64_t number = END - 20; number < END; number++) {
-        residency->turn.warm = false;
+        residency->shared.warm = false;
         residency->until_look = 1000;
         residency_next(residency, number, END);
         assert_in_range(residency->asked, 0, END);
@@ -200,7 +200,7 @@ static void populated_pages_are_remembered(void **unused)
     assert_int_equal(stretch.offset, 2000);
     assert_int_equal(stretch.count, ROW_TOKENS);
     for (int warm = 0; warm < 2; warm++) {
-        residency->turn.warm = warm;
+        residency->shared.warm = warm;
         residency_begin(residency, 1);
         assert_int_equal(gather_piece(gather, 61000, row, &cold), TOKMAP_OK);
         if (!warm)
@@ -235,7 +235,7 @@ static void populated_pages_are_remembered(void **unused)
     }
     const bool populated = residency_is_populated(source, &stretch);
     residency_was_cold(residency, 1);
-    assert_false(residency->turn.warm);
+    assert_false(residency->shared.warm);
     assert_int_equal(residency_is_populated(source, &stretch), populated);
     residency_forget(source);
     assert_false(residency_is_populated(source, &stretch));
@@ -263,13 +263,13 @@ static bool look_once(bool warm, uint64_t marked, bool *stays_warm)
     }
     const uint64_t bit = stretch.view->first_page + marked;
     bits_set(source->populated, bit, bit + 1);
-    residency->turn.warm = warm;
+    residency->shared.warm = warm;
     residency->until_look = 0;
     if (warm)
         residency_named(residency, &row, 1);
     else
         residency_advance(residency, 0, 1); /* window 0 of the order begins at token 0 */
-    *stays_warm = residency->turn.warm;
+    *stays_warm = residency->shared.warm;
     const bool is_marked = bits_all(source->populated, bit, bit + 1);
     residency_close(residency);
     return is_marked;
@@ -322,7 +322,7 @@ static void pages_that_are_not_cached_are_not_populated(void **unused)
     const char *tokens = (const char *)stretch.view->tokens;
     const bool can_drop = os_page_bytes() == sizeof page && !os_map_resident(tokens + 7 * sizeof page, sizeof page);
     if (can_drop) {
-        residency->turn.warm = true;
+        residency->shared.warm = true;
         residency_begin(residency, 1);
         assert_int_equal(gather_piece(gather, 0, row, &cold), TOKMAP_OK);
         assert_false(cold);
@@ -350,7 +350,7 @@ static unsigned asking_reads(bool unmapped, bool warm)
     assert_int_equal(residency_open(&residency, &options, NULL), TOKMAP_OK);
     struct residency_source *source = &residency->sources[0];
     assert_int_equal(shard_views_stretch(&source->views, 0, ROW_TOKENS, &stretch, NULL), TOKMAP_OK);
-    residency->turn.warm = warm;
+    residency->shared.warm = warm;
     for (int i = 0; i < 64; i++)
         asked += residency_read_cached(source, stretch.view->fd, stretch.offset, sizeof row, row, &got);
     if (source->cannot_tell)

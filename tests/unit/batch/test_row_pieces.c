@@ -116,7 +116,7 @@ static void check_rows(const struct made *made, uint32_t width, enum tokmap_read
         .row_width = width, .pad_id = PAD, .kernels = kernels, .unchecked = width == 4 && warm && below(2)};
     assert_int_equal(residency_open(&residency, &options, NULL), TOKMAP_OK);
     assert_int_equal(gather_open(&gather, &residency->sources[0], &gathered, NULL), TOKMAP_OK);
-    residency->turn.warm = warm;
+    residency->shared.warm = warm;
     for (uint64_t i = 0; i < 700; i++) {
         struct row row;
         const bool segments = below(2);
