@@ -139,16 +139,16 @@ static enum tokmap_status expand_next(struct tokmap_loader *loader, const struct
     const uint64_t began = timed ? os_clock_ns() : 0;
     const enum tokmap_status status = out ? expand(loader, slot, out, stream, error) : TOKMAP_OK;
     if (timed && !status)
-        store_way_taken(&loader->store_way, slot->bypass, waited + (os_clock_ns() - began),
+        store_way_taken(&loader->fill.store_way, slot->bypass, waited + (os_clock_ns() - began),
                         slot->count * slot->row_tokens * loader->needs.width);
     return status;
 }
 
 static void release_held(struct tokmap_loader *loader)
 {
-    if (loader->held)
+    if (loader->next.held)
         ring_release(loader->ring);
-    loader->held = NULL;
+    loader->next.held = NULL;
 }
 
 /* Takes the next slot, and fills it first if there is no producer thread. *waited receives the ns that the caller has
@@ -156,24 +156,24 @@ static void release_held(struct tokmap_loader *loader)
 static struct slot *take(struct tokmap_loader *loader, uint64_t *waited)
 {
     *waited = 0;
-    assert(!loader->again || loader->held);
-    if (loader->again)
-        return loader->held;
+    assert(!loader->next.again || loader->next.held);
+    if (loader->next.again)
+        return loader->next.held;
     release_held(loader);
-    if (!loader->producer) {
+    if (!loader->thread.producer) {
         (void)producer_fill(loader, ring_vacant(loader->ring));
-    } else if (!__atomic_load_n(&loader->first_done, __ATOMIC_RELAXED) && producer_claim_first(loader)) {
+    } else if (!__atomic_load_n(&loader->first.done, __ATOMIC_RELAXED) && producer_claim_first(loader)) {
         producer_fill_first(loader);
     } else if (ring_was_full(loader->ring)) {
         statistics_ready(&loader->statistics, ring_ready(loader->ring));
     }
     loader_range_push(loader, "tokmap wait");
-    loader->held = ring_filled(loader->ring, waited);
+    loader->next.held = ring_filled(loader->ring, waited);
     loader_range_pop(loader);
-    *waited += loader->waited_ns;
+    *waited += loader->next.waited_ns;
     statistics_wait(&loader->statistics, *waited);
-    loader->waited_ns = 0;
-    return loader->held;
+    loader->next.waited_ns = 0;
+    return loader->next.held;
 }
 
 static void describe(const struct tokmap_loader *loader, const struct slot *slot, struct tokmap_batch *batch)
@@ -201,7 +201,7 @@ static void describe(const struct tokmap_loader *loader, const struct slot *slot
 static enum tokmap_status report_fault(struct tokmap_loader *loader, enum tokmap_status status,
                                        struct tokmap_error *error)
 {
-    loader->ended = status == TOKMAP_END;
+    loader->next.ended = status == TOKMAP_END;
     if (error)
         *error = *ring_error(loader->ring);
     return status;
@@ -225,15 +225,15 @@ static void delivered(struct tokmap_loader *loader, const struct slot *slot, con
                       uint64_t waited)
 {
     struct tokmap_stall stall;
-    loader->position = slot->cursor;
-    schedule_advance(&loader->taken);
+    loader->next.position = slot->cursor;
+    schedule_advance(&loader->next.taken);
     statistics_batch(&loader->statistics, batch);
     if (loader->trace) {
         trace_add(loader->trace, slot->step, slot->trace, slot->last_in_step);
-        if (!loader->producer)
+        if (!loader->thread.producer)
             trace_drain(loader->trace);
     }
-    if (loader->options.alarm && loader->producer &&
+    if (loader->options.alarm && loader->thread.producer &&
         stalls_count(&loader->stalls, &loader->options, slot->step, waited, &stall))
         loader->options.alarm(loader->options.alarm_user, &stall);
 }
@@ -244,21 +244,21 @@ static enum tokmap_status next(struct tokmap_loader *loader, const struct tokmap
     enum tokmap_status status;
     struct tokmap_batch made;
     uint64_t waited;
-    if (loader->trace && (loader->ended || !trace_is_ready(loader->trace)) &&
+    if (loader->trace && (loader->next.ended || !trace_is_ready(loader->trace)) &&
         (status = trace_flush(loader->trace, error)))
         return status;
-    if (loader->ended)
+    if (loader->next.ended)
         return report_fault(loader, TOKMAP_END, error);
     const struct slot *slot = take(loader, &waited);
     if (slot->status == TOKMAP_END && loader->trace) {
-        loader->ended = true;
+        loader->next.ended = true;
         if ((status = trace_flush(loader->trace, error)))
             return status;
     }
     if (slot->status)
         return report_fault(loader, slot->status, error);
     status = expand_next(loader, slot, out ? where : NULL, stream, waited, error);
-    loader->again = status != TOKMAP_OK;
+    loader->next.again = status != TOKMAP_OK;
     if (status)
         return status;
     describe(loader, slot, &made);
@@ -289,30 +289,30 @@ enum tokmap_status tokmap_loader_next(struct tokmap_loader *loader, const struct
 int tokmap_loader_wait(struct tokmap_loader *loader, uint64_t timeout_ns)
 {
     uint64_t waited;
-    if (!loader || !loader->producer || loader_is_forked(loader) || loader->ended || loader->again)
+    if (!loader || !loader->thread.producer || loader_is_forked(loader) || loader->next.ended || loader->next.again)
         return 1;
     release_held(loader);
     bool ready = ring_wait(loader->ring, timeout_ns, &waited);
     /* The ring was empty when the caller came. take() will not see that any more. */
     if (waited && ring_was_full(loader->ring))
         statistics_ready(&loader->statistics, 0);
-    loader->waited_ns += waited;
+    loader->next.waited_ns += waited;
     return ready;
 }
 
 void consumer_restart(struct tokmap_loader *loader)
 {
-    loader->held = NULL;
-    loader->again = loader->ended = false;
-    loader->schedule = loader->taken = loader->start.schedule;
-    loader->cursor = loader->position = loader->start.cursor;
-    row_queue_restart(&loader->queue);
-    residency_restart(loader->residency);
-    if (loader->pool)
-        read_pool_forget(loader->pool);
+    loader->next.held = NULL;
+    loader->next.again = loader->next.ended = false;
+    loader->fill.schedule = loader->next.taken = loader->start.schedule;
+    loader->fill.cursor = loader->next.position = loader->start.cursor;
+    row_queue_restart(&loader->fill.queue);
+    residency_restart(loader->fill.residency);
+    if (loader->fill.pool)
+        read_pool_forget(loader->fill.pool);
     ring_restart(loader->ring);
     stalls_restart(&loader->stalls);
-    statistics_at(&loader->statistics, loader->position.step);
+    statistics_at(&loader->statistics, loader->next.position.step);
 }
 
 /* What next() has enqueued on streams stays valid: the outputs are the caller's memory, and the backend's events keep a
@@ -329,10 +329,10 @@ enum tokmap_status tokmap_loader_rewind(struct tokmap_loader *loader, struct tok
         if ((status = trace_begin(loader->trace, &header, error)))
             return status;
     }
-    if (loader->producer)
+    if (loader->thread.producer)
         producer_pause(loader);
     consumer_restart(loader);
-    if (loader->producer)
+    if (loader->thread.producer)
         producer_resume(loader);
     return TOKMAP_OK;
 }
@@ -350,9 +350,9 @@ enum tokmap_status tokmap_loader_flush(struct tokmap_loader *loader, struct tokm
 /* The pieces of row i of a slot whose places are known. */
 static struct row_pieces pieces_of(const struct tokmap_loader *loader, const struct slot *slot, uint64_t i)
 {
-    struct row_pieces row = {slot->places[i].source, loader->queue.pieces, 0};
-    if (run_row_pieces(loader->run, &slot->places[i], loader->queue.pieces, loader->queue.pieces_most, &row.count,
-                       NULL))
+    struct row_pieces row = {slot->places[i].source, loader->fill.queue.pieces, 0};
+    if (run_row_pieces(loader->run, &slot->places[i], loader->fill.queue.pieces, loader->fill.queue.pieces_most,
+                       &row.count, NULL))
         row.count = 0; /* filling the row reports it */
     return row;
 }
@@ -361,17 +361,17 @@ static struct row_pieces pieces_of(const struct tokmap_loader *loader, const str
  * one of them was not in the page cache, the storage is asked for all rows that follow it, at once. */
 static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
 {
-    const uint64_t next = loader->queue.taken;
+    const uint64_t next = loader->fill.queue.taken;
     bool asked = false;
-    residency_begin(loader->residency, slot->count);
+    residency_begin(loader->fill.residency, slot->count);
     for (uint64_t i = 0; i < slot->count; i++) {
         const struct tokmap_place place = slot->places[i];
         struct row_pieces row = pieces_of(loader, slot, i);
         bool cold = false;
-        residency_named(loader->residency, &row, next);
-        row_queue_prefetch_named(&loader->queue, slot->places, i, slot->count);
+        residency_named(loader->fill.residency, &row, next);
+        row_queue_prefetch_named(&loader->fill.queue, slot->places, i, slot->count);
         enum tokmap_status status = producer_fill_row(loader, slot, i, &place, &cold, error);
-        residency_named_was(loader->residency, &row, cold, next);
+        residency_named_was(loader->fill.residency, &row, cold, next);
         if (status)
             return status;
         if (!cold || asked)
@@ -379,9 +379,9 @@ static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *
         asked = true;
         for (uint64_t k = i + 1; k < slot->count; k++) {
             const struct row_pieces later = pieces_of(loader, slot, k);
-            residency_ask(loader->residency, &later);
+            residency_ask(loader->fill.residency, &later);
         }
-        residency_flush(loader->residency);
+        residency_flush(loader->fill.residency);
     }
     return producer_fill_cu(loader, slot, error);
 }
@@ -391,10 +391,10 @@ static enum tokmap_status find_named(struct tokmap_loader *loader, struct slot *
                                      const uint64_t *rows, uint64_t count, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    struct run_step first = {.seq_len = loader->schedule.slice.seq_len}, phase;
+    struct run_step first = {.seq_len = loader->fill.schedule.slice.seq_len}, phase;
     slot->valid = 0;
     for (uint64_t i = 0; i < count && !status; i++) {
-        status = run_walk_locate(&loader->named, steps[i], rows[i], &slot->places[i], error);
+        status = run_walk_locate(&loader->next.named, steps[i], rows[i], &slot->places[i], error);
         if (status)
             return status;
         run_phase_of(loader->run, steps[i], i ? &phase : &first);
@@ -414,7 +414,7 @@ static enum tokmap_status check_read(const struct tokmap_loader *loader, const u
     if (count && (!steps || !rows))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "%s is NULL; pass one number for each row", steps ? "rows" : "steps");
-    if (loader->producer)
+    if (loader->thread.producer)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "this loader has a producer thread; to read rows by name, open one with options.threads = 0");
     if (!loader->on_host)
@@ -441,16 +441,16 @@ enum tokmap_status tokmap_loader_read(struct tokmap_loader *loader, const uint64
     if (status)
         return status;
     /* The slot is needed for the named rows. If its rows did not reach the caller, next() must fill them again. */
-    if (loader->again)
+    if (loader->next.again)
         producer_undo(loader);
-    loader->again = false;
+    loader->next.again = false;
     release_held(loader);
     struct slot *slot = ring_vacant(loader->ring); /* never published, so it stays vacant for the next batch */
     slot->step = count ? steps[0] : 0;
     slot->first_row = count ? rows[0] : 0;
     slot->count = count;
     slot->last_in_step = false;
-    slot->cursor = loader->cursor;
+    slot->cursor = loader->fill.cursor;
     status = find_named(loader, slot, steps, rows, count, error);
     if (!status)
         status = fill_named(loader, slot, error);
@@ -483,7 +483,7 @@ uint64_t tokmap_loader_cu_seqlens(const struct tokmap_loader *loader)
 
 uint64_t tokmap_loader_calls(const struct tokmap_loader *loader)
 {
-    return loader ? loader->taken.slice.calls : 0;
+    return loader ? loader->next.taken.slice.calls : 0;
 }
 
 enum tokmap_status tokmap_loader_device(const struct tokmap_loader *loader, struct tokmap_loader_device *info)

@@ -26,14 +26,14 @@ static void keep_counts(struct tokmap_loader *loader)
     struct read_pool_counts pool = {0};
     struct backend_facts facts;
     loader->backend->calls->facts(loader->backend, &facts);
-    if (loader->pool)
-        read_pool_counts(loader->pool, &pool);
+    if (loader->fill.pool)
+        read_pool_counts(loader->fill.pool, &pool);
     for (uint64_t i = 0; i < loader->sources; i++) {
-        const uint64_t bytes = gather_bytes(loader->gathers[i]);
+        const uint64_t bytes = gather_bytes(loader->fill.gathers[i]);
         statistics->before.bytes += bytes;
         statistics->sources[i].bytes += bytes;
     }
-    statistics->before.cold_reads += loader->cold_reads;
+    statistics->before.cold_reads += loader->fill.cold_reads;
     statistics->before.host_expanded += facts.host_expanded;
     statistics->before.late_copies += facts.late_copies;
     statistics->before.timeouts += pool.timeouts;
@@ -64,17 +64,17 @@ static void carry_sources(struct tokmap_loader *into, const struct tokmap_loader
  * and reads its turns, which are among the latter. */
 static void exchange(struct tokmap_loader *loader, struct tokmap_loader *other)
 {
-    const size_t bytes = offsetof(struct tokmap_loader, producer);
+    const size_t bytes = offsetof(struct tokmap_loader, thread);
     struct tokmap_loader before;
     struct source_counts *counts = loader->statistics.sources;
-    assert(!other->producer && !other->trace && !other->fork_canary);
+    assert(!other->thread.producer && !other->trace && !other->thread.fork_canary);
     memcpy(&before, loader, bytes);
     memcpy(loader, other, bytes);
     memcpy(other, &before, bytes);
     loader->statistics.sources = other->statistics.sources;
     other->statistics.sources = counts;
-    loader->residency->user = &loader->queue;
-    other->residency->user = &other->queue;
+    loader->fill.residency->user = &loader->fill.queue;
+    other->fill.residency->user = &other->fill.queue;
 }
 
 /* `other` is made for where the loader is to continue. */
@@ -84,7 +84,7 @@ static enum tokmap_status replace(struct tokmap_loader *loader, struct tokmap_lo
     if (!order)
         return error_set_memory(error, "a loader", loader->sources * sizeof *order);
     /* The storage may have become slow, and have threads that read since this move. */
-    enum tokmap_status status = loader_mark_process(loader, other->pool, error);
+    enum tokmap_status status = loader_mark_process(loader, other->fill.pool, error);
     if (!status && loader->trace) {
         const struct trace_header header = loader_trace_header(other, &other->start.cursor);
         status = trace_begin(loader->trace, &header, error);
@@ -93,7 +93,7 @@ static enum tokmap_status replace(struct tokmap_loader *loader, struct tokmap_lo
         free(order);
         return status;
     }
-    if (loader->producer)
+    if (loader->thread.producer)
         producer_pause(loader); /* from here on nothing can fail */
     keep_counts(loader);
     carry_sources(other, loader, order);
@@ -101,7 +101,7 @@ static enum tokmap_status replace(struct tokmap_loader *loader, struct tokmap_lo
     exchange(loader, other);
     consumer_restart(loader);
     loader->statistics.ready_lowest = ring_slots(loader->ring);
-    if (loader->producer)
+    if (loader->thread.producer)
         producer_resume(loader);
     return TOKMAP_OK;
 }
@@ -118,7 +118,7 @@ static enum tokmap_status move(struct tokmap_loader *loader, const struct tokmap
     options.rank = rank;
     options.world = world;
     options.device = loader->on_host ? NULL : device;
-    enum tokmap_status status = loader_make(&other, run, &options, &loader->position, error);
+    enum tokmap_status status = loader_make(&other, run, &options, &loader->next.position, error);
     if (status)
         return status;
     status = replace(loader, other, error);

@@ -91,7 +91,7 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
     return TOKMAP_OK;
 }
 
-/* Sets loader->cursor to the cursor of the step at which the loader begins. */
+/* Sets loader->fill.cursor to the cursor of the step at which the loader begins. */
 static enum tokmap_status find_start(struct tokmap_loader *loader, const char *resume,
                                      const struct tokmap_cursor *given, struct tokmap_error *error)
 {
@@ -104,7 +104,7 @@ static enum tokmap_status find_start(struct tokmap_loader *loader, const char *r
     if (!status && (given || resume))
         status = run_check_cursor(loader->run, &cursor, error);
     if (!status)
-        run_cursor(loader->run, cursor.step, &loader->cursor);
+        run_cursor(loader->run, cursor.step, &loader->fill.cursor);
     return status;
 }
 
@@ -121,7 +121,7 @@ static enum tokmap_status measure_phases(struct tokmap_loader *loader, const str
         struct slice slice;
         uint64_t elements;
         run_describe_phase(loader->run, i, &phase);
-        if (options->world > phase.batch && phase.end_step > loader->cursor.step) {
+        if (options->world > phase.batch && phase.end_step > loader->fill.cursor.step) {
             char since[64] = "";
             if (info->phases > 1)
                 (void)snprintf(since, sizeof since, " from step %" PRIu64 " on", phase.first_step);
@@ -161,11 +161,11 @@ static uint32_t read_ahead(const struct tokmap_loader *loader, const struct tokm
 static enum tokmap_status describe_sources(struct tokmap_loader *loader, const struct tokmap_run_info *info,
                                            struct tokmap_error *error)
 {
-    loader->gathers = calloc(info->sources, sizeof *loader->gathers);
+    loader->fill.gathers = calloc(info->sources, sizeof *loader->fill.gathers);
     loader->source = calloc(info->sources, sizeof *loader->source);
     loader->statistics.sources = calloc(info->sources, sizeof *loader->statistics.sources);
-    loader->pieces = calloc(run_pieces_most(loader->run), sizeof *loader->pieces);
-    if (!loader->gathers || !loader->source || !loader->statistics.sources || !loader->pieces)
+    loader->fill.pieces = calloc(run_pieces_most(loader->run), sizeof *loader->fill.pieces);
+    if (!loader->fill.gathers || !loader->source || !loader->statistics.sources || !loader->fill.pieces)
         return error_set_memory(error, "a loader", info->sources * sizeof *loader->source);
     loader->sources = info->sources;
     loader->needs.width = 2;
@@ -239,9 +239,9 @@ static enum tokmap_status open_sources(struct tokmap_loader *loader, const struc
         .unmapped = loader->options.deadline_ns != 0,
         .in_order = info->ordering == TOKMAP_SEQUENTIAL,
         .order = row_queue_window,
-        .user = &loader->queue,
+        .user = &loader->fill.queue,
     };
-    enum tokmap_status status = residency_open(&loader->residency, &options, error);
+    enum tokmap_status status = residency_open(&loader->fill.residency, &options, error);
     free(datasets);
     const struct gather_options how = {
         .unchecked = loader->options.unchecked,
@@ -250,7 +250,7 @@ static enum tokmap_status open_sources(struct tokmap_loader *loader, const struc
         .passed_on = loader->options.threads != 0,
     };
     for (uint64_t i = 0; i < loader->sources && !status; i++)
-        status = gather_open(&loader->gathers[i], &loader->residency->sources[i], &how, error);
+        status = gather_open(&loader->fill.gathers[i], &loader->fill.residency->sources[i], &how, error);
     return status;
 }
 
@@ -258,9 +258,9 @@ static enum tokmap_status open_queue(struct tokmap_loader *loader, const struct 
                                      struct tokmap_error *error)
 {
     enum tokmap_status status =
-        row_queue_init(&loader->queue, &loader->schedule, loader->rows_most, read_ahead(loader, info), error);
-    loader->queue.residency = loader->residency;
-    loader->queue.gathers = loader->gathers;
+        row_queue_init(&loader->fill.queue, &loader->fill.schedule, loader->rows_most, read_ahead(loader, info), error);
+    loader->fill.queue.residency = loader->fill.residency;
+    loader->fill.queue.gathers = loader->fill.gathers;
     return status;
 }
 
@@ -391,7 +391,7 @@ static enum tokmap_status open_ring(struct tokmap_loader *loader, const struct t
     if (!status)
         status = ring_new(&loader->ring, loader->backend, &shape, (uint32_t)slots, error);
     loader->statistics.ready_lowest = (uint32_t)slots;
-    store_way_init(&loader->store_way, (uint32_t)slots);
+    store_way_init(&loader->fill.store_way, (uint32_t)slots);
     return status;
 }
 
@@ -399,13 +399,13 @@ static enum tokmap_status open_ring(struct tokmap_loader *loader, const struct t
 
 enum tokmap_status loader_mark_process(struct tokmap_loader *loader, bool pool, struct tokmap_error *error)
 {
-    if (loader->fork_canary || (!loader->options.threads && loader->on_host && !loader->trace && !pool))
+    if (loader->thread.fork_canary || (!loader->options.threads && loader->on_host && !loader->trace && !pool))
         return TOKMAP_OK;
-    if (os_memory_new(os_page_bytes(), false, &loader->fork_canary))
+    if (os_memory_new(os_page_bytes(), false, &loader->thread.fork_canary))
         return error_set_memory(error, "a loader", os_page_bytes());
-    if (!os_memory_zero_on_fork(loader->fork_canary, os_page_bytes()))
-        loader->process = os_process_id(); /* each look takes a system call then */
-    *(char *)loader->fork_canary = 1;
+    if (!os_memory_zero_on_fork(loader->thread.fork_canary, os_page_bytes()))
+        loader->thread.process = os_process_id(); /* each look takes a system call then */
+    *(char *)loader->thread.fork_canary = 1;
     return TOKMAP_OK;
 }
 
@@ -413,7 +413,7 @@ static enum tokmap_status start_producer(struct tokmap_loader *loader, struct to
 {
     if (!loader->options.threads)
         return TOKMAP_OK;
-    int system = os_thread_start(&loader->producer, "tokmap-loader", producer_run, loader);
+    int system = os_thread_start(&loader->thread.producer, "tokmap-loader", producer_run, loader);
     if (system)
         return error_set_system(error, system, NULL, TOKMAP_NO_OFFSET,
                                 "cannot start the producer thread; raise the limit on threads, or set options.threads "
@@ -440,11 +440,11 @@ static bool find_stretch(struct tokmap_loader *loader, struct stretch *found, bo
     *cold = false;
     for (uint64_t n = 0; n < PROBE_ROWS && n < loader->rows_most && !*cold; n++) {
         struct stretch stretch;
-        if (!row_queue_window(&loader->queue, n, &row))
+        if (!row_queue_window(&loader->fill.queue, n, &row))
             break;
         if (!row.count)
             continue;
-        struct residency_source *source = &loader->residency->sources[row.source];
+        struct residency_source *source = &loader->fill.residency->sources[row.source];
         if (!source->views.views ||
             shard_views_stretch(&source->views, row.pieces[0].first_token, row.pieces[0].tokens, &stretch, NULL))
             continue;
@@ -465,16 +465,16 @@ static bool probe(struct tokmap_loader *loader)
     size_t got;
     if (!find_stretch(loader, &stretch, &cold))
         return false;
-    const struct page_check *check = &loader->residency->sources[0].check; /* any: no pool is set yet */
+    const struct page_check *check = &loader->fill.residency->sources[0].check; /* any: no pool is set yet */
     uint64_t offset, end;
     if (!sealed_rows_place(check, &stretch, &offset, &end))
         return false;
     const uint64_t bytes = min64(sizeof page, end - offset);
     const uint64_t from = os_clock_ns();
-    int system = read_pool_read(loader->pool, stretch.view->fd, page, bytes, offset, &got);
-    loader->probe_ns = max64(os_clock_ns() - from, 1);
+    int system = read_pool_read(loader->fill.pool, stretch.view->fd, page, bytes, offset, &got);
+    loader->fill.probe_ns = max64(os_clock_ns() - from, 1);
     /* A read that fails is reported by the row that needs it. */
-    return system || loader->probe_ns >= SLOW_NS || (!cold && !os_file_is_local(stretch.view->fd));
+    return system || loader->fill.probe_ns >= SLOW_NS || (!cold && !os_file_is_local(stretch.view->fd));
 }
 
 /* Probes the storage and opens the pool, as options.io_threads and options.deadline_ns ask. The queue and the residency
@@ -495,16 +495,16 @@ static enum tokmap_status storage_open(struct tokmap_loader *loader, uint32_t wi
         .buffer_bytes = row_bytes + 2 * TOKEN_PAGE_BYTES, /* a row has parts of two pages that are compared */
         .deadline_ns = deadline,
     };
-    enum tokmap_status status = read_pool_open(&loader->pool, &options, error);
+    enum tokmap_status status = read_pool_open(&loader->fill.pool, &options, error);
     if (status)
         return status;
     const bool slow = threads && probe(loader);
     if (!slow && !deadline) {
-        read_pool_close(loader->pool);
-        loader->pool = NULL;
+        read_pool_close(loader->fill.pool);
+        loader->fill.pool = NULL;
     }
-    residency_set_pool(loader->residency, loader->pool, slow);
-    row_queue_restart(&loader->queue);
+    residency_set_pool(loader->fill.residency, loader->fill.pool, slow);
+    row_queue_restart(&loader->fill.queue);
     return TOKMAP_OK;
 }
 
@@ -533,11 +533,11 @@ static enum tokmap_status make(struct tokmap_loader *loader, const struct tokmap
     loader->needs.mask_targets = loader->options.mask_targets;
     loader->stride = info.stride;
     loader->pad_id = (uint32_t)info.pad_id;
-    schedule_init(&loader->schedule, loader->run, loader->options.rank, loader->options.world, loader->options.rows,
-                  loader->cursor.step);
-    loader->taken = loader->start.schedule = loader->schedule;
-    loader->position = loader->start.cursor = loader->cursor;
-    statistics_at(&loader->statistics, loader->position.step);
+    schedule_init(&loader->fill.schedule, loader->run, loader->options.rank, loader->options.world,
+                  loader->options.rows, loader->fill.cursor.step);
+    loader->next.taken = loader->start.schedule = loader->fill.schedule;
+    loader->next.position = loader->start.cursor = loader->fill.cursor;
+    statistics_at(&loader->statistics, loader->next.position.step);
     status = describe_sources(loader, &info, error);
     if (!status)
         status = check_masks(loader, &info, error);
@@ -560,8 +560,8 @@ enum tokmap_status loader_make(struct tokmap_loader **made, const struct tokmap_
         return error_set_memory(error, "a loader", sizeof *loader);
     loader->run = run;
     loader->options = *options;
-    run_walk_init(&loader->named, run);
-    enum tokmap_status status = run_walk_keep(&loader->named, error);
+    run_walk_init(&loader->next.named, run);
+    enum tokmap_status status = run_walk_keep(&loader->next.named, error);
     if (!status)
         status = make(loader, cursor, error);
     /* The caller's memory. */
@@ -596,7 +596,7 @@ enum tokmap_status tokmap_loader_open(struct tokmap_loader **made, const struct 
         status = trace_open(&loader->trace, given.trace, &header, error);
     }
     if (!status)
-        status = loader_mark_process(loader, loader->pool, error);
+        status = loader_mark_process(loader, loader->fill.pool, error);
     if (!status)
         status = start_producer(loader, error);
     if (status)
@@ -610,23 +610,23 @@ void tokmap_loader_close(struct tokmap_loader *loader)
 {
     if (!loader)
         return;
-    if (loader->producer && !loader_is_forked(loader))
+    if (loader->thread.producer && !loader_is_forked(loader))
         producer_end(loader);
     trace_close(loader->trace, loader_is_forked(loader));
     if (!loader_is_forked(loader))
-        read_pool_close(loader->pool);
+        read_pool_close(loader->fill.pool);
     ring_free(loader->ring);
     if (loader->backend)
         loader->backend->calls->close(loader->backend, loader_is_forked(loader));
-    run_walk_free(&loader->named);
-    row_queue_free(&loader->queue);
+    run_walk_free(&loader->next.named);
+    row_queue_free(&loader->fill.queue);
     for (uint64_t i = 0; i < loader->sources; i++)
-        gather_close(loader->gathers[i]);
-    residency_close(loader->residency);
-    free(loader->gathers);
+        gather_close(loader->fill.gathers[i]);
+    residency_close(loader->fill.residency);
+    free(loader->fill.gathers);
     free(loader->source);
-    free(loader->pieces);
+    free(loader->fill.pieces);
     free(loader->statistics.sources);
-    os_memory_free(loader->fork_canary, os_page_bytes());
+    os_memory_free(loader->thread.fork_canary, os_page_bytes());
     free(loader);
 }

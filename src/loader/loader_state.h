@@ -52,46 +52,54 @@ struct tokmap_loader {
     } start; /* where the loader was opened, and where tokmap_loader_rewind() returns to */
 
     /* Used by the thread that fills slots: the producer, or the caller of next() if there is no producer. */
-    struct schedule schedule;
-    struct form form; /* of the slot that is being filled */
-    struct row_queue queue;
-    struct row_piece *pieces; /* of the row that is being filled */
-    struct residency *residency;
-    struct gather **gathers;    /* one for each source */
-    struct read_pool *pool;     /* NULL: no other threads read */
-    struct store_way store_way; /* with a producer; shared by both threads */
-    uint64_t probe_ns;
-    struct tokmap_cursor cursor; /* at the start of the step that is being filled */
-    uint64_t cold_reads;         /* read by any thread */
     struct {
         struct schedule schedule;
-        struct tokmap_cursor cursor;
-        uint64_t count;
-    } before_last; /* state before the last batch was filled, for producer_undo() */
+        struct form form; /* of the slot that is being filled */
+        struct row_queue queue;
+        struct row_piece *pieces; /* of the row that is being filled */
+        struct residency *residency;
+        struct gather **gathers;    /* one for each source */
+        struct read_pool *pool;     /* NULL: no other threads read */
+        struct store_way store_way; /* with a producer; shared by both threads */
+        uint64_t probe_ns;
+        struct tokmap_cursor cursor; /* at the start of the step that is being filled */
+        uint64_t cold_reads;         /* read by any thread */
+        struct {
+            struct schedule schedule;
+            struct tokmap_cursor cursor;
+            uint64_t count;
+        } before_last; /* state before the last batch was filled, for producer_undo() */
+    } fill;
 
     /* Shared by both threads, for the first batch: see producer_claim_first(). */
-    uint32_t first_claimed, first_done;
-    enum tokmap_status first_status;
+    struct {
+        uint32_t claimed, done;
+        enum tokmap_status status;
+    } first;
 
     /* Used by the thread that calls next(). */
-    struct slot *held;             /* the slot that the last next() took */
-    bool again;                    /* the rows of `held` did not reach the caller, so next() delivers them again */
-    bool ended;                    /* next() has reported the end of the run */
-    uint64_t waited_ns;            /* by tokmap_loader_wait(); the next call of next() counts it */
-    struct schedule taken;         /* of the batches that next() has delivered */
-    struct tokmap_cursor position; /* after them */
-    struct run_walk named;         /* for the rows of tokmap_loader_read() */
+    struct {
+        struct slot *held;             /* the slot that the last next() took */
+        bool again;                    /* the rows of `held` did not reach the caller, so next() delivers them again */
+        bool ended;                    /* next() has reported the end of the run */
+        uint64_t waited_ns;            /* by tokmap_loader_wait(); the next call of next() counts it */
+        struct schedule taken;         /* of the batches that next() has delivered */
+        struct tokmap_cursor position; /* after them */
+        struct run_walk named;         /* for the rows of tokmap_loader_read() */
+    } next;
 
     /* From here on, members stay with the handle when the loader moves. The producer thread reads the turns while it is
      * paused, so a move may not write them even for a moment. */
-    struct os_thread *producer; /* NULL: next() fills slots itself. For the thread that calls next() */
-    void *fork_canary; /* a byte that is 1, and 0 in a child after fork(); NULL if a child may use the loader */
-    uint32_t process;  /* 0, or the process that opened the loader, where the kernel does not clear that byte */
+    struct {
+        struct os_thread *producer; /* NULL: next() fills slots itself. For the thread that calls next() */
+        void *fork_canary; /* a byte that is 1, and 0 in a child after fork(); NULL if a child may use the loader */
+        uint32_t process;  /* 0, or the process that opened the loader, where the kernel does not clear that byte */
 
-    /* Shared by both threads: the producer works in turns, see producer_pause(). */
-    uint32_t turns_begun; /* turns that the caller's thread has asked for, less the first one */
-    uint32_t turns_done;  /* turns that the producer has ended */
-    bool closing;         /* the producer thread ends instead of beginning another turn */
+        /* Shared by both threads: the producer works in turns, see producer_pause(). */
+        uint32_t turns_begun; /* turns that the caller's thread has asked for, less the first one */
+        uint32_t turns_done;  /* turns that the producer has ended */
+        bool closing;         /* the producer thread ends instead of beginning another turn */
+    } thread;
 
     /* Shared by both threads, with a lock of its own. */
     struct trace *trace; /* NULL: none is written */
@@ -118,9 +126,9 @@ static inline struct trace_header loader_trace_header(const struct tokmap_loader
  * neither the producer thread nor the GPU of its parent. */
 static inline bool loader_is_forked(const struct tokmap_loader *loader)
 {
-    if (loader->process)
-        return loader->process != os_process_id();
-    return loader->fork_canary && !*(const volatile char *)loader->fork_canary;
+    if (loader->thread.process)
+        return loader->thread.process != os_process_id();
+    return loader->thread.fork_canary && !*(const volatile char *)loader->thread.fork_canary;
 }
 
 /* Ranges for a profiler. */

@@ -28,8 +28,8 @@ static enum tokmap_status describe_row(const struct tokmap_loader *loader, struc
         slot->extents[i].scored_from = stride && stride < slot->seq_len ? slot->seq_len - stride : 0;
     }
     if (slot->uncounted)
-        status = uncounted_fill(source ? gather_uncounted(loader->gathers[place->source]) : NULL, loader->pieces,
-                                pieces, form_masked_targets(&loader->needs, slot->seq_len),
+        status = uncounted_fill(source ? gather_uncounted(loader->fill.gathers[place->source]) : NULL,
+                                loader->fill.pieces, pieces, form_masked_targets(&loader->needs, slot->seq_len),
                                 slot->uncounted + i * slot->shape.row_bits, error);
     if (status || !slot->marks)
         return status;
@@ -37,7 +37,7 @@ static enum tokmap_status describe_row(const struct tokmap_loader *loader, struc
     const struct boundaries_row row = {
         .dataset = source ? source->dataset : NULL,
         .dataset_tokens = source ? source->tokens : 0,
-        .pieces = loader->pieces,
+        .pieces = loader->fill.pieces,
         .count = pieces,
         .segments = source && source->plan,
     };
@@ -57,21 +57,22 @@ enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *
     if (place->source == TOKMAP_NO_SOURCE) {
         gather_padding(loader->pad_id, loader->needs.width, slot->row_tokens, row);
     } else {
-        status = run_row_pieces(loader->run, place, loader->pieces, loader->queue.pieces_most, &pieces, error);
+        status =
+            run_row_pieces(loader->run, place, loader->fill.pieces, loader->fill.queue.pieces_most, &pieces, error);
         if (!status)
-            status = gather_row(loader->gathers[place->source], loader->pieces, pieces, slot->row_tokens, row,
+            status = gather_row(loader->fill.gathers[place->source], loader->fill.pieces, pieces, slot->row_tokens, row,
                                 slot->bypass, cold, error);
     }
     if (*cold)
-        __atomic_store_n(&loader->cold_reads, loader->cold_reads + 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&loader->fill.cold_reads, loader->fill.cold_reads + 1, __ATOMIC_RELAXED);
     if (status)
         return status;
     struct tokmap_place *placed = &slot->places[i];
     *placed = *place;
     if (pieces && !place->tokens) { /* the plan could not be read when this row was looked up, but now it could */
-        placed->first_token = loader->pieces[0].first_token;
+        placed->first_token = loader->fill.pieces[0].first_token;
         for (uint64_t k = 0; k < pieces; k++)
-            placed->tokens += loader->pieces[k].tokens;
+            placed->tokens += loader->fill.pieces[k].tokens;
     }
     return describe_row(loader, slot, i, placed, pieces, error);
 }
@@ -79,7 +80,7 @@ enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *
 enum tokmap_status producer_arrange(struct tokmap_loader *loader, struct slot *slot, uint64_t rows, uint64_t seq_len,
                                     struct tokmap_error *error)
 {
-    struct form *form = &loader->form;
+    struct form *form = &loader->fill.form;
     if (form->seq_len != seq_len || form->shape.rows != rows) {
         struct form wanted;
         if (!form_make(&wanted, &loader->needs, rows, seq_len) || rows > slot->rows_most ||
@@ -148,13 +149,13 @@ static uint64_t trace_of(const struct tokmap_loader *loader, const struct slot *
 
 static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
 {
-    residency_begin(loader->residency, slot->count);
+    residency_begin(loader->fill.residency, slot->count);
     for (uint64_t i = 0; i < slot->count; i++) {
         bool cold = false;
-        const struct tokmap_place *place = row_queue_next(&loader->queue, i, slot->count);
+        const struct tokmap_place *place = row_queue_next(&loader->fill.queue, i, slot->count);
         enum tokmap_status status = producer_fill_row(loader, slot, i, place, &cold, error);
         if (cold)
-            residency_was_cold(loader->residency, loader->queue.taken + i + 1);
+            residency_was_cold(loader->fill.residency, loader->fill.queue.taken + i + 1);
         if (status)
             return status; /* nobody reads the rows of a slot that failed */
     }
@@ -167,17 +168,17 @@ static void choose_way(struct tokmap_loader *loader, struct slot *slot)
 {
     slot->bypass = slot->timed = false;
     if (loader->options.threads && !loader->trace)
-        slot->bypass = store_way_begin(&loader->store_way, &slot->timed);
+        slot->bypass = store_way_begin(&loader->fill.store_way, &slot->timed);
 }
 
 static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
 {
     struct call call;
-    if (!schedule_call(&loader->schedule, &call))
+    if (!schedule_call(&loader->fill.schedule, &call))
         return error_set(error, TOKMAP_END, NULL, TOKMAP_NO_OFFSET, "the run has ended");
     enum tokmap_status status = loader->backend->calls->await(loader->backend, slot->number, error);
     if (!status)
-        status = producer_arrange(loader, slot, loader->schedule.slice.most, call.seq_len, error);
+        status = producer_arrange(loader, slot, loader->fill.schedule.slice.most, call.seq_len, error);
     if (status)
         return status;
     slot->step = call.step;
@@ -189,7 +190,7 @@ static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, 
     status = fill_rows(loader, slot, error);
     if (status)
         return status;
-    struct tokmap_cursor cursor = loader->cursor;
+    struct tokmap_cursor cursor = loader->fill.cursor;
     if (call.last_in_step)
         run_cursor(loader->run, call.step + 1, &cursor);
     slot->cursor = cursor;
@@ -197,12 +198,12 @@ static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, 
     status = loader->backend->calls->copy(loader->backend, slot->number, used_bytes(loader, slot), error);
     if (status)
         return status;
-    loader->before_last.schedule = loader->schedule;
-    loader->before_last.cursor = loader->cursor;
-    loader->before_last.count = call.count;
-    loader->cursor = cursor;
-    schedule_advance(&loader->schedule);
-    row_queue_take(&loader->queue, call.count);
+    loader->fill.before_last.schedule = loader->fill.schedule;
+    loader->fill.before_last.cursor = loader->fill.cursor;
+    loader->fill.before_last.count = call.count;
+    loader->fill.cursor = cursor;
+    schedule_advance(&loader->fill.schedule);
+    row_queue_take(&loader->fill.queue, call.count);
     return TOKMAP_OK;
 }
 
@@ -213,32 +214,32 @@ enum tokmap_status producer_fill(struct tokmap_loader *loader, struct slot *vaca
     loader_range_pop(loader);
     vacant->status = status;
     ring_publish(loader->ring);
-    if (loader->trace && loader->options.threads) /* a new thread may run before loader->producer is set */
+    if (loader->trace && loader->options.threads) /* a new thread may run before loader->thread.producer is set */
         trace_drain(loader->trace); /* after the slot is filled, because writing a file may take a while */
     return status;
 }
 
 void producer_undo(struct tokmap_loader *loader)
 {
-    assert(!loader->producer);
-    loader->schedule = loader->before_last.schedule;
-    loader->cursor = loader->before_last.cursor;
-    row_queue_untake(&loader->queue, loader->before_last.count);
+    assert(!loader->thread.producer);
+    loader->fill.schedule = loader->fill.before_last.schedule;
+    loader->fill.cursor = loader->fill.before_last.cursor;
+    row_queue_untake(&loader->fill.queue, loader->fill.before_last.count);
 }
 
 /* ---- the producer thread ---- */
 
 bool producer_claim_first(struct tokmap_loader *loader)
 {
-    return !__atomic_exchange_n(&loader->first_claimed, 1, __ATOMIC_ACQ_REL);
+    return !__atomic_exchange_n(&loader->first.claimed, 1, __ATOMIC_ACQ_REL);
 }
 
 void producer_fill_first(struct tokmap_loader *loader)
 {
     struct slot *vacant = ring_vacant(loader->ring); /* NULL if the loader is being closed */
-    loader->first_status = vacant ? producer_fill(loader, vacant) : TOKMAP_END;
-    __atomic_store_n(&loader->first_done, 1, __ATOMIC_RELEASE);
-    os_word_wake(&loader->first_done);
+    loader->first.status = vacant ? producer_fill(loader, vacant) : TOKMAP_END;
+    __atomic_store_n(&loader->first.done, 1, __ATOMIC_RELEASE);
+    os_word_wake(&loader->first.done);
 }
 
 /* Returns whether there is another batch to fill. After a failure, waits until the consumer has seen it. */
@@ -252,9 +253,9 @@ static void work(struct tokmap_loader *loader)
 {
     if (producer_claim_first(loader))
         producer_fill_first(loader);
-    while (!__atomic_load_n(&loader->first_done, __ATOMIC_ACQUIRE))
-        os_word_wait(&loader->first_done, 0);
-    enum tokmap_status status = loader->first_status;
+    while (!__atomic_load_n(&loader->first.done, __ATOMIC_ACQUIRE))
+        os_word_wait(&loader->first.done, 0);
+    enum tokmap_status status = loader->first.status;
     for (struct slot *slot; goes_on(loader, status) && (slot = ring_vacant(loader->ring));)
         status = producer_fill(loader, slot);
 }
@@ -262,41 +263,41 @@ static void work(struct tokmap_loader *loader)
 void producer_run(void *user)
 {
     struct tokmap_loader *loader = user;
-    for (uint32_t turn = 0; !loader->closing; turn++) {
+    for (uint32_t turn = 0; !loader->thread.closing; turn++) {
         loader->backend->calls->begin(loader->backend); /* in each turn, because a move replaces the backend */
         work(loader);
-        __atomic_store_n(&loader->turns_done, turn + 1, __ATOMIC_RELEASE);
-        os_word_wake(&loader->turns_done);
-        while (__atomic_load_n(&loader->turns_begun, __ATOMIC_ACQUIRE) == turn)
-            os_word_wait(&loader->turns_begun, turn);
+        __atomic_store_n(&loader->thread.turns_done, turn + 1, __ATOMIC_RELEASE);
+        os_word_wake(&loader->thread.turns_done);
+        while (__atomic_load_n(&loader->thread.turns_begun, __ATOMIC_ACQUIRE) == turn)
+            os_word_wait(&loader->thread.turns_begun, turn);
     }
 }
 
 static void begin_turn(struct tokmap_loader *loader)
 {
-    __atomic_add_fetch(&loader->turns_begun, 1, __ATOMIC_RELEASE);
-    os_word_wake(&loader->turns_begun);
+    __atomic_add_fetch(&loader->thread.turns_begun, 1, __ATOMIC_RELEASE);
+    os_word_wake(&loader->thread.turns_begun);
 }
 
 void producer_pause(struct tokmap_loader *loader)
 {
-    const uint32_t turn = loader->turns_begun; /* only this thread writes it */
+    const uint32_t turn = loader->thread.turns_begun; /* only this thread writes it */
     uint32_t done;
     ring_stop(loader->ring);
-    while ((done = __atomic_load_n(&loader->turns_done, __ATOMIC_ACQUIRE)) == turn)
-        os_word_wait(&loader->turns_done, done);
+    while ((done = __atomic_load_n(&loader->thread.turns_done, __ATOMIC_ACQUIRE)) == turn)
+        os_word_wait(&loader->thread.turns_done, done);
 }
 
 void producer_resume(struct tokmap_loader *loader)
 {
-    loader->first_claimed = loader->first_done = 0;
+    loader->first.claimed = loader->first.done = 0;
     begin_turn(loader);
 }
 
 void producer_end(struct tokmap_loader *loader)
 {
     producer_pause(loader);
-    loader->closing = true;
+    loader->thread.closing = true;
     begin_turn(loader);
-    os_thread_join(loader->producer);
+    os_thread_join(loader->thread.producer);
 }

@@ -338,7 +338,7 @@ static void a_trace_has_every_step(void **unused)
                 sums[rank.batch.step] +=
                     trace_hash(rank.batch.rows[i], rank.batch.row_tokens * 4, rank.batch.first_row + i);
         /* The producer hashes the rows, also after a move, and so it never stores them past its caches. */
-        assert_int_equal(rank.loader->store_way.batches, 0);
+        assert_int_equal(rank.loader->fill.store_way.batches, 0);
         rank_close(&rank);
         FILE *file = fopen(path, "ab");
         assert_non_null(file);
