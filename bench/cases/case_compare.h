@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* case_compare.h - what a table of the case compare reads. */
+/*
+ * case_compare.h - what a table of the case compare reads.
+ */
 #ifndef TOKMAP_BENCH_CASES_CASE_COMPARE_H
 #define TOKMAP_BENCH_CASES_CASE_COMPARE_H
 

@@ -20,7 +20,7 @@
 
 #include "cli/cli.h"
 #include "harness/child.h"
-#include "harness/dataset_make.h"
+#include "harness/bench_data.h"
 #include "harness/gpu.h"
 #include "harness/gpu_facts.h"
 #include "text/json_scan.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* case_loader_device.h - the case `loader` with --device: batches delivered to a GPU. */
+/*
+ * case_loader_device.h - the case `loader` with --device: batches delivered to a GPU.
+ */
 #ifndef TOKMAP_BENCH_CASES_CASE_LOADER_DEVICE_H
 #define TOKMAP_BENCH_CASES_CASE_LOADER_DEVICE_H
 
@@ -7,5 +9,9 @@
 
 /* Runs it. Its results have the case name "device_loader". Returns CLI_DONE, or CLI_FAILED after a message. */
 int loader_device(struct bench *bench);
+
+#define FIRST_OPENING_CHILD "first-opening"
+/* What a copy of this program does whose options.child is FIRST_OPENING_CHILD: opens the first loader of a process. */
+int first_opening_child(struct bench *bench);
 
 #endif

@@ -22,9 +22,8 @@
 #include "common/bytes.h"
 #include "harness/bench_text.h"
 #include "harness/child.h"
-#include "harness/made_files.h"
-#include "harness/made_text.h"
-#include "harness/page_cache.h"
+#include "harness/bench_data.h"
+#include "harness/storage.h"
 #include "platform/os.h"
 #include "platform/zstd_library.h"
 

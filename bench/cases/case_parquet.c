@@ -13,15 +13,296 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case_tokenize_pack.h"
+#include "case_tokenize_threads.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "harness/bench_text.h"
-#include "harness/made_files.h"
-#include "harness/made_parquet.h"
+#include "harness/bench_data.h"
 #include "parquet/parquet.h"
 #include "platform/os.h"
 #include "platform/zstd_library.h"
+#include "tokenizer/tokenizer.h"
+
+/* ---- made parquet ---- */
+
+/*
+ * Writes documents as a Parquet file, for cases that measure how fast such files are read.
+ *
+ * The file has one required column of strings, `text`, PLAIN, in pages of version 1: the shape that most writers give
+ * to text. It shares no code with the reader.
+ *
+ * Headers and footer are structs of Thrift's compact protocol: a byte with the distance to the last field's number and
+ * the type of the field, then its value; numbers are zigzag varints; a zero byte ends the struct.
+ */
+
+/* What follows the header of a page. */
+struct made_page {
+    uint64_t offset;        /* in the file */
+    uint32_t stored, bytes; /* as it is stored, and decompressed */
+};
+
+struct made_parquet {
+    struct made_page *pages;
+    uint64_t page_count;
+    uint64_t text_bytes; /* of all documents */
+};
+
+#define PAGE_BYTES ((uint64_t)1 << 20) /* the default of most writers */
+#define GROUP_ROWS ((uint64_t)1 << 16)
+#define LEVEL 3 /* of zstd */
+#define CODEC_NONE 0
+#define CODEC_ZSTD 6
+
+enum { THRIFT_I32 = 5, THRIFT_I64 = 6, THRIFT_TEXT = 8, THRIFT_LIST = 9, THRIFT_STRUCT = 12 };
+
+struct group {
+    uint64_t offset, rows, bytes, stored; /* sizes with the headers of the pages */
+};
+
+struct parquet_making {
+    struct bench *bench;
+    struct made_parquet *made;
+    const char *path;
+    int fd;
+    uint64_t at;
+    bool compressed, no_memory;
+    struct bytes_buffer values, packed; /* of one page */
+    struct bytes_buffer thrift;
+    struct group *groups;
+    uint64_t group_count;
+};
+
+/* ---- Thrift ---- */
+
+static void put(struct parquet_making *making, const void *bytes, uint64_t count)
+{
+    making->no_memory |= !bytes_append(&making->thrift, bytes, (size_t)count);
+}
+
+static void put_byte(struct parquet_making *making, uint32_t byte)
+{
+    const uint8_t one = (uint8_t)byte;
+    put(making, &one, 1);
+}
+
+static void put_varint(struct parquet_making *making, uint64_t number)
+{
+    for (; number >= 0x80; number >>= 7)
+        put_byte(making, (uint32_t)(number & 0x7f) | 0x80);
+    put_byte(making, (uint32_t)number);
+}
+
+/* Puts the head of a field whose number is `distance` above that of the last one. */
+static void put_field(struct parquet_making *making, uint32_t distance, uint32_t type)
+{
+    put_byte(making, distance << 4 | type);
+}
+
+static void put_number(struct parquet_making *making, uint32_t distance, uint32_t type, uint64_t number)
+{
+    put_field(making, distance, type);
+    put_varint(making, 2 * number);
+}
+
+/* Puts the head of a list of fewer than 15 elements. */
+static void put_list(struct parquet_making *making, uint32_t distance, uint32_t type, uint32_t count)
+{
+    put_field(making, distance, THRIFT_LIST);
+    put_byte(making, count << 4 | type);
+}
+
+static void put_text(struct parquet_making *making, const char *text)
+{
+    put_varint(making, strlen(text));
+    put(making, text, strlen(text));
+}
+
+/* ---- pages ---- */
+
+static int out_of_memory(struct parquet_making *making)
+{
+    return bench_no_memory(making->bench);
+}
+
+static int file_write(struct parquet_making *making, const void *bytes, uint64_t count)
+{
+    const int system = os_write(making->fd, bytes, (size_t)count);
+    making->at += count;
+    return system ? bench_failed_system(making->bench, system, making->path,
+                                        "The text cannot be written as Parquet; give another --dir.")
+                  : CLI_DONE;
+}
+
+/* Writes the values as a page with `rows` rows, and empties them. */
+static int page_write(struct parquet_making *making, uint64_t rows)
+{
+    struct made_parquet *made = making->made;
+    struct bytes_buffer *stored = &making->values;
+    const size_t bytes = making->values.count;
+    if (making->compressed) {
+        const size_t most = libzstd.ZSTD_compressBound(bytes);
+        making->packed.count = 0;
+        if (!bytes_reserve(&making->packed, most))
+            return out_of_memory(making);
+        making->packed.count = libzstd.ZSTD_compress(making->packed.bytes, most, making->values.bytes, bytes, LEVEL);
+        if (libzstd.ZSTD_isError(making->packed.count))
+            return out_of_memory(making);
+        stored = &making->packed;
+    }
+    if (!(made->page_count & (made->page_count - 1))) { /* the capacity is a power of two */
+        struct made_page *grown = realloc(made->pages, max64(1, 2 * made->page_count) * sizeof *grown);
+        if (!grown)
+            return out_of_memory(making);
+        made->pages = grown;
+    }
+    making->thrift.count = 0;
+    put_number(making, 1, THRIFT_I32, 0); /* a data page */
+    put_number(making, 1, THRIFT_I32, bytes);
+    put_number(making, 1, THRIFT_I32, stored->count);
+    put_field(making, 2, THRIFT_STRUCT);
+    put_number(making, 1, THRIFT_I32, rows);
+    put_number(making, 1, THRIFT_I32, 0); /* PLAIN */
+    put_number(making, 1, THRIFT_I32, 3); /* RLE, of both levels, which a required column does not have */
+    put_number(making, 1, THRIFT_I32, 3);
+    put(making, "\0\0", 2);
+    if (making->no_memory)
+        return out_of_memory(making);
+    struct group *group = &making->groups[making->group_count - 1];
+    group->rows += rows;
+    group->bytes += making->thrift.count + bytes;
+    group->stored += making->thrift.count + stored->count;
+    made->pages[made->page_count++] =
+        (struct made_page){making->at + making->thrift.count, (uint32_t)stored->count, (uint32_t)bytes};
+    int result = file_write(making, making->thrift.bytes, making->thrift.count);
+    if (!result)
+        result = file_write(making, stored->bytes, stored->count);
+    making->values.count = 0;
+    return result;
+}
+
+/* Begins a row group after each GROUP_ROWS rows, and a page when the last one is full. */
+static int pages_write(struct parquet_making *making, const struct tokmap_text *documents, uint64_t count)
+{
+    uint64_t rows = 0;
+    int result = CLI_DONE;
+    for (uint64_t i = 0; i < count && !result; i++) {
+        const struct tokmap_text *document = &documents[i];
+        if (i % GROUP_ROWS == 0)
+            making->groups[making->group_count++] = (struct group){.offset = making->at};
+        assert(document->count <= PAGE_BYTES);
+        uint8_t length[4];
+        store32(length, (uint32_t)document->count);
+        if (!bytes_append(&making->values, length, sizeof length) ||
+            !bytes_append(&making->values, document->bytes, document->count))
+            return out_of_memory(making);
+        making->made->text_bytes += document->count;
+        rows++;
+        if (making->values.count >= PAGE_BYTES || (i + 1) % GROUP_ROWS == 0 || i + 1 == count) {
+            result = page_write(making, rows);
+            rows = 0;
+        }
+    }
+    return result;
+}
+
+/* ---- the footer ---- */
+
+static void put_schema(struct parquet_making *making)
+{
+    put_list(making, 1, THRIFT_STRUCT, 2);
+    put_field(making, 4, THRIFT_TEXT);
+    put_text(making, "schema");
+    put_number(making, 1, THRIFT_I32, 1); /* children */
+    put_byte(making, 0);
+    put_number(making, 1, THRIFT_I32, 6); /* BYTE_ARRAY */
+    put_number(making, 2, THRIFT_I32, 0); /* required */
+    put_field(making, 1, THRIFT_TEXT);
+    put_text(making, "text");
+    put_number(making, 2, THRIFT_I32, 0); /* UTF8 */
+    put_byte(making, 0);
+}
+
+static void put_group(struct parquet_making *making, const struct group *group)
+{
+    put_list(making, 1, THRIFT_STRUCT, 1);
+    put_number(making, 2, THRIFT_I64, group->offset);
+    put_field(making, 1, THRIFT_STRUCT);
+    put_number(making, 1, THRIFT_I32, 6); /* BYTE_ARRAY */
+    put_list(making, 1, THRIFT_I32, 1);
+    put_varint(making, 0); /* PLAIN */
+    put_list(making, 1, THRIFT_TEXT, 1);
+    put_text(making, "text");
+    put_number(making, 1, THRIFT_I32, making->compressed ? CODEC_ZSTD : CODEC_NONE);
+    put_number(making, 1, THRIFT_I64, group->rows);
+    put_number(making, 1, THRIFT_I64, group->bytes);
+    put_number(making, 1, THRIFT_I64, group->stored);
+    put_number(making, 2, THRIFT_I64, group->offset);
+    put(making, "\0\0", 2);
+    put_number(making, 1, THRIFT_I64, group->bytes);
+    put_number(making, 1, THRIFT_I64, group->rows);
+    put_byte(making, 0);
+}
+
+static int footer_write(struct parquet_making *making, uint64_t rows)
+{
+    uint8_t end[8] = {0, 0, 0, 0, 'P', 'A', 'R', '1'};
+    making->thrift.count = 0;
+    put_number(making, 1, THRIFT_I32, 1); /* version */
+    put_schema(making);
+    put_number(making, 1, THRIFT_I64, rows);
+    put_field(making, 1, THRIFT_LIST);
+    put_byte(making, 15 << 4 | THRIFT_STRUCT);
+    put_varint(making, making->group_count);
+    for (uint64_t i = 0; i < making->group_count; i++)
+        put_group(making, &making->groups[i]);
+    put_byte(making, 0);
+    store32(end, (uint32_t)making->thrift.count);
+    put(making, end, sizeof end);
+    return making->no_memory ? out_of_memory(making) : file_write(making, making->thrift.bytes, making->thrift.count);
+}
+
+/* Creates the file. compressed: with zstd, else the pages are stored as they are. Returns CLI_DONE, or CLI_FAILED after
+ * a message. *made must be all zeros before; free it in either case. */
+static int made_parquet_write(struct bench *bench, const char *path, const struct tokmap_text *documents,
+                              uint64_t count, bool compressed, struct made_parquet *made)
+{
+    struct parquet_making making = {.bench = bench, .made = made, .path = path, .compressed = compressed};
+    char reason[LIBRARY_REASON];
+    if (compressed && !library_load(&libzstd_library, reason, sizeof reason)) {
+        cli_say(bench->program, "zstd cannot be loaded (%s); install it (apt-get install %s)", reason,
+                libzstd_library.package);
+        return CLI_FAILED;
+    }
+    making.groups = calloc(count / GROUP_ROWS + 1, sizeof *making.groups);
+    if (!making.groups)
+        return bench_no_memory(bench);
+    int result = CLI_DONE;
+    const int system = os_open(path, OS_WRITE_NEW, &making.fd);
+    if (system)
+        result = bench_failed_system(bench, system, path, "The Parquet file cannot be created; give another --dir.");
+    if (!system) {
+        result = file_write(&making, "PAR1", 4);
+        if (!result)
+            result = pages_write(&making, documents, count);
+        if (!result)
+            result = footer_write(&making, count);
+        os_close(making.fd);
+    }
+    bytes_free(&making.values);
+    bytes_free(&making.packed);
+    bytes_free(&making.thrift);
+    free(making.groups);
+    return result;
+}
+
+static void made_parquet_free(struct made_parquet *made)
+{
+    free(made->pages);
+    *made = (struct made_parquet){.page_count = 0};
+}
+
+/* ---- the case ---- */
 
 #define RUN_BYTES ((uint64_t)1 << 20) /* of a run of rows, as in pack on a few threads */
 #define RUN_ROWS 8192

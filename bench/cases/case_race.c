@@ -25,7 +25,7 @@
 
 #include "cli/cli.h"
 #include "common/bytes.h"
-#include "harness/dataset_make.h"
+#include "harness/bench_data.h"
 #include "harness/gpu.h"
 #include "platform/os.h"
 

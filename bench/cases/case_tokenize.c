@@ -21,14 +21,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case_tokenize_pack.h"
+#include "case_tokenize_threads.h"
 #include "case_tokenize_worst.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/bench_text.h"
 #include "harness/child.h"
-#include "harness/made_files.h"
-#include "harness/two_threads.h"
+#include "harness/bench_data.h"
 #include "peers/peers.h"
 #include "platform/os.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cases.h - the cases of tokmap-bench. Each is defined in case_NAME.c, whose first comment says what it measures. */
+/* cases.h - the cases of tokmap-bench. The file that defines one has a comment that says what it measures. */
 #ifndef TOKMAP_BENCH_CASES_CASES_H
 #define TOKMAP_BENCH_CASES_CASES_H
 

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_text.h - the text and the tokenizer that the case `tokenize` measures with. */
+/*
+ * bench_text.h - the text and the tokenizer that the case `tokenize` measures with, and text of made-up words.
+ */
 #ifndef TOKMAP_BENCH_HARNESS_BENCH_TEXT_H
 #define TOKMAP_BENCH_HARNESS_BENCH_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
 
 #include "harness.h"
 #include "tokenizer/tokenizer.h"
@@ -27,5 +32,20 @@ void bench_text_close(struct bench_text *text);
 /* Opens the tokenizer of --tokenizer, --pattern and --special-tokens. Returns CLI_DONE, or CLI_FAILED after a
  * message. */
 int bench_tokenizer_open(struct bench *bench, struct tokenizer **tokenizer);
+
+/* ---- made text ---- */
+
+/*
+ * Text of made-up words, for cases that need any amount of it. For one thread at a time.
+ */
+
+struct made_text;
+
+/* Makes the vocabulary, which the seed determines as it does the text. NULL without memory. */
+struct made_text *made_text_new(uint64_t seed);
+void made_text_free(struct made_text *text); /* accepts NULL */
+
+/* Fills a block with the next sentences and lines: letters, points, spaces, and newlines. */
+void made_text_fill(struct made_text *text, uint8_t *block, size_t bytes);
 
 #endif

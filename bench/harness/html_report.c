@@ -10,7 +10,6 @@
 
 #include "common/error.h"
 #include "common/visible.h"
-#include "result_plots.h"
 #include "result_rows.h"
 
 #define RESULTS_FOLDER "bench/results"

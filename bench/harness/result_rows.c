@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* result_rows.c - see result_rows.h. */
+/*
+ * result_rows.c - see result_rows.h.
+ */
 #include "result_rows.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,4 +227,335 @@ void result_rows_free(struct result_rows *rows)
     free(rows->texts);
     free(rows->rows);
     *rows = (struct result_rows){0};
+}
+
+/* ---- result plots ---- */
+
+#define LOG_FROM 30.0  /* largest value / smallest value */
+#define LABELS_MOST 48 /* groups of bars in one picture; more become further pictures */
+#define COLORS_MOST 6
+#define BUSY_PERCENT 10
+
+/* One picture while its rows are found. */
+struct group {
+    const struct result_row *first; /* says what belongs into it */
+    const struct result_row **rows;
+    size_t count;
+    const char *labels[LABELS_MOST], *colors[COLORS_MOST];
+    size_t label_count, color_count;
+    bool named; /* its labels are systems, and its colors metrics */
+};
+
+static void *keep(struct result_plots *plots, size_t bytes)
+{
+    if (plots->memory_count == plots->memory_capacity) {
+        const size_t more = plots->memory_capacity ? 2 * plots->memory_capacity : 64;
+        void *grown = realloc(plots->memory, more * sizeof *plots->memory);
+        if (!grown)
+            return NULL;
+        plots->memory = grown;
+        plots->memory_capacity = more;
+    }
+    void *memory = calloc(1, bytes);
+    if (memory)
+        plots->memory[plots->memory_count++] = memory;
+    return memory;
+}
+
+bool result_row_is_machine(const struct result_row *row)
+{
+    static const char *const names[] = {"others_percent", "steal_percent", "load_average"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strcmp(row->metric, names[i]))
+            return true;
+    return false;
+}
+
+static bool row_is_drawn(const struct result_row *row)
+{
+    static const char *const texts[] = {"verdict", "equal", "absent", "about", "note", "answer"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (!strcmp(row->metric, texts[i]))
+            return false;
+    return isfinite(row->value) && !*row->text && !result_row_is_machine(row);
+}
+
+static bool belongs(const struct result_row *row, const struct result_row *first)
+{
+    return row_is_drawn(row) && !strcmp(row->command, first->command) && !strcmp(row->case_name, first->case_name) &&
+           !strcmp(row->table, first->table) && !strcmp(row->unit, first->unit) &&
+           !strcmp(row->better, first->better) && !*row->row == !*first->row;
+}
+
+/* Returns the place of a name in a list, to which it is added; `most` if the list is full. */
+static size_t place_of(const char **names, size_t *count, size_t most, const char *name)
+{
+    for (size_t i = 0; i < *count; i++)
+        if (!strcmp(names[i], name))
+            return i;
+    if (*count == most)
+        return most;
+    names[*count] = name;
+    return (*count)++;
+}
+
+/* The metric for people: "next p99" for next_p99_us. */
+static char *metric_label(struct result_plots *plots, const struct result_row *row)
+{
+    size_t length = strlen(row->metric);
+    const size_t unit = strlen(row->unit);
+    if (unit && length > unit + 1 && row->metric[length - unit - 1] == '_' &&
+        !strcmp(row->metric + length - unit, row->unit))
+        length -= unit + 1;
+    char *label = keep(plots, length + 1);
+    for (size_t i = 0; label && i < length; i++)
+        label[i] = row->metric[i] == '_' ? ' ' : row->metric[i];
+    return label;
+}
+
+/* ---- the picture of a group ---- */
+
+static struct cli_plot_point point_of(const struct result_row *row, const char *label)
+{
+    return (struct cli_plot_point){.label = label, .y = row->value, .low = row->smallest, .high = row->largest};
+}
+
+/* Fills the points of a table of systems: series are metrics. */
+static bool named_fill(struct result_plots *plots, struct group *group, struct cli_plot_series *series)
+{
+    for (size_t c = 0; c < group->color_count; c++) {
+        struct cli_plot_point *points = keep(plots, group->label_count * sizeof *points);
+        if (!points)
+            return false;
+        for (size_t l = 0; l < group->label_count; l++)
+            points[l] = (struct cli_plot_point){
+                .label = group->labels[l], .y = (double)NAN, .low = (double)NAN, .high = (double)NAN};
+        series[c] = (struct cli_plot_series){.points = points, .count = group->label_count};
+        series[c].color = c ? CLI_PLOT_COLOR_NEXT : CLI_PLOT_COLOR_OURS;
+        for (size_t i = 0; i < group->count; i++) {
+            const struct result_row *row = group->rows[i];
+            if (strcmp(row->metric, group->colors[c]) != 0)
+                continue;
+            series[c].name = series[c].name ? series[c].name : metric_label(plots, row);
+            for (size_t l = 0; l < group->label_count; l++)
+                if (!strcmp(row->row, group->labels[l]))
+                    points[l] = point_of(row, group->labels[l]);
+        }
+        if (!series[c].name)
+            return false;
+    }
+    return true;
+}
+
+/* Fills the points of a case: what was measured, and the limit. Returns the number of series, 0 without memory. */
+static size_t metrics_fill(struct result_plots *plots, struct group *group, struct cli_plot_series *series)
+{
+    struct cli_plot_point *ours = keep(plots, group->count * sizeof *ours);
+    struct cli_plot_point *limits = keep(plots, group->count * sizeof *limits);
+    bool limited = false;
+    if (!ours || !limits)
+        return 0;
+    for (size_t i = 0; i < group->count; i++) {
+        const struct result_row *row = group->rows[i];
+        const char *label = *row->row ? row->row : metric_label(plots, row);
+        if (!label)
+            return 0;
+        if (*row->row) /* one system: its metrics are the labels */
+            label = metric_label(plots, row);
+        ours[i] = point_of(row, label);
+        limits[i] = (struct cli_plot_point){.label = label, .y = row->limit, .low = (double)NAN, .high = (double)NAN};
+        limited |= isfinite(row->limit);
+    }
+    series[0] = (struct cli_plot_series){"measured", ours, group->count, CLI_PLOT_COLOR_OURS, false};
+    series[1] = (struct cli_plot_series){"limit in the same run", limits, group->count, CLI_PLOT_COLOR_LIMIT, false};
+    return limited ? 2 : 1;
+}
+
+/* Whether the values need a logarithmic axis: they are far apart, and none is negative. */
+static bool is_logarithmic(const struct cli_plot *plot)
+{
+    double largest = 0, smallest = (double)INFINITY;
+    for (size_t s = 0; s < plot->series_count; s++)
+        for (size_t i = 0; i < plot->series[s].count; i++) {
+            const double value = plot->series[s].points[i].y;
+            if (value < 0)
+                return false;
+            if (isfinite(value) && value > 0) {
+                largest = fmax(largest, value);
+                smallest = fmin(smallest, value);
+            }
+        }
+    return largest > LOG_FROM * smallest;
+}
+
+/* A name for files: of every other character '-' is made, and '/' becomes "_per_". */
+static void name_make(struct result_plot *plot, const struct result_row *row, const struct result_plots *plots)
+{
+    char text[160];
+    size_t length = 0;
+    const char *unit = !strcmp(row->unit, "%") ? "percent" : !strcmp(row->unit, "1") ? "number" : row->unit;
+    (void)snprintf(text, sizeof text, "%.50s%s%.30s-%.20s", row->case_name, *row->table ? "-" : "", row->table, unit);
+    for (const char *at = text; *at && length + 6 < sizeof plot->name - 12; at++) {
+        if (*at == '/') {
+            memcpy(plot->name + length, "_per_", 5);
+            length += 5;
+        } else {
+            plot->name[length] = isalnum((unsigned char)*at) || (length && strchr("._", *at)) ? *at : '-';
+            length++;
+        }
+    }
+    plot->name[length] = '\0';
+    size_t same = 0;
+    for (const struct result_plot *other = plots->plots; other < plot; other++)
+        same += !strncmp(other->name, plot->name, length) && (!other->name[length] || other->name[length] == '+');
+    if (same)
+        (void)snprintf(plot->name + length, sizeof plot->name - length, "+%zu", same + 1);
+}
+
+/* The texts around the bars. Returns false without memory. */
+static bool texts_make(struct result_plots *plots, struct result_plot *plot, const struct group *group,
+                       const struct result_rows *rows)
+{
+    const struct result_row *row = group->first;
+    const size_t room = 512;
+    char *title = keep(plots, room), *subtitle = keep(plots, room), *made = keep(plots, room);
+    const char **notes = keep(plots, 2 * sizeof *notes);
+    uint64_t least = UINT64_MAX, most = 0;
+    double others = 0;
+    if (!title || !subtitle || !made || !notes)
+        return false;
+    for (size_t i = 0; i < group->count; i++) {
+        least = group->rows[i]->count < least ? group->rows[i]->count : least;
+        most = group->rows[i]->count > most ? group->rows[i]->count : most;
+    }
+    for (size_t i = 0; i < rows->count; i++)
+        if (!strcmp(rows->rows[i].metric, "others_percent") && !strcmp(rows->rows[i].command, row->command))
+            others = fmax(others, rows->rows[i].value);
+    (void)snprintf(title, room, "%s%s%s: %s", row->case_name, *row->table ? " " : "", row->table,
+                   cli_plot_unit_name(row->unit));
+    const int used = snprintf(subtitle, room, "%s%sbars are medians", row->better, *row->better ? " is better; " : "");
+    if (most > 1)
+        (void)snprintf(subtitle + used, room - (size_t)used,
+                       ", marks go from the smallest to the largest of %" PRIu64 "%s%.0" PRIu64 " repeats", least,
+                       most > least ? " to " : "", most > least ? most : 0);
+    const size_t so_far = strlen(subtitle);
+    (void)snprintf(subtitle + so_far, room - so_far, "%s", plot->plot.log_y ? "; logarithmic axis" : "");
+    if (others >= BUSY_PERCENT)
+        (void)snprintf(made, room, "%s, %s; other programs used %.0f%% of the processors", row->machine, row->date,
+                       others);
+    else
+        (void)snprintf(made, room, "%s, %s", row->machine, row->date);
+    notes[0] = row->command;
+    notes[1] = made;
+    plot->plot.title = title;
+    plot->plot.subtitle = subtitle;
+    plot->plot.notes = notes;
+    plot->plot.note_count = 2;
+    return true;
+}
+
+/* Adds the picture of a group, unless it would say nothing. Returns false without memory. */
+static bool plot_add(struct result_plots *plots, struct group *group, const struct result_rows *rows)
+{
+    struct cli_plot_series *series = keep(plots, COLORS_MOST * sizeof *series);
+    struct result_plot *grown = realloc(plots->plots, (plots->count + 1) * sizeof *grown);
+    if (grown)
+        plots->plots = grown;
+    if (!series || !grown)
+        return false;
+    struct result_plot *plot = &plots->plots[plots->count];
+    *plot = (struct result_plot){
+        .command = group->first->command, .case_name = group->first->case_name, .table = group->first->table};
+    size_t count = group->color_count;
+    if (group->named ? !named_fill(plots, group, series) : !(count = metrics_fill(plots, group, series)))
+        return false;
+    if (group->count == 1 && count == 1)
+        return true;
+    plot->plot =
+        (struct cli_plot){.kind = CLI_PLOT_BARS, .unit = group->first->unit, .series = series, .series_count = count};
+    plot->plot.log_y = is_logarithmic(&plot->plot);
+    if (!texts_make(plots, plot, group, rows))
+        return false;
+    name_make(plot, group->first, plots);
+    plots->count++;
+    return true;
+}
+
+/* ---- groups ---- */
+
+/* Finds which rows belong to the one that begins a group and are not in another one, as many as a picture has room for.
+ */
+static void group_find(struct group *group, const struct result_rows *rows, size_t begin, bool *taken)
+{
+    const char *systems[2];
+    size_t system_count = 0;
+    group->first = &rows->rows[begin];
+    for (size_t i = begin; i < rows->count; i++)
+        if (*rows->rows[i].row && belongs(&rows->rows[i], group->first))
+            (void)place_of(systems, &system_count, 2, rows->rows[i].row);
+    group->named = system_count > 1;
+    for (size_t i = begin; i < rows->count; i++) {
+        const struct result_row *row = &rows->rows[i];
+        if (taken[i] || !belongs(row, group->first))
+            continue;
+        if (group->named) {
+            size_t labels = group->label_count, colors = group->color_count;
+            if (place_of(group->labels, &labels, LABELS_MOST, row->row) == LABELS_MOST ||
+                place_of(group->colors, &colors, COLORS_MOST, row->metric) == COLORS_MOST)
+                continue;
+            group->label_count = labels;
+            group->color_count = colors;
+        } else if (group->count == LABELS_MOST) {
+            break;
+        }
+        taken[i] = true;
+        group->rows[group->count++] = row;
+    }
+}
+
+enum tokmap_status result_plots_make(struct result_plots *plots, const struct result_rows *rows,
+                                     struct tokmap_error *error)
+{
+    bool *taken = calloc(rows->count + 1, sizeof *taken);
+    const struct result_row **list = calloc(rows->count + 1, sizeof *list);
+    bool memory = taken && list;
+    size_t groups = 0;
+    for (size_t i = 0; i < rows->count && memory; i++) {
+        struct group group = {.rows = list};
+        if (taken[i] || !row_is_drawn(&rows->rows[i]))
+            continue;
+        if (++groups > RESULT_PLOTS_MOST)
+            break;
+        group_find(&group, rows, i, taken);
+        memory = plot_add(plots, &group, rows);
+    }
+    free(taken);
+    free(list);
+    if (groups > RESULT_PLOTS_MOST)
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "the results would become more than %d pictures; name fewer files of results",
+                         RESULT_PLOTS_MOST);
+    return memory ? TOKMAP_OK : error_set_memory(error, "pictures of results", 0);
+}
+
+enum tokmap_status result_plots_write(const struct result_plots *plots, const char *folder, struct tokmap_error *error)
+{
+    static const char *const endings[] = {".svg", ".png"};
+    enum tokmap_status status = TOKMAP_OK;
+    for (size_t i = 0; i < 2 * plots->count && !status; i++) {
+        const struct result_plot *plot = &plots->plots[i / 2];
+        char *path = path_join(folder, strlen(folder), plot->name, strlen(plot->name), endings[i % 2]);
+        status = path ? cli_plot_write(&plot->plot, path, error) : error_set_memory(error, "a path", 0);
+        free(path);
+    }
+    return status;
+}
+
+void result_plots_free(struct result_plots *plots)
+{
+    for (size_t i = 0; i < plots->memory_count; i++)
+        free(plots->memory[i]);
+    free(plots->memory);
+    free(plots->plots);
+    *plots = (struct result_plots){0};
 }

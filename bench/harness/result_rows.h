@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * result_rows.h - results as data: the JSON lines that cases print, read back. Reports, pictures, and pages of results
+ * result_rows.h - the rows that the command printed: read back, and drawn as pictures.
+ *
+ * Results as data: the JSON lines that cases print, read back. Reports, pictures, and pages of results
  * are made from these rows, and from nothing else.
  *
  * A line is one JSON object: case, metric, value, unit, better, min, max, n, and, where they are known, table, row,
@@ -15,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/cli.h"
 #include "tokmap/tokmap.h"
 
 /* Texts are never NULL: "" stands for one that the line does not have. Numbers: NAN. */
@@ -49,5 +52,44 @@ enum tokmap_status result_rows_parse(struct result_rows *rows, const char *text,
  * larger than RESULT_BYTES_MOST). */
 enum tokmap_status result_rows_read(struct result_rows *rows, const char *path, struct tokmap_error *error);
 void result_rows_free(struct result_rows *rows);
+
+/* ---- result plots ---- */
+
+/*
+ * The pictures of results: which rows belong into one, and how it is drawn.
+ *
+ * Rows belong together if the same command printed them for the same case and table, in the same unit, with the same
+ * better direction. Rows that have the member `row` (systems beside each other) become groups of bars, one group for
+ * each system and one color for each metric; others become one bar for each metric, with the limit beside it. The axis
+ * is logarithmic where the values are more than 30 times apart. A group that has a single bar and no limit has no
+ * picture, and neither has what describes the machine.
+ */
+
+struct result_plot {
+    char name[96]; /* of a file, without its ending: letters, digits, '.', '-', and '_'; no two of a list are equal */
+    const char *command, *case_name, *table; /* of its rows */
+    struct cli_plot plot;
+};
+
+struct result_plots {
+    struct result_plot *plots;
+    size_t count;
+    void **memory; /* what the plots point to */
+    size_t memory_count, memory_capacity;
+};
+
+#define RESULT_PLOTS_MOST 1000
+
+/* Finds the pictures of the rows, which must stay as long as the pictures. `plots` begins as zeros, and
+ * result_plots_free() must follow in any case. Statuses: OK, ERROR_LIMIT (more than RESULT_PLOTS_MOST),
+ * ERROR_MEMORY. */
+enum tokmap_status result_plots_make(struct result_plots *plots, const struct result_rows *rows,
+                                     struct tokmap_error *error);
+/* Writes each picture into an existing folder, as NAME.svg and NAME.png. Statuses: as cli_plot_write(). */
+enum tokmap_status result_plots_write(const struct result_plots *plots, const char *folder, struct tokmap_error *error);
+void result_plots_free(struct result_plots *plots);
+
+/* Returns whether a row describes the machine during the run, and not what was measured. */
+bool result_row_is_machine(const struct result_row *row);
 
 #endif

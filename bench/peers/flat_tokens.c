@@ -8,8 +8,7 @@
 
 #include "cli/cli.h"
 #include "common/bytes.h"
-#include "harness/dataset_make.h"
-#include "harness/made_files.h"
+#include "harness/bench_data.h"
 #include "platform/os.h"
 
 #define PART_TOKENS ((uint64_t)1 << 20) /* tokens that are copied at a time */

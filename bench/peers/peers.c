@@ -13,7 +13,7 @@
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/child.h"
-#include "harness/made_files.h"
+#include "harness/bench_data.h"
 #include "platform/os.h"
 #include "scripts.h"
 

@@ -9,9 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "harness/result_plots.c" /* programs of tests are not linked with the objects of bench */
-#define grow grow_rows
-#include "harness/result_rows.c"
+#include "harness/result_rows.c" /* programs of tests are not linked with the objects of bench */
 
 static enum tokmap_status parse(struct result_rows *rows, const char *text, struct tokmap_error *error)
 {

@@ -1,17 +1,129 @@
 /* SPDX-License-Identifier: MIT */
-/* case_tokenize_pack.c - see case_tokenize_pack.h. */
-#include "case_tokenize_pack.h"
+/*
+ * case_tokenize_threads.c - see case_tokenize_threads.h.
+ */
+#include "case_tokenize_threads.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "common/bytes.h"
 #include "harness/child.h"
-#include "harness/made_files.h"
-#include "harness/page_cache.h"
+#include "harness/bench_data.h"
+#include "harness/storage.h"
 #include "platform/os.h"
+
+#define COMPUTE_ROUNDS 40000000 /* about 50 ms */
+#define LOOKUPS 4000000         /* 20 to 80 ms, depending on the level of cache */
+
+/* One thread's loop. */
+struct loop {
+    void (*body)(const struct loop *);
+    uint64_t *table;      /* of body look_up() */
+    uint64_t bytes;       /* of the table */
+    _Atomic uint32_t *at; /* how many threads have reached the beginning */
+    uint32_t threads;     /* how many must be there */
+    uint64_t from_ns, to_ns;
+};
+
+static void compute(const struct loop *loop)
+{
+    (void)loop;
+    uint64_t a = 1, b = 2;
+    for (uint64_t i = 0; i < COMPUTE_ROUNDS; i++) {
+        a = a * 6364136223846793005u + i;
+        b = b * 2862933555777941757u + i;
+    }
+    keep_value(a ^ b);
+}
+
+/* The addresses do not depend on what was read, so a processor reads several at a time, as an encoder does. */
+static void look_up(const struct loop *loop)
+{
+    const uint64_t mask = loop->bytes / 8 - 1;
+    uint64_t a = 1, sum = 0;
+    for (uint64_t i = 0; i < LOOKUPS; i++) {
+        a = a * 6364136223846793005u + 1442695040888963407u;
+        sum += loop->table[(a >> 32) & mask];
+    }
+    keep_value(sum);
+}
+
+static void run(void *user)
+{
+    struct loop *loop = user;
+    atomic_fetch_add(loop->at, 1);
+    while (atomic_load(loop->at) < loop->threads)
+        os_relax();
+    loop->from_ns = os_clock_ns();
+    loop->body(loop);
+    loop->to_ns = os_clock_ns();
+}
+
+/* Runs one loop or two, and returns the time from the first beginning to the last end, or 0 and *system. */
+static uint64_t time_loops(struct loop *loops, uint32_t threads, int *system)
+{
+    _Atomic uint32_t at = 0;
+    struct os_thread *other = NULL;
+    for (uint32_t i = 0; i < threads; i++) {
+        loops[i].at = &at;
+        loops[i].threads = threads;
+    }
+    *system = threads > 1 ? os_thread_start(&other, "loop", run, &loops[1]) : 0;
+    if (*system)
+        return 0;
+    run(&loops[0]);
+    os_thread_join(other);
+    uint64_t from = loops[0].from_ns, to = loops[0].to_ns;
+    if (threads > 1) {
+        from = min64(from, loops[1].from_ns);
+        to = max64(to, loops[1].to_ns);
+    }
+    return max64(to - from, 1);
+}
+
+static int time_both(struct loop *loops, double *ratio)
+{
+    int system;
+    const uint64_t one = time_loops(loops, 1, &system);
+    const uint64_t two = system ? 0 : time_loops(loops, 2, &system);
+    if (!system)
+        *ratio = 2 * (double)one / (double)two;
+    return system;
+}
+
+int two_threads_compute(double *ratio)
+{
+    struct loop loops[2] = {{.body = compute}, {.body = compute}};
+    return time_both(loops, ratio);
+}
+
+int two_threads_look_up(uint64_t table_bytes, double *ratio)
+{
+    assert(table_bytes >= 4096 && !(table_bytes & (table_bytes - 1)));
+    struct loop loops[2];
+    int system = 0;
+    for (int i = 0; i < 2; i++) {
+        void *table = NULL;
+        if (!system)
+            system = os_memory_new(table_bytes, true, &table);
+        loops[i] = (struct loop){.body = look_up, .table = table, .bytes = table_bytes};
+        for (uint64_t at = 0; table && at < table_bytes / 8; at++)
+            loops[i].table[at] = at;
+    }
+    if (!system)
+        system = time_both(loops, ratio);
+    for (int i = 0; i < 2; i++)
+        os_memory_free(loops[i].table, table_bytes);
+    return system;
+}
+
+/* ---- tokenize pack ---- */
 
 #define BUFFER ((size_t)1 << 20)
 #define ESCAPED 6 /* bytes that a byte of text takes in JSON, at most */
@@ -103,8 +215,7 @@ int pack_records_child(struct bench *bench)
     int result = made_shard(bench, "packed", output);
     if (result)
         return result;
-    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {"pack", "--quiet", "--threads", "2",
-                                                      "-o",   output,    "--no-eod"};
+    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {"pack", "--quiet", "--threads", "2", "-o", output, "--no-eod"};
     const size_t count = child_tokenizer_arguments(bench, arguments, 7);
     arguments[count] = bench->options.dataset;
     result = page_cache_read(bench, bench->options.dataset);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* dataset_make.c - see dataset_make.h. */
-#include "dataset_make.h"
+/*
+ * bench_data.c - see bench_data.h.
+ */
+#include "bench_data.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,7 +15,6 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/shard_writer.h"
-#include "made_files.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -315,4 +316,261 @@ int run_get_info(struct bench *bench, const struct tokmap_run *run, struct tokma
         return bench_failed(bench, &error);
     }
     return dataset_get_info(bench, source->dataset, info, NULL);
+}
+
+/* ---- operand ---- */
+
+/* Returns the first option that a run file contradicts, or NULL. */
+static const char *contradiction(const struct bench_options *options)
+{
+    return options->seq_len_given        ? "seq-len"
+           : options->batch_given        ? "batch"
+           : options->batch_tokens_given ? "batch-tokens"
+                                         : NULL;
+}
+
+/* Opens a dataset that the user named, so that a wrong name is an error before anything is measured, and prints its
+ * warning, as the other commands do. */
+static enum tokmap_status dataset_warn(const struct bench *bench, const char *name, struct tokmap_error *error)
+{
+    struct tokmap_dataset *dataset = NULL;
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    const enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, error);
+    if (!status && !tokmap_dataset_info(dataset, &info) && info.warning)
+        cli_warn(bench->program, "%s: %s", bench->options.run_file ? bench->options.run_file : name, info.warning);
+    tokmap_dataset_close(dataset);
+    return status;
+}
+
+/* Takes everything from the run file. The name of its dataset outlives the run in `data`. */
+static enum tokmap_status run_file_read(struct bench_options *options, char data[BENCH_PATH],
+                                        struct tokmap_error *error)
+{
+    struct tokmap_run *run = NULL;
+    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_source_info source = {.size = sizeof source};
+    enum tokmap_status status = tokmap_run_open(&run, options->run_file, error);
+    if (status)
+        return status;
+    status = tokmap_run_info(run, &info);
+    if (!status)
+        status = tokmap_run_source(run, 0, &source);
+    if (status) {
+        status = error_set(error, status, options->run_file, TOKMAP_NO_OFFSET, "The run cannot be described.");
+    } else if (snprintf(data, BENCH_PATH, "%s", source.data) >= BENCH_PATH) {
+        status = error_set(error, TOKMAP_ERROR_LIMIT, options->run_file, TOKMAP_NO_OFFSET,
+                           "The name of the run's dataset has more than %d bytes.", BENCH_PATH - 1);
+    } else {
+        options->seq_len = info.seq_len;
+        options->lookahead = max64(1, info.lookahead); /* the cases deliver targets */
+        options->batch = info.batch;
+        options->seed = info.seed;
+        options->ordering = (int)info.ordering;
+        options->dataset = data;
+    }
+    tokmap_run_close(run);
+    return status;
+}
+
+uint64_t operand_slice(const struct bench *bench)
+{
+    const struct bench_options *options = &bench->options;
+    return mul_div(options->batch, bench->rank + 1, options->world) -
+           mul_div(options->batch, bench->rank, options->world);
+}
+
+/* Cuts the slice of a rank into calls of next() as the loader does, and sets rows to the largest of them. */
+static void calls_cut(struct bench_options *options)
+{
+    const uint64_t slice = div_ceil(options->batch, options->world);
+    const uint64_t most = options->rows_given ? min64(options->rows, slice) : slice;
+    const uint64_t calls = div_ceil(slice, most);
+    options->rows = div_ceil(slice, calls);
+}
+
+void operand_rows(struct bench *bench, uint64_t rows)
+{
+    if (bench->options.run_file)
+        return;
+    bench->options.rows = rows;
+    bench->options.batch = rows * bench->options.world;
+}
+
+int operand_resolve(const struct cli_command *command, struct bench *bench, const char *operand)
+{
+    static char data[BENCH_PATH];
+    struct bench_options *options = &bench->options;
+    struct tokmap_error error = {0};
+    options->dataset = operand;
+    if (operand && cli_names_run(operand)) {
+        const char *given = contradiction(options);
+        if (given)
+            return cli_misused(command, "--%s is only for datasets; the run file '%s' already sets it", given, operand);
+        options->run_file = operand;
+        if (run_file_read(options, data, &error))
+            return bench_failed(bench, &error);
+    }
+    if (options->dataset && !options->child && dataset_warn(bench, options->dataset, &error))
+        return bench_failed(bench, &error);
+    if (!options->world_given)
+        options->world = options->ranks;
+    if (options->ranks > options->world)
+        return cli_misused(command, "--ranks %" PRIu64 " on this machine are more than the --world of %" PRIu64,
+                           options->ranks, options->world);
+    if (!options->run_file && !options->batch_given)
+        options->batch = options->rows * options->world;
+    if (options->world > options->batch)
+        return cli_misused(command, "%" PRIu64 " ranks cannot share a global batch of %" PRIu64 " rows; lower --%s",
+                           options->world, options->batch, options->world_given ? "world" : "ranks");
+    if (options->run_file || options->batch_given)
+        calls_cut(options);
+    return -1;
+}
+
+/* ---- made files ---- */
+
+#define SUFFIX_MOST 32 /* room for ".tmx.partial" and the like */
+
+struct made_files {
+    char id[32];
+    char tree[BENCH_PATH]; /* the folder of made_tree(), or "" */
+    char **paths;
+    size_t count, capacity;
+};
+
+/* Returns the list, which the first call creates; NULL without memory. */
+static struct made_files *made_list(struct bench *bench)
+{
+    if (!bench->made) {
+        bench->made = calloc(1, sizeof *bench->made);
+        if (bench->made)
+            (void)snprintf(bench->made->id, sizeof bench->made->id, "%" PRIx64, os_clock_ns());
+    }
+    return bench->made;
+}
+
+int made_path(struct bench *bench, const char *name, char path[BENCH_PATH])
+{
+    const struct made_files *made = made_list(bench);
+    if (!made)
+        return bench_no_memory(bench);
+    const int length = snprintf(path, BENCH_PATH, "%s/tokmap-bench-%s-%s", bench->options.folder, made->id, name);
+    if (length > 0 && length < BENCH_PATH - SUFFIX_MOST)
+        return CLI_DONE;
+    return bench_failed_system(bench, ENAMETOOLONG, bench->options.folder,
+                               "The paths of files in this folder would be too long; give a shorter --dir.");
+}
+
+int made_add(struct bench *bench, const char *path)
+{
+    struct made_files *made = made_list(bench);
+    if (made && made->count == made->capacity) {
+        const size_t capacity = made->capacity ? 2 * made->capacity : 64;
+        char **grown = realloc(made->paths, capacity * sizeof *grown);
+        if (!grown)
+            return bench_no_memory(bench);
+        made->paths = grown;
+        made->capacity = capacity;
+    }
+    char *copy = made ? strdup(path) : NULL;
+    if (!copy)
+        return bench_no_memory(bench);
+    made->paths[made->count++] = copy;
+    return CLI_DONE;
+}
+
+int made_file(struct bench *bench, const char *name, char path[BENCH_PATH])
+{
+    const int result = made_path(bench, name, path);
+    return result ? result : made_add(bench, path);
+}
+
+int made_folder(struct bench *bench, const char *name, char path[BENCH_PATH])
+{
+    const int result = made_file(bench, name, path);
+    const int system = result ? 0 : os_make_folder(path);
+    return system ? bench_failed_system(bench, system, path, "The folder cannot be created.") : result;
+}
+
+int made_tree(struct bench *bench, const char *name, char path[BENCH_PATH])
+{
+    const int result = made_folder(bench, name, path);
+    if (!result)
+        (void)snprintf(bench->made->tree, sizeof bench->made->tree, "%s", path);
+    return result;
+}
+
+int made_shard(struct bench *bench, const char *name, char prefix[BENCH_PATH])
+{
+    static const char *const endings[] = {".bin", ".tmx", ".mask"}; /* a shard need not have the last */
+    int result = made_path(bench, name, prefix);
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0] && !result; i++) {
+        char path[BENCH_PATH + 8];
+        (void)snprintf(path, sizeof path, "%s%s", prefix, endings[i]);
+        result = made_add(bench, path);
+    }
+    return result;
+}
+
+struct removal {
+    const char *folder;
+    unsigned depth;
+};
+
+static void folder_empty(const char *path, unsigned depth);
+
+static int entry_remove(void *user, const char *name)
+{
+    const struct removal *removal = user;
+    char path[BENCH_PATH];
+    if (snprintf(path, sizeof path, "%s/%s", removal->folder, name) >= BENCH_PATH)
+        return 0;                    /* too long for us; the folder then stays */
+    if (os_unlink(path) == EISDIR) { /* links are removed, not followed */
+        folder_empty(path, removal->depth + 1);
+        (void)os_remove_folder(path);
+    }
+    return 0;
+}
+
+/* Removes what a folder contains, down to a depth that no converted data has. */
+static void folder_empty(const char *path, unsigned depth)
+{
+    struct removal removal = {path, depth};
+    if (depth < 32)
+        (void)os_folder_list(path, entry_remove, &removal);
+}
+
+void made_tree_empty(struct bench *bench)
+{
+    if (bench->made && *bench->made->tree)
+        folder_empty(bench->made->tree, 0);
+}
+
+static void remove_at(struct made_files *made, size_t i, bool keep)
+{
+    if (!keep && !strcmp(made->paths[i], made->tree))
+        folder_empty(made->tree, 0);
+    if (!keep && os_unlink(made->paths[i]) == EISDIR)
+        (void)os_remove_folder(made->paths[i]);
+    free(made->paths[i]);
+    made->paths[i] = made->paths[--made->count];
+}
+
+void made_file_remove(struct bench *bench, const char *path)
+{
+    struct made_files *made = bench->made;
+    for (size_t i = made ? made->count : 0; i-- > 0;)
+        if (!strcmp(made->paths[i], path))
+            remove_at(made, i, bench->options.keep);
+}
+
+void made_files_remove(struct bench *bench)
+{
+    struct made_files *made = bench->made;
+    while (made && made->count) /* files before the folder that they are in, which was added before them */
+        remove_at(made, made->count - 1, bench->options.keep);
+    if (made)
+        free(made->paths);
+    free(made);
+    bench->made = NULL;
 }
