@@ -194,12 +194,53 @@ def unit_of(path):
     return shorter
 
 
+# Public functions that the rooms call, too, because an inner function could only repeat them.
+NO_TWIN = {
+    "tokmap_version": "is a constant",
+    "tokmap_status_text": "accepts every number",
+    "tokmap_error_print": "accepts every error",
+    "tokmap_dataset_close": "accepts every dataset, and NULL",
+    "tokmap_run_parse_reading": "is tokmap_run_parse() with one argument more",
+    "tokmap_run_close": "accepts every run, and NULL",
+    "tokmap_loader_close": "accepts every loader, and NULL",
+    "tokmap_tokenizer_batch_close": "accepts every batch, and NULL",
+}
+
+
+@functools.lru_cache(maxsize=None)
+def public_calls():
+    """Returns the file, the line number, the name of the function, and the file that defines it, of each call inside a
+    library of a public function of that library. Definitions begin at the start of a line, and calls do not."""
+    names = {name for name, _, _ in declared()}
+    sources = [path for path in with_ending(PRODUCT, ".c") if path.startswith(("src/", "tokenize_tools/"))]
+    homes = {match.group(1): path for path, _, _, match in matches(sources, r"^[a-z].*\b(tokmap_[a-z0-9_]+)\(", bare)}
+    calls = []
+    for path, number, line, _ in matches(without(sources, "tokenize_tools/commands/"), r"^\s.*\btokmap_", bare):
+        for match in re.finditer(r"(?<!struct )(?<!enum )\btokmap_[a-z0-9_]+\b", line):
+            home = homes.get(match.group()) if match.group() in names else None
+            if home and home.split("/")[0] == path.split("/")[0]:
+                calls.append((path, number, match.group(), home))
+    return calls
+
+
+@rule("rooms call inner functions")
+def inner_calls():
+    """A room calls no public function of its own library: it calls the inner function of which the public one checks
+    the arguments. Then a room has no errors to handle that cannot occur, and calls through a public header hide no
+    circle. NO_TWIN lists the exceptions, and the calls of these are edges of the rule about circles."""
+    for path, number, name, home in public_calls():
+        if name not in NO_TWIN:
+            yield f"{path}:{number}: calls {name}, which {home} defines for other programs"
+
+
 @rule("no circles between files")
 def circles():
     """Units (X.c with X.h) do not include each other in a circle, so each can be read and tested after those below it.
+    A call of a public function counts as an include of the unit that defines it.
     Units that include nothing, and those that nothing includes, are removed until the circles are left, and what is
     between two circles."""
     edges = {(unit_of(path), unit_of(target)) for path, _, _, target in includes() if target}
+    edges |= {(unit_of(path), unit_of(home)) for path, _, _, home in public_calls()}
     edges = {(source, target) for source, target in edges if source != target}
     while True:
         ends = {source for source, _ in edges} & {target for _, target in edges}
