@@ -620,7 +620,10 @@ uninstall: ## remove what install installed
 clean: ## remove everything built
 	$(Q)rm -rf $(BUILD)
 
+include src/make/site.mk
+
 help: ## list the targets
-	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-10s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile src/make/*.mk | \
+	  awk -F'|' '{ printf "  %-10s %s\n", $$1, $$2 }'
 
 -include $(if $(machine),$(shell find $(OBJ) -name '*.d' 2>/dev/null))
