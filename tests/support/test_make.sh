@@ -17,7 +17,7 @@ unset MAKEFLAGS MAKELEVEL MFLAGS CFLAGS CPPFLAGS LDFLAGS LIBS TESTS SANITIZE
 # a space.
 tree="$TMPDIR/a tree"
 mkdir -p "$tree" || exit 1
-tar -cf - Makefile include src tokenize_tools tests/support | (cd "$tree" && tar -xf -)
+tar -cf - Makefile include src tokenize_tools tests/tests.mk tests/support | (cd "$tree" && tar -xf -)
 run_make() {
     (cd "$tree" && $MAKE --no-print-directory CC="$CC" CXX="$CXX" BUILD=out "$@")
 }
