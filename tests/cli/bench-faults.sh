@@ -11,8 +11,8 @@ few="--peers memmap --offline --stall 1 --dir work"
 # shellcheck disable=SC2086
 tokmap-bench faults $few --faults 'flipped bit,cut before opening' >table 2>err || { cat table err >&2; exit 1; }
 for line in '^loader  *flipped bit  *cut before opening *$' '^tokmap  *place  *place *$' \
-    '^tokmap, checked  *place  *place *$' '^  tokmap: place: CorruptError in batch [0-9]*: tokens.bin: bytes [0-9]*\.\.[0-9]* of the tokens do not match' \
-    '^  tokmap, checked: place: CorruptError in open: tokens.bin' '^np.memmap  *[a-z]*  *[a-z]* *$' \
+    '^tokmap, checked  *place  *place *$' '^  tokmap: place: DataError in batch [0-9]*: tokens.bin: bytes [0-9]*\.\.[0-9]* of the tokens do not match' \
+    '^  tokmap, checked: place: DataError in open: tokens.bin' '^np.memmap  *[a-z]*  *[a-z]* *$' \
     '^unreachable: the fault cannot' '^1,536 windows of 256 tokens'; do
     grep -q -e "$line" table || { echo "FAULT: no line $line" >&2; cat table >&2; exit 1; }
 done

@@ -532,7 +532,7 @@ class Comparison:
             refusal = str(why)
         try:
             run = tokmap.Run(text=text)
-        except (tokmap.RunError, tokmap.RangeError, tokmap.MismatchError) as problem:
+        except (tokmap.RunError, IndexError, tokmap.DataError) as problem:
             # The model only knows refusals within its steps; others say what the model cannot see.
             self.refused += 1
             known = r"runs out|no step|longer than|passes|weight|tokens sum|needs an end"

@@ -321,7 +321,7 @@ class Torch(unittest.TestCase):
         there, here = self.loaders(run_of(), fields="inputs")
         for wrong in (torch.zeros(7, 333, dtype=torch.int64),
                       torch.zeros(7, 334, dtype=torch.int64, device="cuda")[:, 1:]):
-            with self.assertRaises(tokmap.OutputError):
+            with self.assertRaises(tokmap.errors.class_of("ERROR_ARGUMENT", TypeError)):
                 there.next(out={"inputs": wrong})
         uneven = torch.zeros(7 * 333 + 1, dtype=torch.int64, device="cuda")[1:].view(7, 333)  # 8 past a multiple of 16
         there.next(out={"inputs": uneven})

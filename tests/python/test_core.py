@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The package without NumPy and torch: batches, state, errors, threads, other processes."""
+import builtins
 import gc
 import json
 import multiprocessing
@@ -12,6 +13,7 @@ import unittest
 import warnings
 
 import tokmap
+from tokmap.errors import class_of
 from support import BATCH, SEQ, TOKMAP, TOP, WithData, new_folder, pack, python, threads, values
 
 HOST_FIELDS = "inputs targets position_ids document_ids loss_mask rows cu_seqlens"
@@ -119,7 +121,7 @@ class Deliveries(WithData):
             self.assertGreater(dataset.verify(), 2 * info.tokens)
             with self.assertRaises(IndexError):
                 dataset.tokens(0, info.tokens + 1)
-        with self.assertRaises(tokmap.ClosedError):
+        with self.assertRaisesRegex(tokmap.ArgumentError, "is closed"):
             dataset.tokens()
         dataset.close()
         run = self.run_of()
@@ -157,7 +159,7 @@ class Deliveries(WithData):
             byte = file.read(1)
             file.seek(100)
             file.write(bytes((byte[0] ^ 1,)))
-        with self.assertRaises(tokmap.CorruptError) as caught:
+        with self.assertRaises(class_of("ERROR_CORRUPT")) as caught:
             tokmap.Dataset(prefix).verify()
         self.assertTrue(caught.exception.path.endswith("spoilt.bin"))
 
@@ -247,8 +249,9 @@ class State(WithData):
     def test_of_a_newer_version(self):
         run = self.run_of()
         state = run.loader(framework="dlpack").state_dict()
-        for wrong, kind, words in (({**state, "tokmap": 2}, tokmap.CursorError, ("version 2", "reads version 1")),
-                                   ({**state, "cursor": state["cursor"].replace("tokmap1", "tokmap2")}, tokmap.VersionError,
+        for wrong, kind, words in (({**state, "tokmap": 2}, class_of("ERROR_CURSOR"), ("version 2", "reads version 1")),
+                                   ({**state, "cursor": state["cursor"].replace("tokmap1", "tokmap2")},
+                                    class_of("ERROR_VERSION"),
                                     ("version 2", "newer"))):
             with self.assertRaises(kind) as caught:
                 run.loader(framework="dlpack", resume=wrong)
@@ -258,7 +261,7 @@ class State(WithData):
     def test_that_is_not_one(self):
         loader = self.run_of().loader(framework="dlpack")
         for wrong in ({}, {"tokmap": 1}, {"tokmap": 2, "cursor": "x"}, 7, None, "nonsense", [], {"tokmap": 1, "cursor": 5}):
-            with self.assertRaises(tokmap.CursorError, msg=repr(wrong)):
+            with self.assertRaises(class_of("ERROR_CURSOR"), msg=repr(wrong)):
                 loader.load_state_dict(wrong)
         self.assertEqual(loader.next().step, 0)
 
@@ -288,9 +291,9 @@ class BadInput(WithData):
         self.raises(FileNotFoundError, lambda: tokmap.Dataset(self.folder + "/nothing"), "nothing")
         found = self.raises(tokmap.RunError, lambda: tokmap.Run(self.file("bad.run", "seq_len 8\nbach 4\n")), "bad.run:2")
         self.assertEqual(found.line, 2)
-        self.raises(tokmap.RangeError, lambda: run.loader(rank=3, world=3), "rank is 3 and world is 3")
-        self.raises(tokmap.RangeError, lambda: run.loader(rank=0, world=BATCH + 1), "ranks")
-        self.raises(tokmap.LimitError, lambda: run.loader(ring_bytes=64), "ring_bytes")
+        self.raises(class_of("ERROR_RANGE"), lambda: run.loader(rank=3, world=3), "rank is 3 and world is 3")
+        self.raises(class_of("ERROR_RANGE"), lambda: run.loader(rank=0, world=BATCH + 1), "ranks")
+        self.raises(class_of("ERROR_LIMIT"), lambda: run.loader(ring_bytes=64), "ring_bytes")
         self.raises(IndexError, lambda: run.locate(10 ** 9, 0))
         self.raises(ValueError, lambda: run.locate(-1, 0), "step is -1")
         self.raises(ValueError, lambda: run.locate(2 ** 64, 0))
@@ -311,16 +314,16 @@ class BadInput(WithData):
             file.write(f"tokmap-shards 1\n{os.path.basename(self.prefix)}\n")
         for path, said in ((self.prefix, "prefix of a shard"), (self.prefix + ".bin", "a shard"),
                            (self.folder, "this is a folder"), (manifest, "manifest of shards")):
-            with self.assertRaisesRegex(tokmap.FormatError, said + ".*not a run file"):
+            with self.assertRaisesRegex(class_of("ERROR_FORMAT"), said + ".*not a run file"):
                 tokmap.Run(path)
-        with self.assertRaisesRegex(tokmap.FormatError, "this is a run file, not a dataset"):
+        with self.assertRaisesRegex(class_of("ERROR_FORMAT"), "this is a run file, not a dataset"):
             tokmap.Dataset(run_file)
-        with self.assertRaisesRegex(tokmap.FormatError, "this is a run file, not a dataset"):
+        with self.assertRaisesRegex(class_of("ERROR_FORMAT"), "this is a run file, not a dataset"):
             tokmap.Dataset(self.file("comment.run", "# a comment\n\n seq_len 8\n"))
         tokmap.Run(run_file).close()
         moved = os.path.join(new_folder(), "moved.run")
         os.rename(run_file, moved)
-        with self.assertRaises(tokmap.NotFoundError) as caught:
+        with self.assertRaises(class_of("ERROR_NOT_FOUND")) as caught:
             tokmap.Run(moved)
         self.assertEqual((caught.exception.path, caught.exception.line), (moved, 3))
         self.assertIn(os.path.join(os.path.dirname(moved), os.path.basename(self.prefix)), str(caught.exception))
@@ -333,7 +336,7 @@ class BadInput(WithData):
         self.raises(ValueError, lambda: run.loader(device="tpu"), "tpu", "cuda")
         self.raises(ValueError, lambda: run.loader(device="cuda:x", framework="dlpack"))
         self.raises(ValueError, lambda: run.loader(framework="keras"), "keras", "torch")
-        self.raises(tokmap.RangeError, lambda: self.run_of(lookahead=0).loader(framework="dlpack"), "lookahead")
+        self.raises(class_of("ERROR_RANGE"), lambda: self.run_of(lookahead=0).loader(framework="dlpack"), "lookahead")
         self.raises(ValueError, lambda: run.loader(framework="dlpack").next(stream=5), "stream")
         self.raises(ValueError, lambda: run.loader(framework="dlpack").next(stream="x"), "stream")
 
@@ -343,7 +346,7 @@ class BadInput(WithData):
 import sys, tokmap
 try:
     tokmap.Run(data=sys.argv[1], seq_len=48, batch=6).loader(device="cuda:0", framework="dlpack", fields="inputs")
-except tokmap.NoDeviceError as problem:
+except tokmap.DeviceError as problem:
     print(problem)
 """, self.prefix, TOKMAP_CUDA_DRIVER="/no/such/libcuda.so.1")
         self.assertIn("GPU", said)
@@ -353,7 +356,8 @@ except tokmap.NoDeviceError as problem:
         run = self.run_of()
         loader = run.loader(framework="dlpack")
         good, other = loader.out(), run.loader(framework="dlpack", dtype="int32").out()
-        self.raises(tokmap.OutputError, lambda: loader.next(out={"inputs": good["inputs"]}), "no targets", f"({BATCH}, {SEQ})")
+        self.raises(class_of("ERROR_ARGUMENT", TypeError), lambda: loader.next(out={"inputs": good["inputs"]}),
+                    "no targets", f"({BATCH}, {SEQ})")
         self.raises(TypeError, lambda: loader.next(out={**good, "targets": other["targets"]}), "out.targets", "dtype",
                     "expected int64, found int32")
         short = run.loader(framework="dlpack", rows=2).out()
@@ -370,7 +374,7 @@ except tokmap.NoDeviceError as problem:
         loader.close()
         for use in (loader.next, loader.stats, loader.delivery, lambda: loader.load_state_dict(run.cursor(0)),
                     lambda: next(iter(loader))):
-            self.raises(tokmap.ClosedError, use, "closed")
+            self.raises(tokmap.ArgumentError, use, "closed")
         self.assertEqual(len(values(batch.inputs)), BATCH)
         self.assertEqual(batch.places[0], run.locate(0, 0))
         self.assertIn("closed", repr(loader))
@@ -382,7 +386,7 @@ except tokmap.NoDeviceError as problem:
         run.close()
         for use in (open_still.next, lambda: dataset[0], run.loader, lambda: run.sources, lambda: run.cursor(0),
                     lambda: pickle.dumps(run)):
-            self.raises(tokmap.ClosedError, use, "closed")
+            self.raises(tokmap.ArgumentError, use, "closed")
 
     def test_cycles_end_in_any_order(self):
         program = '''
@@ -425,6 +429,28 @@ for i in range(20):
                 make()
         gc.collect()
 
+    def test_eight_classes(self):
+        """Those that programs catch. What had names of its own is one of them, or a built-in exception."""
+        self.assertEqual(sorted(tokmap.errors.__all__), sorted(
+            name for name in dir(tokmap) if isinstance(getattr(tokmap, name), type)
+            and issubclass(getattr(tokmap, name), Exception)))
+        self.assertEqual(len(tokmap.errors.__all__), 8)
+        for name, said in tokmap.errors.FORMER.items():
+            with self.assertRaisesRegex(AttributeError, rf"tokmap\.{name} has become part of tokmap\.{said}: catch that"):
+                getattr(tokmap, name)
+            self.assertIn(said.split(",")[0].split()[0], tokmap.errors.__all__)
+            for word in said.replace(", or", "").split()[1:]:
+                if word.startswith("ERROR_"):
+                    self.assertIn(word, tokmap.errors.STATUSES)
+                elif word.endswith(("Error", "Iteration")):
+                    self.assertTrue(issubclass(getattr(builtins, word), Exception))
+        with self.assertRaisesRegex(AttributeError, "module 'tokmap' has no attribute 'Laoder'"):
+            tokmap.Laoder
+        for status in tokmap.errors.STATUSES:
+            made = pickle.loads(pickle.dumps(tokmap.errors.error_of(status, "text", TypeError, path="p")))
+            self.assertIs(type(made), class_of(status, TypeError))
+            self.assertEqual((made.status, str(made), made.path), (status, "text", "p"))
+
     def test_errors_pickle(self):
         with self.assertRaises(tokmap.RunError) as caught:
             tokmap.Run(text="seq_len 5\nseq_len 6\n")
@@ -439,7 +465,7 @@ for i in range(20):
             file.write(b"\xff\xff")
         faults = []
         with tokmap.Dataset(prefix) as dataset:
-            with self.assertRaises(tokmap.CorruptError):
+            with self.assertRaises(class_of("ERROR_CORRUPT")):
                 dataset.verify(on_fault=faults.append)
             self.assertTrue(faults)
             for fault in faults:
@@ -459,8 +485,8 @@ for i in range(20):
             file.seek(40)
             file.write(b"\xff\xff")
         # The shard has hashes of its pages. Without its index, the vocabulary is what an id is compared with.
-        for data, error, offset in ((prefix, tokmap.CorruptError, 0),
-                                    (f"raw:{prefix}.bin,width=2,vocab=257", tokmap.TokenError, 40)):
+        for data, error, offset in ((prefix, class_of("ERROR_CORRUPT"), 0),
+                                    (f"raw:{prefix}.bin,width=2,vocab=257", class_of("ERROR_TOKEN"), 40)):
             loader = tokmap.Run(data=data, seq_len=SEQ, batch=2, order="sequential").loader(framework="dlpack")
             with self.assertRaises(error) as caught:
                 loader.next()
@@ -489,7 +515,7 @@ class Library(unittest.TestCase):
             library = self.made(text)
             ran = python("import tokmap", check=False, TOKMAP_LIBRARY=library)
             self.assertEqual(ran.returncode, 1)
-            for word in ("LibraryError", library, *words):
+            for word in ("TokmapError", library, *words):
                 self.assertIn(word, ran.stderr)
         self.assertEqual(python("try:\n import tokmap\nexcept ImportError: print('caught')", TOKMAP_LIBRARY=library), "caught\n")
 
@@ -560,7 +586,7 @@ class Rows(WithData):
 
     def test_skipped_rows_have_no_index(self):
         run = tokmap.Run(text=f"seq_len {SEQ}\nbatch {BATCH}\nsource data web\nsteps 9\nskip 2..5\n", folder=self.folder)
-        with self.assertRaises(tokmap.RangeError):
+        with self.assertRaises(class_of("ERROR_RANGE")):
             run.dataset(framework="dlpack").index(3, 0)
 
     def test_without_end(self):
@@ -699,7 +725,7 @@ class Threads(WithData):
             while True:
                 try:
                     batch = loader.next()
-                except tokmap.End:  # another thread may have taken the last batch before this thread began
+                except StopIteration:  # another thread may have taken the last batch before this thread began
                     return
                 with lock:
                     seen.append((batch.step, batch.first_row, values(batch.inputs)))

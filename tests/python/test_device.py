@@ -227,7 +227,7 @@ assert batch.inputs.tolist() == expected
 try:
     one.next()
     raise SystemExit("a closed loader was used")
-except tokmap.ClosedError:
+except tokmap.ArgumentError:
     pass
 """, "delay=300")
 
@@ -265,7 +265,7 @@ try:
     run.loader(device="cuda", framework="dlpack")
     raise SystemExit("there is a GPU")
 except RuntimeError as problem:
-    assert isinstance(problem, tokmap.NoDeviceError) and problem.status == "ERROR_NO_DEVICE"
+    assert isinstance(problem, tokmap.errors.class_of("ERROR_NO_DEVICE")) and problem.status == "ERROR_NO_DEVICE"
     print(problem)
 assert run.loader(framework="dlpack").next().step == 0
 """, software, driver=driver)
@@ -274,7 +274,7 @@ assert run.loader(framework="dlpack").next().step == 0
         said = self.program("""
 try:
     run.loader(device="cuda:7", framework="dlpack")
-except tokmap.NoDeviceError as problem:
+except tokmap.errors.class_of("ERROR_NO_DEVICE") as problem:
     print(problem)
 """)
         self.assertIn("7", said)
@@ -301,7 +301,7 @@ try:
     for _ in range(40):
         one.next()
     raise SystemExit("nothing failed")
-except tokmap.DeviceError as problem:
+except tokmap.errors.class_of("ERROR_DEVICE") as problem:
     assert problem.device == 999 and problem.status == "ERROR_DEVICE"
     print(problem)
 one.close()
@@ -314,7 +314,7 @@ with run.loader(device="cuda", framework="dlpack", fields="inputs") as one:
     for wrong in (run.loader(framework="dlpack").out()["inputs"], one.out()["inputs"][:3], [1]):
         try:
             one.next(out={"inputs": wrong})
-        except tokmap.OutputError as problem:
+        except tokmap.errors.class_of("ERROR_ARGUMENT", TypeError) as problem:
             print(problem)
     class Strange:
         right = {"shape": (6, 48), "typestr": "<i8", "data": (64, False), "version": 3}
@@ -322,7 +322,7 @@ with run.loader(device="cuda", framework="dlpack", fields="inputs") as one:
         Strange.__cuda_array_interface__ = {**Strange.right, **other}
         try:
             one.next(out={"inputs": Strange})
-        except tokmap.OutputError as problem:
+        except tokmap.errors.class_of("ERROR_ARGUMENT", TypeError) as problem:
             print(problem)
     wrong = None
 """)
@@ -457,7 +457,7 @@ for turn in range(60):
     try:
         batch = loader.next()
         raise SystemExit("next() has delivered a batch")
-    except tokmap.DeviceError as error:
+    except tokmap.errors.class_of("ERROR_DEVICE") as error:
         assert "the program has reset the device" in str(error), error
     batch = None
     loader.close()

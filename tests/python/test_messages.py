@@ -7,7 +7,7 @@ import re
 import unittest
 
 import tokmap
-from tokmap.errors import in_python
+from tokmap.errors import class_of, in_python
 from support import TOP, WithData, python
 
 ROOMS = ("dataset", "run", "batch", "staging", "cuda", "loader", "format")
@@ -79,7 +79,7 @@ class Sentences(WithData):
     def test_values_that_are_nearly_right(self):
         self.assertIn("'shuffle', 'sequential', or ('blocks', W, SPAN)", self.said(lambda: self.run_of(order="blocks 4 8")))
         for state, words in ((5, "the state is an int without"), ([], "the state is a list without")):
-            self.assertIn(words, self.said(lambda: self.run_of().loader(resume=state), tokmap.CursorError))
+            self.assertIn(words, self.said(lambda: self.run_of().loader(resume=state), class_of("ERROR_CURSOR")))
 
     def test_misspelled_arguments_of_a_run(self):
         for function in (lambda: tokmap.Run(data=self.prefix, seqlen=10),
@@ -99,9 +99,9 @@ class Sentences(WithData):
         for function in (lambda: tokmap.Dataset("s3://bucket/web"), lambda: tokmap.Run(text=run),
                          lambda: tokmap.Run(data="s3://bucket/web", seq_len=10, batch=1, seed=1)):
             self.assertIn("s3://bucket/web: a dataset cannot be read from a URL yet; copy its files to a disk",
-                          self.said(function, tokmap.UnsupportedError))
+                          self.said(function, class_of("ERROR_UNSUPPORTED")))
         self.assertIn("a run file cannot be read from a URL; copy it",
-                      self.said(lambda: tokmap.Run("gs://bucket/train.run"), tokmap.UnsupportedError))
+                      self.said(lambda: tokmap.Run("gs://bucket/train.run"), class_of("ERROR_UNSUPPORTED")))
 
     def test_the_path_of_a_tokenizer(self):
         batch = next(self.run_of().loader(fields="inputs", framework="dlpack"))

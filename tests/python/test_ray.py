@@ -15,6 +15,7 @@ from contextlib import suppress
 from unittest import mock
 
 import tokmap
+from tokmap.errors import class_of
 from support import TOKMAP, needs, new_folder
 from test_tokenizer import small
 
@@ -117,7 +118,7 @@ class RayPack(unittest.TestCase):
     def test_blocks_do_not_matter(self):
         for blocks in (1, 7):
             self.check(f"blocks{blocks}", self.pack(f"blocks{blocks}", blocks))
-        with self.assertRaisesRegex(tokmap.ExistsError, "already exists"):
+        with self.assertRaisesRegex(class_of("ERROR_EXISTS"), "already exists"):
             self.pack("blocks1")
         self.check("blocks1", self.pack("blocks1", force=True))
 
@@ -231,9 +232,9 @@ class RayPack(unittest.TestCase):
         self.check_also("beside", packed)
         inodes = {os.stat(self.at(f"beside-00001.{end}")).st_ino for end in ("bin", "ds", "npy")}
         self.assertEqual(len(inodes), 1)
-        with self.assertRaisesRegex(tokmap.ExistsError, "already exists"):
+        with self.assertRaisesRegex(class_of("ERROR_EXISTS"), "already exists"):
             self.pack("beside", also=self.FORMATS)
-        with self.assertRaisesRegex(tokmap.ExistsError, "beside-00000.idx: this is an index of Megatron"):
+        with self.assertRaisesRegex(class_of("ERROR_EXISTS"), "beside-00000.idx: this is an index of Megatron"):
             self.pack("beside", also="olmo", force=True)
         # Sealed shards share nothing. What a plain set had under other names does not stay.
         packed = self.warned("beside", also=reversed(self.FORMATS.split(",")), seal=1, force=True)
@@ -253,7 +254,7 @@ class RayPack(unittest.TestCase):
         """A shard whose files are not all there when work ended gets them then, and no other is touched."""
         with mock.patch("tokmap.ray._Set.finish", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
             self.pack("parts", also=self.FORMATS)
-        with self.assertRaisesRegex(tokmap.MismatchError, "another also"):
+        with self.assertRaisesRegex(class_of("ERROR_MISMATCH"), "another also"):
             self.pack("parts", resume=True, also="olmo")
         work = self.at("parts.work")
         before = {entry: os.stat(os.path.join(work, entry)).st_ino for entry in os.listdir(work)
@@ -332,9 +333,9 @@ class RayPack(unittest.TestCase):
         kept = glob.glob(glob.escape(self.at("again.work")) + "/*.tmx")  # one actor may have made all of them
         self.assertTrue(kept)
         before = {os.path.basename(path): os.stat(path).st_ino for path in kept}
-        with self.assertRaisesRegex(tokmap.ExistsError, "resume=True"):  # the documents may be others
+        with self.assertRaisesRegex(class_of("ERROR_EXISTS"), "resume=True"):  # the documents may be others
             self.pack("again")
-        with self.assertRaisesRegex(tokmap.MismatchError, "another shard_documents"):
+        with self.assertRaisesRegex(class_of("ERROR_MISMATCH"), "another shard_documents"):
             self.pack("again", resume=True, shard_documents=SHARD + 1)
         self.check("again", self.pack("again", resume=True))
         self.assertEqual({name: os.stat(self.at(name)).st_ino for name in before}, before)
@@ -352,7 +353,7 @@ class RayPack(unittest.TestCase):
             tokmap.ray.pack(ray.data.from_items(wrong, override_num_blocks=3), self.at("kept"), force=True, **options)
         with tokmap.Dataset(self.at("kept")) as kept:
             self.assertEqual(kept.info.documents, len(old))
-        with self.assertRaisesRegex(tokmap.ExistsError, "force=True"):
+        with self.assertRaisesRegex(class_of("ERROR_EXISTS"), "force=True"):
             self.pack("kept", resume=True)
         replace, calls = os.replace, []
 
@@ -379,7 +380,7 @@ class RayPack(unittest.TestCase):
         import tokmap.ray
         with mock.patch("tokmap.ray._Set.finish", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
             self.pack("sealed", seal=3)
-        with self.assertRaisesRegex(tokmap.MismatchError, "another seal"):
+        with self.assertRaisesRegex(class_of("ERROR_MISMATCH"), "another seal"):
             self.pack("sealed", resume=True)
         first = self.at("sealed.work/sealed-00000")
         subprocess.run([TOKMAP, "unseal", "-q", first], check=True)
@@ -402,7 +403,7 @@ class RayPack(unittest.TestCase):
         with open(self.at("other.work/journal"), "wb"):
             pass
         for force in (False, True):
-            with self.assertRaisesRegex(tokmap.ExistsError, "other.work"):
+            with self.assertRaisesRegex(class_of("ERROR_EXISTS"), "other.work"):
                 self.pack("other", force=force)
         self.assertEqual(os.listdir(self.at("other.work")), ["journal"])
 
@@ -410,9 +411,9 @@ class RayPack(unittest.TestCase):
         import tokmap.ray
         for wanted, call in ((tokmap.ArgumentError, lambda: tokmap.ray.pack(["a"], self.at("x"))),
                              (tokmap.ArgumentError, lambda: self.pack("x", progress=True)),
-                             (tokmap.RangeError, lambda: self.pack("x", seal=20)),
-                             (tokmap.NotFoundError, lambda: self.pack("none/x")),
-                             (tokmap.RangeError, lambda: self.pack("x", shard_documents=0))):
+                             (class_of("ERROR_RANGE"), lambda: self.pack("x", seal=20)),
+                             (class_of("ERROR_NOT_FOUND"), lambda: self.pack("none/x")),
+                             (class_of("ERROR_RANGE"), lambda: self.pack("x", shard_documents=0))):
             with self.assertRaises(wanted):
                 call()
         for wanted, options in (("'word2vec' is not a format", {"also": "olmo,word2vec"}),
@@ -450,7 +451,7 @@ class RayNames(unittest.TestCase):
                     names._clear()
                     self.assertEqual(sorted(os.listdir(folder)), sorted([*others, "web.work"]))
                     continue
-                with self.assertRaisesRegex(tokmap.ExistsError, wanted):
+                with self.assertRaisesRegex(class_of("ERROR_EXISTS"), wanted):
                     names.begin(facts, force, False)
                 self.assertEqual(len(os.listdir(folder)), len(others) + 3)
 

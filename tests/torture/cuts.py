@@ -19,7 +19,7 @@ try:
                 os.truncate(path, at)
             if seen == 2000:
                 break
-except tokmap.TruncatedError as error:
+except tokmap.errors.class_of("ERROR_TRUNCATED") as error:
     print("truncated", error)
 """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ctypes import CFUNCTYPE, POINTER, Structure, addressof, byref, c_char_p, c_int, c_int32, c_int64, c_void_p
 from ctypes import py_object, pythonapi, string_at
 
-from .errors import ArgumentError, InputError, UnsupportedError
+from .errors import ArgumentError, InputError, error_of
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ class Column:
 
     def __init__(self, array: ArrowArray, format: str, name: str, first: int) -> None:
         if format not in FORMATS:
-            raise UnsupportedError(f"{name} has the Arrow type '{format}', but texts must be one of: "
-                                   f"{', '.join(FORMATS.values())}; cast it first")
+            raise error_of("ERROR_UNSUPPORTED", f"{name} has the Arrow type '{format}', but texts must be one of: "
+                           f"{', '.join(FORMATS.values())}; cast it first")
         self.array = array
         self.format = format
         self.name = name
@@ -139,7 +139,7 @@ def _chosen(schema: ArrowSchema, array: ArrowArray, field: str | None, first: in
     number = names.index(field)
     child = array.children[number].contents
     if array.offset or child.length != array.length:
-        raise UnsupportedError("a struct array with an offset cannot be read; pass the column itself")
+        raise error_of("ERROR_UNSUPPORTED", "a struct array with an offset cannot be read; pass the column itself")
     return Column(child, schema.children[number].contents.format.decode(), f"the column {field!r}", first)
 
 

@@ -30,9 +30,10 @@ ORDERS: tuple[Literal["shuffle"], Literal["sequential"], Literal["blocks"]] = ("
 #: enum tokmap_id_type
 ID_TYPES = ("u32", "i32", "u16", "i16", "u64", "i64", "u8", "i8")
 READINGS: tuple[Literal["auto"], Literal["mapped"], Literal["pread"]] = ("auto", "mapped", "pread")
-LIMIT = errors.STATUSES.index(errors.LimitError)
-NOT_FOUND = errors.STATUSES.index(errors.NotFoundError)
-INTERRUPTED = errors.STATUSES.index(errors.InterruptedByCaller)
+_STATUSES = tuple(errors.STATUSES)
+LIMIT = _STATUSES.index("ERROR_LIMIT")
+NOT_FOUND = _STATUSES.index("ERROR_NOT_FOUND")
+INTERRUPTED = _STATUSES.index("ERROR_INTERRUPTED")
 
 
 class Error(Structure):
@@ -365,24 +366,24 @@ def load(name: str, what: str, functions: dict[str, tuple[Any, tuple[Any, ...]]]
     try:
         library = CDLL(name)
     except OSError as error:
-        raise errors.LibraryError(f"cannot load the {what} {name}: {error}; reinstall the package (pip install "
-                                  f"./src/python), build the library (make lib), or {advice}") from None
+        raise errors.error_of("", f"cannot load the {what} {name}: {error}; reinstall the package (pip install "
+                              f"./src/python), build the library (make lib), or {advice}") from None
     try:
         entry = getattr(library, version_of)
     except AttributeError:
-        raise errors.LibraryError(f"{name} is not a {what}: it has no function {version_of}") from None
+        raise errors.error_of("", f"{name} is not a {what}: it has no function {version_of}") from None
     entry.restype = c_char_p
     version = entry().decode()
     if version != __version__:
-        raise errors.LibraryError(
+        raise errors.error_of("",
             f"the library {name} has version {version}, but this package has version {__version__}: reinstall the "
             f"package, or set TOKMAP_LIBRARY to a library of the same version")
     for function, (result, arguments) in functions.items():
         try:
             entry = getattr(library, function)
         except AttributeError:
-            raise errors.LibraryError(f"the library {name} has no function {function}, so it was built from different "
-                                      f"sources than this package: rebuild and reinstall both") from None
+            raise errors.error_of("", f"the library {name} has no function {function}, so it was built from different "
+                                  f"sources than this package: rebuild and reinstall both") from None
         entry.restype = result
         entry.argtypes = arguments
     return library
@@ -399,8 +400,8 @@ def library_path() -> str:
 
 def failure(status: int, error: Error | None = None) -> errors.TokmapError:
     """The exception for a status, with the library's message."""
-    kind = errors.STATUSES[status] if 0 < status < len(errors.STATUSES) else errors.InternalError
     name = lib.tokmap_status_name(status).decode()
+    kind = errors.class_of(name if name in errors.STATUSES else "ERROR_INTERNAL")
     if error is None or not error.status:
         return kind(lib.tokmap_status_text(status).decode(), status=name)
     error = Error.from_buffer_copy(error)
@@ -483,8 +484,7 @@ def position(value: Any, count: int, noun: str, of: str) -> int:
     except AttributeError:
         raise TypeError(f"the number of a {noun} of {of} is a whole number or a slice, not {value!r}") from None
     if not -count <= index < count:
-        raise errors.RangeError(f"{noun} {index} is outside {of}, which has {counted(count, noun)}",
-                                status="ERROR_RANGE")
+        raise errors.error_of("ERROR_RANGE", f"{noun} {index} is outside {of}, which has {counted(count, noun)}")
     return index + count if index < 0 else index
 
 
@@ -514,8 +514,7 @@ def number(value: Any, name: str, smallest: int = 0, largest: int = 2 ** 64 - 1)
     except AttributeError:
         raise errors.ArgumentError(f"{name} is {value!r}, but it must be a whole number") from None
     if not smallest <= integer <= largest:
-        raise errors.RangeError(f"{name} is {integer}, but it must be from {smallest} to {largest}",
-                                status="ERROR_RANGE")
+        raise errors.error_of("ERROR_RANGE", f"{name} is {integer}, but it must be from {smallest} to {largest}")
     return integer
 
 

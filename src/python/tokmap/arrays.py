@@ -11,7 +11,7 @@ from functools import partial
 
 from .device import Pool, order, owns, stream_handle
 from .dlpack import BYTES, Array, sweep
-from .errors import ArgumentError, NoDeviceError, OutputError, TokmapError
+from .errors import ArgumentError, TokmapError, error_of
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -99,8 +99,9 @@ def choose(framework: str | None, dtype: Any, device: Any) -> tuple[Arrays, str,
     return OwnArrays(name), code, name
 
 
-def _wrong(field: str, what: str, expected: object, found: object) -> OutputError:
-    return OutputError(f"out.{field} has the wrong {what}: expected {expected}, found {found}")
+def _wrong(field: str, what: str, expected: object, found: object) -> TokmapError:
+    return error_of("ERROR_ARGUMENT",
+                    f"out.{field} has the wrong {what}: expected {expected}, found {found}", TypeError)
 
 
 def _no_stream(stream: int) -> int:
@@ -171,8 +172,8 @@ class Arrays:
         raise NotImplementedError
 
     def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
-        """Raises an OutputError if the library cannot write this field to an array of the caller; otherwise returns the
-        array's address."""
+        """Raises an ArgumentError if the library cannot write this field to an array of the caller; otherwise returns
+        the array's address."""
         raise NotImplementedError
 
     def opened(self, device: str) -> None:
@@ -263,13 +264,14 @@ class TorchArrays(Arrays):
         self._torch = torch
         if device != "cpu":
             if not torch.cuda.is_available():
-                raise NoDeviceError(f"device is {device!r}, but torch cannot use a GPU: " +
-                                    ("it was built without CUDA" if torch.version.cuda is None else
-                                     "torch.cuda.is_available() is False"))
+                raise error_of("ERROR_NO_DEVICE", f"device is {device!r}, but torch cannot use a GPU: " +
+                               ("it was built without CUDA" if torch.version.cuda is None else
+                                "torch.cuda.is_available() is False"))
             if device == "cuda":
                 device = f"cuda:{torch.cuda.current_device()}"
             if int(device[5:]) >= torch.cuda.device_count():
-                raise NoDeviceError(f"device is {device!r}, but torch finds only {torch.cuda.device_count()} GPUs")
+                raise error_of("ERROR_NO_DEVICE",
+                               f"device is {device!r}, but torch finds only {torch.cuda.device_count()} GPUs")
             torch.cuda.init()  # type: ignore[no-untyped-call]
         self.device_name = device
         self._device = torch.device(device)

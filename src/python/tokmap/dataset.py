@@ -9,7 +9,7 @@ from ctypes import addressof, byref, c_char_p, c_size_t, c_uint8, c_uint16, c_ui
 
 from . import _library as c
 from ._library import check, lib, numpy_or_none, table
-from .errors import ClosedError, CorruptError, MismatchError, OutOfMemoryError, RangeError, TokmapError
+from .errors import ArgumentError, TokmapError, error_of
 from .handles import DatasetHandle, Handle, new
 from .records import NamedTuple
 
@@ -145,7 +145,8 @@ if TYPE_CHECKING:
 
 class Dataset:
     """An open dataset: a sequence of documents. It is immutable: any number of threads may use it, and so may a child
-    after fork(). One thread may close it while others use it: their calls end as usual, later ones raise a ClosedError.
+    after fork(). One thread may close it while others use it: their calls end as usual, later ones raise an
+    ArgumentError.
 
         with tokmap.Dataset("data/web") as ds:
             len(ds), ds[17], ds[-3:], ds.document(17), ds.origin(17), ds.info.tokens, ds.tokens(0, 10)
@@ -159,7 +160,7 @@ class Dataset:
              part of any of them: "data/web#docs=0..99%", "data/web#docs=0..1000", "data/web#tokens=0..1000000"
     reading  "auto", "mapped", or "pread": how loaders read it
 
-    Pickling stores the name and the content id. Unpickling opens the dataset again, and raises a MismatchError if it
+    Pickling stores the name and the content id. Unpickling opens the dataset again, and raises a DataError if it
     has other contents.
     """
     name: str
@@ -196,7 +197,7 @@ class Dataset:
             self._owner._open()
         handle = self._handle  # read once: another thread may close the dataset
         if handle is None:
-            raise ClosedError(f"the dataset {self.name} is closed")
+            raise ArgumentError(f"the dataset {self.name} is closed")
         return handle
 
     def close(self) -> None:
@@ -287,8 +288,9 @@ class Dataset:
         try:
             buffer = ((c_uint16 if info.width == 2 else c_uint32) * count)()
         except MemoryError:
-            raise OutOfMemoryError(f"a copy of {count} tokens needs {count * info.width} bytes of memory, which are "
-                                   f"not free: read fewer tokens at once, or use view(), which makes no copy") from None
+            raise error_of("ERROR_MEMORY",
+                           f"a copy of {count} tokens needs {count * info.width} bytes of memory, which are "
+                           f"not free: read fewer tokens at once, or use view(), which makes no copy") from None
         check(lib.tokmap_dataset_copy(handle, first, count, addressof(buffer), byref(error)), error)
         return _as_array(buffer, info.width)
 
@@ -308,8 +310,9 @@ class Dataset:
                 packed = numpy.frombuffer(bits, dtype=numpy.uint8)
                 return numpy.unpackbits(packed, count=count, bitorder="little").view(numpy.bool_)
         except MemoryError:
-            raise OutOfMemoryError(f"a mask of {count} tokens needs {count + count // 8} bytes of memory, which are "
-                                   f"not free: read fewer tokens at once") from None
+            raise error_of("ERROR_MEMORY",
+                           f"a mask of {count} tokens needs {count + count // 8} bytes of memory, which are "
+                           f"not free: read fewer tokens at once") from None
         for i in range(count):
             made[i] = bits[i >> 3] >> (i & 7) & 1
         return memoryview(made).cast("?") if count else memoryview(made)
@@ -378,7 +381,7 @@ class Dataset:
 
     def value(self, number: int, column: str, default: Any = None) -> Any:
         """The value of a column for document `number`, as json.loads() returns it; `default` if the document's record
-        has no such field. A column that no shard has is a NotFoundError."""
+        has no such field. A column that no shard has is a FileNotFoundError."""
         handle, found, error = self._open(), c.FoundValue(), c.Error()
         check(lib.tokmap_dataset_value(handle, c.number(number, "number"), column.encode("utf-8", "replace"),
                                        byref(found), byref(error)), error)
@@ -388,8 +391,9 @@ class Dataset:
         try:
             return json.loads(string_at(found.json, found.bytes))
         except ValueError as problem:
-            raise CorruptError(f"{self.name}: the value of column '{column}' for document {number} is not JSON: "
-                               f"{problem}", status="ERROR_CORRUPT") from None
+            raise error_of("ERROR_CORRUPT",
+                           f"{self.name}: the value of column '{column}' for document {number} is not JSON: "
+                           f"{problem}") from None
 
     def values(self, number: int) -> dict[str, Any]:
         """The values of all columns that document `number` has, by name."""
@@ -400,7 +404,7 @@ class Dataset:
     def verify(self, progress: Callable[[int, int], object] | None = None, threads: int = 0,
                on_fault: Callable[[TokmapError], object] | None = None) -> int:
         """Reads every byte of the dataset and compares every hash. Returns the number of bytes read. If there are
-        faults, it raises a CorruptError that names the first.
+        faults, it raises a DataError that names the first.
 
         progress  called from time to time as progress(done, total), in bytes; an exception in it stops verify()
         threads   0: one for each processor that this process may use
@@ -426,7 +430,7 @@ def _range(first: int, count: int | None, tokens: int) -> tuple[int, int]:
     count = c.number(count, "count")
     if first + count > tokens:
         asked = f"tokens {first} to {first + count - 1} are" if count > 1 else f"token {first} is"
-        raise RangeError(f"{asked} outside the dataset, which has {c.counted(tokens, 'token')}", status="ERROR_RANGE")
+        raise error_of("ERROR_RANGE", f"{asked} outside the dataset, which has {c.counted(tokens, 'token')}")
     return first, count
 
 
@@ -436,8 +440,9 @@ def _rebuild(name: str, reading: Reading, content: str | None = None) -> Dataset
     found = made.info.content
     if content is not None and found != content:
         made.close()
-        raise MismatchError(f"the dataset {name} was pickled with the content id {content}, but now has {found}: its "
-                            f"files have changed, or they are others on this machine", status="ERROR_MISMATCH")
+        raise error_of("ERROR_MISMATCH",
+                       f"the dataset {name} was pickled with the content id {content}, but now has {found}: its "
+                       f"files have changed, or they are others on this machine")
     return made
 
 
@@ -445,4 +450,4 @@ def _of_source(run: Owner, name: str) -> Dataset:
     for source in (*run.sources, *run.validations):
         if source.name == name:
             return source.dataset
-    raise RangeError(f"the run does not have a source named {name}")
+    raise error_of("ERROR_RANGE", f"the run does not have a source named {name}")

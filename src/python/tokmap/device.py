@@ -9,7 +9,7 @@ from operator import index
 
 from . import _library as c
 from ._library import check, lib
-from .errors import ArgumentError, NoDeviceError
+from .errors import ArgumentError, DeviceError
 from .records import NamedTuple
 
 TYPE_CHECKING = False  # as in typing
@@ -31,12 +31,14 @@ class Gpu(NamedTuple):
 
 def gpus() -> list[Gpu]:
     """The GPUs that a loader can deliver to. The list is empty without a GPU or a usable driver; why a certain GPU
-    cannot be used is in the NoDeviceError of a loader that is opened on it."""
+    cannot be used is in the DeviceError of a loader that is opened on it."""
     info, error, found = c.CudaInfo(sizeof(c.CudaInfo)), c.Error(), []
     try:
         check(lib.tokmap_cuda_probe(byref(info), byref(error)), error)
-    except NoDeviceError:
-        return []
+    except DeviceError as problem:
+        if problem.status == "ERROR_NO_DEVICE":
+            return []
+        raise
     for number in range(info.devices):
         gpu = c.CudaDeviceInfo(sizeof(c.CudaDeviceInfo))
         check(lib.tokmap_cuda_device(number, byref(gpu), byref(error)), error)

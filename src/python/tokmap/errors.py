@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The statuses of tokmap.h as exceptions.
+"""Errors: eight classes that programs catch, and the status of tokmap.h, which says more.
 
-Every failure of the library raises a TokmapError with the library's message. Each class is also a subclass of the
-built-in exception that a Python program expects in that case (FileNotFoundError, ValueError, MemoryError, ...), so code
-that does not import tokmap can catch it too.
+Every failure of the library raises a TokmapError with the library's message. A table says which of the eight classes
+the errors of a status have, and which built-in exceptions they are besides (FileNotFoundError, MemoryError, ...), so
+code that does not import tokmap can catch them, too.
 """
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ TYPE_CHECKING = False  # as in typing, which importing this package does not imp
 if TYPE_CHECKING:
     from typing import Any, Match
 
-__all__ = [
-    "ArgumentError", "ArgumentTypeError", "BusyError", "ClosedError", "CorruptError", "CursorError", "DeadlineError",
-    "DeviceError", "EncodingError", "End", "EndedError", "ExistsError", "FormatError", "InputError", "InternalError",
-    "InterruptedByCaller", "IoError", "LibraryError", "LimitError", "MismatchError", "MissingInputError",
-    "NoDeviceError", "NotFoundError", "OutOfMemoryError", "OutputError", "PastError", "RangeError", "RunError",
-    "TokenError", "TokmapError", "TruncatedError", "UnsupportedError", "VersionError",
-]
+__all__ = ["ArgumentError", "DataError", "DeviceError", "InputError", "IoError", "PastError", "RunError", "TokmapError"]
 _DETAILS = ("status", "message", "path", "offset", "line", "system", "device")
 
 
@@ -61,102 +55,25 @@ class TokmapError(Exception):
         return self.text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), self.text, {name: getattr(self, name) for name in _DETAILS}))
+        kind = type(self)
+        return (_rebuild, (vars(kind).get("_made_of", kind), self.text,
+                           {name: getattr(self, name) for name in _DETAILS}))
 
 
-def _rebuild(kind: type[TokmapError], text: str, details: dict[str, Any]) -> TokmapError:
-    return kind(text, **details)
-
-
-class End(TokmapError, StopIteration):
-    """The run has ended. It is a StopIteration, so a for loop over a loader ends."""
-    status = "END"
+def _rebuild(kind: type[TokmapError] | tuple[Any, ...], text: str, details: dict[str, Any]) -> TokmapError:
+    return (class_of(*kind) if isinstance(kind, tuple) else kind)(text, **details)
 
 
 class ArgumentError(TokmapError, ValueError):
-    """An argument is missing or out of range."""
+    """An argument is missing, out of range (an IndexError), or of a type that is never right here (a TypeError); or a
+    loader, run, dataset, or tokenizer was used after it had been closed; or a loop over a loader begins after the run
+    has ended. The message says what to do."""
     status = "ERROR_ARGUMENT"
 
 
-class OutputError(ArgumentError, TypeError):
-    """An array in out= cannot be written to. The message names the field, what was expected, and what was found."""
-
-
-class ArgumentTypeError(ArgumentError, TypeError):
-    """An argument is of a type that is never right here, such as a dict in place of a list of dicts."""
-
-
-class EndedError(ArgumentError):
-    """A loop over a loader begins after the run has ended. The message says how to read the run again."""
-
-
-class ClosedError(ArgumentError):
-    """A loader, run, or dataset was used after it had been closed."""
-
-
-class OutOfMemoryError(TokmapError, MemoryError):
-    """Out of memory."""
-    status = "ERROR_MEMORY"
-
-
-class IoError(TokmapError, OSError):
-    """A file operation failed."""
-    status = "ERROR_IO"
-
-
-class NotFoundError(TokmapError, FileNotFoundError):
-    """A file, dataset, source, or item does not exist."""
-    status = "ERROR_NOT_FOUND"
-
-
-class ExistsError(TokmapError, FileExistsError):
-    """The output already exists."""
-    status = "ERROR_EXISTS"
-
-
-class BusyError(TokmapError, OSError):
-    """Another process is writing this output."""
-    status = "ERROR_BUSY"
-
-
-class FormatError(TokmapError, ValueError):
-    """The file does not have the expected format."""
-    status = "ERROR_FORMAT"
-
-
-class VersionError(TokmapError, ValueError):
-    """The file or cursor has a newer major version of its format than this library reads."""
-    status = "ERROR_VERSION"
-
-
-class CorruptError(TokmapError, ValueError):
-    """The content of a file does not match its checksums, or contradicts itself."""
-    status = "ERROR_CORRUPT"
-
-
-class TruncatedError(TokmapError, EOFError):
-    """A file is shorter or longer than its index or header says."""
-    status = "ERROR_TRUNCATED"
-
-
-class MismatchError(TokmapError, ValueError):
-    """Files that must agree with each other do not."""
-    status = "ERROR_MISMATCH"
-
-
-class RangeError(TokmapError, IndexError, ValueError):
-    """A number is outside the range of the dataset or run."""
-    status = "ERROR_RANGE"
-
-
 class RunError(TokmapError, ValueError):
-    """The run text is invalid."""
+    """The text of a run is invalid."""
     status = "ERROR_RUN"
-
-
-class CursorError(TokmapError, ValueError):
-    """The text is not a valid cursor, or the state is not the state of a loader."""
-    status = "ERROR_CURSOR"
 
 
 class PastError(TokmapError, ValueError):
@@ -164,71 +81,98 @@ class PastError(TokmapError, ValueError):
     status = "ERROR_PAST"
 
 
-class TokenError(TokmapError, ValueError):
-    """A token id is outside the vocabulary."""
-    status = "ERROR_TOKEN"
+class DataError(TokmapError, ValueError):
+    """A file is damaged, is of another format or version, or does not match other files. One that is shorter or longer
+    than its index says is an EOFError, too."""
 
 
 class InputError(TokmapError, ValueError):
-    """An input record is invalid."""
+    """What is to be encoded or packed is invalid: a record, a text that is not UTF-8, an id outside the vocabulary."""
     status = "ERROR_INPUT"
 
 
-class MissingInputError(InputError, NotFoundError):
-    """A file that pack() is to read does not exist. It is an InputError, and a FileNotFoundError as well."""
-    status = "ERROR_NOT_FOUND"
-
-
-class EncodingError(TokmapError, ValueError):
-    """The input is not valid UTF-8."""
-    status = "ERROR_ENCODING"
-
-
-class LimitError(TokmapError, ValueError):
-    """A size exceeds its limit."""
-    status = "ERROR_LIMIT"
-
-
-class InterruptedByCaller(TokmapError, InterruptedError):
-    """A callback stopped the call."""
-    status = "ERROR_INTERRUPTED"
-
-
-class UnsupportedError(TokmapError, NotImplementedError):
-    """This build or version does not support the operation."""
-    status = "ERROR_UNSUPPORTED"
-
-
-class InternalError(TokmapError, RuntimeError):
-    """An internal error in tokmap."""
-    status = "ERROR_INTERNAL"
+class IoError(TokmapError, OSError):
+    """A file does not exist (a FileNotFoundError), exists already (a FileExistsError), is being written by another
+    process, could not be read in time (a TimeoutError), or an operation on it failed."""
+    status = "ERROR_IO"
 
 
 class DeviceError(TokmapError, RuntimeError):
-    """An operation failed on the GPU or in its driver. device is the CUDA result code."""
+    """The GPU does not exist, has no usable driver, or an operation on it failed. device is the CUDA result code."""
     status = "ERROR_DEVICE"
 
 
-class NoDeviceError(TokmapError, RuntimeError):
-    """The GPU does not exist, or has no usable driver. The message gives the reason."""
-    status = "ERROR_NO_DEVICE"
+#: By status, in the order of TOKMAP_STATUS_MAP: the class of its errors, and what they are besides.
+STATUSES: dict[str, tuple[Any, ...]] = {
+    "OK": (TokmapError,),
+    "END": (TokmapError, StopIteration),
+    "ERROR_ARGUMENT": (ArgumentError,),
+    "ERROR_MEMORY": (TokmapError, MemoryError),
+    "ERROR_IO": (IoError,),
+    "ERROR_NOT_FOUND": (IoError, FileNotFoundError),
+    "ERROR_EXISTS": (IoError, FileExistsError),
+    "ERROR_BUSY": (IoError,),
+    "ERROR_FORMAT": (DataError,),
+    "ERROR_VERSION": (DataError,),
+    "ERROR_CORRUPT": (DataError,),
+    "ERROR_TRUNCATED": (DataError, EOFError),
+    "ERROR_MISMATCH": (DataError,),
+    "ERROR_RANGE": (ArgumentError, IndexError),
+    "ERROR_RUN": (RunError,),
+    "ERROR_CURSOR": (ArgumentError,),
+    "ERROR_PAST": (PastError,),
+    "ERROR_TOKEN": (InputError,),
+    "ERROR_INPUT": (InputError,),
+    "ERROR_ENCODING": (InputError,),
+    "ERROR_LIMIT": (ArgumentError,),
+    "ERROR_INTERRUPTED": (TokmapError, InterruptedError),
+    "ERROR_UNSUPPORTED": (TokmapError, NotImplementedError),
+    "ERROR_INTERNAL": (TokmapError, RuntimeError),
+    "ERROR_DEVICE": (DeviceError,),
+    "ERROR_NO_DEVICE": (DeviceError,),
+    "ERROR_TIMEOUT": (IoError, TimeoutError),
+    "": (TokmapError, ImportError),  # of this package: libtokmap could not be loaded, or has another version
+}
+_made: dict[tuple[Any, ...], type[TokmapError]] = {}
 
 
-class DeadlineError(TokmapError, TimeoutError):
-    """A read took longer than its deadline."""
-    status = "ERROR_TIMEOUT"
+def class_of(status: str, *more: type[Exception]) -> type[TokmapError]:
+    """The class of the errors of a status that are also of the built-in classes `more`. It has the name of the one of
+    the eight that it is derived from."""
+    key = status, *more
+    if key not in _made:
+        first, *others = *STATUSES[status], *more
+        if not others and first.status == status:
+            return first
+        made: Any = type(first.__name__, (first, *others), {
+            "__doc__": first.__doc__, "__module__": first.__module__, "status": status, "_made_of": key})
+        _made[key] = made
+    return _made[key]
 
 
-class LibraryError(TokmapError, ImportError):
-    """libtokmap could not be loaded, or has another version than this package."""
+def error_of(status: str, text: str, *more: type[Exception], **details: Any) -> TokmapError:
+    """An error of a status, which is also of the built-in classes `more`."""
+    return class_of(status, *more)(text, **details)
 
 
-#: Statuses by number, in the order of TOKMAP_STATUS_MAP.
-STATUSES: tuple[type[TokmapError], ...] = (
-    TokmapError, End, ArgumentError, OutOfMemoryError, IoError, NotFoundError, ExistsError, BusyError, FormatError,
-    VersionError, CorruptError, TruncatedError, MismatchError, RangeError, RunError, CursorError, PastError, TokenError,
-    InputError, EncodingError, LimitError, InterruptedByCaller, UnsupportedError, InternalError, DeviceError,
-    NoDeviceError, DeadlineError)
+#: What became of the classes that had names of their own.
+FORMER = {
+    "ArgumentTypeError": "ArgumentError, or TypeError", "BusyError": "IoError with the status ERROR_BUSY",
+    "ClosedError": "ArgumentError", "CorruptError": "DataError with the status ERROR_CORRUPT",
+    "CursorError": "ArgumentError with the status ERROR_CURSOR", "DeadlineError": "IoError, or TimeoutError",
+    "EncodingError": "InputError with the status ERROR_ENCODING", "End": "TokmapError, or StopIteration",
+    "EndedError": "ArgumentError", "ExistsError": "IoError, or FileExistsError",
+    "FormatError": "DataError with the status ERROR_FORMAT", "InternalError": "TokmapError, or RuntimeError",
+    "InterruptedByCaller": "TokmapError, or InterruptedError", "LibraryError": "TokmapError, or ImportError",
+    "LimitError": "ArgumentError with the status ERROR_LIMIT",
+    "MismatchError": "DataError with the status ERROR_MISMATCH",
+    "MissingInputError": "InputError, or FileNotFoundError",
+    "NoDeviceError": "DeviceError with the status ERROR_NO_DEVICE", "NotFoundError": "IoError, or FileNotFoundError",
+    "OutOfMemoryError": "TokmapError, or MemoryError", "OutputError": "ArgumentError, or TypeError",
+    "RangeError": "ArgumentError, or IndexError", "TokenError": "InputError with the status ERROR_TOKEN",
+    "TruncatedError": "DataError, or EOFError", "UnsupportedError": "TokmapError, or NotImplementedError",
+    "VersionError": "DataError with the status ERROR_VERSION",
+}
 
 
 # ---- the library's messages in Python's words ----

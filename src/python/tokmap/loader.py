@@ -11,7 +11,7 @@ from . import _library as c
 from . import launcher
 from ._library import check, failure, lib, table
 from .arrays import choose
-from .errors import ArgumentError, ClosedError, CursorError, End, EndedError, OutputError
+from .errors import ArgumentError, error_of
 from .handles import LoaderHandle, new
 from .opened_run import OpenedRun, Place, Shown, cursor_of_state, cursor_text, state_of_cursor
 from .reader import TOKEN_FIELDS, _SETTLES, Reader, exclusive, exiting, field_bits, parse_fields
@@ -330,7 +330,7 @@ class Loader(Reader):
                    see struct tokmap_loader_options in tokmap.h
     trace          a file, of this rank alone, to which 16 bytes are appended for each step that was delivered:
                    `tokmap replay` compares it with the data. state_dict() writes what belongs to the state
-    deadline       seconds; a read of tokens or masks that takes longer raises a DeadlineError. None: reads have none
+    deadline       seconds; a read of tokens or masks that takes longer raises a TimeoutError. None: reads have none
     alarm          called with a Stall when alarm_percent percent (0: 10) or more of alarm_calls calls of next() (0:
                    100) had to wait, and fewer of those before them
     range_push, range_pop
@@ -341,7 +341,7 @@ class Loader(Reader):
     and calls are the largest of any phase.
 
     iter(loader) is the loader itself: a loop continues where the last one was left, by break or an exception, and ends
-    with the run. A loop that begins after that raises an EndedError; rewind() returns to where the loader was opened.
+    with the run. A loop that begins after that is an ArgumentError; rewind() returns to where the loader was opened.
     len(loader) is the number of batches from the first step of the run to its end.
 
     Any thread may call any method; calls run one at a time. A signal handler may call state_dict() and stats(). A child
@@ -504,9 +504,9 @@ class Loader(Reader):
 
     def __iter__(self) -> Self:
         if self._ended:
-            raise EndedError("the loader has delivered the whole run, so a loop over it would get nothing: call "
-                             "loader.rewind() to read the same rows again, loader.load_state_dict() to continue from a "
-                             "saved state, or open another loader with run.loader()")
+            raise ArgumentError("the loader has delivered the whole run, so a loop over it would get nothing: call "
+                                "loader.rewind() to read the same rows again, loader.load_state_dict() to continue "
+                                "from a saved state, or open another loader with run.loader()")
         return self
 
     if not TYPE_CHECKING:
@@ -517,7 +517,7 @@ class Loader(Reader):
                             "run.dataset(), which has one")
 
     def next(self, out: Any = None, stream: Stream | None = None) -> Batch:
-        """Delivers the next batch. At the end of the run it raises End, which is a StopIteration.
+        """Delivers the next batch. At the end of the run it raises a StopIteration, which is a TokmapError, too.
 
         out     where to write instead of new arrays: what out() returned, or a mapping or object with an array for each
                 field. The batch then refers to these arrays. Passing the same arrays every time suits a CUDA graph
@@ -568,7 +568,7 @@ class Loader(Reader):
         while not lib.tokmap_loader_wait(handle, _WAIT_NS):
             if exiting():  # Python handles signals between two calls
                 del handle  # because the exception refers to this frame
-                raise ClosedError("the loader is closed, because the program ends")
+                raise ArgumentError("the loader is closed, because the program ends")
         if last[1] >= self._phase_end:
             self._enter_phase()
         arrays, outputs = self._arrays, self._out
@@ -589,7 +589,7 @@ class Loader(Reader):
         if status:
             self._pending = None
             problem = failure(status, self._error)
-            self._ended = isinstance(problem, End)
+            self._ended = isinstance(problem, StopIteration)
             raise problem
         return self._fetched()
 
@@ -642,8 +642,9 @@ class Loader(Reader):
         for name in self.fields:
             array = out.get(name) if isinstance(out, dict) else getattr(out, name, None)
             if array is None:
-                raise OutputError(f"out has no {name}, but the loader was opened with that field: pass an array of "
-                                  f"shape {self._shapes[name][0]}")
+                raise error_of("ERROR_ARGUMENT",
+                               f"out has no {name}, but the loader was opened with that field: pass an array of "
+                               f"shape {self._shapes[name][0]}", TypeError)
             found.append(array)
         return found
 
@@ -699,7 +700,7 @@ class Loader(Reader):
         PastError that names each kind of difference, and the loader then stays where it was."""
         cursor = cursor_of_state(state)
         if cursor is None:
-            raise CursorError("state is None: pass what state_dict() returned, or the text of a cursor")
+            raise error_of("ERROR_CURSOR", "state is None: pass what state_dict() returned, or the text of a cursor")
         self._open()
         with self._query_lock:
             if self._in_query:

@@ -11,7 +11,7 @@ from ctypes import byref, c_uint64, create_string_buffer, sizeof
 from . import _library as c
 from ._library import check, lib, table
 from .dataset import Dataset, Origin, absolute_name, warn_of
-from .errors import ArgumentError, ClosedError, CursorError, TokmapError, UnsupportedError
+from .errors import ArgumentError, TokmapError, error_of
 from .handles import Handle, RunHandle, new
 from .records import NamedTuple
 
@@ -158,17 +158,19 @@ def cursor_of_state(state: Mapping[str, Any] | str | None) -> str | None:
     try:
         version, cursor = state["tokmap"], state["cursor"]
     except (KeyError, TypeError, IndexError):
-        raise CursorError(f"the state is {c.of_type(state)} without the keys \"tokmap\" and \"cursor\": pass "
-                          f"what state_dict() of a tokmap loader returned, or the text of a cursor") from None
+        raise error_of("ERROR_CURSOR",
+                       f"the state is {c.of_type(state)} without the keys \"tokmap\" and \"cursor\": pass "
+                       f"what state_dict() of a tokmap loader returned, or the text of a cursor") from None
     if version != _STATE_VERSION or not isinstance(cursor, str):
-        raise CursorError(f"the state has version {version!r}, but this package reads version {_STATE_VERSION}: "
-                          f"install the version of tokmap that wrote it")
+        raise error_of("ERROR_CURSOR",
+                       f"the state has version {version!r}, but this package reads version {_STATE_VERSION}: "
+                       f"install the version of tokmap that wrote it")
     return cursor
 
 
 class OpenedRun:
     """A run with its datasets open. It is immutable: any number of threads may use it, and so may a child after fork().
-    One thread may close it while others use it: their calls end as usual, later ones raise a ClosedError.
+    One thread may close it while others use it: their calls end as usual, later ones raise an ArgumentError.
 
         tokmap.Run("train.run")                                              from a run file
         tokmap.Run(data="data/web", seq_len=2048, batch=64, seed=1)          from arguments, with one source
@@ -320,7 +322,7 @@ class OpenedRun:
         """The handle, for a call of the library."""
         handle = self._handle  # read once: another thread may close the run
         if handle is None:
-            raise ClosedError(f"the run {self.name} is closed")
+            raise ArgumentError(f"the run {self.name} is closed")
         return handle
 
     def close(self) -> None:
@@ -394,7 +396,8 @@ class OpenedRun:
         current folder."""
         text = lib.tokmap_run_text(self._open())
         if text is None:
-            raise UnsupportedError("a name of the run has a control character, so no run file describes it: rename it")
+            raise error_of("ERROR_UNSUPPORTED",
+                           "a name of the run has a control character, so no run file describes it: rename it")
         return os.fsdecode(text)
 
     def _shapes(self) -> list[c.PhaseInfo]:

@@ -19,7 +19,7 @@ from ._batches import Chunk, bytes_of, texts_of
 from ._conversations import Conversations, value_of
 from ._library import ID_TYPES, counted, did_you_mean, names_argument, number, of_type
 from .dataset import Dataset
-from .errors import ArgumentError, ArgumentTypeError, ExistsError, InputError, MissingInputError, TokmapError
+from .errors import ArgumentError, InputError, TokmapError, class_of, error_of
 from .shard_writer import ShardWriter
 from .tokenizer import Tokenizer
 
@@ -379,10 +379,11 @@ def _paths(source: Any) -> list[str] | None:
         parts = [name for name, part in source.items() if hasattr(part, "column_names")]  # a DatasetDict of datasets
         if parts:
             some = ", ".join(map(repr, parts[:5])) + (", ..." if len(parts) > 5 else "")
-            raise ArgumentTypeError(f"source has {counted(len(parts), 'dataset')}, {some}: pack one of them, such as "
-                                    f"source[{parts[0]!r}]")
-        raise ArgumentTypeError(f"source is {of_type(source)}, whose keys would be packed: pass a list of "
-                                "dicts, one for each document")
+            raise error_of("ERROR_ARGUMENT",
+                           f"source has {counted(len(parts), 'dataset')}, {some}: pack one of them, such as "
+                           f"source[{parts[0]!r}]", TypeError)
+        raise error_of("ERROR_ARGUMENT", f"source is {of_type(source)}, whose keys would be packed: pass a list of "
+                       "dicts, one for each document", TypeError)
     if isinstance(source, (str, os.PathLike)):
         return [os.fspath(source)]
     if isinstance(source, (list, tuple)) and source and all(isinstance(item, os.PathLike) for item in source):
@@ -591,14 +592,15 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
     if process.returncode:
         text = said.decode("utf-8", "replace").strip() if said else f"tokmap pack ended with {process.returncode}"
         if "the output already exists; choose another name, or use --force" in text:
-            raise ExistsError(text.replace("use --force", "pass force=True"))
+            raise error_of("ERROR_EXISTS", text.replace("use --force", "pass force=True"))
         if process.returncode == 2:
             raise ArgumentError(text)
         if documents is not None and ("no document is left to pack" in text or "contain no documents" in text):
             raise InputError(f"the inputs contain no documents: {count} were left out" + _NONE)
         absent = next((path for path in (*paths, tokenizer) if path not in ("-", "bytes") and "://" not in path and
                        set(path).isdisjoint("*?[") and not os.path.exists(path)), None)
-        raise InputError(text) if absent is None else MissingInputError(text, path=absent)
+        raise InputError(text) if absent is None else \
+            class_of("ERROR_INPUT", FileNotFoundError)(text, path=absent, status="ERROR_NOT_FOUND")
     skipped, counts = 0, {}
     try:
         report = json.loads(printed)
@@ -711,8 +713,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
             raise ArgumentError("labels_field is not for files: pass an iterable of dicts, or use mask_field")
         options = {"bos": bos, "field": field, "ids_field": ids_field, "mask_field": mask_field,
                    "prompt_field": prompt_field, "completion_field": completion_field, "messages_field": messages_field,
-                   "chat_template": chat_template, "ignore_fields": ignored, "columns": chosen, "min_tokens": min_tokens, "max_tokens": max_tokens,
-                   "on_error": on_error, "threads": threads, "force": force, **command}
+                   "chat_template": chat_template, "ignore_fields": ignored, "columns": chosen,
+                   "min_tokens": min_tokens, "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force, **command}
         return _command(paths, os.fspath(out), tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer),
                         eod, options, progress)
     if command:
@@ -787,7 +789,7 @@ def _writer(out: Path, **options: Any) -> ShardWriter:
     """The writer of the shard. Its argument `replace` has another name in pack()."""
     try:
         return ShardWriter(out, **options)
-    except ExistsError as error:
+    except FileExistsError as error:
         error.text, error.message = (said.replace("use replace", "pass force=True")
                                      for said in (error.text, error.message))
         raise

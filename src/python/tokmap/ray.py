@@ -38,7 +38,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 
 from .dataset import Dataset
-from .errors import ArgumentError, ExistsError, InputError, MismatchError, NotFoundError, TokmapError
+from .errors import ArgumentError, InputError, TokmapError, error_of
 from .pack import Packed, _packed, _warn_of_empty, pack as pack_here
 from .tokenizer import Tokenizer
 from ._library import number
@@ -90,8 +90,9 @@ class _Packer:
         """Packs tables of Arrow, of which each is fetched when it is needed, and seals and converts the shard if asked
         to. Returns the columns without a value."""
         if not os.path.isdir(os.path.dirname(prefix)):
-            raise NotFoundError(f"{os.path.dirname(prefix)} does not exist on this node; the output must be on a file "
-                                "system that all nodes share", status="ERROR_NOT_FOUND", path=prefix)
+            raise error_of("ERROR_NOT_FOUND",
+                           f"{os.path.dirname(prefix)} does not exist on this node; the output must be on a file "
+                           "system that all nodes share", path=prefix)
         with _locked(prefix) as lock:
             if not _is_shard(prefix):
                 self._make(prefix, blocks)
@@ -261,29 +262,32 @@ class _Set:
                 self._remove_work()
         if os.path.exists(note):
             if not resume:
-                raise ExistsError(f"{self.work}: here is the unfinished work of an earlier call; if the documents are "
-                                  "the same, pass resume=True to keep its finished shards, else force=True to start "
-                                  "over", status="ERROR_EXISTS", path=self.work)
+                raise error_of("ERROR_EXISTS",
+                               f"{self.work}: here is the unfinished work of an earlier call; if the documents are "
+                               "the same, pass resume=True to keep its finished shards, else force=True to start "
+                               "over", path=self.work)
             with open(note, encoding="utf-8") as file:
                 before = json.load(file)
             different = sorted(name for name in {*facts, *before} if facts.get(name) != before.get(name))
             if different:
                 name = different[0]
-                raise MismatchError(f"{self.work}: here is the unfinished work of a call with another {name}: it had "
-                                    f"{before.get(name)!r}, and this one has {facts.get(name)!r}; repeat that call to "
-                                    "continue it, or start over with force=True", status="ERROR_MISMATCH",
-                                    path=self.work)
+                raise error_of("ERROR_MISMATCH",
+                               f"{self.work}: here is the unfinished work of a call with another {name}: it had "
+                               f"{before.get(name)!r}, and this one has {facts.get(name)!r}; repeat that call to "
+                               "continue it, or start over with force=True", path=self.work)
         if not force and not self.moving():
             taken = [self.name] if os.path.exists(self.path) else self._ours()
             if taken:
-                raise ExistsError(f"{self.path}: the output already exists, at least {min(taken)!r}; choose another "
-                                  "name, or pass force=True to replace it; with resume=True, too, unfinished work is "
-                                  "continued", status="ERROR_EXISTS", path=self.path)
+                raise error_of("ERROR_EXISTS",
+                               f"{self.path}: the output already exists, at least {min(taken)!r}; choose another "
+                               "name, or pass force=True to replace it; with resume=True, too, unfinished work is "
+                               "continued", path=self.path)
         if not os.path.exists(note):
             os.makedirs(self.work, exist_ok=True)
             if set(os.listdir(self.work)) - {_NOTE + ".partial"}:
-                raise ExistsError(f"{self.work}: this folder is not the unfinished work of tokmap.ray.pack(); remove "
-                                  "it, or choose another name", status="ERROR_EXISTS", path=self.work)
+                raise error_of("ERROR_EXISTS",
+                               f"{self.work}: this folder is not the unfinished work of tokmap.ray.pack(); remove "
+                               "it, or choose another name", path=self.work)
             _sync(self.folder)
             _write(note, json.dumps(facts))
 
@@ -314,9 +318,9 @@ class _Set:
     def _refuse_owners(self) -> None:
         """Refuses to write a copy where a shard has its tokens."""
         for path, _ in self._owners(True):
-            raise ExistsError(f"{path}: this is the index of a shard whose name a copy of the tokens for also would "
-                              "have; choose another name, or remove this index and its tokens first",
-                              status="ERROR_EXISTS", path=path)
+            raise error_of("ERROR_EXISTS",
+                           f"{path}: this is the index of a shard whose name a copy of the tokens for also would "
+                           "have; choose another name, or remove this index and its tokens first", path=path)
 
     def _refuse_others(self) -> None:
         """Refuses to replace what is not a set, or tokens for which another program has an index."""
@@ -324,16 +328,18 @@ class _Set:
             index = next((entry for entry in sorted(os.listdir(self.folder)) if self._ending(entry) == ".idx"), None)
             if index is not None:
                 path = os.path.join(self.folder, index)
-                raise ExistsError(f"{path}: this is an index of Megatron for tokens that would be replaced; write it "
-                                  "again with also=\"megatron\", or remove it first", status="ERROR_EXISTS", path=path)
+                raise error_of("ERROR_EXISTS",
+                               f"{path}: this is an index of Megatron for tokens that would be replaced; write it "
+                               "again with also=\"megatron\", or remove it first", path=path)
         if os.path.isdir(self.path):
-            raise ExistsError(f"{self.path} is a folder, so it is not replaced; choose another name",
-                              status="ERROR_EXISTS", path=self.path)
+            raise error_of("ERROR_EXISTS",
+                           f"{self.path} is a folder, so it is not replaced; choose another name", path=self.path)
         if os.path.exists(self.path):
             with open(self.path, "rb") as file:
                 if file.read(16) != b"tokmap-shards 1\n":
-                    raise ExistsError(f"{self.path} is not the manifest of a shard set, so it is not replaced; choose "
-                                      "another name", status="ERROR_EXISTS", path=self.path)
+                    raise error_of("ERROR_EXISTS",
+                                   f"{self.path} is not the manifest of a shard set, so it is not replaced; choose "
+                                   "another name", path=self.path)
 
     def _clear(self) -> None:
         """Removes a set of this name, the manifest first and the tokens last."""
@@ -405,7 +411,7 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
                without resume also unfinished work
     resume     continues the unfinished work of a call that failed or was interrupted: its finished shards are kept. The
                dataset must be the same; only the number of its documents and the options are compared. Without it,
-               unfinished work is an ExistsError
+               unfinished work is a FileExistsError
     tokenizer and all other options are those of tokmap.pack() for tables: eod, bos, field, ids_field, mask_field,
     columns, min_tokens, max_tokens, on_error, ... A file of a tokenizer must be on the shared file system, too.
 
@@ -428,8 +434,7 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
     formats = _formats(also, options)
     names = _Set(out, formats, level is not None)
     if not names.name or not os.path.isdir(names.folder):
-        raise NotFoundError(f"{names.folder}: the folder of the output does not exist", status="ERROR_NOT_FOUND",
-                            path=names.folder)
+        raise error_of("ERROR_NOT_FOUND", f"{names.folder}: the folder of the output does not exist", path=names.folder)
     if not isinstance(tokenizer, Tokenizer):
         known = os.fspath(tokenizer)
         tokenizer = Tokenizer(os.path.abspath(known) if os.path.exists(known) else known)

@@ -11,7 +11,7 @@ from functools import wraps
 from time import sleep
 
 from . import _library as c
-from .errors import ArgumentError, ClosedError
+from .errors import ArgumentError
 from .handles import LoaderHandle, drop_handle
 from .opened_run import OpenedRun
 
@@ -91,7 +91,7 @@ class Reader:
         """The handle, for a call of the library."""
         handle = self._handle  # read once: another thread may close the loader
         if handle is None:
-            raise ClosedError(f"the {self._name} is closed")
+            raise ArgumentError(f"the {self._name} is closed")
         return handle
 
     def _stop_at_exit(self) -> None:

@@ -8,7 +8,7 @@ from ctypes import byref, sizeof
 
 from . import _library as c
 from ._library import check, did_you_mean, lib
-from .errors import ArgumentTypeError
+from .errors import error_of
 from .handles import RunHandle, new
 from .loader import Loader
 from .opened_run import OpenedRun
@@ -32,7 +32,8 @@ class Run(OpenedRun):
             passed = arguments[0] if arguments and hasattr(arguments[0], "keys") else named
             for name in passed if cls.__init__ is OpenedRun.__init__ else ():
                 if name not in known and name != "path":
-                    raise ArgumentTypeError(f"Run() has no argument {name!r}{did_you_mean(name, known)}")
+                    raise error_of("ERROR_ARGUMENT",
+                                   f"Run() has no argument {name!r}{did_you_mean(name, known)}", TypeError)
             return super().__new__(cls)
 
         __new__.__wrapped__ = OpenedRun.__init__  # for help() and inspect.signature()
@@ -69,7 +70,7 @@ class Run(OpenedRun):
             run.evaluation(batch=32)                       # data/web.val
 
         What it reads is compared with what this run trains on, by the content of shards and the tokens of each. If they
-        have any in common, it is a RangeError.
+        have any in common, it is an ArgumentError.
 
         source     the name of one validation set or source; None: all validation sets, or, of a run without any, all
                    sources of which the run leaves documents out

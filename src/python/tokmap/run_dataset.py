@@ -10,7 +10,7 @@ from . import _library as c
 from . import launcher
 from ._library import check, lib
 from .arrays import choose
-from .errors import ArgumentError, RangeError, UnsupportedError
+from .errors import ArgumentError, error_of
 from .handles import LoaderHandle, new
 from .opened_run import OpenedRun
 from .reader import TOKEN_FIELDS, Reader, exclusive, field_bits, parse_fields
@@ -114,12 +114,14 @@ class RunDataset(Rows):
         part, batch = launcher.of_dataset(rank, world), run.info.batch
         for phase in run._shapes():
             if phase.batch != batch or phase.seq_len != run.info.seq_len:
-                raise UnsupportedError(f"step {phase.first_step} of the run changes the batch or the sequence length, "
-                                       f"so its rows do not form one dataset: use run.loader()")
+                raise error_of("ERROR_UNSUPPORTED",
+                               f"step {phase.first_step} of the run changes the batch or the sequence length, "
+                               f"so its rows do not form one dataset: use run.loader()")
         self.rank, self.world = part.rank, part.world
         if not self.rank < self.world <= batch:
-            raise RangeError(f"rank is {self.rank} and world is {self.world}, but the run has {batch} rows a step, and "
-                             f"0 <= rank < world <= {batch} must hold")
+            raise error_of("ERROR_RANGE",
+                           f"rank is {self.rank} and world is {self.world}, but the run has {batch} rows a step, and "
+                           f"0 <= rank < world <= {batch} must hold")
         # Of each step the dataset holds _part rows, from the row _first.
         self._first = self.rank * batch // self.world
         self._part = (self.rank + 1) * batch // self.world - self._first
@@ -161,10 +163,11 @@ class RunDataset(Rows):
     def index(self, step: int, row: int = 0) -> int:
         """The index of a row of the global batch: base(step) + row, if the dataset holds all rows."""
         if not self.run.delivers(step) or not 0 <= row < self.run.rows(step):
-            raise RangeError(f"the run does not deliver row {row} of step {step}")
+            raise error_of("ERROR_RANGE", f"the run does not deliver row {row} of step {step}")
         if not 0 <= row - self._first < self._part:
-            raise RangeError(f"row {row} of a step belongs to another rank: rank {self.rank} of {self.world} has rows "
-                             f"{self._first} to {self._first + self._part - 1}")
+            raise error_of("ERROR_RANGE",
+                           f"row {row} of a step belongs to another rank: rank {self.rank} of {self.world} has rows "
+                           f"{self._first} to {self._first + self._part - 1}")
         span = bisect_right(self._spans, (step, 2 ** 64)) - 1
         return self._starts[span] + (step - self._spans[span][0]) * self._part + row - self._first
 
@@ -188,8 +191,9 @@ class RunDataset(Rows):
         if isinstance(index, slice):
             end = 2 ** 63 if self.run.info.delivered is None else self._starts[-1]
             if self.run.info.delivered is None and (index.stop is None or index.stop < 0 or (index.start or 0) < 0):
-                raise RangeError(f"{index} has no end, because the run has none: pass both ends, or set steps or "
-                                 f"passes in the run", status="ERROR_RANGE")
+                raise error_of("ERROR_RANGE",
+                               f"{index} has no end, because the run has none: pass both ends, or set steps or "
+                               f"passes in the run")
             return self.__getitems__(range(*index.indices(end))).columns
         return self.__getitems__([index])[0]
 
@@ -269,8 +273,9 @@ def _delivered_spans(run: OpenedRun, rows: int) -> tuple[list[int], list[tuple[i
         found, error = c.Cursor(), c.Error()
         check(lib.tokmap_run_cursor(run._open(), step, byref(found), byref(error)), error)
         if found.tokens == c.FOREVER:
-            raise RangeError(f"before step {step} the run delivers more tokens than a dataset can count: lower steps, "
-                             f"or remove the skipped steps from the run", status="ERROR_RANGE")
+            raise error_of("ERROR_RANGE",
+                           f"before step {step} the run delivers more tokens than a dataset can count: lower steps, "
+                           f"or remove the skipped steps from the run")
         return int(found.tokens // step_tokens)
 
     def bisect(first: int, last: int, before: int, after: int) -> None:

@@ -11,7 +11,7 @@ from ctypes import addressof, byref, c_char, c_char_p, c_uint8, sizeof
 
 from . import _library as c
 from ._library import check, lib
-from .errors import ArgumentError, ClosedError, InputError, TokenError
+from .errors import ArgumentError, InputError, error_of
 from .handles import WriterHandle, new
 from .reader import exclusive
 
@@ -73,7 +73,7 @@ def _of_sequence(values: Any, name: str) -> _Memory:
     try:
         stored: array[int] = array("q", values)
     except OverflowError:
-        raise TokenError(f"{name} has a number that is too large for an id", status="ERROR_TOKEN") from None
+        raise error_of("ERROR_TOKEN", f"{name} has a number that is too large for an id") from None
     except TypeError:
         raise ArgumentError(f"{name} must be {_IDS}") from None
     address, count = stored.buffer_info()
@@ -173,7 +173,7 @@ class ShardWriter:
     tokenizer   a tokmap.Tokenizer, or the fingerprint of one, which the index records; leave it out for another
                 tokenizer
     width       2 or 4 bytes for a token. Default: 2 if the vocabulary is at most 65,536
-    replace     a shard of this name is replaced at the commit; otherwise it is an ExistsError
+    replace     a shard of this name is replaced at the commit; otherwise it is a FileExistsError
     sync        the commit waits until the files are on storage
     about       a dict that the index keeps as JSON, such as {"tokenizer": {"name": "mine"}}
     """
@@ -225,7 +225,7 @@ class ShardWriter:
 
         ids      a list of whole numbers, an array.array, a NumPy array or torch tensor (on the host) of any type of
                  integers, or anything else that has a buffer, __array__, or __dlpack__. An id that is negative or
-                 not below vocab_size is a TokenError
+                 not below vocab_size is an InputError
         mask     with ShardWriter(mask=True): 1 or True for each id that counts as a target, 0 or False for others. An
                  added eod counts as the last id does; an added bos does not. Without a mask all ids count
         columns  with ShardWriter(columns=...): a dict of values, each of which JSON can express. A name that is left
@@ -331,11 +331,11 @@ class ShardWriter:
 
     def _open(self) -> WriterHandle:
         if self._process != os.getpid():
-            raise ClosedError(f"the writer of {self.path} belongs to the process that made it, {self._process}")
+            raise ArgumentError(f"the writer of {self.path} belongs to the process that made it, {self._process}")
         handle = self._handle
         if handle is None or not handle:
-            raise ClosedError(f"the writer of {self.path} has been " +
-                              ("committed" if self.content is not None else "given up"))
+            raise ArgumentError(f"the writer of {self.path} has been " +
+                                ("committed" if self.content is not None else "given up"))
         return handle
 
     def _info(self) -> tuple[int, int]:

@@ -10,8 +10,7 @@ from ctypes import addressof, byref, c_char_p, c_uint64, c_void_p, create_string
 from . import _library as c
 from . import _tokenize_library as t
 from ._library import check, numpy_or_none, table
-from .errors import (ArgumentError, ClosedError, InputError, MismatchError, NotFoundError, TokmapError,
-                     UnsupportedError)
+from .errors import ArgumentError, InputError, TokmapError, error_of
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ _DTYPES: dict[str, Any] = {}  # NumPy's types for the codes
 
 class Tokenizer:
     """An open tokenizer. Any number of threads may use it at the same time, and one may close it meanwhile: calls end as
-    usual, later ones raise a ClosedError. It can be pickled.
+    usual, later ones raise an ArgumentError. It can be pickled.
 
     path            a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), a
                     SentencePiece tokenizer.model, a folder that holds one of these, or "bytes"
@@ -83,7 +82,7 @@ class Tokenizer:
     def of(cls, dataset: Dataset) -> Tokenizer:
         """The tokenizer that made a dataset: the built-in one, or a file whose path the dataset's indexes record. A path
         that is relative is looked for in the current folder, in the folder of the index, and in the folders above it.
-        Raises NotFoundError if no such file has the dataset's fingerprint."""
+        It is a FileNotFoundError if no such file has the dataset's fingerprint."""
         return _of_dataset(dataset)
 
     @property
@@ -134,7 +133,7 @@ class Tokenizer:
     def _open(self) -> Handle:
         handle = self._handle  # read once: another thread may close the tokenizer
         if handle is None:
-            raise ClosedError(f"the tokenizer {self.path} is closed")
+            raise ArgumentError(f"the tokenizer {self.path} is closed")
         return handle
 
     def _with(self, special: str) -> Handle:
@@ -171,8 +170,9 @@ class Tokenizer:
                                          f"{{{name!r}}} to encode it as the token, or disallowed_special=() to "
                                          f"encode it as text",
                                          status="ERROR_INPUT")
-                    raise UnsupportedError(f"the text contains {name!r} as text, but {sorted(wanted)[0]!r} is allowed "
-                                           f"as a special token; allow all of them or none")
+                    raise error_of("ERROR_UNSUPPORTED",
+                                   f"the text contains {name!r} as text, but {sorted(wanted)[0]!r} is allowed "
+                                   f"as a special token; allow all of them or none")
         return self._with("recognize" if wanted & set(names) else "text")
 
     def encode(self, text: str | bytes, *, allowed_special: AbstractSet[str] | Literal["all"] | None = None,
@@ -387,7 +387,7 @@ class Tokenizer:
         status = self._library.tokmap_tokenizer_find(handle, wanted, len(wanted), byref(found), byref(error))
         try:
             check(status, error)
-        except NotFoundError:
+        except FileNotFoundError:
             return None
         return found.value
 
@@ -489,9 +489,9 @@ def _rebuild(path: str, special: str, pattern: str | None, pattern_regex: str | 
     made = Tokenizer(path, special=special, pattern=pattern, pattern_regex=pattern_regex,
                      special_tokens=special_tokens)
     if made.fingerprint != fingerprint:
-        raise MismatchError(f"the tokenizer {path} was pickled with the fingerprint {fingerprint}, but the file now "
-                            f"has {made.fingerprint}: it has changed, or it is another file on this machine",
-                            status="ERROR_MISMATCH")
+        raise error_of("ERROR_MISMATCH",
+                       f"the tokenizer {path} was pickled with the fingerprint {fingerprint}, but the file now "
+                       f"has {made.fingerprint}: it has changed, or it is another file on this machine")
     return made
 
 
@@ -550,7 +550,7 @@ def _recorded(dataset: Dataset) -> Iterable[tuple[str, dict[str, Any]]]:
 def _of_dataset(dataset: Dataset) -> Tokenizer:
     wanted = dataset.info.tokenizer
     if not dataset.info.shards:
-        raise UnsupportedError(f"the dataset {dataset.name} is synthetic and has no text")
+        raise error_of("ERROR_UNSUPPORTED", f"the dataset {dataset.name} is synthetic and has no text")
     if wanted in _opened:
         _opened.move_to_end(wanted)
         return _opened[wanted]
@@ -567,10 +567,10 @@ def _of_dataset(dataset: Dataset) -> Tokenizer:
         if found:
             break
     if not found:
-        raise NotFoundError(
+        raise error_of("ERROR_NOT_FOUND",
             f"the tokenizer of the dataset {dataset.name} (fingerprint {wanted or 'unknown'}) " +
             (f"was '{recorded}', and no file there has that fingerprint now" if recorded else "is not recorded") +
-            ": open it with tokmap.Tokenizer(path), and pass it as tokenizer", status="ERROR_NOT_FOUND")
+            ": open it with tokmap.Tokenizer(path), and pass it as tokenizer")
     _opened[wanted] = found
     while len(_opened) > _OPENED_MOST:
         _opened.popitem(last=False)

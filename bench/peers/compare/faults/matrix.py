@@ -43,7 +43,7 @@ CONTROL = {"go", "state", "state.new", *(f"state.{rank}" for rank in range(WORLD
 CHECKED = "tokmap, checked"
 # What a user of tokmap's defaults can do about a cell of that column.
 ADVICE = {
-    "stall": "deadline=SECONDS makes it a tokmap.DeadlineError",
+    "stall": "deadline=SECONDS makes it a TimeoutError",
 }
 
 
