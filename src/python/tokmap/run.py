@@ -16,10 +16,24 @@ from .run_dataset import RunDataset
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Callable, Mapping
+    from typing import Any, Callable, TypeVar
 
-    from .hints import Device, DType, Fields, Framework, Path, Reading
-    from .loader import Stall
+    from typing_extensions import Concatenate, ParamSpec
+
+    from .hints import Reading
+
+    Arguments = ParamSpec("Arguments")
+    Opened = TypeVar("Opened")
+
+
+def _opener(kind: Callable[Concatenate[Any, Arguments], Opened]) -> Callable[Concatenate[Any, Arguments], Opened]:
+    """A method that opens a reader of a run. Its arguments are those of the class, without the run."""
+    def opened(run: Any, *arguments: Arguments.args, **options: Arguments.kwargs) -> Opened:
+        return kind(run, *arguments, **options)
+    opened.__name__ = {"Loader": "loader", "RunDataset": "dataset"}[kind.__name__]
+    opened.__qualname__, opened.__doc__ = f"Run.{opened.__name__}", kind.__doc__
+    opened.__wrapped__ = kind  # type: ignore[attr-defined]  # for help() and inspect.signature()
+    return opened
 
 
 class Run(OpenedRun):
@@ -38,26 +52,8 @@ class Run(OpenedRun):
 
         __new__.__wrapped__ = OpenedRun.__init__  # for help() and inspect.signature()
 
-    def loader(self, *, rank: int | None = None, world: int | None = None, rows: int = 0,
-               fields: Fields = "inputs targets", dtype: DType | None = None,
-               device: Device | None = None, framework: Framework | None = None, mask_targets: bool = False,
-               resume: Mapping[str, Any] | str | None = None, threads: int = 1, ring_bytes: int = 0,
-               read_ahead: int = 0, unchecked: bool = False, drop_behind: bool = False, io_threads: int = 0,
-               trace: Path | None = None, deadline: float | None = None,
-               alarm: Callable[[Stall], object] | None = None, alarm_percent: int = 0, alarm_calls: int = 0,
-               range_push: Callable[[str], object] | None = None,
-               range_pop: Callable[[], object] | None = None) -> Loader:
-        """Opens a loader of this run for one rank. The arguments are those of tokmap.Loader."""
-        arguments = {name: value for name, value in locals().items() if name != "self"}
-        return Loader(self, **arguments)
-
-    def dataset(self, *, rank: int | None = None, world: int | None = None,
-                fields: Fields = "inputs targets", dtype: DType | None = None,
-                framework: Framework | None = None, mask_targets: bool = False, unchecked: bool = False) -> RunDataset:
-        """The run's rows as a map-style dataset for torch's DataLoader. The arguments are those of
-        tokmap.RunDataset."""
-        arguments = {name: value for name, value in locals().items() if name != "self"}
-        return RunDataset(self, **arguments)
+    loader = _opener(Loader)
+    dataset = _opener(RunDataset)
 
     def evaluation(self, source: str | None = None, *, part: str | None = None, batch: int | None = None,
                    seq_len: int | None = None, lookahead: int | None = None, stride: int | None = None,
