@@ -141,11 +141,11 @@ def class_of(status: str, *more: type[Exception]) -> type[TokmapError]:
     the eight that it is derived from."""
     key = status, *more
     if key not in _made:
-        first, *others = *STATUSES[status], *more
-        if not others and first.status == status:
-            return first
-        made: Any = type(first.__name__, (first, *others), {
-            "__doc__": first.__doc__, "__module__": first.__module__, "status": status, "_made_of": key})
+        kinds: tuple[Any, ...] = (*STATUSES[status], *more)
+        first = made = kinds[0]
+        if len(kinds) > 1 or first.status != status:
+            made = type(first.__name__, kinds, {
+                "__doc__": first.__doc__, "__module__": first.__module__, "status": status, "_made_of": key})
         _made[key] = made
     return _made[key]
 

@@ -19,7 +19,7 @@ from ._batches import Chunk, bytes_of, texts_of
 from ._conversations import Conversations, value_of
 from ._library import ID_TYPES, counted, did_you_mean, names_argument, number, of_type
 from .dataset import Dataset
-from .errors import ArgumentError, InputError, TokmapError, class_of, error_of
+from .errors import ArgumentError, InputError, IoError, TokmapError, class_of, error_of
 from .shard_writer import ShardWriter
 from .tokenizer import Tokenizer
 
@@ -789,7 +789,7 @@ def _writer(out: Path, **options: Any) -> ShardWriter:
     """The writer of the shard. Its argument `replace` has another name in pack()."""
     try:
         return ShardWriter(out, **options)
-    except FileExistsError as error:
+    except IoError as error:
         error.text, error.message = (said.replace("use replace", "pass force=True")
                                      for said in (error.text, error.message))
         raise

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def _opener(kind: Callable[Concatenate[Any, Arguments], Opened]) -> Callable[Concatenate[Any, Arguments], Opened]:
     """A method that opens a reader of a run. Its arguments are those of the class, without the run."""
-    def opened(run: Any, *arguments: Arguments.args, **options: Arguments.kwargs) -> Opened:
+    def opened(run: Any, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Opened:
         return kind(run, *arguments, **options)
     opened.__name__ = {"Loader": "loader", "RunDataset": "dataset"}[kind.__name__]
     opened.__qualname__, opened.__doc__ = f"Run.{opened.__name__}", kind.__doc__
