@@ -779,6 +779,7 @@ int command_pack(int argc, char **argv)
             "number of folders), a URL (https://, or an object or prefix of s3:// or gs://), or '-' for standard "
             "input. It contains text, one document per file, or records, one document each: JSONL, a JSON array, CSV, "
             "TSV, Parquet, or WARC. All but Parquet may be gzip, zstd, bzip2, xz, or LZ4.\n\n"
+            "More is in tokmap-inputs(7), tokmap-documents(7), tokmap-chat(7), and tokmap-tasks(7).\n\n"
             "Examples:\n"
             "  tokmap pack -o data/books books/\n"
             "  tokmap pack -o data/web -t gpt2/tokenizer.json 'crawl/*.jsonl.zst'\n"
