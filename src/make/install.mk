@@ -28,7 +28,10 @@ man5_pages := $(sort $(wildcard tokenize_tools/man/*.5))
 man7_pages := $(sort $(wildcard tokenize_tools/man/*.7 bench/man/*.7))
 public_headers := $(sort $(wildcard include/tokmap/*.h))
 # Manual pages and README name the documents where they are installed.
-doc_pages := README.md LICENSE src/format/FORMAT.md src/run/RUN.md src/order/ORDER.md
+doc_pages := README.md LICENSE .github/INSTALL.md .github/tokmap.svg \
+  $(sort $(wildcard src/*/*.md tokenize_tools/pack/*.md))
+# The documents are installed side by side, so that of the Python package has another name.
+doc_name = $(notdir $(patsubst %/python/README.md,%/PYTHON.md,$(1)))
 examples := $(sort $(wildcard tests/examples/*.c tests/examples/*.py))
 peer_scripts := $(sort $(wildcard bench/peers/*.py $(foreach folder,compare compare/*,bench/peers/$(folder)/*.py \
   bench/peers/$(folder)/*.c)))
@@ -40,7 +43,10 @@ install_man = for page in $(1); do \
     into='$(DESTDIR)$(2)'/"$${page\#\#*/}"; \
     sed 's|/usr/local/share/doc/tokmap|$(docdir)|g' "$$page" >"$$into" && chmod 644 "$$into" || exit 1; \
   done
-installed_links := s/\](src\/[a-z]*\/\(FORMAT\|RUN\|ORDER\)\.md)/](\1.md)/g; s/\](tests\/examples/](examples/g
+# Their links: to each other, to headers, to examples; what is not installed is named without a link.
+installed_links = s|\[\([^]]*\)\]([^)]*\(CONTRIBUTING\|RESULTS\|ROOMS\|WORK\)\.md[^)]*)|\1|g; \
+  s|\](\(\.\./\)*include/tokmap|]($(includedir)/tokmap|g; s|\](\(\.\./\)*tests/examples|](examples|g; \
+  s|\]([^):]*python/README\.md|](PYTHON.md|g; s|\]([^):]*/\([A-Za-z_]*\.\(md\|svg\)\)|](\1|g
 
 # The dynamic linker finds a library by a table that ldconfig makes of some folders. If the library is installed in one
 # of these folders of this machine, the table is made again; otherwise a line says what is left to the user.
@@ -83,8 +89,8 @@ install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory
 	$(if $(man5_pages),$(Q)$(call install_man,$(man5_pages),$(man5dir)))
 	$(if $(man7_pages),$(Q)$(call install_man,$(man7_pages),$(man7dir)))
 	$(Q)$(INSTALL) -d '$(DESTDIR)$(docdir)/examples'
-	$(Q)$(INSTALL) -m 644 $(doc_pages) '$(DESTDIR)$(docdir)'
-	$(Q)sed '$(installed_links)' README.md >'$(DESTDIR)$(docdir)/README.md'
+	$(Q)$(foreach page,$(doc_pages),sed '$(if $(filter %.md,$(page)),$(installed_links))' $(page) \
+	  >'$(DESTDIR)$(docdir)/$(call doc_name,$(page))' && chmod 644 '$(DESTDIR)$(docdir)/$(call doc_name,$(page))' &&) true
 	$(Q)$(INSTALL) -m 644 $(examples) '$(DESTDIR)$(docdir)/examples'
 	$(Q)for file in $(peer_scripts); do \
 	  $(INSTALL) -D -m 644 "$$file" '$(DESTDIR)$(peersdir)'/"$${file#bench/peers/}" || exit 1; done
@@ -107,7 +113,7 @@ uninstall: ## remove what install installed
 	  '$(DESTDIR)$(pkgconfigdir)/tokmap.pc' '$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc' \
 	  $(foreach name,tokmap tokmap-bench,'$(DESTDIR)$(bashcompletiondir)/$(name)' \
 	    '$(DESTDIR)$(fishcompletiondir)/$(name).fish') '$(DESTDIR)$(zshcompletiondir)/_tokmap' \
-	  $(foreach name,$(notdir $(doc_pages)),'$(DESTDIR)$(docdir)/$(name)') \
+	  $(foreach name,$(call doc_name,$(doc_pages)),'$(DESTDIR)$(docdir)/$(name)') \
 	  $(foreach name,$(notdir $(examples)),'$(DESTDIR)$(docdir)/examples/$(name)')
 	$(Q)rm -f $(foreach name,tokmap tokmap-bench,'$(DESTDIR)$(bindir)/.debug/$(name).debug') \
 	  $(foreach name,$(SONAME) $(TOKENIZE_SONAME),'$(DESTDIR)$(libdir)/.debug/$(name).debug')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The examples of the README in several processes, as torchrun, Lightning, MPI, Slurm, and JAX start them. The ranks'
+"""The examples of the pages in several processes, as torchrun, Lightning, MPI, Slurm, and JAX start them. The ranks'
 rows must be disjoint and complete, and the losses must not depend on the number of ranks."""
 import collections
 import glob
@@ -20,12 +20,13 @@ from test_readme import examples
 
 BATCH, STEPS, SEQ = 8, 12, 64
 RUN = f"seq_len {SEQ}\nbatch {BATCH}\nseed 5\nsource web data/web\nsteps {STEPS}\n"
-#: The run of README's section about mixtures, which says the same.
+#: A short mixture with a phase: README's run file has the same directives.
 MIXTURE = f"""seq_len {SEQ}
 batch   {BATCH}
 seed    5
-source  web  data/web#docs=0..90%
+source  web  data/books.train
 source  wiki data/wiki
+validation val data/books.val
 phase   0 web 0.8 wiki 0.2
 phase   6 web 1 wiki 1
 steps   {STEPS}
@@ -62,6 +63,8 @@ def free_ports(count):
 
 
 class Several(unittest.TestCase):
+    text = RUN
+
     @classmethod
     def setUpClass(cls):
         cls.folder = new_folder()
@@ -72,9 +75,11 @@ class Several(unittest.TestCase):
         subprocess.run([TOKMAP, "pack", "--eod", "-o", os.path.join(cls.folder, "data", "wiki"),
                         os.path.join(TOP, "src", "order")],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for name, text in (("train.run", RUN), ("mixture.run", MIXTURE)):
-            with open(os.path.join(cls.folder, name), "w", encoding="utf-8") as file:
-                file.write(text)
+        subprocess.run([TOKMAP, "pack", "-q", "--separator", "\\n\\n", "--split", "train=0.9,val=0.1", "-o",
+                        os.path.join(cls.folder, "data", "books"), os.path.join(TOP, "include"),
+                        os.path.join(TOP, "src", "run")], check=True)
+        with open(os.path.join(cls.folder, "train.run"), "w", encoding="utf-8") as file:
+            file.write(cls.text)
         for name, program in {**examples(), "say": SAY, "runner": RUNNER}.items():
             with open(os.path.join(cls.folder, f"example_{name}.py"), "w", encoding="utf-8") as file:
                 file.write(program)
@@ -156,18 +161,6 @@ class Torchrun(Several):
             for one, each in zip(alone, found):
                 self.assertAlmostEqual(one, each.pop(), delta=2e-6, msg=f"{world} ranks")
 
-    @needs("transformers", "accelerate")
-    def test_trainer(self):
-        """README's Trainer example under torchrun: its own checks hold on each rank, and no row is read twice."""
-        said = self.torchrun(2, "example_huggingface.py", self.out("trainer")).stdout
-        self.assertEqual(said.count("huggingface: resumed, losses equal, at step 8"), 2)
-        # train(8) delivers steps 0 to 7 and reads ahead; the resumed run begins again at step 4
-        lines = ROWS.findall(said)
-        by_row = collections.Counter((int(step), row) for step, first, last, _ in lines
-                                     for row in range(int(first), int(last) + 1))
-        for step in range(8):
-            self.assertEqual({by_row[step, row] for row in range(BATCH)}, {1 if step < 4 else 2}, step)
-
     def test_a_dataset_that_a_sampler_divides(self):
         whole = self.run_.dataset(framework="dlpack", world=1)
         expected = sorted(str(whole[i]["inputs"].tolist()) for i in range(len(whole)))
@@ -210,43 +203,34 @@ class Torchrun(Several):
 
 @needs("torch", "lightning")
 class Lightning(Several):
-    def test_lightning(self):
-        """README's Lightning example on two devices: Lightning starts the second process, or torchrun both."""
-        for name, launch in (("itself", lambda *command: self.launch(sys.executable, *command)),
-                             ("torchrun", lambda *command: self.torchrun(2, *command))):
-            said = launch("example_lightning.py", self.out(name), 2).stdout
-            self.assertEqual(said.count("lightning: resumed at step 5"), 2, said)
-            self.check_rows(said, range(9))
-
     def test_a_loader_before_fit(self):
         """The loader of a Lightning program without the hook is refused: the second process does not know its rank."""
         program = examples()["lightning"].replace("trainer.fit(model, ckpt_path", "trainer.fit(model, early, ckpt_path")
-        early = "    early = model.run.loader(dtype=torch.int64)\n"
-        program = program.replace("    trainer = lightning", early + "    trainer = lightning")
+        early = "early = model.run.loader(dtype=torch.int64)\n"
+        program = program.replace("trainer = lightning", early + "trainer = lightning")
         with open(os.path.join(self.folder, "early.py"), "w", encoding="utf-8") as file:
             file.write(program)
-        ran = self.launch(sys.executable, "early.py", self.out("early"), 2, check=False)
+        ran = self.launch(sys.executable, "early.py", self.out("early"), 2, STEPS, check=False)
         self.assertNotEqual(ran.returncode, 0)
         self.assertIn("train_dataloader()", ran.stderr)
-        self.assertNotIn("resumed", ran.stdout)
+        self.assertNotIn("evaluated", ran.stdout)
 
 
 class Mixture(Several):
     """README's examples of a mixture: the ranks' rows are disjoint and complete, other numbers of ranks continue exactly
     where they stopped, and each held-out target is evaluated once, whatever the number of ranks."""
 
+    text = MIXTURE
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.mixture = tokmap.Run(os.path.join(cls.folder, "mixture.run"))
+        cls.mixture = cls.run_
         # The held-out targets, counted from the documents: each token but the first of a document.
-        with tokmap.Dataset(os.path.join(cls.folder, "data", "web")) as web:
-            first = 90 * len(web) // 100
-            cls.held_out = sum(max(0, web.document(number).tokens - 1) for number in range(first, len(web)))
+        with tokmap.Dataset(os.path.join(cls.folder, "data", "books.val")) as val:
+            cls.held_out = sum(max(0, val.document(number).tokens - 1) for number in range(len(val)))
 
-    def test_the_file_on_the_page(self):
-        with open(os.path.join(TOP, "src", "python", "README.md"), encoding="utf-8") as file:
-            self.assertIn(f"```\n{MIXTURE}```", file.read())
+    def test_its_shares(self):
         first, second = self.mixture.phases
         self.assertEqual([share.weight / share.weights for phase in (first, second) for share in phase.shares],
                          [0.8, 0.2, 0.5, 0.5])
@@ -267,7 +251,7 @@ class Mixture(Several):
     @needs("torch.distributed.run", "torch.distributed.checkpoint")
     def test_torchtitan(self):
         self.check_resume("titan", *(lambda *given, world=world: self.torchrun(
-            world, "example_titan_mixture.py", *given).stdout for world in (2, 3)))
+            world, "example_torchtitan.py", *given).stdout for world in (2, 3)))
 
     @needs("torch.distributed.run")
     def test_megatron(self):
@@ -283,17 +267,20 @@ class Mixture(Several):
     @needs("torch.distributed.run", "lightning")
     def test_lightning(self):
         def fit(devices):
-            return lambda *given: self.launch(sys.executable, "example_lightning_mixture.py", given[0], devices,
+            return lambda *given: self.launch(sys.executable, "example_lightning.py", given[0], devices,
                                               given[1]).stdout
         # Lightning validates after steps 2, 5, 8, and 11: once in each of two processes, and three times in one.
         self.check_resume("lightning", fit(2), fit(1))
+        # torchrun starts both processes.
+        said = self.torchrun(2, "example_lightning.py", self.out("torchrun"), STEPS).stdout
+        self.check_rows(said, range(STEPS), self.mixture)
 
     @needs("torch.distributed.run", "transformers", "accelerate")
     def test_trainer(self):
         """Two processes and then one. The Trainer fetches a batch ahead, which it does not train on."""
         out, said = self.out("mixture"), {}
         for world, stop, steps in ((2, 5, range(5)), (1, STEPS, range(5, STEPS))):
-            said = self.torchrun(world, "example_trainer_mixture.py", out, stop).stdout
+            said = self.torchrun(world, "example_huggingface.py", out, stop).stdout
             kept = [line for line in said.splitlines()
                     if not line.startswith("step ") or int(line.split()[1]) < stop]
             self.check_rows("\n".join(kept), steps, self.mixture)

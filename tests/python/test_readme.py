@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Runs every Python program in the two READMEs. The small GPT is killed and must resume with identical losses."""
+"""Runs every program of README and of the pages that it lists, Python and shell, in a folder that README's commands have
+made. The small GPT is killed and must resume with identical losses."""
+import json
 import math
 import os
 import re
@@ -11,46 +13,66 @@ import unittest
 import tokmap
 from support import TOKMAP, TOP, importable, needs, new_folder
 
-RUN = "seq_len 64\nbatch 8\nseed 5\nsource web data/web\nsteps 60\n"
 
-
-def examples():
-    """The Python blocks of both READMEs, by name."""
-    found, blocks = {}, 0
-    for path in (os.path.join("src", "python", "README.md"), "README.md"):
-        with open(os.path.join(TOP, path), encoding="utf-8") as file:
+def pages():
+    """README and the pages: the texts of all Markdown files of the product that have an example, by path."""
+    paths, found = [os.path.join(TOP, "README.md")], {}
+    for top in ("src", "tokenize_tools"):
+        for folder, _, names in os.walk(os.path.join(TOP, top)):
+            paths += [os.path.join(folder, name) for name in names if name.endswith(".md")]
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
             text = file.read()
-        found.update(re.findall(r"<!-- example: (\w+) -->\n```python\n(.*?)^```$", text, flags=re.S | re.M))
-        blocks += text.count("```python")
-    assert len(found) == blocks, "a Python block has no name, or two blocks have the same name"
+        if "<!-- example: " in text:
+            found[os.path.relpath(path, TOP)] = text
     return found
+
+
+def examples(kind="python"):
+    """The blocks of one kind, "python" or "sh", of all pages, by name."""
+    found, blocks = {}, 0
+    for text in pages().values():
+        found.update(re.findall(r"<!-- example: (\w+) -->\n```" + kind + r"\n(.*?)^```$", text, flags=re.S | re.M))
+        blocks += text.count(f"```{kind}\n")
+    assert len(found) == blocks > 1, f"a block of {kind} has no name, or two blocks have the same name"
+    return found
+
+
+def run_shell(folder, *names):
+    """Types shell examples, with tokmap in the PATH. Returns what they print, standard error included."""
+    said = ""
+    for name in names:
+        ran = subprocess.run(["sh", "-euc", examples("sh")[name]], cwd=folder, text=True, timeout=600, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT,
+                             env={**os.environ, "PATH": f"{os.path.dirname(TOKMAP)}:{os.environ['PATH']}"})
+        assert ran.returncode == 0, f"{name}: {ran.stdout}"
+        said += ran.stdout
+    return said
+
+
+def prepare(folder):
+    """What README's commands make, of the text of the project, which is always available. Returns what they print. The
+    programs are beside it."""
+    for name in ("README.md", "include", "src", "tokenize_tools"):
+        os.symlink(os.path.join(TOP, name), os.path.join(folder, name))
+    said = run_shell(folder, "start", "run")
+    for name, program in examples().items():
+        with open(os.path.join(folder, f"example_{name}.py"), "w", encoding="utf-8") as file:
+            file.write(program)
+    return said
 
 
 class Readme(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        """The corpus is tokmap's own source text, which is always available."""
         cls.folder = new_folder()
-        cls.programs = examples()
-        os.mkdir(os.path.join(cls.folder, "data"))
-        subprocess.run([TOKMAP, "pack", "--eod", "-o", os.path.join(cls.folder, "data", "web"),
-                        os.path.join(TOP, "include"), os.path.join(TOP, "src", "run"), os.path.join(TOP, "src", "order")],
-                       check=True, stdout=subprocess.DEVNULL)
-        subprocess.run([TOKMAP, "pack", "--eod", "-o", os.path.join(cls.folder, "data", "wiki"),
-                        os.path.join(TOP, "src", "format", "FORMAT.md")], check=True, stdout=subprocess.DEVNULL)
-        subprocess.run([TOKMAP, "pack", "-q", "--eod", "--split", "train=0.9,val=0.1", "-o",
-                        os.path.join(cls.folder, "data", "books"), os.path.join(TOP, "include"),
-                        os.path.join(TOP, "src", "run"), os.path.join(TOP, "src", "order")], check=True)
-        with open(os.path.join(cls.folder, "train.run"), "w", encoding="utf-8") as file:
-            file.write(RUN)
-        for name, program in cls.programs.items():
-            with open(os.path.join(cls.folder, f"example_{name}.py"), "w", encoding="utf-8") as file:
-                file.write(program)
+        cls.prepared = prepare(cls.folder)
 
     def start(self, name, *arguments):
         return subprocess.Popen([sys.executable, f"example_{name}.py", *arguments], cwd=self.folder, text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env={**os.environ, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""})
+                                env={**os.environ, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "",
+                                     "PATH": f"{os.path.dirname(TOKMAP)}:{os.environ['PATH']}"})
 
     def finish(self, program, status=0):
         said, errors = program.communicate(timeout=600)
@@ -78,23 +100,60 @@ class Readme(unittest.TestCase):
     def test_ray(self):
         self.assertRegex(self.finish(self.start("ray")), r"(?m)^1000 12890 [0-9a-f]{32}$")
 
+    def test_start(self):
+        """README's own commands: the run is audited, and a row is shown with its document and input file."""
+        self.assertRegex(self.prepared, r"(?m)^ok     coverage  counted all 480 draws of 2 sources: each window appears once")
+        self.assertRegex(self.prepared, r"(?m)^step 12 row 3: draw \d+, source \w+, epoch 0, window \d+: tokens \d+\.\.\d+$")
+        self.assertRegex(self.prepared, r"(?m)^  document \d+, .*\.(md|h|c)\b")
+
+    def test_clean(self):
+        said = run_shell(self.folder, "clean")
+        self.assertRegex(said, r"(?m)^input files: ")
+        self.assertTrue(os.path.exists(os.path.join(self.folder, "data", "clean.val")))
+
+    def test_tasks(self):
+        said = run_shell(self.folder, "tasks")
+        self.assertIn("data/many: the output is complete, and no task works on it", said)
+        self.assertRegex(said, r"(?m)^dataset +data/many$")
+
+    def test_formats(self):
+        run_shell(self.folder, "formats")
+        with tokmap.Dataset(os.path.join(self.folder, "data", "prose.train")) as ds, \
+                tokmap.Dataset(os.path.join(self.folder, "data", "back")) as back, \
+                tokmap.Dataset(os.path.join(self.folder, "out", "prose")) as away:
+            self.assertEqual(ds.info.content, back.info.content)
+            self.assertEqual((ds.info.documents, "full"), (away.info.documents, away.info.identity))
+
+    def test_spike(self):
+        said = run_shell(self.folder, "spike")
+        self.assertRegex(said, r"(?m)^step 33 row 5: draw \d+, source \w+, epoch 0, window \d+: ")
+        self.assertRegex(said, r"(?m)^step \d+ row \d source prose epoch 0 window \d+ shows \d+ of \d+ tokens$")
+        self.assertIn("skipped.run: 60 steps (last: 59), 1 skipped", said)
+        with open(os.path.join(self.folder, "step33.jsonl"), encoding="utf-8") as file:
+            self.assertEqual([json.loads(line)["row"] for line in file], list(range(8)))
+
+    def test_located(self):
+        said = self.finish(self.start("located")).splitlines()
+        self.assertRegex(said[0], r"^0 (prose|code) \d+ \d+ Origin\(path='\S+', record=\d+\)$")
+        self.assertRegex(said[-1], r"^\[\(\d+, \d\)")
+
+    def test_delivered(self):
+        said = self.finish(self.start("delivered"))
+        self.assertRegex(said, r"(?m)^ok     coverage ")
+        self.assertRegex(said, r"the same: 60 steps, 480 rows")
+
     @needs("torch")
     def test_first(self):
         self.assertIn("in 6 batches, ", self.finish(self.start("first")))
-
-    def test_evaluation(self):
-        self.assertRegex(self.finish(self.start("evaluation")), r"evaluated \d+ rows twice")
 
     @needs("torch")
     def test_mixture(self):
         """Its shares, its phases, and its perplexity, which learning must reduce."""
         said = self.finish(self.start("mixture"))
-        self.assertIn("phase    12 web 1 wiki 1 batch 16\n", said)
-        self.assertIn("from step 0, 8 rows a step: web 80%, wiki 20%\nfrom step 12, 16 rows a step: web 50%, wiki 50%\n",
-                      said)
-        rows = {name: int(count) for name, count in re.findall(r"^(\w+): (\d+) rows, \S+ epochs$", said, flags=re.M)}
+        self.assertIn("phase    12 prose 1 code 1 batch 16\n", said)
+        rows = {name: int(count) for name, count in re.findall(r"^(\w+): (\d+) rows, \S+ epochs, ", said, flags=re.M)}
         self.assertEqual(sum(rows.values()), 12 * 8 + 8 * 16)
-        self.assertAlmostEqual(rows["wiki"], 12 * 8 * 0.2 + 8 * 8, delta=1)
+        self.assertAlmostEqual(rows["code"], 12 * 8 * 0.2 + 8 * 8, delta=1)
         before, after = map(float, re.search(r"perplexity (\S+) before, (\S+) after", said).groups())
         self.assertLess(after, 0.9 * before)
 
@@ -105,18 +164,24 @@ class Readme(unittest.TestCase):
 
     def test_watching(self):
         said = self.finish(self.start("watching"))
-        self.assertRegex(said, r"web \d+ rows, \d+ tokens, epoch \d+\n")
+        self.assertRegex(said, r"prose \d+ rows, \d+ tokens, epoch \d+\n")
         self.assertRegex(said.splitlines()[-1], r'^tokmap_loader_\w+\{.*rank="0".*\} \S+$')
         self.assertIn('job="train"', said)
         traced = os.path.getsize(os.path.join(self.folder, "rank0.trace"))
         self.assertGreaterEqual(traced, 12 * 16)
 
+    def test_prometheus(self):
+        said = self.finish(self.start("prometheus"))
+        self.assertRegex(said, r'(?m)^# TYPE tokmap_loader_\w+ counter$')
+        self.assertRegex(said, r'(?m)^tokmap_\w+\{.*job="train".*\} \S+$')
+        self.assertIn(" in 120 batches", said)
+
+    def test_signals(self):
+        self.assertRegex(self.finish(self.start("signals")), r"^saved: tokmap1 step=8 tokens=8192 past=")
+
     def test_documents(self):
         said = self.finish(self.start("documents"))
         self.assertRegex(said, r"\d+ documents; the longest has \d+ tokens, from .*\n\d+ bytes verified")
-
-    def test_own(self):
-        self.assertEqual(self.finish(self.start("own")), "https://example.org/17\n")
 
     def test_writing(self):
         said = self.finish(self.start("writing")).splitlines()
@@ -124,29 +189,70 @@ class Readme(unittest.TestCase):
         self.assertEqual(said[1], "True [[464, 3290, 318, 50256], [1, 2, 50256], [3, 4, 5, 50256]] "
                          "{'url': 'https://example.org', 'score': 0.5} Origin(path='notes.jsonl', record=2)")
 
+    def test_chat(self):
+        """The assistant's answers count, and the questions and the rest of the template do not."""
+        said = self.finish(self.start("chat"))
+        learned = int(re.search(r"tokens that are learned: (\d+) of 256", said).group(1))
+        self.assertTrue(8 < learned < 128, said)
+
     @needs("torch")
     def test_top(self):
-        self.assertEqual(len(self.finish(self.start("top")).splitlines()), 60)
+        said = self.finish(self.start("top")).splitlines()
+        self.assertEqual([line.split()[0] for line in said], [str(step) for step in range(40)])
+        self.assertLess(float(said[-1].split()[1]), 0.8 * float(said[0].split()[1]))
+
+    @needs("torch")
+    def test_gpu(self):
+        said = self.finish(self.start("gpu")).splitlines()
+        self.assertEqual([line.split()[:2] for line in said[1:4]], [[str(step), "cpu"] for step in range(3)])
 
     @needs("torch")
     def test_dataset(self):
         rows = len(tokmap.Run(os.path.join(self.folder, "train.run")).dataset(framework="dlpack"))
         self.assertIn(f"{rows} rows", self.finish(self.start("dataset")))
 
-    @needs("torch")
-    def test_torchtitan(self):
-        reason = importable("torch.distributed.checkpoint")
-        if reason or not hasattr(sys.modules["torch.distributed.checkpoint"], "save"):
-            self.skipTest(f"torch has no distributed checkpoint of this form: {reason}")
-        self.assertIn("resumed at step 3", self.finish(self.start("torchtitan", self.out("titan"))))
-
     @needs("torch", "lightning")
     def test_lightning(self):
-        self.assertIn("lightning: resumed at step 5", self.finish(self.start("lightning", self.out("fit"), "1")))
+        """Ends after step 5, and goes on there."""
+        out = self.out("fit")
+        said = [self.finish(self.start("lightning", out, "1", steps)) for steps in ("5", "12")]
+        self.assertEqual([re.findall(r"(?m)^step (\d+) ", each) for each in said],
+                         [[str(step) for step in steps] for steps in (range(5), range(5, 12))])
 
     @needs("torch", "transformers", "accelerate")
     def test_huggingface(self):
-        self.assertIn("losses equal, at step 8", self.finish(self.start("huggingface", self.out("trainer"))))
+        """The losses of a run that was resumed are those of an undisturbed one."""
+        losses = []
+        for name, ends in (("trained", ("12",)), ("resumed", ("5", "12"))):
+            out = self.out(name)
+            for steps in ends:
+                self.finish(self.start("huggingface", out, steps))
+            with open(os.path.join(out, "checkpoint-12", "trainer_state.json"), encoding="utf-8") as file:
+                losses.append({line["step"]: line["loss"] for line in json.load(file)["log_history"] if "loss" in line})
+        self.assertEqual(sorted(losses[0]), list(range(1, 13)))
+        self.assertEqual(losses[0], losses[1])
+
+    def test_every_example_has_a_test(self):
+        tested = {name[len("test_"):] for name in dir(self) if name.startswith("test_")}
+        tested |= {"run", "nanogpt"}                                  # prepare(), and the test of the GPT
+        tested |= {"torchrun", "torchtitan", "megatron", "sampler"}   # test_distributed.py
+        self.assertEqual(sorted({*examples(), *examples("sh")} - tested), [])
+
+    def test_each_page_begins_with_an_example(self):
+        for path, text in pages().items():
+            first = text[:text.index("<!-- example: ")].count("\n")
+            self.assertLess(first, 60 if path == "README.md" else 20, path)
+
+    def test_options_on_the_pages(self):
+        """Each option that README and the pages name is in a manual page, unless it is another program's."""
+        known, manual = {"nproc-per-node", "micro-batch-size"}, []
+        for folder in (os.path.join(TOP, "tokenize_tools", "man"), os.path.join(TOP, "bench", "man")):
+            for name in os.listdir(folder):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    manual.append(file.read().replace("\\-", "-"))
+        known.update(re.findall(r"Fl Fl ([a-z][a-z0-9-]*)", "\n".join(manual)))
+        for path, text in pages().items():
+            self.assertEqual(sorted(set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]*)", text)) - known), [], path)
 
     @needs("torch")
     def test_a_gpt_that_is_killed(self):

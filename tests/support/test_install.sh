@@ -28,7 +28,8 @@ for file in bin/tokmap bin/tokmap-bench lib/libtokmap.a lib/libtokmap.so lib/lib
     share/man/man1/tokmap.1 share/man/man1/tokmap-bench.1 share/man/man5/tokmap-run.5; do
     check "$file" test -f "$into$prefix/$file"
 done
-for file in FORMAT.md RUN.md ORDER.md README.md examples/train.c examples/train.py; do
+for file in FORMAT.md RUN.md ORDER.md README.md PYTHON.md RESUME.md MIXTURES.md CLUSTER.md INSTALL.md tokmap.svg \
+    examples/train.c examples/train.py; do
     check "$file" test -f "$into$prefix/share/doc/tokmap/$file"
 done
 for file in encode.py compare/__main__.py compare/systems/tokmap.py compare/tables/loaders.py; do
@@ -48,9 +49,15 @@ for file in bash-completion/completions/tokmap bash-completion/completions/tokma
     zsh/site-functions/_tokmap fish/vendor_completions.d/tokmap.fish fish/vendor_completions.d/tokmap-bench.fish; do
     check "$file" test -s "$into$prefix/share/$file"
 done
-check "the links of the installed README lead to files beside it" sh -c \
-    "cd '$into$prefix/share/doc/tokmap' && for file in \$(grep -oE '\]\((FORMAT|RUN|ORDER|examples)[^)]*' README.md | sed 's/..//'); do
-        test -f \$file || exit 1; done; grep -q '](RUN.md)' README.md"
+check "the links of the installed documents lead to installed files" sh -c "
+    cd '$into$prefix/share/doc/tokmap' || exit
+    grep -q '](RUN.md)' README.md && grep -q '](PYTHON.md)' README.md || exit
+    sed 's/](/\n](/g' *.md | sed -n 's/^](\([^)#]*\).*/\1/p' | grep -v '^https*:' | sort -u | while read -r file; do
+        case \$file in
+        '' | '$prefix'/include/tokmap*) test -z \"\$file\" || test -e \"$into\$file\" ;;
+        *) test -f \"\$file\" ;;
+        esac || { echo \"no file \$file\"; exit 1; }
+    done"
 # A manual page names the documents where they are installed.
 check "manual pages name the installed documents" sh -c \
     "grep -q '$prefix/share/doc/tokmap/RUN.md' '$into$prefix/share/man/man5/tokmap-run.5' &&

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # test_readme.sh: builds the complete programs of tests/examples with warnings as errors and runs them on a small
 # dataset: from the start, on two ranks, and resumed from the printed cursor. Then compiles the C of README.md and runs
-# its commands.
+# its commands about packing.
 set -u
 [ -x "$TOKMAP" ] || { echo "skipped: the command tokmap is not built"; exit 77; }
 check() {
@@ -95,45 +95,37 @@ else
     echo "ok - train_nvtx.c # SKIP the headers of NVTX are not installed"
 fi
 
-# The C of README.md is compiled inside a function that declares what README leaves to the reader.
-for name in host device writer; do
+# The C of README.md and of the page about packing from Python is compiled inside a function that declares what they
+# leave to the reader.
+for part in host writer; do
     {
         cat <<'C'
 #include <stdlib.h>
-#include <tokmap/cuda.h>
 #include <tokmap/pack.h>
 #include <tokmap/tokmap.h>
 static void fatal(const struct tokmap_error *e) { exit(e->status != TOKMAP_OK); }
 static void train_step(const int32_t *x, const int32_t *y, uint64_t rows) { (void)x, (void)y, (void)rows; }
-static void train_step_on(struct CUstream_st *stream, const void *x, const void *y, uint64_t rows)
-{
-    (void)stream, (void)x, (void)y, (void)rows;
-}
-static void save_checkpoint(uint64_t step, const char *text) { (void)step, (void)text; }
 static int next_document(int32_t *ids, uint64_t *count) { return (int)(*count = 0, ids[0] = 0); }
-static int cudaMalloc(void **at, size_t bytes) { return *at = NULL, bytes == 0; }
-int sketch(uint64_t dp_rank, uint64_t dp_world, const char *saved_cursor, int32_t *x, int32_t *y, uint64_t bytes,
-           struct CUstream_st *stream);
-int sketch(uint64_t dp_rank, uint64_t dp_world, const char *saved_cursor, int32_t *x, int32_t *y, uint64_t bytes,
-           struct CUstream_st *stream)
+int sketch(uint64_t dp_rank, uint64_t dp_world, const char *saved_cursor, int32_t *x, int32_t *y);
+int sketch(uint64_t dp_rank, uint64_t dp_world, const char *saved_cursor, int32_t *x, int32_t *y)
 {
     int32_t ids[4];
     uint64_t count;
 C
-        awk '/^<!-- sketch: host -->/ { wanted = 1; next } wanted && /^```c$/ { inside = 1; next }
-            /^```$/ { if (inside) exit } inside' README.md
-        [ $name = host ] || awk -v name=$name '$0 == "<!-- sketch: " name " -->" { wanted = 1; next }
-            wanted && /^```c$/ { inside = 1; next } /^```$/ { if (inside) exit } inside' README.md
-        echo "    return (void)next_document, (void)ids, (void)count, (void)train_step_on, (void)cudaMalloc, (void)bytes, (void)stream, 0;"
+        [ $part = host ] || echo "    struct tokmap_error e = {0};"
+        cat README.md src/python/PACK.md | awk -v part=$part '$0 == "<!-- sketch: " part " -->" { wanted = 1; next }
+            wanted && /^```c$/ { inside = 1; next } /^```$/ { if (inside) exit } inside'
+        echo "    return (void)next_document, (void)ids, (void)count, (void)train_step, (void)dp_rank, (void)dp_world,"
+        echo "           (void)saved_cursor, (void)x, (void)y, 0;"
         echo "}"
     } >"$TMPDIR/sketch.c"
-    check "README has C for the $name" grep -q tokmap_loader_open "$TMPDIR/sketch.c"
-    check "the C for the $name compiles" $CC -std=c11 -Wall -Wextra -Werror -Wno-misleading-indentation $CPPFLAGS \
+    check "there is C for the $part" grep -qE 'tokmap_(loader|writer)_open' "$TMPDIR/sketch.c"
+    check "the C for the $part compiles" $CC -std=c11 -Wall -Wextra -Werror -Wno-misleading-indentation $CPPFLAGS \
         -Iinclude -fsyntax-only "$TMPDIR/sketch.c"
 done
 
-# The commands of README.md run unchanged, with texts of a few MB, the run file that README shows, and a tokenizer
-# trained here instead of the one that README downloads.
+# The commands of README's section about packing run unchanged, with texts of a few MB, and a tokenizer trained here
+# instead of the one that README downloads. tests/python/test_readme.py types the others.
 quick=$TMPDIR/quick
 mkdir -p "$quick/texts" "$quick/more"
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
@@ -144,14 +136,8 @@ awk 'BEGIN { for (n = 0; n < 20000; n++) print "{\"text\": \"document " n " is a
 if command -v zstd >/dev/null 2>&1; then
     zstd -q --rm "$quick/more/records.jsonl"
     "$TOKMAP" train-tokenizer -q -o "$quick/tokenizer" --vocab-size 262 --special-tokens '<|endoftext|>' "$quick/texts"
-    sed -n '/^seq_len  1024$/,/^```$/p' README.md | sed '/^```$/d' >"$quick/train.run"
-    # A command that ends in a backslash continues in the next line.
-    sed -n '/^\$ tokmap /{ :more
-        /\\$/{ N; s/\\\n */ /; b more
-        }
-        s/^\$ //p
-    }' README.md >"$quick/lines"
-    check "README has a quick start" test "$(wc -l <"$quick/lines")" -ge 6
+    sed -n '/^## Pack, /,/^## The run/p' README.md | grep '^tokmap ' >"$quick/lines"
+    check "README has a quick start" test "$(wc -l <"$quick/lines")" -ge 5
     while read -r line; do
         if (cd "$quick" && PATH=$BUILD_DIR/bin:$PATH sh -c "$line" >out 2>err </dev/null); then
             echo "ok - $line"
@@ -164,10 +150,12 @@ else
     echo "ok - the quick start # SKIP the command zstd is missing"
 fi
 
-# Every command and every target of make that README names exists.
-for name in $(grep -oE 'tokmap [a-z]+`' README.md | sed 's/tokmap //; s/`//' | sort -u); do
+# Every command and every target of make that README and the pages name exists.
+pages="README.md .github/INSTALL.md $(grep -l '^<!-- example: ' src/*/*.md tokenize_tools/*/*.md)"
+for name in $(awk '/^```/ { code = !code } !code { sub(/^tokmap /, "") } 1' $pages | grep -oE '(^|`)tokmap [a-z-]+' |
+    sed 's/.*tokmap //' | sort -u); do
     check "tokmap $name" sh -c "'$TOKMAP' $name --help >/dev/null"
 done
-for name in $(grep -oE '(^|`)make [a-z]+' README.md | sed 's/.*make //' | sort -u); do
+for name in $(cat $pages | grep -oE '(^|`)make [a-z]+' | sed 's/.*make //' | sort -u); do
     check "make $name" grep -q "^$name:.*##" Makefile
 done
