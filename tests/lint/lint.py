@@ -646,6 +646,47 @@ def kernels_made():
         yield from output_of("cmp", path, f"{into}/ptx/{path}")[1]
 
 
+# ---- README and its pages ----
+
+def documents():
+    """Returns the Markdown files that people read, as a list of paths."""
+    github = [os.path.join(".github", name) for name in sorted(os.listdir(".github"))] if os.path.isdir(".github") else []
+    folders = "src/", "tokenize_tools/", "bench/"
+    return with_ending(within(FILES, *folders) + github + existing("README.md"), ".md")
+
+
+@rule("README and pages are short")
+def short_pages():
+    """README has at most 170 lines, and a page that answers a question at most 120: what is longer is not read. Move
+    details to the manual page, the docstring, or the page that they belong to. A page is a Markdown file with an
+    example that a test types."""
+    for path in documents():
+        lines, most = text_of(path).count("\n"), 170 if path == "README.md" else 120
+        if "<!-- example: " in text_of(path) and lines > most:
+            yield f"{path}: {lines} lines, but at most {most} are allowed"
+
+
+@rule("links lead somewhere")
+def links():
+    """A link names a file of the project, relative to the page, and after # one of its headings."""
+    def prose(path):
+        return re.sub(r"^ *```.*?^ *```$", "", text_of(path), flags=re.S | re.M)
+
+    for path in documents():
+        if path.endswith(".template.md"):
+            continue  # its links are those of the page that is made of it
+        for target in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
+            name, _, heading = target.partition("#")
+            to = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
+            if re.match(r"[a-z]+:", target):
+                continue
+            if not os.path.exists(to):
+                yield f"{path}: there is no file {target}"
+            elif heading and heading not in {re.sub(r"[^\w -]", "", line.lower()).strip().replace(" ", "-")
+                                             for line in re.findall(r"^#+ (.*)$", prose(to), flags=re.M)}:
+                yield f"{path}: there is no heading {target}"
+
+
 # ---- shell ----
 
 @rule("shell scripts parse")

@@ -137,6 +137,14 @@ code src/order/hashes.c '#include <xxhash.h>\n'
 finds "xxHash only in common"
 code src/common/part.c '/* a dataloader */\n'
 finds "words"
+awk 'BEGIN { print "<!-- example: one -->"; for (i = 0; i < 120; i++) print "line" }' >"$tree/src/PAGE.md"
+finds "README and pages are short"
+awk 'BEGIN { print "<!-- example: one -->"; for (i = 0; i < 170; i++) print "line" }' >"$tree/README.md"
+finds "README and pages are short"
+printf '[a page](../PAGE.md)\n' >"$tree/src/PAGE.md"
+finds "links lead somewhere"
+printf '# A heading\n[the heading](#another-heading)\n' >"$tree/src/PAGE.md"
+finds "links lead somewhere"
 if command -v mandoc >/dev/null 2>&1; then
     mkdir -p "$tree/tokenize_tools/man"
     printf '.Dd January 1, 2026\n.Dt TOKMAP 1\n.Os\n.Sh NAME\n.Nm tokmap\n.Nd maps\n.Xy\n' >"$tree/tokenize_tools/man/tokmap.1"
