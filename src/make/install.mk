@@ -44,9 +44,9 @@ install_man = for page in $(1); do \
     sed 's|/usr/local/share/doc/tokmap|$(docdir)|g' "$$page" >"$$into" && chmod 644 "$$into" || exit 1; \
   done
 # Their links: to each other, to headers, to examples; what is not installed is named without a link.
-installed_links = s|\[\([^]]*\)\]([^)]*\(CONTRIBUTING\|RESULTS\|ROOMS\|WORK\)\.md[^)]*)|\1|g; \
-  s|\](\(\.\./\)*include/tokmap|]($(includedir)/tokmap|g; s|\](\(\.\./\)*tests/examples|](examples|g; \
-  s|\]([^):]*python/README\.md|](PYTHON.md|g; s|\]([^):]*/\([A-Za-z_]*\.\(md\|svg\)\)|](\1|g
+installed_links = s!\[\([^]]*\)\]([^)]*\(CONTRIBUTING\|RESULTS\|ROOMS\|WORK\)\.md[^)]*)!\1!g; \
+  s!\](\(\.\./\)*include/tokmap!]($(includedir)/tokmap!g; s!\](\(\.\./\)*tests/examples!](examples!g; \
+  s!\]([^):]*python/README\.md!](PYTHON.md!g; s!\]([^):]*/\([A-Za-z_]*\.\(md\|svg\)\)!](\1!g
 
 # The dynamic linker finds a library by a table that ldconfig makes of some folders. If the library is installed in one
 # of these folders of this machine, the table is made again; otherwise a line says what is left to the user.
