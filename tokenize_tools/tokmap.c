@@ -25,7 +25,7 @@ struct subcommand {
 static const struct subcommand subcommands[] = {COMMANDS(SUBCOMMAND_ROW, SUBCOMMAND_GROUP)};
 #define SUBCOMMANDS (sizeof subcommands / sizeof subcommands[0])
 
-/* What a user who typed only "tokmap" needs first. */
+/* The first screen for a user who typed only "tokmap". */
 static const char start[] = "tokmap turns text into token ids and feeds them to training programs. To begin:\n"
                             "  tokmap pack -t tokenizer.json -o web texts/   tokenize files and folders\n"
                             "  tokmap info web                               describe the result\n"
@@ -70,8 +70,8 @@ static const struct {
 };
 #define PACKED (sizeof packed / sizeof packed[0])
 
-/* The codecs of Parquet files that this build reads: with json as elements of its array "parquet_codecs", otherwise on
- * standard output. Two numbers of codecs stand for LZ4, so the older is left out. */
+/* Prints the codecs of Parquet files that this build reads: with json as elements of its array "parquet_codecs",
+ * otherwise on standard output. Two numbers of codecs stand for LZ4, so the older is left out. */
 static void codecs_print(struct cli_json *json)
 {
     const char *before = "Parquet codecs: ";
@@ -88,7 +88,7 @@ static void codecs_print(struct cli_json *json)
         printf("\n");
 }
 
-/* The values of --input-format after the first one, "auto": with json as elements of its array "input_formats",
+/* Prints the values of --input-format after the first one, "auto": with json as elements of its array "input_formats",
  * otherwise on standard output, separated by commas. */
 static void formats_print(struct cli_json *json)
 {
@@ -207,7 +207,7 @@ static int unknown(const char *what, const char *name)
     const char *names[SUBCOMMANDS + 3] = {"help", "--help", "--version"};
     for (size_t i = 0; i < SUBCOMMANDS; i++)
         names[3 + i] = subcommands[i].name;
-    /* What other projects call a command; "tokenize" would be near to "tokenizer". */
+    /* Names of commands in other projects; "tokenize" would be near to "tokenizer". */
     static const char *const others[][2] = {
         {"tokenize", "pack"}, {"preprocess", "pack"},    {"prepare", "pack"},
         {"inspect", "info"},  {"describe", "info"},      {"validate", "verify"},

@@ -153,17 +153,17 @@ static enum tokmap_status fault_read(const struct shard_view *view, int system, 
                             "cursor");
 }
 
-/* A read ended at a byte, or found nothing there: the end of the file may be before it. */
+/* Reports a read that ended at a byte, or found nothing there: the end of the file may be before it. */
 static enum tokmap_status fault_short(const struct shard_view *view, uint64_t end, struct tokmap_error *error)
 {
     uint64_t bytes;
     return fault_cut(view, os_file_bytes(view->fd, &bytes) ? end : min64(end, bytes), error);
 }
 
-/* The copy met an id that is not in the vocabulary; `largest` is the largest that it met. The row is searched for it,
- * to report its position. If the row does not have it, the copy stored another value than it met: a token was loaded
- * twice while the file was being changed, or something else writes to the row. Nothing is certain about such a row, so
- * it is refused too, even if all ids that are now in it happen to be in the vocabulary. */
+/* Reports that the copy met an id that is not in the vocabulary; `largest` is the largest that it met. The row is
+ * searched for it, to report its position. If the row does not have it, the copy stored another value than it met: a
+ * token was loaded twice while the file was being changed, or something else writes to the row. Nothing is certain
+ * about such a row, so it is refused too, even if all ids that are now in it happen to be in the vocabulary. */
 static __attribute__((cold, noinline)) enum tokmap_status fault_token(const struct gather *gather,
                                                                       const struct stretch *stretch, const uint8_t *row,
                                                                       uint32_t largest, struct tokmap_error *error)

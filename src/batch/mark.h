@@ -25,7 +25,7 @@ struct mark {
     uint32_t before; /* number of starts in the row before token 64 w */
 };
 
-/* Which part of a row counts. Stored in slots like marks. */
+/* The part of a row that counts. Stored in slots like marks. */
 struct extent {
     uint64_t scored_from; /* targets of inputs before this one were scored in an earlier window; usually 0 */
     uint64_t tokens;      /* the row's tokens that are data; all further ones are padding */

@@ -118,14 +118,14 @@ static enum tokmap_status read_hashes(const struct page_check *check, const stru
     return TOKMAP_OK;
 }
 
-/* The pages of a file that have hashes are those below this number. */
+/* Returns the number of pages that have hashes: pages [0, end) of a file. */
 static uint64_t pages_end(const struct shard_view *view)
 {
     return div_ceil(view->offset + ((view->end_token - view->first_token) << view->element_shift), TOKEN_PAGE_BYTES);
 }
 
-/* The pages whose hashes are read, to be kept, when those of pages [first, end) are needed. Pages before and after
- * those of the view, which may be a part of the file, have no place in the table. */
+/* Finds the pages whose hashes are read, to be kept, when those of pages [first, end) are needed. Pages before and
+ * after those of the view, which may be a part of the file, have no place in the table. */
 static void kept_pages(const struct shard_view *view, uint64_t first, uint64_t end, uint64_t *from, uint64_t *to)
 {
     *from = max64(round_down(first, KEPT_AT_ONCE), view->offset / TOKEN_PAGE_BYTES);

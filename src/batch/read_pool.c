@@ -31,7 +31,7 @@ struct read {
     uint64_t number; /* of the request */
     int fd;
     uint64_t offset, bytes;
-    uint32_t others; /* how often it was asked for again, and not taken since */
+    uint32_t others; /* times that it was asked for again, and not taken since */
     bool hint;       /* nothing is read into the buffer, and nobody takes a result */
     int system;      /* the result, in the state DONE */
     size_t got;
@@ -333,7 +333,7 @@ static int read_part(struct read_pool *pool, int fd, void *into, uint64_t bytes,
         read = queue(pool, fd, offset, bytes, 0);
         if (read)
             break;
-        /* What was asked for last makes room for what is needed now. */
+        /* The pages that were asked for last make room for those that are needed now. */
         struct read *last = NULL;
         for (uint32_t i = 0; i < pool->count; i++)
             if ((pool->reads[i].state == QUEUED || pool->reads[i].state == DONE) &&

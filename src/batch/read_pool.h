@@ -52,7 +52,7 @@ bool read_pool_take(struct read_pool *pool, int fd, void *into, uint64_t bytes, 
  * or ETIMEDOUT if the deadline has passed. */
 int read_pool_read(struct read_pool *pool, int fd, void *into, uint64_t bytes, uint64_t offset, size_t *got);
 
-/* What a pool has done so far. Any thread. */
+/* Counts of what a pool has done so far. Any thread. */
 struct read_pool_counts {
     uint64_t threads;
     uint64_t ahead; /* reads that were asked for and taken */

@@ -186,7 +186,7 @@ static int page_cached(struct residency_source *source, const struct shard_view 
                          : -1;
 }
 
-/* The same for the first and the last of pages [first, end). */
+/* Asks whether the first and the last of pages [first, end) are cached. */
 static int pages_cached(struct residency_source *source, const struct shard_view *view, uint64_t first, uint64_t end)
 {
     int cached = page_cached(source, view, first);
@@ -459,7 +459,7 @@ static bool is_cached(struct residency *residency, const struct row_pieces *row)
     return true;
 }
 
-/* A look did not find a row in the page cache. If it was populated, other populated pages have left, too. */
+/* Notes that a look did not find a row in the page cache. If it was populated, other populated pages have left, too. */
 static void forget_if_populated(struct residency *residency, const struct row_pieces *row)
 {
     bool populated = false;

@@ -24,7 +24,7 @@
 #include "shard_views.h"
 #include "tokmap/tokmap.h"
 
-/* What all sources of a residency share. */
+/* State that all sources of a residency share. */
 struct residency_shared {
     uint64_t change_look;       /* the same for changes of files, which cost three times as much to look for */
     uint64_t change_ns;         /* when that began */
@@ -35,7 +35,7 @@ struct residency_shared {
     uint64_t look_ns;    /* when it began */
     uint64_t look_bytes; /* bytes that were loaded from mappings since it began */
     uint64_t populate_budget; /* neighborhoods that may still be populated during this batch */
-    uint64_t forgotten;       /* how often the warm state ended: pages populated before may have left the page cache */
+    uint64_t forgotten;       /* times that the warm state ended: pages populated before may have left the page cache */
     bool warm;                /* nothing is asked for: recent rows were in the page cache */
 };
 
@@ -44,7 +44,7 @@ struct residency_source {
     struct shard_views views;
     struct residency_shared *shared; /* the residency's */
     struct read_pool *pool;          /* reads and asks on its threads; NULL: this thread does */
-    bool pool_asks; /* what is asked for is read by the pool; else the kernel is asked to read it ahead */
+    bool pool_asks; /* true if the pool reads ahead; else the kernel is asked to */
     bool drop_behind, in_order;
     bool cannot_tell;     /* the kernel cannot report what is in the page cache */
     uint32_t untold;      /* reads in the warm state since the last one whose pages the kernel was asked about */
@@ -96,12 +96,12 @@ void residency_close(struct residency *residency); /* accepts NULL */
  * too, because the storage is slow; otherwise only the kernel is asked to. Rows must not be larger than its buffers. */
 void residency_set_pool(struct residency *residency, struct read_pool *pool, bool asks);
 
-/* How tokens of source 0 are read: TOKMAP_READ_MAPPED or TOKMAP_READ_PREAD. */
+/* Returns how tokens of source 0 are read: TOKMAP_READ_MAPPED or TOKMAP_READ_PREAD. */
 enum tokmap_reading residency_reading(const struct residency *residency);
 
 /* ---- for the loader ---- */
 
-/* A batch of `rows` rows begins. The size of each file that the batch touches is compared with its index again, unless
+/* Begins a batch of `rows` rows. The size of each file that the batch touches is compared with its index again, unless
  * that was done for a batch that began less than 50 microseconds ago. See also residency_loaded(). */
 void residency_begin(struct residency *residency, uint64_t rows);
 
@@ -118,7 +118,7 @@ static inline void residency_next(struct residency *residency, uint64_t number, 
         residency_advance(residency, number, batch_end);
 }
 
-/* The order begins again with its row 0. */
+/* Restarts the order at its row 0. */
 void residency_restart(struct residency *residency);
 
 /* Reports that a row was not in the page cache. next: the number of the next row of the order. */

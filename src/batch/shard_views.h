@@ -23,7 +23,7 @@ struct shard_view {
     const char *path;
     const struct index *sealed; /* of a sealed file (format/sealed.h): offsets count bytes of tokens. Else NULL */
     bool converted;             /* tokens of the file are converted when they are read; the reading is not mapped */
-    enum element element;       /* how the file stores a token, */
+    enum element element;       /* form of a token in the file, */
     uint32_t element_shift;     /* in 1 << element_shift bytes */
     const uint8_t *tokens;      /* the mapping of the file, from its byte 0; NULL unless the reading is mapped */
     uint64_t first_token, end_token;

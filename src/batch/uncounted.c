@@ -166,8 +166,8 @@ static void put_zeros_word(uint64_t *words, uint64_t at, const uint8_t *bits, ui
     words[at / 64] |= (~load_bits(bits, bytes, first) & ~(uint64_t)0 >> (64 - count)) << at % 64;
 }
 
-/* The same for bits in any number of words. Words of which all bits are in the range are written without a look at what
- * they were, since they are 0. */
+/* Does the same for bits in any number of words. Words of which all bits are in the range are written without a look at
+ * what they were, since they are 0. */
 static void put_zeros(uint64_t *words, uint64_t at, const uint8_t *bits, uint64_t bytes, uint64_t first, uint64_t count)
 {
     const uint64_t head = min64(count, (64 - at % 64) % 64);

@@ -64,8 +64,8 @@ static const struct cli_option *option_by_name(const struct cli_command *command
 
 struct foreign_option {
     const char *names;  /* "workers num-workers": how other projects spell it, with dashes for underscores */
-    const char *option; /* what the command calls it, without "--"; the row is about commands that have this option */
-    const char *advice; /* what to write, or NULL: the option, with the same value */
+    const char *option; /* the command's name for it, without "--"; the row is about commands that have this option */
+    const char *advice; /* advice, or NULL: the option, with the same value */
 };
 
 /* The names that other projects give to options, for "did you mean": from Megatron's preprocess_data, nanotron, litgpt,

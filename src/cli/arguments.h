@@ -15,8 +15,8 @@
  * Returns -1 if the command is to go on; otherwise its exit status, after a message where one is due. */
 int cli_parse(const struct cli_command *command, int argc, char **argv, const char **operands, size_t *operand_count);
 
-/* The main function of a command. Parses argv as cli_parse() does and, if the command is to go on, calls body() and
- * returns its result, which is the exit status. operands[] has room for one entry more than `count`, so that a body
+/* Runs a command, as its main function. Parses argv as cli_parse() does and, if the command is to go on, calls body()
+ * and returns its result, which is the exit status. operands[] has room for one entry more than `count`, so that a body
  * whose operands default to "-" can store it there. */
 int cli_run(const struct cli_command *command, int argc, char **argv,
             int (*body)(const struct cli_command *command, const char **operands, size_t count, void *user),

@@ -153,7 +153,7 @@ static bool takes_word(const struct cli_option *option)
     return option->kind != CLI_FLAG && option->kind != CLI_MAYBE && option->kind != CLI_TITLE;
 }
 
-/* The option that "--NAME" of `length` bytes, or the last letter of "-abc", names; NULL if there is none. */
+/* Returns the option that "--NAME" of `length` bytes, or the last letter of "-abc", names; NULL if there is none. */
 static const struct cli_option *option_find(const struct cli_command *command, const char *word, size_t length)
 {
     const bool is_long = word[1] == '-';

@@ -17,8 +17,8 @@ struct cli_json {
                            must not change from version to version */
 };
 
-/* What is not plain (common/visible.h) is escaped in strings, such as \u009b, so that the output of a command does not
- * act on a terminal.
+/* Begins a JSON value. What is not plain (common/visible.h) is escaped in strings, such as \u009b, so that the output
+ * of a command does not act on a terminal.
  *
  * Every function below takes the key of a member, or NULL for an element of an array and for a value at the top. A
  * value at the top is followed by a newline only if it is an object or an array. */
@@ -28,7 +28,8 @@ void cli_json_array(struct cli_json *json, const char *key);
 void cli_json_end(struct cli_json *json); /* closes the innermost object or array */
 
 void cli_json_text(struct cli_json *json, const char *key, const char *text);
-/* A string of `bytes` bytes, which may contain zero bytes. Each byte that is not part of valid UTF-8 becomes U+FFFD. */
+/* Writes a string of `bytes` bytes, which may contain zero bytes. Each byte that is not part of valid UTF-8 becomes
+ * U+FFFD. */
 void cli_json_bytes(struct cli_json *json, const char *key, const char *text, size_t bytes);
 void cli_json_number(struct cli_json *json, const char *key, uint64_t number);
 void cli_json_real(struct cli_json *json, const char *key, double number); /* 12 digits; null if not finite */
@@ -36,8 +37,8 @@ void cli_json_bool(struct cli_json *json, const char *key, bool value);
 void cli_json_null(struct cli_json *json, const char *key);
 
 #define CLI_JSON_RAW_DEPTH 64
-/* A value that is JSON already, with its line ends replaced by spaces. Writes null if the bytes are not one valid JSON
- * value, or if more than CLI_JSON_RAW_DEPTH of its objects and arrays contain one another. */
+/* Writes a value that is JSON already, with its line ends replaced by spaces. Writes null if the bytes are not one
+ * valid JSON value, or if more than CLI_JSON_RAW_DEPTH of its objects and arrays contain one another. */
 void cli_json_raw(struct cli_json *json, const char *key, const char *text, size_t bytes);
 
 #endif

@@ -263,8 +263,8 @@ static ssize_t stdout_write(void *unused, const char *bytes, size_t count)
     return system ? 0 : (ssize_t)count;
 }
 
-/* A regular file needs no replacement: its writes do not wait for a reader. Without memory standard output stays as it
- * is. */
+/* Replaces standard output, unless it is a regular file, which needs no replacement: its writes do not wait for a
+ * reader. Without memory standard output stays as it is. */
 static void stdout_replace(void)
 {
     static const cookie_io_functions_t functions = {.write = stdout_write};

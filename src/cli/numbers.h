@@ -21,10 +21,10 @@ bool cli_parse_range(const char *text, struct cli_range *range);
 const char *cli_bytes(uint64_t bytes, char text[32]);   /* "1.23 GB" */
 const char *cli_count(uint64_t count, char text[32]);   /* "1,234,567" */
 const char *cli_seconds(double seconds, char text[32]); /* "1.23 ms", "4 min 05 s", "?" if negative or not finite */
-/* A time that has passed or is left, in steps that a person can use: "less than 1 s", "12 s", "4 min 05 s",
- * "2 h 02 min", "3 d 04 h"; "?" if it is negative, not finite, or longer than a thousand years. */
+/* Prints a time that has passed or is left, in steps that a person can use: "less than 1 s", "12 s", "4 min 05 s", "2 h
+ * 02 min", "3 d 04 h"; "?" if it is negative, not finite, or longer than a thousand years. */
 const char *cli_duration(double seconds, char text[32]);
-/* A count and what is counted: "1 row", "2,000 rows", "2 batches". noun: the singular. */
+/* Prints a count and what is counted: "1 row", "2,000 rows", "2 batches". noun: the singular. */
 const char *cli_counted(uint64_t count, const char *noun, char text[64]);
 
 /* The same, written into memory that lasts until the end of the block around the call. */

@@ -35,9 +35,9 @@ struct cli_option {
     char letter;      /* 'o' for -o, 0 if the option has no letter */
     const char *name; /* "output" for --output */
     enum cli_kind kind;
-    void *into;  /* where the value is stored; unchanged if the option is absent, so set the default before parsing */
+    void *into;  /* destination of the value; unchanged if the option is absent, so set the default before parsing */
     bool *given; /* set to true if the option is present; may be NULL */
-    const char *value;   /* how the help names the value: "PREFIX"; NULL for flags */
+    const char *value;   /* the value's name in the help: "PREFIX"; NULL for flags */
     const char *help;    /* the help wraps it; see cli_is_internal() */
     const char *choices; /* of CLI_CHOICE, else NULL */
 };
@@ -72,7 +72,7 @@ struct cli_command {
     size_t often_count;            /* 0: --help prints all */
     const struct cli_option *options;
     size_t option_count;
-    unsigned operands;         /* what completion offers for operands: the sum of values of enum cli_operands, or 0 */
+    unsigned operands;         /* completion of operands: the sum of values of enum cli_operands, or 0 */
     const char *first_operand; /* a list as for CLI_CHOICE that completion offers for the first operand, or NULL */
 };
 

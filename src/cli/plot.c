@@ -130,7 +130,7 @@ static bool put(struct bytes_buffer *into, const char *text)
     return bytes_append(into, text, strlen(text));
 }
 
-/* The rules for dark pages: for each color, in the spellings that gnuplot uses. */
+/* Writes the rules for dark pages: for each color, in the spellings that gnuplot uses. */
 static bool style_put(struct bytes_buffer *into)
 {
     size_t count;

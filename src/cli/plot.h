@@ -29,7 +29,8 @@
 #include "picture.h"
 #include "tokmap/tokmap.h"
 
-/* What an axis of this unit shows: "time" for "us", whose ticks have units of their own; else the unit itself. */
+/* Returns what an axis of this unit shows: "time" for "us", whose ticks have units of their own; else the unit
+ * itself. */
 const char *cli_plot_unit_name(const char *unit);
 
 /* Finds the format by the end of a name, ".svg" or ".png". Returns false if it has another one. */
@@ -47,8 +48,8 @@ enum tokmap_status cli_plot_possible(struct tokmap_error *error);
 enum tokmap_status cli_plot_render(const struct cli_plot *plot, enum cli_plot_format format, struct bytes_buffer *into,
                                    struct tokmap_error *error);
 
-/* The same into a file, whose name decides the format. The file appears complete or not at all, and replaces an earlier
- * one. Statuses in addition: ERROR_ARGUMENT (another ending), ERROR_EXISTS (the name is that of a folder). */
+/* Does the same into a file, whose name decides the format. The file appears complete or not at all, and replaces an
+ * earlier one. Statuses in addition: ERROR_ARGUMENT (another ending), ERROR_EXISTS (the name is that of a folder). */
 enum tokmap_status cli_plot_write(const struct cli_plot *plot, const char *path, struct tokmap_error *error);
 
 #endif

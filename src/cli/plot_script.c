@@ -44,7 +44,7 @@ const struct plot_shade *plot_shades(size_t *count)
     return shades;
 }
 
-/* The color of series `number`. */
+/* Returns the color of series `number`. */
 static unsigned series_color(const struct cli_plot *plot, size_t number)
 {
     size_t next = FIRST;
@@ -161,7 +161,8 @@ static bool unit_is_plain(const char *name)
     return false;
 }
 
-/* The largest prefix whose number is at least 1, and its factor. Names of what is counted have no prefix below 1. */
+/* Returns the largest prefix whose number is at least 1, and its factor. Names of what is counted have no prefix below
+ * 1. */
 static const char *prefix_of(double value, bool small, double *factor)
 {
     static const struct {
@@ -269,7 +270,7 @@ static void scale_find(struct frame *frame, char format[64])
         (void)snprintf(format, 64, "%%g%s%s%s", space, prefix, base);
 }
 
-/* The ends of the axis of the values. Bars need a beginning, and room for the number after the longest one. */
+/* Finds the ends of the axis of the values. Bars need a beginning, and room for the number after the longest one. */
 static void range_find(struct frame *frame)
 {
     const struct cli_plot *plot = frame->plot;
@@ -290,8 +291,8 @@ static size_t note_lines(const struct cli_plot *plot)
     return lines < NOTE_LINES ? lines : NOTE_LINES;
 }
 
-/* The angle at which the labels of columns do not touch each other: 0 where each pair of neighbors has room; else 35,
- * where the lines of text are that far apart; else 90. Text at an angle ends at its column. */
+/* Returns the angle at which the labels of columns do not touch each other: 0 where each pair of neighbors has room;
+ * else 35, where the lines of text are that far apart; else 90. Text at an angle ends at its column. */
 static int angle_find(const struct frame *frame)
 {
     const double column = (WIDTH - frame->left - RIGHT) / ((double)frame->labels + 0.2);
@@ -307,7 +308,7 @@ static int angle_find(const struct frame *frame)
     return column * 0.57 >= LINE ? 35 : 90; /* 0.57: the sine of 35 degrees */
 }
 
-/* The margins and the height. */
+/* Finds the margins and the height. */
 static void frame_find(struct frame *frame)
 {
     const struct cli_plot *plot = frame->plot;
@@ -347,7 +348,7 @@ static void text_at(struct frame *frame, int number, const char *text, size_t mo
         1 - y / frame->height, shades[color].light, font);
 }
 
-/* The caption: each note on lines of at most NOTE_MOST characters, cut at a blank where one is near the end. */
+/* Adds the caption: each note on lines of at most NOTE_MOST characters, cut at a blank where one is near the end. */
 static void notes_add(struct frame *frame, int number)
 {
     double y = frame->height - 10 - LINE * (double)(note_lines(frame->plot) - 1);
@@ -408,7 +409,7 @@ static void head_add(struct frame *frame, enum cli_plot_format format)
         shades[MUTED].light, shades[MUTED].light);
 }
 
-/* The axis of x of lines. One x alone has no range, of which gnuplot warns. */
+/* Adds the axis of x of lines. One x alone has no range, of which gnuplot warns. */
 static void x_range_add(struct frame *frame)
 {
     const struct cli_plot *plot = frame->plot;
@@ -429,7 +430,7 @@ static void x_range_add(struct frame *frame)
         plot->log_x ? high * 10 : high + 1);
 }
 
-/* The names of groups, as ticks of an axis. */
+/* Adds the names of groups, as ticks of an axis. */
 static void labels_add(struct frame *frame, const char *axis, const char *how)
 {
     struct writer *writer = &frame->writer;
@@ -455,8 +456,8 @@ static void axis_add(struct frame *frame, const char *axis, const char *format)
     add(writer, " textcolor rgb '#%06x'%s\n", shades[MUTED].light, plot->kind == CLI_PLOT_BARS ? "" : " offset 1,0");
 }
 
-/* The numbers of a series: one line for each point that is drawn. Bars and columns: where the bar is, its value, its
- * ends across, its ends along. */
+/* Adds the numbers of a series: one line for each point that is drawn. Bars and columns: where the bar is, its value,
+ * its ends across, its ends along. */
 static void boxes_add(struct frame *frame, size_t number, size_t slot)
 {
     const struct cli_plot_series *series = &frame->plot->series[number];
@@ -496,7 +497,7 @@ static void points_add(struct frame *frame, size_t number)
     add(&frame->writer, "EOD\n");
 }
 
-/* The number after each bar. */
+/* Adds the number after each bar. */
 static void values_add(struct frame *frame)
 {
     const struct cli_plot *plot = frame->plot;

@@ -27,7 +27,7 @@ enum cli_progress_mode { CLI_PROGRESS_AUTO = 0, CLI_PROGRESS_NONE = 1, CLI_PROGR
 
 struct cli_progress {
     const char *what; /* "packing" */
-    const char *unit; /* what is counted: NULL for bytes, else a word such as "windows"; set it after the start */
+    const char *unit; /* the unit: NULL for bytes, else a word such as "windows"; set it after the start */
     uint64_t total;   /* in units, 0 if unknown; it may be set later */
     bool shown;       /* a line of the terminal is drawn */
     bool active, plain;

@@ -48,7 +48,7 @@ static inline struct cli_value cli_number(uint64_t number)
 {
     return (struct cli_value){.kind = CLI_VALUE_NUMBER, .number = number};
 }
-/* The number, or null if it is not known. */
+/* Returns the number, or null if it is not known. */
 static inline struct cli_value cli_number_if(bool known, uint64_t number)
 {
     return (struct cli_value){.kind = known ? CLI_VALUE_NUMBER : CLI_VALUE_NULL, .number = number};
@@ -69,7 +69,7 @@ static inline struct cli_value cli_bytes_text(const char *text, size_t bytes)
 {
     return (struct cli_value){.kind = CLI_VALUE_TEXT, .text = text, .number = bytes};
 }
-/* The text, or null if it is NULL. */
+/* Returns the text, or null if it is NULL. */
 static inline struct cli_value cli_text(const char *text)
 {
     return text ? cli_bytes_text(text, strlen(text)) : (struct cli_value){.kind = CLI_VALUE_NULL};

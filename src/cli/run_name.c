@@ -60,7 +60,8 @@ static bool is_damaged_text(const char *head, size_t count)
     return memchr(head, '\n', count) != NULL;
 }
 
-/* The beginning of the file decides: a manifest has its own first line, and token files contain zero bytes. */
+/* Looks at the beginning of the file, which decides: a manifest has its own first line, and token files contain zero
+ * bytes. */
 static bool is_plain_text(const char *name)
 {
     char head[4096];

@@ -58,7 +58,7 @@ void cli_table_row(struct cli_table *table, const char *const *cells)
     }
 }
 
-/* The number of terminal columns that a text takes, counted as one per character of UTF-8. */
+/* Returns the number of terminal columns that a text takes, counted as one per character of UTF-8. */
 static size_t text_width(const char *text)
 {
     size_t width = 0;

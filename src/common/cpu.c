@@ -12,7 +12,7 @@
  */
 static int found_before;
 
-/* The best variant that TOKMAP_CPU allows, or -1 if its value is unknown. */
+/* Returns the best variant that TOKMAP_CPU allows, or -1 if its value is unknown. */
 static int environment_cap(void)
 {
     static const struct {
@@ -45,7 +45,7 @@ static bool has_vaes_gfni(void)
 }
 #endif
 
-/* The best variant that the processor has. */
+/* Returns the best variant that the processor has. */
 static int processor_variant(void)
 {
 #if defined(__x86_64__)

@@ -29,8 +29,8 @@ enum cpu_variant {
 };
 #endif
 
-/* The best variant that the processor has and TOKMAP_CPU allows. The first call finds it; it stays the same for the
- * life of the process. */
+/* Returns the best variant that the processor has and TOKMAP_CPU allows. The first call finds it; it stays the same for
+ * the life of the process. */
 enum cpu_variant cpu_variant_best(void);
 
 static inline bool cpu_has(enum cpu_variant variant)
@@ -45,7 +45,7 @@ const char *cpu_variant_name(enum cpu_variant variant);
  * because it must not print; commands refuse to start. */
 bool cpu_environment_is_valid(void);
 
-/* The values of TOKMAP_CPU on this machine, for messages: "scalar, avx2, or avx512". */
+/* Returns the values of TOKMAP_CPU on this machine, for messages: "scalar, avx2, or avx512". */
 const char *cpu_environment_values(void);
 
 #endif

@@ -96,7 +96,7 @@ enum tokmap_status error_set_line(struct tokmap_error *error, enum tokmap_status
     return status;
 }
 
-/* What helps wherever a system call fails with this errno, or NULL. */
+/* Returns what helps wherever a system call fails with this errno, or NULL. */
 static const char *remedy(int system)
 {
     if (system == ENOSPC || system == EDQUOT)

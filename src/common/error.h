@@ -21,18 +21,18 @@
 enum tokmap_status error_set(struct tokmap_error *error, enum tokmap_status status, const char *path, uint64_t offset,
                              const char *format, ...) __attribute__((format(printf, 5, 6), cold));
 
-/* The same for a line of a text file, counted from 1. */
+/* Does the same for a line of a text file, counted from 1. */
 enum tokmap_status error_set_line(struct tokmap_error *error, enum tokmap_status status, const char *path,
                                   uint64_t line, const char *format, ...) __attribute__((format(printf, 5, 6), cold));
 
-/* The same for a system call that failed with the errno `system`, which becomes part of the error. The status is
+/* Does the same for a system call that failed with the errno `system`, which becomes part of the error. The status is
  * ERROR_NOT_FOUND for ENOENT and ENOTDIR, ERROR_MEMORY for ENOMEM, and ERROR_IO for all others. What to do about a full
  * disk (ENOSPC, EDQUOT) or a file system without locks (ENOLCK) is added to the message. */
 enum tokmap_status error_set_system(struct tokmap_error *error, int system, const char *path, uint64_t offset,
                                     const char *format, ...) __attribute__((format(printf, 5, 6), cold));
 
-/* The same for memory that could not be allocated; returns ERROR_MEMORY. what: "the ring", "the index of documents".
- * bytes: the size that was asked for; 0 or UINT64_MAX if there is none to report. */
+/* Does the same for memory that could not be allocated; returns ERROR_MEMORY. what: "the ring", "the index of
+ * documents". bytes: the size that was asked for; 0 or UINT64_MAX if there is none to report. */
 enum tokmap_status error_set_memory(struct tokmap_error *error, const char *what, uint64_t bytes) __attribute__((cold));
 
 #endif

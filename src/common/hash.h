@@ -38,7 +38,7 @@ void hash_state_add(struct hash_state *state, const void *bytes, size_t count);
 uint64_t hash_state_64(const struct hash_state *state); /* of the parts so far; more can be added after it */
 struct hash128 hash_state_128(const struct hash_state *state);
 
-/* The name of the variant in use: "avx512", "avx2", "sse2", "neon", or "scalar". */
+/* Returns the name of the variant in use: "avx512", "avx2", "sse2", "neon", or "scalar". */
 const char *hash_variant(void);
 
 /* XXH64, the older hash of xxHash, with seed 0. datatrove hashes the n-grams of words with it, and `pack --dedup

@@ -16,8 +16,8 @@ struct hash_functions {
     struct hash128 (*digest128)(const void *state);
 };
 
-/* The variant with one of the names that hash_variant() returns; NULL if this build or this processor does not have it.
- */
+/* Returns the variant with one of the names that hash_variant() returns; NULL if this build or this processor does not
+ * have it. */
 const struct hash_functions *hash_functions_named(const char *name);
 
 extern const struct hash_functions hash_functions_base;

@@ -14,10 +14,10 @@ bool id_type_is_known(enum tokmap_id_type type);
 /* Bytes of an id. */
 uint32_t id_type_bytes(enum tokmap_id_type type);
 
-/* The end of its constant's name, such as "U32". */
+/* Returns the end of its constant's name, such as "U32". */
 const char *id_type_name(enum tokmap_id_type type);
 
-/* The number of ids that are not negative and that the type can hold; UINT64_MAX for TOKMAP_ID_U64. */
+/* Returns the number of ids that are not negative and that the type can hold; UINT64_MAX for TOKMAP_ID_U64. */
 uint64_t id_type_limit(enum tokmap_id_type type);
 
 /* Returns the largest of the ids, as unsigned numbers of their size: a negative id is at least id_type_limit(). 0 if

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The length of the character that is all valid UTF-8 at the start of the text, and its code point; 0 if there is
- * none. */
+/* Returns the length of the character that is all valid UTF-8 at the start of the text, and its code point. Returns
+ * 0 for any other start. */
 static size_t character(const unsigned char *at, size_t count, uint32_t *code)
 {
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};

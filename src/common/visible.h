@@ -22,10 +22,10 @@
 
 #define VISIBLE_MOST 4 /* bytes of the visible form of a byte */
 
-/* The bytes of the character at the start of the text, 1 to 4 (count > 0), and whether it is plain. Bytes that are not
- * UTF-8 are taken one at a time. */
+/* Returns the bytes of the character at the start of the text, 1 to 4 (count > 0), and whether it is plain. Bytes that
+ * are not UTF-8 are taken one at a time. */
 size_t visible_step(const char *text, size_t count, bool *plain);
-/* Whether all characters of a text are plain. */
+/* Returns true if all characters of a text are plain. */
 bool visible_all(const char *text, size_t count);
 /* Writes the visible form of a byte, and returns its length. */
 size_t visible_form(char into[VISIBLE_MOST + 1], unsigned char byte);

@@ -110,7 +110,7 @@ struct backend_cuda {
     int node;                         /* the host's NUMA node near the GPU; -1: unknown */
     bool coherent;                    /* the GPU reads memory of the host as the host does */
     const struct cuda_kernel *kernel; /* NULL: the host expands */
-    char reason[CUDA_KERNEL_REASON];  /* why the kernel is not used, else "" */
+    char reason[CUDA_KERNEL_REASON];  /* reason why the kernel is not used, else "" */
     const struct expand_kernels *host_kernels;
     uint64_t output_bytes; /* most bytes of all outputs of a batch */
 
@@ -498,7 +498,7 @@ struct part {
     uint64_t *address; /* the output's field in the host's expand_arguments */
     uint64_t into;     /* the caller's output on the GPU */
     uint64_t bytes;
-    uint64_t at; /* where it begins in the bounce */
+    uint64_t at; /* its offset in the bounce */
 };
 
 /* Lays out the requested outputs of a batch in a bounce. Returns how many there are, and in *bytes their total size. */
@@ -638,8 +638,9 @@ static void drain(const struct backend_cuda *cuda)
             (void)driver->event_synchronize(cuda->expanded[i]);
 }
 
-/* The program has reset the device, or the driver has ended with the process, while the loader was open. The driver's
- * objects are gone, and their handles may be those of others by now, so only memory of the host is freed. */
+/* Frees memory only. The program has reset the device, or the driver has ended with the process, while the loader was
+ * open. The driver's objects are gone, and their handles may be those of others by now, so only memory of the host is
+ * freed. */
 static void free_lost(struct backend_cuda *cuda)
 {
     unpin(cuda, &cuda->slots_memory, true);

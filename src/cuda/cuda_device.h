@@ -24,7 +24,7 @@ struct cuda_device {
     int handle;               /* of the device in the driver */
 };
 
-/* What cuda_leave() has to restore. */
+/* The context that cuda_leave() restores. */
 struct cuda_entered {
     bool pushed;
     int capture_mode; /* the thread's mode before; -1: not changed */
@@ -37,7 +37,7 @@ bool cuda_device_is_host(const char *device);
  * Statuses: OK, ERROR_NO_DEVICE, ERROR_ARGUMENT (the name is not one of a GPU), ERROR_MEMORY. */
 enum tokmap_status cuda_device_find(struct cuda_device *device, const char *name, struct tokmap_error *error);
 
-/* The same for device number `ordinal`. Statuses: OK, ERROR_NO_DEVICE, ERROR_MEMORY. */
+/* Does the same for device number `ordinal`. Statuses: OK, ERROR_NO_DEVICE, ERROR_MEMORY. */
 enum tokmap_status cuda_device_find_number(struct cuda_device *device, int ordinal, struct tokmap_error *error);
 
 /* Finds the device with this name and retains its primary context, until cuda_device_close().

@@ -57,7 +57,7 @@ static struct shared *find(const struct cuda_driver *driver, uint64_t context, s
     return found;
 }
 
-/* An empty batch on a stream of its own. A driver without cuFuncLoad loads a function at its first launch. */
+/* Launches an empty batch on a stream of its own. A driver without cuFuncLoad loads a function at its first launch. */
 static int launch_once(const struct cuda_driver *driver, struct CUfunc_st *function)
 {
     struct expand_arguments nothing;

@@ -271,8 +271,8 @@ void tokmap_cuda_stream_free(const char *device, struct CUstream_st *stream)
     cuda_device_close(&gpu); /* the use that tokmap_cuda_stream_new() left open */
 }
 
-/* Whether `waiting` is capturing a graph and `on` is not. A graph cannot wait for work outside of it, and the attempt
- * would invalidate the capture. Asking does not. */
+/* Finds out whether `waiting` is capturing a graph and `on` is not. A graph cannot wait for work outside of it, and the
+ * attempt would invalidate the capture. Asking does not. */
 static int leaves_capture(const struct cuda_driver *driver, struct CUstream_st *waiting, struct CUstream_st *on,
                           bool *leaves)
 {

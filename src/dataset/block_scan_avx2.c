@@ -14,7 +14,7 @@ static inline void store(uint64_t *into, __m256i value)
     _mm256_storeu_si256((__m256i *)(void *)into, value);
 }
 
-/* What half a stripe adds to its accumulators. */
+/* Returns what half a stripe adds to its accumulators. */
 static inline __m256i half_stripe(__m256i data, __m256i key)
 {
     __m256i keyed = _mm256_xor_si256(data, key);

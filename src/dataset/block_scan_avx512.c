@@ -4,7 +4,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* What a stripe adds to the accumulators. */
+/* Returns what a stripe adds to the accumulators. */
 static inline __m512i stripe(__m512i data, __m512i key)
 {
     __m512i keyed = _mm512_xor_si512(data, key);

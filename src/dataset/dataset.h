@@ -62,7 +62,7 @@ struct shard_tokens {
     uint64_t tokens;
     uint64_t bytes;             /* the size that the file must have */
     uint64_t offset;            /* of the shard's first token in the file, in bytes */
-    enum element element;       /* how the file stores a token */
+    enum element element;       /* form of a token in the file */
     bool page_hashes;           /* the index has the hashes of the file's pages: see dataset_page_hashes() */
     bool converted;             /* tokens have to be converted to the dataset's width, so there is no view of them */
     const struct index *sealed; /* not NULL: the file has frames (format/sealed.h); `offset` counts bytes of tokens, and

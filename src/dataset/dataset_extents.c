@@ -14,8 +14,8 @@ uint64_t dataset_extents_most(const struct tokmap_dataset *dataset)
     return 2 * dataset->shard_count + 1;
 }
 
-/* The same bytes may be a shard under one name and a file of another project under another. A sealed file has no bytes
- * of tokens. */
+/* Describes a file by itself: the same bytes may be a shard under one name and a file of another project under another.
+ * A sealed file has no bytes of tokens. */
 static void extent_of_file(const struct shard *shard, struct dataset_extent *extent)
 {
     struct os_stat found;

@@ -20,7 +20,7 @@ struct dataset_extent {
     const char *path; /* of the file, which lives as long as the dataset; NULL: the extent is of the whole dataset */
 };
 
-/* A dataset has at most this many extents. */
+/* Returns the largest number of extents that the dataset can have. */
 uint64_t dataset_extents_most(const struct tokmap_dataset *dataset);
 
 /* Finds the extent of a number below that. Returns false if there is none, as for a file that was removed. */

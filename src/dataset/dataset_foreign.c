@@ -166,7 +166,7 @@ static enum tokmap_status match_all(struct path_list *list, const char *pattern,
 
 /* ---- the files of a name ---- */
 
-/* The ending of the files of a kind, for folders and patterns without it. */
+/* Returns the ending of the files of a kind, for folders and patterns without it. */
 static const char *ending_of(enum foreign_kind kind)
 {
     switch (kind) {

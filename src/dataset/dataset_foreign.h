@@ -19,7 +19,7 @@ struct foreign_set {
     enum foreign_kind *kinds; /* of each file; with an unnamed kind, its magic tells */
     char **paths;             /* the files with the tokens, in byte order */
     uint64_t count, capacity;
-    uint64_t indexed; /* how many of them have an index with a store section */
+    uint64_t indexed; /* number of those that have an index with a store section */
 };
 
 /* Finds the files of a name. named: the name begins with a KIND; otherwise a name whose files have no magic is

@@ -260,7 +260,7 @@ static void worker_free(struct worker *worker)
     free(worker->ends);
 }
 
-/* The body of a thread. A worker without memory leaves its share to the others; the first one has its memory. */
+/* Runs in each thread. A worker without memory leaves its share to the others; the first one has its memory. */
 static void work_shared(void *user, uint32_t number)
 {
     struct worker *workers = user;
@@ -404,7 +404,7 @@ static enum tokmap_status file_write(struct indexing *indexing, const struct os_
     enum tokmap_status status = documents_begin(indexing, error);
     if (!status)
         status = tokens_read(indexing, error);
-    /* What comes after the last end is a document, too. */
+    /* Tokens after the last end are a document, too. */
     if (!status && store_index_last_end(indexing->writer) != head.tokens)
         status = store_index_ends(indexing->writer, &head.tokens, 1, error);
     if (!status && shard->mask.fd >= 0)
@@ -523,7 +523,7 @@ static enum tokmap_status tokenizer_check(const struct tokmap_index_options *opt
     return TOKMAP_OK;
 }
 
-/* The vocabulary of the tokenizer counts as the word vocab of the name. */
+/* Takes the vocabulary of the tokenizer as the word vocab of the name. */
 static enum tokmap_status vocabulary_settle(struct foreign_set *set, const struct tokmap_index_options *options,
                                             const char *name, struct tokmap_error *error)
 {

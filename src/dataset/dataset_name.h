@@ -15,7 +15,7 @@ enum part_unit {
     PART_TOKENS,    /* #tokens=A..B */
 };
 
-/* What a name asks for. Holds from, and does not hold to; from < to. */
+/* The part of a dataset that a name asks for: [from, to), from < to. */
 struct dataset_part {
     enum part_unit unit;
     uint64_t from, to;

@@ -53,7 +53,7 @@ struct tokmap_dataset {
     bool sealed;       /* some shard is sealed */
     bool masked;       /* some shard has a mask */
     bool page_hashes;  /* all shards with tokens have hashes of pages */
-    char *warning;     /* how the shards differ, for users; NULL if they do not */
+    char *warning;     /* differences between the shards, for users; NULL if there are none */
 };
 
 /* Copies a shard to another place, where it is used from now on. */

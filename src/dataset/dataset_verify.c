@@ -413,7 +413,7 @@ static void worker_free(struct worker *worker)
     block_scan_free(worker->scan);
 }
 
-/* The body of a thread. A worker without memory leaves its share to the others; the first one has its memory. */
+/* Runs in each thread. A worker without memory leaves its share to the others; the first one has its memory. */
 static void work_shared(void *user, uint32_t number)
 {
     struct worker *workers = user;

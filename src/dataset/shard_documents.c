@@ -36,7 +36,7 @@ static enum tokmap_status unknown(const struct shard *shard, struct tokmap_error
 
 /* ---- the whole file ---- */
 
-/* The bounds of a document of a foreign file, compared with each other and with the number of tokens. */
+/* Finds the bounds of a document of a foreign file, and compares them with each other and with the number of tokens. */
 static enum tokmap_status foreign_document(const struct shard *shard, uint64_t number, uint64_t *start, uint64_t *end,
                                            struct tokmap_error *error)
 {

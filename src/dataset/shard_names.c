@@ -219,9 +219,9 @@ static void walk_all(struct walk *walk, const char *name, int (*entry)(void *, c
         free(walk->folders[--walk->count]);
 }
 
-/* Whether a file NAME.bin is a copy that `tokmap pack --seal --also` writes beside a shard, by its name and another
- * file: for nanoGPT the note, which is there before it; for Megatron the index that gets its name after it, and from
- * then on says what it is. */
+/* Returns true if a file NAME.bin is a copy that `tokmap pack --seal --also` writes beside a shard, by its name and
+ * another file: for nanoGPT the note, which is there before it; for Megatron the index that gets its name after it, and
+ * from then on says what it is. */
 static bool is_copy(const char *path, size_t stem_bytes)
 {
     static const char *const signs[][2] = {

@@ -14,7 +14,7 @@
 
 #include "platform/table_key.h"
 
-/* What the name of a file says about a shard. */
+/* Facts about a shard that the name of a file states. */
 enum shard_role {
     SHARD_ROLE_NONE,
     SHARD_ROLE_INDEX,  /* NAME.tmx */

@@ -61,7 +61,7 @@ static void take(struct found *found, const struct index *index, const char *pat
     list_add(found, path, facts.set);
 }
 
-/* A file of another project that `tokmap pack --also` has made a shard of, too, has that shard's index beside it. */
+/* Notes the index beside a file of another project: `tokmap pack --also` has made a shard of it, too. */
 static void take_beside(struct found *found, const struct shard *shard)
 {
     struct index index;

@@ -8,7 +8,7 @@
 
 #include "dataset_state.h"
 
-/* Where the names of the shards come from. */
+/* The list or folder that the names of the shards come from. */
 enum shard_origin {
     SHARDS_NAMED,      /* one name, or a manifest, in which somebody has written each */
     SHARDS_OF_FOLDER,  /* whatever a folder has */

@@ -11,7 +11,7 @@
 uint64_t token_find(const uint8_t *tokens, uint32_t width, uint64_t from, uint64_t count, uint64_t id);
 
 #if defined(__x86_64__)
-/* The same for processors with AVX2 (CPU_AVX2); the id fits in the width. */
+/* Does the same on processors with AVX2 (CPU_AVX2); the id fits in the width. */
 uint64_t token_find_avx2(const uint8_t *tokens, uint32_t width, uint64_t from, uint64_t count, uint32_t id);
 #endif
 

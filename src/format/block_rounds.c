@@ -11,7 +11,7 @@ struct round {
     uint64_t next;       /* the next of them; accessed atomically */
 };
 
-/* The body of a thread. */
+/* Runs in each thread. */
 static void work(void *user, uint32_t number)
 {
     struct round *round = user;

@@ -23,7 +23,7 @@ enum element {
     ELEMENT_U32 = 9,
 };
 
-/* The element of a shard's own tokens, of 2 or 4 bytes. */
+/* Returns the element of a shard's own tokens, of 2 or 4 bytes. */
 static inline enum element element_of_width(uint32_t width)
 {
     return width == 4 ? ELEMENT_U32 : ELEMENT_U16;
@@ -51,13 +51,14 @@ static inline uint32_t element_shift(enum element element)
     return 3;
 }
 
-/* The width of a dataset of these elements: 2 for 1 and 2 bytes, 4 for 4 and 8. */
+/* Returns the width of a dataset of these elements: 2 for 1 and 2 bytes, 4 for 4 and 8. */
 static inline uint32_t element_width(enum element element)
 {
     return element_shift(element) >= 2 ? 4 : 2;
 }
 
-/* The number of ids that the element can hold and a dataset can have: 2^8, 2^7, 2^15, 2^31, 2^32, 2^16, or 2^32. */
+/* Returns the number of ids that the element can hold and a dataset can have: 2^8, 2^7, 2^15, 2^31, 2^32, 2^16, or
+ * 2^32. */
 uint64_t element_vocabulary(enum element element);
 
 /* Converts `count` elements, which may have any alignment, to ids of `width` bytes (2 or 4, at least element_width()).
@@ -65,7 +66,7 @@ uint64_t element_vocabulary(enum element element);
  * fit in 32 bits. */
 uint64_t element_convert(enum element element, const void *from, uint64_t count, uint32_t width, void *into);
 
-/* The value of one element, for messages. */
+/* Returns the value of one element, for messages. */
 int64_t element_value(enum element element, const void *from);
 
 #endif

@@ -33,7 +33,7 @@ struct slot {
     struct tokmap_error error;
 };
 
-/* What a thread has for itself. */
+/* State of one thread. */
 struct worker {
     ZSTD_CCtx *zstd;
     struct sealed_reader *reader;

@@ -91,7 +91,7 @@ static inline uint32_t low_of(struct ends *ends, uint64_t document)
                : load32(ends->index->bytes + low_offset(ends->index, document));
 }
 
-/* The same in a search among documents [first, last). */
+/* Does the same in a search among documents [first, last). */
 static __attribute__((noinline)) uint32_t read_step(struct ends *ends, uint64_t document, uint64_t first, uint64_t last)
 {
     uint8_t bytes[4];
@@ -143,7 +143,7 @@ static uint64_t end_of(struct ends *ends, uint64_t document)
     return high_of(ends, document) << 32 | low_of(ends, document);
 }
 
-/* What is read is wrong at a document, unless it could not be read. */
+/* Reports that what is read is wrong at a document, unless it could not be read. */
 static enum tokmap_status contradiction(const struct ends *ends, uint64_t document)
 {
     const struct index *index = ends->index;

@@ -41,9 +41,9 @@ void index_pages_ask(const struct index_pages *pages, uint64_t at, uint64_t byte
 /* Maps the whole file; os_unmap() ends that. Returns 0 or an errno. */
 int index_pages_map(const struct index_pages *pages, const uint8_t **bytes);
 
-/* The first steps of a binary search among `searched` values meet the same few values again and again. These functions
- * keep them: a value of 32 bits for its number, in a table of a fixed size, which forgets a value when another one
- * needs its place. index_pages_step() returns false if the value is not kept. */
+/* Looks a step of a search up. The first steps of a binary search among `searched` values meet the same few values
+ * again and again. These functions keep them: a value of 32 bits for its number, in a table of a fixed size, which
+ * forgets a value when another one needs its place. index_pages_step() returns false if the value is not kept. */
 bool index_pages_step(const struct index_pages *pages, uint64_t number, uint32_t *value);
 void index_pages_keep(struct index_pages *pages, uint64_t number, uint32_t value);
 

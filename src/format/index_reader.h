@@ -49,12 +49,12 @@ struct index {
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED,
  * ERROR_UNSUPPORTED, ERROR_MEMORY. */
 enum tokmap_status index_open(struct index *index, const char *path, struct tokmap_error *error);
-/* The same for an index that is read as a dataset with this reading is. TOKMAP_READ_AUTO maps it on a local file
+/* Does the same for an index that is read as a dataset with this reading is. TOKMAP_READ_AUTO maps it on a local file
  * system. An index that is not mapped keeps the file open, unless it is small. */
 enum tokmap_status index_open_as(struct index *index, const char *path, enum tokmap_reading reading,
                                  struct tokmap_error *error);
-/* The same, but leaves the file open: in *fd, which the caller closes, or, with *fd -1, by the index. As long as it is
- * open, no other file of the file system has the index's inode number. *fd is -1 on failure. */
+/* Does the same, but leaves the file open: in *fd, which the caller closes, or, with *fd -1, by the index. As long as
+ * it is open, no other file of the file system has the index's inode number. *fd is -1 on failure. */
 enum tokmap_status index_open_held(struct index *index, const char *path, enum tokmap_reading reading, int *fd,
                                    struct tokmap_error *error);
 void index_close(struct index *index);

@@ -302,8 +302,8 @@ static int verify_bytes(const struct index *index, int (*fault)(void *user, cons
     return check.ended;
 }
 
-/* An index that is read with pread is mapped for this one look at all of its bytes, because the memory of its pages
- * would keep them all. */
+/* Verifies an index. One that is read with pread is mapped for this one look at all of its bytes, because the memory of
+ * its pages would keep them all. */
 int index_verify(const struct index *index, int (*fault)(void *user, const struct tokmap_error *error), void *user)
 {
     struct index mapped = *index;

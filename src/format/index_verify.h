@@ -12,7 +12,7 @@
  * afterwards. Statuses: OK, ERROR_TRUNCATED (the file has become shorter), ERROR_IO (the storage reports an error). */
 enum tokmap_status index_blocks_check(const struct index *index, uint64_t first, uint64_t last,
                                       struct tokmap_error *error);
-/* The same for any range of bytes of the index. */
+/* Does the same for any range of bytes of the index. */
 enum tokmap_status index_bytes_check(const struct index *index, uint64_t at, uint64_t bytes,
                                      struct tokmap_error *error);
 /* Returns true if the length of the file has changed since it was opened. */

@@ -67,7 +67,7 @@ static inline int section_is_required(uint32_t type)
     return type == SECTION_STREAMS || type == SECTION_STORE || type == SECTION_FRAMES;
 }
 
-/* The minor version that defines a type of section. */
+/* Returns the minor version that defines a type of section. */
 static inline uint16_t section_minor(uint32_t type)
 {
     if (type == SECTION_FRAMES)

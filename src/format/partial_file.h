@@ -21,11 +21,12 @@ int partial_file_open(const char *path, int (*leftover)(void *user), void *user,
  * regular file; ELOOP: the name is a symbolic link. */
 int partial_file_reopen(const char *path, int *fd);
 
-/* The same with a lock, as that of partial_file_open(): EWOULDBLOCK if another process has locked the file. */
+/* Does the same with a lock, as partial_file_open() does: EWOULDBLOCK if another process has locked the file. */
 int partial_file_take(const char *path, int *fd);
 
-/* Whether a file may be one that a killed writer has begun with the text `head` of at most 64 bytes: it is empty, or
- * each of its first bytes is that of `head`, or zero, which a power cut may leave. False also if it cannot be read. */
+/* Returns true if a file may be one that a killed writer has begun with the text `head` of at most 64 bytes: it is
+ * empty, or each of its first bytes is that of `head`, or zero, which a power cut may leave. False also if it cannot be
+ * read. */
 bool partial_file_begins(const char *path, const char *head);
 
 #endif

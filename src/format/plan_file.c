@@ -192,7 +192,7 @@ static enum tokmap_status bytes_read(const struct plan *plan, uint64_t at, void 
     return TOKMAP_OK;
 }
 
-/* The same, from the mapping if there is one. */
+/* Does the same, from the mapping if there is one. */
 static inline enum tokmap_status bytes_copy(const struct plan *plan, uint64_t at, void *into, size_t count,
                                             struct tokmap_error *error)
 {
@@ -294,7 +294,8 @@ enum tokmap_status plan_row_segments(const struct plan *plan, uint64_t row, stru
     return status;
 }
 
-/* The loop that loaders spend their time in: it reads segments one after another, without a call for each. */
+/* Reads the pairs of a row, in the loop that loaders spend their time in: it reads segments one after another, without
+ * a call for each. */
 enum tokmap_status plan_row_pairs(const struct plan *plan, uint64_t row, uint64_t *pairs, uint64_t capacity,
                                   uint64_t *count, uint64_t *tokens, struct tokmap_error *error)
 {

@@ -75,13 +75,12 @@ bool plan_is_file(const char *path);
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED,
  * ERROR_MEMORY. */
 enum tokmap_status plan_open(struct plan *plan, const char *path, struct tokmap_error *error);
-/* The same for a plan that is read with pread if `reading` is TOKMAP_READ_PREAD. */
+/* Does the same for a plan that is read with pread if `reading` is TOKMAP_READ_PREAD. */
 enum tokmap_status plan_open_as(struct plan *plan, const char *path, enum tokmap_reading reading,
                                 struct tokmap_error *error);
 void plan_close(struct plan *plan); /* accepts a struct that is all zero */
 
-/* Of the functions below, those that read the plan fail with ERROR_CORRUPT or, with pread, ERROR_IO or
- * ERROR_TRUNCATED. */
+/* Functions below that read the plan fail with ERROR_CORRUPT or, with pread, ERROR_IO or ERROR_TRUNCATED. */
 
 /* Finds the segments [*first, *first + *count) of a row (< header.rows). *count is 1 to header.row_segments. */
 enum tokmap_status plan_row(const struct plan *plan, uint64_t row, uint64_t *first, uint64_t *count,

@@ -107,8 +107,8 @@ void sealed_reader_free(struct sealed_reader *reader)
     free(reader);
 }
 
-/* What zstd would also accept, frames of its old formats, skippable frames, and several frames, is not what `tokmap
- * seal` writes, and has paths in zstd that are used little. */
+/* Unpacks a frame. What zstd would also accept, frames of its old formats, skippable frames, and several frames, is not
+ * what `tokmap seal` writes, and has paths in zstd that are used little. */
 static const char *unpack(struct sealed_reader *reader, const struct sealed_frame *frame, const uint8_t *stored,
                           uint8_t *into)
 {

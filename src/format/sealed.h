@@ -13,7 +13,7 @@
 
 #include "index_reader.h"
 
-/* Where a frame is in the file, and what it holds. */
+/* Place of a frame in the file, and its tokens. */
 struct sealed_frame {
     uint64_t number;
     uint64_t at;     /* its first byte in the file */
@@ -28,8 +28,8 @@ enum tokmap_status sealed_frame_check(const struct index *index, uint64_t number
                                       const struct frame_entry *entry, struct sealed_frame *frame,
                                       struct tokmap_error *error);
 
-/* The same for an entry that this function reads. Any thread. Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_TRUNCATED.
- */
+/* Does the same for an entry that this function reads. Any thread. Statuses: OK, ERROR_CORRUPT, ERROR_IO,
+ * ERROR_TRUNCATED. */
 enum tokmap_status sealed_frame_find(const struct index *index, uint64_t number, struct sealed_frame *frame,
                                      struct tokmap_error *error);
 

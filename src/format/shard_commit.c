@@ -174,8 +174,8 @@ static void remove_old(struct committing *committing)
             committing->old_moved[i] = os_unlink(committing->old_saved[i]) != 0;
 }
 
-/* The end of step 6, for files that could not be removed before. No later writer would remove them: none lists the
- * folder unless a writer was killed. */
+/* Ends step 6, for files that could not be removed before. No later writer would remove them: none lists the folder
+ * unless a writer was killed. */
 static enum tokmap_status remove_rest(struct committing *committing)
 {
     for (int i = 0; i < SHARD_FILES; i++) {

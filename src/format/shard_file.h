@@ -29,18 +29,19 @@ enum shard_state { SHARD_FINAL, SHARD_PARTIAL, SHARD_UNIT, SHARD_UNIT_PARTIAL, S
 
 #define SHARD_ID_DIGITS 16 /* of the id of an index in the name of a replaced file */
 
-/* What follows the name of the shard, for a state that is not SHARD_REPLACED. */
+/* Returns what follows the name of the shard, for a state that is not SHARD_REPLACED. */
 const char *shard_file_ending(enum shard_file file, enum shard_state state);
 
 /* Paths, which the caller frees; NULL without memory. */
 
-/* The path of a file of the shard PREFIX. */
+/* Returns the path of a file of the shard PREFIX. */
 char *shard_file_path(const char *prefix, enum shard_file file, enum shard_state state);
-/* The path of a file of shard `number` of the set PREFIX: "PREFIX-00012.tmx". */
+/* Returns the path of a file of shard `number` of the set PREFIX: "PREFIX-00012.tmx". */
 char *shard_file_numbered(const char *prefix, uint64_t number, enum shard_file file, enum shard_state state);
-/* The path of a file of the shard to which the final file `path` belongs: its ending, if it has one, is replaced. */
+/* Returns the path of a file of the shard to which the final file `path` belongs: its ending, if it has one, is
+ * replaced. */
 char *shard_file_beside(const char *path, enum shard_file file, enum shard_state state);
-/* The path of a replaced file: a final path, and the id of an index. */
+/* Returns the path of a replaced file: a final path, and the id of an index. */
 char *shard_file_replaced(const char *path, uint64_t id);
 
 /* True if a name is that of a final file of a shard of at least one byte. */

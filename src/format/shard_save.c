@@ -197,7 +197,7 @@ enum tokmap_status shard_writer_load(struct shard_writer *writer, uint32_t kind,
     return system ? failed(writer, system, "the unfinished output cannot be restored", error) : TOKMAP_OK;
 }
 
-/* Whether a spill has so many elements of a size. */
+/* Returns true if a spill has so many elements of a size. */
 static bool has(const struct spill *spill, uint64_t count, uint64_t each)
 {
     return spill_bytes(spill) % each == 0 && spill_bytes(spill) / each == count;

@@ -28,7 +28,8 @@ enum tokmap_status shard_writer_sync(struct shard_writer *writer, struct tokmap_
 enum tokmap_status shard_writer_load(struct shard_writer *writer, uint32_t kind, const uint8_t *bytes, size_t count,
                                      struct tokmap_error *error);
 
-/* All pieces have been taken: checks them and the files, and cuts the files. Statuses: OK, ERROR_CORRUPT, ERROR_IO. */
+/* Ends a restoration, when all pieces have been taken: checks them and the files, and cuts the files. Statuses: OK,
+ * ERROR_CORRUPT, ERROR_IO. */
 enum tokmap_status shard_writer_restored(struct shard_writer *writer, struct tokmap_error *error);
 
 #endif

@@ -34,7 +34,7 @@ static const enum shard_file files[PATHS] = {SHARD_TOKENS, SHARD_INDEX, SHARD_MA
 
 /* ---- open ---- */
 
-/* The path of a file; NULL without memory. */
+/* Returns the path of a file; NULL without memory. */
 static char *path_make(const char *prefix, enum path path, bool unit)
 {
     const bool partial = path >= TOKENS_PARTIAL;
@@ -96,9 +96,9 @@ static enum tokmap_status check_absent(const struct shard_writer *writer, struct
     return TOKMAP_OK;
 }
 
-/* A writer that was killed in the commit of a unit may have renamed the tokens and the mask already: gives them the
- * names of an unfinished shard again. Nobody reads a unit, so its index goes. Sealed tokens are made again from the
- * tokens, which then have their partial name still. */
+/* Undoes a commit. A writer that was killed in the commit of a unit may have renamed the tokens and the mask already:
+ * gives them the names of an unfinished shard again. Nobody reads a unit, so its index goes. Sealed tokens are made
+ * again from the tokens, which then have their partial name still. */
 static void unit_take_back(const struct shard_writer *writer)
 {
     static const enum path pairs[][2] = {{TOKENS, TOKENS_PARTIAL}, {MASK, MASK_PARTIAL}};
@@ -345,7 +345,7 @@ static enum tokmap_status failed_before(const struct shard_writer *writer, struc
                      "writing this output failed before; give it up and begin again");
 }
 
-/* What must hold before anything is changed: a refused call leaves the shard as it was. */
+/* Checks what must hold before anything is changed: a refused call leaves the shard as it was. */
 static enum tokmap_status check_add(const struct shard_writer *writer, uint64_t count, const uint64_t *ends,
                                     uint64_t documents, uint64_t largest, struct tokmap_error *error)
 {
@@ -679,7 +679,7 @@ static int finish_index(struct shard_writer *writer, const char *about, uint64_t
     return system ? system : index_writer_finish(index);
 }
 
-/* Whether NAME.bin.partial is still the file of this writer. */
+/* Returns true if NAME.bin.partial is still the file of this writer. */
 static bool is_named(const struct shard_writer *writer)
 {
     struct os_stat made, named;
@@ -721,7 +721,7 @@ static enum tokmap_status rename_all(struct shard_writer *writer, struct tokmap_
     return status;
 }
 
-/* Whether the caller has stated all that the shard must have. */
+/* Checks that the caller has stated all that the shard must have. */
 static enum tokmap_status whole_check(const struct shard_writer *writer, struct tokmap_error *error)
 {
     if (writer->document_open)

@@ -33,7 +33,7 @@ struct shard_writer {
     char *folder;
     int tokens_fd, index_fd, mask_fd;
     int sealed_fd;                                    /* while the commit seals, or -1 */
-    bool locked, tokens_made, mask_made, sealed_made; /* which of the partial files are ours to remove */
+    bool locked, tokens_made, mask_made, sealed_made; /* true if the partial file is ours to remove */
     bool failed;
     bool finished;      /* only the names are left */
     bool document_open; /* tokens have been added since the last end */

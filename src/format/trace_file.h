@@ -32,7 +32,7 @@ struct trace_record {
     uint64_t sum; /* of trace_hash() of all rows of the rank, modulo 2^64 */
 };
 
-/* The hash of one row: its bytes as they are in a slot, and its number in the global batch. */
+/* Returns the hash of one row: its bytes as they are in a slot, and its number in the global batch. */
 uint64_t trace_hash(const void *row, uint64_t bytes, uint64_t number);
 
 /* ---- writing; one thread at a time ---- */

@@ -7,7 +7,7 @@
 struct write_behind_flush {
     struct os_thread *thread;
     int fd;
-    int system;    /* what fsync returned; valid when the thread has been joined */
+    int system;    /* result of fsync; valid when the thread has been joined */
     uint32_t done; /* 1: the thread is about to end */
 };
 

@@ -8,7 +8,7 @@
 #include "columns_writer.h"
 #include "tokmap/tokmap.h"
 
-/* How a commit seals the tokens. */
+/* Options of sealing in a commit. */
 struct shard_writer_seal {
     int level;        /* of zstd, 1 to 19 */
     uint32_t threads; /* that compress, at least 1; the bytes do not depend on it. Each takes about 9 MiB meanwhile */

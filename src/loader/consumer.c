@@ -130,7 +130,7 @@ static enum tokmap_status expand(struct tokmap_loader *loader, const struct slot
     return loader->backend->calls->expand(loader->backend, slot->number, &work, stream, error);
 }
 
-/* The same for a slot that the caller has waited for. out: NULL if the caller wants pointers to the rows only. */
+/* Does the same for a slot that the caller has waited for. out: NULL if the caller wants pointers to the rows only. */
 static enum tokmap_status expand_next(struct tokmap_loader *loader, const struct slot *slot,
                                       const struct tokmap_out *out, void *stream, uint64_t waited,
                                       struct tokmap_error *error)
@@ -220,7 +220,7 @@ enum tokmap_status consumer_check_fork(const struct tokmap_loader *loader, struc
                            "open another loader, from a cursor, in a process that was not forked");
 }
 
-/* What next() does when a batch has reached the caller. */
+/* Does what is left when a batch has reached the caller of next(). */
 static void delivered(struct tokmap_loader *loader, const struct slot *slot, const struct tokmap_batch *batch,
                       uint64_t waited)
 {
@@ -315,8 +315,8 @@ void consumer_restart(struct tokmap_loader *loader)
     statistics_at(&loader->statistics, loader->next.position.step);
 }
 
-/* What next() has enqueued on streams stays valid: the outputs are the caller's memory, and the backend's events keep a
- * slot from being filled or copied again too early. So nothing here waits for a device. */
+/* Moves the loader. What next() has enqueued on streams stays valid: the outputs are the caller's memory, and the
+ * backend's events keep a slot from being filled or copied again too early. So nothing here waits for a device. */
 enum tokmap_status tokmap_loader_rewind(struct tokmap_loader *loader, struct tokmap_error *error)
 {
     if (!loader)
@@ -347,7 +347,7 @@ enum tokmap_status tokmap_loader_flush(struct tokmap_loader *loader, struct tokm
 
 /* ---- rows by name ---- */
 
-/* The pieces of row i of a slot whose places are known. */
+/* Returns the pieces of row i of a slot whose places are known. */
 static struct row_pieces pieces_of(const struct tokmap_loader *loader, const struct slot *slot, uint64_t i)
 {
     struct row_pieces row = {slot->places[i].source, loader->fill.queue.pieces, 0};

@@ -140,7 +140,7 @@ static enum tokmap_status measure_phases(struct tokmap_loader *loader, const str
     return TOKMAP_OK;
 }
 
-/* The bytes of the largest row of any phase. */
+/* Returns the bytes of the largest row of any phase. */
 static uint64_t row_bytes_most(const struct tokmap_loader *loader, const struct tokmap_run_info *info)
 {
     return (info->seq_len_most + info->lookahead) * loader->needs.width;
@@ -266,7 +266,7 @@ static enum tokmap_status open_queue(struct tokmap_loader *loader, const struct 
 
 /* ---- slots ---- */
 
-/* The most documents that a row of a phase can contain. */
+/* Finds the most documents that a row of a phase can contain. */
 static enum tokmap_status documents_of_phase(const struct tokmap_loader *loader, uint64_t number,
                                              const struct tokmap_phase_info *phase, uint64_t *most,
                                              struct tokmap_error *error)
@@ -302,7 +302,7 @@ static enum tokmap_status count_cu(struct tokmap_loader *loader, const struct to
         struct tokmap_phase_info phase;
         struct slice slice;
         run_describe_phase(loader->run, i, &phase);
-        /* Where only the batch is another, the documents of the phase before are counted already. */
+        /* If only the batch differs, the documents of the phase before are counted already. */
         if (phase.seq_len != before_seq_len || phase.mixture_step != before_mixture) {
             enum tokmap_status status = documents_of_phase(loader, i, &phase, &documents, error);
             if (status)

@@ -22,7 +22,7 @@
 #include "tokmap/tokmap.h"
 #include "trace.h"
 
-/* What a loader needs to know of one source of its run. */
+/* Facts about one source of the run that a loader needs. */
 struct loader_source {
     const struct tokmap_dataset *dataset;
     const char *name; /* the run's */
@@ -49,7 +49,7 @@ struct tokmap_loader {
     struct {
         struct schedule schedule;
         struct tokmap_cursor cursor;
-    } start; /* where the loader was opened, and where tokmap_loader_rewind() returns to */
+    } start; /* the place where the loader was opened, and to which tokmap_loader_rewind() returns */
 
     /* Used by the thread that fills slots: the producer, or the caller of next() if there is no producer. */
     struct {
@@ -109,7 +109,7 @@ struct tokmap_loader {
     struct stalls stalls;
 };
 
-/* What the header of a trace says of the loader from `cursor` on. */
+/* Returns what the header of a trace says of the loader from `cursor` on. */
 static inline struct trace_header loader_trace_header(const struct tokmap_loader *loader,
                                                       const struct tokmap_cursor *cursor)
 {

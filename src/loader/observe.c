@@ -92,7 +92,7 @@ static __attribute__((format(printf, 2, 3))) void put(struct text *text, const c
     text->bytes += count > 0 ? (size_t)count : 0;
 }
 
-/* A label's value has \, ", and line ends escaped. */
+/* Writes a label's value, in which \, ", and line ends are escaped. */
 static void put_escaped(struct text *text, const char *value)
 {
     for (; *value; value++) {
@@ -179,8 +179,8 @@ static void put_simple(struct text *text, const struct labels *labels, const str
     }
 }
 
-/* The histogram of waits. Bucket b of the statistics has the waits below 2^b ns; from 1 us on, every second one is a
- * bucket here. */
+/* Writes the histogram of waits. Bucket b of the statistics has the waits below 2^b ns; from 1 us on, every second one
+ * is a bucket here. */
 static void put_waits(struct text *text, const struct labels *labels, const struct tokmap_stats *stats)
 {
     uint64_t count = 0;

@@ -10,7 +10,7 @@
 
 #include "loader_state.h"
 
-/* The body of the producer thread. user: the loader.
+/* Runs in the producer thread. user: the loader.
  *
  * The thread works in turns. A turn fills slots up to the end of the run, or until the ring is stopped. Then the thread
  * sleeps until producer_resume() begins another turn or producer_end() ends the thread. So tokmap_loader_rewind() needs
@@ -25,9 +25,9 @@ void producer_resume(struct tokmap_loader *loader);
 /* Stops the ring, and ends and joins the producer thread. */
 void producer_end(struct tokmap_loader *loader);
 
-/* The first batch of a turn is filled by the thread that comes first: a new thread may wait for a processor longer than
- * filling a batch takes, and a consumer that is already waiting has nothing else to do. Returns true to the thread that
- * must call producer_fill_first(). Any thread. */
+/* Claims the first batch of a turn, which is filled by the thread that comes first: a new thread may wait for a
+ * processor longer than filling a batch takes, and a consumer that is already waiting has nothing else to do. Returns
+ * true to the thread that must call producer_fill_first(). Any thread. */
 bool producer_claim_first(struct tokmap_loader *loader);
 void producer_fill_first(struct tokmap_loader *loader);
 

@@ -56,7 +56,8 @@ bool row_queue_window(void *user, uint64_t number, struct row_pieces *row);
  * it to the residency. The run must have the row. The place stays valid until the batch is taken. */
 const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count);
 
-/* The batch of `count` rows is gathered. (A batch that failed is not taken, and begins again at its first row.) */
+/* Notes that the batch of `count` rows is gathered. (A batch that failed is not taken, and begins again at its first
+ * row.) */
 void row_queue_take(struct row_queue *queue, uint64_t count);
 /* Undoes the last row_queue_take(), of `count` rows. No row_queue_next() may have come between. */
 void row_queue_untake(struct row_queue *queue, uint64_t count);

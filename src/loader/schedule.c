@@ -31,7 +31,7 @@ void schedule_init(struct schedule *schedule, const struct tokmap_run *run, uint
                    uint64_t rows, uint64_t first_step)
 {
     *schedule = (struct schedule){.run = run, .rank = rank, .world = world, .rows = rows};
-    /* Where the run is over already, the slice is that of the step before. */
+    /* If the run is over already, the slice is that of the step before. */
     slice_of_step(&schedule->slice, run, rank, world, rows, first_step ? first_step - 1 : 0);
     schedule->step = run_next_step(run, first_step);
     slice_next(schedule);

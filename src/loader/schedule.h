@@ -35,7 +35,7 @@ struct schedule {
     uint64_t step, call;        /* of the next call; step TOKMAP_FOREVER: the run is over */
 };
 
-/* What one call delivers. */
+/* The rows of one call. */
 struct call {
     uint64_t step;
     uint64_t first_row, count; /* in the global batch; count may be 0 */

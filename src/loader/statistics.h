@@ -64,7 +64,7 @@ struct stalls {
 bool stalls_count(struct stalls *stalls, const struct tokmap_loader_options *options, uint64_t step, uint64_t ns,
                   struct tokmap_stall *stall);
 
-/* The ring is empty again, because the loader has moved: the next call is passed. */
+/* Notes that the ring is empty again, because the loader has moved: the next call is passed. */
 void stalls_restart(struct stalls *stalls);
 
 #endif

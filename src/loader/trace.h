@@ -37,8 +37,8 @@ void trace_add(struct trace *trace, uint64_t step, uint64_t sum, bool last);
 /* Writes what is queued. Statuses: OK, ERROR_IO. */
 enum tokmap_status trace_flush(struct trace *trace, struct tokmap_error *error);
 
-/* The same, if there is anything to write. A failure is kept: trace_is_ready() returns false until trace_flush() has
- * succeeded. */
+/* Does the same, if there is anything to write. A failure is kept: trace_is_ready() returns false until trace_flush()
+ * has succeeded. */
 void trace_drain(struct trace *trace);
 
 #endif

@@ -47,7 +47,7 @@ void blocks_init(struct blocks_order *order, uint64_t n, uint64_t width, uint64_
         order->short_slot = permutation_inverse(&order->block_order, blocks - 1);
 }
 
-/* The place of the first window of a slot in the list; slot: at most the number of blocks. */
+/* Returns the place of the first window of a slot in the list; slot: at most the number of blocks. */
 static uint64_t slot_place(const struct blocks_order *order, uint64_t slot)
 {
     return slot * order->width - (slot > order->short_slot ? order->missing : 0);

@@ -18,7 +18,7 @@
 struct blocks_order {
     uint64_t windows, width, blocks, per_span;
     uint64_t missing;    /* windows that the last block of the dataset lacks */
-    uint64_t short_slot; /* where that block is in the order of blocks; `blocks` if it lacks none */
+    uint64_t short_slot; /* place of that block in the order of blocks; `blocks` if it lacks none */
     uint64_t seed, epoch, name_bytes;
     const char *name;
     struct tokmap_order block_order;
@@ -35,8 +35,8 @@ struct blocks_order {
 void blocks_init(struct blocks_order *order, uint64_t n, uint64_t width, uint64_t span, uint64_t seed, const char *name,
                  uint64_t name_bytes, uint64_t epoch);
 
-/* The window of draw i of the epoch, and the inverse; i < n. Each takes constant time, and longer if the span differs
- * from that of the call before. */
+/* Compute the window of draw i of the epoch, and the inverse; i < n. Each takes constant time, and longer if the span
+ * differs from that of the call before. */
 uint64_t blocks_forward(struct blocks_order *order, uint64_t i);
 uint64_t blocks_inverse(struct blocks_order *order, uint64_t window);
 

@@ -158,7 +158,7 @@ uint64_t mixture_leaves(const struct mixture *mixture)
 
 /* ---- draws ---- */
 
-/* How many of a node's first p draws go left; *fraction receives the remainder, in units of 2^-128. */
+/* Returns how many of a node's first p draws go left; *fraction receives the remainder, in units of 2^-128. */
 static inline uint64_t sent_left(struct share share, uint64_t p, wide *fraction)
 {
     const wide low = (wide)p * share.low;
@@ -171,7 +171,7 @@ uint64_t mixture_draw(const struct mixture *mixture, uint64_t p, uint64_t *k)
 {
     assert(p < MIXTURE_DRAWS);
     uint64_t node = 0, leaf = 0;
-    /* Which side a draw takes cannot be predicted, so the loop has no branch for it. */
+    /* The side of a draw cannot be predicted, so the loop has no branch for it. */
     for (uint64_t count = mixture->leaves; count > 1;) {
         const struct share share = mixture->shares[node];
         const uint64_t on_left = count - count / 2;

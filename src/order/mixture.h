@@ -35,7 +35,7 @@ uint64_t mixture_leaves(const struct mixture *mixture);
 /* Returns the leaf of draw p, and in *k which of the leaf's draws it is. p: below MIXTURE_DRAWS. O(log count). */
 uint64_t mixture_draw(const struct mixture *mixture, uint64_t p, uint64_t *k);
 
-/* The inverse: returns the draw that is the k-th of the leaf, or MIXTURE_NONE if it is not below MIXTURE_DRAWS.
+/* Returns, as the inverse, the draw that is the k-th of the leaf, or MIXTURE_NONE if it is not below MIXTURE_DRAWS.
  * leaf: below mixture_leaves(); k: any. O(log count). */
 uint64_t mixture_draw_of(const struct mixture *mixture, uint64_t leaf, uint64_t k);
 

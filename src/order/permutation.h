@@ -14,7 +14,8 @@
 #define KEY_WINDOWS "windows" /* number: the epoch; name: the source */
 #define KEY_SHIFT "shift"     /* number: the epoch; name: the source */
 #define KEY_ROWS "rows"       /* number: the step; name: "" */
-/* Where `tokmap pack --shuffle` puts a document. name: the 8 bytes of the input's number; number: the position. */
+/* Returns the place of a document in the order of `tokmap pack --shuffle`. name: the 8 bytes of the input's number;
+ * number: the position. */
 #define KEY_DOCUMENT "document"
 
 struct order_key {
@@ -27,17 +28,17 @@ struct order_key order_key(const char *tag, uint64_t seed, const char *name, uin
 
 /* Initializes *order as the permutation of [0, n) for the key. n: 1 .. 2^63. */
 void permutation_init(struct tokmap_order *order, struct order_key key, uint64_t n);
-/* The image of i and the preimage of i; i < n. tokmap_order_window() and tokmap_order_draw() are these functions
+/* Return the image of i and the preimage of i; i < n. tokmap_order_window() and tokmap_order_draw() are these functions
  * with a bounds check. */
 uint64_t permutation_forward(const struct tokmap_order *order, uint64_t i);
 uint64_t permutation_inverse(const struct tokmap_order *order, uint64_t i);
 
-/* The same of many numbers: out[k] is the image, or the preimage, of in[k]. `out` may be `in`. Vectors take 8 numbers
- * at once with AVX-512 and 4 with AVX2, so that one of many costs a fifth of one alone. */
+/* Do the same for many numbers: out[k] is the image, or the preimage, of in[k]. `out` may be `in`. Vectors take 8
+ * numbers at once with AVX-512 and 4 with AVX2, so that one of many costs a fifth of one alone. */
 void permutation_forward_many(const struct tokmap_order *order, const uint64_t *in, uint64_t count, uint64_t *out);
 void permutation_inverse_many(const struct tokmap_order *order, const uint64_t *in, uint64_t count, uint64_t *out);
 
-/* What those two functions call, for tests. `state` is that of an order with n > 64. */
+/* The kernels of these two functions, for tests. `state` is that of an order with n > 64. */
 struct permutation_kernels {
     const char *name; /* "scalar", "avx2", "avx512" */
     void (*forward)(const uint64_t *state, const uint64_t *in, uint64_t count, uint64_t *out);

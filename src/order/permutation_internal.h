@@ -34,7 +34,8 @@ static inline uint64_t round_function(uint64_t x, uint64_t key)
     return (t ^ t >> 32) * ROUND_SECOND;
 }
 
-/* The image of x; n > TABLE_WINDOWS. x may also be a number of the domain that is not below n: one that walks. */
+/* Returns the image of x; n > TABLE_WINDOWS. x may also be a number of the domain that is not below n: one that
+ * walks. */
 static inline uint64_t walk_forward(const uint64_t *state, uint64_t x)
 {
     uint64_t n = state[STATE_N], a = state[STATE_A], h = state[STATE_H], mask = ((uint64_t)1 << h) - 1;
@@ -50,7 +51,7 @@ static inline uint64_t walk_forward(const uint64_t *state, uint64_t x)
     return x ^ (state[STATE_FLIP] & (x < 2));
 }
 
-/* The preimage of x, whose exchange of 0 and 1 has been undone. n and x are as above. */
+/* Returns the preimage of x, whose exchange of 0 and 1 has been undone. n and x are as above. */
 static inline uint64_t walk_inverse(const uint64_t *state, uint64_t x)
 {
     uint64_t n = state[STATE_N], a = state[STATE_A], h = state[STATE_H], mask = ((uint64_t)1 << h) - 1;

@@ -30,9 +30,9 @@ static bool open_and_find(const struct library *library, char *reason, size_t ca
     return false;
 }
 
-/* The thread that moves the state from UNOPENED to OPENING_BY(this process) loads the library, and others wait for it.
- * A thread that sees the id of another process is in a child that was forked meanwhile, and loads the library itself.
- */
+/* Loads the library once. The thread that moves the state from UNOPENED to OPENING_BY(this process) loads the library,
+ * and others wait for it. A thread that sees the id of another process is in a child that was forked meanwhile, and
+ * loads the library itself. */
 bool library_load(struct library *library, char *reason, size_t capacity)
 {
     uint32_t seen = __atomic_load_n(&library->state, __ATOMIC_ACQUIRE);

@@ -21,18 +21,17 @@
 
 /* ---- files ---- */
 
-/* How os_open() opens a file; O_CLOEXEC is always set.
- *   OS_READ           for reading; the file must exist
- *   OS_READ_DIRECT    as OS_READ, with O_DIRECT; EINVAL where the file system does not support it
- *   OS_WRITE_NEW      for reading and writing; creates the file, which must not exist, not even as a symbolic link
- *   OS_WRITE_OPEN     for reading and writing; creates the file, or keeps its content if it exists; ELOOP if the path
+/* Ways in which os_open() opens a file; O_CLOEXEC is always set. OS_READ           for reading; the file must exist
+ * OS_READ_DIRECT    as OS_READ, with O_DIRECT; EINVAL where the file system does not support it OS_WRITE_NEW      for
+ * reading and writing; creates the file, which must not exist, not even as a symbolic link OS_WRITE_OPEN     for
+ * reading and writing; creates the file, or keeps its content if it exists; ELOOP if the path
  *                     is a symbolic link
- *   OS_WRITE_OLD      for reading and writing; the file must exist; ELOOP if the path is a symbolic link
- *   OS_WRITE_UNNAMED  for reading and writing; the path is a folder, in which a file without a name is created, which
+ * OS_WRITE_OLD      for reading and writing; the file must exist; ELOOP if the path is a symbolic link OS_WRITE_UNNAMED
+ * for reading and writing; the path is a folder, in which a file without a name is created, which
  *                     disappears when it is closed
- *   OS_READ_NOW       as OS_READ, but does not wait for the writer of a pipe; os_fstat() then reports that it is a
+ * OS_READ_NOW       as OS_READ, but does not wait for the writer of a pipe; os_fstat() then reports that it is a
  *                     pipe, and os_wait_readable() waits for data
- *   OS_READ_OWN       as OS_READ_NOW; ELOOP if the path is a symbolic link */
+ * OS_READ_OWN       as OS_READ_NOW; ELOOP if the path is a symbolic link */
 enum os_open {
     OS_READ,
     OS_READ_DIRECT,
@@ -69,7 +68,7 @@ bool os_is_own(int fd);
 int os_file_bytes(int fd, uint64_t *bytes);
 int os_stat(const char *path, struct os_stat *out);  /* follows symbolic links */
 int os_lstat(const char *path, struct os_stat *out); /* describes a symbolic link itself */
-/* The bytes that a user who is not root may still write to the file system that contains the path. */
+/* Finds how many bytes a user who is not root may still write to the file system that contains the path. */
 int os_disk_free(const char *path, uint64_t *bytes);
 
 /* Reads `count` bytes at `offset`, or fewer if the file ends before; *got is their number. Reaching the end is a
@@ -104,13 +103,13 @@ int os_unlink(const char *path);
 int os_link(const char *path, const char *name);
 int os_make_folder(const char *path);
 int os_remove_folder(const char *path); /* an empty one */
-/* The absolute path of a file or folder, without symbolic links, "." and ".."; free *real with free(). NULL on
+/* Finds the absolute path of a file or folder, without symbolic links, "." and ".."; free *real with free(). NULL on
  * failure. */
 int os_real_path(const char *path, char **real);
 /* Locks an open file exclusively, until it is closed or the process ends. EWOULDBLOCK if it is locked by another
  * opening; ENOLCK if the file system has no locks. */
 int os_lock(int fd);
-/* The same with others that lock it so. It suffices that the file is open for reading. */
+/* Locks the file together with others that lock it so. It suffices that the file is open for reading. */
 int os_lock_shared(int fd);
 
 /* Opens those of the descriptors 0, 1, and 2 that are closed, on a file for which reads and writes fail. Commands call
@@ -122,8 +121,8 @@ void os_standard_files(void);
 /* Calls entry() for each name in a folder except "." and "..", in no particular order. A result of entry() other than 0
  * ends the walk and is returned. */
 int os_folder_list(const char *path, int (*entry)(void *user, const char *name), void *user);
-/* The same with what each name is, as os_lstat() would say it; OS_KIND_UNKNOWN where the file system does not record it
- * in the folder. */
+/* Does the same with what each name is, as os_lstat() would say it; OS_KIND_UNKNOWN where the file system does not
+ * record it in the folder. */
 int os_folder_kinds(const char *path, int (*entry)(void *user, const char *name, enum os_kind kind), void *user);
 
 /* ---- page cache ---- */
@@ -167,7 +166,7 @@ void os_memory_free(void *address, uint64_t bytes); /* accepts NULL */
  * or more is a huge one, too. The memory begins at a multiple of 64 bytes. NULL if memory is lacking. */
 void *os_memory_large(size_t bytes);
 #define OS_LARGE ((size_t)512 << 10)
-/* The same for `count` elements of `bytes` bytes, filled with zeros. */
+/* Does the same for `count` elements of `bytes` bytes, filled with zeros. */
 void *os_memory_large_zeros(size_t count, size_t bytes);
 /* Keeps the kernel from using huge pages for memory of os_memory_new() that is not touched yet, where it would do so
  * unasked. A hint. */
@@ -179,7 +178,7 @@ bool os_memory_zero_on_fork(void *address, uint64_t bytes);
  * child maps something of its own. A hint. */
 void os_memory_not_in_child(void *address, uint64_t bytes);
 
-/* The NUMA node nearest to a PCI device; -1 if it is unknown or if the machine has only one node. */
+/* Returns the NUMA node nearest to a PCI device; -1 if it is unknown or if the machine has only one node. */
 int os_pci_node(unsigned domain, unsigned bus, unsigned device);
 /* Takes pages of the range that are not yet present from the given node, as long as it has free memory. A hint. */
 void os_memory_prefer_node(void *address, uint64_t bytes, int node);
@@ -199,7 +198,7 @@ uint64_t os_clock_ns(void);       /* monotonic; does not count time during which
 uint64_t os_wall_seconds(void);   /* since 1970-01-01 00:00 UTC; may be set back at any time */
 uint64_t os_thread_cpu_ns(void);  /* CPU time of the calling thread */
 uint64_t os_process_cpu_ns(void); /* CPU time of all threads */
-/* When the process started, on the clock of os_clock_ns(), to about 10 ms; 0 if unknown. */
+/* Returns when the process started, on the clock of os_clock_ns(), to about 10 ms; 0 if unknown. */
 uint64_t os_process_start_ns(void);
 void os_sleep_ns(uint64_t ns);
 uint32_t os_processors(void);           /* on which this process may run; at least 1 */
@@ -209,10 +208,11 @@ uint64_t os_memory_resident_peak(void); /* the most that it has used so far, 0 i
 uint64_t os_storage_bytes_read(void);
 /* Fills at most 256 bytes with random numbers of the kernel. Never waits: EAGAIN shortly after the machine's start. */
 int os_random(void *into, size_t count);
-/* The name of this machine on its network, cut to fit; "?" if unknown. */
+/* Finds the name of this machine on its network, cut to fit; "?" if unknown. */
 void os_host_name(char *name, size_t capacity);
 uint32_t os_process_id(void); /* a child after fork() has another one than its parent */
-/* The process that has started this one; when that is gone, another process; 0 if it is in another namespace. */
+/* Returns the process that has started this one; when that is gone, another process; 0 if it is in another
+ * namespace. */
 uint32_t os_parent_id(void);
 bool os_is_terminal(int fd);
 uint32_t os_terminal_columns(int fd); /* 80 if unknown */
@@ -224,7 +224,7 @@ bool os_is_root(void);
  * library. The library stays in memory until the process ends. On failure returns false and stores the dynamic linker's
  * message in reason[], cut to `capacity` bytes. */
 bool os_library_open(const char *name, void **library, char *reason, size_t capacity);
-/* The address of a function or variable, or NULL if the library does not export it. */
+/* Returns the address of a function or variable, or NULL if the library does not export it. */
 void *os_library_symbol(void *library, const char *name);
 /* Stores the path of the file that was loaded, cut to `capacity` bytes, or "" if it is unknown. */
 void os_library_path(void *library, char *path, size_t capacity);
@@ -243,7 +243,7 @@ struct os_thread;
  * has, if the program may use several, and may run on all of them from then on. name: what ps and debuggers show, cut
  * to 15 bytes. */
 int os_thread_start(struct os_thread **thread, const char *name, void (*body)(void *user), void *user);
-/* The same for a thread that is not joined: it ends when body() returns. Its function and data must outlive it. */
+/* Does the same for a thread that is not joined: it ends when body() returns. Its function and data must outlive it. */
 int os_thread_start_detached(const char *name, void (*body)(void *user), void *user);
 void os_thread_join(struct os_thread *thread); /* waits until body() has returned and frees the handle; accepts NULL */
 /* Calls body(user, number) for the numbers below `count`, which is at least 1, each on a thread of its own, and returns
@@ -262,10 +262,10 @@ void os_mutex_unlock(struct os_mutex *mutex);
 struct os_condition;
 int os_condition_new(struct os_condition **condition);
 void os_condition_free(struct os_condition *condition);
-/* The calling thread has locked the mutex. It can return without a signal, so the caller checks its own condition in a
- * loop. */
+/* Waits for a signal. The calling thread has locked the mutex. It can return without a signal, so the caller checks its
+ * own condition in a loop. */
 void os_condition_wait(struct os_condition *condition, struct os_mutex *mutex);
-/* The same for at most `ns`; false if that time has passed. */
+/* Waits for at most `ns`; returns false if that time has passed. */
 bool os_condition_wait_for(struct os_condition *condition, struct os_mutex *mutex, uint64_t ns);
 void os_condition_signal(struct os_condition *condition);
 void os_condition_broadcast(struct os_condition *condition);

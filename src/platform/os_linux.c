@@ -717,7 +717,8 @@ void os_memory_not_in_child(void *address, uint64_t bytes)
     (void)madvise(address, (size_t)bytes, MADV_DONTFORK);
 }
 
-/* The number at the start of a small file of the kernel; UINT64_MAX if there is no number ("max") or no file. */
+/* Returns the number at the start of a small file of the kernel; UINT64_MAX if there is no number ("max") or no
+ * file. */
 static uint64_t number_in(const char *path)
 {
     char text[64] = "";
@@ -731,7 +732,7 @@ static uint64_t number_in(const char *path)
     return strtoull(text, NULL, 10);
 }
 
-/* The smallest limit of this process's control group (version 2) and of those that contain it. */
+/* Returns the smallest limit of this process's control group (version 2) and of those that contain it. */
 static uint64_t control_group_limit(void)
 {
     uint64_t limit = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes"); /* version 1, inside a container */

@@ -17,7 +17,7 @@
 #define POLICY_PREFERRED 1 /* MPOL_PREFERRED of mbind(2) */
 #define NODES_MOST 1024    /* the kernel's own limit */
 
-/* The start of a small text file; "" if it cannot be read. */
+/* Reads the start of a small text file; "" if it cannot be read. */
 static void text_in(const char *path, char *text, size_t capacity)
 {
     ssize_t got = -1;

@@ -98,7 +98,8 @@ uint32_t os_processors(void)
     return count > 0 ? (uint32_t)count : 1;
 }
 
-/* The number that follows a name in a file of lines "name: number"; UINT64_MAX if the file or the name is missing. */
+/* Returns the number that follows a name in a file of lines "name: number"; UINT64_MAX if the file or the name is
+ * missing. */
 static uint64_t field_in(const char *path, const char *name)
 {
     char text[4096] = "";

@@ -22,11 +22,10 @@
  * A signal that was ignored stays ignored. If no thread can be started, signals keep ending the process. To be called
  * by the main thread before it starts threads that wait; further calls do nothing. */
 void os_signals_catch(void);
-/* The number of the first signal, or 0 if none has come. */
+/* Returns the number of the first signal, or 0 if none has come. */
 int os_signal_caught(void);
-/* The same. If none has come, the next signal ends the process again: for the end of a command, when nothing is left to
- * clean up.
- */
+/* Does the same. If none has come, the next signal ends the process again: for the end of a command, when nothing is
+ * left to clean up. */
 int os_signals_release(void);
 /* Ends the process by a signal, as a shell expects of a command that was interrupted. Never returns. */
 void os_signal_die(int signal) __attribute__((noreturn));
@@ -59,14 +58,14 @@ struct os_child {
 /* Starts the program at `path`. arguments: its argv, from its name to a NULL. The child gets the signal mask that this
  * process had when it started. If the program cannot be run, returns the errno. */
 int os_child_start(struct os_child *child, const char *path, const char *const *arguments, bool read_output);
-/* The same, with its standard output to be read and its standard error written to the descriptor `errors`. */
+/* Does the same, with its standard output to be read and its standard error written to the descriptor `errors`. */
 int os_child_start_logged(struct os_child *child, const char *path, const char *const *arguments, int errors);
-/* The same for a program that reads its standard input: it finds `bytes` bytes there, and then the end. They are in
- * memory without a name, which the child alone reads, so it never waits for them, and it may end without having
- * read them. */
+/* Does the same for a program that reads its standard input: it finds `bytes` bytes there, and then the end. They are
+ * in memory without a name, which the child alone reads, so it never waits for them, and it may end without having read
+ * them. */
 int os_child_start_fed(struct os_child *child, const char *path, const char *const *arguments, bool read_output,
                        const void *input, size_t bytes);
-/* The same for a program whose standard input is the descriptor `input`, such as the output of another child. */
+/* Does the same for a program whose standard input is the descriptor `input`, such as the output of another child. */
 int os_child_start_reading(struct os_child *child, const char *path, const char *const *arguments, bool read_output,
                            int input);
 /* Asks the child to end (SIGTERM). os_child_wait() is still necessary. */

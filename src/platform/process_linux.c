@@ -46,7 +46,7 @@ static int state;        /* 0, the signal that has come, or RELEASED if the next
  * all threads, the watcher must not ignore it. */
 static int dying;
 
-/* Whether the parent sent a signal. The terminal and other processes are other senders. */
+/* Returns true if the parent sent a signal. The terminal and other processes are other senders. */
 static bool from_parent(const siginfo_t *info)
 {
     return info->si_code == SI_USER && info->si_pid == getppid();

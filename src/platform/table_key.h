@@ -28,7 +28,7 @@ struct table_key table_key_new(void);
  * different keys give; 0: keys are random again. */
 void table_key_fix(uint64_t seed);
 
-/* The hash of two numbers: both halves of a product. All bits are good. */
+/* Returns the hash of two numbers: both halves of a product. All bits are good. */
 static inline uint64_t table_mix(struct table_key key, uint64_t a, uint64_t b)
 {
     const unsigned __int128 product = (unsigned __int128)(a ^ key.low) * (b ^ key.high);
@@ -38,8 +38,8 @@ static inline uint64_t table_mix(struct table_key key, uint64_t a, uint64_t b)
 #define TABLE_LONG 128 /* bytes; longer texts are hashed by table_hash_long() */
 uint64_t table_hash_long(struct table_key key, const uint8_t *bytes, uint64_t count);
 
-/* The hash of bytes. Short texts are products of eight bytes and the hash of those before them, which is quicker for
- * them than XXH3 with a seed, the hash of long texts. */
+/* Returns the hash of bytes. Short texts are products of eight bytes and the hash of those before them, which is
+ * quicker for them than XXH3 with a seed, the hash of long texts. */
 static inline uint64_t table_hash(struct table_key key, const uint8_t *bytes, uint64_t count)
 {
     uint64_t hash = count, last = 0;

@@ -13,7 +13,7 @@
 #define FILE_MOST ((size_t)1 << 20)
 #define VALUE_MOST ((size_t)8 << 10)
 
-/* The value of a variable that is set and not empty, or NULL. */
+/* Returns the value of a variable that is set and not empty, or NULL. */
 static const char *variable(const char *name)
 {
     const char *value = secure_getenv(name);
@@ -69,7 +69,8 @@ static char *trimmed(char *begin, char *end)
     return begin;
 }
 
-/* Whether a line [NAME] or [profile NAME] begins the wanted profile. The first of them is also that of other files. */
+/* Returns true if a line [NAME] or [profile NAME] begins the wanted profile. The first of them is also that of other
+ * files. */
 static bool section_is(char *line, const char *wanted)
 {
     char *end = strchr(line, ']');
@@ -284,7 +285,8 @@ enum tokmap_status remote_account_load(struct remote_account *account, enum remo
     return TOKMAP_OK;
 }
 
-/* The certificate of *.s3.REGION.amazonaws.com and the rules for hosts allow only some names before the dot. */
+/* Returns true if a bucket's name can begin a host's name. The certificate of *.s3.REGION.amazonaws.com and the rules
+ * for hosts allow only some names before the dot. */
 static bool is_host_label(const struct remote_object *object)
 {
     size_t plain = 0;

@@ -40,7 +40,7 @@ bool remote_account_move(struct remote_account *account, const char *region);
 bool remote_account_url(const struct remote_account *account, const struct remote_object *object, const char *query,
                         struct bytes_buffer *url);
 
-/* What a user can do whom the server refuses: names the variables that are missing. */
+/* Returns advice after a refusal (401 or 403): the environment variables that are not set. */
 const char *remote_account_advice(const struct remote_account *account);
 
 #endif

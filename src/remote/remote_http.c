@@ -303,8 +303,8 @@ void http_end(struct http *http)
     http->headers = NULL;
 }
 
-/* Whether a header did not end within the limits of this file or of libcurl, which has no code of its own for that, and
- * before version 8.6 calls a long line a lack of memory. */
+/* Returns true if a header did not end within the limits of this file or of libcurl, which has no code of its own for
+ * that, and before version 8.6 calls a long line a lack of memory. */
 static bool is_long_header(const struct http *http, CURLcode code, const char *text)
 {
     if (http->body_begun || !http->header_bytes)
@@ -352,7 +352,7 @@ static enum http_result ended_with(struct http *http, CURLcode code)
     }
 }
 
-/* Whether a server is too slow. Sets the reason. */
+/* Returns true if a server is too slow. Sets the reason. */
 static bool is_slow(struct http *http)
 {
     const uint64_t got = http->received;

@@ -67,7 +67,7 @@ enum http_result http_begin(struct http *http, const struct http_request *reques
 enum http_result http_read(struct http *http, char *into, size_t capacity, size_t *got, bool *end);
 void http_end(struct http *http); /* ends the request */
 
-/* Why the last call failed. Valid until the next call. */
+/* Returns why the last call failed. Valid until the next call. */
 const char *http_reason(const struct http *http);
 /* Waits, for example between two attempts. Statuses: HTTP_OK, HTTP_STOPPED. */
 enum http_result http_wait(const struct http *http, uint64_t ns);

@@ -221,7 +221,7 @@ static bool object_read(struct remote_list *list, uint64_t *size, uint64_t *tag)
     return good && has_key && has_size;
 }
 
-/* Whether the key is the next one: below the prefix, and after the last one. */
+/* Returns true if the key is the next one: below the prefix, and after the last one. */
 static bool key_is_next(const struct remote_list *list)
 {
     const struct bytes_buffer *key = &list->key;
@@ -243,7 +243,7 @@ static bool path_make(struct remote_list *list)
     return good;
 }
 
-/* Whether the object is one that the name stands for. */
+/* Finds out whether the object is one that the name stands for. */
 static enum tokmap_status object_choose(const struct remote_list *list, bool *chosen, struct tokmap_error *error)
 {
     const char *path = (const char *)list->path.bytes, *key = path + list->stem;

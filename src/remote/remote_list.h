@@ -22,7 +22,8 @@
 
 struct remote_list;
 
-/* Whether a name stands for several objects: s3:// or gs://, with a wildcard, a slash at the end, or a bucket alone. */
+/* Returns true if a name stands for several objects: s3:// or gs://, with a wildcard, a slash at the end, or a bucket
+ * alone. */
 bool remote_is_list(const char *name);
 
 /* Opens a list. `name` must stay valid until remote_list_close(). stop and user as for stream_new(). Statuses: OK,
@@ -38,7 +39,8 @@ void remote_list_close(struct remote_list *list); /* accepts NULL */
 enum tokmap_status remote_list_next(struct remote_list *list, const char **path, uint64_t *bytes, uint64_t *tag,
                                     struct tokmap_error *error);
 
-/* How many bytes of each path belong to the name of the list: up to the last slash before a wildcard or the end. */
+/* Returns how many bytes of each path belong to the name of the list: up to the last slash before a wildcard or the
+ * end. */
 size_t remote_list_base(const struct remote_list *list);
 
 #endif

@@ -57,7 +57,7 @@ static void hex(const uint8_t digest[SHA256_BYTES], char text[HEX_MOST])
         (void)snprintf(text + 2 * (size_t)i, 3, "%02x", digest[i]);
 }
 
-/* The port of the scheme is not part of a Host line. */
+/* Splits a URL. The scheme's own port is not part of a Host line. */
 static struct url_parts url_split(const char *url)
 {
     struct url_parts parts = {.host = strstr(url, "://") + 3, .query = ""};

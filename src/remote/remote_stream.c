@@ -52,7 +52,7 @@ struct remote {
     const struct remote_watch *watch; /* or NULL */
 };
 
-/* What is to be done after an answer. */
+/* Actions after an answer. */
 enum verdict { ACCEPT, RETRY, FAIL };
 
 enum tokmap_status remote_new(struct remote **remote, bool (*stop)(void *user), void *user,
@@ -149,7 +149,7 @@ static enum tokmap_status failed(struct remote *remote, const char *reason, uint
     return http_wait(remote->http, pause) ? interrupted(remote, error) : TOKMAP_OK;
 }
 
-/* The same for a request that libcurl could not finish. */
+/* Does the same for a request that libcurl could not finish. */
 static enum tokmap_status broke(struct remote *remote, enum http_result result, struct tokmap_error *error)
 {
     char reason[HTTP_REASON_MOST + 64];
@@ -166,8 +166,8 @@ static enum tokmap_status broke(struct remote *remote, enum http_result result, 
                   first ? (uint32_t)min64(REMOTE_ATTEMPTS_FIRST, remote->attempts) : remote->attempts, error);
 }
 
-/* How many seconds the clock of this machine is off, as a server says whose signatures have a time; 0: too few to
- * matter, or unknown. */
+/* Returns how many seconds the clock of this machine is off, as a server says whose signatures have a time; 0: too few
+ * to matter, or unknown. */
 static uint64_t clock_off(const struct http_answer *answer, bool *ahead)
 {
     const uint64_t now = os_wall_seconds();
@@ -176,7 +176,7 @@ static uint64_t clock_off(const struct http_answer *answer, bool *ahead)
     return answer->date && off > CLOCK_OFF_MOST ? off : 0;
 }
 
-/* An answer that no further attempt would change. */
+/* Reports an answer that no further attempt would change. */
 static enum tokmap_status refused(const struct remote *remote, const struct http_answer *answer,
                                   struct tokmap_error *error)
 {
@@ -228,8 +228,8 @@ static enum tokmap_status refused(const struct remote *remote, const struct http
 
 /* ---- requests ---- */
 
-/* Whether the date of the last modification names one version (RFC 9110, 8.8.2.2): it has no fractions of seconds, so
- * the file could change once more in the second in which it was sent. */
+/* Returns true if the date of the last modification names one version (RFC 9110, 8.8.2.2): it has no fractions of
+ * seconds, so the file could change once more in the second in which it was sent. */
 static bool date_is_strong(const struct http_answer *answer)
 {
     const uint64_t now = answer->date ? answer->date : os_wall_seconds() - CLOCKS_APART;

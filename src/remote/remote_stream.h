@@ -35,7 +35,7 @@
 
 struct remote;
 
-/* Who learns what servers make a reader do. Both functions may be NULL. */
+/* Receiver of reports about waiting and repeated requests. Both functions may be NULL. */
 struct remote_watch {
     /* A URL was opened whose server names no version of the file: no other process could continue in it. */
     void (*unversioned)(void *user, const char *name);
@@ -56,11 +56,12 @@ void remote_free(struct remote *remote); /* accepts NULL */
 enum tokmap_status remote_open(struct remote *remote, const char *name, struct tokmap_error *error);
 void remote_close(struct remote *remote);
 
-/* The name of the open file as it may be shown. Valid until remote_close(). */
+/* Returns the name of the open file as it may be shown. Valid until remote_close(). */
 const char *remote_name(const struct remote *remote);
-/* The size of the open file, or UINT64_MAX if the server has not said it. */
+/* Returns the size of the open file, or UINT64_MAX if the server has not said it. */
 uint64_t remote_bytes(const struct remote *remote);
-/* A number that differs from those of other versions of the open file, or 0 if the server has named no version. */
+/* Returns a number that differs from those of other versions of the open file, or 0 if the server has named no
+ * version. */
 uint64_t remote_version(const struct remote *remote);
 
 /* Reads up to `capacity` bytes (> 0) and sets *got; *got is 0 only at the end. Statuses: those of remote_open(),

@@ -22,10 +22,10 @@
 
 enum remote_kind { REMOTE_NONE, REMOTE_WEB, REMOTE_S3, REMOTE_GS };
 
-/* What a name is. REMOTE_NONE: a path. */
+/* Returns what a name is. REMOTE_NONE: a path. */
 enum remote_kind remote_kind(const char *name);
-/* A copy of the part of a name that may be shown and recorded: all of it, except in a web URL, which loses its query,
- * its fragment, and a user before its host. The caller frees it. NULL without memory. */
+/* Returns a copy of the part of a name that may be shown and recorded: all of it, except in a web URL, which loses its
+ * query, its fragment, and a user before its host. The caller frees it. NULL without memory. */
 char *remote_shown(const char *name);
 
 /* Checks a web URL. Statuses: OK, ERROR_ARGUMENT (no host; a user or password, which would be recorded; a space or

@@ -31,7 +31,7 @@ struct xml_scan {
 
 void xml_begin(struct xml_scan *scan, const char *bytes, size_t count);
 enum xml_event xml_next(struct xml_scan *scan);
-/* Whether the last event's bytes are this text. */
+/* Returns true if the last event's bytes are this text. */
 bool xml_is(const struct xml_scan *scan, const char *text);
 /* Appends the last text with its entities replaced. Returns false if one is not valid, or without memory. */
 bool xml_text(const struct xml_scan *scan, struct bytes_buffer *into);

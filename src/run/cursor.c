@@ -26,7 +26,7 @@
 
 /* ---- of a run ---- */
 
-/* The cursor of exactly this step, whether or not it is skipped. */
+/* Makes the cursor of exactly this step, whether or not it is skipped. */
 static void cursor_at(const struct tokmap_run *run, uint64_t step, struct tokmap_cursor *cursor)
 {
     past_cursor(&run->past, step, run_tokens_before(run, step), cursor);

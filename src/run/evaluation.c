@@ -66,7 +66,7 @@ static const char *source_name(const struct evaluation *evaluation, uint64_t sou
 
 /* ---- what the run trains on ---- */
 
-/* The documents that a part holds. */
+/* Finds the documents that a part holds. */
 static void part_documents(const struct base *base, const struct dataset_part *part, uint64_t *from, uint64_t *to)
 {
     *from = part->from;
@@ -80,7 +80,7 @@ static void part_documents(const struct base *base, const struct dataset_part *p
     }
 }
 
-/* The tokens that a part holds. */
+/* Counts the tokens that a part holds. */
 static enum tokmap_status part_tokens(const struct base *base, const struct dataset_part *part, uint64_t *from,
                                       uint64_t *to, struct tokmap_error *error)
 {

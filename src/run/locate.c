@@ -46,7 +46,7 @@ static struct order_key source_key(const struct tokmap_run *run, const struct ru
     return order_key(tag, run->spec.seed, source->name, source->name_bytes, epoch);
 }
 
-/* The first token of the epoch's first window. */
+/* Returns the first token of the epoch's first window. */
 static uint64_t epoch_shift(const struct tokmap_run *run, const struct mixture_span *stretch,
                             const struct run_source *source, uint64_t epoch)
 {
@@ -84,7 +84,7 @@ static void fill_window(const struct tokmap_run *run, const struct run_source *s
     place->tokens = run->spec.tail_pad ? min64(window, source->tokens - place->first_token) : window;
 }
 
-/* A plan that is corrupt there is no failure. */
+/* Finds the tokens of a place. A plan that is corrupt there is not a failure. */
 static enum tokmap_status place_tokens(const struct tokmap_run *run, struct tokmap_place *place,
                                        struct tokmap_error *error)
 {
@@ -182,7 +182,7 @@ static struct walk_epoch *walk_epoch_of(struct run_walk *walk, const struct leaf
     return walk->epochs ? &walk->epochs[leaf->source] : &walk->one;
 }
 
-/* Whether the leaf's draw s is in that epoch. */
+/* Returns true if the leaf's draw s is in that epoch. */
 static bool epoch_has(const struct walk_epoch *at, const struct run_walk *walk, const struct leaf *leaf, uint64_t s)
 {
     return at->known && at->source == leaf->source && at->span == walk->stretch->span && s - at->first < leaf->windows;

@@ -66,14 +66,14 @@ void run_walk_place(struct run_walk *walk, uint64_t step, uint64_t row, struct t
 void run_walk_rows(struct run_walk *walk, uint64_t step, const uint64_t *rows, uint64_t count,
                    struct tokmap_place *places);
 
-/* The same in two halves, for a caller that knows rows ahead: first_token and tokens are set only by the second one, if
- * the row is one of a plan. Reading the plan waits twice for memory: for the row, and then for its segments. The first
- * half therefore prefetches the row, and run_plan_prefetch(), called some rows later, its segments. */
+/* Do the same in two halves, for a caller that knows rows ahead: first_token and tokens are set only by the second one,
+ * if the row is one of a plan. Reading the plan waits twice for memory: for the row, and then for its segments. The
+ * first half therefore prefetches the row, and run_plan_prefetch(), called some rows later, its segments. */
 void run_walk_window(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place);
 void run_plan_prefetch(const struct tokmap_run *run, const struct tokmap_place *place);
 void run_place_tokens(const struct tokmap_run *run, struct tokmap_place *place);
 
-/* Whether a source of the run draws rows of a plan. Otherwise run_walk_window() does everything. */
+/* Returns true if a source of the run draws rows of a plan. Otherwise run_walk_window() does everything. */
 bool run_has_plans(const struct tokmap_run *run);
 
 /* Does the same as run_walk_place() for any step and row, and fails if a plan cannot be read. Statuses: OK, ERROR_RANGE
@@ -105,7 +105,7 @@ enum tokmap_status run_row_pieces(const struct tokmap_run *run, const struct tok
 uint64_t run_first_pieces(const struct tokmap_run *run, const struct tokmap_place *place, struct row_piece *pieces,
                           uint64_t capacity);
 
-/* The most pieces of any row, at least 1. */
+/* Returns the most pieces of any row, at least 1. */
 uint64_t run_pieces_most(const struct tokmap_run *run);
 
 #endif

@@ -101,7 +101,7 @@ static struct hash128 message_hash(const struct message *message)
     return hash128(message->bytes, message->count);
 }
 
-/* The chain of skips after one more range. */
+/* Returns the chain of skips after one more range. */
 static struct hash128 chain_range(struct hash128 chain, uint64_t first, uint64_t end)
 {
     struct message message = {.count = 0};
@@ -371,7 +371,7 @@ static struct hash128 skips_hash_before(const struct past *past, uint64_t step)
     return step > range->first ? chain_range(range->chain, range->first, step) : range->chain;
 }
 
-/* The fingerprint of a kind before a step > 0. */
+/* Returns the fingerprint of a kind before a step > 0. */
 static struct hash128 kind_hash_before(const struct past *past, enum past_kind kind, uint64_t step)
 {
     if (kind == PAST_SKIPS)
@@ -587,7 +587,7 @@ static void add_kind(struct sentence *sentence, enum past_kind kind)
     add(sentence, ")");
 }
 
-/* The line of the run file that states a kind; 0 if none does. */
+/* Returns the line of the run file that states a kind; 0 if none does. */
 static uint64_t kind_line(const struct past *past, enum past_kind kind)
 {
     const uint64_t *lines = past->spec->lines;
@@ -610,8 +610,8 @@ static uint64_t kind_line(const struct past *past, enum past_kind kind)
 
 /* ---- cursors of earlier versions ---- */
 
-/* The pad id of earlier versions. Its default looked at no source that has an EOD but no recorded tokenizer, if there
- * was another source. */
+/* Returns the pad id of earlier versions. Its default looked at no source that has an EOD but no recorded tokenizer, if
+ * there was another source. */
 static uint64_t earlier_pad_id(const struct past *past)
 {
     static const uint8_t unknown[16];

@@ -171,7 +171,7 @@ static uint64_t gcd(uint64_t a, uint64_t b)
     return a;
 }
 
-/* The line that sets the sequence length of a phase. */
+/* Returns the line that sets the sequence length of a phase. */
 static uint64_t seq_len_line(const struct builder *builder, uint64_t seq_len, uint64_t phase_line)
 {
     return seq_len == builder->spec->seq_len ? builder->spec->lines[RUN_SEQ_LEN] : phase_line;
@@ -279,7 +279,7 @@ static enum tokmap_status new_mixture(struct builder *builder, struct mixture_sp
     return mixture_new(&stretch->mixture, builder->weights, count, builder->error);
 }
 
-/* The mixture of the stretch before continues, with another sequence length. */
+/* Continues the mixture of the stretch before, with another sequence length. */
 static enum tokmap_status same_mixture(struct builder *builder, struct mixture_span *stretch,
                                        const struct mixture_span *before)
 {
@@ -428,7 +428,7 @@ static enum tokmap_status add_phases(struct builder *builder)
 
 /* ---- the end ---- */
 
-/* The number of the stretch's leaf of a source; leaf_count if there is none. */
+/* Returns the number of the stretch's leaf of a source; leaf_count if there is none. */
 static uint64_t leaf_of(const struct builder *builder, const struct mixture_span *stretch, uint64_t source)
 {
     const uint64_t rank = builder->rank[source];
@@ -443,7 +443,7 @@ static uint64_t leaf_of(const struct builder *builder, const struct mixture_span
     return low < stretch->leaf_count && stretch->leaves[low].source == source ? low : stretch->leaf_count;
 }
 
-/* Which source `passes` counts, or ALL. */
+/* Finds which source `passes` counts, or ALL. */
 static enum tokmap_status passes_source(const struct builder *builder, uint64_t *source)
 {
     const struct run_spec *spec = builder->spec;
@@ -469,7 +469,8 @@ static enum tokmap_status passes_source(const struct builder *builder, uint64_t 
         spec->passes, builder->sources[first->leaves[0].source].name);
 }
 
-/* Of `passes`: the windows of a pass in a stretch, and the draws that count in it. Returns false if none does. */
+/* Finds, for `passes`, the windows of a pass in a stretch, and the draws that count in it. Returns false if none
+ * does. */
 static bool pass_of_stretch(const struct builder *builder, const struct mixture_span *stretch, uint64_t source,
                             uint64_t *windows, uint64_t *draws, uint64_t *leaf)
 {
@@ -637,7 +638,8 @@ static enum tokmap_status check_epochs(const struct builder *builder)
     return TOKMAP_OK;
 }
 
-/* The tokens in the steps of the mixture that began with a stretch, without the lookahead. *one: of its last step. */
+/* Returns the tokens in the steps of the mixture that began with a stretch, without the lookahead. *one: of its last
+ * step. */
 static wide mixture_tokens(const struct phases *phases, uint64_t stretch, wide *one)
 {
     const struct mixture_span *of = &phases->stretches[stretch];

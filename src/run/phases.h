@@ -64,12 +64,12 @@ struct phase {
     uint64_t stretch; /* its number */
 };
 
-/* Where a source is a leaf. */
+/* The stretch and leaf of a source. */
 struct appearance {
     uint32_t stretch, leaf;
 };
 
-/* What phases_make() needs to know of a source. */
+/* Facts about a source that phases_make() needs. */
 struct phase_source {
     const char *name;
     const char *data;   /* for messages */
@@ -103,27 +103,28 @@ enum tokmap_status phases_make(struct phases *phases, const struct run_spec *spe
                                const char *path, bool from_text, struct tokmap_error *error);
 void phases_free(struct phases *phases);
 
-/* The phase of a step, and of a draw. The last phase has every later step and draw. O(log phases). */
+/* Returns the phase of a step, and of a draw. The last phase has every later step and draw. O(log phases). */
 const struct phase *phases_of_step(const struct phases *phases, uint64_t step);
 const struct phase *phases_of_draw(const struct phases *phases, uint64_t draw);
 
-/* The step that has a draw, as if the run had no end. O(log phases). */
+/* Returns the step that has a draw, as if the run had no end. O(log phases). */
 uint64_t phases_step_of_draw(const struct phases *phases, uint64_t draw);
 
-/* The draws of a source in steps [0, step) of the run. step: at most steps_most. O(log phases + log sources). */
+/* Returns the draws of a source in steps [0, step) of the run. step: at most steps_most. O(log phases + log
+ * sources). */
 uint64_t phases_drawn(const struct phases *phases, uint64_t source, uint64_t step);
 
-/* The leaf of a draw of the stretch, and in *s the source's draw. */
+/* Returns the leaf of a draw of the stretch, and in *s the source's draw. */
 const struct leaf *stretch_draw(const struct mixture_span *stretch, uint64_t draw, uint64_t *s);
 
-/* Of the draws of the run before `draw`, which is in [stretch->first_draw, stretch->end_draw], the number that the leaf
- * got since its mixture began, which is the k of its next draw. */
+/* Counts, of the draws of the run before `draw`, which is in [stretch->first_draw, stretch->end_draw], those that the
+ * leaf got since its mixture began, which is the k of its next draw. */
 uint64_t stretch_count(const struct mixture_span *stretch, uint64_t leaf, uint64_t draw);
 
 /* The inverse of stretch_draw(): the draw of the run that is the source's draw s. */
 uint64_t stretch_draw_of(const struct mixture_span *stretch, uint64_t leaf, uint64_t s);
 
-/* The windows of an epoch of a dataset: see RUN.md. 0: it has none. */
+/* Returns the windows of an epoch of a dataset: see RUN.md. 0: it has none. */
 uint64_t windows_of_dataset(const struct run_spec *spec, uint64_t tokens, uint64_t seq_len);
 
 #endif

@@ -31,7 +31,7 @@ uint64_t run_next_step(const struct tokmap_run *run, uint64_t step)
     return step < run->phases.steps_most ? step : TOKMAP_FOREVER;
 }
 
-/* The tokens delivered in the steps [phase->first_step, end) of a phase; UINT64_MAX if the number is larger. */
+/* Returns the tokens delivered in the steps [phase->first_step, end) of a phase; UINT64_MAX if the number is larger. */
 static uint64_t tokens_in_phase(const struct tokmap_run *run, const struct phase *phase, uint64_t end)
 {
     const uint64_t steps = run_delivered_before(run, end) - run_delivered_before(run, phase->first_step);

@@ -48,10 +48,10 @@ uint64_t run_share_source(const struct tokmap_run *run, uint64_t phase, uint64_t
 /* Returns the draws of a source in all steps before `step`, which is at most the run's end. */
 uint64_t run_drawn(const struct tokmap_run *run, uint64_t source, uint64_t step);
 
-/* The steps that the run skips (skips.h). They live as long as the run. */
+/* Returns the steps that the run skips (skips.h). They live as long as the run. */
 const struct skips *run_skips(const struct tokmap_run *run);
 
-/* The path of the run file; NULL for a run from a text or from arguments. It lives as long as the run. */
+/* Returns the path of the run file; NULL for a run from a text or from arguments. It lives as long as the run. */
 const char *run_path(const struct tokmap_run *run);
 
 /* The sequence length and the rows of a step's phase, and the number of the step after the phase's last one. Any step.

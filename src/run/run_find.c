@@ -25,7 +25,7 @@ struct search {
     void *user;
     struct tokmap_error *error;
 
-    /* Of the span at hand. */
+    /* The current span. */
     const struct appearance *appearances; /* of the source */
     uint64_t appearance_count;
     const struct mixture_span *stretch; /* any of the span */
@@ -33,7 +33,7 @@ struct search {
     uint64_t first_s, end_s;            /* the source's draws in the steps searched */
     struct walk_epoch epoch;
 
-    /* Of a plan. */
+    /* The row of a plan. */
     uint64_t *rows; /* that hold a token of the range, sorted */
     uint64_t row_count;
 };
@@ -44,7 +44,7 @@ static enum tokmap_status interrupted(const struct search *search)
                      "the caller ended the search");
 }
 
-/* The last appearance of the span whose first draw is at most s. */
+/* Returns the last appearance of the span whose first draw is at most s. */
 static const struct appearance *appearance_of(const struct search *search, uint64_t s)
 {
     uint64_t low = 0, high = search->appearance_count;
@@ -241,7 +241,7 @@ static enum tokmap_status check_search(const struct tokmap_run *run, uint64_t so
     return TOKMAP_OK;
 }
 
-/* The first draw of a step, which is at most the run's end; from there on, the end of all draws. */
+/* Returns the first draw of a step, which is at most the run's end; from there on, the end of all draws. */
 static uint64_t step_draw(const struct phases *phases, uint64_t step)
 {
     const struct phase *phase = phases_of_step(phases, step);

@@ -319,7 +319,7 @@ static enum tokmap_status resolve_phase(struct run_line *at, const char *text, s
     return TOKMAP_OK;
 }
 
-/* A run of several sources needs to know what to begin with. */
+/* Checks that the first phase of a run of several sources gives their weights. */
 static enum tokmap_status check_first_phase(struct run_line *at, const struct run_spec *spec)
 {
     const struct phase_line *first = spec->phase_count ? &spec->phases[0] : NULL;
@@ -399,7 +399,7 @@ static enum tokmap_status check_passes(struct run_line *at, const char *passes_o
     return TOKMAP_OK;
 }
 
-/* The tokens of steps [first, end) with rows of one batch and length. */
+/* Returns the tokens of steps [first, end) with rows of one batch and length. */
 static unsigned __int128 tokens_of(uint64_t first, uint64_t end, uint64_t batch, uint64_t seq_len)
 {
     return (unsigned __int128)(end - first) * batch * seq_len; /* below 2^(63 + 31 + 31 + 2) */

@@ -183,11 +183,11 @@ static enum tokmap_status open_all(struct opening *opening, struct tokmap_error 
 
 /* ---- agreement ---- */
 
-/* What the sources before have. UINT64_MAX: no such source so far. */
+/* Values of the sources before. UINT64_MAX: no such source so far. */
 struct agreement {
     uint64_t known;               /* the first one whose tokenizer is known */
     uint64_t ends;                /* the first source that ends documents with an id */
-    uint64_t eod_id;              /* which it is; 0 if there is none */
+    uint64_t eod_id;              /* the id; 0 if there is none */
     bool unknown_said, ends_said; /* warnings, which are given once */
 };
 

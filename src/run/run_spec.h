@@ -101,13 +101,13 @@ struct run_spec {
     uint64_t lines[RUN_DIRECTIVES]; /* line of each directive, of those that repeat the first; 0: not in the text */
 };
 
-/* The number of sources and validation sets. */
+/* Returns the number of sources and validation sets. */
 static inline size_t run_spec_lines(const struct run_spec *spec)
 {
     return spec->source_count + spec->validation_count;
 }
 
-/* The line of source number `number`; from source_count on, those of the validation sets follow. */
+/* Returns the line of source number `number`; from source_count on, those of the validation sets follow. */
 static inline const struct source_line *run_spec_line(const struct run_spec *spec, uint64_t number)
 {
     return number < spec->source_count ? &spec->sources[number] : &spec->validations[number - spec->source_count];

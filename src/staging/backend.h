@@ -28,10 +28,10 @@ struct backend;
 
 struct backend_facts {
     int device;             /* N of "cuda:N"; -1: the host */
-    int numa_node;          /* where the slots are and where the producer runs; -1: any node */
+    int numa_node;          /* node of the slots and of the producer; -1: any node */
     bool kernel;            /* true if a GPU expands the batches with its kernel */
     bool coherent;          /* true if the GPU can read the slots in place, coherently */
-    const char *reason;     /* why a GPU does not use its kernel, else "". Valid until the backend is closed */
+    const char *reason;     /* reason why a GPU does not use its kernel, else "". Valid until the backend is closed */
     uint64_t pinned_bytes;  /* page-locked host memory */
     uint64_t device_bytes;  /* device memory */
     uint64_t host_expanded; /* batches that the host expanded on behalf of a GPU */

@@ -212,7 +212,7 @@ const struct expand_kernels *expand_variant(unsigned number)
 }
 #endif
 
-/* What is the same for all rows of a batch. */
+/* Facts that are the same for all rows of a batch. */
 struct batch {
     const struct expand_kernels *kernels;
     const struct expand_arguments *work;
@@ -256,7 +256,7 @@ static void expand_documents(const struct batch *batch, const struct mark *marks
     expand_document(batch, from, seq_len, number, positions, documents);
 }
 
-/* What is known about the targets of one row. Pointers are NULL where the slot has no such part. */
+/* Facts about the targets of one row. Pointers are NULL where the slot has no such part. */
 struct row_targets {
     const struct mark *marks;
     const uint64_t *bits;

@@ -57,8 +57,8 @@ static inline __m256i lanes_64(uint64_t word)
     (STORE(p, _mm256_cvtepu32_epi64(_mm256_castsi256_si128(v))),                                                       \
      STORE((p) + 4, _mm256_cvtepu32_epi64(_mm256_extracti128_si256(v, 1))))
 
-/* Which element the second vector of an output begins with: the first one at a multiple of 32 bytes. It is 0, so that
- * there is no further first vector, where every vector begins at such a multiple or none can. */
+/* Returns which element the second vector of an output begins with: the first one at a multiple of 32 bytes. It is 0,
+ * so that there is no further first vector, where every vector begins at such a multiple or none can. */
 static inline uint64_t elements_before(const void *out, uint64_t size, uint64_t count)
 {
     const uint64_t bytes = -(uint64_t)(uintptr_t)out % 32;

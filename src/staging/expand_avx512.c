@@ -40,14 +40,14 @@
     (STORE(p, _mm512_cvtepu32_epi64(_mm512_castsi512_si256(v))),                                                       \
      STORE((p) + 8, _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(v, 1))))
 
-/* The elements of `size` bytes before the first one that is at a multiple of 64 bytes; 0 if there is none. */
+/* Returns the elements of `size` bytes before the first one that is at a multiple of 64 bytes; 0 if there is none. */
 static inline uint64_t elements_before(const void *out, uint64_t size, uint64_t count)
 {
     const uint64_t bytes = -(uint64_t)(uintptr_t)out % 64;
     return bytes % size || bytes / size > count ? 0 : bytes / size;
 }
 
-/* Of a part, only the lanes in a mask are read, and the others are 0. */
+/* Loads the lanes of a part that are in a mask; the others are 0. */
 #define MASK(n) ((1u << (n)) - 1)
 #define REST(j, count) if (j < count)
 #define PART(to) __m512i

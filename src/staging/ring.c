@@ -33,7 +33,7 @@
 #include "platform/os.h"
 
 #define LINE 64 /* bytes of a cache line; the words of each side have lines of their own */
-/* How often each side spins, about 20 ns each time. The consumer spins longer: it has nothing else to do, and it would
+/* Numbers of spins of each side, about 20 ns each. The consumer spins longer: it has nothing else to do, and it would
  * cost the producer several us to wake it. A producer that finds no vacant slot is ahead and can sleep. */
 #define CONSUMER_SPINS 1500
 #define PRODUCER_SPINS 200
@@ -43,7 +43,7 @@
  * until the consumer wakes it. */
 #define NAPS_IN_VAIN 100
 
-/* What one side sleeps on. */
+/* The word that one side sleeps on. */
 struct sleeper {
     uint32_t asleep; /* 1 while it sleeps or is about to */
     uint32_t goal;   /* value of the other side's counter at which it is to be woken */
@@ -269,8 +269,8 @@ struct slot *ring_vacant(struct ring *ring)
     return is_stopped(ring) ? NULL : &ring->slots[ring->next_vacant];
 }
 
-/* The difference of the counters, for assertions, so it is unused with NDEBUG. The side that calls knows its own
- * counter exactly, and the other one moves only in the direction that keeps the assertion true. */
+/* Returns the difference of the counters, for assertions, so it is unused with NDEBUG. The side that calls knows its
+ * own counter exactly, and the other one moves only in the direction that keeps the assertion true. */
 static __attribute__((unused)) uint32_t difference(const struct ring *ring)
 {
     return __atomic_load_n(&ring->filled, __ATOMIC_RELAXED) - __atomic_load_n(&ring->released, __ATOMIC_RELAXED);

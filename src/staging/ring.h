@@ -16,7 +16,7 @@
 #include "backend.h"
 #include "batch/mark.h"
 
-/* What one slot has room for. A run has phases with different batches and lengths, so a slot can be given another shape
+/* Room in one slot. A run has phases with different batches and lengths, so a slot can be given another shape
  * (ring_slot_arrange()) that needs no more memory than the one that the ring was made with. */
 struct ring_shape {
     uint64_t rows;        /* most rows of a batch; may be 0 */
@@ -30,7 +30,7 @@ struct ring_shape {
     uint64_t bytes_least; /* the most memory of any such shape: ring_layout.bytes; 0: that of this one */
 };
 
-/* Where the parts of a slot begin in its memory: bytes, all of them multiples of 64. expand_arguments.h describes the
+/* Offsets of the parts of a slot in its memory: bytes, all of them multiples of 64. expand_arguments.h describes the
  * parts. The first bytes are those that every batch needs, so one copy from the start of the memory sends a batch to
  * the device. */
 struct ring_layout {

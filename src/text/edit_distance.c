@@ -10,8 +10,8 @@ static char lower(char letter)
     return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
 }
 
-/* The usual table has one row for each byte of `a` and one column for each byte of `b`. Each row depends only on the
- * row above it, so one row is kept and overwritten from left to right. */
+/* Computes the distance. The usual table has one row for each byte of `a` and one column for each byte of `b`. Each row
+ * depends only on the row above it, so one row is kept and overwritten from left to right. */
 size_t edit_distance(const char *a, const char *b)
 {
     size_t row[EDIT_DISTANCE_BYTES_MOST + 1];

@@ -7,9 +7,9 @@
 
 #define EDIT_DISTANCE_BYTES_MOST 63
 
-/* The Levenshtein distance of two words: the smallest number of bytes to insert, delete, or change that makes one of
- * them the other. ASCII letters that differ in case only count as equal. Returns SIZE_MAX if either word is longer than
- * EDIT_DISTANCE_BYTES_MOST, which is too long for a misspelling. */
+/* Returns the Levenshtein distance of two words: the smallest number of bytes to insert, delete, or change that makes
+ * one of them the other. ASCII letters that differ in case only count as equal. Returns SIZE_MAX if either word is
+ * longer than EDIT_DISTANCE_BYTES_MOST, which is too long for a misspelling. */
 size_t edit_distance(const char *a, const char *b);
 
 #endif

@@ -26,7 +26,7 @@ const char *json_skip_plain_vbmi(const char *at, const char *end, bool *escaped)
 void json_unescape_plain_avx2(char **into, const char **at, const char *end);
 void json_unescape_plain_vbmi(char **into, const char **at, const char *end);
 
-/* Whether this processor has one of the variants, and the functions of the best one. */
+/* Returns true if this processor has one of the variants, and the functions of the best one. */
 static inline bool json_has_fast(void)
 {
     return cpu_has(CPU_AVX2);

@@ -6,8 +6,8 @@
 
 #include <immintrin.h>
 
-/* The backslashes that begin an escape. In a run of backslashes every second one is the second byte of an escape, so
- * the runs are walked from the left. They are rare. */
+/* Returns the backslashes that begin an escape. In a run of backslashes every second one is the second byte of an
+ * escape, so the runs are walked from the left. They are rare. */
 static inline __attribute__((always_inline)) uint64_t slashes_begin(uint64_t slashes)
 {
     if (__builtin_expect((slashes & slashes << 1) == 0, 1))

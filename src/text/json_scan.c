@@ -86,7 +86,7 @@ static inline uint64_t stops_find(const char *at)
 }
 #endif
 
-/* The first quote, backslash, or control character, or the end. */
+/* Returns the first quote, backslash, or control character, or the end. */
 static const char *string_stop(const char *at, const char *end)
 {
     while (at < end && *at != '"' && *at != '\\' && (uint8_t)*at >= 0x20)
@@ -99,7 +99,7 @@ static const uint8_t hex_digits[256] = {
     ['0'] = 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, ['A'] = 26, 27, 28, 29, 30, 31, ['a'] = 26, 27, 28, 29, 30, 31,
 };
 
-/* The value of four hexadecimal digits, or -1. */
+/* Returns the value of four hexadecimal digits, or -1. */
 static inline int hex_four(const char *at, const char *end)
 {
     if (end - at < 4)

@@ -53,7 +53,7 @@ struct json_scan {
     uint64_t in_object[JSON_DEPTH / 64]; /* bit d: the container at depth d is an object */
     bool fresh;                          /* a container has just been entered: no comma comes before the next item */
     bool not_finite_allowed;             /* set by the reader, at any time: NaN, Infinity, and -Infinity are values */
-    uint64_t not_finite;                 /* how many of them were taken */
+    uint64_t not_finite;                 /* number of those that were taken */
 };
 
 /* JSON_NAN: NaN, Infinity, or -Infinity, where they are allowed. */
@@ -70,8 +70,8 @@ enum json_kind {
 };
 
 void json_begin(struct json_scan *scan, const char *text, size_t count);
-/* The kind of the value that comes next, judged by its first byte; JSON_NOTHING if no value can begin with that. Takes
- * only the spaces before it. */
+/* Returns the kind of the value that comes next, judged by its first byte; JSON_NOTHING if no value can begin with
+ * that. Takes only the spaces before it. */
 enum json_kind json_kind(struct json_scan *scan);
 
 /* Takes the opening brace or bracket. Returns false, with a fault, if the next value is not an object or array. */

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The number of bytes of `path` up to and including its last slash; 0 if it has none. */
+/* Returns the number of bytes of `path` up to and including its last slash; 0 if it has none. */
 size_t path_folder_bytes(const char *path);
-/* The part of `path` after its last slash; all of it if it has none. */
+/* Returns the part of `path` after its last slash; all of it if it has none. */
 const char *path_name(const char *path);
 bool path_is_absolute(const char *path);
 
@@ -21,11 +21,12 @@ bool path_is_absolute(const char *path);
 char *path_join(const char *folder, size_t folder_bytes, const char *name, size_t name_bytes, const char *ending);
 /* "PATHENDING". */
 char *path_ended(const char *path, const char *ending);
-/* The path of `name` in a folder. */
+/* Returns the path of `name` in a folder. */
 char *path_in(const char *folder, const char *name);
-/* The path of `name` in the folder that contains `file`. */
+/* Returns the path of `name` in the folder that contains `file`. */
 char *path_beside(const char *file, const char *name);
-/* The folder that contains `path`, without a slash at its end: "." if the path has no slash, "/" for "/name". */
+/* Returns the folder that contains `path`, without a slash at its end: "." if the path has no slash, "/" for
+ * "/name". */
 char *path_folder(const char *path);
 /* Makes the path of `file` from the folder `from`, both absolute, compared part by part as text. Example: "../data/web"
  * is /a/data/web from /a/runs. Returns false if there is none, because `from` has a part "..". *relative is NULL then,

@@ -10,7 +10,7 @@
 
 enum stand_in { STAND_IN_NONE, STAND_IN_POINTER, STAND_IN_PAGE };
 
-/* What to say of a pointer. */
+/* Words for a pointer. */
 #define STAND_IN_POINTER_MESSAGE                                                                                       \
     "the file is only a pointer of Git LFS; fetch the data that it stands for with 'git lfs pull'"
 

@@ -14,21 +14,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The number of bytes at the start that are complete and valid sequences; `count` if the whole text is valid. */
+/* Returns the number of bytes at the start that are complete and valid sequences; `count` if the whole text is
+ * valid. */
 size_t utf8_valid_prefix(const char *bytes, size_t count);
 
-/* The length of the valid sequence or the maximal subpart at the start of the text (count > 0); *valid says which of
- * both it is. */
+/* Returns the length of the valid sequence or the maximal subpart at the start of the text (count > 0); *valid says
+ * which of both it is. */
 size_t utf8_step(const char *bytes, size_t count, bool *valid);
 
-/* Where to cut a text that continues, so that no character is divided: `count`, or up to 3 less if the text ends in the
- * middle of a sequence. */
+/* Returns where to cut a text that continues, so that no character is divided: `count`, or up to 3 less if the text
+ * ends in the middle of a sequence. */
 size_t utf8_cut(const char *bytes, size_t count);
 
 #define UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 #define UTF8_REPLACEMENT_BYTES 3
 
-/* The size of the text once each maximal subpart is replaced by U+FFFD; *replaced is their number. */
+/* Returns the size of the text once each maximal subpart is replaced by U+FFFD; *replaced is their number. */
 size_t utf8_replaced_bytes(const char *bytes, size_t count, size_t *replaced);
 /* Writes the text with these replacements: utf8_replaced_bytes() bytes. `into` and `bytes` do not overlap. */
 void utf8_replace(char *into, const char *bytes, size_t count);

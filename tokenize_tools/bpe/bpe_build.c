@@ -111,8 +111,8 @@ static void joins_find(struct bpe_model *model, bool lacks_bytes)
     }
 }
 
-/* What needs nothing but texts and rules: the tables of the scanner, and the joins. A thread of its own makes them for
- * a large vocabulary, beside the search for pairs. */
+/* Parts that need nothing but texts and rules: the tables of the scanner, and the joins. A thread of its own makes them
+ * for a large vocabulary, beside the search for pairs. */
 struct aside {
     struct bpe_model *model;
     const struct bpe_source *source;
@@ -330,7 +330,7 @@ struct merging {
     struct lanes *lanes;           /* SHARERS of them */
     struct parts *parts;           /* of the tokens that several threads merge, which have one length; or NULL */
     uint32_t sharers;              /* threads that may be used */
-    struct ranking *ranking;       /* how a merge's place in the list becomes the rank in the table; NULL: not at all */
+    struct ranking *ranking;       /* map from a merge's place in the list to its rank in the table; NULL: none */
 };
 
 /* Returns the merge that makes a token of the parts that all other merges leave: its rank in the list, or the token's
@@ -405,8 +405,8 @@ struct sharing {
     const uint32_t *order;
     uint32_t count;
     uint32_t next;   /* the first one that no thread has taken */
-    uint32_t merged; /* how many have been merged */
-    uint32_t tasks;  /* how many of the two tasks after that have been taken */
+    uint32_t merged; /* number of those that have been merged */
+    uint32_t tasks;  /* number of the two tasks after that that have been taken */
     struct parts *parts;
 };
 
@@ -481,7 +481,7 @@ static void merge_shared(struct merging *merging, const uint32_t *order, uint32_
     os_threads_share("tokmap-merges", merging->sharers, sharing_run, &sharing);
 }
 
-/* The number of tokens from `order` on that have the same length; at most `count`, which is at least 1. */
+/* Returns the number of tokens from `order` on that have the same length; at most `count`, which is at least 1. */
 static uint32_t same_length(const struct bpe_model *model, const uint32_t *order, uint32_t count)
 {
     uint32_t few = 1;
@@ -624,7 +624,7 @@ static enum tokmap_status list_merges(struct bpe_model *listed, const struct bpe
                : error_set_memory(error, "a vocabulary", (uint64_t)source->merge_count * 16);
 }
 
-/* The rank in the table of the merge that makes a token, whose split is known. */
+/* Returns the rank in the table of the merge that makes a token, whose split is known. */
 static uint32_t split_rank(const struct bpe_model *model, const struct bpe_split *splits, uint32_t id)
 {
     return model->results ? splits[id].made - BPE_BY_RANK : id;

@@ -7,8 +7,8 @@
 
 #include "bpe_model.h"
 
-/* What the loader of a vocabulary file fills in. Memory stays the loader's, which may free it after bpe_model_build(),
- * except own_bytes and own_offsets. */
+/* Input of bpe_model_build(), which the loader of a vocabulary file fills in. Memory stays the loader's, which may free
+ * it after bpe_model_build(), except own_bytes and own_offsets. */
 struct bpe_source {
     const char *path;        /* for errors */
     uint32_t vocabulary;     /* ids are below it */

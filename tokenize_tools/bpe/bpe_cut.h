@@ -16,7 +16,7 @@
 
 struct bpe_cutting {
     const struct bpe_model *model;
-    struct scan_chunk *chunk; /* what scan_chunk() has found; cuts are added to chunk->starts */
+    struct scan_chunk *chunk; /* result of scan_chunk(); cuts are added to chunk->starts */
     uint64_t *cuts;           /* result: the starts that were added; room for SCAN_WORDS + 1 words, the last of which
                                  that is written is 0 */
     const uint8_t *text_end;  /* nothing from here on may be read */

@@ -75,7 +75,7 @@ CUT_INLINE uint64_t four_bytes(const uint8_t *word)
            (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(two, least), two)) << 32;
 }
 
-/* What the words of a chunk are cut with. */
+/* Tables and state for cutting the words of a chunk. */
 struct cutter {
     const struct bpe_cutting *cutting;
     const uint8_t *text;

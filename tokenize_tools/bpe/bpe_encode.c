@@ -293,7 +293,7 @@ static bool same_piece(const struct bpe_pending *a, const struct bpe_pending *b)
            (one->count <= 15 || (one->count == other->count && !memcmp(one->bytes, other->bytes, one->count)));
 }
 
-/* Where ids go. Of the `made` tokens, those where pending pieces begin are gaps that have room for their ids. */
+/* Destination of ids. Of the `made` tokens, those where pending pieces begin are gaps that have room for their ids. */
 struct output {
     uint8_t *tokens;
     uint64_t made, room; /* in tokens */

@@ -24,12 +24,12 @@ void bpe_state_free(struct bpe_state *state);
 enum tokmap_status bpe_encode(struct bpe_state *state, const uint8_t *text, uint64_t count, void *tokens, uint64_t room,
                               uint64_t *written, struct tokmap_error *error);
 
-/* The same for a piece of at least one byte that the caller has cut. `tokens` has room for `count`. */
+/* Does the same for a piece of at least one byte that the caller has cut. `tokens` has room for `count`. */
 enum tokmap_status bpe_encode_piece(struct bpe_state *state, const uint8_t *piece, uint64_t count, void *tokens,
                                     uint64_t *written, struct tokmap_error *error);
 
-/* What encoding ends with: OK, ERROR_INTERRUPTED if state->scratch was stopped, or ERROR_MEMORY if a piece of text, of
- * about this many bytes, could not be merged. */
+/* Returns the status that encoding ends with: OK, ERROR_INTERRUPTED if state->scratch was stopped, or ERROR_MEMORY if a
+ * piece of text, of about this many bytes, could not be merged. */
 enum tokmap_status bpe_state_check(struct bpe_state *state, uint64_t bytes, struct tokmap_error *error);
 
 /* Writes the ids of a chunk of 1 to SCAN_BYTES bytes whose pieces begin at the bits of state->chunk.starts: bit 0 is
@@ -40,7 +40,8 @@ size_t bpe_encode_starts(struct bpe_state *state, const uint8_t *text, size_t co
 
 /* ---- between bpe_encode.c and its CPU variants ---- */
 
-/* The bucket of piece i of the batch. Its place is kept in bytes, which saves a shift in loops that only read it. */
+/* Returns the bucket of piece i of the batch. Its place is kept in bytes, which saves a shift in loops that only read
+ * it. */
 static inline struct bpe_bucket *bpe_batch_bucket(const struct bpe_state *state, uint32_t i)
 {
     return (struct bpe_bucket *)(void *)((uint8_t *)state->buckets + state->batch_places[i]);
@@ -50,7 +51,7 @@ static inline struct bpe_bucket *bpe_batch_bucket(const struct bpe_state *state,
  * to - from; 0 if memory ran out. */
 size_t bpe_miss(struct bpe_state *state, const uint8_t *text, size_t from, size_t to, void *tokens);
 
-/* The same for piece i of the batch. `tokens` is where the batch's ids begin, and `into` where this piece's do. A
+/* Does the same for piece i of the batch. `tokens` is where the batch's ids begin, and `into` where this piece's do. A
  * piece that has to be merged may become pending; then the result is the room that is left for its ids. */
 size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16_t *positions, uint32_t i, void *into,
                       const void *tokens);

@@ -47,10 +47,11 @@ long_ids(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, uint32_t 
 
 #define MANY 16 /* pieces whose keys are made together */
 
-/* A register holds two keys. The numbers of bytes of MANY pieces are found at once, and those of the two pieces that
- * come next are kept in the first bytes of its halves, where shuffles find them: one spreads them over the halves, to
- * be compared with the numbers of bytes, and one puts them into the keys' last bytes. Loads bound this loop, so nothing
- * here comes from a table. AVX2 has no AES of several keys, so they are hashed one by one. */
+/* Fills the keys of many pieces. A register holds two keys. The numbers of bytes of MANY pieces are found at once, and
+ * those of the two pieces that come next are kept in the first bytes of its halves, where shuffles find them: one
+ * spreads them over the halves, to be compared with the numbers of bytes, and one puts them into the keys' last bytes.
+ * Loads bound this loop, so nothing here comes from a table. AVX2 has no AES of several keys, so they are hashed one by
+ * one. */
 static inline __attribute__((always_inline)) uint32_t many_keys(struct bpe_state *state, const uint8_t *text,
                                                                 const uint16_t *positions, uint32_t count)
 {

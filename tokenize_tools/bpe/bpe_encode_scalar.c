@@ -30,8 +30,8 @@ static const uint64_t bpe_key_masks[16][2] = {
     ROW(0), ROW(1), ROW(2),  ROW(3),  ROW(4),  ROW(5),  ROW(6),  ROW(7),
     ROW(8), ROW(9), ROW(10), ROW(11), ROW(12), ROW(13), ROW(14), ROW(15)};
 
-/* The key of a piece. A piece of more than 15 bytes has the length 255, which no entry has. Both halves are loaded
- * whole and masked: bytes copied one by one, and read back as words, would stall the processor for every piece.
+/* Returns the key of a piece. A piece of more than 15 bytes has the length 255, which no entry has. Both halves are
+ * loaded whole and masked: bytes copied one by one, and read back as words, would stall the processor for every piece.
  * readable: how many bytes of text may be read. */
 static inline struct bpe_key key_at(const uint8_t *at, uint32_t bytes, size_t readable)
 {

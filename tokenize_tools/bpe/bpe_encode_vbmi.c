@@ -38,14 +38,14 @@ long_ids(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, uint32_t 
 static const uint8_t spreads[4][64]
     __attribute__((aligned(64))) = {{FOUR_PIECES(0)}, {FOUR_PIECES(8)}, {FOUR_PIECES(16)}, {FOUR_PIECES(24)}};
 
-/* What is known of MANY pieces, 16 bits for each. */
+/* Facts about MANY pieces, 16 bits for each. */
 struct many {
     __m256i last; /* the key's last byte: how many bytes of text the key has, or 255 */
     __m256i away; /* bytes from the first piece of four to this one */
 };
 
-/* The keys of pieces 4 * group to 4 * group + 3. near: all bytes of these keys are among the 64 bytes from the first
- * piece on, which can be read. Then one load and one permutation get them. */
+/* Returns the keys of pieces 4 * group to 4 * group + 3. near: all bytes of these keys are among the 64 bytes from the
+ * first piece on, which can be read. Then one load and one permutation get them. */
 static inline __attribute__((always_inline)) __m512i four_keys(const uint8_t *text, const uint16_t *positions,
                                                                uint32_t group, const struct many *many, bool near)
 {

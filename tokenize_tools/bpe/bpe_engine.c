@@ -147,7 +147,7 @@ static void engine_measure(struct text_engine_state *state, const uint8_t *text,
     *measures = (struct tokenizer_measures){own->counts.pieces, own->counts.missed, own->counts.merged};
 }
 
-/* All rules cut at the borders that pipeline_cut.c asks for. */
+/* Returns true for a border, because all rules cut at the borders that pipeline_cut.c asks for. */
 static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_t right)
 {
     return true;

@@ -30,8 +30,8 @@ static uint32_t empty_way(const struct bpe_bucket *bucket)
     return !bucket->keys[0].high ? 0 : !bucket->keys[1].high ? 1 : 2;
 }
 
-/* Whether the only id of a value is stored twice, as seeds have it (seed_add()). An entry of id 0 alone looks the same,
- * and so it is replaced sooner than it should be. */
+/* Returns true if the only id of a value is stored twice, as seeds have it (seed_add()). An entry of id 0 alone looks
+ * the same, and so it is replaced sooner than it should be. */
 static bool is_seed(const uint64_t value[2], bool wide)
 {
     return wide ? (value[0] & 0xFFFFFFFF) == (1u << 28 | value[0] >> 32)

@@ -207,8 +207,8 @@ static void take_back(const struct bpe_model *model, struct accepted *accepted, 
     }
 }
 
-/* How many of a window's parts end before its last quarter, so that the text after the window hardly ever changes
- * them. */
+/* Returns how many of a window's parts end before its last quarter, so that the text after the window hardly ever
+ * changes them. */
 static size_t parts_to_accept(const struct merge_part *parts, size_t count, size_t bytes)
 {
     size_t end = bytes;

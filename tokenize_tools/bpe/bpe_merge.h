@@ -35,9 +35,9 @@ static inline bool bpe_scratch_stops(struct bpe_scratch *scratch)
 /* A bpe_merge_function for models of byte-level BPE. */
 bpe_merge_function bpe_merge;
 
-/* The same for more than BPE_SHORT bytes, but writes ids of 32 bits (wide) or 16 bits straight to `tokens`, which
- * has room for `count`. Needs no memory that grows with the piece. Raises *largest to the largest id, if it is
- * larger. Returns the number of ids, or 0 if memory ran out. */
+/* Does the same for more than BPE_SHORT bytes, but writes ids of 32 bits (wide) or 16 bits straight to `tokens`, which
+ * has room for `count`. Needs no memory that grows with the piece. Raises *largest to the largest id, if it is larger.
+ * Returns the number of ids, or 0 if memory ran out. */
 size_t bpe_merge_long(const struct bpe_model *model, struct bpe_scratch *scratch, const uint8_t *bytes, size_t count,
                       void *tokens, bool wide, uint32_t *largest);
 

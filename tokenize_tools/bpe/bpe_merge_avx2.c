@@ -6,7 +6,7 @@
 
 #if defined(__x86_64__)
 
-/* The key of a pair that begins at `place`: LANE_NO_KEY or more if it does not merge. */
+/* Returns the key of a pair that begins at `place`: LANE_NO_KEY or more if it does not merge. */
 LANE_INLINE uint32_t key_of_pair(const struct bpe_model *model, uint64_t pair, const uint64_t *line, uint32_t place)
 {
     const __m256i *const entries = (const __m256i *)(const void *)line, wanted = _mm256_set1_epi64x((long long)pair);
@@ -14,8 +14,8 @@ LANE_INLINE uint32_t key_of_pair(const struct bpe_model *model, uint64_t pair, c
     const __m256i high = _mm256_cmpeq_epi64(_mm256_srli_epi64(_mm256_load_si256(entries + 1), 22), wanted);
     const uint32_t found = (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(low)) |
                            (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(high)) << 4;
-    /* Whether a pair merges cannot be predicted, so `none` must not become a branch: compilers would make one of it
-     * if they knew where it comes from. */
+    /* The processor cannot predict whether a pair merges, so `none` must not become a branch: compilers would make one
+     * of it if they knew where it comes from. */
     uint32_t none = found ? 0 : BPE_MERGES;
     __asm__("" : "+r"(none));
     uint32_t rank = ((uint32_t)line[_tzcnt_u32(found) & 7] | none) & BPE_MERGES;

@@ -71,7 +71,7 @@ LANE_INLINE const uint64_t *lane_line(const struct bpe_model *model, uint64_t pa
     return line;
 }
 
-/* The place + 1 of the first part after the one at place + 1 `at`. */
+/* Returns the place + 1 of the first part after the one at place + 1 `at`. */
 LANE_INLINE uint32_t lane_after(uint64_t alive, uint32_t at)
 {
     return (uint32_t)_tzcnt_u64(alive & ((uint64_t)-2 << at));
@@ -168,7 +168,7 @@ LANE_INLINE void lanes_merge_in(const struct bpe_model *model, struct bpe_piece 
     }
 }
 
-/* The same for a size class, as a bpe_merge_many_function gets it. */
+/* Does the same for a size class, as a bpe_merge_many_function gets it. */
 LANE_INLINE void lanes_merge(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
                              uint32_t size_class, lane_start_function *start, lane_look_function *look,
                              lane_choose_function *choose, lane_finish_function *finish)

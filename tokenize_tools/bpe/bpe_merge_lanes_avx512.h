@@ -12,8 +12,8 @@
 
 #if defined(__x86_64__)
 
-/* The key of a pair that begins at `place`: LANE_NO_KEY or more if it does not merge. (A pair of two ends does not
- * occur, so an empty slot matches no pair.) tied: ranks from this one on count as equal, so that they merge from
+/* Returns the key of a pair that begins at `place`: LANE_NO_KEY or more if it does not merge. (A pair of two ends does
+ * not occur, so an empty slot matches no pair.) tied: ranks from this one on count as equal, so that they merge from
  * left to right; the real rank is looked up when such a key is chosen. BPE_MERGES: no ranks are tied. */
 LANE_INLINE uint32_t lane_key(const struct bpe_model *model, uint64_t pair, const uint64_t *line, uint32_t place,
                               uint32_t tied)

@@ -38,7 +38,7 @@ struct merge_part {
 typedef uint32_t merge_rank_function(const struct bpe_model *model, uint32_t left, uint32_t right);
 /* Ranks with the same priority merge from left to right. Priorities are below MERGE_NONE and grow with ranks. */
 typedef uint32_t merge_priority_function(const struct bpe_model *model, uint32_t rank);
-/* What two neighbors become, whose pair has this priority. */
+/* Returns the part that two neighbors become whose pair has this priority. */
 typedef uint32_t merge_result_function(const struct bpe_model *model, uint32_t priority, uint32_t left, uint32_t right);
 
 /* Compares four at once, which every processor can. */
@@ -258,7 +258,7 @@ static inline bool window_grow(struct bpe_scratch *scratch, size_t parts)
     return scratch->memory != NULL;
 }
 
-/* The parts after the heap memory. */
+/* Returns the parts after the heap memory. */
 static inline struct merge_part *window_parts(const struct bpe_scratch *scratch, size_t parts)
 {
     return (struct merge_part *)(void *)((uint8_t *)scratch->memory + parts * MERGE_HEAP_BYTES);

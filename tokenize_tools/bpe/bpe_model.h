@@ -86,15 +86,16 @@ struct bpe_model {
     uint32_t unreached_count;
     uint64_t unreached_filter[BPE_UNREACHED_BITS / 64]; /* by bpe_unreached_bit() of those of at most 15 bytes */
 
-    /* Which pairs of characters of three bytes are side by side in some token: a filter of 2^BPE_JOIN_BITS bits by
-     * the hash of their six bytes; and, for tokens that hold only a part of one of the two characters, a bit for the
-     * first byte of the right one, which is at least 0xE0 (row: its bits 3 and 4; bit: its lowest three), and the last
-     * byte of the left one (column, modulo 64). Where neither bit is set, no merge can cross, so the piece is cut there
-     * and its parts are looked up on their own. */
+    /* Pairs of characters of three bytes that are side by side in some token: a filter of 2^BPE_JOIN_BITS bits by the
+     * hash of their six bytes; and, for tokens that hold only a part of one of the two characters, a bit for the first
+     * byte of the right one, which is at least 0xE0 (row: its bits 3 and 4; bit: its lowest three), and the last byte
+     * of the left one (column, modulo 64). Where neither bit is set, no merge can cross, so the piece is cut there and
+     * its parts are looked up on their own. */
     uint64_t *joins;
     uint8_t edge_joins[4][64];
 
-    struct bpe_entry *seeds; /* what caches begin with: short tokens, each with the ids that merging its bytes gives */
+    /* First contents of caches: short tokens, each with the ids that merging its bytes gives. */
+    struct bpe_entry *seeds;
     uint32_t seed_count;
 
     struct scanner scanner;
@@ -129,8 +130,8 @@ static inline struct bpe_key bpe_key_of(const uint8_t *bytes, uint32_t count)
     return key;
 }
 
-/* The same if 16 bytes may be read. Whole words are loaded and masked: bytes that are copied one by one, and read back
- * as words, make the processor wait. */
+/* Does the same if 16 bytes may be read. Whole words are loaded and masked: bytes that are copied one by one, and read
+ * back as words, make the processor wait. */
 static inline struct bpe_key bpe_key_in(const uint8_t *bytes, uint32_t count)
 {
     struct bpe_key key = {load64(bytes), 0};
@@ -155,7 +156,7 @@ static inline bool bpe_may_be_unreached(const struct bpe_model *model, struct bp
     return model->unreached_filter[bit / 64] >> (bit % 64) & 1;
 }
 
-/* How many ids fit a cache value. */
+/* Returns how many ids fit a cache value. */
 static inline uint32_t bpe_inline_ids(bool wide)
 {
     return wide ? 4 : 7;
@@ -200,13 +201,14 @@ static inline uint64_t bpe_pair_key(uint32_t left, uint32_t right)
     return (uint64_t)left << 21 | right;
 }
 
-/* The number of a bit of the filter. Without its lowest five bits it is the number of a cache line of the table. */
+/* Returns the number of a bit of the filter. Without its lowest five bits it is the number of a cache line of the
+ * table. */
 static inline uint64_t bpe_pair_hash(const struct bpe_model *model, uint64_t key)
 {
     return key * model->pair_factor >> (62 - model->pair_bits);
 }
 
-/* The first slot of the line that a hash selects. */
+/* Returns the first slot of the line that a hash selects. */
 static inline uint64_t bpe_pair_place(uint64_t hash)
 {
     return hash >> 5 << 3;
@@ -258,7 +260,7 @@ static inline uint32_t bpe_result(const struct bpe_model *model, uint32_t rank)
 #define BPE_JOIN_BITS 20
 #define BPE_JOIN_FACTOR 0x9E3779B97F4A7C15u
 
-/* The bit of model->joins for two characters of three bytes (if the second has four, its first three). */
+/* Returns the bit of model->joins for two characters of three bytes (if the second has four, its first three). */
 static inline uint32_t bpe_join_hash(uint64_t six_bytes)
 {
     return (uint32_t)((six_bytes & 0xFFFFFFFFFFFFu) * BPE_JOIN_FACTOR >> (64 - BPE_JOIN_BITS));

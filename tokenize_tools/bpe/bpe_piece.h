@@ -19,7 +19,7 @@ struct bpe_piece {
     uint64_t starts;    /* filled in for pieces of bytes: a bit for each byte with which a token begins */
 };
 
-/* The class of a piece of `count` bytes. */
+/* Returns the class of a piece of `count` bytes. */
 static inline uint32_t bpe_size_class(uint32_t count)
 {
     return (count > 16) + (count > 32);

@@ -73,7 +73,7 @@ static uint32_t find_alone(const struct bpe_model *listed, const struct bpe_merg
 #define BLOCK 512u         /* merges. Fewer make the threads meet more often, more make more merges wait. */
 #define SHARED_LEAST 8192u /* merges that make a thread worth its start */
 
-/* What is known of a merge before all blocks before its own are finished. */
+/* State of a merge before all blocks before its own are finished. */
 enum outcome {
     WAITS,   /* nothing: a part is not known yet */
     APART,   /* its parts stay apart, so it makes its token, if that is not known by then */

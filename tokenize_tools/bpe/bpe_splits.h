@@ -28,7 +28,7 @@
 
 #include "bpe_model.h"
 
-/* How a token is made (bpe_split.made). */
+/* Ways in which a token is made (bpe_split.made). */
 #define BPE_UNKNOWN 0u /* not known */
 #define BPE_ATOM 1u    /* merging begins with it: a byte or a character */
 #define BPE_BY_RANK                                                                                                    \

@@ -34,13 +34,13 @@ _Static_assert(sizeof(struct bpe_bucket) == 1 << BPE_BUCKET_SHIFT, "a bucket is 
 struct bpe_long {
     uint32_t tag;        /* bpe_long_tag() of the piece's hash; 0: the line is empty */
     uint32_t largest;    /* of the ids */
-    uint16_t bytes, ids; /* how many */
+    uint16_t bytes, ids; /* numbers */
     /* The ids in the tokens' width, then the bytes. If they do not fit: where in the store both are (32 bits, in units
      * of 4 bytes). */
     uint8_t rest[BPE_LONG_REST];
 };
 
-/* How often something happened since bpe_state_new(). */
+/* Counts of events since bpe_state_new(). */
 struct bpe_counts {
     uint64_t pieces;         /* pieces encoded */
     uint64_t missed;         /* of them, not found by the first lookup */
@@ -76,12 +76,12 @@ struct bpe_counts {
 struct bpe_pending {
     struct bpe_piece piece; /* first, so that a pointer to it is a pointer to the whole */
     struct bpe_key key;     /* as in the cache; for more than 15 bytes the low half is the hash */
-    uint64_t at;            /* where in the output its ids begin */
+    uint64_t at;            /* place in the output where its ids begin */
     uint32_t bucket;
     bool has_entry;            /* the first cache has its key, and the second one may have its ids */
     bool beside;               /* its entry may be in the neighbor of its bucket, which has been prefetched */
     bool merges;               /* it has to be merged, and fits a lane */
-    uint32_t windows;          /* how many it is cut into; 0: it fits a lane */
+    uint32_t windows;          /* number of windows; 0: it fits a lane */
     struct bpe_pending *same;  /* an earlier one with the same bytes, whose ids it shares; or NULL */
     struct bpe_pending *older; /* the one before it in its list of heads[]; or NULL */
 };
@@ -123,8 +123,8 @@ struct bpe_state {
     _Alignas(64) struct scan_chunk chunk; /* so that its rows begin at multiples of 64 bytes */
     uint64_t cuts[SCAN_WORDS + 1];        /* those of chunk.starts that are cuts inside a piece */
     uint16_t positions[SCAN_BYTES + 64];
-    /* Of the batch: keys (of more than 15 bytes: the low half is the hash), and where the pieces' buckets begin, in
-     * bytes from `buckets`. Each 64 bytes that are stored to them are one cache line. */
+    /* The batch's keys (of more than 15 bytes: the low half is the hash), and where the pieces' buckets begin, in bytes
+     * from `buckets`. Each 64 bytes that are stored to them are one cache line. */
     _Alignas(64) struct bpe_key keys[BPE_BATCH];
     _Alignas(64) uint32_t batch_places[BPE_BATCH + BPE_AGAIN];
     uint8_t batch_longs[BPE_BATCH]; /* the numbers of its pieces of more than 15 bytes */
@@ -135,7 +135,8 @@ struct bpe_state {
     uint32_t pending_ids[BPE_PENDING_IDS];
     struct bpe_pending *heads[BPE_PENDING_HEADS]; /* the last piece of each list of those to merge */
     uint32_t pending_count, pending_ids_count, windows_count;
-    /* Of the last pieces whose entries could be in the neighbor of their bucket: how many were there, and were not. */
+    /* Numbers of the last pieces whose entries were, and were not, in the neighbor of their bucket, of those that could
+     * be there. */
     uint32_t beside_found, beside_new;
     uint64_t pieces_since;     /* pieces looked up since strange_count() was last called */
     uint64_t strangers_before; /* pieces merged, and pending, then */
@@ -153,7 +154,7 @@ static inline uint32_t bpe_bucket_of(const struct bpe_state *state, struct bpe_k
     return state->hash(state->seed, key) & state->bucket_mask;
 }
 
-/* The hash of a piece of more than 15 bytes, for the second cache. */
+/* Returns the hash of a piece of more than 15 bytes, for the second cache. */
 static inline uint64_t bpe_long_hash(struct table_key seed, const uint8_t *bytes, size_t count)
 {
     uint64_t hash = count, a, b;
@@ -167,7 +168,7 @@ static inline uint64_t bpe_long_hash(struct table_key seed, const uint8_t *bytes
     return table_mix(seed, a ^ hash, b ^ hash);
 }
 
-/* The hash of a piece of at most 15 bytes, for the second cache. */
+/* Returns the hash of a piece of at most 15 bytes, for the second cache. */
 static inline uint64_t bpe_short_hash(struct table_key seed, struct bpe_key key)
 {
     return table_mix(seed, key.low ^ key.high >> 56, key.high);
@@ -178,8 +179,8 @@ static inline uint32_t bpe_long_tag(uint64_t hash)
     return (uint32_t)(hash >> 32) | 1;
 }
 
-/* The line where a piece is looked for first (beside: 0), or one of its neighbors (1 to 3). The tag says which they
- * are, so that lines can move when the cache grows: its high bits select four lines, and two low bits the first of
+/* Returns the line where a piece is looked for first (beside: 0), or one of its neighbors (1 to 3). The tag says which
+ * they are, so that lines can move when the cache grows: its high bits select four lines, and two low bits the first of
  * them. */
 static inline struct bpe_long *bpe_long_at(const struct bpe_state *state, uint32_t tag, uint32_t beside)
 {

@@ -35,7 +35,7 @@ static inline uint64_t before(uint32_t place)
     return ((uint64_t)1 << place) - 1;
 }
 
-/* The number of tokens that begin before a place of a window. */
+/* Returns the number of tokens that begin before a place of a window. */
 static uint32_t tokens_before(const struct bpe_piece *window, uint32_t place)
 {
     return (uint32_t)__builtin_popcountll(window->starts & before(place));

@@ -40,7 +40,7 @@ struct bpe_window_tokens {
     uint32_t from, to, end;
 };
 
-/* The number of windows that a text of `count` bytes has, at least BPE_LANE_BYTES. */
+/* Returns the number of windows that a text of `count` bytes has, at least BPE_LANE_BYTES. */
 static inline uint32_t bpe_windows_of(size_t count)
 {
     const size_t step = BPE_LANE_BYTES - BPE_OVERLAP;
@@ -52,7 +52,7 @@ static inline uint32_t bpe_windows_of(size_t count)
  * it. */
 uint32_t bpe_windows_cut(struct bpe_piece *windows, uint32_t *ids, const uint8_t *bytes, size_t count, uint32_t most);
 
-/* The same for at most BPE_WINDOWS windows, which are also merged. */
+/* Does the same for at most BPE_WINDOWS windows, which are also merged. */
 void bpe_windows_merge(struct bpe_windows *windows, const struct bpe_model *model, bpe_merge_many_function *many,
                        const uint8_t *bytes, size_t count, uint32_t most);
 
@@ -60,7 +60,7 @@ void bpe_windows_merge(struct bpe_windows *windows, const struct bpe_model *mode
  * does. from: the first one of this window. Returns false if the windows share no token from there on. */
 bool bpe_windows_join(const struct bpe_piece *left, uint32_t from, struct bpe_window_tokens *tokens, uint32_t *next);
 
-/* The same for the last window: all tokens, or those that end before its last quarter, which the text after it is
+/* Does the same for the last window: all tokens, or those that end before its last quarter, which the text after it is
  * likely to change. */
 struct bpe_window_tokens bpe_windows_last(const struct bpe_piece *window, uint32_t from, bool all);
 

@@ -277,7 +277,7 @@ struct search {
     bool known;     /* text->offsets are those of the text between */
 };
 
-/* The bytes [*begin, *end) and ids [*first, *last) of the text between. */
+/* Finds the bytes [*begin, *end) and ids [*first, *last) of the text between. */
 static void between(const struct search *search, uint64_t *begin, uint64_t *end, uint64_t *first, uint64_t *last)
 {
     const struct chat_text *text = search->text;

@@ -42,9 +42,9 @@ enum tokmap_status chat_template_open(struct chat_template **template, const cha
 void chat_template_close(struct chat_template *template);
 /* Keys of messages, and of chat_template_kwargs, that count for nothing. They must outlive the template. */
 void chat_template_ignore(struct chat_template *template, const char *const *keys, size_t count);
-/* The name of the built-in template that it is; static. */
+/* Returns the name of the built-in template that it is; static. */
 const char *chat_template_name(const struct chat_template *template);
-/* The names of all built-in templates, in alphabetical order, and a NULL; static. */
+/* Returns the names of all built-in templates, in alphabetical order, and a NULL; static. */
 const char *const *chat_template_names(void);
 
 void chat_text_free(struct chat_text *text);
@@ -65,7 +65,7 @@ enum tokmap_status chat_render_record(const struct chat_template *template, cons
                                       const char *beside, uint64_t beside_bytes, struct chat_text *out,
                                       struct tokmap_error *error);
 
-/* The most ids that chat_encode() makes of the text, without a prefix and a suffix. */
+/* Returns the most ids that chat_encode() makes of the text, without a prefix and a suffix. */
 uint64_t chat_ids_most(const struct tokenizer *tokenizer, const struct chat_text *text);
 
 /* Encodes a conversation that chat_render() has written without a reason, as tokenizer_encode() does with a batch of

@@ -57,7 +57,7 @@ static enum tokmap_status file_read(const char *path, char **text, size_t *bytes
     return status;
 }
 
-/* What a JSON file says. The strings point into its text. */
+/* Contents of a JSON file. The strings point into its text. */
 struct found {
     struct json_string jinja, bos, eos;
     bool has_jinja, has_bos, has_eos, several;
@@ -139,7 +139,7 @@ static bool found_read(struct json_scan *scan, struct found *found)
     return json_end(scan);
 }
 
-/* A terminated copy of a string, decoded. */
+/* Returns a terminated copy of a string, decoded. */
 static char *string_copy(const struct json_string *string, size_t *bytes)
 {
     char *made = malloc(string->count + 1);

@@ -13,7 +13,7 @@
 
 /* Initialize with zeros. */
 struct chat_json {
-    struct bytes_buffer out;         /* what has been written */
+    struct bytes_buffer out;         /* the text so far */
     struct bytes_buffer text, names; /* scratch memory */
     uint64_t
         lone; /* escapes of half a surrogate pair, each of which became U+FFFD; the caller resets it, as the next two */
@@ -27,7 +27,7 @@ void chat_json_free(struct chat_json *json);
 /* Each appends to json->out. The value is valid JSON and valid UTF-8, at most CHAT_JSON_DEPTH deep. */
 void chat_json_value(struct chat_json *json, const char *value, size_t bytes);
 void chat_json_string(struct chat_json *json, const char *text, size_t bytes);
-/* The text of a string, without quotes and escapes. */
+/* Decodes the text of a string, without quotes and escapes. */
 void chat_json_text(struct chat_json *json, const struct json_string *string);
 
 #endif

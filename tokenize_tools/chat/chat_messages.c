@@ -166,7 +166,7 @@ static struct chat_string decode(struct reader *reader, const struct json_string
     return (struct chat_string){into, count};
 }
 
-/* Whether a value says nothing: null, "", [], {}, or, with `no`, false. */
+/* Returns true if a value says nothing: null, "", [], {}, or, with `no`, false. */
 static bool is_nothing(const char *bytes, size_t count, bool no)
 {
     if (count && (bytes[0] == '[' || bytes[0] == '{')) {

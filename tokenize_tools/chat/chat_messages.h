@@ -16,7 +16,7 @@ struct chat_string {
     size_t count;
 };
 
-/* What a template can write beside roles and contents. */
+/* Abilities of a template beside roles and contents. */
 enum chat_ability {
     CHAT_WRITES_TOOLS = 1,    /* the tools of the record */
     CHAT_WRITES_CALLS = 2,    /* calls of tools, and their results */
@@ -60,13 +60,13 @@ struct chat_messages {
     struct chat_string *tools; /* JSON objects, if has_tools */
     uint64_t tool_count, tool_capacity;
     bool has_tools;
-    char *texts; /* what all decoded strings point into */
+    char *texts; /* memory of all decoded strings */
     size_t texts_capacity;
     struct chat_json json; /* scratch memory for templates */
     uint64_t lone;         /* escapes of half a surrogate pair, each of which became U+FFFD */
 
-    /* Why the conversation cannot be used: a sentence without its full stop, or NULL. With a reason: the number of the
-     * message or UINT64_MAX, and a word of the conversation (a key, a type) or "". */
+    /* Reason why the conversation cannot be used: a sentence without its full stop, or NULL. With a reason: the number
+     * of the message or UINT64_MAX, and a word of the conversation (a key, a type) or "". */
     const char *reason;
     uint64_t message;
     char detail[96];
@@ -74,7 +74,7 @@ struct chat_messages {
 
 void chat_messages_free(struct chat_messages *messages);
 
-/* What is read. Initialize with zeros. */
+/* The conversation that is read. Initialize with zeros. */
 struct chat_source {
     const char *json; /* an array of messages (chat.h says which), valid UTF-8 */
     size_t bytes;
@@ -94,9 +94,9 @@ enum tokmap_status chat_messages_read(struct chat_messages *messages, const stru
  * freed, and NULL is returned. */
 void *chat_room(void *list, uint64_t count, uint64_t *capacity, size_t size);
 
-/* The keys beside the messages that say something, and a NULL; static. All others are ignored. */
+/* Returns the keys beside the messages that say something, and a NULL; static. All others are ignored. */
 const char *const *chat_beside_keys(void);
-/* Whether some template writes what such a key says. */
+/* Returns true if some template writes what such a key says. */
 bool chat_beside_written(const char *key);
 
 /* Sets the reason of a conversation that has none yet. `detail` may be NULL; a long one is shortened, and what a

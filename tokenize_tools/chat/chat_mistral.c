@@ -21,7 +21,8 @@ const struct chat_token chat_mistral_tokens[] = {{"<s>", CHAT_TOKEN_BOS},
                                                  {"[/TOOL_RESULTS]", CHAT_TOKEN_OPTIONAL},
                                                  {NULL, CHAT_TOKEN_NEEDED}};
 
-/* The system message is a part of the first question, and what is stripped is the whole. */
+/* Renders Llama 2's template, in which the system message is a part of the first question, and the whole is
+ * stripped. */
 void chat_llama2_render(struct chat_writer *writer, struct chat_messages *messages, const void *how)
 {
     const size_t first = chat_system_count(messages);
@@ -178,7 +179,7 @@ static void mistral_calls(struct chat_writer *writer, const struct chat_message 
     chat_write(writer, message, "]%e%)");
 }
 
-/* Whether a message is the last one of a user, or equal to it, as templates compare them. */
+/* Returns true if a message is the last one of a user, or equal to it, as templates compare them. */
 static bool is_last_question(const struct chat_messages *messages, size_t index)
 {
     const struct chat_message *message = &messages->at[index];

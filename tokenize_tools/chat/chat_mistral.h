@@ -5,7 +5,7 @@
 
 #include "chat_writer.h"
 
-struct chat_mistral; /* what differs between the templates of Mistral */
+struct chat_mistral; /* differences between the templates of Mistral */
 
 extern const struct chat_token chat_llama2_tokens[], chat_mistral_tokens[];
 extern const struct chat_mistral chat_mistral_v0, chat_mistral_v1, chat_mistral_v3, chat_mistral_tekken;

@@ -66,7 +66,7 @@ static const struct chat_token chatml_tokens[] = {{"<|im_start|>", CHAT_TOKEN_NE
                                                   {NULL, CHAT_TOKEN_NEEDED}};
 static const struct turns chatml = {"", "", {{"", "<|im_start|>%r\n%(%t<|im_end|>%)\n"}}};
 
-/* What differs between the templates of Qwen. */
+/* Differences between the templates of Qwen. */
 struct qwen {
     const char *own; /* the system message where the conversation has none, or NULL */
     const char *call;
@@ -116,7 +116,8 @@ static void qwen_result(struct chat_writer *writer, const struct chat_messages *
         chat_puts(writer, "<|im_end|>\n");
 }
 
-/* The index of the last message of a user that is not the result of a tool; the last message if there is none. */
+/* Returns the index of the last message of a user that is not the result of a tool; the last message if there is
+ * none. */
 static size_t last_query(const struct chat_messages *messages)
 {
     for (size_t i = messages->count; i-- > 0;) {
@@ -313,7 +314,7 @@ static const struct chat_token deepseek_tokens[] = {{DEEPSEEK("begin", "of", "se
                                                     {DEEPSEEK("tool", "outputs", "end"), CHAT_TOKEN_OPTIONAL},
                                                     {NULL, CHAT_TOKEN_NEEDED}};
 
-/* What differs between the templates, and what they remember while they write. */
+/* Differences between the templates, and their state while they write. */
 struct deepseek {
     bool distill;  /* the template of R1-Distill */
     bool called;   /* a tool has been called */

@@ -17,12 +17,12 @@ struct chat_known {
     const struct chat_token *tokens; /* CHAT_TOKENS_MOST at most */
     unsigned abilities;              /* enum chat_ability, added */
     void (*render)(struct chat_writer *writer, struct chat_messages *messages, const void *how);
-    const void *how; /* what differs between the templates of one function */
+    const void *how; /* differences between the templates of one function */
 };
 
-/* The id of an added token by its text, or TOKMAP_NO_ID. */
+/* Returns the id of an added token by its text, or TOKMAP_NO_ID. */
 uint64_t chat_added_id(const struct tokenizer *tokenizer, const char *text, size_t bytes);
-/* The names of all templates in alphabetical order, and a NULL; static. */
+/* Returns the names of all templates in alphabetical order, and a NULL; static. */
 const char *const *chat_known_names(void);
 /* Finds a template by its name, or returns NULL. "rendered", which chat_known_names() does not name, is for programs
  * that render conversations on their own, as tokmap.pack() of Python does with transformers: each message is a piece of

@@ -15,7 +15,7 @@ struct chat_string chat_literal(const char *text)
     return (struct chat_string){text, strlen(text)};
 }
 
-/* Whether Python's str.strip() removes the character. */
+/* Returns true if Python's str.strip() removes the character. */
 static bool is_space(uint32_t code)
 {
     return (code >= 9 && code <= 13) || (code >= 0x1C && code <= 0x20) || code == 0x85 || code == 0xA0 ||
@@ -150,7 +150,7 @@ static void token_put(struct chat_writer *writer, const struct chat_token_found 
     chat_put_id(writer, (struct chat_string){token->text, token->bytes}, token->id);
 }
 
-/* The longest token of the table that the text begins with, or NULL. */
+/* Returns the longest token of the table that the text begins with, or NULL. */
 static const struct chat_token_found *token_begins(const struct chat_writer *writer, const char *text)
 {
     const struct chat_token_found *best = NULL;

@@ -19,7 +19,7 @@ struct chat_token {
     enum chat_token_kind kind;
 };
 
-/* Where a template writes to. */
+/* Destination of a template. */
 struct chat_writer {
     struct chat_text *out;
     const struct chat_token_found {
@@ -31,8 +31,8 @@ struct chat_writer {
     size_t token_count;
     const struct tokenizer *tokenizer;
     struct chat_messages *messages;
-    const struct chat_string *prefix; /* what the next %p of a form writes, or NULL: nothing */
-    uint64_t open;                    /* where a span that counts began, or UINT64_MAX */
+    const struct chat_string *prefix; /* text of the next %p of a form, or NULL: nothing */
+    uint64_t open;                    /* beginning of a span that counts, or UINT64_MAX */
     bool no_memory;
 };
 
@@ -56,12 +56,12 @@ struct chat_string chat_strip_newlines_end(struct chat_string text);
 bool chat_equals(struct chat_string text, const char *other);
 bool chat_starts_with(struct chat_string text, const char *start);
 bool chat_ends_with(struct chat_string text, const char *end);
-/* What comes after the last `mark` in the text: all of it if there is none. */
+/* Returns what comes after the last `mark` in the text: all of it if there is none. */
 struct chat_string chat_after_last(struct chat_string text, const char *mark);
-/* What comes before the first `mark`; *found is whether there is one. */
+/* Returns what comes before the first `mark`, and sets *found if there is one. */
 struct chat_string chat_before_first(struct chat_string text, const char *mark, bool *found);
 size_t chat_code_points(struct chat_string text);
-/* The value of a member of an object, or "". */
+/* Returns the value of a member of an object, or "". */
 struct chat_string chat_member(struct chat_string object, const char *wanted);
 void chat_put(struct chat_writer *writer, struct chat_string text);
 /* Writes the text of a token. id: TOKMAP_NO_ID for one that stays text. */
@@ -83,7 +83,7 @@ void chat_write_call(struct chat_writer *writer, const struct chat_call *call, c
 void chat_puts(struct chat_writer *writer, const char *form);
 /* Writes a value of JSON as the filter `tojson` does. */
 void chat_put_json(struct chat_writer *writer, struct chat_string value, bool indent);
-/* What is written between the two calls counts as a target. `counts` false: it does not. */
+/* Make what is written between the two calls count as a target. `counts` false: it does not. */
 void chat_begin(struct chat_writer *writer, bool counts);
 void chat_end(struct chat_writer *writer);
 bool chat_is_role(const struct chat_message *message, const char *role);
@@ -98,7 +98,7 @@ bool chat_roles_from_are(struct chat_messages *messages, size_t first, const cha
 bool chat_roles_are(struct chat_messages *messages, const char *const *roles);
 /* Checks that messages from `first` on are of users at even places and of others at odd ones. */
 bool chat_roles_alternate(struct chat_messages *messages, size_t first, const char *reason);
-/* The number of messages before the turns: 1 if the first message is the system's, else 0. */
+/* Returns the number of messages before the turns: 1 if the first message is the system's, else 0. */
 size_t chat_system_count(const struct chat_messages *messages);
 
 #endif

@@ -17,11 +17,12 @@ struct chat_text {
     struct text_buffer text;      /* valid UTF-8 */
     struct tokenizer_mark *marks; /* the special tokens that the template has written, in the order of the text */
     uint64_t mark_count, mark_capacity;
-    struct chat_span *counted; /* what counts as a target, in the order of the text */
+    struct chat_span *counted; /* spans that count as targets, in the order of the text */
     uint64_t counted_count, counted_capacity;
-    uint64_t messages;  /* how many there are */
+    uint64_t messages;  /* their number */
     uint64_t lone;      /* escapes of half a surrogate pair in them, each of which became U+FFFD */
-    const char *reason; /* why the conversation cannot be written: a sentence without its full stop, static; or NULL */
+    /* Reason why the conversation cannot be written: a sentence without its full stop, static; or NULL. */
+    const char *reason;
     uint64_t message;   /* with a reason: the number of the message, from 0, or UINT64_MAX: the whole conversation */
     char detail[96];    /* with a reason: a word of the conversation that it is about, such as a role, or "" */
     uint32_t width;     /* bytes of an id of the template's tokenizer */

@@ -71,8 +71,8 @@ static bool is_lz4_after_skippable(const char *head, size_t count)
     return at && count - at >= 4 && !memcmp(head + at, "\x04\x22\x4d\x18", 4);
 }
 
-/* A text may begin with "BZh". In a bzip2 file a digit follows, and then the mark of a block or of the end. Returns
- * true as long as the bytes agree with that. */
+/* Looks beyond "BZh", with which a text may begin, too. In a bzip2 file a digit follows, and then the mark of a block
+ * or of the end. Returns true as long as the bytes agree with that. */
 static bool is_bzip2(const char *head, size_t count)
 {
     const size_t more = count < 10 ? count : 10;
@@ -80,14 +80,16 @@ static bool is_bzip2(const char *head, size_t count)
                         (!memcmp(head + 4, "1AY&SY", more - 4) || !memcmp(head + 4, "\x17rE8P\x90", more - 4)));
 }
 
-/* The signature of a tar header is at byte 257, after a name that is padded with zero bytes. Text has no such bytes. */
+/* Looks for the signature of a tar header, at byte 257, after a name that is padded with zero bytes. Text has no such
+ * bytes. */
 static bool is_tar(const char *head, size_t count)
 {
     return count >= 263 && !memcmp(head + 257, "ustar", 5) && memchr(head, '\0', 100);
 }
 
-/* An encrypted Parquet file continues with the length of its first part, which has four bytes and is below 64 KiB. If
- * its first column is not encrypted, it continues with the header of a page, which begins with the kind of the page. */
+/* Tells an encrypted Parquet file from a text. It continues with the length of its first part, which has four bytes and
+ * is below 64 KiB. If its first column is not encrypted, it continues with the header of a page, which begins with the
+ * kind of the page. */
 static bool is_encrypted_parquet(const char *head, size_t count)
 {
     return count >= 8 && !memcmp(head, "PARE", 4) && (load16(head + 6) == 0 || head[4] == 0x15);

@@ -78,7 +78,7 @@ bool unpack_is_built(enum file_type type)
     return false;
 }
 
-/* The library that decompresses the type, which unpack_is_built(). */
+/* Returns the library that decompresses the type, which unpack_is_built(). */
 static struct library *library_of(enum file_type type)
 {
     switch ((int)type) {

@@ -115,8 +115,8 @@ static char *absolute_path(const struct merging *merging, const char *path)
     return path_in(path_is_absolute(path) ? "" : merging->here, path);
 }
 
-/* The name that stands for an index in the manifest; the caller frees it. An absolute one stays as it is. NULL: no
- * memory. */
+/* Returns the name that stands for an index in the manifest; the caller frees it. An absolute one stays as it is. NULL:
+ * no memory. */
 static char *name_make(const struct merging *merging, const char *folder, const char *index, bool absolute)
 {
     char *name = NULL;

@@ -235,8 +235,8 @@ static int by_first_row(const void *a, const void *b)
     return one->rows < other->rows ? -1 : one->rows > other->rows;
 }
 
-/* The hash of a row as it was in a slot with tokens of `width` bytes. A row of the run that is wider has narrow tokens
- * only, if the loader delivered it: then it is the same row. */
+/* Returns the hash of a row as it was in a slot with tokens of `width` bytes. A row of the run that is wider has narrow
+ * tokens only, if the loader delivered it: then it is the same row. */
 static uint64_t hash_row(const struct replay *replay, const void *row, uint64_t tokens, uint32_t width, uint64_t number)
 {
     if (width == replay->width)

@@ -53,7 +53,7 @@ static void list_free(struct shard_list *list)
     free(list->paths);
 }
 
-/* A manifest can name a shard twice. */
+/* Sorts the list, and drops doubles: a manifest can name a shard twice. */
 static void list_sort(struct shard_list *list)
 {
     uint64_t kept = 0;

@@ -39,7 +39,7 @@ struct stats_arguments {
     int progress; /* enum cli_progress_mode */
 };
 
-/* How many bytes of text the tokens were made from, and how that is known. */
+/* Number of bytes of text that the tokens were made from, and its source. */
 enum text_from { TEXT_UNKNOWN, TEXT_FROM_INDEX, TEXT_FROM_TOKENIZER };
 
 struct stats {

@@ -82,7 +82,7 @@ static double bytes_each(const struct train_corpus_result *result)
     return result->trained_tokens ? (double)result->totals.text / (double)result->trained_tokens : 0;
 }
 
-/* A path of -t: the folder, if the file in it has the name that a folder stands for. */
+/* Prints a path for -t: the folder, if the file in it has the name that a folder stands for. */
 static void next_print(const struct training_command *training)
 {
     static const char standard[] = "tokenizer";

@@ -131,7 +131,7 @@ static bool fault_block(const struct verify_report *report, const struct tokmap_
     return false;
 }
 
-/* The library's message already names the section, or the block and its bytes. */
+/* Prints the library's message, which already names the section, or the block and its bytes. */
 static void fault_text(const struct tokmap_error *fault)
 {
     char text[sizeof fault->path + sizeof fault->message + 256];
@@ -184,7 +184,7 @@ static bool is_fault(enum tokmap_status status)
            status == TOKMAP_ERROR_MISMATCH || status == TOKMAP_ERROR_TOKEN;
 }
 
-/* What verify has found in all datasets. */
+/* Findings in all datasets. */
 struct verify_sum {
     struct tokmap_dataset_info info; /* tokens, documents, and shards are sums */
     struct tokmap_verify_result result;
@@ -279,7 +279,7 @@ static enum tokmap_status verify(const char *name, const struct verify_arguments
     const bool is_run = cli_names_run(name);
     enum tokmap_status status =
         is_run ? tokmap_run_open(&run, name, error) : tokmap_dataset_open(&dataset, name, NULL, error);
-    /* What opening finds is a fault like any other, but it keeps the rest from being checked. */
+    /* A failure to open is a fault like any other, but it keeps the rest from being checked. */
     if (is_fault(status)) {
         (void)fault_found(report, error);
         cli_say(program, "'%s' cannot be opened, so the rest of it was not checked", name);

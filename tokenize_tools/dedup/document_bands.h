@@ -19,7 +19,7 @@ struct band_record {
 };
 _Static_assert(sizeof(struct band_record) == 16, "the bytes a band that the manual states");
 
-/* What all threads need; immutable. Begins as zero bytes. */
+/* Data that all threads read; immutable. Begins as zero bytes. */
 struct band_signer {
     struct minhash_form form;
     struct minhash *minhash;
@@ -30,7 +30,7 @@ enum tokmap_status band_signer_make(struct band_signer *signer, const struct min
                                     struct tokmap_error *error);
 void band_signer_free(struct band_signer *signer);
 
-/* What belongs to one batch. Begins as zero bytes. */
+/* State of one batch. Begins as zero bytes. */
 struct document_bands {
     struct shingle_scan shingles;
     uint64_t *signature;
@@ -45,8 +45,8 @@ enum tokmap_status document_bands_add(const struct band_signer *signer, struct d
                                       const struct corpus_document *document, bool excluded, struct bytes_buffer *into,
                                       struct tokmap_error *error);
 
-/* The clusters of documents: the first document of the one that `document` belongs to, where first[] has an earlier one
- * of its cluster for each document, or itself. */
+/* Returns the clusters of documents: the first document of the one that `document` belongs to, where first[] has an
+ * earlier one of its cluster for each document, or itself. */
 uint32_t cluster_first(uint32_t *first, uint32_t document);
 /* Joins the clusters of two documents. Returns whether they were different. */
 bool clusters_join(uint32_t *first, uint32_t a, uint32_t b);

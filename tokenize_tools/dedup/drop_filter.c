@@ -25,13 +25,13 @@
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 
-/* What is known of a document before it is compared with earlier ones. */
+/* Facts about a document before it is compared with earlier ones. */
 struct judged {
     struct hash128 key;
     uint64_t ngram; /* the first excluded one, or NGRAM_NONE */
 };
 
-/* What is listed of a document when its batch is committed. */
+/* Facts about a document that are listed when its batch is committed. */
 struct decided {
     const char *new_input; /* its input, if this is the first document of it; else NULL */
     struct document_place place, kept;
@@ -52,7 +52,7 @@ struct saved_key {
 };
 _Static_assert(sizeof(struct saved_key) == 32, "the bytes a document that the manual states");
 
-/* What belongs to one work item. */
+/* State of one work item. */
 struct drop_item {
     struct bytes_buffer judged;  /* struct judged of each document */
     struct bytes_buffer keys;    /* struct saved_key of those that are not duplicates, if they are saved */
@@ -69,7 +69,7 @@ struct drop_filter {
     bool tabled;                      /* duplicates are found by the table, at least at first */
     struct key_table table;           /* of all documents before, unless `known` has the answers */
     bool is_full;                     /* it lacks keys that were restored */
-    const struct drop_source *source; /* what the stages have found, of which `known` is the list */
+    const struct drop_source *source; /* findings of the stages, of which `known` is the list */
     struct drop_list *known;          /* NULL: no stages have decided */
     struct place_counter compared;    /* of the documents of the stages, also of those of a killed process */
     struct dropped_writer *list;      /* NULL: nothing is written */
@@ -80,7 +80,7 @@ struct drop_filter {
         struct bytes_buffer ngrams; /* u64: those in the list, in its order */
         size_t ngrams_saved;        /* bytes of them that the last save has passed on, and that are on storage */
         size_t ngrams_passed;
-        struct bytes_buffer keys; /* which were not passed on yet */
+        struct bytes_buffer keys; /* keys that were not passed on yet */
         bool lacks_keys, forgets; /* the journal does not have all; cannot have any */
     } journal;
     struct place_counter places; /* of all batches that were decided */
@@ -277,7 +277,7 @@ static enum tokmap_status duplicate_list(struct drop_filter *filter, const struc
 
 /* ---- duplicates ---- */
 
-/* The table has no room: lets stages find the duplicates. END: the work has failed elsewhere. */
+/* Lets stages find the duplicates, because the table has no room. END: the work has failed elsewhere. */
 static enum tokmap_status table_replace(struct drop_filter *filter, struct ordered_workers *workers,
                                         struct work_item *item, struct tokmap_error *error)
 {

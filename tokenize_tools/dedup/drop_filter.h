@@ -22,7 +22,7 @@
 #include "format/index_writer.h"
 #include "work/dropped_writer.h"
 
-/* What was dropped so far. */
+/* Counts of what was dropped so far. */
 struct drop_counts {
     uint64_t documents; /* that were read */
     uint64_t duplicates, near_duplicates, excluded;
@@ -48,8 +48,8 @@ struct drop_filter_options {
     const char *name; /* of the output, for NAME.dropped; NULL: nothing is written */
     bool sync;        /* as in shard_writer.h */
     uint32_t items;   /* ordered_workers_item_count() */
-    /* Which documents are dropped, as the stages before have found, which must precede for near-duplicates. NULL: no
-     * stages precede. */
+    /* Documents to drop, as the stages before have found, which must precede for near-duplicates. NULL: no stages
+     * precede. */
     const struct drop_source *source;
     /* The table of keys is full, and all batches before this one are committed: compares the documents of all inputs,
      * and sets *found to what is dropped, which then stays valid. Statuses: any. NULL: the table has no limit. */
@@ -99,7 +99,7 @@ enum tokmap_status drop_filter_check(struct drop_filter *filter, struct tokmap_e
 enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_counts *counts,
                                       struct tokmap_error *error);
 
-/* The list, which is complete then, and stays that of the filter; NULL: there is none. */
+/* Returns the list, which is complete then; the filter owns it. NULL: there is none. */
 struct dropped_writer *drop_filter_list(struct drop_filter *filter);
 
 #endif

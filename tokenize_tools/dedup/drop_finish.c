@@ -19,7 +19,7 @@
 
 #define PATH_SPARE 64
 
-/* Where the inputs of a unit are in the list. */
+/* Numbers of a unit's inputs in the list. */
 struct unit_place {
     uint64_t first;   /* number of its first input */
     uint64_t records; /* in the units before, of the file that it is a part of */
@@ -38,7 +38,7 @@ struct finish {
     uint64_t inputs_listed; /* of the open unit */
 };
 
-/* Whether the first input of a unit is the last one of the units before. */
+/* Returns true if the first input of a unit is the last one of the units before. */
 static bool continues(const struct finish *finish, uint64_t unit, bool open)
 {
     return finish->units->list[unit].begin && open;
@@ -66,7 +66,7 @@ static enum tokmap_status places_make(struct finish *finish, struct tokmap_error
     return TOKMAP_OK;
 }
 
-/* The unit of an input of the scans. */
+/* Returns the unit of an input of the scans. */
 static uint64_t unit_of(const struct all_scans *scans, uint64_t input)
 {
     uint64_t low = 0, high = scans->units;
@@ -146,7 +146,7 @@ static enum tokmap_status document_list(struct finish *finish, uint64_t unit, co
                                     record->first + finish->places[kept].records, error);
 }
 
-/* How many bytes the paths of a unit can have in its scan, where they are as messages show them. */
+/* Returns how many bytes the paths of a unit can have in its scan, where they are as messages show them. */
 static uint64_t paths_most(const struct finish *finish, uint64_t unit)
 {
     const struct unit *files = &finish->units->list[unit];

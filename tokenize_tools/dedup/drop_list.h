@@ -8,7 +8,7 @@
 
 #include "scan_file.h"
 
-/* Of which unit. */
+/* The unit. */
 struct drop_source {
     const char *folder;
     uint64_t key, unit, units, portions;
@@ -16,7 +16,7 @@ struct drop_source {
     bool continues; /* the documents before the first one that is asked about were packed by a killed process */
 };
 
-/* The file of a portion of the comparison (drop_resolve.h), which has a section for each of `units`. */
+/* Returns the file of a portion of the comparison (drop_resolve.h), which has a section for each of `units`. */
 struct stage_id drops_file_id(const char *folder, uint64_t key, uint64_t portion, uint64_t units);
 
 struct drop_list; /* for one thread at a time */

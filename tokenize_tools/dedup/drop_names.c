@@ -28,7 +28,7 @@ static enum tokmap_status output_number(const struct drop_output *output, uint64
     return status == TOKMAP_ERROR_MEMORY || status == TOKMAP_ERROR_IO ? status : TOKMAP_OK;
 }
 
-/* Whether a file of one kind is there: of the index of one shard, or the list of dropped documents. */
+/* Returns true if a file of one kind is there: of the index of one shard, or the list of dropped documents. */
 static bool has_file(const struct drop_output *output, enum shard_file file)
 {
     struct os_stat found;
@@ -78,7 +78,7 @@ enum tokmap_status drop_names_begin(struct drop_names *names, const struct drop_
         group_add(group, output->name, list != NULL);
         return TOKMAP_OK;
     }
-    /* Of an output without a list, and for one without, there is nothing to put aside, and no index need be read. */
+    /* An output without a list, or one that gets none, has nothing to put aside, and no index need be read. */
     const bool listed = list || has_file(output, SHARD_DROPPED);
     enum tokmap_status status = listed ? output_number(output, &names->output, error) : TOKMAP_OK;
     names->aside = listed && !status;

@@ -21,9 +21,9 @@ struct drop_names {
     bool aside;                  /* its list may have been put aside */
 };
 
-/* When the output has its lock, and what a killed process has left of its names is completed: the list becomes that of
- * the output. keeps: the list of that process will be continued. Statuses: those of dropped_settle(), and of opening
- * the index of the output. */
+/* Makes the list that of the output. The output has its lock, and what a killed process has left of its names is
+ * completed. keeps: the list of that process will be continued. Statuses: those of dropped_settle(), and of opening the
+ * index of the output. */
 enum tokmap_status drop_names_settle(const struct drop_output *output, bool keeps, struct tokmap_error *error);
 
 /* Just before the output gets its names. group: of set_work_group(), to which the list is added; NULL: puts the old

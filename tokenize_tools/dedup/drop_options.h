@@ -18,7 +18,8 @@ struct drop_stage {
     const struct drop_options *drop;
     bool in_units;          /* True for work in units, whose stages several processes share */
     bool sync;              /* as in shard_writer.h */
-    uint64_t checkpoint_ns; /* how much may be lost: every so often a part is committed; 0: none is */
+    /* Interval between parts that are committed, which is the work that a kill can lose; 0: no parts. */
+    uint64_t checkpoint_ns;
     /* Called often: true ends the work with ERROR_INTERRUPTED. May be NULL. */
     bool (*stop)(void *user);
     void *user;

@@ -81,7 +81,7 @@ void all_scans_free(struct all_scans *scans)
     *scans = (struct all_scans){.units = 0};
 }
 
-/* The portion of a key. */
+/* Returns the portion of a key. */
 static uint64_t portion_of(const struct all_scans *scans, uint64_t high)
 {
     return (uint64_t)((unsigned __int128)high * scans->portions >> 64);

@@ -26,7 +26,8 @@ static uint64_t key_hash(struct table_key key, struct hash128 hash)
     return table_mix(key, hash.low, hash.high);
 }
 
-/* The slot at which the search for a hash begins: the hash without its first 8 bits, as a share of the slots. */
+/* Returns the slot at which the search for a hash begins: the hash without its first 8 bits, as a share of the
+ * slots. */
 static uint64_t slot_first(uint64_t hash, uint64_t capacity)
 {
     return (uint64_t)((unsigned __int128)(hash << 8) * capacity >> 64);

@@ -15,7 +15,7 @@
 
 #define KEY_TABLES 256
 
-/* Where a document is. Documents are ordered by (input, record). */
+/* Place of a document. Documents are ordered by (input, record). */
 struct document_place {
     uint64_t record; /* its number in the file, from 0; of JSONL, lines count */
     uint32_t input;  /* number of the file, from 0, among those that have documents; below 2^32 - 1 */

@@ -52,7 +52,7 @@ static uint32_t twister_next(struct twister *twister)
     return y ^ y >> 18;
 }
 
-/* A number from 0 to `most`, which needs 61 bits. */
+/* Returns a number from 0 to `most`, which needs 61 bits. */
 static uint64_t twister_below(struct twister *twister, uint64_t most)
 {
     uint64_t value;

@@ -36,14 +36,14 @@ struct minhash; /* immutable; any thread */
 struct minhash *minhash_new(uint32_t bands, uint32_t rows);
 void minhash_free(struct minhash *minhash); /* accepts NULL */
 
-/* The places of a signature, with those that round their number up for the kernels. */
+/* Returns the places of a signature, with those that round their number up for the kernels. */
 uint32_t minhash_places(const struct minhash *minhash);
 
 /* Begins a signature, and adds shingles to it. */
 void minhash_begin(const struct minhash *minhash, uint64_t *signature);
 void minhash_add(const struct minhash *minhash, uint64_t *signature, const uint64_t *shingles, uint32_t count);
 
-/* What identifies a band of a signature: the XXH3-128 of the band's number and its places, all as u64. */
+/* Returns what identifies a band of a signature: the XXH3-128 of the band's number and its places, all as u64. */
 struct hash128 minhash_band(const struct minhash *minhash, const uint64_t *signature, uint32_t band);
 
 /* One kernel for each instruction set: lowers each of `places` numbers of `least`, a multiple of MINHASH_LANES, to the

@@ -26,7 +26,7 @@ static inline void store(uint64_t *into, __m256i value)
     _mm256_storeu_si256((__m256i *)(void *)into, value);
 }
 
-/* The hash of a shingle, minus the prime. `high` has the high half of the shingle. */
+/* Returns the hash of a shingle, minus the prime. `high` has the high half of the shingle. */
 static inline __m256i reduced(__m256i a, __m256i a_high, __m256i b, __m256i shingle, __m256i high, __m256i prime)
 {
     const __m256i cross = _mm256_add_epi64(_mm256_mul_epu32(a_high, shingle), _mm256_mul_epu32(a, high));

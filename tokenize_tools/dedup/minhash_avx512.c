@@ -20,7 +20,7 @@ static inline struct lanes lanes_load(const struct minhash_numbers *numbers, con
                           _mm512_sub_epi64(_mm512_loadu_si512(least + j), prime)};
 }
 
-/* The hash of a shingle, minus the prime. */
+/* Returns the hash of a shingle, minus the prime. */
 static inline __m512i reduced(const struct lanes *lanes, __m512i shingle, __m512i prime)
 {
     const __m512i sum = _mm512_add_epi64(_mm512_mullo_epi64(lanes->a, shingle), lanes->b);

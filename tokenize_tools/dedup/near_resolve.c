@@ -53,7 +53,7 @@ struct join {
     uint32_t a, b;
 };
 
-/* Which pass comes next; partition SCAN_PARTITIONS: none. */
+/* The next pass; partition SCAN_PARTITIONS: none. */
 struct join_state {
     uint64_t partition, passes, pass;
 };
@@ -85,7 +85,7 @@ static enum tokmap_status stop_check(struct joining *joining, struct tokmap_erro
 
 /* ---- parts ---- */
 
-/* Whether it is time to save what was found. */
+/* Returns true if it is time to save what was found. */
 static bool is_due(const struct joining *joining, uint64_t every)
 {
     return every && os_clock_ns() - joining->cut_ns >= every;

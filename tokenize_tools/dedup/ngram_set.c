@@ -26,7 +26,7 @@
 #define WORDS_KEPT ((size_t)64 << 10) /* more bytes of words than these are moved to the front of their buffer */
 #define NO_NGRAM UINT32_MAX
 
-/* What a byte is to the normalization. Other values are the byte that it becomes. */
+/* Classes of bytes in the normalization. Other values are the byte that it becomes. */
 enum { BYTE_DELETED = 1, BYTE_SPACE = 2, BYTE_MAYBE_SPACE = 3 };
 
 struct ngram {
@@ -46,7 +46,7 @@ struct ngram_set {
     uint32_t words_each; /* N */
     struct table_key key;
     uint64_t multiplier, power; /* M, and M^N */
-    uint8_t bytes[256];         /* what each byte is */
+    uint8_t bytes[256];         /* class of each byte */
     struct bytes_buffer words;  /* of all texts */
     struct ngram *ngrams;
     uint64_t count, capacity;
@@ -80,7 +80,7 @@ static void bytes_describe(uint8_t bytes[256])
         bytes[leads[i]] = BYTE_MAYBE_SPACE;
 }
 
-/* How many bytes of white space outside ASCII begin at `at`, or 0. */
+/* Returns how many bytes of white space outside ASCII begin at `at`, or 0. */
 static uint64_t wide_space(const uint8_t *at, uint64_t left)
 {
     if (left >= 2 && at[0] == 0xc2)
@@ -131,7 +131,7 @@ static void words_shorten(struct scan *scan)
         search->begins[i] -= first;
 }
 
-/* A word has ended, if there is one since the last blank. */
+/* Ends a word, if there is one since the last blank. */
 static void word_end(struct scan *scan)
 {
     struct ngram_search *search = scan->search;
@@ -367,7 +367,7 @@ static bool is_same(const struct ngram_set *set, const struct ngram *ngram, uint
     return ngram->sum == sum && ngram->bytes == bytes && !memcmp(set->words.bytes + ngram->begin, text, (size_t)bytes);
 }
 
-/* The slot of an n-gram, or the free one where the search for it ends. */
+/* Returns the slot of an n-gram, or the free one where the search for it ends. */
 static uint64_t slot_find(const struct ngram_set *set, uint64_t sum, const uint8_t *text, uint64_t bytes)
 {
     uint64_t slot = table_mix(set->key, sum, 0) & set->slot_mask;

@@ -28,7 +28,7 @@
 
 struct ngram_set; /* immutable after ngram_set_finish(): any thread may search */
 
-/* What a list has. */
+/* Figures of a list. */
 struct ngram_counts {
     uint64_t files, texts; /* texts: lines of text files, and records */
     uint64_t short_texts;  /* with fewer than N words: they have no n-gram and exclude nothing */
@@ -65,7 +65,7 @@ uint32_t ngram_set_words(const struct ngram_set *set);
 /* 128 bits that depend on N and on all different n-grams, in the order in which they were added. */
 void ngram_set_identity(const struct ngram_set *set, uint8_t identity[16]);
 
-/* What belongs to one thread that searches. Begins as zero bytes. */
+/* State of one thread that searches. Begins as zero bytes. */
 struct ngram_search {
     struct bytes_buffer words; /* the last words, separated by blanks */
     uint64_t *begins;          /* of the last N words, in `words` */

@@ -21,13 +21,13 @@
 #define SCAN_PARTITIONS 256
 enum { SCAN_TOTALS, SCAN_PATHS, SCAN_EXCLUDED, SCAN_PLACES, SCAN_FIRST, SCAN_SECTIONS = SCAN_FIRST + SCAN_PARTITIONS };
 
-/* Where a document is: its record, and its input among those of the unit that have documents. */
+/* Place of a document: its record, and its input among those of the unit that have documents. */
 struct scan_place {
     uint64_t record;
     uint32_t input, zero;
 };
 
-/* What the scan of a unit has found. */
+/* Result of the scan of a unit. */
 struct unit_scan {
     struct place_counter places; /* of its documents; `input` is 0 */
     uint64_t lines;              /* of the part of a file that the unit has */

@@ -77,7 +77,7 @@ static uint32_t code_decompose(uint32_t code, uint32_t into[CODES_MOST])
     return count;
 }
 
-/* What a character becomes, as in the table. FOLD_SLOW: the *count characters of `into`. */
+/* Returns what a character becomes, as in the table. FOLD_SLOW: the *count characters of `into`. */
 static uint16_t code_fold(uint32_t code, uint32_t into[CODES_MOST], uint32_t *count)
 {
     *count = 0;
@@ -127,7 +127,7 @@ static void shingles_pass(struct shingle_scan *scan)
     scan->waiting = 0;
 }
 
-/* A word has ended, if there is one since the last blank. */
+/* Ends a word, if there is one since the last blank. */
 static void word_end(struct shingle_scan *scan)
 {
     struct bytes_buffer *words = &scan->words;
@@ -157,7 +157,7 @@ static uint16_t fold_at(const struct shingle_table *table, const uint8_t *text, 
     return code < 0x10000 ? table->fold[code] : code_fold(code, codes, &made);
 }
 
-/* The end of the digits that begin at `at`. */
+/* Returns the end of the digits that begin at `at`. */
 static uint64_t digits_end(const struct shingle_table *table, const uint8_t *text, uint64_t count, uint64_t at)
 {
     size_t bytes = 0;
@@ -166,7 +166,7 @@ static uint64_t digits_end(const struct shingle_table *table, const uint8_t *tex
     return at;
 }
 
-/* The end of the number that begins at `at`: 1 and 1.5 are numbers, and 1.5.2 are two. */
+/* Returns the end of the number that begins at `at`: 1 and 1.5 are numbers, and 1.5.2 are two. */
 static uint64_t number_end(const struct shingle_table *table, const uint8_t *text, uint64_t count, uint64_t at)
 {
     const uint64_t whole = digits_end(table, text, count, at);

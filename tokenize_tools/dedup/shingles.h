@@ -31,7 +31,7 @@
 #define SHINGLE_WORDS_MOST 100
 #define SHINGLE_BLOCK 512
 
-struct shingle_table; /* what each character becomes; immutable, for any thread */
+struct shingle_table; /* replacement of each character; immutable, for any thread */
 
 struct shingle_table *shingle_table_new(void); /* NULL: no memory */
 void shingle_table_free(struct shingle_table *table);

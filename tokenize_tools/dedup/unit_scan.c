@@ -34,7 +34,7 @@
 #define PART_LISTS (PART_SECTIONS - 1)
 #define PART_OF(section) ((section)-1)
 
-/* What the threads find of a document. */
+/* Facts about a document that the threads find. */
 struct judged {
     struct hash128 key;
     uint64_t ngram; /* or NGRAM_NONE */
@@ -46,7 +46,7 @@ struct scan_item {
     struct ngram_search search;
 };
 
-/* What a process needs that continues after a part. */
+/* State from which a process continues after a part. */
 struct scan_state {
     struct unit_scan found;
     struct corpus_place place;

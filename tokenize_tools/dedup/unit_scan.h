@@ -10,7 +10,7 @@
 #include "inputs/corpus.h"
 #include "scan_file.h"
 
-/* What is read. */
+/* Inputs of the scan. */
 struct scan_inputs {
     const char *const *operands; /* of inputs.h */
     size_t count;                /* 0: nothing */

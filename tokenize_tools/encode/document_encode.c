@@ -144,7 +144,7 @@ static uint64_t token_at(const struct encoding *encoding, uint64_t index)
     return wide;
 }
 
-/* Where the tokenizer writes the next tokens. ends: for each text. */
+/* Returns where the tokenizer writes the next tokens. ends: for each text. */
 static struct tokenizer_out out_here(const struct encoding *encoding, uint64_t *ends)
 {
     const struct document_tokens *tokens = encoding->tokens;
@@ -275,7 +275,7 @@ static enum tokmap_status length_check(struct encoding *encoding)
                           is_short ? DOCUMENT_SHORT : DOCUMENT_LONG, detail, true);
 }
 
-/* The document is not among those of the batch any more. */
+/* Takes a document out of the counts of the batch. */
 static void counts_correct(struct corpus_counts *counts, const struct corpus_document *document, uint64_t text_bytes)
 {
     counts->documents--;
@@ -286,7 +286,7 @@ static void counts_correct(struct corpus_counts *counts, const struct corpus_doc
 
 /* ---- conversations ---- */
 
-/* The conversation is left out because of what chat_render() has found. */
+/* Leaves the conversation out because of what chat_render() has found. */
 static enum tokmap_status conversation_wrong(struct encoding *encoding)
 {
     const struct chat_text *chat = &encoding->encoder->chat;

@@ -34,7 +34,7 @@ struct document_rules {
     uint64_t min_tokens, max_tokens;     /* of a document without BOS and EOD; documents outside are left out */
 };
 
-/* What belongs to one thread. Begins as zero bytes. */
+/* State of one thread. Begins as zero bytes. */
 struct document_encoder {
     const struct document_rules *rules;
     struct tokenizer_state *state; /* NULL if there is no tokenizer */
@@ -66,7 +66,7 @@ void document_tokens_free(struct document_tokens *tokens);
 /* Frees large memory, which one large document needed. */
 void document_tokens_trim(struct document_tokens *tokens);
 
-/* Whether the shard has a mask. */
+/* Returns true if the shard has a mask. */
 bool document_is_masked(const struct corpus_options *corpus);
 
 /* Encodes the documents of a batch. Documents that are left out are removed from the batch and become issues, which are

@@ -30,8 +30,8 @@ void histogram_add(struct histogram *histogram, uint64_t number, uint64_t times)
 void histogram_add_steps(struct histogram *histogram, uint64_t begin, const uint64_t *ends, uint64_t count);
 /* Adds what *more has counted to *sum, for example what several threads have counted. */
 void histogram_merge(struct histogram *sum, const struct histogram *more);
-/* The smallest number that is at least as large as per_thousand / 1000 of the counted ones: 500 for the median. 0 if
- * nothing was counted. */
+/* Returns the smallest number that is at least as large as per_thousand / 1000 of the counted ones: 500 for the median.
+ * 0 if nothing was counted. */
 uint64_t histogram_percentile(const struct histogram *histogram, uint64_t per_thousand);
 
 /* Writes the cells that are not 0 to `into`, from cell *cell on, at most `room` pairs of a cell and its count; *cell
@@ -47,7 +47,7 @@ struct lengths {
     double mean;
 };
 
-/* The figures of a histogram of lengths. */
+/* Computes the figures of a histogram of lengths. */
 void lengths_of(const struct histogram *histogram, struct lengths *lengths);
 
 #endif

@@ -173,8 +173,8 @@ static enum tokmap_status skip_limit_check(const struct ordered_workers *workers
                      workers->left_out, kept, limit->text);
 }
 
-/* The number of documents of the batch that end before its issue, from document `from` on, where the count for the
- * issue before ended. */
+/* Returns the number of documents of the batch that end before its issue, from document `from` on, where the count for
+ * the issue before ended. */
 static uint64_t documents_before(const struct corpus_batch *batch, const struct corpus_issue *issue, uint64_t *from,
                                  uint64_t count)
 {
@@ -189,8 +189,9 @@ static uint64_t documents_before(const struct corpus_batch *batch, const struct 
     return count;
 }
 
-/* A range of a file numbers its lines from its own beginning. Messages have the numbers of the file, so the first one
- * about a record counts the lines before the range, which are workers->lines_before after that. */
+/* Counts the lines before a range. A range of a file numbers its lines from its own beginning. Messages have the
+ * numbers of the file, so the first one about a record counts the lines before the range, which are
+ * workers->lines_before after that. */
 static enum tokmap_status lines_count(struct ordered_workers *workers, const char *path, struct tokmap_error *error)
 {
     const struct ordered_workers_options *options = &workers->options;
@@ -281,7 +282,7 @@ static enum tokmap_status item_commit(struct ordered_workers *workers, struct qu
     return item->status;
 }
 
-/* The item has been processed or has failed. Commits all items whose turn it is now. */
+/* Ends an item, which has been processed or has failed. Commits all items whose turn it is now. */
 static void item_processed(struct ordered_workers *workers, struct queued_item *item)
 {
     os_mutex_lock(workers->ordering);

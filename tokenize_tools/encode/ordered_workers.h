@@ -29,7 +29,7 @@ struct ordered_workers_options {
     uint32_t threads;             /* at least 1; with 1, everything runs in the caller's thread */
     struct corpus_options corpus; /* before_large, stop and user are overwritten */
     struct corpus_counts *counts; /* the counts of all committed batches are added to it */
-    struct skip_limit skip_limit; /* how much may be left out before the work fails with ERROR_LIMIT */
+    struct skip_limit skip_limit; /* amount that may be left out before the work fails with ERROR_LIMIT */
     const char *other_output;     /* a file that the command writes and that is not an input, or NULL */
 
     /* Called in parallel, once per item, when the documents of its batch are ready. */
@@ -56,14 +56,15 @@ enum tokmap_status ordered_workers_new(struct ordered_workers **workers, const s
                                        const char *const *operands, size_t count, struct tokmap_error *error);
 void ordered_workers_free(struct ordered_workers *workers); /* accepts NULL */
 
-/* The corpus, for corpus_exclude() before ordered_workers_run(). */
+/* Returns the corpus, for corpus_exclude() before ordered_workers_run(). */
 struct corpus *ordered_workers_corpus(struct ordered_workers *workers);
 
-/* The files and records that count for skip_limit: as committed() finds them, and as another process has left them. */
+/* Returns the files and records that count for skip_limit: as committed() finds them, and as another process has left
+ * them. */
 uint64_t ordered_workers_left_out(const struct ordered_workers *workers);
 void ordered_workers_continue(struct ordered_workers *workers, uint64_t left_out);
 
-/* The number of items that can exist at the same time. It bounds the memory of the callers' data per item. */
+/* Returns the number of items that can exist at the same time. It bounds the memory of the callers' data per item. */
 uint32_t ordered_workers_item_count(const struct ordered_workers *workers);
 
 /* Processes the whole corpus. May be called once. Statuses: OK, those of the callbacks, of the corpus and of its

@@ -184,7 +184,7 @@ static uint64_t bits_count(const uint8_t *bits, uint64_t first, uint64_t count)
     return ones;
 }
 
-/* The values of the documents [from, to) of a run, which end in the open shard. */
+/* Adds the values of the documents [from, to) of a run, which end in the open shard. */
 static enum tokmap_status values_add(struct shard_set *set, const struct document_run *run, uint64_t from, uint64_t to,
                                      struct tokmap_error *error)
 {
@@ -234,7 +234,7 @@ static enum tokmap_status documents_write(struct shard_set *set, const struct do
     return status;
 }
 
-/* Whether a document of so many tokens belongs to the open shard. */
+/* Returns true if a document of so many tokens belongs to the open shard. */
 static bool fits(const struct shard_set *set, uint64_t tokens)
 {
     return !set->shard.documents ||

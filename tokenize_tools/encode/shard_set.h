@@ -24,7 +24,7 @@
 
 struct shard_set; /* for one thread at a time */
 
-/* What one shard has. */
+/* Figures of one shard. */
 struct shard_totals {
     uint64_t documents, tokens;
     uint64_t counted_tokens; /* if there is a mask */
@@ -66,7 +66,7 @@ struct document_run {
 enum tokmap_status shard_set_open(struct shard_set **set, const struct shard_set_options *options,
                                   struct tokmap_error *error);
 
-/* What a set has beside its open shard, for a process that continues it. */
+/* State of a set beside its open shard, for a process that continues it. */
 struct shard_set_state {
     struct shard_totals shard; /* of the open shard */
     uint64_t shards, documents, tokens, oversized;
@@ -80,8 +80,8 @@ bool shard_set_can_save(const struct shard_set *set);
 enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state *state, const struct state_sink *sink,
                                   struct tokmap_error *error);
 enum tokmap_status shard_set_sync(struct shard_set *set, struct tokmap_error *error);
-/* The state of the last shard_set_save() is on storage: removes what only the state before it needed, the tokens of a
- * shard that is sealed now. */
+/* Removes, when the state of the last shard_set_save() is on storage, what only the state before it needed, the tokens
+ * of a shard that is sealed now. */
 void shard_set_saved(struct shard_set *set);
 
 /* Opens the set of a killed process with the state that it saved last; shard_set_load() takes the pieces of the shard
@@ -103,7 +103,7 @@ struct shard_set_result {
     uint8_t content[16];   /* of the dataset */
 };
 
-/* What was added so far. */
+/* Reports what was added so far. */
 void shard_set_result(const struct shard_set *set, struct shard_set_result *result);
 
 /* Does everything of shard_set_commit() that can take long, or fail for want of space: files get their names in that
@@ -114,9 +114,9 @@ enum tokmap_status shard_set_finish(struct shard_set *set, struct tokmap_error *
  * documents gets one empty shard. Frees the set with every status; *result is set with status OK. */
 enum tokmap_status shard_set_commit(struct shard_set *set, struct shard_set_result *result, struct tokmap_error *error);
 
-/* Whether the shards of a set have their names, which a killed process has given them after it saved the state: reads
- * what they say. PREFIX.bin, or with `numbered` PREFIX.ENDING-00000.bin and so on, without the point if the ending is
- * "". */
+/* Returns true if the shards of a set have their names, which a killed process has given them after it saved the state:
+ * reads what they say. PREFIX.bin, or with `numbered` PREFIX.ENDING-00000.bin and so on, without the point if the
+ * ending is "". */
 bool shard_set_is_complete(const char *prefix, const char *ending, bool numbered, const struct shard_set_state *state,
                            struct shard_set_result *result);
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SKIP_LIMIT_SHARES ((uint64_t)100000000) /* what a share is counted in: 100% */
+#define SKIP_LIMIT_SHARES ((uint64_t)100000000) /* unit of a share: 100% */
 /* A share is judged on the way from so many files and records on, and then with twice the limit, because bad input may
  * come first. At the end it is judged exactly. */
 #define SKIP_LIMIT_EARLY 10000

@@ -33,7 +33,7 @@ static enum tokmap_status cannot_read(const struct byte_source *source, int syst
 
 /* ---- files ---- */
 
-/* Where the reading of a file ends, as far as its size is known. */
+/* Returns where the reading of a file ends, as far as its size is known. */
 static uint64_t file_end(const struct byte_source *source)
 {
     return source->end ? min64(source->end, source->stat.bytes) : source->stat.bytes;
@@ -136,7 +136,7 @@ static const struct byte_source_kind redirected_kind = {
 
 /* ---- feeds ---- */
 
-/* The next bytes of the head of a frame, or of the end, have come. */
+/* Takes the next bytes of the head of a frame, or of the end. */
 static enum tokmap_status feed_head(struct byte_source *source, size_t bytes, struct tokmap_error *error)
 {
     struct feed_state *feed = &source->feed;
@@ -158,7 +158,7 @@ static enum tokmap_status feed_head(struct byte_source *source, size_t bytes, st
                      feed->lines, written);
 }
 
-/* The pipe ended before its feed did. */
+/* Reports a pipe that ended before its feed did. */
 static enum tokmap_status feed_cut_off(const struct byte_source *source, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_TRUNCATED, source->name, source->stored,

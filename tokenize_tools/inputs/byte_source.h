@@ -43,7 +43,7 @@ struct byte_source_kind {
     void (*close)(struct byte_source *source);
     bool seekable; /* any byte can be read again: a caller may change source->stored */
     bool is_feed;
-    const char *parquet; /* what to do, if it is a Parquet file, which is read from its end, */
+    const char *parquet; /* advice for a Parquet file, which is read from its end, */
     const char *page;    /* if a name says that it is compressed, but it is a web page, */
     const char *plain;   /* or something else */
 };
@@ -63,7 +63,7 @@ struct byte_source {
     const char *name;      /* for messages */
     struct os_stat stat;   /* when it was opened; a URL looks like a file with the size that the server says, or 0 */
     uint64_t stored;       /* bytes that have been read; of a feed, those in frames */
-    uint64_t end;          /* where the caller ends the reading of a file; 0: at its end */
+    uint64_t end;          /* place where the caller ends the reading of a file; 0: its end */
     uint64_t version;      /* of a URL: remote_version(), */
     uint64_t bytes;        /* and its size, or UINT64_MAX; of another kind, both are 0 */
     struct remote *remote; /* the reader of URLs, or NULL before the first one */

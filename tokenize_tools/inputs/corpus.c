@@ -188,7 +188,7 @@ static bool record_ends(struct corpus *corpus, const char *bytes, uint64_t count
     return kind != RECORD_UNFINISHED;
 }
 
-/* A file has been read to its end, and nothing is carried over: counts and closes it. */
+/* Counts and closes a file that has been read to its end, when nothing is carried over. */
 static enum tokmap_status file_read_end(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error)
 {
     struct judgment judgment;
@@ -348,7 +348,7 @@ static uint64_t whole_records(struct corpus *corpus, const struct corpus_batch *
     return corpus->scan.cut_bytes;
 }
 
-/* What to do with the bytes that were read. BATCH_FULL: process the batch without them, and carry them over. */
+/* Actions on the bytes that were read. BATCH_FULL: process the batch without them, and carry them over. */
 enum cut_decision { CUT, READ_MORE, BATCH_FULL, OVER_LIMIT };
 
 /* Decides about the `have` bytes from batch->filled on; the first `seen` of them contain no newline. For CUT, *cut is
@@ -501,8 +501,8 @@ static enum judged file_judge(struct corpus *corpus, struct corpus_batch *batch,
     return JUDGED;
 }
 
-/* A read has failed after `have` bytes that are in no part yet. Delivers the whole records among them, makes the error
- * an issue, and closes the file. */
+/* Ends a file whose read has failed after `have` bytes that are in no part yet. Delivers the whole records among them,
+ * makes the error an issue, and closes the file. */
 static enum tokmap_status file_damaged(struct corpus *corpus, struct corpus_batch *batch, uint64_t have,
                                        enum tokmap_status status, const struct tokmap_error *why,
                                        struct tokmap_error *error)

@@ -81,7 +81,7 @@ const char *corpus_reason_text(enum corpus_reason reason)
 struct corpus_block {
     struct corpus_block *next; /* older than this one */
     uint64_t capacity, used;
-    uint64_t last; /* where the memory begins that was taken last */
+    uint64_t last; /* beginning of the memory that was taken last */
     _Alignas(16) char bytes[];
 };
 #define BLOCK_LEAST ((uint64_t)16 << 10)

@@ -62,7 +62,7 @@ struct corpus_document {
     uint64_t source_bytes;             /* bytes of the stream that text, second, ids and mask were made from */
     uint64_t record;                   /* number of its record in the file, from 0; of JSONL, lines count; of text, 0 */
     uint64_t line;                     /* number of the line that contains the record, from 1; text: 0 */
-    uint64_t position;                 /* where its record begins in the file */
+    uint64_t position;                 /* place of its record in the file */
     uint32_t part;                     /* index in batch->parts */
     bool resumed, unfinished;
 };
@@ -74,8 +74,8 @@ enum corpus_issue_kind {
     CORPUS_ISSUE_ENCODING, /* a document is not valid UTF-8: `reason`, which may be "" */
 };
 
-/* Why input is left out, in classes that a closing report can list: the name in JSON, and the words for people, which
- * follow a count. */
+/* Reasons why input is left out, in classes that a closing report can list: the name in JSON, and the words for people,
+ * which follow a count. */
 #define CORPUS_REASON_MAP(X)                                                                                           \
     X(UNREADABLE, "unreadable", "cannot be found, opened, or read")                                                    \
     X(FORMAT, "format", "of a format that is not text: binary, PDF, archives, UTF-16")                                 \
@@ -98,13 +98,13 @@ enum corpus_reason {
 #define CORPUS_REASON_ENUM(name, word, text) CORPUS_REASON_##name,
     CORPUS_REASON_MAP(CORPUS_REASON_ENUM)
 #undef CORPUS_REASON_ENUM
-        CORPUS_REASONS /* how many there are */
+        CORPUS_REASONS /* their number */
 };
 
-/* The word for JSON ("too_long"), and the words for people ("longer than the limit"). Both are static. */
+/* Returns the word for JSON ("too_long"), and the words for people ("longer than the limit"). Both are static. */
 const char *corpus_reason_word(enum corpus_reason reason);
 const char *corpus_reason_text(enum corpus_reason reason);
-/* Why a file is left out that cannot be read because of an error. */
+/* Returns why a file is left out that cannot be read because of an error. */
 enum corpus_reason corpus_reason_of(enum tokmap_status status);
 
 /* Input that is left out, or that ends the work. Flat, because each kind of issue has another choice of its members. */
@@ -118,7 +118,7 @@ struct corpus_issue {
     const char *field;          /* the field of a record that it is about: one of the options; or NULL */
     char *detail;               /* more about the reason, or NULL; owned by the batch */
     uint64_t record;            /* number of the record, or UINT64_MAX if the issue concerns the whole file */
-    uint64_t records;           /* how many records are left out from that one on, in a Parquet file; 0: one */
+    uint64_t records;           /* number of records that are left out from that one on, in a Parquet file; 0: one */
     uint64_t row_group;         /* of that record, in a Parquet file */
     uint64_t line;              /* number of the line, from 1, or 0 */
     uint64_t offset;            /* in the stream, or TOKMAP_NO_OFFSET */
@@ -154,8 +154,8 @@ struct corpus_counts {
     uint64_t structure_bytes; /* the rest of their records, ends of lines, blank lines, headers, a byte order mark */
     uint64_t skipped_bytes;   /* bytes of the stream that were left out */
     uint64_t text_bytes;      /* bytes of the documents, after escapes and replacements */
-    /* What was left out, by reason. The files are files_skipped in all, the records are records_skipped, and the bytes,
-     * which are counted after decompression, are skipped_bytes. */
+    /* Numbers of items that were left out, by reason. The files are files_skipped in all, the records are
+     * records_skipped, and the bytes, which are counted after decompression, are skipped_bytes. */
     struct corpus_left_out {
         uint64_t files, records, bytes;
     } left_out[CORPUS_REASONS];
@@ -169,11 +169,11 @@ void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *mo
 void corpus_counts_not_read(struct inputs_counts *sum, const struct inputs_counts *before,
                             const struct inputs_counts *now);
 
-/* Where the reader of the inputs is at the end of a batch, so that another process continues there
- * (corpus_resume.h). Numbers only, in one list, since they are stored in files. */
+/* Place of the reader of the inputs at the end of a batch, so that another process continues there (corpus_resume.h).
+ * Numbers only, in one list, since they are stored in files. */
 struct corpus_place {
-    uint64_t inputs;       /* how many inputs were named so far, with the open one */
-    uint64_t begun;        /* how many of them have numbers */
+    uint64_t inputs;       /* number of inputs that were named so far, with the open one */
+    uint64_t begun;        /* number of those that have numbers */
     uint64_t done;         /* all of them */
     uint64_t open;         /* the last one is open; if not, the next eleven are 0 */
     uint64_t format;       /* enum corpus_format */

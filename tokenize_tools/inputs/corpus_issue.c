@@ -13,7 +13,8 @@
 #include "records.h"
 #include "stream.h"
 
-/* How a message calls what is left out: "line 2 (record 1)", so that nobody takes one number for the other. */
+/* Writes what a message calls the item that is left out: "line 2 (record 1)", so that nobody takes one number for the
+ * other. */
 static void subject_write(char *subject, size_t capacity, const struct corpus_issue *issue, const char *whole)
 {
     if (issue->format == CORPUS_TEXT)

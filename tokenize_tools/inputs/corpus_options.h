@@ -19,7 +19,7 @@
  * the first line names the columns.
  */
 
-/* What a record holds, in the fields that the options name. */
+/* Content of a record, in the fields that the options name. */
 enum corpus_content {
     CORPUS_CONTENT_TEXT,     /* field: a text. The only content of input without fields */
     CORPUS_CONTENT_IDS,      /* field: a list of token ids. second_field, or NULL: a list that says which ids count */
@@ -27,7 +27,7 @@ enum corpus_content {
     CORPUS_CONTENT_MESSAGES, /* field: the list of the messages of a conversation */
 };
 
-/* What happens to a document that is not valid UTF-8. REPLACE: each maximal invalid sequence becomes U+FFFD. */
+/* Treatment of a document that is not valid UTF-8. REPLACE: each maximal invalid sequence becomes U+FFFD. */
 enum corpus_invalid { CORPUS_INVALID_ERROR, CORPUS_INVALID_REPLACE, CORPUS_INVALID_SKIP };
 
 /* A usual batch of rows of a Parquet file has as much text as this many other batches: about one page, of which most
@@ -40,8 +40,8 @@ enum corpus_invalid { CORPUS_INVALID_ERROR, CORPUS_INVALID_REPLACE, CORPUS_INVAL
 struct corpus_options {
     enum corpus_format format;
     enum corpus_invalid invalid;
-    struct inputs_selection select; /* which files are read */
-    enum corpus_content content;    /* what a record holds; text by default */
+    struct inputs_selection select; /* selection of files */
+    enum corpus_content content;    /* content of a record; text by default */
 
     /* Fields of a record. A name reaches into objects with dots ("meta.url"), but a field whose own name has the dots
      * is preferred. second_field is NULL unless `content` needs one. */
@@ -53,7 +53,7 @@ struct corpus_options {
     size_t beside_count;
     uint64_t vocabulary; /* token ids of the input must be below it; 0: below 2^32 */
 
-    /* What separates the documents of a text file: separator_bytes bytes, 1 to RECORD_SEPARATOR_MOST. Each document is
+    /* Separator of the documents of a text file: separator_bytes bytes, 1 to RECORD_SEPARATOR_MOST. Each document is
      * what is between two of them, or before the first or after the last one, if it is not empty. NULL: a text file is
      * one document. Documents in such a file come whole, and record_limit applies to them. */
     const char *separator;
@@ -95,8 +95,8 @@ struct corpus_options {
 #define RECORD_BESIDE_MOST 128 /* fields beside messages */
 #define RECORD_FIELDS_MOST (2 + RECORD_COLUMNS_MOST + RECORD_BESIDE_MOST)
 
-/* The fields that the options name, in order: field, second_field if there is one, the columns, and those beside the
- * messages. Returns how many. */
+/* Returns the fields that the options name, in order: field, second_field if there is one, the columns, and those
+ * beside the messages. Returns how many. */
 size_t record_fields(const struct corpus_options *options, const char *names[RECORD_FIELDS_MOST]);
 
 #endif

@@ -42,7 +42,7 @@ enum tokmap_status corpus_range_possible(const char *path, const struct corpus_o
     if (options->format == CORPUS_AUTO && stream_is_parquet(stream))
         *cut = CORPUS_CUT_GROUPS;
     stream_free(stream);
-    /* What the file contains is the same for all. But that it cannot be read may pass, and then others would cut it. */
+    /* The contents are the same for all processes. But a failed read may pass, and then others would cut the file. */
     if (status != TOKMAP_ERROR_IO && status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_MEMORY)
         return TOKMAP_OK;
     if (error)

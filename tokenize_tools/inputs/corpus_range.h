@@ -19,7 +19,7 @@
 
 enum corpus_cut { CORPUS_CUT_NONE, CORPUS_CUT_LINES, CORPUS_CUT_GROUPS };
 
-/* Where an input can be cut. Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY. */
+/* Finds where an input can be cut. Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status corpus_range_possible(const char *path, const struct corpus_options *options, enum corpus_cut *cut,
                                          struct tokmap_error *error);
 

@@ -21,7 +21,7 @@ static enum tokmap_status changed(const struct corpus *corpus, struct tokmap_err
                      "the inputs have changed since this work began; start over with options.start_over");
 }
 
-/* A URL names the file that the work has read a part of: the server says so, or the file was replaced. */
+/* Checks that a URL names the file that the work has read a part of: the server says so, or the file was replaced. */
 static enum tokmap_status version_compare(const struct corpus *corpus, const struct corpus_place *place,
                                           struct tokmap_error *error)
 {

@@ -13,7 +13,7 @@
 
 struct corpus;
 
-/* What makes parts of an open input: of the bytes of its stream, or of the rows of a Parquet file. */
+/* Reader that makes parts of an open input: of the bytes of its stream, or of the rows of a Parquet file. */
 struct corpus_reader {
     /* Adds bytes or rows to the batch. Sets *full if the batch should be processed now. Statuses: those of
      * corpus_next(). */
@@ -50,8 +50,8 @@ struct corpus {
         const uint64_t *batch_places; /* their copy in the batch that is being filled, or NULL */
         struct first_line first_line;
     } file;
-    /* Of a file with records: the scanner at `offset`; after the records that end in the next `cut_bytes`; and behind
-     * all bytes that it has seen, which are `seen_bytes`. Lines need only the first one. */
+    /* State of a file with records: the scanner at `offset`; after the records that end in the next `cut_bytes`; and
+     * behind all bytes that it has seen, which are `seen_bytes`. Lines need only the first one. */
     struct {
         struct record_scan begin, cut, seen;
         uint64_t cut_bytes, seen_bytes;

@@ -18,7 +18,7 @@ struct csv_field {
     bool quoted, doubled; /* it is in quotes; it contains a doubled quote */
 };
 
-/* What csv_field_next() needs from one field to the next. A reader begins with the record and zeros. */
+/* State of csv_field_next() from one field to the next. A reader begins with the record and zeros. */
 struct csv_record {
     const char *bytes;
     size_t count; /* without the end of the line */

@@ -22,7 +22,7 @@ struct making {
     bool stopped; /* an issue was found that ends the work */
 };
 
-/* Where a record is, and what becomes of its bytes. */
+/* Place of a record, and the treatment of its bytes. */
 struct source_record {
     uint32_t part;     /* index in batch->parts */
     uint64_t record;   /* its number in the file, from 0 */

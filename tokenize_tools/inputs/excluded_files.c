@@ -22,7 +22,7 @@ enum tokmap_status excluded_files_add(struct excluded_files *excluded, const cha
     return TOKMAP_OK;
 }
 
-/* Whether a file, or the folder that it is in, was added. */
+/* Returns true if a file, or the folder that it is in, was added. */
 static bool is_listed(const struct excluded_files *excluded, const char *path, const struct os_stat *own)
 {
     char *folder = path_folder(path);

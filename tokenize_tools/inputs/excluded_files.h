@@ -24,7 +24,7 @@ struct excluded_files {
  * ignored. Statuses: OK, ERROR_LIMIT. */
 enum tokmap_status excluded_files_add(struct excluded_files *excluded, const char *path, struct tokmap_error *error);
 
-/* The error for an input `shown` of a kind other than EXCLUDED_NOT: ERROR_ARGUMENT. */
+/* Returns the error for an input `shown` of a kind other than EXCLUDED_NOT: ERROR_ARGUMENT. */
 enum tokmap_status excluded_kind_error(enum excluded_kind kind, const char *shown, struct tokmap_error *error);
 
 /* Refuses the file `path`, which messages call `shown`, if it is excluded. own: what os_stat() says of it. Statuses:

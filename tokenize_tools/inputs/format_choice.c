@@ -74,7 +74,7 @@ static enum judged judged_wrong(struct judgment *judgment, enum corpus_reason re
     return JUDGED_WRONG;
 }
 
-/* A file looks like records of a format, and nothing says that it is. */
+/* Refuses a file that looks like records of a format, when nothing says that it is. */
 static enum judged ambiguous(const struct first_bytes *first, struct judgment *judgment, const char *looks,
                              const char *format)
 {
@@ -85,7 +85,7 @@ static enum judged ambiguous(const struct first_bytes *first, struct judgment *j
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
 }
 
-/* The first line of records would be JSONL, but is not valid. */
+/* Refuses a file whose first line would be JSONL, but is not valid. */
 static enum judged wrong_line(const struct first_bytes *first, const struct json_fault *fault,
                               struct judgment *judgment)
 {
@@ -114,8 +114,8 @@ static enum judged pointer(const struct first_bytes *first, struct judgment *jud
     return judged_wrong(judgment, CORPUS_REASON_FORMAT);
 }
 
-/* A page of a web server in place of a file: a list of files, a login, or the page that shows the file. The texts of a
- * corpus are never meant. */
+/* Refuses a page of a web server in place of a file: a list of files, a login, or the page that shows the file. The
+ * texts of a corpus are never meant. */
 static enum judged page(const struct first_bytes *first, struct judgment *judgment)
 {
     (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
@@ -136,7 +136,7 @@ static enum judged no_fields(const struct first_bytes *first, struct judgment *j
     return judged_wrong(judgment, CORPUS_REASON_FIELD);
 }
 
-/* The name says that the file is not text, and the content is not what the name says. */
+/* Refuses a file whose name says that it is not text, and whose content is not what the name says. */
 static enum judged not_as_named(const struct first_bytes *first, struct judgment *judgment, const char *named)
 {
     (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
@@ -146,7 +146,7 @@ static enum judged not_as_named(const struct first_bytes *first, struct judgment
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
 }
 
-/* The content of the file may be that of a text, but the name may be another one. An empty file has no records. */
+/* Takes a file as text, if its name allows that. An empty file has no records. */
 static enum judged text(const struct first_bytes *first, enum name_kind name, enum corpus_format *format,
                         struct judgment *judgment)
 {
@@ -236,7 +236,7 @@ enum judged format_choose(const struct first_bytes *first, enum corpus_format *f
     const bool mixed = name == NAME_MIXED || name == NAME_JSON, more = !first->end;
     const bool within = first->count <= first->options->record_limit;
     struct json_fault fault = {0, NULL};
-    /* Where the name leaves it open, the whole first line is needed, however long it is. */
+    /* If the name leaves it open, the whole first line is needed, however long it is. */
     if (mixed) {
         if (more && within && may_be_jsonl(first))
             return JUDGED_MORE;

@@ -12,14 +12,14 @@
 /* JUDGED_MORE: more bytes of the file are needed. JUDGED_WRONG: the file is left out. */
 enum judged { JUDGED, JUDGED_MORE, JUDGED_WRONG };
 
-/* Why a file is left out because of its first bytes. */
+/* Reasons to leave out a file because of its first bytes. */
 struct judgment {
     enum corpus_reason reason;
     struct tokmap_error why;
 };
 
-/* How far earlier calls have looked for the end of the first line. Zeros at the beginning of a file. Without this, a
- * long first line that comes in small pieces would be searched from its beginning for each of them. */
+/* Progress of earlier calls that looked for the end of the first line. Zeros at the beginning of a file. Without this,
+ * a long first line that comes in small pieces would be searched from its beginning for each of them. */
 struct first_line {
     uint64_t blank;    /* bytes at the beginning that are a byte order mark or blank */
     uint64_t searched; /* bytes that have no newline after the first one that is not blank */
@@ -50,14 +50,14 @@ enum judged format_choose(const struct first_bytes *first, enum corpus_format *f
 enum judged header_read(const struct first_bytes *first, enum corpus_format format, uint64_t line, uint64_t offset,
                         uint64_t *columns, uint64_t *places, struct judgment *judgment);
 
-/* A WARC file has texts and no other content, and other content is wanted. */
+/* Refuses a WARC file, which has texts alone, where other content is wanted. */
 enum judged warc_has_no_fields(const struct first_bytes *first, struct judgment *judgment);
 
 /* Judges a WARC file that has been read to its end: it must not end inside a record without text (a truncated text
  * is an issue of its own), and if it has records beside its warcinfo, one of them must be text. */
 enum judged warc_end_judge(const char *path, const struct warc_scan *scan, struct judgment *judgment);
 
-/* The option that names a field of a record: "options.field", or another one if the content is not text. */
+/* Returns the option that names a field of a record: "options.field", or another one if the content is not text. */
 const char *field_option(const struct corpus_options *options, const char *field);
 
 #endif

@@ -165,7 +165,7 @@ bool mask_list_read(const char *text, size_t count, uint8_t *values, uint64_t *f
 
 /* ---- faults ---- */
 
-/* What is wrong with one element of a list of ids; NULL if it is an id. */
+/* Returns what is wrong with one element of a list of ids; NULL if it is an id. */
 static const char *id_wrong(enum json_kind kind, const char *text, size_t count, uint64_t vocabulary)
 {
     uint64_t id;

@@ -23,7 +23,7 @@ bool id_list_read(const char *text, size_t count, uint32_t *ids, uint64_t *found
 /* Reads a list of 0, 1, false, and true into bytes of 0 and 1, like id_list_read(). */
 bool mask_list_read(const char *text, size_t count, uint8_t *values, uint64_t *found);
 
-/* What is wrong with a list. */
+/* Faults of a list. */
 struct list_fault {
     const char *reason; /* static, such as "is negative"; NULL if nothing is wrong */
     uint64_t index;     /* of the element, from 0 */

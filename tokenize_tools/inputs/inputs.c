@@ -148,7 +148,7 @@ struct level {
     size_t path_bytes; /* length of the folder's path in inputs->path, with the slash */
 };
 
-/* Where the walk is: in the operands, in a list, pattern, bucket, or folder of the current one. */
+/* Place of the walk: in the operands, in a list, pattern, bucket, or folder of the current one. */
 struct inputs {
     const char *const *operands;
     size_t operand_count, operand_next;
@@ -397,8 +397,8 @@ static enum tokmap_status folder_enter(struct inputs *inputs, struct tokmap_erro
     return TOKMAP_OK;
 }
 
-/* The folder at inputs->path, which an operand names, has no file. It is an error, unless the globs are the reason:
- * then another operand may have files that they choose. */
+/* Reports that the folder at inputs->path, which an operand names, has no file. That is an error, unless the globs are
+ * the reason: then another operand may have files that they choose. */
 static enum tokmap_status folder_is_empty(const struct inputs *inputs, struct tokmap_error *error)
 {
     const struct inputs_counts *now = &inputs->counts, *before = &inputs->before;
@@ -512,7 +512,7 @@ static enum tokmap_status pattern_begin(struct inputs *inputs, const char *patte
     return status;
 }
 
-/* Whether a folder or name below `base` begins with a dot. */
+/* Returns true if a folder or name below `base` begins with a dot. */
 static bool object_is_hidden(const char *path, size_t base)
 {
     return path[base] == '.' || strstr(path + base, "/.");
@@ -618,7 +618,7 @@ static enum tokmap_status list_take(struct inputs *inputs, struct tokmap_error *
     return TOKMAP_END;
 }
 
-/* All inputs have been taken. It is an error if the globs have chosen none of the files. */
+/* Ends the list, when all inputs have been taken. It is an error if the globs have chosen none of the files. */
 static enum tokmap_status inputs_end(struct inputs *inputs, struct tokmap_error *error)
 {
     const uint64_t files = inputs->counts.files_excluded, folders = inputs->counts.folders_excluded;

@@ -29,7 +29,7 @@
 #include "remote/remote_stream.h"
 #include "tokmap/tokmap.h"
 
-/* Which files are read, beside the operands. Begins as zeros: all files that are not hidden. */
+/* Selection of files, beside the operands. Begins as zeros: all files that are not hidden. */
 struct inputs_selection {
     const char *const *include, *const *exclude; /* globs; if there are no include globs, all files are included */
     size_t include_count, exclude_count;
@@ -57,7 +57,7 @@ static inline struct inputs_selection inputs_selection_watching(const struct inp
     return (struct inputs_selection){.hidden = true, .watch = all->watch};
 }
 
-/* What was left out without being opened. */
+/* Counts of what was left out without being opened. */
 struct inputs_counts {
     uint64_t files_hidden, folders_hidden;     /* a folder counts once, whatever it contains */
     uint64_t files_excluded, folders_excluded; /* by the globs */
@@ -83,12 +83,12 @@ void inputs_free(struct inputs *inputs); /* accepts NULL */
  * long; a pattern follows too many links), those of remote_list_next(), ERROR_INTERRUPTED, ERROR_MEMORY. */
 enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct tokmap_error *error);
 
-/* The size of the last path, where a list of objects said it; otherwise UINT64_MAX. */
+/* Returns the size of the last path, where a list of objects said it; otherwise UINT64_MAX. */
 uint64_t inputs_bytes(const struct inputs *inputs);
-/* The hash of its ETag, where a list of objects said it; otherwise 0. */
+/* Returns the hash of its ETag, where a list of objects said it; otherwise 0. */
 uint64_t inputs_tag(const struct inputs *inputs);
 
-/* What has been left out so far. */
+/* Returns what has been left out so far. */
 const struct inputs_counts *inputs_counts(const struct inputs *inputs);
 
 /* Returns the total size of the files of a corpus as they are stored, in bytes, for a progress display. Returns 0 if

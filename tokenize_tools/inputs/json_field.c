@@ -11,7 +11,7 @@ static bool scan_failed(const struct json_scan *scan, struct json_fault *fault)
     return false;
 }
 
-/* The record is valid JSON, but the record or its field is not what is needed. */
+/* Reports a record that is valid JSON, but is not, or its field is not, what is needed. */
 static bool fault_at(struct json_fault *fault, size_t offset, const char *reason)
 {
     *fault = (struct json_fault){offset, reason};

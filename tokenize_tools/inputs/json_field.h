@@ -21,7 +21,7 @@
 struct json_field {
     size_t offset, count;
     bool escaped;        /* it contains a backslash */
-    uint64_t not_finite; /* how often NaN or Infinity is a value in the record */
+    uint64_t not_finite; /* number of values of the record that are NaN or Infinity */
 };
 
 /* The reasons for a record that is valid JSON but cannot be used. */

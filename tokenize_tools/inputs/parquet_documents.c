@@ -25,7 +25,7 @@
 #define PAGE_RECORDS 4                   /* or as much as so many of the longest records */
 #define NAN_TEXT "null"                  /* JSON has neither NaN nor infinity */
 
-/* Where a column is in its slices. */
+/* Place of a column in its slices. */
 struct cursor {
     const struct parquet_column *column;
     const struct parquet_slice *slices;
@@ -50,7 +50,7 @@ struct row_reading {
 
 /* The list that one column has in one row. */
 struct row_list {
-    struct cursor from; /* where the row begins */
+    struct cursor from; /* beginning of the row */
     uint64_t pieces;
     uint64_t elements;     /* 0 if the list is null or empty */
     uint64_t null_element; /* the first one that is null; UINT64_MAX: none */
@@ -128,7 +128,7 @@ static void piece_entries(const struct cursor *cursor, uint64_t *begin, uint64_t
     *end = page->pieces ? page->pieces[piece + 1] : piece + 1;
 }
 
-/* Whether an entry has a value; if not, whether it is an element of a list, or an empty list. */
+/* Kinds of entries: with a value; an element of a list without a value; an empty list. */
 enum entry_kind { ENTRY_VALUE, ENTRY_NULL, ENTRY_NULL_ELEMENT, ENTRY_EMPTY_LIST };
 
 static enum entry_kind entry_kind(const struct cursor *cursor, uint64_t entry)
@@ -502,7 +502,7 @@ static enum tokmap_status field_take(struct row_reading *reading, size_t field, 
     return TOKMAP_OK;
 }
 
-/* The bytes of the file that belong to the current row (parquet.h). */
+/* Returns the bytes of the file that belong to the current row (parquet.h). */
 static uint64_t row_bytes(const struct cursor *first)
 {
     struct cursor cursor = *first;
@@ -639,7 +639,7 @@ static uint64_t parquet_close(struct corpus *corpus)
     return bytes;
 }
 
-/* The rest of a Parquet file, or all of it, is left out because of an error. */
+/* Leaves out the rest of a Parquet file, or all of it, because of an error. */
 static enum tokmap_status parquet_failed(struct corpus *corpus, struct corpus_batch *batch, uint64_t skipped,
                                          enum tokmap_status status, const struct tokmap_error *why,
                                          struct tokmap_error *error)

@@ -28,7 +28,7 @@ static size_t path_plain(const char *path, char *into)
     return count;
 }
 
-/* The slot of a hash, or the empty one where it belongs. */
+/* Returns the slot of a hash, or the empty one where it belongs. */
 static uint64_t *slot_of(uint64_t *slots, size_t capacity, uint64_t hash)
 {
     size_t at = (size_t)hash & (capacity - 1);

@@ -140,7 +140,7 @@ static int folder_collect(struct expansion *expansion, const char *path, int (*c
     return unreadable_note(expansion, path, system);
 }
 
-/* What stars_expand() has found: the folders, and for each whether its path passes a symbolic link. */
+/* Result of stars_expand(): the folders, and for each whether its path passes a symbolic link. */
 struct folders {
     struct names names;
     bool *through_link;

@@ -52,7 +52,7 @@ static inline uint64_t bytes_sum(__m128i bytes)
     return (uint64_t)_mm_cvtsi128_si64(two) + (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(two, two));
 }
 
-/* The newlines in `groups` times 64 bytes, at most 63 times: each byte of a vector counts up to 252 of them. */
+/* Returns the newlines in `groups` times 64 bytes, at most 63 times: each byte of a vector counts up to 252 of them. */
 static inline uint64_t newlines_64(const char *bytes, uint64_t groups)
 {
     __m128i sums = _mm_setzero_si128();
@@ -257,8 +257,8 @@ static uint64_t row_take(struct record_scan *scan, const char *bytes, uint64_t c
 
 /* ---- texts between separators ---- */
 
-/* How many bytes of the separator match if the next byte is `byte`, and before it `matched` bytes matched: the longest
- * start of the separator that ends with this byte. Separators are short, so the starts are tried one by one. */
+/* Returns how many bytes of the separator match if the next byte is `byte`, and before it `matched` bytes matched: the
+ * longest start of the separator that ends with this byte. Separators are short, so the starts are tried one by one. */
 static uint32_t match_step(const struct record_scan *scan, uint32_t matched, char byte)
 {
     const char *separator = scan->separator;
@@ -270,7 +270,7 @@ static uint32_t match_step(const struct record_scan *scan, uint32_t matched, cha
     return 0;
 }
 
-/* The longest start of the separator, but not all of it, that ends the bytes. */
+/* Returns the longest start of the separator, but not all of it, that ends the bytes. */
 static uint32_t match_at_end(const struct record_scan *scan, const char *bytes, uint64_t count)
 {
     for (uint32_t length = (uint32_t)min64(count, scan->separator_bytes - 1); length; length--)

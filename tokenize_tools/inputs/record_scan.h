@@ -32,7 +32,7 @@ enum corpus_format {
     CORPUS_PARQUET,
     CORPUS_WARC,
     CORPUS_SEPARATED,
-    CORPUS_FORMATS /* how many */
+    CORPUS_FORMATS /* numbers */
 };
 
 enum record_state {
@@ -57,7 +57,7 @@ struct record_scan {
     uint64_t depth;  /* JSON: objects and arrays of the record that are open; CORPUS_SEPARATED: bytes of the segment */
     uint64_t record; /* number of the next record, from 0 */
     const char *separator; /* CORPUS_SEPARATED: what separates texts, separator_bytes; valid as long as the scan */
-    uint32_t separator_bytes, matched; /* how many bytes of the separator the last bytes are */
+    uint32_t separator_bytes, matched; /* bytes of the separator that the last bytes are */
     struct warc_scan warc;             /* CORPUS_WARC has this state and no other */
 };
 

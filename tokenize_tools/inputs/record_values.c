@@ -158,7 +158,7 @@ static enum tokmap_status mask_make(struct drafting *drafting, const struct reco
                               value->offset);
 }
 
-/* The text of the messages is that of the record; whoever reads it decodes its strings. */
+/* Makes the messages of the text of the record; their reader decodes its strings. */
 static enum tokmap_status messages_make(struct drafting *drafting, const struct record_value *value, const char *field)
 {
     const struct source_text from = {value->text, value->bytes, value->offset, false, false};
@@ -240,7 +240,7 @@ static enum tokmap_status columns_make(struct drafting *drafting, const struct r
 
 /* ---- beside the messages ---- */
 
-/* Whether a value says nothing: null, "", [], {}. */
+/* Returns true if a value says nothing: null, "", [], {}. */
 static bool is_nothing(const struct corpus_value *value)
 {
     if (value->bytes && (value->json[0] == '[' || value->json[0] == '{')) {

@@ -21,12 +21,12 @@
 #define DETAIL_BYTES 80 /* for two numbers and words between them */
 #define BOM "\xef\xbb\xbf"
 
-/* What is read from the records of a batch. */
+/* Documents in the making, from the records of a batch. */
 struct reading {
     struct making making;
     const char *names[RECORD_FIELDS_MOST];
     struct json_wanted wanted[RECORD_FIELDS_MOST];
-    size_t fields;  /* how many of both there are */
+    size_t fields;  /* number of both */
     bool text_only; /* each record has one text, and nothing else is wanted */
 };
 
@@ -255,7 +255,7 @@ static uint64_t separator_other(const struct corpus_options *options, char other
     return made;
 }
 
-/* The separator does not occur in the file, which is one text. */
+/* Notes that the separator does not occur in the file, which is one text. */
 static void undivided_note(const struct making *making, const char *path, const char *text, uint64_t count)
 {
     const struct corpus_options *options = making->options;
@@ -367,7 +367,7 @@ static void other_count(struct making *making, enum warc_class class, uint64_t r
     }
 }
 
-/* What is wrong with a segment that is not a piece. */
+/* Returns what is wrong with a segment that is not a piece. */
 static enum warc_fault segment_fault(const struct warc_segment *segment)
 {
     const struct warc_scan *after = segment->after;

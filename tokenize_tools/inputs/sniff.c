@@ -49,7 +49,7 @@ static uint64_t blank_skip(const char *bytes, uint64_t at, uint64_t count, enum 
 
 enum seen { SEEN_NO, SEEN_YES, SEEN_OPEN }; /* OPEN: the bytes end before it can be said */
 
-/* What may come after a name that is not in quotes, and after its colon. */
+/* Looks at what comes after a name that is not in quotes, and after its colon. */
 static enum seen bare_name_see(const char *bytes, uint64_t at, uint64_t count)
 {
     const uint64_t begin = at;

@@ -33,7 +33,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SNIFF_BYTES 8192 /* how many bytes of a file are judged */
+#define SNIFF_BYTES 8192 /* bytes of a file that are judged */
 
 enum sniff_kind {
     SNIFF_TEXT,

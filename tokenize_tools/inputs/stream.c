@@ -44,7 +44,7 @@ struct stream {
     struct frame_begin {
         uint64_t stored, begins; /* in the file, and in the stream */
     } frames[FRAMES_KEPT];       /* of a regular file: where the last frames begin; number n is at n % FRAMES_KEPT */
-    uint64_t frame_count;        /* how many began behind others */
+    uint64_t frame_count;        /* number of frames that began behind others */
 };
 
 enum tokmap_status stream_new(struct stream **stream, bool (*stop)(void *user), void *user, struct tokmap_error *error)
@@ -249,7 +249,7 @@ static enum tokmap_status stream_begin(struct stream *stream, char *into, size_t
     return TOKMAP_OK;
 }
 
-/* How many bytes of the stream have been decompressed, in a step that has an error now. */
+/* Returns how many bytes of the stream have been decompressed, in a step that has an error now. */
 static uint64_t decompressed(const struct stream *stream)
 {
     return stream->delivered + stream->output_end;
@@ -290,7 +290,7 @@ static enum tokmap_status input_refill(struct stream *stream, struct tokmap_erro
     return byte_source_read(&stream->source, stream->input, room, &stream->input_end, error);
 }
 
-/* A frame is complete, and another one may begin behind it. */
+/* Ends a frame. Another one may begin behind it. */
 static void frame_ended(struct stream *stream)
 {
     const struct frame_begin next = {stream_stored(stream), decompressed(stream)};

@@ -21,7 +21,7 @@ struct stream;
 enum tokmap_status stream_new(struct stream **stream, bool (*stop)(void *user), void *user, struct tokmap_error *error);
 void stream_free(struct stream *stream); /* closes the file; accepts NULL */
 
-/* Who learns of URLs (remote_stream.h); set before the first stream_open(). */
+/* Sets who learns of URLs (remote_stream.h); called before the first stream_open(). */
 void stream_watch(struct stream *stream, const struct remote_watch *watch);
 
 /* From the next stream_open() on, "-" is a feed (byte_source.h) of the process `feeder`; 0: it is not. */
@@ -47,8 +47,8 @@ enum tokmap_status stream_read(struct stream *stream, char *into, size_t capacit
  * input is another one, or shorter. */
 bool stream_seek(struct stream *stream, uint64_t offset);
 
-/* Of a compressed regular file: where a frame begins, at or before byte `offset` of the stream, as near to it as is
- * known. *stored: in the file; *begins: in the stream. Of another input, both are 0. */
+/* Finds, in a compressed regular file, where a frame begins, at or before byte `offset` of the stream, as near to it as
+ * is known. *stored: in the file; *begins: in the stream. Of another input, both are 0. */
 void stream_frame_before(const struct stream *stream, uint64_t offset, uint64_t *stored, uint64_t *begins);
 /* After the first read: continues where stream_frame_before() said that a frame begins. Returns false, and reads on
  * where it was, if the input is not a compressed regular file of at least `stored` bytes. */

@@ -174,7 +174,7 @@ static void header_begin(struct warc_scan *scan)
     memcpy(scan->line, MARK, MARK_BYTES);
 }
 
-/* The header has ended: decides what follows. Returns true if the segment ends with it. */
+/* Decides what follows, when the header has ended. Returns true if the segment ends with it. */
 static bool header_end(struct warc_scan *scan)
 {
     if (!scan->has_length)

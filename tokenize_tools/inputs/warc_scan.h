@@ -33,7 +33,7 @@ enum warc_class {
     WARC_WRONG  /* the header has a fault, but says how long the content is */
 };
 
-/* What is wrong with a record, and the words for a message. */
+/* Faults of a record, and the words for a message. */
 #define WARC_FAULT_MAP(X)                                                                                              \
     X(NONE, "")                                                                                                        \
     X(NOT_A_RECORD, "it does not begin with WARC/1., so the Content-Length before it is wrong, or bytes are damaged")  \
@@ -53,7 +53,7 @@ enum warc_fault {
 #undef WARC_FAULT_ENUM
 };
 
-/* The words for a message. Static. */
+/* Returns the words for a message. Static. */
 const char *warc_fault_text(enum warc_fault fault);
 
 enum warc_state {
@@ -81,16 +81,16 @@ struct warc_scan {
     char line[WARC_LINE_KEPT];
     bool has_length, has_type, is_text;
     bool is_info; /* a warcinfo */
-    /* Of the record that was scanned last; valid until the next segment begins. */
+    /* The record that was scanned last; valid until the next segment begins. */
     enum warc_class class;
     enum warc_fault fault;
     uint64_t header_bytes;
     uint64_t length, left; /* of the content: all bytes, and those that have not been taken */
-    /* Of the file so far: */
+    /* The file so far: */
     uint64_t texts, others; /* records of text; all other valid ones but warcinfo */
 };
 
-/* What the bytes that were taken are: a part of a segment, the rest of a record's segment, or a piece. */
+/* Kinds of the bytes that were taken: a part of a segment, the rest of a record's segment, or a piece. */
 enum warc_end { WARC_OPEN, WARC_RECORD, WARC_PIECE };
 
 /* Takes the bytes up to the end of a segment, or all if it does not end in them. Returns how many it has taken, which

@@ -31,8 +31,8 @@ static bool is_same_folder(const char *a, const char *b)
     return !os_stat(a, &of_a) && !os_stat(b, &of_b) && of_a.device == of_b.device && of_a.inode == of_b.inode;
 }
 
-/* Whether a text is one of some endings, and then nothing, or what a file has at its end that does not have its name
- * yet, or any more. */
+/* Returns true if a text is one of some endings, and then nothing, or what a file has at its end that does not have its
+ * name yet, or any more. */
 static bool is_one_of(const char *text, const char *const *endings, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -48,7 +48,7 @@ static bool is_one_of(const char *text, const char *const *endings, size_t count
     return false;
 }
 
-/* What follows the name of the output in the name of a file; NULL: it begins otherwise. */
+/* Returns what follows the name of the output in the name of a file; NULL: it begins otherwise. */
 static const char *rest_of(const char *output, const char *path)
 {
     const char *name = path_name(output), *leaf = path_name(path);
@@ -56,7 +56,7 @@ static const char *rest_of(const char *output, const char *path)
     return strncmp(leaf, name, bytes) ? NULL : leaf + bytes;
 }
 
-/* What follows the name of a shard of a set; NULL: another name. */
+/* Returns what follows the name of a shard of a set; NULL: another name. */
 static const char *ending_of(const struct output_names *names, uint32_t set, const char *rest)
 {
     enum { DIGITS = 5 };
@@ -79,7 +79,7 @@ static bool is_beside(const char *output, const char *path)
     return is;
 }
 
-/* Whether a path is the name of a shard and one of some endings. */
+/* Returns true if a path is the name of a shard and one of some endings. */
 static bool is_of_shard(const struct output_names *names, const char *path, const char *const *endings, size_t count)
 {
     const char *rest = rest_of(names->name, path);
@@ -91,7 +91,7 @@ static bool is_of_shard(const struct output_names *names, const char *path, cons
     return is && is_beside(names->name, path);
 }
 
-/* Whether a path is in the folder OUTPUT.work, to whatever name it leads. */
+/* Returns true if a path is in the folder OUTPUT.work, to whatever name it leads. */
 static bool is_work(const char *output, const char *path)
 {
     static const char end[] = ".work";
@@ -156,8 +156,8 @@ static bool begins_with(const char *path, const char *head)
     return !system && got == strlen(head) && !memcmp(bytes, head, got);
 }
 
-/* Whether SHARD and an ending is a file that exists and, unless `head` is NULL, begins so or, with `other`, does not.
- */
+/* Returns true if SHARD and an ending is a file that exists and, unless `head` is NULL, begins so or, with `other`,
+ * does not. */
 static bool has_file(const char *shard, size_t shard_bytes, const char *ending, const char *head, bool other)
 {
     struct os_stat found;
@@ -168,7 +168,7 @@ static bool has_file(const char *shard, size_t shard_bytes, const char *ending, 
     return has;
 }
 
-/* The bytes of a name that are those of a set: ".train"; 0: there is none. */
+/* Returns the bytes of a name that are those of a set: ".train"; 0: there is none. */
 static size_t set_bytes(const char *rest)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
@@ -176,7 +176,8 @@ static size_t set_bytes(const char *rest)
     return bytes ? bytes + 1 : 0;
 }
 
-/* Whether `bytes` of a name, after that of the output, name a shard of any output: "", "-00012", ".train-00012". */
+/* Returns true if `bytes` of a name, after that of the output, name a shard of any output: "", "-00012",
+ * ".train-00012". */
 static bool is_shard_name(const char *rest, size_t bytes)
 {
     enum { DIGITS = 5 };
@@ -185,8 +186,8 @@ static bool is_shard_name(const char *rest, size_t bytes)
                       (!word || set == bytes));
 }
 
-/* Whether a file has an ending of some, and all files with these endings are there, as they must be. rest: what follows
- * the name of the output. */
+/* Returns true if a file has an ending of some, and all files with these endings are there, as they must be. rest: what
+ * follows the name of the output. */
 static bool is_older_file(const char *path, const char *rest, const struct older_files *files)
 {
     const size_t bytes = strlen(rest);

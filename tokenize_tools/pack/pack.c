@@ -27,13 +27,13 @@
 #include "text/path.h"
 #include "work/work_folder.h"
 
-/* What the about sections of a set need. */
+/* Facts for the about sections of a set. */
 struct set_of {
     struct pack *pack;
     uint32_t number;
 };
 
-/* Which documents are left out. */
+/* The choice of documents that are left out. */
 struct dropping {
     struct drop_filter *filter; /* NULL without options.drop */
     struct drop_stages stages;
@@ -105,7 +105,8 @@ static char *about_make(void *self, const struct shard_totals *shard, uint64_t *
     return pack_output_about(pack->options, pack->result, set_of->number, pack->work ? shard : NULL, bytes);
 }
 
-/* An output must not be read as an input, which would happen if it is in a folder that is an input. */
+/* Excludes the outputs: an output must not be read as an input, which would happen if it is in a folder that is an
+ * input. */
 static enum tokmap_status outputs_exclude(void *self, struct corpus *corpus, struct tokmap_error *error)
 {
     const struct pack *pack = self;

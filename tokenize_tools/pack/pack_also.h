@@ -21,7 +21,7 @@
 
 #include "packing_options.h"
 
-/* Whether files may be missing of shards that have their names, or are about to get them. */
+/* Returns true if files may be missing of shards that have their names, or are about to get them. */
 bool pack_also_begun(const char *prefix);
 
 /* Keeps that no file is written yet, and the report of the whole. Statuses: OK, ERROR_IO, ERROR_BUSY, ERROR_MEMORY. */
@@ -33,8 +33,8 @@ enum tokmap_status pack_also_begin(const struct pack_options *options, const cha
 enum tokmap_status pack_also_read(const struct pack_options *options, const char *folder, struct pack_result *result,
                                   struct tokmap_error *error);
 
-/* All files are written: removes both files of stages, before anything else of the folder is removed. Statuses: OK,
- * ERROR_IO, ERROR_MEMORY. */
+/* Removes both files of stages, when all files are written, before anything else of the folder is removed. Statuses:
+ * OK, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status pack_also_end(const struct pack_options *options, const char *folder, struct tokmap_error *error);
 
 /* Writes the files that are missing of all shards, and sets result->also. folder: NAME.work; NULL: there is none, and

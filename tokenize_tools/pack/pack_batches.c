@@ -35,7 +35,7 @@ struct group {
     bool resumed, unfinished;
 };
 
-/* What belongs to one thread. */
+/* State of one thread. */
 struct worker {
     struct tokenizer_state *state; /* NULL until the first batch, so that the threads make theirs in parallel */
     struct tokmap_text *texts;     /* GROUP_MOST of them */
@@ -43,7 +43,7 @@ struct worker {
     struct document_encoder documents;
 };
 
-/* What belongs to one work item. */
+/* State of one work item. */
 struct output {
     struct tokenizer_out out; /* with GROUP_MOST ends */
     struct group group;       /* the documents whose tokens are in `out` */

@@ -11,7 +11,7 @@
 #include "packing_options.h"
 #include "shuffle/shuffle.h"
 
-/* What the batches go through. */
+/* Steps that the batches go through. */
 struct pack_batches_to {
     struct ordered_workers *workers;
     struct drop_filter *drop; /* NULL: no document is left out */

@@ -28,7 +28,7 @@ struct clearing {
     bool refused; /* set if there was no memory to remove an entry */
 };
 
-/* Whether units and tasks have made an entry, and not the user. */
+/* Returns true if units and tasks have made an entry, and not the user. */
 static bool is_ours(const struct clearing *clearing, const char *entry, bool *is_folder)
 {
     static const char *const names[] = {"journal", "journal.new", "naming", "naming.partial"};
@@ -74,7 +74,8 @@ void pack_clear_unit(const char *folder, uint64_t unit)
     free(path);
 }
 
-/* The journal goes first: files without one are no work, whatever a process that is killed here leaves of them. */
+/* Removes the journal first: files without a journal are not work, whatever a process that is killed here leaves of
+ * them. */
 enum tokmap_status pack_clear_work(const char *folder, bool sync, struct tokmap_error *error)
 {
     struct clearing clearing = {.folder = folder};

@@ -16,8 +16,8 @@ void pack_clear_unit(const char *folder, uint64_t unit);
  * (with sync), ERROR_MEMORY. */
 enum tokmap_status pack_clear_work(const char *folder, bool sync, struct tokmap_error *error);
 
-/* The output exists. If a process was killed before it had removed the folder of its work, whose journal goes first,
- * and the lock, removes the rest. */
+/* Ends work whose output exists. If a process was killed before it had removed the folder of its work, whose journal
+ * goes first, and the lock, removes the rest. */
 void pack_clear_settle(const struct pack_options *options, const char *folder);
 
 /* Removes all that units and tasks have left in the folder, to start over. Removes nothing while a process is at work

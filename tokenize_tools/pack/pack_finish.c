@@ -59,7 +59,7 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 
 /* ---- names ---- */
 
-/* Whether "PREFIX" and two endings exist. -1 without memory. */
+/* Returns 1 if "PREFIX" with both endings exists, 0 if not, and -1 without memory. */
 static int exists(const char *prefix, const char *ending, const char *more)
 {
     struct os_stat found;
@@ -94,7 +94,7 @@ enum tokmap_status pack_names_check(const struct pack_options *options, enum set
     return TOKMAP_OK;
 }
 
-/* Whether a path is in the folder NAME.work. Both are compared as text. */
+/* Returns true if a path is in the folder NAME.work. Both are compared as text. */
 static bool is_work(const char *path, const char *output)
 {
     static const char work[] = ".work/";
@@ -198,7 +198,7 @@ enum tokmap_status pack_units_sum(const struct pack_options *options, const stru
     return status;
 }
 
-/* The files and records that a limit counts: all but those that options ask to leave out. */
+/* Returns the files and records that a limit counts: all but those that options ask to leave out. */
 static uint64_t left_out_count(const struct corpus_counts *counts)
 {
     uint64_t sum = 0;
@@ -209,7 +209,7 @@ static uint64_t left_out_count(const struct corpus_counts *counts)
     return sum;
 }
 
-/* What must be true of all units together, as pack_run() checks it of work without units. */
+/* Checks what must be true of all units together, as pack_run() does for work without units. */
 static enum tokmap_status sum_check(const struct finish *finish, const struct pack_result *result,
                                     struct tokmap_error *error)
 {
@@ -229,7 +229,7 @@ static enum tokmap_status sum_check(const struct finish *finish, const struct pa
 
 /* ---- files ---- */
 
-/* The path of a file of a shard: of one that a unit has, or of one that is merged. */
+/* Returns the path of a file of a shard: of one that a unit has, or of one that is merged. */
 static char *shard_path(const struct finish *finish, uint64_t unit, uint32_t set, uint64_t shard, enum shard_file file,
                         enum shard_state state)
 {

@@ -32,7 +32,7 @@ enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY, CHECKPOINT
 #define SHUFFLE_SET (UINT32_MAX - 2)
 #define PAIRS 4096 /* of lengths in a record */
 
-/* What precedes the bytes of a piece. */
+/* Head of a piece. */
 struct piece_head {
     uint32_t set, kind;
     uint64_t shard; /* of the set */
@@ -48,7 +48,8 @@ struct checkpoint {
     struct shard_set_state sets[SPLIT_SETS_MOST];
 };
 
-/* What is decided once (the options, whether anything is saved), what was found, and the checkpoint in the making. */
+/* State: what is decided once (the options, whether anything is saved), what was found, and the checkpoint in the
+ * making. */
 struct pack_journal {
     const struct pack_options *options;
     const char *const *operands;
@@ -80,7 +81,7 @@ struct pack_journal {
     } piece;
 };
 
-/* A number that changes if the bytes of a record mean something else. */
+/* Returns a number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
     const uint64_t sizes[] = {10,
@@ -114,7 +115,7 @@ bool pack_journal_owns_unit(const char *folder, const char *entry, bool journal)
     return shuffle_is_name(entry);
 }
 
-/* Whether a record, or else a file, is work that a process could continue, this one or one of several tasks. */
+/* Returns true if a record, or else a file, is work that a process could continue, this one or one of several tasks. */
 static bool is_work(uint32_t type, const char *entry)
 {
     bool is_folder;
@@ -230,7 +231,8 @@ uint64_t pack_index_inode(const struct pack_options *options, bool partial)
     return there ? found.inode : 0;
 }
 
-/* The id of the index of a shard, under its name or its partial name; 0: there is none, or it is not complete. */
+/* Returns the id of the index of a shard, under its name or its partial name; 0: there is none, or it is not
+ * complete. */
 static uint64_t index_id(const struct pack_options *options, bool partial)
 {
     struct index index;

@@ -25,7 +25,7 @@
 
 struct pack_journal; /* for one thread at a time */
 
-/* What is saved and restored. */
+/* Parts of the work that are saved and restored. */
 struct pack_parts {
     struct shard_set *const *sets;
     uint32_t set_count;
@@ -37,8 +37,8 @@ struct pack_parts {
     struct shuffle *shuffle;  /* NULL: the documents have the order of the inputs */
 };
 
-/* Whether there is to be a journal. stages: files of stages may be kept. Earlier work is looked at even if no new work
- * is saved. */
+/* Returns true if there is to be a journal. stages: files of stages may be kept. Earlier work is looked at even if no
+ * new work is saved. */
 bool pack_journal_is_needed(const struct pack_options *options, bool stages);
 
 /* Looks for the journal of a killed process, and reads its last checkpoint. Without a checkpoint, and without files of
@@ -47,18 +47,18 @@ bool pack_journal_is_needed(const struct pack_options *options, bool stages);
 enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct pack_options *options,
                                      const char *const *operands, size_t count, struct tokmap_error *error);
 
-/* Whether there is a checkpoint to continue from. */
+/* Returns true if there is a checkpoint to continue from. */
 bool pack_journal_found(const struct pack_journal *journal);
-/* Whether a killed process has given the output its names. One shard is known by the id of its index, which
+/* Returns true if a killed process has given the output its names. One shard is known by the id of its index, which
  * pack_journal_ready() has recorded. Adds to *result what the shards say. */
 bool pack_journal_is_named(const struct pack_journal *journal, uint32_t set_count, struct pack_result *result);
-/* The inode of the index of a shard, under its name or its partial name; 0: there is none. */
+/* Returns the inode of the index of a shard, under its name or its partial name; 0: there is none. */
 uint64_t pack_index_inode(const struct pack_options *options, bool partial);
-/* The state of a set at that checkpoint. */
+/* Returns the state of a set at that checkpoint. */
 const struct shard_set_state *pack_journal_set(const struct pack_journal *journal, uint32_t set);
-/* What was dropped until that checkpoint. */
+/* Returns what was dropped until that checkpoint. */
 const struct drop_state *pack_journal_drop_state(const struct pack_journal *journal);
-/* The counters at that checkpoint. */
+/* Returns the counters at that checkpoint. */
 const struct pack_result *pack_journal_result(const struct pack_journal *journal);
 void pack_journal_result_set(struct pack_journal *journal, const struct pack_result *result);
 /* There is nothing to continue: removes the journal. */
@@ -78,26 +78,26 @@ enum tokmap_status pack_journal_report(struct pack_journal *journal, const struc
  * saved. Statuses: those of work_folder_open() but UNSUPPORTED. */
 enum tokmap_status pack_journal_begin(struct pack_journal *journal, const char **folder, struct tokmap_error *error);
 
-/* The same for files of stages that precede the first checkpoint; also if nothing is saved. Statuses: those of
+/* Does the same for files of stages that precede the first checkpoint; also if nothing is saved. Statuses: those of
  * work_folder_open(). */
 enum tokmap_status pack_journal_stages(struct pack_journal *journal, const char **folder, struct tokmap_error *error);
 /* After the stages, or their failure: whether another process could continue them is known now. */
 void pack_journal_staged(struct pack_journal *journal);
-/* The folder, or NULL if there is none; or NULL also without a journal, or if the work cannot be continued. */
+/* Returns the folder, or NULL if there is none; or NULL also without a journal, or if the work cannot be continued. */
 const char *pack_journal_folder(const struct pack_journal *journal);
 const char *pack_journal_kept_folder(const struct pack_journal *journal);
-/* Whether an entry of the folder is a file that a pack in one piece has made, beside journal and shards
+/* Returns true if an entry of the folder is a file that a pack in one piece has made, beside journal and shards
  * (work_folder.h). A chunk of documents has nothing but tokens: without a journal, nobody knows whose it is. */
 bool pack_journal_owns(const char *folder, const char *entry, bool journal);
-/* The same of the folder of a unit, which is never one of the user. */
+/* Does the same for the folder of a unit, which is never one of the user's. */
 bool pack_journal_owns_unit(const char *folder, const char *entry, bool journal);
 
 /* Makes a checkpoint, if it is time for one and the place allows it. Statuses: those of shard_set_save() and
  * work_folder.h. */
 enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct pack_parts *parts,
                                      const struct corpus_place *place, struct tokmap_error *error);
-/* The same at any time, before stages that may take long, at the last place that pack_journal_save() has got. It alone
- * is no reason to keep the work of a process that fails: pack_journal_staged() follows. */
+/* Does the same at any time, before stages that may take long, at the last place that pack_journal_save() has got. It
+ * alone is no reason to keep the work of a process that fails: pack_journal_staged() follows. */
 enum tokmap_status pack_journal_save_now(struct pack_journal *journal, const struct pack_parts *parts,
                                          struct tokmap_error *error);
 /* Between two checkpoints: passes on what the filter holds for the next one. Statuses: those of work_folder.h. */
@@ -110,10 +110,10 @@ enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struc
  * work_folder.h. */
 enum tokmap_status pack_journal_ready(struct pack_journal *journal, struct tokmap_error *error);
 
-/* All is checked, and the files of stages are read: removes them with the journal, if the work was short. */
+/* Removes the files of stages with the journal, if the work was short. All is checked, and the files are read. */
 void pack_journal_settle(struct pack_journal *journal);
 
-/* Whether a killed process could be continued now. */
+/* Returns true if a killed process could be continued now. */
 bool pack_journal_kept(const struct pack_journal *journal);
 
 /* Frees the journal. done: its files are removed; else they remain, unless there is no checkpoint. NULL is ignored. */

@@ -12,22 +12,22 @@
 /* Bytes of an id in a shard without a tokenizer. */
 uint32_t pack_width(uint64_t vocabulary);
 
-/* The tokenizer, or, without one, the width and the vocabulary. */
+/* Describes the tokenizer, or, without one, the width and the vocabulary. */
 void pack_output_tokenizer(const struct pack_options *options, struct tokenizer_info *info);
 
-/* How many sets the output has. */
+/* Returns how many sets the output has. */
 uint32_t pack_output_sets(const struct pack_options *options);
 
-/* What follows the name in the name of set `set`: "", or ".train". */
+/* Writes what follows the name in the name of set `set`: "", or ".train". */
 void pack_set_ending(const struct pack_options *options, uint32_t set, char ending[SPLIT_NAME_MOST + 2]);
 
-/* The name of set `set`, which the caller frees; NULL without memory. */
+/* Returns the name of set `set`, which the caller frees; NULL without memory. */
 char *pack_set_name(const struct pack_options *options, uint32_t set);
 
-/* How its shards are written. The result points into the options. */
+/* Returns how its shards are written. The result points into the options. */
 struct shard_writer_options pack_output_shard(const struct pack_options *options);
 
-/* How its list of dropped documents is named. */
+/* Returns how its list of dropped documents is named. */
 struct drop_output pack_output_drop(const struct pack_options *options);
 
 /* Makes the about section of a shard, which the caller frees; NULL without memory. shard: what a shard of a set has;
@@ -35,7 +35,7 @@ struct drop_output pack_output_drop(const struct pack_options *options);
 char *pack_output_about(const struct pack_options *options, const struct pack_result *result, uint32_t set,
                         const struct shard_totals *shard, uint64_t *bytes);
 
-/* A killed process has given the output all names: removes what it would have removed next, the old list of dropped
+/* Removes what a killed process that has given the output all names would have removed next: the old list of dropped
  * documents, and the plain tokens of one sealed shard. */
 void pack_output_settle(const struct pack_options *options);
 

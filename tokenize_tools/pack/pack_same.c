@@ -95,8 +95,8 @@ static bool origins_note(struct inputs_found *found, const struct index *index)
     return true;
 }
 
-/* Whether a shard of set `set` was made with these options: its about section is that of such a shard, up to the
- * totals, which are its last member. */
+/* Returns true if a shard of set `set` was made with these options: its about section is that of such a shard, up to
+ * the totals, which are its last member. */
 static bool about_is_same(const struct pack_options *options, uint32_t set, const struct index *index)
 {
     static const struct pack_result no_result;
@@ -124,7 +124,7 @@ static bool exists(char *path, uint64_t *bytes)
     return there;
 }
 
-/* Whether the tokens and the mask of a shard are there, whole. */
+/* Returns true if the tokens and the mask of a shard are there, whole. */
 static bool tokens_are_there(const char *path, const struct index *index)
 {
     uint64_t bytes;
@@ -135,7 +135,7 @@ static bool tokens_are_there(const char *path, const struct index *index)
             (exists(shard_file_beside(path, SHARD_MASK, SHARD_FINAL), &bytes) && bytes == index->mask_bytes));
 }
 
-/* Whether the first shard of a set has the files of other projects. */
+/* Returns true if the first shard of a set has the files of other projects. */
 static bool also_is_there(const struct pack_options *options, const char *name)
 {
     const struct pack_also *also = options->also;

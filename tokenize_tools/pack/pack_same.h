@@ -9,10 +9,10 @@
 #include "packing_options.h"
 #include "work/work_units.h"
 
-/* Of an output in sets of numbered shards: the first shard of each set says that it has these options, all shards
- * together have documents of each input and of no other, no input was changed since, and the files of all shards and
- * those of other projects are there. False also if this cannot be found out. An input without documents makes it false.
- */
+/* Compares an output in sets of numbered shards: the first shard of each set says that it has these options, all
+ * shards together have documents of each input and of no other, no input was changed since, and the files of all
+ * shards and those of other projects are there. False also if this cannot be found out. An input without documents
+ * makes it false. */
 bool pack_output_is_same(const struct pack_options *options, const struct work_units *units);
 
 #endif

@@ -30,7 +30,7 @@
 #include "shuffle/shard_merge.h"
 #include "work/stage_schedule.h"
 
-/* What complete stages have found. Begins as zero bytes. */
+/* Findings of complete stages. Begins as zero bytes. */
 struct pack_found {
     uint64_t key; /* of the files of stages */
     struct all_scans scans;
@@ -55,7 +55,8 @@ struct pack_stages {
 #define PACK_STAGES_MOST 5
 #define PACK_STAGES_DROP 2 /* the first ones with options->drop, which find the documents that are left out */
 
-/* How the stages work that find which documents are left out; and how units are scanned, but for their range. */
+/* Returns how the stages work that find which documents are left out; and how units are scanned, but for their
+ * range. */
 struct drop_stage pack_drop_stage(const struct pack_options *options);
 struct unit_scan_options pack_scan_options(const struct pack_options *options);
 
@@ -68,17 +69,17 @@ void pack_stages_free(struct pack_stages *stages); /* accepts zeros */
 
 /* ---- work in one piece ---- */
 
-/* Whether documents are compared before the first one is packed. */
+/* Returns true if documents are compared before the first one is packed. */
 bool drop_stages_precede(const struct pack_options *options);
-/* Whether they are compared when the table of keys is full. If not, the table has no limit. */
+/* Returns true if they are compared when the table of keys is full. If not, the table has no limit. */
 bool drop_stages_follow(const struct pack_options *options, const struct scan_inputs *inputs);
 /* One of both. */
 bool drop_stages_may_come(const struct pack_options *options, const struct scan_inputs *inputs);
 
-/* Whether every input can be read twice: the operands and lists name no standard input, pipe, or device. */
+/* Returns true if every input can be read twice: the operands and lists name no standard input, pipe, or device. */
 bool drop_stages_can_repeat(const char *const *operands, size_t count, const struct inputs_selection *select);
 
-/* What these stages have found. Begins as zero bytes. */
+/* Findings of these stages. Begins as zero bytes. */
 struct drop_stages {
     struct pack_stages work;
     struct drop_source source; /* for drop_filter_new(); valid as long as this, and as the folder's name */

@@ -51,7 +51,7 @@ struct tasks {
         const struct stage_id *record;
         struct unit_result *now;
         struct histogram lengths;
-        struct skipped_items *skipped; /* where a list of them is wanted */
+        struct skipped_items *skipped; /* the list, if one is wanted */
     } unit;
     bool named;              /* the output had a name when this process began, */
     struct os_stat manifest; /* and that was it */
@@ -440,7 +440,8 @@ static enum tokmap_status unit_make(void *user, uint64_t number, const struct st
 
 /* ---- what is missing ---- */
 
-/* The number of tasks that the processes of this work had; 0 if they do not agree. *at_work: how many work now. */
+/* Returns the number of tasks that the processes of this work had; 0 if they do not agree. *at_work: how many work
+ * now. */
 static uint64_t tasks_known(const struct tasks *tasks, uint64_t *at_work)
 {
     struct task_status *list;
@@ -564,7 +565,7 @@ static enum tokmap_status stages_run(struct tasks *tasks, struct tokmap_error *e
 
 /* ---- the end ---- */
 
-/* The manifest that is named last, of those of all sets. Returns whether it is there. */
+/* Finds the manifest that is named last, of those of all sets. Returns false if it is not there. */
 static bool manifest_find(const struct pack_options *pack, struct os_stat *found)
 {
     char ending[SPLIT_NAME_MOST + 2];
@@ -575,7 +576,7 @@ static bool manifest_find(const struct pack_options *pack, struct os_stat *found
     return there;
 }
 
-/* Whether the output has got its name since this process began: another process has finished it. */
+/* Returns true if the output has got its name since this process began: another process has finished it. */
 static bool is_named(const struct tasks *tasks)
 {
     struct os_stat now;
@@ -621,8 +622,8 @@ static enum tokmap_status also_finish(const struct tasks *tasks, bool again, str
     return outcome->by_other ? TOKMAP_OK : status;
 }
 
-/* The shards have their names, which another process has given them: completes what that was killed before, or only
- * removes what is left. */
+/* Ends work whose shards have their names, which another process has given them: completes what it was killed before,
+ * or only removes what is left. */
 static enum tokmap_status over_finish(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
 {
     const struct pack_options *pack = tasks->options->pack;
@@ -709,8 +710,8 @@ static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *re
     return status;
 }
 
-/* A process was killed after it had begun to give the shards their names, or does it now: completes that, or leaves it
- * to it. */
+/* Completes the naming of the shards, if a process was killed after it had begun it. A process that is at it now is
+ * left alone. */
 static enum tokmap_status naming_complete(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
 {
     const struct pack_options *pack = tasks->options->pack;
@@ -803,7 +804,7 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
     return status || early ? status : all_finish(tasks, result, error);
 }
 
-/* The share is done. Stays until the others have finished the output, or none of them works on it. */
+/* Waits, when the share is done, until the others have finished the output, or none of them works on it. */
 static enum tokmap_status others_await(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
 {
     const struct pack_tasks_options *options = tasks->options;

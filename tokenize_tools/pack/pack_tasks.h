@@ -35,7 +35,7 @@ struct pack_tasks_options {
     bool at_once;
 };
 
-/* What a process has done. */
+/* Work that a process has done. */
 struct pack_tasks_outcome {
     uint64_t first, end;           /* the units of its share */
     uint64_t done_before;          /* of these, finished by earlier processes */

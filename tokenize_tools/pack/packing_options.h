@@ -31,7 +31,7 @@ struct shuffle_sorted;
  * in PREFIX.work, and the input may have no documents. */
 struct pack_unit {
     struct histogram *lengths;       /* of the documents, which are added to it */
-    const struct drop_source *drops; /* which documents are dropped; NULL: none is */
+    const struct drop_source *drops; /* documents that are dropped; NULL: none */
     uint64_t first_input;            /* the number of its first input among those of all units */
     /* Called when the shards are finished. With a shuffle, the unit has no shards, and *sorted says where its documents
      * are; else it is zero. A status other than OK is that of the work. */
@@ -49,7 +49,7 @@ struct also_written {
     uint64_t tokens;
 };
 
-/* Which files of the same name are replaced; others are ERROR_EXISTS. */
+/* Files of the same name that are replaced; others are ERROR_EXISTS. */
 enum also_replace {
     ALSO_REPLACE_NONE,
     ALSO_REPLACE_EQUAL, /* those that have the same bytes, since a killed process may have written them */
@@ -65,10 +65,11 @@ struct pack_also {
                                 struct also_written *written, struct tokmap_error *error);
     const char *const *endings; /* of the names of all their files, after that of a shard: ".idx" */
     size_t ending_count;
-    size_t mask_endings; /* how many of them only shards with a mask have */
+    size_t mask_endings; /* number of those that only shards with a mask have */
 };
 
-/* Who takes what was left out of all units, in the order of the inputs. A status other than OK ends the work. */
+/* Receives the items that were left out of all units, in the order of the inputs. A status other than OK ends the
+ * work. */
 struct skipped_taker {
     enum tokmap_status (*begin)(void *user, struct tokmap_error *error); /* also once more, after a failure */
     /* issue: left_out, is_file, bytes, and asked are those of the item, and all else is zero. */
@@ -131,16 +132,16 @@ struct pack_options {
      * output. A status other than OK ends the work with it. May be NULL. */
     enum tokmap_status (*before_commit)(void *user, struct tokmap_error *error);
     const struct pack_also *also; /* called with `user` after the commit; NULL: the shards are all of the output */
-    /* What the caller keeps of the calls of skipped(): state_save() passes on pieces of any kind below 2^32 whenever
-     * the work is saved, and state_load() gets those of a killed process in the same order. Either may be NULL.
-     * Statuses of state_load(): any. */
+    /* State that the caller keeps of the calls of skipped(): state_save() passes on pieces of any kind below 2^32
+     * whenever the work is saved, and state_load() gets those of a killed process in the same order. Either may be
+     * NULL. Statuses of state_load(): any. */
     int (*state_save)(void *user, const struct state_sink *sink);
     enum tokmap_status (*state_load)(void *user, uint32_t kind, const uint8_t *bytes, size_t count,
                                      struct tokmap_error *error);
     void *user;
 
-    /* How often the work is saved in PREFIX.work/journal, so that a killed process can be continued; 0: never. Nothing
-     * is saved where an input cannot be read twice. */
+    /* Interval at which the work is saved in PREFIX.work/journal, so that a killed process can be continued; 0: never.
+     * Nothing is saved where an input cannot be read twice. */
     uint64_t checkpoint_ns;
     bool start_over; /* removes what a killed process has left, instead of continuing it */
 };
@@ -149,7 +150,7 @@ struct pack_options {
 struct pack_result {
     struct corpus_counts counts;
     uint64_t tokens;                 /* all tokens of the shard */
-    uint64_t eod_tokens, bos_tokens; /* how many of them pack_run() added */
+    uint64_t eod_tokens, bos_tokens; /* number of those that pack_run() added */
     /* Documents of ids that had the token already at the end or the beginning, so pack_run() added none. */
     uint64_t eod_present, bos_present;
     bool has_mask; /* the shard has a mask, in which counted_tokens count as targets */
@@ -163,7 +164,7 @@ struct pack_result {
     uint64_t text_before,
         stream_before;  /* counts.text_bytes and stream_bytes of killed processes, which this continued */
     bool kept;          /* after an error: the same call continues the work */
-    uint64_t shards;    /* how many were written */
+    uint64_t shards;    /* number of shards that were written */
     uint64_t oversized; /* documents longer than shard_tokens */
     struct shard_set_result sets[SPLIT_SETS_MOST]; /* with a split; the content id above is then zero */
     struct also_written also[PACK_ALSO_MOST];      /* of all shards, by number of the format */

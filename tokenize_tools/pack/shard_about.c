@@ -26,8 +26,8 @@ static void text_write(struct cli_json *json, const char *key, const char *text)
         cli_json_null(json, key);
 }
 
-/* How the tokenizer was opened: its options, and the paths of its files. The fingerprint identifies a tokenizer; the
- * paths only say where to look for it, so a tokenizer without a file has none. */
+/* Writes how the tokenizer was opened: its options, and the paths of its files. The fingerprint identifies a tokenizer;
+ * the paths only say where to look for it, so a tokenizer without a file has none. */
 static void tokenizer_options_write(struct cli_json *json, const struct tokmap_tokenizer_options *options,
                                     const char *path)
 {
@@ -43,7 +43,7 @@ static void tokenizer_options_write(struct cli_json *json, const struct tokmap_t
         text_write(json, "path", path);
 }
 
-/* The fields that the content came from. */
+/* Writes the fields that the content came from. */
 static void fields_write(struct cli_json *json, const struct corpus_options *corpus)
 {
     static const char *const first[] = {"field", "ids_field", "prompt_field", "messages_field"};
@@ -53,7 +53,7 @@ static void fields_write(struct cli_json *json, const struct corpus_options *cor
                    corpus->second_field);
 }
 
-/* How the documents were split into sets, and which one this is. */
+/* Writes how the documents were split into sets, and which one this is. */
 static void split_write(struct cli_json *json, const struct shard_about *about)
 {
     const struct split *split = about->split;
@@ -69,7 +69,7 @@ static void split_write(struct cli_json *json, const struct shard_about *about)
     cli_json_end(json);
 }
 
-/* Which documents were dropped. */
+/* Writes which documents were dropped. */
 static void drop_write(struct cli_json *json, const struct shard_about *about)
 {
     uint8_t identity[16];
@@ -148,7 +148,7 @@ static void options_write(struct cli_json *json, const struct shard_about *about
     cli_json_end(json);
 }
 
-/* The totals of one shard of a set. Those of all inputs are known only when the other shards are written. */
+/* Writes the totals of one shard of a set. Those of all inputs are known only when the other shards are written. */
 static void shard_totals_write(struct cli_json *json, const struct shard_about *about)
 {
     const struct shard_totals *shard = about->shard;

@@ -28,7 +28,7 @@ struct shard_about {
     uint64_t eod_id, bos_id; /* or TOKMAP_NO_ID */
     const struct corpus_counts *counts;
     uint64_t tokens;
-    /* What other content than text, and other options, add. */
+    /* Facts that other content than text, and other options, add. */
     const char *chat_template;  /* NULL: no conversations */
     const char *const *ignored; /* ignored_count keys of conversations that count for nothing */
     size_t ignored_count;

@@ -51,13 +51,13 @@ static enum tokmap_status write_failed(const struct skipped_items *items, int sy
                             "the list of what is left out of a unit cannot be written");
 }
 
-/* The seed of the hashes of a unit's items. */
+/* Returns the seed of the hashes of a unit's items. */
 static uint64_t seed_of(uint64_t key, uint64_t unit)
 {
     return hash64_seeded(&unit, sizeof unit, key);
 }
 
-/* The hash of an item, whose head is followed by its texts. `at`: its place in the file. */
+/* Returns the hash of an item, whose head is followed by its texts. `at`: its place in the file. */
 static uint64_t item_hash(uint64_t seed, uint64_t at, const struct item_head *head, const uint8_t *texts)
 {
     const uint64_t first = hash64_seeded(head, offsetof(struct item_head, hash), seed + at);

@@ -16,7 +16,7 @@
 #define PAIRS 4096
 #define LENGTHS_MOST ((uint64_t)16 << 20)
 
-/* What precedes the pairs of the histogram. */
+/* Head of the pairs of the histogram. */
 struct lengths_head {
     uint64_t count, largest, low, high;
 };
@@ -88,7 +88,7 @@ enum tokmap_status unit_record_write(const struct stage_id *id, const struct uni
     return status;
 }
 
-/* Whether a byte of a record can be read as a bool. */
+/* Returns true if a byte of a record can be read as a bool. */
 static bool is_bool(const bool *value)
 {
     uint8_t byte;
@@ -96,7 +96,7 @@ static bool is_bool(const bool *value)
     return byte <= 1;
 }
 
-/* Whether a result whose hash is right can be that of a unit: what counts loops, and what is not a number. */
+/* Returns true if a result whose hash is right can be that of a unit: what counts loops, and what is not a number. */
 static bool result_is_good(const struct pack_result *result)
 {
     bool good = is_bool(&result->has_mask) && is_bool(&result->kept) && is_bool(&result->dropped.by_minhash) &&

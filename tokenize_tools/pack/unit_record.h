@@ -23,11 +23,11 @@ enum { UNIT_RESULT, UNIT_LENGTHS, UNIT_SECTIONS = SORTED_END };
 _Static_assert(UNIT_LENGTHS + 1 == SORTED_TOTALS, "sorted_units.h has the other sections");
 struct stage_id unit_record_id(const char *folder, uint64_t key, uint64_t unit);
 
-/* The hash of all that the bytes of a unit depend on beside its inputs, and of what a record consists of. Returns false
- * without memory. */
+/* Computes the hash of all that the bytes of a unit depend on beside its inputs, and of what a record consists of.
+ * Returns false without memory. */
 bool unit_record_key(const struct pack_options *options, uint64_t *key);
 
-/* A number that changes with what a record consists of. */
+/* Returns a number that changes with what a record consists of. */
 uint64_t unit_record_layout(void);
 
 /* The list of what is left out of a unit (skipped_items.h). */
@@ -35,7 +35,7 @@ struct skipped_size {
     uint64_t bytes, items;
 };
 
-/* What a unit has, section UNIT_RESULT. */
+/* Figures of a unit, section UNIT_RESULT. */
 struct unit_result {
     struct pack_result pack;
     struct skipped_size skipped;

@@ -15,7 +15,7 @@
 
 #define WINDOW_BYTES ((uint64_t)64 << 10)
 #define HEADER_MOST ((uint64_t)64 << 20) /* statistics in a header can hold whole texts */
-#define RATIO_MOST 4096                  /* how much smaller a page that is believed can be when compressed */
+#define RATIO_MOST 4096                  /* largest ratio of compression of a page that is believed */
 #define LARGE_BYTES ((uint64_t)32 << 20)
 
 /* A page of which some pieces are in no run yet. */
@@ -28,7 +28,7 @@ struct queued_page {
 struct feed {
     uint32_t column;
     struct parquet_chunk chunk;
-    uint64_t at, end; /* where the next page begins, and where the pages end: nothing behind it is read */
+    uint64_t at, end; /* place of the next page, and the end of the pages: nothing behind it is read */
     uint64_t entries; /* of the pages that were read */
     struct parquet_page *dictionary;
     struct queued_page *queue; /* [queue_first, queue_end) */
@@ -52,7 +52,7 @@ struct parquet_source {
     bool group_open;    /* its feeds have begun */
     uint64_t group_row; /* the next row, from its first one */
     uint64_t at;
-    enum tokmap_status failed; /* what follows the rows that are ready */
+    enum tokmap_status failed; /* status after the rows that are ready */
     struct tokmap_error failure;
     struct feed feeds[PARQUET_LEAVES_MOST];
 };
@@ -292,8 +292,8 @@ static enum tokmap_status page_read(struct parquet_source *source, struct feed *
     return status;
 }
 
-/* All values that the footer counts were read. If another page has more, the footer is wrong, and the last list may be
- * cut there. */
+/* Ends a column, when all values that the footer counts were read. If another page has more, the footer is wrong, and
+ * the last list may be cut there. */
 static enum tokmap_status feed_end(const struct parquet_source *source, struct feed *feed, struct tokmap_error *error)
 {
     struct parquet_page_header header;
@@ -306,7 +306,7 @@ static enum tokmap_status feed_end(const struct parquet_source *source, struct f
     return feed_fault(source, feed, feed->at, "the pages of the column have more values than the footer says", error);
 }
 
-/* The rows in the queue that are complete. */
+/* Returns the rows in the queue that are complete. */
 static uint64_t feed_ready(const struct feed *feed)
 {
     return feed->starts - (feed->starts && feed->may_continue && !feed->ended);
@@ -452,7 +452,7 @@ static enum tokmap_status group_begin(struct parquet_source *source)
     return TOKMAP_OK;
 }
 
-/* All rows of the group are in runs. Checks that no column has more. */
+/* Ends a group whose rows are all in runs. Checks that no column has more. */
 static enum tokmap_status group_end(struct parquet_source *source, struct tokmap_error *error)
 {
     for (uint32_t c = 0; c < source->file->footer.column_count; c++) {

@@ -45,7 +45,7 @@ struct parquet_rows {
 /* Frees the rows and their pages. Accepts NULL. */
 void parquet_rows_free(struct parquet_rows *rows);
 
-/* The bytes of the file that belong to piece `piece` of a page, as above. */
+/* Returns the bytes of the file that belong to piece `piece` of a page, as above. */
 uint64_t parquet_piece_bytes(const struct parquet_page *page, uint64_t piece);
 
 struct parquet_source;
@@ -53,7 +53,7 @@ struct parquet_source;
 struct parquet_source_options {
     const struct parquet_wanted *wanted; /* used while the file is opened */
     size_t wanted_count;
-    uint64_t run_bytes; /* how much text a run should have */
+    uint64_t run_bytes; /* bytes of text that a run should have */
     uint64_t rows_most; /* most rows of a run */
     /* Most memory that a page may take, and a list over several pages, by what their headers say; 0: any. Pages that
      * are at least a 64th as large in the file may take more. */
@@ -77,7 +77,7 @@ enum tokmap_status parquet_source_next(struct parquet_source *source, struct par
                                        struct tokmap_error *error);
 
 const struct parquet_footer *parquet_source_footer(const struct parquet_source *source);
-/* The bytes of the file, or of its part (parquet_cut.h), and how far the first column has been read in them. */
+/* Return the bytes of the file, or of its part (parquet_cut.h), and how far the first column has been read in them. */
 uint64_t parquet_source_bytes(const struct parquet_source *source);
 uint64_t parquet_source_at(const struct parquet_source *source);
 

@@ -99,7 +99,7 @@ bool parquet_codec_is_built(int64_t codec)
     return parquet_codec_name(codec) && kinds[codec].built;
 }
 
-/* The library of a codec that is built; NULL for no compression. */
+/* Returns the library of a codec that is built; NULL for no compression. */
 static struct library *library_of(int64_t codec)
 {
     switch (codec) {
@@ -471,8 +471,9 @@ static enum tokmap_status decode_lz4_raw(struct page *page)
 #endif
 }
 
-/* The oldest codec number for LZ4 never said how blocks are framed. parquet-mr wrote Hadoop's framing; parquet-cpp
- * wrote plain blocks, and for some time LZ4 frames. What decompresses to exactly the claimed size is taken. */
+/* Decodes a page with the oldest codec number for LZ4, which never said how blocks are framed. parquet-mr wrote
+ * Hadoop's framing; parquet-cpp wrote plain blocks, and for some time LZ4 frames. What decompresses to exactly the
+ * claimed size is taken. */
 static enum tokmap_status decode_lz4_old(struct page *page)
 {
 #ifdef HAVE_LZ4

@@ -9,7 +9,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 
-/* The pages of the first column in a row group. */
+/* Returns the pages of the first column in a row group. */
 static const struct parquet_chunk *first_chunk(const struct parquet_footer *footer, uint64_t group)
 {
     assert(group < footer->group_count && footer->column_count);

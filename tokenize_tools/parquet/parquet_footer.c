@@ -67,7 +67,7 @@ struct element {
 struct level {
     uint64_t children; /* that still follow */
     uint64_t path;     /* bytes of the path up to here */
-    uint64_t group;    /* where the name of the last group begins in it */
+    uint64_t group;    /* place of the name of the last group in it */
     uint32_t definition, repetition, repeated_definition;
     bool is_variant; /* its bytes are parts of a VARIANT */
 };
@@ -169,11 +169,11 @@ static bool path_matches(const char *path, uint64_t bytes, const char *field, bo
     return bytes == length || path[length] == '.';
 }
 
-/* Which columns each use takes. */
+/* Columns that each use takes. */
 #define MEANS(meaning) (1u << PARQUET_IS_##meaning)
 static const struct {
     unsigned meanings;
-    uint8_t lists_least, lists_most; /* how many lists the values are in */
+    uint8_t lists_least, lists_most; /* number of lists that the values are in */
     const char *text;
 } uses[] = {
     [PARQUET_USE_TEXT] = {MEANS(TEXT), 0, 0, "a column of text"},
@@ -401,7 +401,7 @@ static enum tokmap_status columns_check(struct reading *reading)
 
 /* ---- row groups ---- */
 
-/* What the file says about a chunk. */
+/* Facts about a chunk that the file states. */
 struct chunk_meta {
     int64_t codec, values, bytes, data_page, dictionary_page;
     bool has_meta, has_dictionary, elsewhere, encrypted;
@@ -447,7 +447,7 @@ static void chunk_read(struct thrift *thrift, struct chunk_meta *meta)
     }
 }
 
-/* The first byte of the pages of a chunk. */
+/* Returns the first byte of the pages of a chunk. */
 static int64_t chunk_begin(const struct chunk_meta *meta)
 {
     /* Some writers set the place of a dictionary to 0 if there is none. */
@@ -647,7 +647,8 @@ static enum tokmap_status limits_set(struct reading *reading)
     return TOKMAP_OK;
 }
 
-/* Whether the writer is Arrow before 3: "parquet-cpp version 1.5.1-SNAPSHOT"; later it is called parquet-cpp-arrow. */
+/* Returns true if the writer is Arrow before 3: "parquet-cpp version 1.5.1-SNAPSHOT"; later it is called
+ * parquet-cpp-arrow. */
 static bool is_old_arrow(const char *writer, uint64_t bytes)
 {
     static const char name[] = "parquet-cpp", words[] = " version ";

@@ -33,7 +33,7 @@
 #include "parquet_types.h"
 #include "tokmap/tokmap.h"
 
-/* What a field is wanted for, which decides the columns that it can be (parquet_types.h). */
+/* Uses of a field, which decide the columns that it can be (parquet_types.h). */
 enum parquet_use {
     PARQUET_USE_TEXT,    /* texts */
     PARQUET_USE_NUMBERS, /* lists of integers or bools */
@@ -73,7 +73,7 @@ struct parquet_chunk {
     uint64_t offset; /* of the first page, in the file */
     uint64_t bytes;  /* of all pages with their headers, as the footer says */
     uint64_t values; /* entries of all data pages */
-    uint64_t limit;  /* where something else begins: the pages of the next chunk of any column, or the footer */
+    uint64_t limit;  /* beginning of something else: the pages of the next chunk of any column, or the footer */
 };
 
 struct parquet_row_group {
@@ -83,7 +83,7 @@ struct parquet_row_group {
 
 struct parquet_footer {
     uint64_t file_bytes;
-    uint64_t data_end; /* where the footer begins: no page ends behind it */
+    uint64_t data_end; /* place of the footer: no page ends behind it */
     uint64_t rows;
     uint64_t leaves; /* all columns of the file */
     /* Pages of version 2 are compressed though they say that they are not: Arrow before 3 wrote such (ARROW-10353). */

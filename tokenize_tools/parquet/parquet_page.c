@@ -33,7 +33,7 @@ void parquet_file_release(struct parquet_file *file)
 
 /* ---- headers ---- */
 
-/* A count or a size of the header. */
+/* Returns a count or a size of the header. */
 static uint64_t count_take(struct thrift *thrift, const struct thrift_field *field)
 {
     const int64_t value = thrift_integer(thrift, field);
@@ -44,7 +44,7 @@ static uint64_t count_take(struct thrift *thrift, const struct thrift_field *fie
     return (uint64_t)value;
 }
 
-/* The header of a data page of version 1, or of a dictionary page, whose first fields are the same. */
+/* Reads the header of a data page of version 1, or of a dictionary page, whose first fields are the same. */
 static void header_data(struct thrift *thrift, struct parquet_page_header *header)
 {
     struct thrift_field field = {0};
@@ -208,7 +208,7 @@ enum tokmap_status parquet_page_fault(const struct parquet_file *file, uint64_t 
 /* ---- decoding ---- */
 
 struct page_bytes {
-    const uint8_t *levels; /* what follows is not taken yet */
+    const uint8_t *levels; /* levels that are not taken yet begin here */
     uint64_t levels_left;
     const uint8_t *values;
     uint64_t values_left;

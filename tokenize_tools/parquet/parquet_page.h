@@ -24,12 +24,12 @@
 #include "parquet_pool.h"
 #include "parquet_values.h"
 
-/* How many times smaller a page is in the file than in memory at most, usually. */
+/* Largest usual ratio of a page's size in memory to its size in the file. */
 #define PARQUET_USUAL_RATIO 64
 /* Entries of a page above which it is refused: few bytes can claim any number of them. */
 #define PARQUET_ENTRIES_MOST ((uint64_t)1 << 26)
 
-/* What the pages of one file share. */
+/* State that the pages of one file share. */
 struct parquet_file {
     uint32_t references;
     char *path;
@@ -80,11 +80,11 @@ struct parquet_page {
     uint64_t piece_count; /* of a flat column, the entries */
     bool continues;       /* piece 0 continues a row of an earlier page */
 
-    /* Of parquet_page.c. */
+    /* State of parquet_page.c. */
     struct os_mutex *mutex;
     struct bytes_buffer stored, data;
     bool checked, decoded; /* its checksum was compared; it was decoded, or failed */
-    struct tokmap_error *failure; /* why it cannot be decoded, or NULL */
+    struct tokmap_error *failure; /* reason why it cannot be decoded, or NULL */
 };
 
 /* Makes a page of a file with one reference, and takes `stored`, its bytes. Statuses: OK, ERROR_MEMORY. */

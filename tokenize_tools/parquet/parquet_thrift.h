@@ -49,7 +49,7 @@ enum thrift_type {
 struct thrift {
     const uint8_t *bytes;
     uint64_t count, at;
-    const char *fault; /* what is wrong, a static text, or NULL; THRIFT_FAULT_SHORT if more bytes may help */
+    const char *fault; /* the fault, a static text, or NULL; THRIFT_FAULT_SHORT if more bytes may help */
 };
 
 /* The field that was read last. Begins as zeros for each struct. */

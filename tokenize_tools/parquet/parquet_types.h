@@ -68,7 +68,7 @@ enum parquet_annotation {
     PARQUET_UNKNOWN
 };
 
-/* What the values are. */
+/* Kinds of values. */
 enum parquet_meaning {
     PARQUET_IS_OTHER, /* nothing that is read */
     PARQUET_IS_TEXT,
@@ -90,8 +90,8 @@ struct parquet_kind {
     int64_t scale, precision; /* of decimals: digits after the point, and all digits */
 };
 
-/* The annotation that has a number in the older list of the format (ConvertedType), or in the newer one (the fields of
- * LogicalType); PARQUET_UNKNOWN for others. */
+/* Returns the annotation that has a number in the older list of the format (ConvertedType), or in the newer one (the
+ * fields of LogicalType); PARQUET_UNKNOWN for others. */
 enum parquet_annotation parquet_annotation_old(int64_t number);
 enum parquet_annotation parquet_annotation_new(int64_t number);
 

@@ -16,7 +16,7 @@
 struct decoding {
     struct parquet_values *values;
     const struct parquet_column *column;
-    const uint8_t *bytes; /* what was not taken yet */
+    const uint8_t *bytes; /* bytes that were not taken yet */
     uint64_t left;        /* of `bytes` */
     uint64_t count;
     uint64_t shared_most;
@@ -27,7 +27,7 @@ static bool is_text(const struct parquet_column *column)
     return column->kind.type == PARQUET_BYTE_ARRAY || column->kind.type == PARQUET_FIXED;
 }
 
-/* The bytes of a value of a fixed length; 0 for the other types. */
+/* Returns the bytes of a value of a fixed length; 0 for the other types. */
 static uint64_t fixed_bytes(const struct parquet_column *column)
 {
     switch (column->kind.type) {
@@ -48,7 +48,7 @@ static uint64_t fixed_bytes(const struct parquet_column *column)
     return 0;
 }
 
-/* The value that has these bits in the file, with 64 bits. */
+/* Returns the value that has these bits in the file, with 64 bits. */
 static uint64_t number_of(const struct parquet_column *column, uint64_t bits)
 {
     if (column->kind.type == PARQUET_INT32)

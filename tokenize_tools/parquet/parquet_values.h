@@ -46,7 +46,7 @@ struct parquet_values {
     uint64_t count;
     struct parquet_span *spans; /* or NULL */
     uint64_t *numbers;          /* or NULL */
-    const char *text;           /* what the spans are in: the page, or `owned`, or the same of the dictionary */
+    const char *text;           /* text of the spans: the page, or `owned`, or the same of the dictionary */
     char *owned;                /* or NULL */
 };
 

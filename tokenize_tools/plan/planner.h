@@ -20,7 +20,7 @@ struct planner_options {
     uint64_t documents_most; /* the most segments of a row; 0: no limit */
 };
 
-/* What was planned. A window of concatenated documents that ends inside a document cuts it. */
+/* Figures of a plan. A window of concatenated documents that ends inside a document cuts it. */
 struct planner_result {
     uint64_t documents; /* with tokens; empty ones are in no row */
     uint64_t tokens;

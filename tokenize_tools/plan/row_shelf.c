@@ -74,7 +74,8 @@ static uint64_t bin_next(const struct row_shelf *shelf, uint64_t bin)
 
 /* ---- treaps ---- */
 
-/* A row's place in the heap order of a treap. Multiplication by an odd number is a bijection, so no two are equal. */
+/* Returns a row's place in the heap order of a treap. Multiplication by an odd number is a bijection, so no two are
+ * equal. */
 static uint32_t priority(uint32_t row)
 {
     return row * 0x9e3779b1u ^ (row * 0x9e3779b1u) >> 15;

@@ -374,7 +374,7 @@ bool pretokenizer_keeps(const struct pretokenizer *pretokenizer)
     return true;
 }
 
-/* The same for one step: offsets [*begin,*end) of its result become offsets of its source. */
+/* Does the same for one step: offsets [*begin,*end) of its result become offsets of its source. */
 static void step_origin(const struct pretokenizer_step *step, struct pretokenizer_source *source, size_t *begin,
                         size_t *end)
 {

@@ -15,7 +15,7 @@
 
 #define PRETOKENIZER_STEPS_MOST 16
 
-/* What a step searches for. The names in comments are the types of tokenizer.json. */
+/* Targets of a step's search. The names in comments are the types of tokenizer.json. */
 enum step_kind {
     STEP_REGEX,       /* matches of `regex` (Split) */
     STEP_LITERAL,     /* the string `literal` (Split) */
@@ -28,10 +28,11 @@ enum step_kind {
     STEP_NOTHING      /* only applies `prefix_space` */
 };
 
-/* What becomes of the matches and of the gaps between them. pretokenizer.c has an example of each. */
+/* Treatment of the matches and of the gaps between them. pretokenizer.c has an example of each. */
 enum split_behavior { SPLIT_REMOVED, SPLIT_ISOLATED, SPLIT_MERGED_PREVIOUS, SPLIT_MERGED_NEXT, SPLIT_CONTIGUOUS };
 
-/* Whether STEP_METASPACE puts `literal` before the text: never, before the text that begins the document, or always. */
+/* Times when STEP_METASPACE puts `literal` before the text: never, before the text that begins the document, or
+ * always. */
 enum step_prepend { PREPEND_NEVER, PREPEND_FIRST, PREPEND_ALWAYS };
 
 struct pretokenizer_step {
@@ -56,11 +57,11 @@ struct pretokenizer {
 /* Frees what the steps own and removes them. */
 void pretokenizer_free(struct pretokenizer *pretokenizer);
 
-/* What a step that changes the text has read last. */
+/* Last text that a step which changes the text has read. */
 struct pretokenizer_source {
     const uint8_t *text; /* NULL: the step has changed nothing in this run */
     bool prefixed;       /* something was put before the text */
-    size_t made, read;   /* how far pretokenizer_origin has followed the change: offsets of its result and of `text` */
+    size_t made, read;   /* progress of pretokenizer_origin along the change: offsets of its result and of `text` */
 };
 
 /* The state of one thread. */

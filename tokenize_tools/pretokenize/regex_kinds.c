@@ -52,7 +52,7 @@ static size_t set_start(const struct regex_sets *sets, uint32_t set)
     return set ? sets->ends[set - 1] : 0;
 }
 
-/* The number of a set that has the same ranges as the one that is being made; sets->count if there is none. */
+/* Returns the number of a set that has the same ranges as the one that is being made; sets->count if there is none. */
 static uint32_t set_find(const struct regex_sets *sets)
 {
     const size_t wanted = sets->range_count - sets->begun;

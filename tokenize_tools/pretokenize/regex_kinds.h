@@ -25,7 +25,7 @@ struct regex_sets {
     size_t range_count, range_room;
     size_t *ends;              /* ends[i]: where the ranges of set i end */
     uint32_t count, room;
-    size_t begun;              /* where the ranges of the set begin that is being made */
+    size_t begun;              /* beginning of the ranges of the set that is being made */
 };
 void regex_sets_free(struct regex_sets *sets);
 

@@ -151,21 +151,21 @@ struct regex_state {
     const uint8_t *text;
     bool bytes;                /* the text has one kind per byte; otherwise one per character */
     struct bytes_buffer kinds; /* of the text */
-    size_t at;                 /* where the search continues, in kinds */
-    size_t last_end;           /* where the last match ends; SIZE_MAX if there is none */
+    size_t at;                 /* place where the search continues, in kinds */
+    size_t last_end;           /* end of the last match; SIZE_MAX if there is none */
     size_t known, known_byte;  /* the same place in kinds and in the text: byte_of continues here */
     pcre2_match_data *data;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
     uint64_t charged, allowed; /* steps, for the current document */
-    size_t counted_at;         /* where the last callout was */
+    size_t counted_at;         /* place of the last callout */
     uint64_t look_at;          /* the charge from which on a callout looks at `stop` */
     bool stopped;              /* inside of a match */
     bool (*stop)(void *user);
     void *user;
 };
 
-/* The bytes of a quantifier without an upper limit, with its "?" or "+"; 0: there is none. */
+/* Returns the bytes of a quantifier without an upper limit, with its "?" or "+"; 0: there is none. */
 static size_t unbounded(const uint8_t *text, size_t count)
 {
     size_t at = 1;
@@ -371,7 +371,7 @@ bool regex_begin(struct regex_state *state, const uint8_t *text, size_t count, b
     return good;
 }
 
-/* The offset in the text of a place in kinds. Places must not decrease from call to call. */
+/* Returns the offset in the text of a place in kinds. Places must not decrease from call to call. */
 static size_t byte_of(struct regex_state *state, size_t place)
 {
     if (state->bytes)
@@ -400,7 +400,7 @@ static int search(struct regex_state *state, size_t at, size_t last, uint64_t st
                              : libpcre2.pcre2_match(code, kinds, end, at, partial, state->data, state->context);
 }
 
-/* What a try with so many steps is charged: more than its steps if they are many for the text's length. */
+/* Returns what a try with so many steps is charged: more than its steps if they are many for the text's length. */
 static uint64_t charge_of(const struct regex_state *state, uint64_t steps)
 {
     return steps * (1 + steps / (STEPS_TRIED + STEPS_BYTE * (uint64_t)state->kinds.count));

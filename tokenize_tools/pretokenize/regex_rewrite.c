@@ -32,7 +32,7 @@ struct rewriter {
     uint32_t depth;
     uint32_t classes; /* open classes, not counting the outermost */
     struct set *set;  /* the set that is being collected */
-    enum { NOTHING_BEFORE, ATOM_BEFORE, QUANTIFIED_BEFORE } before; /* what a quantifier would apply to */
+    enum { NOTHING_BEFORE, ATOM_BEFORE, QUANTIFIED_BEFORE } before; /* target of a quantifier */
 };
 
 /* Sets the fault, unless there is one already, to the current position. Returns false. */

@@ -22,7 +22,7 @@ enum regex_dialect {
     REGEX_RUST       /* tiktoken */
 };
 
-/* Why a pattern is refused. */
+/* Reasons why a pattern is refused. */
 struct regex_fault {
     size_t offset;      /* byte in the pattern */
     const char *reason; /* a static sentence; NULL if the function failed because it ran out of memory */

@@ -48,7 +48,7 @@
 #include "scanner_piece.h"
 #include "scanner_words_work.h"
 
-/* The offset of the first byte of the character that contains text[at]. */
+/* Returns the offset of the first byte of the character that contains text[at]. */
 static size_t character_start(const struct scan_masks *masks, size_t at)
 {
     while (at && !bit(SCAN_ROW(masks->start), at))
@@ -56,7 +56,7 @@ static size_t character_start(const struct scan_masks *masks, size_t at)
     return at;
 }
 
-/* The first offset from `at` on whose bit is 0; `count` if there is none before it. */
+/* Returns the first offset from `at` on whose bit is 0; `count` if there is none before it. */
 static size_t run_end(const uint64_t *words, size_t at, size_t count)
 {
     size_t word = at / 64;
@@ -122,8 +122,8 @@ static void join_lines(struct scan_work *w)
         }
 }
 
-/* The last of several spaces is a start. If it has more than one byte, scanner_words.c has seen only its last byte:
- * adds the start at its first byte. */
+/* Adds the last of several spaces, which is a start. If it has more than one byte, scanner_words.c has seen only its
+ * last byte: adds the start at its first byte. */
 static void add_wide_ends(struct scan_work *w, const struct scan_masks *masks)
 {
     for (size_t i = 0; i < w->words; i++)
@@ -151,9 +151,9 @@ static void group_wide_numbers(struct scan_work *w, const struct scan_masks *mas
     }
 }
 
-/* An upper-case letter after letters without case starts a piece if only upper-case letters follow up to the end of the
- * word: U*L+ must end with a letter of L and therefore ends before them. If another letter follows them, U* takes them
- * and nothing starts. */
+/* Resolves the uncertain starts: an upper-case letter after letters without case starts a piece if only upper-case
+ * letters follow up to the end of the word: U*L+ must end with a letter of L and therefore ends before them. If another
+ * letter follows them, U* takes them and nothing starts. */
 static void resolve_uncertain(struct scan_work *w, const struct scan_masks *masks)
 {
     for (size_t i = 0; i < w->words; i++)
@@ -165,8 +165,8 @@ static void resolve_uncertain(struct scan_work *w, const struct scan_masks *mask
         }
 }
 
-/* The number of bytes that the letters of a contraction have at text[at], without the apostrophe; 0 if it is not a
- * contraction. */
+/* Returns the number of bytes that the letters of a contraction have at text[at], without the apostrophe; 0 if it is
+ * not a contraction. */
 static size_t contraction_bytes(const struct scan_work *w, size_t at, size_t readable)
 {
     const bool folded = w->rules->contraction != CONTRACTION_EXACT;
@@ -307,7 +307,7 @@ static size_t scan_by_piece(const struct scan_work *w, size_t count)
     }
 }
 
-/* The last start before `at`; 0 if there is none. */
+/* Returns the last start before `at`; 0 if there is none. */
 static size_t last_start(const uint64_t *starts, size_t at)
 {
     size_t word = at / 64;

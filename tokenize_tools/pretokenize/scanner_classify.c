@@ -80,7 +80,7 @@ void scan_classify_scalar(struct scan_masks *masks, const struct scan_tables *ta
     }
 }
 
-/* The classes (SCAN_...) that a character with the class `full` of classes.h has under these rules. */
+/* Returns the classes (SCAN_...) that a character with the class `full` of classes.h has under these rules. */
 static uint8_t class_bits(const struct split_rules *rules, uint8_t full)
 {
     if (rules->deepseek && (full & CLASS_CJK)) {
@@ -127,7 +127,7 @@ static uint8_t lead_bits(const struct scan_tables *tables, uint32_t lead)
     return 128 | bits;
 }
 
-/* The row of the characters of three bytes that begin with these two. */
+/* Returns the row of the characters of three bytes that begin with these two. */
 static const uint8_t *row_of(const struct scan_tables *tables, uint32_t lead, uint32_t second)
 {
     return tables->blocks[class_first[(lead & 63) << 6 | (second & 63)]];

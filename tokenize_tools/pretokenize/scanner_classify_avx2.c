@@ -33,7 +33,7 @@
 #define ASCII_DEEPSEEK (ASCII_USUAL | SCAN_EXTRA)
 #define WIDE_DEEPSEEK WIDE_CASED
 
-/* The bits 7 of 64 bytes. */
+/* Returns the bits 7 of 64 bytes. */
 INLINE uint64_t both(__m256i a, __m256i b)
 {
     uint64_t bits = (uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
@@ -46,7 +46,7 @@ INLINE __m256i load(const void *at)
     return _mm256_loadu_si256((const __m256i *)at);
 }
 
-/* A table of 16 entries in both halves of a register. */
+/* Returns a table of 16 entries in both halves of a register. */
 INLINE __m256i row_at(const uint8_t row[16])
 {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)row));
@@ -80,7 +80,8 @@ INLINE __m256i classes_of_two(const struct scan_tables *tables, __m256i bytes, _
     return found;
 }
 
-/* The same for beginnings of characters that only differ in the lower half of their last byte, which `bytes` has. */
+/* Does the same for beginnings of characters that only differ in the lower half of their last byte, which `bytes`
+ * has. */
 INLINE __m256i classes_of_runs(const struct scan_runs *runs, __m256i bytes, __m256i next)
 {
     const __m256i lower = _mm256_and_si256(bytes, _mm256_set1_epi8(15));
@@ -93,7 +94,7 @@ INLINE __m256i classes_of_runs(const struct scan_runs *runs, __m256i bytes, __m2
     return found;
 }
 
-/* The same for all characters of three bytes: by the first byte, or by the second one if that is not enough. */
+/* Does the same for all characters of three bytes: by the first byte, or by the second one if that is not enough. */
 INLINE __m256i classes_of_three(const struct scan_tables *tables, __m256i bytes, __m256i second)
 {
     const __m256i e = _mm256_set1_epi8((char)0xE0), high = _mm256_set1_epi8((char)0xF0);
@@ -101,8 +102,8 @@ INLINE __m256i classes_of_three(const struct scan_tables *tables, __m256i bytes,
                             classes_of_runs(&tables->by_lead[2], bytes, second));
 }
 
-/* The same for characters that begin with SCAN_KANA and a second byte below 0x90. kana: all bits of their first bytes.
- */
+/* Does the same for characters that begin with SCAN_KANA and a second byte below 0x90. kana: all bits of their first
+ * bytes. */
 INLINE __m256i classes_of_kana(const struct scan_tables *tables, __m256i kana, __m256i second, __m256i third)
 {
     const __m256i near = _mm256_cmpgt_epi8(_mm256_set1_epi8(16), second);
@@ -161,7 +162,7 @@ INLINE struct wide_classes look_up_wide(const struct scan_tables *tables, const 
     return rest ? look_up_rest(tables, block, rest, found) : found;
 }
 
-/* Which bytes of a block follow a first byte, for all classes. */
+/* Bytes of a block that follow a first byte, for all classes. */
 struct following {
     uint64_t by[3];  /* bit p: the first byte is 1, 2, or 3 bytes before p, and no other one is nearer */
     uint64_t before; /* they belong to the last character before this block */

@@ -62,7 +62,7 @@ static const uint8_t common_groups[64] = {[0x22] = MARKS,  [0x23] = KANA,   [0x2
 /* The second byte of the characters of MARKS. */
 static const uint8_t mark_seconds[64] = {[0x22] = 0x80, [0x2F] = 0xBC};
 
-/* Where `same` is set, returns entry byte & 63 of `even` or of `odd`: of the latter if bit 0 of `chooses` is set. */
+/* Returns, where `same` is set, entry byte & 63 of `even` or of `odd`: of the latter if bit 0 of `chooses` is set. */
 static inline __m512i of_two_rows(uint64_t same, __m512i chooses, __m512i byte, const uint8_t *even, const uint8_t *odd)
 {
     /* Bits 0 to 5 of the index come from `byte` and bit 6 from `chooses`; bit 7 has no effect. */

@@ -39,7 +39,7 @@ static bool is_cjk(uint8_t full)
     return full != END && (full & CLASS_CJK);
 }
 
-/* The kind of the character at `at`; END where an earlier expression of DeepSeek's has cut the text. */
+/* Returns the kind of the character at `at`; END where an earlier expression of DeepSeek's has cut the text. */
 static uint8_t class_at(const struct reader *r, size_t at)
 {
     const uint8_t full = full_class(r, at);
@@ -90,7 +90,7 @@ static bool is_prefix(const struct reader *r, uint8_t class)
     return !r->rules->deepseek || (class != CLASS_PUNCTUATION && class != CLASS_SYMBOL);
 }
 
-/* The number of bytes of the contraction ('s, 't, 're, ...) at `at`; 0 if there is none. */
+/* Returns the number of bytes of the contraction ('s, 't, 're, ...) at `at`; 0 if there is none. */
 static size_t contraction_bytes(const struct reader *r, size_t at)
 {
     if (r->count - at < 2 || r->text[at] != '\'')
@@ -114,7 +114,7 @@ static size_t letters_end(const struct reader *r, size_t at)
     return at;
 }
 
-/* The end of a match of U*L+ at `at`; `at` if there is none. U* backtracks until a character is left for L+. */
+/* Returns the end of a match of U*L+ at `at`; `at` if there is none. U* backtracks until a character is left for L+. */
 static size_t cased_first(const struct reader *r, size_t at)
 {
     size_t end = at, last = at; /* last: the end of the last character of U* that is also in L */
@@ -134,7 +134,7 @@ static size_t cased_first(const struct reader *r, size_t at)
     return end;
 }
 
-/* The end of a match of U+L* at `at`; `at` if there is none. */
+/* Returns the end of a match of U+L* at `at`; `at` if there is none. */
 static size_t cased_second(const struct reader *r, size_t at)
 {
     size_t end = at;

@@ -8,7 +8,7 @@
  */
 #include "scanner_words_work.h"
 
-/* What one word passes on to the next word, apart from masks. */
+/* State that one word passes on to the next word, apart from masks. */
 struct carries {
     uint64_t tail, blank_lines, cased; /* of additions: 0 or 1 */
     uint64_t group;                    /* starts of groups of numbers, shifted into the next word */

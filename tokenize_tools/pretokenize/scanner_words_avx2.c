@@ -36,7 +36,7 @@ INLINE uint32_t bits_of(vector lanes)
     return (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(lanes));
 }
 
-/* The lanes before the lanes of x: the last one of `before`, and all but the last one of x. */
+/* Returns the lanes before the lanes of x: the last one of `before`, and all but the last one of x. */
 VECTOR(rotated)(vector x, vector before)
 {
     return _mm256_alignr_epi8(x, _mm256_permute2x128_si256(before, x, 0x21), 8);

@@ -51,7 +51,7 @@
 
 #include "scanner_words_work.h"
 
-/* What LANES words pass on to the next: vectors, of which only the last lane is used, and carries, 0 or 1. */
+/* State that LANES words pass on to the next: vectors, of which only the last lane is used, and carries, 0 or 1. */
 struct before {
     vector group, first[4];
     vector letters, symbols, spaces, numbers, lower, upper, both, ends, blank_ends, newlines, low_part;

@@ -32,7 +32,7 @@ enum split_prefix {
     PREFIX_ANY    /* [^\r\n\p{L}\p{N}]? before letters only */
 };
 
-/* What may follow symbols. */
+/* Characters that may follow symbols. */
 enum split_tail {
     TAIL_NONE,
     TAIL_NEWLINES,      /* [\r\n]* */

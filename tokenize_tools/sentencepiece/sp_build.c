@@ -154,7 +154,7 @@ static enum tokmap_status sort_wholes(struct sp_builder *builder)
 
 /* ---- all steps ---- */
 
-/* Where text can be cut. The search is independent of the step after it, so a thread does it. */
+/* Places where text can be cut. The search is independent of the step after it, so a thread does it. */
 struct cutting {
     struct sp_builder *builder;
     struct os_thread *thread; /* or NULL */

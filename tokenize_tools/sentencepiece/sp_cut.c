@@ -19,7 +19,7 @@
 
 #define GROUPS 16
 
-/* How common an ASCII character is in text of any kind. Only the order of magnitude matters. */
+/* Returns how common an ASCII character is in text of any kind. Only the order of magnitude matters. */
 static uint32_t weight(uint32_t byte)
 {
     if (byte == ' ')
@@ -31,7 +31,7 @@ static uint32_t weight(uint32_t byte)
     return byte > ' ' && byte < 0x7F ? 2 : 1;
 }
 
-/* The number of the script of a first byte; characters side by side are mostly of the same script. 0: below all
+/* Returns the number of the script of a first byte; characters side by side are mostly of the same script. 0: below all
  * scripts. */
 static uint32_t script(uint32_t lead)
 {
@@ -43,7 +43,7 @@ static uint32_t script(uint32_t lead)
     return found;
 }
 
-/* How common it is that a character with the first byte `left` comes before one with `right`. */
+/* Returns how common it is that a character with the first byte `left` comes before one with `right`. */
 static uint32_t weight_of(uint32_t left, uint32_t right)
 {
     if (left < 0x80 && right < 0x80)
@@ -64,7 +64,7 @@ struct groups {
     uint32_t costs[256][256];   /* of uniting two groups; the first number is less than the second */
 };
 
-/* The sum of weights of the left bytes that are in `set` but not in `minus`. */
+/* Returns the sum of weights of the left bytes that are in `set` but not in `minus`. */
 static uint32_t false_joins(const uint32_t weights[256], const uint64_t set[4], const uint64_t minus[4])
 {
     uint32_t sum = 0;

@@ -39,7 +39,7 @@ struct sp_cut_table {
     bool marks;            /* an sp_cut_function reports U+2581 */
 };
 
-/* Which first bytes are side by side in tokens: bit [left][right]. */
+/* First bytes that are side by side in tokens: bit [left][right]. */
 struct sp_relation {
     uint64_t bits[256][4];
 };

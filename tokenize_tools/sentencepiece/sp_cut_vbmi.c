@@ -28,7 +28,7 @@ static inline void load_tables(struct tables *tables, const struct sp_cut_table 
     }
 }
 
-/* The 64 bytes that begin some bytes before those of `now`: how many is in `places`. */
+/* Returns the 64 bytes that begin some bytes before those of `now`: how many is in `places`. */
 static inline __m512i shifted(__m512i before, __m512i now, __m512i places)
 {
     return _mm512_permutex2var_epi8(before, places, now);
@@ -60,7 +60,7 @@ static inline uint64_t joined_wide(const struct tables *tables, __m512i before, 
     return joined | (~ascii_now & ~leads); /* bytes inside characters */
 }
 
-/* The same if all bytes are ASCII, and the one before too. */
+/* Does the same if all bytes are ASCII, and the one before too. */
 static inline uint64_t joined_ascii(const struct tables *tables, __m512i before, __m512i now, const __m512i places[4])
 {
     const __m512i previous = shifted(before, now, places[0]);

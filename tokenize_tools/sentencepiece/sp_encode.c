@@ -133,8 +133,8 @@ static size_t bytes_before(const uint8_t *text, size_t count, size_t done)
     return at;
 }
 
-/* The same for a copy of up to `size` bytes of the text, with a space before it if `prefix`. Returns how many bytes of
- * the text are done; 0: memory ran out. */
+/* Does the same for a copy of up to `size` bytes of the text, with a space before it if `prefix`. Returns how many
+ * bytes of the text are done; 0: memory ran out. */
 static size_t encode_copied(struct sp_state *state, const uint8_t *text, size_t count, bool prefix, size_t size,
                             struct output *out)
 {
@@ -171,8 +171,9 @@ static uint32_t whole_of(struct sp_state *state, const uint8_t *text, uint64_t c
     return sp_whole(state->model, state->block.bytes, state->block.count);
 }
 
-/* What SentencePiece's remove_extra_whitespaces does. It does not treat U+2581 as a space, except at the end of the
- * text, where it is removed too. Replaces *text and *count by those of the result. Returns false if memory ran out. */
+/* Does what SentencePiece's remove_extra_whitespaces does. It does not treat U+2581 as a space, except at the end of
+ * the text, where it is removed too. Replaces *text and *count by those of the result. Returns false if memory ran
+ * out. */
 static bool strip_spaces(struct sp_state *state, const uint8_t **text, uint64_t *count)
 {
     struct bytes_buffer *into = &state->stripped;

@@ -244,7 +244,7 @@ static bool take_unknown(const struct walked *own, const struct id_walk *walk, s
     }
 }
 
-/* Where the text ends without the spaces that are removed from its end. */
+/* Returns where the text ends without the spaces that are removed from its end. */
 static uint64_t stripped_end(const struct sp_model *model, const uint8_t *text, uint64_t count)
 {
     for (;;) {

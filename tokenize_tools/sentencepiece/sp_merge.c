@@ -249,7 +249,7 @@ struct accepted {
     size_t count;
 };
 
-/* Where part `at` of a window of `count` bytes ends. */
+/* Returns where part `at` of a window of `count` bytes ends. */
 static inline size_t part_end(const struct merge_part *parts, size_t made, size_t at, size_t count)
 {
     return at + 1 < made ? parts[at + 1].start : count;

@@ -17,7 +17,7 @@ bpe_merge_function sp_merge;
 size_t sp_merge_symbols(const struct sp_model *model, struct bpe_scratch *scratch, const uint8_t *bytes, size_t count,
                         uint32_t symbols[2], uint32_t *border);
 
-/* Where ids go, in their final width. */
+/* Destination of ids, in their final width. */
 struct sp_ids {
     void *tokens;
     size_t count;

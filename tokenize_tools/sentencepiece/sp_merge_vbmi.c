@@ -37,8 +37,8 @@ LANE_INLINE uint32_t lane_first(struct lane *lane, struct lane_keys keys, uint32
     return _mm512_reduce_min_epu32(low);
 }
 
-/* The keys of the 16 pairs of single bytes left[i], right[i], which begin at place from + i. Bits of `pairs`: those
- * that exist. */
+/* Returns the keys of the 16 pairs of single bytes left[i], right[i], which begin at place from + i. Bits of `pairs`:
+ * those that exist. */
 LANE_INLINE __m512i lane_byte_keys(const struct bpe_model *model, __m128i left, __m128i right, __mmask16 pairs,
                                    int from, uint32_t tied)
 {

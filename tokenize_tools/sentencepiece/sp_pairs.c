@@ -133,7 +133,7 @@ static bool places_new(struct pairing *pairing)
     return true;
 }
 
-/* The symbol of a part of a piece's text, if it is a piece or a character; else BPE_NONE. */
+/* Returns the symbol of a part of a piece's text, if it is a piece or a character; else BPE_NONE. */
 static uint32_t symbol_of(const struct pairing *pairing, const uint8_t *text, uint32_t count)
 {
     const struct sp_builder *builder = pairing->builder;
@@ -269,7 +269,7 @@ static enum tokmap_status add_scored(struct pairing *pairing)
 
 /* ---- the pairs that can come up ---- */
 
-/* The tokens that are not reached yet, the shortest first. Returns NULL if memory ran out. */
+/* Returns the tokens that are not reached yet, the shortest first. Returns NULL if memory ran out. */
 static uint32_t *by_length(const struct sp_builder *builder, uint32_t *count)
 {
     const uint32_t vocabulary = builder->source->vocabulary;
@@ -306,7 +306,7 @@ static void note_pair(struct pairing *pairing, uint32_t rank, uint32_t id, uint3
     sp_border_note(builder, text, border, sp_text_bytes(builder, id));
 }
 
-/* The characters that are tokens, as the splits that bpe_splits_find() begins with. NULL: memory ran out. */
+/* Returns the characters that are tokens, as the splits that bpe_splits_find() begins with. NULL: memory ran out. */
 static struct bpe_split *splits_new(const struct sp_builder *builder)
 {
     const uint32_t vocabulary = builder->source->vocabulary;
@@ -384,7 +384,7 @@ static enum tokmap_status assign_ids(struct sp_builder *builder)
     return TOKMAP_OK;
 }
 
-/* The new number of each symbol: first those that no merge makes, then the others in the order of their ranks.
+/* Returns the new number of each symbol: first those that no merge makes, then the others in the order of their ranks.
  * Returns NULL if memory ran out. */
 static uint32_t *new_numbers(const struct pairing *pairing)
 {
@@ -508,7 +508,7 @@ static uint32_t find_tied(const struct pairing *pairing)
     return tied;
 }
 
-/* The ranks of pairs of ASCII characters. */
+/* Fills the ranks of pairs of ASCII characters. */
 static void fill_byte_pairs(struct sp_model *model)
 {
     for (uint32_t left = 0; left < 128; left++)

@@ -7,7 +7,7 @@
 
 #include "bpe/bpe_model.h"
 
-/* Where a space is put before a text; the vocabulary writes it as "▁". */
+/* Places where a space is put before a text; the vocabulary writes it as "▁". */
 enum sp_prefix {
     SP_PREFIX_NEVER,
     SP_PREFIX_ALWAYS, /* of a normalizer: at the start of each stretch between added tokens found in the raw text */

@@ -26,7 +26,7 @@ struct merge_journal {
     uint64_t next_ns, checkpoint_end;
     struct shard_set_state last; /* of the last checkpoint, read or made */
 
-    /* What a piece could not be written for. */
+    /* The status for which a piece could not be written. */
     struct tokmap_error failure;
     enum tokmap_status failed;
 };

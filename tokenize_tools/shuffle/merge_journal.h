@@ -33,7 +33,7 @@ struct merge_journal_options {
 enum tokmap_status merge_journal_open(struct merge_journal **journal, const struct merge_journal_options *options,
                                       struct tokmap_error *error);
 
-/* The state of the shard at the last checkpoint, for shard_set_reopen(); NULL: there is nothing to continue. */
+/* Returns the state of the shard at the last checkpoint, for shard_set_reopen(); NULL: there is nothing to continue. */
 const struct shard_set_state *merge_journal_found(const struct merge_journal *journal);
 
 /* Restores a shard that shard_set_reopen() has opened, and moves the beginnings of the chunks to where the merge
@@ -49,7 +49,7 @@ void merge_journal_drop(struct merge_journal *journal);
 enum tokmap_status merge_journal_save(struct merge_journal *journal, struct shard_set *set,
                                       const struct shuffle_merge *merge, struct tokmap_error *error);
 
-/* Whether another process could continue now. */
+/* Returns true if another process could continue now. */
 bool merge_journal_kept(const struct merge_journal *journal);
 
 /* Frees the journal. done: it is removed; else it stays, unless it has no checkpoint. NULL is ignored. */

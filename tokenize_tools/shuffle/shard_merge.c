@@ -93,7 +93,8 @@ static enum tokmap_status chunks_list(struct shard_merging *merging, struct tokm
     return TOKMAP_OK;
 }
 
-/* What the shard is made of. The nonce stands for the texts: sorted units of other texts have another cut. */
+/* Returns a key of what the shard is made of. The nonce stands for the texts: sorted units of other texts have another
+ * cut. */
 static uint64_t shard_key(const struct shard_merging *merging, uint64_t number)
 {
     const struct sorted_units *units = merging->options->units;
@@ -147,13 +148,14 @@ static enum tokmap_status output_open(struct shard_merging *merging, struct tokm
     return status;
 }
 
-/* Whether the same work may do better another time. */
+/* Returns true if the same work may do better another time. */
 static bool may_pass(enum tokmap_status status)
 {
     return status == TOKMAP_ERROR_INTERRUPTED || status == TOKMAP_ERROR_IO || status == TOKMAP_ERROR_MEMORY;
 }
 
-/* The same. What cannot be continued is given up: its files are damaged, or missing, and the shard is made again. */
+/* Does the same. What cannot be continued is given up: its files are damaged, or missing, and the shard is made
+ * again. */
 static enum tokmap_status output_begin(struct shard_merging *merging, struct tokmap_error *error)
 {
     const enum tokmap_status status = output_open(merging, error);

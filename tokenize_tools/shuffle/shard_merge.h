@@ -17,21 +17,21 @@
 
 #include "shuffle_cut.h"
 
-/* What a finished shard has, as in its file. */
+/* Figures of a finished shard, as in its file. */
 struct merged_shard {
     uint64_t set, shard; /* shard: of the set */
     uint64_t documents, tokens, sealed_bytes;
     uint8_t content[16];
 };
 
-/* The file of shard `number` of all sets. */
+/* Returns the file of shard `number` of all sets. */
 struct stage_id merged_shard_id(const char *folder, uint64_t key, uint64_t number);
 
 struct shard_merge_options {
     struct sorted_units *units;
     const struct shuffle_cuts *cuts;
     struct stage_id cut;               /* the file of the cuts */
-    struct shard_writer_options shard; /* how it is written */
+    struct shard_writer_options shard; /* options of its writer */
     uint64_t shard_tokens;
     uint64_t record_limit;  /* bytes of a record of the inputs */
     uint64_t memory;        /* 0: SHUFFLE_CHUNK_BYTES */
@@ -42,12 +42,12 @@ struct shard_merge_options {
     /* Called often: true ends the work with ERROR_INTERRUPTED. May be NULL. */
     bool (*stop)(void *user);
     void *stop_user;
-    /* How many tokens of the shard are written. May be NULL. */
+    /* Reports how many tokens of the shard are written. May be NULL. */
     void (*progress)(void *user, uint64_t tokens, uint64_t all);
     void *user;
 };
 
-/* How many shards all sets have. */
+/* Returns how many shards all sets have. */
 uint64_t shard_merge_count(const struct shuffle_cuts *cuts);
 /* About how many tokens each of them has. */
 uint64_t shard_merge_tokens(const struct shuffle_cuts *cuts);

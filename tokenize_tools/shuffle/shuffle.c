@@ -60,7 +60,7 @@ struct shuffle {
     /* The paths of the inputs, each with a zero byte: that of input i begins at path_begins[i]. */
     struct bytes_buffer paths, path_begins;
 
-    /* Of files with names: chunks-0 and so on, and long-0 for the long documents. */
+    /* Names of files: chunks-0 and so on, and long-0 for the long documents. */
     struct {
         bool placed;     /* it is decided whether they have names */
         char *folder;    /* NULL: they have none */
@@ -70,7 +70,7 @@ struct shuffle {
         struct bytes_buffer loaded; /* struct saved_chunk of a killed process */
     } named;
 
-    /* Of the second pass. */
+    /* The second pass. */
     struct {
         bool begun, finished;
         struct shuffle_merge *merge;
@@ -80,13 +80,13 @@ struct shuffle {
     } second;
 };
 
-/* What is saved of a chunk. */
+/* Saved state of a chunk. */
 struct saved_chunk {
     uint64_t file, begin, end;
     uint64_t set, keys, tokens, keys_hash;
 };
 
-/* Where the next chunk begins in the file. */
+/* Returns where the next chunk begins in the file. */
 static uint64_t chunk_after(const struct saved_chunk *chunk)
 {
     return chunk->end + chunk->keys * sizeof(struct shuffle_key);

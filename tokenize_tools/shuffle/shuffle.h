@@ -29,7 +29,7 @@
 
 struct shuffle; /* for one thread at a time */
 
-/* What all documents have in common, where files are, and calls to the owner. */
+/* Facts that all documents have in common, paths of files, and calls to the owner. */
 struct shuffle_options {
     uint64_t seed;
     uint32_t width;   /* of a token in bytes */
@@ -84,12 +84,12 @@ enum tokmap_status shuffle_sort(struct shuffle *shuffle, bool sync, struct shuff
 void shuffle_free(struct shuffle *shuffle);
 /* Removes the files with names, which are no longer needed: the documents are given up. */
 void shuffle_remove(struct shuffle *shuffle);
-/* The same when all documents are in their shards. folder: of the saved work, or NULL; files with such names there that
- * this process has not made are removed, too: if a killed process had come this far, a power cut may have brought them
- * back. sync: returns when storage has removed the names, so that no power cut brings them back when the journal is
- * gone. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+/* Does the same when all documents are in their shards. folder: of the saved work, or NULL; files with such names there
+ * that this process has not made are removed, too: if a killed process had come this far, a power cut may have brought
+ * them back. sync: returns when storage has removed the names, so that no power cut brings them back when the journal
+ * is gone. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status shuffle_end(struct shuffle *shuffle, const char *folder, bool sync, struct tokmap_error *error);
-/* Whether an entry of the folder is the name of such a file. */
+/* Returns true if an entry of the folder is the name of such a file. */
 bool shuffle_is_name(const char *entry);
 
 /* ---- for another process that continues ---- */

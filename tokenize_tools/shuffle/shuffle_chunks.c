@@ -181,7 +181,7 @@ enum tokmap_status shuffle_file_append(const char *folder, int fd, uint64_t *fil
     return TOKMAP_OK;
 }
 
-/* Whether a record belongs to a chunk of `set`; all do in a chunk of all sets. */
+/* Returns true if a record belongs to a chunk of `set`; all do in a chunk of all sets. */
 static bool is_of(const struct shuffle_chunks *chunks, const uint8_t *record, uint32_t set)
 {
     return !chunks->sets || (load32(record + offsetof(struct shuffle_head, set)) & ~SHUFFLE_LONG) == set;
@@ -360,8 +360,8 @@ static enum tokmap_status chunk_write(struct shuffle_chunks *chunks, struct tokm
     return status;
 }
 
-/* The memory is full for the first time. Makes two chunks of it: writes the one whose records begin in the first half,
- * which is then empty, and begins to write the other one. */
+/* Cuts the memory, which is full for the first time. Makes two chunks of it: writes the one whose records begin in the
+ * first half, which is then empty, and begins to write the other one. */
 static enum tokmap_status memory_cut(struct shuffle_chunks *chunks, uint64_t half, struct tokmap_error *error)
 {
     struct shuffle_entry *entries = entries_of(chunks);

@@ -35,7 +35,7 @@ struct shuffle_chunk {
     uint64_t set, keys, tokens, keys_hash;
 };
 
-/* What must be known of a document to find its place in the order, and where its record ends. */
+/* Key of a document, which gives its place in the order, and the end of its record. */
 struct shuffle_key {
     uint64_t high, position;
     uint32_t input, bytes; /* bytes: of the record */
@@ -43,11 +43,11 @@ struct shuffle_key {
 };
 _Static_assert(sizeof(struct shuffle_key) == 32, "a key has no padding");
 
-/* The hash of the keys of a chunk up to here: `before` is that of the keys before these, 0 if there are none. So
- * whoever reads the keys, and continues in another process, has to save one number. */
+/* Returns the hash of the keys of a chunk up to here: `before` is that of the keys before these, 0 if there are none.
+ * So whoever reads the keys, and continues in another process, has to save one number. */
 uint64_t shuffle_keys_hash(uint64_t before, const struct shuffle_key *keys, uint64_t count);
 
-/* Where a record of the chunk in memory is. Sorted by it, and in the one case in 2^64 in which that does not suffice,
+/* Place of a record of the chunk in memory. Sorted by it, and in the one case in 2^64 in which that does not suffice,
  * by the rest of its place. */
 struct shuffle_entry {
     uint64_t high; /* of the key */
@@ -125,7 +125,7 @@ enum tokmap_status shuffle_file_unnamed(const char *folder, int *fd, struct tokm
 /* Writes bytes at the end of a file. Statuses: OK, ERROR_IO. */
 enum tokmap_status shuffle_file_append(const char *folder, int fd, uint64_t *file_bytes, const void *bytes,
                                        uint64_t count, struct tokmap_error *error);
-/* The status of a file that cannot be written. */
+/* Returns the status of a file that cannot be written. */
 enum tokmap_status shuffle_file_failed(const char *folder, int system, struct tokmap_error *error);
 
 #endif

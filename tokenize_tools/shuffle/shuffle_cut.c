@@ -29,10 +29,10 @@
 /* The sections of a part: those before are rows of the sets, as in the file. */
 enum { PART_PLACES = SPLIT_SETS_MOST, PART_STATE, PART_SECTIONS };
 
-/* Where the cut is in a chunk. */
+/* Place of the cut in a chunk. */
 struct chunk_place {
     uint64_t keys;         /* that were cut */
-    uint64_t record;       /* where the record of the next one begins in the file */
+    uint64_t record;       /* place of the record of the next one in the file */
     uint64_t tokens, hash; /* of the keys that were cut */
 };
 
@@ -157,7 +157,7 @@ static enum tokmap_status cursor_step(const struct cut *cut, struct cut_cursor *
                                                                                  : cursor_damaged(cut, cursor, error);
 }
 
-/* The document of the key is cut. Statuses: as above. */
+/* Moves on, when the document of the key is cut. Statuses: as above. */
 static enum tokmap_status cursor_advance(const struct cut *cut, struct cut_cursor *cursor, struct tokmap_error *error)
 {
     const struct shuffle_key *key = &cursor->keys[cursor->at];
@@ -245,7 +245,8 @@ static bool is_due(const struct cut *cut)
     return every && os_clock_ns() - cut->saved_ns >= every;
 }
 
-/* Whether a part can have this state. The places of chunks, and the rows of all parts, must agree with it, too. */
+/* Returns true if a part can have this state. The places of chunks, and the rows of all parts, must agree with it,
+ * too. */
 static bool state_is_good(const struct cut *cut)
 {
     const struct sorted_units *units = cut->options->units;
@@ -266,7 +267,7 @@ static bool state_is_good(const struct cut *cut)
     return true;
 }
 
-/* Whether all chunks of the set can be in these places when it has the documents and tokens of the state. */
+/* Returns true if all chunks of the set can be in these places when it has the documents and tokens of the state. */
 static bool places_are_good(const struct cut *cut)
 {
     const struct sorted_units *units = cut->options->units;

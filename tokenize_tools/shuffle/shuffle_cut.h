@@ -43,7 +43,7 @@
 #define CUTS_TOTALS SPLIT_SETS_MOST /* the sections before it are of the sets */
 #define CUTS_SECTIONS (CUTS_TOTALS + 1)
 
-/* What the cut has found. */
+/* Result of the cut. */
 struct shuffle_cuts {
     struct {
         uint64_t shards, documents, tokens, oversized;
@@ -64,7 +64,7 @@ struct shuffle_cut_options {
     void *user;
 };
 
-/* Which file has the cuts of these units. */
+/* Returns which file has the cuts of these units. */
 struct stage_id shuffle_cut_id(const struct sorted_units *units, uint64_t key);
 
 /* Continues what a killed process has left. Does nothing if the file is there. Statuses: OK, ERROR_CORRUPT (a file is

@@ -74,7 +74,7 @@ enum tokmap_status shuffle_hand_check(struct shuffle_hand *hand, bool *due, stru
 
 /* ---- documents ---- */
 
-/* What the shard set gets: one document, or a part of one. */
+/* One document, or a part of one, for the shard set. */
 struct handed {
     struct corpus_document document;
     struct document_run run;

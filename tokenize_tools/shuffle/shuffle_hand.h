@@ -13,7 +13,7 @@
 /* Whose records they are. */
 struct shuffle_source {
     const char *const *paths; /* of the inputs */
-    uint64_t inputs;          /* how many there are */
+    uint64_t inputs;          /* their number */
     uint64_t records_before;  /* is added to each record number */
     int long_fd;              /* of the long documents; -1: there are none, or `long_path` is opened when it is read */
     const char *long_path;    /* or NULL */
@@ -25,8 +25,8 @@ struct shuffle_hand_options {
     uint32_t columns; /* values of a document */
     bool mask;
     const char *folder; /* of the files, for messages */
-    /* Of the files of another process: what is held of a long document, with a mask all of it and else its values, has
-     * at most so many bytes. 0: any number. */
+    /* Bound for files of another process: what is held of a long document, with a mask all of it and else its values,
+     * has at most so many bytes. 0: any number. */
     uint64_t whole_most;
     uint64_t largest; /* as in struct document_run */
     uint64_t tokens;  /* of all documents, for progress() */

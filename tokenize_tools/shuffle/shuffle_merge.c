@@ -69,7 +69,7 @@ enum tokmap_status shuffle_file_read(const char *folder, int fd, void *into, uin
 
 /* ---- cursors ---- */
 
-/* The status of a record that is not what was written. */
+/* Returns the status of a record that is not what was written. */
 static enum tokmap_status damaged(const struct shuffle_merge *merge, const struct cursor *cursor, uint64_t offset,
                                   struct tokmap_error *error)
 {

@@ -28,7 +28,7 @@ void shuffle_merge_close(struct shuffle_merge *merge); /* accepts NULL */
 enum tokmap_status shuffle_merge_next(struct shuffle_merge *merge, struct shuffle_head *head, const uint8_t **record,
                                       struct tokmap_error *error);
 
-/* The chunk of the record that was returned last, which is in a file. */
+/* Returns the chunk of the record that was returned last, which is in a file. */
 const struct shuffle_chunk *shuffle_merge_from(const struct shuffle_merge *merge);
 
 /* Passes on where the merge is in each chunk, as pieces of this kind: u64 number of a chunk, and of this chunk and
@@ -43,7 +43,7 @@ bool shuffle_places_restore(const struct bytes_buffer *places, struct shuffle_ch
 /* Reads bytes of a temporary file. Statuses: OK, ERROR_IO, ERROR_CORRUPT (the file is shorter). */
 enum tokmap_status shuffle_file_read(const char *folder, int fd, void *into, uint64_t bytes, uint64_t offset,
                                      struct tokmap_error *error);
-/* The status of a record that is not what was written. */
+/* Returns the status of a record that is not what was written. */
 enum tokmap_status shuffle_file_damaged(const char *folder, uint64_t offset, struct tokmap_error *error);
 
 #endif

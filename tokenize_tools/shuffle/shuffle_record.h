@@ -27,7 +27,7 @@ struct shuffle_place {
 
 struct shuffle_place shuffle_place_of(uint64_t seed, uint64_t input, uint64_t position);
 
-/* Whether a document at `a` precedes one at `b`. */
+/* Returns true if a document at `a` precedes one at `b`. */
 static inline bool shuffle_precedes(const struct shuffle_place *a, const struct shuffle_place *b)
 {
     if (a->high != b->high)
@@ -49,7 +49,7 @@ _Static_assert(sizeof(struct shuffle_head) == 56, "a head has no padding");
 
 #define SHUFFLE_LONG ((uint32_t)1 << 31) /* the payload is a struct shuffle_long */
 
-/* Where the payload of a long document is in the file of long documents. */
+/* Place of the payload of a long document in the file of long documents. */
 struct shuffle_long {
     uint64_t offset, bytes;
     uint64_t hash; /* XXH3-64 of the payload, without zeros after it */
@@ -57,7 +57,7 @@ struct shuffle_long {
 
 /* Stores the hash of a record that is complete. record: aligned for uint64_t. */
 void shuffle_record_seal(uint8_t *record);
-/* Whether the hash is that of the record; head->bytes of it are there. */
+/* Returns true if the hash is that of the record; head->bytes of it are there. */
 bool shuffle_record_sound(const uint8_t *record, const struct shuffle_head *head);
 
 /* Cuts a payload of `bytes` bytes into its parts; returns false if it has another length than its parts. lengths: of

@@ -23,7 +23,7 @@ static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
     return error_set_memory(error, "the sorted units", bytes);
 }
 
-/* The files of a unit cannot be read, or are not what was written. */
+/* Reports files of a unit that cannot be read, or are not what was written. */
 static enum tokmap_status lost(const char *path, int system, uint64_t unit, struct tokmap_error *error)
 {
     return error_set_system(error, system, path, TOKMAP_NO_OFFSET,
@@ -95,7 +95,7 @@ static enum tokmap_status totals_read(struct sorted_units *units, const struct s
     return units->all.files <= UINT32_MAX ? TOKMAP_OK : stage_corrupt(id, error);
 }
 
-/* Whether the documents that are too long for a record are there. */
+/* Checks that the documents that are too long for a record are there. */
 static enum tokmap_status long_check(const struct sorted_units *units, const struct stage_id *id,
                                      struct tokmap_error *error)
 {
@@ -113,7 +113,7 @@ static enum tokmap_status long_check(const struct sorted_units *units, const str
                : TOKMAP_OK;
 }
 
-/* Whether a chunk can follow `last` in the files of a unit; NULL: it is the first one. */
+/* Returns true if a chunk can follow `last` in the files of a unit; NULL: it is the first one. */
 static bool chunk_is_good(const struct sorted_chunk *chunk, const struct sorted_chunk *last)
 {
     const bool next = !last || chunk->file != last->file;

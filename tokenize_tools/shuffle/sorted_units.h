@@ -83,7 +83,7 @@ void sorted_units_free(struct sorted_units *units); /* accepts zeros */
 enum tokmap_status sorted_units_open(void *self, uint32_t file, int *fd, struct tokmap_error *error);
 enum tokmap_status sorted_units_damaged(void *self, uint32_t file, uint64_t offset, struct tokmap_error *error);
 
-/* The unit that has a file. */
+/* Returns the unit that has a file. */
 uint64_t sorted_units_of(const struct sorted_units *units, uint32_t file);
 
 #endif

@@ -90,7 +90,7 @@ static enum tokmap_status finder_make(struct added_tokens *added, enum added_pas
     return status;
 }
 
-/* Whether a token's match, or what it decodes to, equals its text. Then it needs no copy of its own. */
+/* Returns true if a token's match, or what it decodes to, equals its text. Then it needs no copy of its own. */
 static bool match_is_text(const struct added_token *token)
 {
     return token->match_bytes == token->bytes && !memcmp(token->match, token->text, token->bytes);
@@ -209,7 +209,7 @@ bool added_tokens_any(const struct added_tokens *added, enum added_pass pass, bo
 
 /* ---- search ---- */
 
-/* The offset of the character before `at`, at > 0. */
+/* Returns the offset of the character before `at`, at > 0. */
 static size_t character_before(const uint8_t *text, size_t at)
 {
     do
@@ -243,7 +243,7 @@ enum tokmap_status added_split_end(struct added_split *split, struct tokmap_erro
     return lacks_memory ? error_set_memory(error, "finding long added tokens", split->count) : TOKMAP_OK;
 }
 
-/* Where the token that begins at `start` begins with the spaces before it, which no earlier token took. */
+/* Returns where the token that begins at `start` begins with the spaces before it, which no earlier token took. */
 static size_t strip_left(struct added_split *split, size_t start)
 {
     size_t bytes;
@@ -255,8 +255,8 @@ static size_t strip_left(struct added_split *split, size_t start)
     return start < split->done ? split->done : start; /* an earlier token took some of these spaces */
 }
 
-/* Where the token that ends at `to` ends with the spaces after it. The end of a run of spaces is kept, because each of
- * its spaces may be a token. */
+/* Returns where the token that ends at `to` ends with the spaces after it. The end of a run of spaces is kept, because
+ * each of its spaces may be a token. */
 static size_t strip_right(struct added_split *split, size_t to)
 {
     if (to >= split->spaces_from && to <= split->spaces_to)

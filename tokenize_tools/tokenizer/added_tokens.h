@@ -26,7 +26,7 @@ struct added_token {
     bool lstrip, rstrip; /* includes the spaces before it, after it */
     bool normalized;     /* searched for in the normalized text */
     bool special;
-    const uint8_t *decoded; /* what decoding gives; NULL for added_tokens_new: `text` */
+    const uint8_t *decoded; /* result of decoding; NULL for added_tokens_new: `text` */
     uint32_t decoded_bytes;
     bool hidden; /* decoding gives nothing where special tokens are left out; with `decoded` NULL: as `special` */
 };
@@ -60,7 +60,7 @@ struct added_split {
     bool specials;               /* special tokens are wanted */
     const uint8_t *text;
     size_t count;
-    size_t at;                         /* where the search continues */
+    size_t at;                         /* place where the search continues */
     size_t done;                       /* everything before it has been returned */
     const struct added_token *waiting; /* a token that was found, but the text before it is returned first; or NULL */
     size_t waiting_end;

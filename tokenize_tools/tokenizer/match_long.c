@@ -53,7 +53,7 @@ static int by_end(const void *one, const void *other)
     return a->count < b->count ? -1 : a->count > b->count;
 }
 
-/* The child of a node by a byte, or 0. */
+/* Returns the child of a node by a byte, or 0. */
 static inline uint32_t child_by(const struct match_long *automaton, uint32_t node, uint8_t byte)
 {
     uint32_t low = automaton->first_child[node];
@@ -68,7 +68,7 @@ static inline uint32_t child_by(const struct match_long *automaton, uint32_t nod
     return low < end && automaton->byte[low] == byte ? low : 0;
 }
 
-/* The node after reading a byte. */
+/* Returns the node after reading a byte. */
 static inline uint32_t step(const struct match_long *automaton, uint32_t node, uint8_t byte, uint64_t *steps)
 {
     uint32_t child;

@@ -25,7 +25,7 @@ enum tokmap_status match_long_new(struct match_long **made, const struct match_t
                                   uint32_t shortest, struct tokmap_error *error);
 void match_long_free(struct match_long *automaton); /* accepts NULL */
 
-/* The bytes of the longest text. */
+/* Returns the bytes of the longest text. */
 uint32_t match_long_longest(const struct match_long *automaton);
 
 /* Writes to found[i], for each i below `places`, 1 plus the index of the longest text that begins at text[i], or 0 if

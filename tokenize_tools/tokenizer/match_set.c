@@ -61,7 +61,7 @@ int match_text_compare(const struct match_text *one, const struct match_text *ot
     return order ? order : one->count < other->count ? -1 : one->count > other->count;
 }
 
-/* How many bytes, at most MATCH_WALK, two texts have in common; they have `from` in common. */
+/* Returns how many bytes, at most MATCH_WALK, two texts have in common; they have `from` in common. */
 static uint32_t common_bytes(const struct match_text *one, const struct match_text *other, uint32_t from)
 {
     const uint32_t most = (uint32_t)min64(MATCH_WALK, min64(one->count, other->count));
@@ -203,8 +203,8 @@ static inline int any_of(const uint8_t *text, const uint8_t four[FEW_FIRSTS])
 }
 #endif
 
-/* The first offset from `at` on at which the first byte of a text is, or `count`. If there are few second bytes, they
- * are compared, too: the added tokens of Llama-2 all begin with a space. */
+/* Returns the first offset from `at` on at which the first byte of a text is, or `count`. If there are few second
+ * bytes, they are compared, too: the added tokens of Llama-2 all begin with a space. */
 static size_t next_first(const struct match_set *set, const uint8_t *text, size_t at, size_t count)
 {
     if (set->one_first) {
@@ -225,7 +225,7 @@ static size_t next_first(const struct match_set *set, const uint8_t *text, size_
     return at;
 }
 
-/* The child of a node by a byte, or NULL. */
+/* Returns the child of a node by a byte, or NULL. */
 static inline const struct node *child_by(const struct match_set *set, const struct node *node, uint8_t byte)
 {
     uint32_t low = node->first_child;

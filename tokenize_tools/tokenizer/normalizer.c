@@ -20,7 +20,7 @@ void normalizer_free(struct normalizer *normalizer)
     normalizer->count = 0;
 }
 
-/* The largest factor by which a step can multiply the number of bytes. */
+/* Returns the largest factor by which a step can multiply the number of bytes. */
 static uint64_t step_growth(const struct normalizer_step *step)
 {
     switch (step->kind) {
@@ -212,7 +212,7 @@ static bool note_change(struct text_edits *trace, const struct bytes_buffer *int
         trace, (struct text_edit){into->count + front, into->count + made->count - back, from + front, to - back});
 }
 
-/* The same, with a note of each part that is not in NFC. */
+/* Does the same, with a note of each part that is not in NFC. */
 static bool compose_traced(struct nfc_scratch *scratch, struct bytes_buffer *into, struct text_edits *trace,
                            struct text *text)
 {

@@ -202,7 +202,8 @@ static enum tokmap_status encode_segment(struct pipeline_state *own, const uint8
                                      : encode_plain(own, text, count);
 }
 
-/* How many of the `left` bytes the next stretch takes: STRETCH or less, up to a cut; more if no cut is found. */
+/* Returns how many of the `left` bytes the next stretch takes: STRETCH or less, up to a cut; more if no cut is
+ * found. */
 static size_t stretch_bytes(const struct pipeline *pipeline, const uint8_t *text, size_t left)
 {
     const bool several = pipeline->raw_pass || pipeline->parts.normalizer.count;
@@ -278,7 +279,7 @@ static enum tokmap_status pipeline_encode(struct tokenizer_state *state, const s
 
 /* ---- text with marks ---- */
 
-/* How many bytes of white space are at the start of the text. */
+/* Returns how many bytes of white space are at the start of the text. */
 static uint64_t spaces_at_start(const uint8_t *text, uint64_t count)
 {
     uint64_t at = 0;
@@ -288,7 +289,7 @@ static uint64_t spaces_at_start(const uint8_t *text, uint64_t count)
     return at;
 }
 
-/* How many bytes of the text are left without the white space at its end. */
+/* Returns how many bytes of the text are left without the white space at its end. */
 static uint64_t without_spaces_at_end(const uint8_t *text, uint64_t count)
 {
     for (uint64_t end = count, at = end; end; end = at) {

@@ -39,13 +39,13 @@
 #include "text/utf8.h"
 #include "unicode/classes.h"
 
-#define WINDOW ((size_t)64 << 10) /* how far back from the end pipeline_cut searches */
+#define WINDOW ((size_t)64 << 10) /* distance from the end within which pipeline_cut searches */
 
 static const struct {
     uint8_t bytes[3], count;
 } rights[CUT_RIGHTS] = {{" ", 1}, {"\n", 1}, {{0xE3, 0x80, 0x81}, 3}, {{0xE3, 0x80, 0x82}, 3}, {{0xEF, 0xBC, 0x8C}, 3}};
 
-/* The number of the character at text[at] in `rights`, or CUT_RIGHTS. */
+/* Returns the number of the character at text[at] in `rights`, or CUT_RIGHTS. */
 static uint32_t right_at(const uint8_t *text, size_t at, size_t count)
 {
     uint32_t right = 0;
@@ -55,7 +55,8 @@ static uint32_t right_at(const uint8_t *text, size_t at, size_t count)
     return right;
 }
 
-/* The offset of the letter that ends at `at` > 0, or `at` if there is no letter. The text may be invalid UTF-8. */
+/* Returns the offset of the letter that ends at `at` > 0, or `at` if there is no letter. The text may be invalid
+ * UTF-8. */
 static size_t letter_before(const uint8_t *text, size_t at)
 {
     size_t from = at;

@@ -14,9 +14,9 @@
 
 #define CUT_RIGHTS 5 /* the characters before which a cut is possible: space, newline, and three CJK marks */
 
-/* What a tokenizer's parts allow. Immutable after pipeline_cuts_find; points to the engine of the parts. */
+/* Cuts that a tokenizer's parts allow. Immutable after pipeline_cuts_find; points to the engine of the parts. */
 struct pipeline_cuts {
-    bool rights[CUT_RIGHTS]; /* which of the characters may begin the second part */
+    bool rights[CUT_RIGHTS]; /* true for characters that may begin the second part */
     bool composes;           /* text is normalized to NFC */
     const struct text_engine *engine;
 };

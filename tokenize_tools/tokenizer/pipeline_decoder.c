@@ -11,7 +11,7 @@
 #include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
 
-/* The text of an id that only `texts` has, or NULL. */
+/* Returns the text of an id that only `texts` has, or NULL. */
 static const struct pipeline_text *text_of(const struct pipeline_parts *parts, uint32_t id)
 {
     uint32_t low = 0, high = parts->text_count;
@@ -94,7 +94,7 @@ static bool spell(struct bytes_buffer *spelled, const uint8_t *bytes, uint32_t c
     return true;
 }
 
-/* What the decoder receives for an id. */
+/* Text that the decoder receives for an id. */
 struct spelling {
     const uint8_t *text;
     uint32_t count;
@@ -102,7 +102,7 @@ struct spelling {
     bool lacks_memory;
 };
 
-/* An added token, which may stand for bytes like any other token. */
+/* Adds what an added token decodes to: it may stand for bytes like any other token. */
 static void added_spell(struct pipeline_decoder *own, const struct added_token *token, struct spelling *spelling)
 {
     const struct pipeline_parts *parts = own->parts;

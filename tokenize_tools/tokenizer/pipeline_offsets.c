@@ -27,10 +27,10 @@ struct search {
     struct id_walk walk;
     uint64_t *begins, *ends;
     enum engine_place place; /* of the text that the engine walks along next */
-    size_t segment;          /* where the segment begins that is normalized now */
+    size_t segment;          /* beginning of the segment that is normalized now */
     const uint8_t *normalized;
-    const uint8_t *text; /* what the engine walks along */
-    bool pieces;         /* which is a piece of the pre-tokenizer */
+    const uint8_t *text; /* text that the engine walks along */
+    bool pieces;         /* true if it is a piece of the pre-tokenizer */
     uint32_t layers;     /* steps of the normalizer whose changes are in how->trace */
     struct tokmap_error *error;
 };

@@ -5,7 +5,7 @@
 
 #include "pipeline_parts.h"
 
-/* What the search works on. The states must not be in use, and have their usual settings again afterwards. */
+/* Data that the search works on. The states must not be in use, and have their usual settings again afterwards. */
 struct pipeline_offsets {
     const struct pipeline_parts *parts;
     bool raw_pass, normalized_pass; /* as in pipeline.c: the pass can find added tokens */
@@ -16,7 +16,7 @@ struct pipeline_offsets {
     struct text_edits *trace; /* NORMALIZER_STEPS_MOST lists, kept between calls; zeros at first */
 };
 
-/* The contract is that of tokenizer_offsets. */
+/* Finds offsets, with the contract of tokenizer_offsets. */
 enum tokmap_status pipeline_offsets_find(const struct pipeline_offsets *how, const uint8_t *text, size_t bytes,
                                          enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins,
                                          uint64_t *ends, struct tokmap_error *error);

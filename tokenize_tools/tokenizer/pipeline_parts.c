@@ -36,7 +36,7 @@ uint64_t pipeline_parts_ids_per_byte(const struct pipeline_parts *parts)
     return most;
 }
 
-/* The id of the first of these names that is the text of a special token. The list of names ends with NULL. */
+/* Returns the id of the first of these names that is the text of a special token. The list of names ends with NULL. */
 static uint32_t first_of(const struct added_tokens *added, const char *const *names)
 {
     for (; *names; names++) {

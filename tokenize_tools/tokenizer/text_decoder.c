@@ -394,7 +394,7 @@ static void token_strip(struct text_decoding *own, uint32_t at, const uint8_t *t
             break;
         to = last;
     }
-    /* Where both ends meet, the reference fails; nothing is left of such a token. */
+    /* If both ends meet, the reference fails; nothing is left of such a token. */
     pass(own, at + 1, text + from, to > from ? to - from : 0, true);
 }
 
@@ -479,8 +479,8 @@ static void sentencepiece_bytes(struct text_decoding *own, uint32_t at)
     stage->before.count = 0;
 }
 
-/* A piece at the front of the text loses the mark that it begins with, which encoding has put there. The rules are
- * those of SentencePieceProcessor::Decode: the front lasts until a piece has text or has lost its mark. */
+/* Decodes a piece. At the front of the text it loses the mark that it begins with, which encoding has put there. The
+ * rules are those of SentencePieceProcessor::Decode: the front lasts until a piece has text or has lost its mark. */
 static void token_sentencepiece(struct text_decoding *own, uint32_t at, const uint8_t *text, size_t count,
                                 enum decode_token kind)
 {

@@ -65,7 +65,7 @@ struct text_decoder {
     uint32_t *offsets; /* vocabulary + 1: where each text begins */
     uint8_t *kinds;    /* by id: enum decode_token; NULL: all are DECODE_TEXT */
     uint32_t vocabulary;
-    char refused[240]; /* why the file's decoder cannot be reproduced; "": it can */
+    char refused[240]; /* reason why the file's decoder cannot be reproduced; "": it can */
 };
 
 /* Frees what the decoder owns and sets it to zeros. */

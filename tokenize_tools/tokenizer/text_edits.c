@@ -35,7 +35,8 @@ bool text_edits_add(struct text_edits *edits, struct text_edit edit)
     return true;
 }
 
-/* The old offset of a border of the new text. edit: the last one that begins before it, or at it; NULL: none. */
+/* Returns the old offset of a border of the new text. edit: the last one that begins before it, or at it; NULL:
+ * none. */
 static uint64_t border(const struct text_edit *edit, uint64_t at, bool end)
 {
     if (!edit)

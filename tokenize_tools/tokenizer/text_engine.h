@@ -16,14 +16,14 @@
 struct text_engine;       /* immutable; shared by threads */
 struct text_engine_state; /* of one thread */
 
-/* Where a text is in the document. SentencePiece-style engines put a space before a document or a segment. */
+/* Places of a text in the document. SentencePiece-style engines put a space before a document or a segment. */
 enum engine_place {
     ENGINE_DOCUMENT_START,
     ENGINE_SEGMENT_START, /* after an added token that was found in the text before normalization */
     ENGINE_INSIDE         /* anywhere else */
 };
 
-/* Where ids go. */
+/* Destination of ids. */
 struct ids_out {
     void *tokens;
     uint64_t count, room; /* in ids */

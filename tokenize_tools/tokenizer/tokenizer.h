@@ -26,7 +26,7 @@ struct tokenizer_info {
     uint8_t fingerprint[16];    /* XXH3-128 of everything that determines ids */
     uint32_t ids_per_byte_most; /* a text of n bytes becomes at most n times this many ids */
     const char *form;           /* the file format, for example "tokenizer.json"; static */
-    const char *scanner;        /* how text is split ("cl100k_base, AVX-512"); valid as long as the tokenizer */
+    const char *scanner;        /* splitter of text ("cl100k_base, AVX-512"); valid as long as the tokenizer */
     const char *note;           /* a sentence that users should read, such as about an ignored field; static, or NULL */
     uint64_t added, specials;   /* number of added tokens, and how many of them are special */
     bool cuts;                  /* documents may be encoded in parts that tokenizer_cut determines */
@@ -42,9 +42,9 @@ struct tokenizer_batch {
     bool unfinished; /* the last document continues in a later batch: it gets no suffix */
 };
 
-/* Where ids go. The caller provides memory and sets all fields that are not marked as results. The capacity must be at
- * least ids_per_byte_most ids per byte, plus one for each prefix and suffix. Prefixes and suffixes are written here
- * because adding them later would cost another copy. */
+/* Destination of ids. The caller provides memory and sets all fields that are not marked as results. The capacity must
+ * be at least ids_per_byte_most ids per byte, plus one for each prefix and suffix. Prefixes and suffixes are written
+ * here because adding them later would cost another copy. */
 struct tokenizer_out {
     void *tokens;      /* ids of info.width bytes each, aligned to this width */
     uint64_t capacity; /* in ids */
@@ -93,7 +93,7 @@ struct tokenizer_mark {
     uint64_t begin, end; /* bytes of the text */
     uint32_t id;         /* of an added token */
 };
-/* Where the token of a mark is. */
+/* Place of the token of a mark. */
 struct tokenizer_place {
     uint64_t index;      /* of its id in out->tokens */
     uint64_t begin, end; /* bytes of the text: the mark with the spaces that belong to the token */
@@ -109,7 +109,7 @@ enum tokmap_status tokenizer_encode_marked(struct tokenizer_state *state, const 
                                            struct tokenizer_out *out, struct tokenizer_place *places,
                                            struct tokmap_error *error);
 
-/* What is before a text, for tokenizer_offsets. */
+/* Context before a text, for tokenizer_offsets. */
 enum tokenizer_where {
     TOKENIZER_STARTS = 0,     /* nothing: the text begins its document */
     TOKENIZER_RESUMES = 1,    /* text, cut as tokenizer_cut says: `resumed` in struct tokenizer_batch */
@@ -135,7 +135,7 @@ enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct
  * Returns 0 if there is no such place. */
 uint64_t tokenizer_cut(const struct tokenizer *tokenizer, const char *text, uint64_t count);
 
-/* What a state has counted since it was made. */
+/* Counts of a state since it was made. */
 struct tokenizer_measures {
     uint64_t pieces; /* pieces looked up */
     uint64_t missed; /* of these, pieces that the first lookup did not find */
@@ -173,7 +173,7 @@ enum tokmap_status tokenizer_decoder_add(struct tokenizer_decoder *decoder, cons
 /* Ends the document, and appends the rest of its text. Statuses: as tokenizer_decoder_add. */
 enum tokmap_status tokenizer_decoder_end(struct tokenizer_decoder *decoder, struct text_buffer *text,
                                          struct tokmap_error *error);
-/* The same in one call: appends the text of `count` ids to *text. Statuses: those of the functions before. */
+/* Does the same in one call: appends the text of `count` ids to *text. Statuses: those of the functions before. */
 enum tokmap_status tokenizer_decode(const struct tokenizer *tokenizer, const void *tokens, uint64_t count,
                                     bool specials, bool resumed, struct text_buffer *text, struct tokmap_error *error);
 

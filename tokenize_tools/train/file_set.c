@@ -28,8 +28,9 @@ static int sync_folder(const struct file_set *set)
     return os_sync_folder(set->paths[set->count - 1]);
 }
 
-/* The files that a killed writer of a first set has renamed: their partial files are gone, and they are not younger
- * than the last one, which was written last. A file that somebody has put there since then is younger, and stays. */
+/* Removes the files that a killed writer of a first set has renamed: their partial files are gone, and they are not
+ * younger than the last one, which was written last. A file that somebody has put there since then is younger, and
+ * stays. */
 static int remove_first_set(const struct file_set *set)
 {
     const uint32_t last = set->count - 1;
@@ -112,7 +113,7 @@ static int rename_all(const struct file_set *set, const bool *made, uint32_t *at
     return system;
 }
 
-/* The same as after a kill, except that a first set has nothing that was saved. */
+/* Does the same as after a kill, except that a first set has nothing that was saved. */
 static void undo(const struct file_set *set, const bool *made)
 {
     bool any = false;

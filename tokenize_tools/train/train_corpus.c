@@ -169,7 +169,8 @@ static enum tokmap_status count_all(struct training *t, const struct train_files
     workers.corpus.batch_bytes = BATCH_BYTES;
     t->budget.limit = options->memory;
     enum tokmap_status status = ordered_workers_new(&t->workers, &workers, operands, count, error);
-    /* An output must not be read as an input, which would happen if it is in a folder that is an input. */
+    /* Excludes the outputs: an output must not be read as an input, which would happen if it is in a folder that is an
+     * input. */
     for (uint32_t i = 0; !status && train_files_name(files, i); i++)
         status = corpus_exclude(ordered_workers_corpus(t->workers), train_files_name(files, i), error);
     if (!status)

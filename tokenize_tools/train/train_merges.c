@@ -56,7 +56,7 @@
 
 struct segment {
     uint64_t begin; /* the first slot */
-    uint64_t times; /* how often the piece occurs in the text */
+    uint64_t times; /* number of times that the piece occurs in the text */
 };
 
 /* Two tokens that are adjacent somewhere. */
@@ -78,9 +78,9 @@ struct place {
     uint32_t id, segment;
 };
 
-/* What a merge changes on one side, by the id of the neighbor. */
+/* Changes of a merge on one side, by the id of the neighbor. */
 struct side {
-    uint64_t *counts;  /* how often the new pair occurs */
+    uint64_t *counts;  /* number of times that the new pair occurs */
     uint64_t *list_at; /* length of the new pair's list, then the position where it ends, then where it begins */
     uint32_t *touched; /* ids of the neighbors, each once */
     uint32_t touched_count;

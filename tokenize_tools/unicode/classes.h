@@ -44,13 +44,14 @@ extern const uint16_t class_first[CLASS_FIRST];
 extern const uint16_t class_middle[CLASS_MIDDLES][64];
 extern const uint8_t class_blocks[CLASS_BLOCKS][64];
 
-/* The number of bytes of the character whose first byte is `lead`; 1 if no character begins with this byte. */
+/* Returns the number of bytes of the character whose first byte is `lead`; 1 if no character begins with this byte. */
 static inline uint32_t character_bytes(uint8_t lead)
 {
     return lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
 }
 
-/* The class of the character at `at`: one of the kinds, with flags. character_bytes(at[0]) bytes must be readable. */
+/* Returns the class of the character at `at`: one of the kinds, with flags. character_bytes(at[0]) bytes must be
+ * readable. */
 static inline uint8_t character_class(const uint8_t *at)
 {
     if (at[0] < 0x80)

@@ -57,7 +57,7 @@ void nfc_scratch_free(struct nfc_scratch *scratch)
     bytes_free(&scratch->made);
 }
 
-/* The number of a character's kind; 0 if it is stable. */
+/* Returns the number of a character's kind; 0 if it is stable. */
 static uint8_t kind_number(uint32_t code)
 {
     return nfc_blocks[nfc_first[code >> 6]][code & 63];
@@ -89,7 +89,7 @@ static bool decompose(struct nfc_scratch *scratch, uint32_t code)
     return true;
 }
 
-/* The character that the two compose to, or 0. */
+/* Returns the character that the two compose to, or 0. */
 static uint32_t compose(uint32_t first, uint32_t second)
 {
     if (first - LEAD_FIRST < LEADS && second - VOWEL_FIRST < VOWELS)
@@ -204,7 +204,7 @@ static inline bool is_ascii_32(const uint8_t *text)
     return !((load64(text) | load64(text + 8) | load64(text + 16) | load64(text + 24)) & UINT64_C(0x8080808080808080));
 }
 
-/* The offset of the first character from `at` on that is not stable, or `count`. */
+/* Returns the offset of the first character from `at` on that is not stable, or `count`. */
 static size_t next_unstable_one(const uint8_t *text, size_t at, size_t count)
 {
     while (at < count) {
@@ -237,7 +237,7 @@ struct block {
     uint64_t unstable; /* bits of their first bytes */
 };
 
-/* The same with nfc_quick.h, if the processor has it. *block: the last block that it found, for the next call. */
+/* Does the same with nfc_quick.h, if the processor has it. *block: the last block that it found, for the next call. */
 static size_t next_unstable(const struct nfc_quick *quick, const uint8_t *text, size_t at, size_t count,
                             struct block *block)
 {

@@ -49,7 +49,7 @@ uint64_t nfc_quick_each(const uint8_t *text, uint64_t doubtful)
 
 void nfc_quick_init(struct nfc_quick *quick, enum cpu_variant variant)
 {
-    uint8_t unstable[NFC_BLOCKS] = {0}; /* whether a block has an unstable character */
+    uint8_t unstable[NFC_BLOCKS] = {0}; /* true if a block has an unstable character */
     memset(quick, 0, sizeof *quick);
     for (uint32_t block = 0; block < NFC_BLOCKS; block++)
         for (uint32_t i = 0; i < 64; i++)

@@ -33,8 +33,9 @@ INLINE __m256i at_least(__m256i bytes, uint8_t least)
     return _mm256_cmpeq_epi8(_mm256_max_epu8(bytes, _mm256_set1_epi8((char)least)), bytes);
 }
 
-/* A shuffle looks up one of 16 entries, and gives 0 for an index with bit 7 set. So an index takes part until its own
- * table has come, if 16 is subtracted for each table, and differences (xor) of neighboring tables add up to it. */
+/* Makes the tables. A shuffle looks up one of 16 entries, and gives 0 for an index with bit 7 set. So an index takes
+ * part until its own table has come, if 16 is subtracted for each table, and differences (xor) of neighboring tables
+ * add up to it. */
 INLINE void tables_make(struct tables *tables, const struct nfc_quick *quick)
 {
     __m256i before = _mm256_setzero_si256();
@@ -55,7 +56,7 @@ INLINE __m256i doubtful_two(const struct tables *tables, __m256i bytes)
                               _mm256_slli_epi16(bytes, 3)); /* bit 4 chooses the table */
 }
 
-/* All bits of each first byte of a character of three bytes that is stable. */
+/* Returns all bits of each first byte of a character of three bytes that is stable. */
 INLINE __m256i stable_three(const struct tables *tables, __m256i bytes, __m256i second)
 {
     const __m256i powers = _mm256_set1_epi64x((long long)0x8040201008040201), seven = _mm256_set1_epi8(7);

@@ -16,7 +16,7 @@
  * character before it. */
 enum { NFC_YES, NFC_MAYBE, NFC_NO };
 
-/* What nfc.c needs to know of a character. Kind 0 is {0, NFC_YES}: nothing before the character can change it. */
+/* Facts about a character that nfc.c needs. Kind 0 is {0, NFC_YES}: nothing before the character can change it. */
 struct nfc_kind {
     uint8_t combining_class, quick_check;
 };

@@ -34,7 +34,7 @@
 
 #define KINDS "tokmap reads two files only as byte-level BPE of GPT-2's kind"
 
-/* How many bytes of a text a message prints. */
+/* Returns how many bytes of a text a message prints. */
 static int shown(size_t bytes)
 {
     return bytes < 64 ? (int)bytes : 64;
@@ -119,8 +119,8 @@ struct config {
     bool prefix_space;
 };
 
-/* The classes of transformers that read two files as GPT-2 does, without the ending "Fast", and those that say nothing
- * of it. */
+/* Returns true for the classes of transformers that read two files as GPT-2 does, without the ending "Fast", and those
+ * that say nothing about it. */
 static bool class_is_alike(const struct config *config)
 {
     static const char *const alike[] = {

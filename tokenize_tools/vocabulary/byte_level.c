@@ -60,7 +60,7 @@ static uint32_t token_bytes(const struct text_entry *entry, uint8_t *into)
 
 struct texts_part {
     uint32_t from, to;   /* ids */
-    size_t begin;        /* where its bytes are filled in */
+    size_t begin;        /* destination of its bytes */
     uint32_t used;       /* bytes; until the parts are joined, offsets count from 0 in each */
     size_t others;       /* tokens that do not stand for bytes, */
     size_t others_bytes; /* and their bytes */

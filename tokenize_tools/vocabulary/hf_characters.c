@@ -204,7 +204,7 @@ static bool source_fill(struct json_file *file, const struct hf_splits *splits, 
     return true;
 }
 
-/* The engine knows no token without a text. If the vocabulary has one, it decodes to nothing. */
+/* Adds a token without a text, if the vocabulary has one: it decodes to nothing, and the engine does not know it. */
 static bool empty_token_add(struct json_file *file, const struct hf_model *model, struct pipeline_parts *parts)
 {
     static const uint8_t empty[1];

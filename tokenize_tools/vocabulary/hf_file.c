@@ -130,8 +130,8 @@ static bool added_parse(struct reading *reading)
     return !file->scan.fault.reason;
 }
 
-/* The most bytes that the normalizer may make of all added tokens. Otherwise a short file could need memory without
- * limit: Replace "a" by 60,000 bytes, and tokens of many a's. */
+/* Returns the most bytes that the normalizer may make of all added tokens. Otherwise a short file could need memory
+ * without limit: Replace "a" by 60,000 bytes, and tokens of many a's. */
 static uint64_t normalized_most(const struct json_file *file)
 {
     return (uint64_t)(file->scan.end - file->scan.start) / 2 + NORMALIZED_FREE;
@@ -183,8 +183,8 @@ static bool added_decoded(struct reading *reading)
     return !file->status;
 }
 
-/* Where special tokens are left out, the reference leaves out each token whose decoded form is the text of a special
- * token: not a special token that normalization changes. */
+/* Hides added tokens: where special tokens are left out, the reference leaves out each token whose decoded form is the
+ * text of a special token: not a special token that normalization changes. */
 static bool added_hidden(struct reading *reading)
 {
     struct json_file *file = &reading->file;

@@ -21,7 +21,7 @@ static void add_number(struct hash_state *hash, uint64_t number)
     hash_state_add(hash, &number, sizeof number);
 }
 
-/* A pre-tokenizer that a scanner performs entirely is hashed by the scanner's rules, so files may write it
+/* Hashes a pre-tokenizer. One that a scanner performs entirely is hashed by the scanner's rules, so files may write it
  * differently. */
 static void add_splits(struct hash_state *hash, const struct pipeline_parts *parts, const struct hf_splits *splits,
                        const struct split_rules *rules)

@@ -49,7 +49,7 @@ void hf_model_free(struct hf_model *model)
     memset(model, 0, sizeof *model);
 }
 
-/* How many bytes of a text a message prints. */
+/* Returns how many bytes of a text a message prints. */
 static int shown(size_t bytes)
 {
     return bytes < 64 ? (int)bytes : 64;
@@ -142,7 +142,7 @@ static const char *space_skip(const char *at, const char *end)
     return at;
 }
 
-/* A scan of the same text from another place on, in the same container, where an element or a comma follows. */
+/* Returns a scan of the same text from another place on, in the same container, where an element or a comma follows. */
 static struct json_scan scan_from(const struct json_scan *scan, const char *at)
 {
     struct json_scan from = *scan;
@@ -538,7 +538,7 @@ static bool merge_pair(struct json_file *file, struct hf_model *model, uint64_t 
     return !file->scan.fault.reason && hf_merge_add(file, model, text[0], bytes[0], text[1], bytes[1], number);
 }
 
-/* How far a thread has come in the list of merges. */
+/* Progress of a thread in the list of merges. */
 struct merges_place {
     uint64_t number;     /* of the next merge */
     enum json_kind kind; /* of all merges before it; JSON_NOTHING: it is the first one that this thread reads */

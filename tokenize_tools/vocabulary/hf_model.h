@@ -15,7 +15,7 @@ struct hf_model {
     struct text_table vocabulary;
     struct bpe_merge *merges; /* in the order of the file; each names the ids of both parts and of the result */
     uint32_t merge_count, merge_room;
-    const char *merges_begin; /* where the list of merges begins in the file, by which its length is estimated */
+    const char *merges_begin; /* place of the list of merges in the file, by which its length is estimated */
     bool fuse_unk, byte_fallback, ignore_merges; /* the fields of that name; false where the file lacks them */
     const uint8_t *unk;                          /* text of "unk_token"; NULL: the model has none */
     size_t unk_bytes;

@@ -14,7 +14,7 @@
 
 #define NESTED_MOST 8 /* sequences within sequences */
 
-/* How many bytes of a text a message prints. */
+/* Returns how many bytes of a text a message prints. */
 static int shown(size_t bytes)
 {
     return bytes < 64 ? (int)bytes : 64;

@@ -81,7 +81,7 @@ struct checking {
     uint32_t faulty;
 };
 
-/* Where piece `number` begins; `count` for those after the last one. */
+/* Returns where piece `number` begins; `count` for those after the last one. */
 static size_t piece_begin(const struct checking *checking, uint64_t number)
 {
     if (number * CHECKED_BYTES >= checking->count)

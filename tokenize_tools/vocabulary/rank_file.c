@@ -118,7 +118,8 @@ static bool next_line(const uint8_t **at, const uint8_t *end, struct line *line)
     return true;
 }
 
-/* A token may have no bytes, which "=" stands for: one of Whisper's has none. It is an id that no text gets. */
+/* Returns true for a token without bytes, which "=" stands for: one of Whisper's has none. It is an id that no text
+ * gets. */
 static bool is_empty_token(const uint8_t *text, const uint8_t *end)
 {
     return end - text == 1 && *text == '=';
@@ -252,7 +253,7 @@ static uint32_t find_duplicate(const struct rank_file *file)
 /* Some lines of a file, which one thread reads. */
 struct lines {
     const uint8_t *at, *end;
-    uint8_t *bytes;  /* where the texts go; there is room for as many bytes as the lines have */
+    uint8_t *bytes;  /* destination of the texts; there is room for as many bytes as the lines have */
     uint32_t offset; /* of the first text in the buffer of all texts */
     uint64_t all;    /* bytes of the whole file */
     struct token *tokens;

@@ -17,7 +17,7 @@ struct rank_catalog_token {
     uint32_t bytes, id;
 };
 
-/* What rank_file.c knows of a published file. */
+/* Facts about a published file that rank_file.c knows. */
 struct rank_catalog_entry {
     const char *name; /* of the file and of its split pattern: "cl100k_base" */
     const struct rank_catalog_token *specials;
@@ -43,8 +43,8 @@ bool rank_file_is(const char *text, uint64_t count);
 enum tokmap_status rank_file_read(struct rank_file *file, const char *path, const char *text, uint64_t count,
                                   struct tokmap_error *error);
 
-/* The two steps of rank_file_read(). The second one looks for a text that two ranks have, and only reads *file: another
- * thread may do it. Until it has returned OK, the tokens may not all be different. */
+/* Do the two steps of rank_file_read(). The second one looks for a text that two ranks have, and only reads *file:
+ * another thread may do it. Until it has returned OK, the tokens may not all be different. */
 enum tokmap_status rank_file_parse(struct rank_file *file, const char *path, const char *text, uint64_t count,
                                    struct tokmap_error *error);
 enum tokmap_status rank_file_check(const struct rank_file *file, const char *text, uint64_t count,

@@ -17,8 +17,8 @@
 _Static_assert(UINT32_C(1) << (SLOT_BITS_MOST - 1) == TEXT_TABLE_MOST,
                "half of the slots of the largest table are used");
 
-/* The bytes of a table: 2^bits slots, and behind them entries for half as many texts. One allocation for both fills
- * huge pages sooner. */
+/* Returns the bytes of a table: 2^bits slots, and behind them entries for half as many texts. One allocation for both
+ * fills huge pages sooner. */
 static uint64_t table_bytes(uint32_t bits)
 {
     return (sizeof(uint64_t) << bits) + (sizeof(struct text_entry) << (bits - 1));

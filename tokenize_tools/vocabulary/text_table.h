@@ -54,8 +54,8 @@ void text_table_free(struct text_table *table);
 bool text_table_reserve(struct text_table *table, uint64_t count);
 /* Adds a text with its id, unless the table contains the text. */
 enum text_added text_table_add(struct text_table *table, const uint8_t *text, uint32_t bytes, uint32_t id);
-/* The hash of a text, for the calls below. The table has memory (text_table_reserve). Any thread may compute it, also
- * while texts are added. */
+/* Returns the hash of a text, for the calls below. The table has memory (text_table_reserve). Any thread may compute
+ * it, also while texts are added. */
 static inline uint64_t text_table_hash(const struct text_table *table, const uint8_t *text, uint32_t bytes)
 {
     return table_hash(table->key, text, bytes);

@@ -32,13 +32,13 @@
 /* A text, or a piece of one. */
 struct part {
     struct tokmap_text text;
-    uint64_t document, from; /* which text, and where in it; of decoding: the first id */
+    uint64_t document, from; /* number of the text, and the place in it; of decoding: the first id */
     uint64_t count;          /* result: ids, or of decoding: bytes. Before decoding: ids to decode */
     bool resumed, unfinished;
     int32_t status; /* result */
 };
 
-/* What a job made of its parts. */
+/* Results of a job's parts. */
 struct chunk {
     uint64_t part, parts;       /* the first one, and how many */
     struct bytes_buffer made;   /* ids, or decoded text */
@@ -57,7 +57,7 @@ struct tokmap_tokenizer_batch {
     struct tokmap_tokenizer_batch_info info;
 };
 
-/* What the threads of a call share. */
+/* State that the threads of a call share. */
 struct work {
     const struct tokmap_tokenizer *tokenizer;
     struct tokmap_tokenizer_batch *batch;
@@ -94,7 +94,7 @@ static enum tokmap_status wrong_text(struct tokmap_error *error, uint64_t index,
     return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "text %" PRIu64 ": %s", index, what);
 }
 
-/* A text that is a view: its length and then its bytes, or the number of a buffer and the offset in it. */
+/* Gets a text that is a view: its length and then its bytes, or the number of a buffer and the offset in it. */
 static enum tokmap_status view_get(const struct tokmap_texts *texts, uint64_t index, struct tokmap_text *text,
                                    struct tokmap_error *error)
 {
@@ -314,7 +314,7 @@ static enum tokmap_status part_encode(const struct work *work, struct library_wo
     return good || status ? status : error_set_memory(error, "token ids", chunk->made.count);
 }
 
-/* The largest id of a chunk. */
+/* Returns the largest id of a chunk. */
 static uint64_t largest_of(const struct chunk *chunk, uint32_t width)
 {
     uint32_t largest = 0;
@@ -325,7 +325,7 @@ static uint64_t largest_of(const struct chunk *chunk, uint32_t width)
     return largest;
 }
 
-/* What is wrong with one text, and is no failure with keep_going. */
+/* Returns true for a status about one text, which is not a failure with keep_going. */
 static bool is_of_text(enum tokmap_status status)
 {
     return status == TOKMAP_ERROR_ENCODING || status == TOKMAP_ERROR_INPUT || status == TOKMAP_ERROR_LIMIT;
@@ -390,7 +390,7 @@ static void chunk_decode(struct work *work, struct tokenizer_decoder *decoder, s
     chunk->made = (struct bytes_buffer){.bytes = (uint8_t *)text.bytes, .count = text.count, .capacity = text.capacity};
 }
 
-/* The body of each thread. */
+/* Runs in each thread. */
 static void work_run(void *user, uint32_t number)
 {
     struct work *work = user;

@@ -51,7 +51,7 @@ static enum tokmap_status options_read(struct tokmap_tokenizer_options *into, co
                      "the tokenizer 'bytes' finds no special tokens in text; leave options.special out");
 }
 
-/* What all handles have. */
+/* Fills what all handles have. */
 static void handle_fill(struct tokmap_tokenizer *made, struct tokmap_tokenizer *shares, enum tokmap_special special)
 {
     tokenizer_info(made->tokenizer, &made->info);
@@ -250,7 +250,7 @@ enum tokmap_status library_type_check(enum tokmap_id_type type, uint64_t largest
     return TOKMAP_OK;
 }
 
-/* The offsets of the ids of a part that begins at byte `at`, as far as there is room for them. */
+/* Delivers the offsets of the ids of a part that begins at byte `at`, as far as there is room for them. */
 static enum tokmap_status offsets_deliver(struct library_worker *worker, const struct tokmap_text *part, uint64_t at,
                                           uint64_t count, struct tokmap_encoded *into, struct tokmap_error *error)
 {

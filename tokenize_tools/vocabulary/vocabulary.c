@@ -24,7 +24,7 @@
 
 /* ---- folders ---- */
 
-/* Where the vocabularies are that people call by the name of a model: a repository of Hugging Face, or a rank file of
+/* Sources of the vocabularies that people call by the name of a model: a repository of Hugging Face, or a rank file of
  * tiktoken. A name is compared without dots, dashes, underscores, and blanks, and with the first entry that it begins
  * with: "Llama-3.1-8B" is llama31. */
 static const struct model_name {

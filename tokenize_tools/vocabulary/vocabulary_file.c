@@ -17,9 +17,9 @@
 #define PIECE_BYTES ((uint64_t)2 << 20)
 #define THREADS_MOST 4u
 
-/* What a thread found: the first of its pieces that could not be read whole, after which it read no more. */
+/* Findings of a thread: the first of its pieces that could not be read whole, after which it read no more. */
 struct reader {
-    uint64_t end; /* where the bytes that could be read end; UINT64_MAX: there is no such piece */
+    uint64_t end; /* end of the bytes that could be read; UINT64_MAX: there is no such piece */
     int failed;   /* 0: the file ends there */
 };
 

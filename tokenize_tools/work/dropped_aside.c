@@ -42,8 +42,8 @@ static void names_free(struct aside_names *names)
     free(names->aside);
 }
 
-/* Whether a file with the name of a list that was put aside is one, or a link to one. *empty: its output has no list.
- */
+/* Returns true if a file with the name of a list that was put aside is one, or a link to one. *empty: its output has no
+ * list. */
 static bool aside_is_ours(const char *path, bool *empty)
 {
     struct os_stat found;

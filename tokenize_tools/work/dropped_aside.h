@@ -34,14 +34,14 @@ enum tokmap_status dropped_aside_check(const char *name, bool listed, struct tok
  * has none, the unfinished one of a killed process is removed. Statuses: OK, ERROR_EXISTS (a file of the user has the
  * name), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status dropped_aside(const char *name, uint64_t output, bool listed, bool sync, struct tokmap_error *error);
-/* The output could not be replaced: gives its list its name back. */
+/* Gives the list of an output that could not be replaced its name back. */
 void dropped_restore(const char *name, uint64_t output);
-/* The output was replaced: removes that list, or all that were put aside. One that cannot be removed only takes up
- * space. */
+/* Removes the list of an output that was replaced, or all lists that were put aside. One that cannot be removed only
+ * takes up space. */
 void dropped_forget(const char *name, uint64_t output);
 void dropped_forget_all(const char *name);
 
-/* Whether a list may have been put aside: also if the folder cannot be listed. */
+/* Returns true if a list may have been put aside: also if the folder cannot be listed. */
 bool dropped_find_aside(const char *name);
 /* Does what a killed process had no time to, with the number of the output that there is: gives its list its name back,
  * and removes the others. keeps: the new list of that process becomes the unfinished one again, else it is removed.

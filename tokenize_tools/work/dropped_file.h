@@ -79,8 +79,8 @@ struct dropped_document {
     enum dropped_type type; /* DROPPED_DUPLICATE, DROPPED_NEAR_DUPLICATE, or DROPPED_EXCLUDED */
     const char *path;       /* of its input */
     uint64_t path_bytes, record;
-    /* Of a duplicate or near-duplicate: the path and the record of the document that was kept. Of an excluded one:
-     * those of the n-gram. */
+    /* Path and record of the document that was kept, if this one is a duplicate or near-duplicate. Path and record of
+     * the n-gram, if it was excluded. */
     const char *other_path;
     uint64_t other_path_bytes, other_record;
     const char *ngram; /* its text, of an excluded document; else NULL */
@@ -103,7 +103,7 @@ const struct dropped_header *dropped_header(const struct dropped_file *file);
 enum tokmap_status dropped_next(struct dropped_file *file, struct dropped_document *document,
                                 struct tokmap_error *error);
 
-/* Whether the file at `path` begins with the magic of such a list. */
+/* Returns true if the file at `path` begins with the magic of such a list. */
 bool dropped_is_file(const char *path);
 
 #endif

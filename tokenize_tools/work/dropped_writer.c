@@ -213,7 +213,7 @@ static enum tokmap_status not_continued(const struct dropped_writer *writer, enu
                      why);
 }
 
-/* The partial file is gone. Whether the killed process has given the list its name, complete. */
+/* Checks, when the partial file is gone, that the killed process has given the complete list its name. */
 static enum tokmap_status named_take(struct dropped_writer *writer, const struct dropped_state *state,
                                      struct tokmap_error *error)
 {
@@ -319,7 +319,7 @@ enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct t
         return error_set_system(error, system, writer->path, TOKMAP_NO_OFFSET,
                                 "the list of dropped documents cannot be given its name");
     writer->named = true;
-    /* What is done next, such as naming the shards, may reach storage first, and the list would be lost. */
+    /* The next step, such as naming the shards, may reach storage first, and the list would be lost. */
     const int unsynced = writer->sync ? os_sync_folder(writer->path) : 0;
     if (!unsynced)
         return TOKMAP_OK;

@@ -43,7 +43,7 @@ static enum tokmap_status failed(int system, const char *path, const char *what,
     return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s", what);
 }
 
-/* The path of the note, or of the one that is being written; NULL without memory. */
+/* Returns the path of the note, or of the one that is being written; NULL without memory. */
 static char *note_path(const char *name, bool partial)
 {
     return path_ended(name, partial ? ".work/naming.partial" : ".work/naming");
@@ -51,7 +51,7 @@ static char *note_path(const char *name, bool partial)
 
 /* ---- write ---- */
 
-/* The part of a path below the folder of NAME. */
+/* Returns the part of a path below the folder of NAME. */
 static const char *below(const struct name_files *group, const char *path)
 {
     const size_t folder = path_folder_bytes(group->name);
@@ -113,7 +113,8 @@ enum tokmap_status name_files_write(struct name_files *group, bool sync,
     int system = status ? 0 : partial_write(group, partial, sync);
     if (!status && !system && last)
         status = last(user, error);
-    /* What is done before the note is there first, such as a file that is in this folder until it gets its name. */
+    /* Files that were made before the note must be on storage before it, such as a file that is in this folder until it
+     * gets its name. */
     if (!status && !system && sync) {
         system = os_sync_folder(group->name);
         if (system)

@@ -45,7 +45,7 @@ struct set_work {
 
 /* ---- names ---- */
 
-/* The path of a unit's file, or, with an empty ending, the prefix of a unit. */
+/* Returns the path of a unit's file, or, with an empty ending, the prefix of a unit. */
 static char *unit_path(const struct set_work *work, const struct set *set, uint64_t number, const char *ending)
 {
     char text[NUMBER_MOST + 16];
@@ -70,7 +70,7 @@ const char *set_work_lock(const struct set_work *work)
     return work->lock;
 }
 
-/* Where the finished manifest of a set waits. */
+/* Returns where the finished manifest of a set waits. */
 static char *manifest_unit(const struct set_work *work, const struct set *set)
 {
     const char *name = path_name(set->path);
@@ -141,8 +141,8 @@ enum tokmap_status set_folder_link_error(const char *path, struct tokmap_error *
                      "it, or choose another name");
 }
 
-/* Whether a file in the folder is one of a work of this name, and not one of the user: the name says so of units, and
- * the first bytes of the others. */
+/* Returns true if a file in the folder is one of a work of this name, and not one of the user: the name says so of
+ * units, and the first bytes of the others. */
 static bool is_ours(const struct set_work *work, const char *entry)
 {
     static const char *const names[][2] = {{"naming.partial", NAME_FILES_HEAD},
@@ -388,7 +388,7 @@ static int stranger_look(void *user, const char *entry)
     return -1;
 }
 
-/* A folder with a file of the user is not ours to empty: it is refused before anything is removed. */
+/* Refuses a folder with a file of the user, which is not ours to empty, before anything is removed. */
 static enum tokmap_status folder_check(const struct set_work *work, struct tokmap_error *error)
 {
     struct stranger stranger = {.work = work};
@@ -570,7 +570,7 @@ static void set_add(struct set_work *work, const struct set *set)
     name_files_add(group, 2, manifest_unit(work, set), strdup(set->path));
 }
 
-/* Whether the folder has a journal, with which another writer can continue. */
+/* Returns true if the folder has a journal, with which another writer can continue. */
 static bool is_saved(const struct set_work *work)
 {
     struct os_stat found;

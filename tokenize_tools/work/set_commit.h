@@ -26,16 +26,16 @@
 #define SET_JOURNAL_HEAD "tokmap-journal " /* a file NAME.work/journal that does not begin so is one of the user */
 #define SET_ENDING_MOST 64                 /* bytes of what follows NAME in the name of a set */
 
-/* Whether this path of a folder NAME.work is a symbolic link: what it leads to may not be ours, so it is neither read
- * nor emptied. The error for that is ERROR_EXISTS. */
+/* Returns true if this path of a folder NAME.work is a symbolic link: what it leads to may not be ours, so it is
+ * neither read nor emptied. The error for that is ERROR_EXISTS. */
 bool set_folder_is_link(const char *path);
 enum tokmap_status set_folder_link_error(const char *path, struct tokmap_error *error);
 
 struct set_work; /* for one thread at a time */
 
 struct set_work_options {
-    /* What follows NAME in the name of each set: "" for one set called NAME, or ".train", ".val". 1 to SETS_MOST, all
-     * different, of 0 to SET_ENDING_MOST letters, digits, points, dashes, and underscores. */
+    /* Endings that follow NAME in the names of the sets: "" for one set called NAME, or ".train", ".val". 1 to
+     * SETS_MOST, all different, of 0 to SET_ENDING_MOST letters, digits, points, dashes, and underscores. */
     const char *const *endings;
     uint32_t sets;
     bool sealed;  /* the units are sealed: they have .bin.zst in place of .bin */
@@ -71,7 +71,7 @@ enum tokmap_status set_work_recover(const char *name, bool sync, bool continues,
  * folder with units, without a journal and without names to complete. Does nothing if another writer has the lock. */
 void set_work_clear(const char *name);
 
-/* What NAME.work says of the names: nothing; naming: whoever takes the lock must complete them; named. */
+/* States of the names by NAME.work: nothing is said; whoever takes the lock must complete them; they are complete. */
 enum set_note { SET_NOTE_NONE, SET_NOTE_NAMING, SET_NOTE_NAMED };
 /* Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status set_note_find(const char *name, enum set_note *note, struct tokmap_error *error);
@@ -82,14 +82,14 @@ bool set_note_is_named(const char *folder, const char *entry);
  * is something else), ERROR_IO, ERROR_NOT_FOUND, ERROR_MEMORY. */
 enum tokmap_status set_shards_count(const char *manifest, uint64_t *shards, struct tokmap_error *error);
 
-/* The prefix of a unit, for shard_writer_open() with options.unit; the caller frees it. NULL without memory. */
+/* Returns the prefix of a unit, for shard_writer_open() with options.unit; the caller frees it. NULL without memory. */
 char *set_work_unit(const struct set_work *work, uint32_t set, uint64_t number);
 
-/* The folder of the units, and the lock: files that are no inputs. They stay valid as long as *work. */
+/* Returns the folder of the units, and the lock: files that are no inputs. They stay valid as long as *work. */
 const char *set_work_folder(const struct set_work *work);
 const char *set_work_lock(const struct set_work *work);
 
-/* The group of files that the commit names, to which the caller may add others; valid until then. */
+/* Returns the group of files that the commit names, to which the caller may add others; valid until then. */
 struct name_files *set_work_group(struct set_work *work);
 
 /* Writes the manifests, and names all files. shards: how many committed units each set has, 1 to SET_SHARDS_MOST.
@@ -100,8 +100,8 @@ struct name_files *set_work_group(struct set_work *work);
 enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards, bool mask, bool *ready,
                                    struct tokmap_error *error);
 
-/* The units are committed and will not be continued: removes the tokens that sealed ones were made of
- * (shard_writer_commit()). */
+/* Removes the tokens that sealed units were made of (shard_writer_commit()), when the units are committed and will not
+ * be continued. */
 void set_work_tidy(const struct set_work *work);
 
 /* Frees the work and leaves the folder, for options.keep. NULL is ignored. */

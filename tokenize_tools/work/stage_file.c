@@ -66,7 +66,7 @@ struct stage_writer {
 
 static const char *const names[STAGE_KINDS] = {"scan-", "drops-", "packed-", "cuts-", "merged-", "also-"};
 
-/* Where a prefix and a number end that an entry begins with, or NULL. */
+/* Returns where a prefix and a number end that an entry begins with, or NULL. */
 static const char *number_end(const char *entry, const char *prefix)
 {
     const size_t begin = strlen(prefix);
@@ -575,7 +575,7 @@ enum tokmap_status stage_writer_reopen(struct stage_writer **writer, const struc
     return open_failed(made, system, error);
 }
 
-/* The hash of an entry of an unfinished file. */
+/* Returns the hash of an entry of an unfinished file. */
 static uint64_t kept_hash(const struct stage_writer *writer, uint64_t token, const struct section *section,
                           uint64_t number, bool open)
 {

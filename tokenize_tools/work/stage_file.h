@@ -29,21 +29,21 @@
 
 enum stage_kind { STAGE_SCAN, STAGE_DROPS, STAGE_PACKED, STAGE_CUTS, STAGE_MERGED, STAGE_ALSO, STAGE_KINDS };
 
-/* Which file. The header that describes what a kind of file has makes the id of one, too. */
+/* Identity of a file. The header that describes the contents of a kind of file makes the ids, too. */
 struct stage_id {
     const char *folder;
     uint64_t key;
     enum stage_kind kind;
     uint64_t number;
-    uint64_t sections; /* that it must have */
+    uint64_t sections; /* number of sections that it must have */
     uint64_t part;     /* 0: the file; else 1 + the number of its part */
 };
 
-/* Whether an entry of the folder is the name of such a file, or of one that is being written. */
+/* Returns true if an entry of the folder is the name of such a file, or of one that is being written. */
 bool stage_is_name(const char *entry);
 
-/* Whether an entry with such a name is such a file, by its first bytes. They are zeros as long as it is not finished;
- * so may those of a finished one be, after a power cut, if there is a journal. */
+/* Returns true if an entry with such a name is such a file, by its first bytes. They are zeros as long as it is not
+ * finished; so may those of a finished one be, after a power cut, if there is a journal. */
 bool stage_is_ours(const char *folder, const char *entry, bool journal);
 
 /* Checks whether a file is complete. Statuses: OK, ERROR_NOT_FOUND, ERROR_CORRUPT (it is torn, or of other work),
@@ -75,8 +75,8 @@ void stage_writer_free(struct stage_writer *writer);
 enum tokmap_status stage_write(const struct stage_id *id, const void *bytes, size_t count, bool sync,
                                struct tokmap_error *error);
 
-/* The same as stage_writer_open(), but what a killed process has left is not removed. stage_writer_resume() follows,
- * and then stage_writer_add(). In between, no other process writes this file. */
+/* Does the same as stage_writer_open(), but leaves what a killed process has left. stage_writer_resume() follows, and
+ * then stage_writer_add(). In between, no other process writes this file. */
 enum tokmap_status stage_writer_reopen(struct stage_writer **writer, const struct stage_id *id,
                                        struct tokmap_error *error);
 /* Continues where the last stage_writer_keep() with this token was: *section is the open section, which has *bytes.
@@ -135,7 +135,7 @@ enum tokmap_status stage_sections_filled(const struct stage_id *id, uint64_t fir
 /* Sets *digest to a number that depends on all bytes of a file. Statuses: those of stage_find(). */
 enum tokmap_status stage_digest(const struct stage_id *id, uint64_t *digest, struct tokmap_error *error);
 
-/* Whether there is a file with this name, whatever it has. */
+/* Returns true if there is a file with this name, whatever it has. */
 bool stage_exists(const struct stage_id *id);
 
 /* Removes a file. It need not exist. */
@@ -159,13 +159,13 @@ enum tokmap_status stage_bytes_from(const struct stage_id *id, uint64_t section,
 enum tokmap_status stage_record_read(const struct stage_id *id, uint64_t section, uint64_t number, void *record,
                                      uint32_t record_bytes, struct tokmap_error *error);
 
-/* The path of the file; the caller frees it. NULL without memory. */
+/* Returns the path of the file; the caller frees it. NULL without memory. */
 char *stage_path(const struct stage_id *id);
 
-/* The error of a file that has other contents than it must have. */
+/* Returns the error of a file that has other contents than it must have. */
 enum tokmap_status stage_corrupt(const struct stage_id *id, struct tokmap_error *error);
 
-/* The error of a file that another process is writing. */
+/* Returns the error of a file that another process is writing. */
 enum tokmap_status stage_busy(const struct stage_id *id, struct tokmap_error *error);
 
 #endif

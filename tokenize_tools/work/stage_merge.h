@@ -16,8 +16,8 @@ struct stage_record {
     uint64_t record;
     uint32_t input;
     uint32_t unit; /* of the kept document; of a key: 0 */
-    /* Of a key: its halves. Of a duplicate: the record of the kept document, and its input. Of an excluded document:
-     * the number of the n-gram, and STAGE_EXCLUDED. */
+    /* Halves of a key; the record of the kept document and its input, of a duplicate; the number of the n-gram and
+     * STAGE_EXCLUDED, of an excluded document. */
     uint64_t first, second;
 };
 _Static_assert(sizeof(struct stage_record) == 32, "the bytes a document that the manual states");
@@ -37,7 +37,7 @@ enum tokmap_status stage_merge_next(struct stage_merge *merge, const struct stag
                                     struct tokmap_error *error);
 void stage_merge_free(struct stage_merge *merge); /* accepts NULL */
 
-/* Whether document a comes before b. */
+/* Returns true if document a comes before b. */
 static inline bool stage_is_before(const struct stage_record *a, const struct stage_record *b)
 {
     return a->input != b->input ? a->input < b->input : a->record < b->record;

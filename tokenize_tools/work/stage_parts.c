@@ -8,7 +8,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 
-/* What precedes the state of a part. */
+/* Head of the state of a part. */
 struct part_head {
     uint64_t before; /* the token of the parts before it */
     uint64_t stays;

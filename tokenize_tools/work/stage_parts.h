@@ -42,7 +42,7 @@ enum tokmap_status stage_part_open(const struct stage_parts *parts, struct stage
 enum tokmap_status stage_part_commit(struct stage_parts *parts, struct stage_writer *writer, bool stays,
                                      const void *state, uint32_t state_bytes, bool sync, struct tokmap_error *error);
 
-/* The name of part `part`, for reading. */
+/* Returns the name of part `part`, for reading. */
 struct stage_id stage_part_id(const struct stage_parts *parts, uint64_t part);
 
 /* Appends a section of all parts to the open section of a writer. Statuses: those of stage_section_copy(). */

@@ -38,7 +38,8 @@ struct schedule {
     const char *folder;
     uint64_t task, tasks;
     bool finish; /* makes nothing */
-    /* How long to wait for items that are missing while no other task works; at_once: not even while one does. */
+    /* Time to wait for items that are missing while no other task works. at_once: True if it does not wait even while
+     * one works. */
     uint64_t wait_ns;
     bool at_once;
     /* Returns true to end the work with ERROR_INTERRUPTED. May be NULL. */
@@ -54,7 +55,7 @@ struct schedule {
 
 #define SCHEDULE_LISTED 16
 
-/* What the first stage that is not complete lacks; missing 0: all stages are complete. */
+/* Missing items of the first stage that is not complete; missing 0: all stages are complete. */
 struct schedule_left {
     enum task_stage stage;
     uint64_t missing, count;
@@ -72,9 +73,9 @@ enum tokmap_status schedule_look(const struct schedule *schedule, struct schedul
 /* Waits. Statuses: OK, ERROR_INTERRUPTED. */
 enum tokmap_status schedule_sleep(const struct schedule *schedule, uint64_t ns, struct tokmap_error *error);
 
-/* The items [*first, *end) of task `task` of `tasks`. */
+/* Computes the items [*first, *end) of task `task` of `tasks`. */
 void schedule_share(uint64_t count, uint64_t task, uint64_t tasks, uint64_t *first, uint64_t *end);
-/* The task of `tasks` that has an item. */
+/* Returns the task of `tasks` that has an item. */
 uint64_t schedule_task_of(uint64_t count, uint64_t item, uint64_t tasks);
 
 #endif

@@ -180,8 +180,8 @@ static bool path_load(const char *path, struct task_status *status)
     return good;
 }
 
-/* The file is opened for every writing, since closing it is what makes the bytes visible on NFS. One that is not there
- * any more, because the output is complete, stays away. */
+/* Writes the file, which is opened for every writing, because closing it makes the bytes visible on NFS. A file that is
+ * gone, because the output is complete, is not made again. */
 static int path_store(const char *path, const struct task_status *status)
 {
     char text[TASK_STATUS_BYTES];
@@ -389,7 +389,7 @@ struct listing {
     bool lost; /* no memory */
 };
 
-/* Whether a process has the file: 1 yes, 0 no, -1 unknown. */
+/* Returns 1 if a process has the file, 0 if none has it, and -1 if that is unknown. */
 static int is_held(const char *path, const struct task_status *status)
 {
     char host[TASK_HOST_MOST];
@@ -487,7 +487,7 @@ enum tokmap_status task_status_list(const char *folder, bool watched, struct tas
 
 /* ---- waiting for any task ---- */
 
-/* Whether the counter of a task that no lock says anything about has moved lately. */
+/* Returns true if the counter of a task that no lock says anything about has moved lately. */
 static bool counter_moved(struct task_watch *watch, const struct task_status *task)
 {
     const uint64_t now = os_clock_ns();

@@ -53,7 +53,7 @@ static inline bool task_stage_is_last(enum task_stage stage)
     return stage == TASK_PACKS || stage == TASK_MERGES;
 }
 
-/* What a process reports of its work in a stage. */
+/* Report of a process about its work in a stage. */
 struct task_work {
     enum task_stage stage;
     uint64_t units, units_done, units_all; /* units_all: of all tasks; 0 in stages whose parts are no units */
@@ -80,15 +80,15 @@ struct task_claim; /* task_claim_report() and task_claim_lost(): any thread; the
 enum tokmap_status task_claim_take(struct task_claim **claim, const char *folder, uint64_t task, uint64_t tasks,
                                    bool (*stop)(void *user), void *user, struct tokmap_error *error);
 
-/* What the file says next; at once if the stage is another one. */
+/* Sets what the file says next; writes it at once if the stage is another one. */
 void task_claim_report(struct task_claim *claim, const struct task_work *work);
 
-/* Whether it waits for other tasks: TASK_WAITING in place of TASK_WORKING. Writes the file at once. */
+/* Says whether the task waits for others: TASK_WAITING in place of TASK_WORKING. Writes the file at once. */
 void task_claim_wait(struct task_claim *claim, bool waits);
 
-/* Whether another process has written the file since it was taken: then this one must stop. */
+/* Returns true if another process has written the file since it was taken: then this one must stop. */
 bool task_claim_lost(const struct task_claim *claim);
-/* The error for that. */
+/* Returns the error for that. */
 enum tokmap_status task_claim_lost_error(const struct task_claim *claim, struct tokmap_error *error);
 
 /* Writes the file once more, and frees the claim. NULL is ignored. */
@@ -117,7 +117,7 @@ struct task_watch {
 enum task_others task_watch_look(struct task_watch *watch, const char *folder, uint64_t own, enum task_stage stage);
 void task_watch_free(struct task_watch *watch);
 
-/* Whether a file in the folder of unfinished work is one of these. */
+/* Returns true if a file in the folder of unfinished work is one of these. */
 bool task_status_is_name(const char *entry);
 
 /* Text to status and back, for tests. task_status_write() fills TASK_STATUS_BYTES. */

@@ -17,16 +17,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The path of a unit's prefix, "FOLDER/unit-000012", with an ending. The caller frees it. NULL without memory. */
+/* Returns the path of a unit's prefix, "FOLDER/unit-000012", with an ending. The caller frees it. NULL without
+ * memory. */
 char *unit_path(const char *folder, uint64_t unit, const char *ending);
-/* The prefix of one of its finished shards: set_ending is that of the shard set ("", ".train"). */
+/* Returns the prefix of one of its finished shards: set_ending is that of the shard set ("", ".train"). */
 char *unit_shard_path(const char *folder, uint64_t unit, const char *set_ending, uint64_t shard, const char *ending);
-/* The same of a shard that is merged from the sorted documents of all units, "FOLDER/shard-000007", and of its files.
- */
+/* Returns the path of a shard that is merged from the sorted documents of all units, "FOLDER/shard-000007", and of its
+ * files. */
 char *merged_path(const char *folder, uint64_t number, const char *ending);
 char *merged_shard_path(const char *folder, uint64_t number, const char *ending);
-/* Whether a name in the folder is that of a unit's or of a merged shard's list, lock, or folder; *is_folder says
- * whether it is a folder. */
+/* Returns true if a name in the folder is that of a unit's or of a merged shard's list, lock, or folder; *is_folder
+ * says whether it is a folder. */
 bool unit_is_name(const char *entry, bool *is_folder);
 
 #endif

@@ -13,8 +13,9 @@
 #include "task_status.h"
 #include "text/path.h"
 
-/* Whether a process has locked a file. The path is freed. A shared lock is tried: it does not keep other processes from
- * looking at the same time. Without memory nothing is said to be locked; what follows fails for the same reason. */
+/* Returns true if a process has locked a file. The path is freed. A shared lock is tried: it does not keep other
+ * processes from looking at the same time. Without memory nothing is said to be locked; what follows fails for the same
+ * reason. */
 static bool is_locked(char *path)
 {
     int fd, system = path ? os_open(path, OS_READ_NOW, &fd) : ENOMEM;

@@ -14,14 +14,14 @@
 
 #include "tokmap/tokmap.h"
 
-/* Whether a process holds the lock of the shard set `name`, or of the single shard of this name. */
+/* Returns true if a process holds the lock of the shard set `name`, or of the single shard of this name. */
 bool work_is_locked(const char *name);
 
-/* The error for that. */
+/* Returns the error for that. */
 enum tokmap_status work_locked_error(const char *name, struct tokmap_error *error);
 
-/* Whether a process is at work in the folder of unfinished work of `name`. Waits TASK_WATCH_NS where no lock says so.
- * Statuses: OK (none is), ERROR_BUSY (one is; of a task, the message names process and host), ERROR_IO,
+/* Checks that no process is at work in the folder of unfinished work of `name`. Waits TASK_WATCH_NS where no lock says
+ * so. Statuses: OK (none is), ERROR_BUSY (one is; of a task, the message names process and host), ERROR_IO,
  * ERROR_MEMORY. */
 enum tokmap_status work_idle_check(const char *name, const char *folder, struct tokmap_error *error);
 

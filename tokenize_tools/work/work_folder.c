@@ -229,7 +229,7 @@ static enum tokmap_status fact_read(struct work_folder *folder, struct work_reco
 
 #define SHOWN 120 /* bytes of a value in a message */
 
-/* How to be rid of work that cannot be continued. A task must not remove what others may be writing. */
+/* Returns what to do about work that cannot be continued. A task must not remove what others may be writing. */
 static const char *remedy(const struct work_folder *folder)
 {
     return folder->options->shared ? "remove the folder of the work while no task runs, and run all tasks again"
@@ -276,7 +276,7 @@ struct input_fact {
     uint64_t cut; /* of work_inputs.cuts */
 };
 
-/* The size of a file, without reading it. */
+/* Finds the size of a file, without reading it. */
 static void file_examine(const char *path, struct input_fact *fact)
 {
     struct os_stat found;
@@ -284,7 +284,7 @@ static void file_examine(const char *path, struct input_fact *fact)
     fact->bytes = there ? found.bytes : ABSENT;
 }
 
-/* The error of an input that can be read only once, so that no work that reads it can be continued. */
+/* Returns the error of an input that can be read only once, so that no work that reads it can be continued. */
 static enum tokmap_status not_twice(const struct work_folder *folder, const char *path, struct tokmap_error *error)
 {
     if (folder->found)
@@ -637,7 +637,7 @@ static int work_look(void *user, const char *entry)
     return 0;
 }
 
-/* Whether earlier work of other facts has nothing that its command could continue. */
+/* Returns true if earlier work of other facts has nothing that its command could continue. */
 static bool is_worthless(struct work_folder *folder)
 {
     struct work_record record;

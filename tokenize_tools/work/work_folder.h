@@ -36,8 +36,8 @@ struct work_fact {
     const char *name, *value;
 };
 
-/* Whether an entry of the folder is a file of the caller. journal: the folder has a journal of ours, or gets one;
- * without one, it may be a folder of the user, whose files may have any name. */
+/* Returns true if an entry of the folder is a file of the caller. journal: the folder has a journal of ours, or gets
+ * one; without one, it may be a folder of the user, whose files may have any name. */
 typedef bool work_owns(const char *folder, const char *entry, bool journal);
 
 /* The inputs of the command, which are compared. */
@@ -62,15 +62,15 @@ struct work_folder_options {
     const struct work_fact *facts;
     size_t fact_count;
     struct work_inputs inputs;
-    /* Which files of the folder the caller has made, beside the journal. They are removed where work begins. NULL:
-     * none. */
+    /* Tells which files of the folder the caller has made, beside the journal. They are removed where work begins.
+     * NULL: none. */
     work_owns *owns;
     /* Whether a record of this type, or, if `entry` is not NULL, this file of the folder, is work that could be
      * continued. Earlier work with other facts is refused if it has any, or if its first fact differs, and is removed
      * otherwise. NULL: it is always refused. */
     bool (*is_work)(uint32_t type, const char *entry);
     bool shared;              /* several processes use the folder at a time: none locks it, and none appends records */
-    bool start_over;          /* what a killed command has left is removed; otherwise it is continued */
+    bool start_over;          /* true if work of a killed command is removed; otherwise it is continued */
     bool create;              /* make the folder if there is none; otherwise *folder is then NULL, with status OK */
     bool (*stop)(void *user); /* true ends the reading of the inputs with ERROR_INTERRUPTED; may be NULL */
     void *user;
@@ -84,7 +84,7 @@ struct work_folder_options {
 enum tokmap_status work_folder_open(struct work_folder **folder, const struct work_folder_options *options,
                                     struct tokmap_error *error);
 
-/* Whether the folder is that of earlier work, whose records work_folder_next() returns. */
+/* Returns true if the folder is that of earlier work, whose records work_folder_next() returns. */
 bool work_folder_found(const struct work_folder *folder);
 
 /* Returns whether there is a journal of an output of this name, which may be that of a process that runs. */
@@ -102,7 +102,7 @@ void work_folder_settle(const char *name);
  * the record that would follow. */
 enum tokmap_status work_folder_damaged(const struct work_folder *folder, struct tokmap_error *error);
 
-/* The path of the folder. It stays valid as long as *folder. */
+/* Returns the path of the folder. It stays valid as long as *folder. */
 const char *work_folder_path(const struct work_folder *folder);
 
 struct work_record {
@@ -115,7 +115,7 @@ struct work_record {
  * ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status work_folder_next(struct work_folder *folder, struct work_record *record, struct tokmap_error *error);
 
-/* The next call of work_folder_next() returns the first record again. */
+/* Makes the next call of work_folder_next() return the first record again. */
 void work_folder_rewind(struct work_folder *folder);
 
 /* Cuts the journal at the end of a record, or, with end 0, after the facts. The next record is appended there. To be
@@ -135,11 +135,11 @@ enum tokmap_status work_folder_sync(struct work_folder *folder, struct tokmap_er
 /* Closes the folder and leaves it for the next attempt. NULL is ignored. */
 void work_folder_close(struct work_folder *folder);
 
-/* The work is complete, or given up: removes the journal, the files that the caller owns, and the folder, and syncs.
- * A folder with other files in it remains. Frees *folder. NULL is ignored. */
+/* Ends work that is complete, or given up: removes the journal, the files that the caller owns, and the folder, and
+ * syncs. A folder with other files in it remains. Frees *folder. NULL is ignored. */
 void work_folder_remove(struct work_folder *folder);
 
-/* The same without a sync, of a journal that has facts alone: a power cut may bring it back, and then the next
+/* Does the same without a sync, for a journal that has facts alone: a power cut may bring it back, and then the next
  * work removes it. */
 void work_folder_discard(struct work_folder *folder);
 

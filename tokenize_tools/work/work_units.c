@@ -171,7 +171,7 @@ static enum tokmap_status file_take(struct work_units *units, const struct work_
     return TOKMAP_OK;
 }
 
-/* A list of paths that comes from a pipe can be read only once, so it is not read here. */
+/* Looks for lists of paths that come from a pipe, which can be read only once, so they are not read here. */
 static enum tokmap_status lists_check(struct work_units *units, const struct inputs_selection *select,
                                       struct tokmap_error *error)
 {

@@ -32,8 +32,8 @@ struct work_units {
     uint64_t count, capacity;
     uint64_t bytes; /* of all files */
     struct inputs_counts not_read;
-    /* Why the inputs cannot be divided among processes: one is no regular file, or has no size before it is read.
-     * Static text; NULL if they can. */
+    /* Reason why the inputs cannot be divided among processes: an input is not a regular file, or has no size before it
+     * is read. Static text; NULL if they can. */
     const char *indivisible; /* then some inputs may be missing from the list */
     char *indivisible_path;
 };

@@ -12,7 +12,7 @@ struct foreign_layout {
     uint64_t offset;
     uint64_t tokens;
     uint64_t bytes;
-    uint64_t eod_id, bos_id; /* what the format prescribes; TOKMAP_NO_ID if nothing */
+    uint64_t eod_id, bos_id; /* ids that the format prescribes; TOKMAP_NO_ID if it prescribes none */
 };
 
 /* Bytes of an element. */
@@ -27,7 +27,7 @@ static inline enum element element_of_bytes(uint64_t bytes)
     return bytes == 1 ? ELEMENT_U8 : bytes == 2 ? ELEMENT_U16 : bytes == 4 ? ELEMENT_U32 : ELEMENT_I64;
 }
 
-/* The name of a code for messages: "uint16". */
+/* Returns the name of a code for messages: "uint16". */
 static inline const char *element_name(uint64_t code)
 {
     static const char *const names[] = {"unknown", "uint8",   "int8",    "int16",  "int32",

@@ -24,7 +24,7 @@ enum foreign_kind {
     FOREIGN_RAW,
 };
 
-/* What a user of a file without a magic has to write; messages show it. */
+/* The name that a user of a file without a magic has to write; messages show it. */
 #define FOREIGN_RAW_FORM "raw:PATH,width=2,eod=50256"
 
 struct foreign_words {

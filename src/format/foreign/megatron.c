@@ -73,7 +73,7 @@ enum tokmap_status megatron_parse(struct megatron_index *index, const char *path
     return TOKMAP_OK;
 }
 
-/* What megatron_check_ends() looks at. */
+/* Arguments of megatron_check_ends(). */
 struct ends {
     uint64_t first_document, last_document; /* the first and the last number of the documents */
     uint64_t first_pointer, last_pointer;   /* of the sequences, if there are any */

@@ -157,7 +157,7 @@ static struct epoch epoch_of(const struct audit *audit, uint64_t number)
 
 /* ---- phases ---- */
 
-/* A phase as far as it is audited. Returns false after the last one. */
+/* Gets a phase as far as it is audited. Returns false after the last one. */
 static bool phase_get(const struct audit *audit, uint64_t number, struct tokmap_phase_info *phase)
 {
     *phase = (struct tokmap_phase_info){.size = sizeof *phase};
@@ -228,7 +228,7 @@ static void counted_text(struct audit *audit, uint64_t counted, uint64_t samples
             cli_count(counted, a), cli_counted(audit->draws, "draw", b), cli_count(samples, c));
 }
 
-/* The largest number of steps whose rows are at most --draws. */
+/* Returns the largest number of steps whose rows are at most --draws. */
 static uint64_t countable_steps(const struct audit *audit)
 {
     uint64_t low = 0, high = audit->steps; /* the result is in [low, high] */
@@ -286,7 +286,7 @@ static bool slices_check(struct audit *audit, uint64_t batch, char fault[200])
     return !fault[0];
 }
 
-/* The slices depend on the batch only, which differs between phases. */
+/* Checks the slices of ranks for each batch; they depend on it only, and it differs between phases. */
 static void ranks_check(struct audit *audit)
 {
     const uint64_t ranks = audit->given->ranks;
@@ -516,7 +516,7 @@ static void facts_print(const struct audit *audit)
         printf("remainder: %s of the last pass that no step shows\n", cli_counted(audit->info.remainder, "window", a));
 }
 
-/* What the sampled rows contain. */
+/* Reports what the sampled rows contain. */
 static void samples_report(const struct audit *audit, struct cli_report *report)
 {
     const struct row_samples *samples = &audit->samples;
@@ -553,7 +553,7 @@ static void samples_report(const struct audit *audit, struct cli_report *report)
     cli_report_close(report);
 }
 
-/* What was proved, one line for each check. */
+/* Reports what was proved, one line for each check. */
 static void checks_report(const struct audit *audit, struct cli_report *report)
 {
     cli_report_list(report, "checks", NULL);
@@ -570,7 +570,7 @@ static void checks_report(const struct audit *audit, struct cli_report *report)
     cli_report_close(report);
 }
 
-/* The numbers of JSON before the checks. */
+/* Prints the numbers of JSON before the checks. */
 static void facts_json(const struct audit *audit, struct cli_report *report)
 {
     uint64_t counted = 0;

@@ -44,7 +44,7 @@ static enum tokmap_status interrupted(struct tokmap_error *error)
 
 /* ---- by counting ---- */
 
-/* What all threads share. They take chunks of steps, each inside one phase. */
+/* State that all threads share. They take chunks of steps, each inside one phase. */
 struct counting {
     const struct coverage *coverage;
     struct tokmap_run_info info;
@@ -94,7 +94,7 @@ struct counter {
     struct tokmap_place places[ROWS_AT_ONCE]; /* of these rows */
 };
 
-/* What a row shows. */
+/* The window that a row shows. */
 struct sorted {
     uint64_t row, source, epoch, window;
 };
@@ -501,7 +501,7 @@ static uint64_t random_below(uint64_t *state, uint64_t limit)
     return (uint64_t)((unsigned __int128)random_next(state) * limit >> 64);
 }
 
-/* What tokmap_run_find() reports for the window of a sampled row. */
+/* Result of tokmap_run_find() for the window of a sampled row. */
 struct inverse {
     const struct tokmap_place *sampled;
     unsigned same, others; /* times it leads to the sampled row, and to other rows of the step */

@@ -131,8 +131,8 @@ static void samples_sum_up(struct sampler *sampler)
     }
 }
 
-/* The loader delivers one row at a time, of any step and rank. So its cu_seqlens has room for the documents of any row
- * of the run. */
+/* Opens a loader that delivers one row at a time, of any step and rank. So its cu_seqlens has room for the documents of
+ * any row of the run. */
 static enum tokmap_status sampler_open(struct sampler *sampler, struct tokmap_error *error)
 {
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;

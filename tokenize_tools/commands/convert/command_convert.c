@@ -75,7 +75,7 @@ static void report_json(const struct convert_arguments *given, const char *name,
     cli_json_end(&json);
 }
 
-/* What the output does not have, although the dataset does. */
+/* Warns about what the output does not have, although the dataset does. */
 static void losses_warn(const struct convert_arguments *given, const struct convert_result *result)
 {
     char a[64], b[32];
@@ -152,7 +152,8 @@ static enum tokmap_status sharing_find(const struct convert_arguments *given, co
     return status;
 }
 
-/* A shard beside an index of Megatron for other tokens of the same name would make Megatron read garbage. */
+/* Refuses an index that belongs to other tokens: a shard beside an index of Megatron for other tokens of the same name
+ * would make Megatron read garbage. */
 static enum tokmap_status index_check(const struct convert_arguments *given, struct tokmap_error *error)
 {
     struct os_stat found;

@@ -36,7 +36,7 @@
  * For one thread at a time. */
 
 struct shard_sink_options {
-    const struct tokmap_dataset *dataset;     /* where vocabulary, tokenizer, origins, and columns come from */
+    const struct tokmap_dataset *dataset;     /* source of vocabulary, tokenizer, origins, and columns */
     const struct stated_tokenizer *tokenizer; /* or of the vocabulary and the tokenizer, this; NULL: the dataset's */
     const char *prefix;
     uint32_t width; /* of the shard */
@@ -258,7 +258,8 @@ static enum tokmap_status tokenizer_write(const struct shard_sink *sink, struct 
     return status;
 }
 
-/* What the about section says: the tool, the kind of the source, and the tokenizer if the source recorded it. */
+/* Makes the text of the about section: the tool, the kind of the source, and the tokenizer if the source recorded
+ * it. */
 static enum tokmap_status about_text(const struct shard_sink *sink, char **text, size_t *bytes,
                                      struct tokmap_error *error)
 {
@@ -304,7 +305,7 @@ static enum tokmap_status shard_sink_commit(struct shard_sink *sink, struct fore
 
 enum { ENDS_AT_ONCE = 4096 };
 
-/* How the ends of documents are found. */
+/* Ways to find the ends of documents. */
 enum ends_by { BY_INDEX, BY_CSV, BY_SEARCH };
 
 struct converting {

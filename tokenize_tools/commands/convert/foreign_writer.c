@@ -226,7 +226,7 @@ static enum tokmap_status id_too_large(const struct foreign_writer *writer, cons
                                                               : "; choose another format");
 }
 
-/* The ids that a token of the files can have. */
+/* Returns the ids that a token of the files can have. */
 static uint64_t id_limit(const struct foreign_writer *writer)
 {
     return writer->options.stored == 2                 ? (uint64_t)1 << 16
@@ -234,7 +234,7 @@ static uint64_t id_limit(const struct foreign_writer *writer)
                                                        : (uint64_t)1 << 32;
 }
 
-/* The largest of `count` ids of 4 bytes. */
+/* Returns the largest of `count` ids of 4 bytes. */
 static uint32_t largest_of(const uint8_t *tokens, uint64_t count)
 {
     uint32_t largest = 0;
@@ -385,8 +385,8 @@ static void json_id(char *text, size_t room, uint64_t id)
     (void)snprintf(text, room, id == TOKMAP_NO_ID ? "null" : "%" PRIu64, id);
 }
 
-/* The note beside the tokens of nanoGPT, which have no header: what its train.py needs to know, and how tokmap opens
- * them. */
+/* Writes the note beside the tokens of nanoGPT, which have no header: what its train.py needs to know, and how tokmap
+ * opens them. */
 static enum tokmap_status note_write(struct foreign_writer *writer, struct tokmap_error *error)
 {
     const struct foreign_writer_options *options = &writer->options;

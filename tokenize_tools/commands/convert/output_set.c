@@ -206,7 +206,7 @@ static enum tokmap_status folder_sync(const struct output_set *set, const char *
                   : TOKMAP_OK;
 }
 
-/* Whether two open files have the same bytes. */
+/* Compares the bytes of two open files. */
 static int bytes_compare(int a, int b, bool *equal)
 {
     struct os_stat of_a, of_b;

@@ -38,7 +38,7 @@ struct output_set {
     bool replace, equal, sync;
 };
 
-/* What to open. For one thread at a time; so is the set. */
+/* Files to open. For one thread at a time; so is the set. */
 struct output_set_options {
     const char *prefix;         /* of all names */
     const char *const *endings; /* `count` of them, 1 to OUTPUT_SET_MOST; that of the key is the last one */

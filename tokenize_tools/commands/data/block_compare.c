@@ -138,7 +138,7 @@ static enum tokmap_status blocks_compare(struct block_compare *compare, struct s
     return TOKMAP_OK;
 }
 
-/* The number of the shard that has a token, which is below the dataset's tokens. */
+/* Finds the number of the shard that has a token, which is below the dataset's tokens. */
 static enum tokmap_status shard_find(const struct block_compare *compare, uint64_t token, uint64_t *number,
                                      struct tokmap_shard_info *shard, struct tokmap_error *error)
 {

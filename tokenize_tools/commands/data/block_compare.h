@@ -18,7 +18,7 @@
 
 struct block_compare;
 
-/* The dataset must stay open until block_compare_close(). Statuses: OK, ERROR_MEMORY. */
+/* Opens a comparison. The dataset must stay open until block_compare_close(). Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status block_compare_open(struct block_compare **compare, const struct tokmap_dataset *dataset,
                                       struct tokmap_error *error);
 void block_compare_close(struct block_compare *compare); /* accepts NULL */
@@ -29,7 +29,7 @@ void block_compare_close(struct block_compare *compare); /* accepts NULL */
 enum tokmap_status block_compare_range(struct block_compare *compare, uint64_t first, uint64_t count, uint8_t **room,
                                        struct tokmap_error *error);
 
-/* The error of a block that does not match. */
+/* Returns the error of a block that does not match. */
 enum tokmap_status block_compare_wrong(const char *path, uint64_t block, struct tokmap_error *error);
 
 #endif

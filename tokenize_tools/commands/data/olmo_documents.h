@@ -15,7 +15,7 @@
 struct olmo_documents {
     struct stream *stream;
     char *path;                 /* NULL: not open */
-    struct bytes_buffer buffer; /* what has been read, */
+    struct bytes_buffer buffer; /* bytes that have been read, */
     size_t at;                  /* and taken so far */
     uint64_t line, before;      /* lines taken, and the end of the last document */
     bool ended;                 /* the stream has no more bytes */

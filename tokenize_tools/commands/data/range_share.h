@@ -21,7 +21,8 @@ struct range_share {
     void *user;
 };
 
-/* The threads to use where the user asked for `asked` (0: one for each processor): at most one for each piece. */
+/* Returns the threads to use where the user asked for `asked` (0: one for each processor): at most one for each
+ * piece. */
 uint32_t range_threads(uint64_t asked, uint64_t total, uint64_t piece);
 
 /* Calls work() for every piece. After a failure no further piece is begun; of several failures, that of the first piece

@@ -23,7 +23,7 @@
 
 #define TEXT_EXPORT_THREADS_MOST 256
 
-/* What becomes of a document that is not valid UTF-8. */
+/* Treatment of a document that is not valid UTF-8. */
 enum text_export_invalid { TEXT_EXPORT_ERROR, TEXT_EXPORT_REPLACE, TEXT_EXPORT_SKIP };
 
 struct text_export_options {
@@ -35,7 +35,7 @@ struct text_export_options {
     bool check;                           /* encode every text again, and fail where the tokens differ */
     enum text_export_invalid invalid;
     uint32_t threads; /* 1 to TEXT_EXPORT_THREADS_MOST */
-    int fd;           /* where the output goes */
+    int fd;           /* destination of the output */
     bool stream;      /* it is a pipe or a terminal, so that a signal ends a wait for its reader */
     /* Called from any thread, one call at a time. */
     void (*progress)(void *user, uint64_t tokens); /* tokens done so far; may be NULL */

@@ -207,7 +207,7 @@ static void fact_id(struct cli_report *report, const char *name, const char *lab
     cli_fact(report, name, label, cli_id(id), "%s", id == TOKMAP_NO_ID ? "none" : CLI_COUNT(id));
 }
 
-/* The digits of an id; null in JSON if it is unknown. remark: text that people read after it. */
+/* Reports the digits of an id; null in JSON if it is unknown. remark: text that people read after it. */
 static void fact_hex(struct cli_report *report, const char *name, const char *label, const uint8_t id[16],
                      const char *remark)
 {
@@ -252,7 +252,7 @@ static void text_report(const struct dataset_facts *facts, struct cli_report *re
                cli_real(facts->text_known && tokens ? (double)bytes / (double)tokens : (double)NAN));
 }
 
-/* What the files of the dataset take on disk. */
+/* Reports what the files of the dataset take on disk. */
 static void files_report(const struct dataset_facts *facts, struct cli_report *report)
 {
     const struct tokmap_dataset_info *info = &facts->info;
@@ -522,7 +522,7 @@ static void part_report(const char *name, const struct dataset_facts *facts, str
     cli_report_close(report);
 }
 
-/* The lengths of a dataset's documents alone, as `tokmap stats` prints them. */
+/* Prints the lengths of a dataset's documents alone, as `tokmap stats` prints them. */
 static enum tokmap_status lengths_print(const struct target *target, const struct info_arguments *given,
                                         struct tokmap_error *error)
 {

@@ -34,7 +34,7 @@ struct mixing {
     size_t count;
     uint64_t total;              /* tokens of the run */
     struct cli_list validations; /* as they were typed */
-    struct mix_part *held_out;   /* what they say */
+    struct mix_part *held_out;   /* their parts */
     /* The real paths of the current folder and of the output's; NULL if they are the same. */
     char *here, *there;
 };

@@ -95,7 +95,7 @@ static bool lacks_percent(const char *text, char percent[32])
     return true;
 }
 
-/* The name of a source that has none is that of its dataset, without folders, a slash at its end, and a part. */
+/* Names a source after its dataset, without folders, a slash at its end, and a part. */
 static bool name_of_data(struct mix_part *part)
 {
     size_t end = strcspn(part->data, "#");

@@ -37,7 +37,7 @@ struct mix_error {
 
 /* Reads an argument as above. Returns false after writing what is wrong. */
 bool mix_part_parse(struct mix_part *part, const char *text, struct mix_error *error);
-/* The same for a validation set, NAME=DATASET or DATASET, of which a run has no amount. */
+/* Does the same for a validation set, NAME=DATASET or DATASET, of which a run has no amount. */
 bool mix_validation_parse(struct mix_part *part, const char *text, struct mix_error *error);
 void mix_part_free(struct mix_part *part);
 

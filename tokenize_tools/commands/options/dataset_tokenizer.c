@@ -135,7 +135,7 @@ static enum tokmap_status recorded_try(struct search *search, const struct tokma
     return TOKMAP_OK;
 }
 
-/* The sentence for ids of which nothing is recorded. It names the dataset, because a run may have several. */
+/* Reports that nothing is recorded about the ids. It names the dataset, because a run may have several. */
 static enum tokmap_status not_recorded(const struct tokmap_dataset *dataset, struct tokmap_error *error)
 {
     struct tokmap_shard_info shard = {.size = sizeof shard};
@@ -146,7 +146,7 @@ static enum tokmap_status not_recorded(const struct tokmap_dataset *dataset, str
                               "options.tokenizer, or print ids with options.ids");
 }
 
-/* The sentence for a tokenizer that was neither named nor found. */
+/* Reports a tokenizer that was neither named nor found. */
 static enum tokmap_status not_found(const struct search *search, const struct tokmap_dataset *dataset,
                                     const char *recorded, struct tokmap_error *error)
 {
@@ -269,8 +269,8 @@ static enum tokmap_status mismatch(const struct tokenizer_arguments *asked, cons
                      ours, theirs);
 }
 
-/* The fingerprint depends on whether special tokens in text are recognized. Ids are stated to be those of a tokenizer
- * that takes them for text, the default of `tokmap pack`; a recorded fingerprint may be either. */
+/* Opens the tokenizer. The fingerprint depends on whether special tokens in text are recognized. Ids are stated to be
+ * those of a tokenizer that takes them for text, the default of `tokmap pack`; a recorded fingerprint may be either. */
 enum tokmap_status stated_tokenizer_open(struct stated_tokenizer *stated, const struct tokenizer_arguments *asked,
                                          const uint8_t *recorded, struct tokmap_error *error)
 {

@@ -31,7 +31,7 @@ enum tokmap_status dataset_tokenizer_open(struct tokenizer **tokenizer, const st
                                           const struct tokenizer_arguments *asked, bool *assumed,
                                           struct tokmap_error *error);
 
-/* What a command says once if it was assumed; tokenizer: the file that the user named. */
+/* Prints what a command says once if the tokenizer was assumed; tokenizer: the file that the user named. */
 void dataset_tokenizer_assumed(const char *program, const char *tokenizer);
 
 /* ---- a tokenizer that the user states ---- */

@@ -21,7 +21,7 @@ struct field_option {
     const char *value;  /* for a bool that a choice sets: the value that means true; otherwise NULL */
 };
 
-/* The table, for tests. Sets *count to its length. The result is static. */
+/* Returns the table, for tests. Sets *count to its length. The result is static. */
 const struct field_option *field_options(size_t *count);
 
 /* Returns whether the command has an option --NAME. */

@@ -17,13 +17,15 @@
 #include "platform/os.h"
 #include "text/path.h"
 
-/* Whether a format has a copy of the tokens: llm.c's file has a header, and a sealed shard has no .bin to share. */
+/* Returns true if a format has a copy of the tokens: llm.c's file has a header, and a sealed shard has no .bin to
+ * share. */
 static bool is_copy(enum foreign_target target, bool sealed)
 {
     return sealed || target == TARGET_LLMC;
 }
 
-/* A copy that is a .bin needs a name of its own: PREFIX.bin is the shard's, also if the shard is sealed. */
+/* Returns the ending of a copy. A copy that is a .bin needs a name of its own: PREFIX.bin is the shard's, also if the
+ * shard is sealed. */
 static const char *ending_of(enum foreign_target target, bool sealed)
 {
     return target == TARGET_LLMC                 ? ".llmc"
@@ -45,7 +47,7 @@ uint32_t also_copies(const struct also_arguments *also)
     return copies;
 }
 
-/* The formats are sorted, so that their order on the command line does not matter, and listed as they were typed. */
+/* Sorts the formats, so that their order on the command line does not matter, and lists them as they were typed. */
 static void order_make(struct also_arguments *also, const enum foreign_target *typed)
 {
     size_t sorted = 0;
@@ -61,7 +63,7 @@ static void order_make(struct also_arguments *also, const enum foreign_target *t
             }
 }
 
-/* Who takes the files of a format, one by one. own: if a file does not have the name of the shard, the prefix that it
+/* Receiver of the files of a format, one by one. own: if a file does not have the name of the shard, the prefix that it
  * has, such as "web.megatron"; else NULL. */
 struct file_taker {
     enum tokmap_status (*take)(void *user, const char *own, const char *path, struct tokmap_error *error);
@@ -190,7 +192,8 @@ static enum tokmap_status shard_visit(struct also_visit *visit, const char *pref
     return visit->status;
 }
 
-/* Whether there is an index, or an unfinished one, by which PREFIX.megatron.bin belongs to a shard PREFIX.megatron. */
+/* Returns true if there is an index, or an unfinished one, by which PREFIX.megatron.bin belongs to a shard
+ * PREFIX.megatron. */
 static bool is_shard(const char *prefix)
 {
     struct os_stat found;
@@ -366,7 +369,7 @@ static enum tokmap_status refuse_index(struct also_visit *visit, const char *own
                            "--also megatron, or remove it first");
 }
 
-/* The files of a copy may be those of another output that has this name, which stay. */
+/* Removes a file of a copy, unless it belongs to another output that has this name. */
 static enum tokmap_status remove_file(struct also_visit *visit, const char *own, const char *path)
 {
     struct os_stat found;

@@ -41,10 +41,10 @@ struct also_output {
 /* Reads the list. Returns 0, or prints a message and returns the exit status. */
 int also_parse(const struct cli_command *command, struct also_arguments *also);
 
-/* How many of the endings only shards with a mask have. */
+/* Returns how many of the endings only shards with a mask have. */
 size_t also_mask_endings(const struct also_arguments *also);
 
-/* How many of the formats have a copy of all tokens. */
+/* Returns how many of the formats have a copy of all tokens. */
 uint32_t also_copies(const struct also_arguments *also);
 
 /* Refuses, before anything is packed, what could not be written in the end: a mask or a width that a format cannot

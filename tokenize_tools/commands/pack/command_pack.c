@@ -105,7 +105,7 @@ static void space_check(struct packing *packing, uint64_t stored_bytes)
     struct tokenizer_info info = {.width = pack_width(packing->content.vocabulary)};
     uint64_t free_bytes;
     char a[32], b[32];
-    /* How far the tokens of sealed sets can be compressed is not known yet; copies for other projects are plain. */
+    /* The size of sealed tokens is not known yet; copies for other projects are plain. */
     const bool unknown = packing->sealed.given && packing->sets;
     const uint32_t copies = also_copies(&packing->also);
     if ((unknown && !copies) || packing->dry_run || stored_bytes < packing->next_space ||
@@ -159,7 +159,7 @@ static void progress_report(void *user, uint64_t stored_bytes)
     cli_progress_update(&packing->progress, stored_bytes);
 }
 
-/* The search for near-duplicates. */
+/* Reports the progress of the search for near-duplicates. */
 static void compare_report(void *user, uint64_t stored_bytes)
 {
     struct packing *packing = user;
@@ -168,7 +168,7 @@ static void compare_report(void *user, uint64_t stored_bytes)
     cli_progress_update(&packing->progress, stored_bytes);
 }
 
-/* The second pass of a shuffle. */
+/* Reports the progress of the second pass of a shuffle. */
 static void shuffle_report(void *user, uint64_t tokens, uint64_t all)
 {
     struct packing *packing = user;
@@ -263,7 +263,7 @@ static bool seconds_parse(const char *text, uint64_t *ns)
     return *ns <= (uint64_t)86400 * 1000000000;
 }
 
-/* Whether the output has its names: that is the error of a task then, and not that the list exists, too. */
+/* Returns true if the output has its names: that is the error of a task then, and not that the list exists, too. */
 static bool output_exists(const struct packing *packing)
 {
     const struct pack_options names = {.prefix = packing->prefix,

@@ -251,7 +251,7 @@ struct found {
     uint64_t task, tasks;
 };
 
-/* A variable of the environment; NULL if it is not set, or empty. */
+/* Returns a variable of the environment; NULL if it is not set, or empty. */
 static const char *variable(const char *name)
 {
     const char *text = name ? secure_getenv(name) : NULL;
@@ -268,7 +268,7 @@ static int number_read(const struct cli_command *command, const char *name, uint
                        text ? "'" : "", text ? text : "not set", text ? "'" : "");
 }
 
-/* An array of Slurm may begin at any number, and have steps: 5, 7, 9 are tasks 0, 1, 2 of 3. */
+/* Reads a task of an array of Slurm, which may begin at any number, and have steps: 5, 7, 9 are tasks 0, 1, 2 of 3. */
 static int array_read(const struct cli_command *command, struct found *found)
 {
     uint64_t least, most, step = 1, id;
@@ -308,8 +308,8 @@ static int scheduler_read(const struct cli_command *command, enum scheduler sche
     return status ? status : number_read(command, count, &found->tasks);
 }
 
-/* How many processes of torchrun together have numbered the processes of this world; 0 if it is not torchrun that did,
- * or an old one, which does not say. */
+/* Returns how many processes of torchrun together have numbered the processes of this world; 0 if it is not torchrun
+ * that did, or an old one, which does not say. */
 static uint64_t torchrun_groups(void)
 {
     const char *text = variable("TORCHELASTIC_RUN_ID") ? variable("GROUP_WORLD_SIZE") : NULL;
@@ -333,7 +333,7 @@ static void found_reduce(struct found found[SCHEDULERS])
         found[i].there = found[i].there && found[i].tasks > 1;
 }
 
-/* Whether this is the main node of a job of AWS Batch, which ends all other nodes when this one ends. */
+/* Returns true if this is the main node of a job of AWS Batch, which ends all other nodes when this one ends. */
 static bool is_main_node(void)
 {
     const char *own = variable(variables[AWS_NODES].number), *main_node = variable("AWS_BATCH_JOB_MAIN_NODE_INDEX");
@@ -472,7 +472,7 @@ int drop_arguments_check(const struct cli_command *command, const struct drop_ar
     return 0;
 }
 
-/* An error about the files, whose options have other names than those of the inputs. */
+/* Prints an error about the files, whose options have other names than those of the inputs. */
 static int list_failed(const struct cli_command *command, struct tokmap_error *error)
 {
     static const char field[] = "options.field";

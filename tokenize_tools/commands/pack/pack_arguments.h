@@ -16,7 +16,7 @@
 
 /* ---- records ---- */
 
-/* What a record contains other than a text (ids, a prompt with its completion, a conversation), which of its fields are
+/* Content of a record other than a text (ids, a prompt with its completion, a conversation), which of its fields are
  * kept, and which documents are left out by their length. */
 struct content_arguments {
     const char *ids_field, *mask_field, *prompt_field, *completion_field, *messages_field, *chat_template;

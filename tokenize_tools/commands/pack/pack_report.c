@@ -23,7 +23,7 @@ static uint64_t text_tokens(const struct pack_result *result)
     return result->tokens - result->eod_tokens - result->bos_tokens;
 }
 
-/* The size of a file of the shard PREFIX, 0 if it cannot be determined. */
+/* Returns the size of a file of the shard PREFIX, 0 if it cannot be determined. */
 static uint64_t output_bytes(const char *prefix, enum shard_file file)
 {
     struct os_stat stat = {0};
@@ -83,7 +83,7 @@ static void tokenizer_print(const struct pack_report *report)
         fact("", "no -t FILE was given: each byte of the text is a token");
 }
 
-/* How many tokens count as targets. */
+/* Prints how many tokens count as targets. */
 static void mask_print(const struct pack_result *result)
 {
     char text[96], a[64], b[32];
@@ -107,7 +107,7 @@ static void present_print(uint64_t present, uint64_t added)
     fact("", text);
 }
 
-/* How many documents have a value in each column. */
+/* Prints how many documents have a value in each column. */
 static void columns_print(const struct pack_report *report)
 {
     const struct pack_result *result = report->result;
@@ -182,7 +182,7 @@ static void sealed_print(const struct pack_report *report)
     fact("  sealed", text);
 }
 
-/* The sets of a split. */
+/* Prints the sets of a split. */
 static void sets_print(const struct pack_report *report)
 {
     const uint64_t all = report->result->counts.documents;
@@ -201,7 +201,7 @@ static void sets_print(const struct pack_report *report)
     oversized_print(report);
 }
 
-/* The shards of a set, of which the names count, and the manifest. */
+/* Prints the shards of a set, of which the names count, and the manifest. */
 static void set_print(const struct pack_report *report)
 {
     const struct pack_result *result = report->result;
@@ -291,7 +291,7 @@ static void input_print(const struct pack_report *report)
     (void)puts("\nread:");
     files_print(counts);
     row("bytes as stored", counts->stored_bytes, "");
-    /* Of Parquet no byte was decompressed here: it is counted as it is stored. */
+    /* No byte of Parquet was decompressed here: it is counted as it is stored. */
     const bool some = counts->files_of[CORPUS_PARQUET], all = counts->files_of[CORPUS_PARQUET] == counts->files && some;
     row("input bytes", counts->stream_bytes,
         all    ? "as stored, of which:"
@@ -391,7 +391,7 @@ static void tokenizer_json(const struct pack_report *report, struct cli_json *js
     cli_json_end(json);
 }
 
-/* What other content than text adds. */
+/* Prints what other content than text adds. */
 static void content_json(const struct pack_report *report, struct cli_json *json)
 {
     const struct pack_result *result = report->result;
@@ -439,7 +439,7 @@ static void counts_json(const struct corpus_counts *counts, struct cli_json *jso
     cli_json_number(json, "text_bytes", counts->text_bytes);
 }
 
-/* The sets of a split. */
+/* Prints the sets of a split. */
 static void sets_json(const struct pack_report *report, struct cli_json *json)
 {
     char hex[33];

@@ -204,7 +204,7 @@ static const char *time_text(double left, char text[32])
     return left < 0 ? "?" : cli_duration(left, text);
 }
 
-/* What a stage makes, and what follows it. */
+/* Words for what a stage makes, and for what follows it. */
 static const char *const files[TASK_STAGES] = {"units", "portions of the keys", "units", "units", "cuts", "shards"};
 static const char *const next[TASK_STAGES] = {"the keys are compared, and then the units packed or sorted,",
                                               "the units are packed or sorted",
@@ -319,7 +319,8 @@ static void tasks_json(const char *prefix, bool complete, const struct task_stat
     cli_report_end(&report);
 }
 
-/* The length of the prefix in what a user gave: the prefix itself, or the name of its folder of unfinished work. */
+/* Returns the length of the prefix in what a user gave: the prefix itself, or the name of its folder of unfinished
+ * work. */
 static size_t prefix_length(const char *given)
 {
     static const char ending[] = ".work";
@@ -330,7 +331,7 @@ static size_t prefix_length(const char *given)
     return length > own && !memcmp(given + length - own, ending, own) ? length - own : strlen(given);
 }
 
-/* Whether an output can be opened. */
+/* Returns true if an output can be opened. */
 static bool is_complete(const char *prefix)
 {
     struct tokmap_dataset *dataset = NULL;
@@ -436,7 +437,7 @@ int task_status_report(const struct cli_command *command, const char *given, boo
     return result;
 }
 
-/* The stages of work of some kind, in order. */
+/* Returns the stages of work of some kind, in order. */
 static const enum task_stage *stages_of(bool drops, bool shuffles, size_t *count)
 {
     static const enum task_stage all[] = {TASK_SCANS, TASK_COMPARES, TASK_SORTS, TASK_CUTS, TASK_MERGES};
@@ -470,7 +471,7 @@ static void left_print(const struct task_end *end)
     cli_print(" (exit status %d)\n", CLI_AGAIN);
 }
 
-/* What the share was of, whose stage is not complete. */
+/* Returns what the items of the stage that is not complete are called. */
 static const char *share_name(const struct schedule_left *left)
 {
     return left->stage == TASK_SORTS  ? "sorting"

@@ -20,7 +20,8 @@ enum tokmap_status task_pack_run(struct task_pack *tasks, const struct pack_opti
                                  const char *const *operands, size_t operand_count, struct pack_result *result,
                                  struct tokmap_error *error);
 
-/* Whether the output is not complete at the end of this process, or not by it: then task_end_print() reports. */
+/* Returns true if the output is not complete at the end of this process, or not by it: then task_end_print()
+ * reports. */
 bool task_pack_is_part(const struct task_pack *tasks);
 
 /* ---- reports ---- */

@@ -17,7 +17,7 @@
 
 struct about_facts {
     char name[ABOUT_NAME]; /* of the tokenizer; "": unknown. It has no control characters */
-    /* How the tokenizer was opened, as it was typed; NULL: not recorded. */
+    /* Options that opened the tokenizer, as they were typed; NULL: not recorded. */
     char *path, *special_tokens, *pattern, *pattern_regex;
     bool recognizes;     /* special tokens in text became those tokens */
     bool counted;        /* the two numbers below are recorded */

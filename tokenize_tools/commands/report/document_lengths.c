@@ -157,7 +157,7 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
-/* The mean has one decimal. It is at most the largest length, which fits in 64 bits. */
+/* Prints the mean with one decimal. It is at most the largest length, which fits in 64 bits. */
 static const char *mean_text(double mean, char text[32])
 {
     char count[32];

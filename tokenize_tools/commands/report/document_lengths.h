@@ -13,7 +13,7 @@
 
 /* ---- input files ---- */
 
-/* How many documents and tokens came from an input file. */
+/* Numbers of documents and tokens that came from an input file. */
 struct origin_share {
     const char *path; /* not zero-terminated; it belongs to whoever added it, usually the dataset */
     uint64_t path_bytes;
@@ -53,7 +53,7 @@ unsigned length_bin_of(uint64_t tokens);
 uint64_t length_bin_from(unsigned bin);
 uint64_t length_bin_to(unsigned bin);
 
-/* What one pass over the index of documents finds. */
+/* Result of one pass over the index of documents. */
 struct document_report {
     struct histogram lengths;
     uint64_t smallest; /* length; 0 without documents */

@@ -13,7 +13,8 @@
 #include "platform/os.h"
 #include "text/path.h"
 
-/* A glob, ready for the shell, that chooses the files with the ending of this one, or with its name if it has none. */
+/* Returns a glob, ready for the shell, that chooses the files with the ending of this one, or with its name if it has
+ * none. */
 static char *glob_of(const char *path)
 {
     const char *ending = name_ending(path), *name = path_name(path);

@@ -9,7 +9,7 @@
 #include "commands/options/field_options.h"
 #include "inputs/corpus_options.h"
 
-/* What is warned of once per command, in this order. */
+/* Warnings that are given once per command, in this order. */
 enum input_warning {
     INPUTS_MIXED,
     INPUTS_REPEATED,

@@ -28,7 +28,7 @@ static void fault_set(char fault[MIXTURE_FAULT], const char *format, ...)
     va_end(arguments);
 }
 
-/* A phase as far as it is audited. */
+/* Gets a phase as far as it is audited. */
 struct part {
     uint64_t number;
     struct tokmap_phase_info about;
@@ -51,7 +51,7 @@ static bool part_get(const struct mixture_report *report, uint64_t number, struc
     return true;
 }
 
-/* A share with its draws up to the end of the audit. */
+/* Gets a share with its draws up to the end of the audit. */
 static enum tokmap_status share_get(const struct mixture_report *report, const struct part *part, uint64_t number,
                                     struct tokmap_share_info *share)
 {
@@ -312,7 +312,7 @@ static void phases_report(const struct mixture_report *mixture, struct cli_repor
         puts("... and more phases; --json lists all");
 }
 
-/* The epochs that a new seq_len cut: for people, a line for each. */
+/* Reports the epochs that a new seq_len cut: for people, a line for each. */
 static void cuts_report(const struct mixture_report *mixture, struct cli_report *report)
 {
     const uint64_t most = min64(mixture->cut_count, report->as_json ? MIXTURE_CUTS_KEPT : CUTS_PRINTED);

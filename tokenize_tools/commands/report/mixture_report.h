@@ -26,7 +26,7 @@ struct mixture_source {
     uint64_t windows;     /* of an epoch, in the last phase that has the source */
     uint64_t epochs_most; /* of `epochs<=N`; 0: no limit */
     uint64_t cuts;        /* epochs that a change of seq_len cut short */
-    /* Where its next draw must be; used while the phases are visited. */
+    /* Place of its next draw; used while the phases are visited. */
     uint64_t next_epoch, next_draw, seq_len, lengths;
     bool seen;
 };

@@ -21,7 +21,7 @@ struct run_about {
     struct tokmap_run_info info;
     bool ends;                     /* the members below hold values */
     uint64_t rows, tokens;         /* of all steps, skipped steps and padding included; at most UINT64_MAX */
-    struct mixture_report report;  /* what each source contributes */
+    struct mixture_report report;  /* contribution of each source */
     struct run_about_place *first; /* of each source: the first phase that has it, and its number there */
 };
 

@@ -28,8 +28,8 @@ struct skip_item {
 
 /* ---- open and close ---- */
 
-/* Whether a file is an earlier list, or empty. Where the FILE of --skipped-list was forgotten, the word after it is an
- * input, which --force must not destroy. */
+/* Returns true if a file is an earlier list, or empty. Where the FILE of --skipped-list was forgotten, the word after
+ * it is an input, which --force must not destroy. */
 static bool is_list(const char *path)
 {
     static const char begin[] = "{\"path\":";
@@ -294,7 +294,7 @@ enum tokmap_status skip_report_begin(struct skip_report *skips, struct tokmap_er
         if (status)
             return status;
         system = os_open(skips->list_path, OS_WRITE_NEW, &skips->list);
-        /* That of a process that was killed here, or, with --force, an old one. */
+        /* The list of a process that was killed here, or, with --force, an old one. */
         if (system == EEXIST && is_list(skips->list_path))
             system = os_open(skips->list_path, OS_WRITE_OLD, &skips->list);
     }

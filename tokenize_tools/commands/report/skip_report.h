@@ -64,7 +64,7 @@ int skip_report_save(struct skip_report *skips, const struct state_sink *sink);
 enum tokmap_status skip_report_load(struct skip_report *skips, uint32_t kind, const uint8_t *bytes, size_t count,
                                     struct tokmap_error *error);
 
-/* An item was left out. By one thread at a time. */
+/* Adds an item that was left out. One thread at a time calls it. */
 void skip_report_add(struct skip_report *skips, const struct corpus_issue *issue, const struct tokmap_error *why);
 
 /* Work in units: makes the list of all of them, in place of what was added or joined before. end() syncs it. Statuses:
@@ -77,7 +77,7 @@ enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_erro
 /* Gives the list its name, before the output gets its own. Statuses: OK, ERROR_EXISTS, ERROR_IO. */
 enum tokmap_status skip_report_name(struct skip_report *skips, struct tokmap_error *error);
 
-/* The name that the list has now, until the report is closed or names the list; NULL: there is none. */
+/* Returns the name that the list has now, until the report is closed or names the list; NULL: there is none. */
 const char *skip_report_file(const struct skip_report *skips);
 
 /* Prints on standard error how many items had no line of their own, and checks that the list is complete. failed: the

@@ -28,12 +28,13 @@ enum tokmap_status token_counts_make(struct token_counts *counts, const struct t
                                      uint64_t threads, int progress, struct tokmap_error *error);
 void token_counts_free(struct token_counts *counts); /* accepts zeros */
 
-/* How often an id occurs; 0 for one that is not in the vocabulary. */
+/* Returns how often an id occurs; 0 for one that is not in the vocabulary. */
 uint64_t token_counts_of(const struct token_counts *counts, uint64_t id);
 /* Returns the first id from `id` on that occurs, or the vocabulary if there is none. */
 uint64_t token_counts_next(const struct token_counts *counts, uint64_t id);
 
-/* The ids that occur most often, by count, then by id. Fills the first `room` of ids[] and returns their number. */
+/* Returns the ids that occur most often, by count, then by id. Fills the first `room` of ids[] and returns their
+ * number. */
 uint64_t token_counts_top(const struct token_counts *counts, uint64_t *ids, uint64_t room);
 
 /* Counts the tokens that count as targets: all without a mask. It reads the masks, an eighth of a byte for each token.

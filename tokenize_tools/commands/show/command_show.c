@@ -61,13 +61,13 @@ static void document_print(const struct dropped_document *document)
                   document->ngram);
 }
 
-/* The path of the list, which the caller frees; NULL without memory. */
+/* Returns the path of the list, which the caller frees; NULL without memory. */
 static char *list_path(const char *name)
 {
     return shard_file_is(name, SHARD_DROPPED) ? strdup(name) : shard_file_path(name, SHARD_DROPPED, SHARD_FINAL);
 }
 
-/* The sets of a split, PREFIX.SET, have one list, of PREFIX. */
+/* Prints a hint: the sets of a split, PREFIX.SET, have one list, PREFIX.dropped. */
 static void split_hint(const struct cli_command *command, const char *name)
 {
     struct os_stat stat;
@@ -618,7 +618,7 @@ static uint64_t tokens_shared(uint64_t first, uint64_t count, uint64_t start, ui
     return shared;
 }
 
-/* The same for all pieces of a row; 0 if they cannot be read. */
+/* Does the same for all pieces of a row; returns 0 if they cannot be read. */
 static uint64_t row_shared(const struct where *where, const struct tokmap_place *place)
 {
     const uint64_t all = where->show->printer->info.tokens;

@@ -240,7 +240,7 @@ static enum tokmap_status ranges_add(struct ranges *ranges, uint64_t first, uint
     return TOKMAP_OK;
 }
 
-/* The member "uncounted". */
+/* Writes the member "uncounted". */
 static void ranges_json(const struct ranges *ranges, struct cli_json *json)
 {
     cli_json_array(json, "uncounted");
@@ -291,8 +291,9 @@ enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_
 
 /* ---- where tokens came from ---- */
 
-/* A text file has one document, so that the number of its record says nothing. Records of a file are consecutive
- * documents, so the next document tells whether record 0 is the only one. */
+/* Finds out whether the document is alone in its file. A text file has one document, so that the number of its record
+ * says nothing. Records of a file are consecutive documents, so the next document tells whether record 0 is the only
+ * one. */
 static enum tokmap_status part_alone(const struct tokmap_dataset *dataset, uint64_t documents, struct part *part,
                                      struct tokmap_error *error)
 {

@@ -31,7 +31,7 @@ struct printer {
     struct tokenizer_decoder *decoder; /* NULL without a tokenizer */
     struct text_buffer text;
     void *chunk;          /* room for PRINTER_CHUNK tokens */
-    uint64_t chunk_first; /* where its first token is in the dataset */
+    uint64_t chunk_first; /* place of its first token in the dataset */
     struct block_compare *compare;
     uint8_t *room; /* of block_compare_range() */
 };
@@ -55,8 +55,8 @@ void printer_close(struct printer *printer);
 enum tokmap_status printer_text(struct printer *printer, uint64_t first, uint64_t count, bool start,
                                 struct tokmap_error *error);
 enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t count, struct tokmap_error *error);
-/* The same as the member "text" or "ids" of an open object, without marks. With a mask, also the member "uncounted":
- * the tokens that do not count, as ranges [first, end) counted from the first token printed. */
+/* Does the same as the member "text" or "ids" of an open object, without marks. With a mask, also the member
+ * "uncounted": the tokens that do not count, as ranges [first, end) counted from the first token printed. */
 enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_t count, bool start,
                                 struct cli_json *json, struct tokmap_error *error);
 
