@@ -142,8 +142,8 @@ static const char *case_choices(char *names, size_t size)
     return names;
 }
 
-/* Whether a clause of an option's help begins with names of cases and a colon, "pack, verify: number of threads", and
- * sets *names_it if one of them is `name`. */
+/* Returns true if a clause of an option's help begins with names of cases and a colon, "pack, verify: number of
+ * threads", and sets *names_it if one of them is `name`. */
 static bool clause_has_cases(const char *clause, const char *name, bool *names_it)
 {
     bool cases_only = true;
@@ -366,7 +366,7 @@ struct request {
     const char *output; /* of report */
 };
 
-/* What the command does once its options are known. */
+/* Runs the command, once its options are known. */
 static int run_request(const struct cli_command *command, const char **operands, size_t count, void *user)
 {
     struct request *request = user;

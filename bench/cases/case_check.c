@@ -47,7 +47,7 @@
 
 #define CHECK_STEPS_MOST 4000 /* steps of an emulated training that a rank can report */
 
-/* What a rank does. All ranks of a measurement begin at the same time on the clock of the machine. */
+/* Task of a rank. All ranks of a measurement begin at the same time on the clock of the machine. */
 struct check_task {
     uint64_t rank;
     uint64_t begin_ns;   /* when to begin, on os_clock_ns() */
@@ -58,11 +58,11 @@ struct check_task {
     uint64_t again;      /* 1: without a step, it begins again at step 0 when the steps have been read */
 };
 
-/* What it prints. */
+/* Report of a rank. */
 struct check_report {
     uint64_t from_ns, to_ns; /* when it began and ended */
     uint64_t tokens;
-    uint64_t steps;        /* that it has completed */
+    uint64_t steps;        /* steps that it has completed */
     uint64_t cpu_ns;       /* of all its threads, without the time of computing */
     uint64_t storage;      /* bytes that it read from storage; UINT64_MAX if unknown */
     uint64_t first_ns;     /* the time of its first call of next() */
@@ -180,7 +180,8 @@ static void report_write(const struct check_report *report)
     (void)printf("\n");
 }
 
-/* What the copy does: reads the task from options.child, measures, and prints a report. Returns its exit status. */
+/* Does the work of the copy: reads the task from options.child, measures, and prints a report. Returns the exit
+ * status. */
 static int check_rank(struct bench *bench)
 {
     static struct rank rank;

@@ -49,7 +49,7 @@ static int answer_end(struct served *served)
     return cli_flush() ? CLI_DONE : CLI_FAILED;
 }
 
-/* The CRC-32 of zlib. */
+/* Returns the CRC-32 of zlib. */
 static uint32_t crc32_of(const void *bytes, size_t count)
 {
     const uint8_t *at = bytes;
@@ -280,7 +280,7 @@ static int compare_child(struct bench *bench)
     return result;
 }
 
-/* What a table reads; one that is not listed here reads a dataset. */
+/* Kinds of inputs of tables; one that is not listed here reads a dataset. */
 enum reads { READS_DATASET, READS_RUN, READS_TEXT, READS_SPARSE, READS_NOTHING };
 static const struct {
     const char *table;
@@ -326,7 +326,7 @@ static int dataset_arguments(struct bench *bench, struct flat_tokens *flat, stru
     return CLI_DONE;
 }
 
-/* The month that the table survival simulates. */
+/* Sets the month that the table survival simulates. */
 static void survival_arguments(const struct bench *bench, struct script_arguments *arguments)
 {
     const struct bench_options *o = &bench->options;
@@ -345,7 +345,7 @@ static void survival_arguments(const struct bench *bench, struct script_argument
         scripts_number(arguments, "--global-rows", o->batch);
 }
 
-/* The table ab: a run and its training loop. */
+/* Sets the arguments of the table ab: a run and its training loop. */
 static int run_arguments(struct bench *bench, struct script_arguments *arguments)
 {
     const char *name;
@@ -449,7 +449,7 @@ const struct bench_case case_compare = {
 #define SYSTEMS_MOST 64
 #define COLUMNS 4 /* faults of one table */
 
-/* What can be the word of a cell, and whether the loader kept silent while rows were wrong. */
+/* Words of a cell, and whether the loader kept silent while rows were wrong. */
 static const struct word {
     const char *word;
     bool silent;
@@ -565,7 +565,7 @@ static void sentences_print(const struct matrix *matrix)
         cli_print("%s: %s\n", words[i].word, words[i].meaning);
 }
 
-/* The value is the number of silent faults, so that fewer are better. */
+/* Writes a cell, whose value is the number of silent faults, so that fewer are better. */
 static void cell_json(const struct matrix *matrix, size_t s, size_t f)
 {
     struct cli_json json;

@@ -252,7 +252,7 @@ struct expand_case {
     uint8_t *pinned;                    /* the slot on the host */
     uint64_t slot, outputs[OUTPUTS];    /* on the device */
     uint64_t output_bytes;
-    uint64_t spin_rounds; /* what kept the GPU busy for long enough until now */
+    uint64_t spin_rounds; /* rounds that kept the GPU busy for long enough until now */
     struct samples launches;
     struct found found[SIZES][SETS];
     struct series staged[SIZES], direct[SIZES]; /* us from pinned memory to the outputs, by either way */

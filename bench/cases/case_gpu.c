@@ -84,7 +84,7 @@ static void option(struct words *words, const char *name, uint64_t number)
     word(words, text);
 }
 
-/* The command line of a part. Options of rows are left to a run file that has them. */
+/* Makes the command line of a part. Options of rows are left to a run file that has them. */
 static void part_words(const struct bench *bench, enum part part, const char *data, struct words *words)
 {
     static const char *const names[PARTS] = {"h2d", "expand", "loader", "train", "train", "race"};

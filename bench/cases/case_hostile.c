@@ -32,7 +32,7 @@
 #define IDS_FROM 300
 #define IDS_TO (BPE_IDS / 4)
 
-/* What one input costs. */
+/* Costs of one input. */
 struct cost {
     uint64_t work;  /* counted steps */
     uint64_t bytes; /* of the input */
@@ -96,7 +96,8 @@ static int text_places_cost(struct bench *bench, size_t size, struct cost *cost,
 
 /* ---- words that collide ---- */
 
-/* The next word; if words collide, one whose hash would begin with eight zero bits if the table had the known key. */
+/* Makes the next word; if words collide, one whose hash would begin with eight zero bits if the table had the known
+ * key. */
 static void word_next(uint8_t word[WORD_BYTES], uint64_t *state, struct table_key known, bool collide)
 {
     uint64_t low;
@@ -180,7 +181,8 @@ static bool ids_choose(uint32_t *ids, size_t count, uint32_t shift, uint64_t fac
     return true;
 }
 
-/* All pairs of `size` left and `size` right ids, made for the first key of the table that they are added to. */
+/* Measures all pairs of `size` left and `size` right ids, made for the first key of the table that they are added
+ * to. */
 static int pairs_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
 {
     struct bpe_model model = {.pairs = NULL};
@@ -238,8 +240,8 @@ static int split_cost(struct bench *bench, const struct added_token *tokens, siz
     return status ? bench_failed(bench, &error) : CLI_DONE;
 }
 
-/* A text of one letter, which at each place looks like a long token up to its last byte. both: the letter is a token,
- * too, so that the search starts again at each place. */
+/* Measures a text of one letter, which at each place looks like a long token up to its last byte. both: the letter is a
+ * token, too, so that the search starts again at each place. */
 static int letters_cost(struct bench *bench, size_t size, bool both, struct cost *cost)
 {
     const size_t bytes = size / 4;
@@ -271,7 +273,7 @@ static int added_letters_cost(struct bench *bench, size_t size, struct cost *cos
     return letters_cost(bench, size, true, cost);
 }
 
-/* A run of spaces, each of which is a token that takes the spaces after it. */
+/* Measures a run of spaces, each of which is a token that takes the spaces after it. */
 static int added_spaces_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
 {
     struct added_token space = token_of(" ", 1, 0);
@@ -319,14 +321,14 @@ static int regex_cost(struct bench *bench, const char *pattern, char byte, size_
     return begun ? CLI_DONE : bench_no_memory(bench);
 }
 
-/* A pattern that vocabularies have, on text for which other ways of matching it are quadratic. */
+/* Measures a pattern that vocabularies have, on text for which other ways of matching it are quadratic. */
 static int pattern_usual_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
 {
     return regex_cost(bench, "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+", ' ', size, cost, skipped);
 }
 
-/* A quadratic pattern: for each group of digits it reads all digits after it. The limit of a document ends the larger
- * input, and does not yet end the smaller one. */
+/* Measures a quadratic pattern: for each group of digits it reads all digits after it. The limit of a document ends the
+ * larger input, and does not yet end the smaller one. */
 static int pattern_quadratic_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
 {
     return regex_cost(bench, "\\d{1,3}(?=(?:\\d{3})*(?!\\d))", '1', size, cost, skipped);

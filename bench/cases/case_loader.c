@@ -239,7 +239,7 @@ struct loader_case {
     struct reader ahead, ahead_pread, rows;
     uint64_t pass;          /* batches that touch every page of the windows */
     struct windows windows; /* of the plain loop */
-    struct plain_file file; /* where it reads them with pread */
+    struct plain_file file; /* file from which it reads them with pread */
     uint64_t next;          /* index of its next window */
     struct samples samples, gaps;
     struct found *found;

@@ -374,7 +374,7 @@ static int flat_out_repeat(struct bench *bench, struct device_loader *it, bool c
     return result;
 }
 
-/* A consumer at half the rate that the loader reaches. */
+/* Measures a consumer at half the rate that the loader reaches. */
 static int paced_repeat(struct bench *bench, struct device_loader *it)
 {
     const uint64_t length = (uint64_t)(bench_seconds(bench, 1) * 1e9), period = max64(2 * it->batch_ns, PACED_NS_LEAST);
@@ -465,7 +465,8 @@ static int enqueue_repeat(struct bench *bench, struct device_loader *it)
     return result;
 }
 
-/* The context and the kernel exist already, so opening consists of pinning the ring and allocating its device twin. */
+/* Measures the opening of another loader. The context and the kernel exist already, so opening consists of pinning the
+ * ring and allocating its device twin. */
 static int open_repeat(struct bench *bench, struct device_loader *it)
 {
     struct reader other;

@@ -11,7 +11,8 @@
 int loader_device(struct bench *bench);
 
 #define FIRST_OPENING_CHILD "first-opening"
-/* What a copy of this program does whose options.child is FIRST_OPENING_CHILD: opens the first loader of a process. */
+/* Does the work of a copy of this program whose options.child is FIRST_OPENING_CHILD: opens the first loader of a
+ * process. */
 int first_opening_child(struct bench *bench);
 
 #endif

@@ -49,7 +49,7 @@ enum { SOURCES = 100, SHARDS_MOST = 100, SHARD_PATH = BENCH_PATH + 64 };
 #define MANIFEST_LIMIT_CHILD OPEN_SOURCES_CHILD "-manifest-limit"
 #define DOCUMENTS ((uint64_t)5000) /* of a shard: an index of 20 KB, too large to be copied instead of mapped */
 
-/* The shards of a source: 100 with the default of --tokens, and fewer in proportion with less. */
+/* Returns the shards of a source: 100 with the default of --tokens, and fewer in proportion with less. */
 static uint64_t shards_of(const struct bench *bench)
 {
     return max64(1, min64(bench->options.tokens / 10000000, SHARDS_MOST));
@@ -429,8 +429,8 @@ static int start_repeat(struct bench *bench, struct opening *opening, bool count
     return result;
 }
 
-/* The same after all caches of the system were dropped, so that programs, libraries, folders, index and tokens come
- * from storage. */
+/* Does the same after all caches of the system were dropped, so that programs, libraries, folders, index and tokens
+ * come from storage. */
 static int start_cold_repeat(struct bench *bench, struct opening *opening)
 {
     double ms = 0, rss = 0;

@@ -166,7 +166,7 @@ static void mixed_close(struct mixed *mixed)
     free(mixed->orders);
 }
 
-/* The weights of the sources fall from 1 to 1/1000, as those of real mixtures do. */
+/* Opens a run with weights that fall from 1 to 1/1000, as in real mixtures. */
 static enum tokmap_status mixed_open(struct mixed *mixed, uint64_t sources, struct tokmap_error *error)
 {
     uint64_t weights[1000];

@@ -63,7 +63,7 @@ enum { PLAIN, SHUFFLE, DEDUP, MINHASH, TINY_WAYS, LARGE = TINY_WAYS, WAYS };
 
 static const struct way {
     const char *name;
-    uint64_t document_bytes; /* what the manual page states for each document, */
+    uint64_t document_bytes; /* bytes that the manual page states for each document, */
     uint64_t most_mib;       /* and for all of them; 0: no limit */
     const char *options[6];
 } ways[WAYS] = {
@@ -154,7 +154,7 @@ static int large_write(struct bench *bench, uint64_t bytes)
 
 /* ---- packing ---- */
 
-/* A document that was lost, or one that was taken for another, would take no memory. */
+/* Checks the number of stored documents: one that was lost, or was taken for another, would take no memory. */
 static int stored_check(struct bench *bench, struct memory *memory, int way)
 {
     char path[BENCH_PATH + 32];

@@ -28,7 +28,7 @@
 #include "platform/zstd_library.h"
 
 #define FILES 16
-#define JOURNAL_TIMES 2 /* how often the journal's input names each file */
+#define JOURNAL_TIMES 2 /* number of times that the journal's input names each file */
 #define CHECKPOINT_SECONDS 0.1
 #define CHECKPOINT_TEXT "0.1"
 #define USUAL_SECONDS 4.0             /* between checkpoints, by default */
@@ -81,7 +81,7 @@ static const struct way {
     const char *name;
     enum kind kind;
     uint32_t threads; /* times --threads */
-    uint32_t times;   /* how often each file is named */
+    uint32_t times;   /* number of times that each file is named */
     int limit;        /* the way beside which it is shown */
     const char *options[6];
 } ways[WAYS] = {
@@ -142,7 +142,7 @@ struct pack_stages {
     char excluded[BENCH_PATH]; /* a file of texts that are in no document */
     char shard_tokens[32], unit_bytes[32];
     uint64_t text_bytes;
-    struct bench_text real; /* what the documents are cut from, if the command names a file */
+    struct bench_text real; /* source of the documents, if the command names a file */
     double seconds[WAYS];   /* of this repeat */
     struct series rate[WAYS], peak[WAYS];
     struct series journal[PAIRS]; /* percent */
@@ -359,7 +359,7 @@ void pack_stages_free(struct pack_stages *stages)
 
 /* ---- packing ---- */
 
-/* The word of the command line that an option of the table stands for. */
+/* Returns the word of the command line that an option of the table stands for. */
 static const char *option_word(const struct pack_stages *stages, const char *option)
 {
     return !strcmp(option, SHARD_TOKENS) ? stages->shard_tokens
@@ -368,7 +368,7 @@ static const char *option_word(const struct pack_stages *stages, const char *opt
                                          : option;
 }
 
-/* The bytes of the output's tokens, if it is one shard. */
+/* Returns the bytes of the output's tokens, if it is one shard. */
 static uint64_t tokens_stored(const struct pack_stages *stages, bool sealed)
 {
     char path[BENCH_PATH + 32];

@@ -36,7 +36,7 @@
  * the type of the field, then its value; numbers are zigzag varints; a zero byte ends the struct.
  */
 
-/* What follows the header of a page. */
+/* Content that follows the header of a page. */
 struct made_page {
     uint64_t offset;        /* in the file */
     uint32_t stored, bytes; /* as it is stored, and decompressed */

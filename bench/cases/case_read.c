@@ -449,7 +449,7 @@ const struct bench_case case_slice = {
 
 #define THREADS_MOST 64
 
-/* What one thread of the limit reads. */
+/* Pages that one thread of the limit reads. */
 struct share {
     int fd;
     uint64_t from, to; /* bytes of the file */

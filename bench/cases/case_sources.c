@@ -130,7 +130,7 @@ static void one_source(char text[2 * BENCH_PATH], const char *name)
     (void)snprintf(text, 2 * BENCH_PATH, "source data \"%s\"\n", name);
 }
 
-/* The same tokens as a mixture of eight parts. */
+/* Names the same tokens as a mixture of eight parts. */
 static void eight_sources(char text[SOURCES * BENCH_PATH], const char *name, uint64_t tokens)
 {
     size_t used = 0;

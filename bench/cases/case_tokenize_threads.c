@@ -26,8 +26,8 @@ struct loop {
     void (*body)(const struct loop *);
     uint64_t *table;      /* of body look_up() */
     uint64_t bytes;       /* of the table */
-    _Atomic uint32_t *at; /* how many threads have reached the beginning */
-    uint32_t threads;     /* how many must be there */
+    _Atomic uint32_t *at; /* number of threads that have reached the beginning */
+    uint32_t threads;     /* number of threads that must be there */
     uint64_t from_ns, to_ns;
 };
 
@@ -42,7 +42,8 @@ static void compute(const struct loop *loop)
     keep_value(a ^ b);
 }
 
-/* The addresses do not depend on what was read, so a processor reads several at a time, as an encoder does. */
+/* Looks values up at addresses that do not depend on what was read, so a processor reads several at a time, as an
+ * encoder does. */
 static void look_up(const struct loop *loop)
 {
     const uint64_t mask = loop->bytes / 8 - 1;

@@ -49,7 +49,7 @@ int pack_records_open(struct bench *bench, struct pack_records *records, const s
  * ids; the copy holds nothing. counts: add the results to the series. */
 int pack_records_repeat(struct bench *bench, struct pack_records *records, bool counts);
 
-/* What that copy does: packs the file options.dataset and prints "seconds=S peak=MIB". */
+/* Does the work of that copy: packs the file options.dataset and prints "seconds=S peak=MIB". */
 int pack_records_child(struct bench *bench);
 
 #endif

@@ -54,7 +54,7 @@ static bool is_letter(uint8_t byte)
     return (byte | 32) >= 'a' && (byte | 32) <= 'z';
 }
 
-/* How many letters a token ends in, at most 32. */
+/* Returns how many letters a token ends in, at most 32. */
 static uint32_t letters_at_end(const uint8_t *bytes, uint32_t count)
 {
     uint32_t letters = 0;
@@ -63,8 +63,8 @@ static uint32_t letters_at_end(const uint8_t *bytes, uint32_t count)
     return letters;
 }
 
-/* The end of a token, of two letters or more. Such ends look like words to the merges, but are seldom those of a word
- * together, so that many pairs have to be tried. */
+/* Adds the end of a token, of two letters or more. Such ends look like words to the merges, but are seldom those of a
+ * word together, so that many pairs have to be tried. */
 static void add_suffix(struct maker *maker)
 {
     const uint8_t *bytes;
@@ -77,7 +77,7 @@ static void add_suffix(struct maker *maker)
     put(maker, bytes + count - taken, taken);
 }
 
-/* The same with a space after each `one_in`th suffix on average. */
+/* Does the same with a space after each `one_in`th suffix on average. */
 static void add_suffix_and_space(struct maker *maker, uint64_t one_in)
 {
     add_suffix(maker);
@@ -105,7 +105,7 @@ static void add_line(struct maker *maker)
     put(maker, end, strlen(end));
 }
 
-/* One of the 512 characters from U+1F400 on, nearly all of which are emoji. */
+/* Adds one of the 512 characters from U+1F400 on, nearly all of which are emoji. */
 static void add_emoji(struct maker *maker)
 {
     const uint32_t code = 0x1F400 + (uint32_t)random_below(&maker->random, 512);
@@ -115,7 +115,7 @@ static void add_emoji(struct maker *maker)
     put_one(maker, (char)(0x80 | (code & 63)));
 }
 
-/* A word of 4 to 15 random letters, which no cache has seen and will never see again. */
+/* Adds a word of 4 to 15 random letters, which no cache has seen and will never see again. */
 static void add_word(struct maker *maker)
 {
     for (uint64_t letters = 4 + random_below(&maker->random, 12); letters--;)
@@ -130,7 +130,7 @@ static void add_mark(struct maker *maker)
     put_one(maker, marks[random_below(&maker->random, sizeof marks - 1)]);
 }
 
-/* A character of three bytes, U+4E00 to U+9FFF. Most pairs of them do not occur in text. */
+/* Adds a character of three bytes, U+4E00 to U+9FFF. Most pairs of them do not occur in text. */
 static void add_han(struct maker *maker)
 {
     const uint32_t code = 0x4E00 + (uint32_t)random_below(&maker->random, 0x5200);

@@ -529,7 +529,8 @@ static int train_open(struct bench *bench, struct train *train)
     return idle_open(bench, train);
 }
 
-/* The loop without a loader shows what the machine itself costs, so only the difference is the loader's. */
+/* Prints the answer. The loop without a loader shows what the machine itself costs, so only the difference is the
+ * loader's. */
 static void train_answer(struct bench *bench, const struct train *train)
 {
     char step[32], p50[32], p99[32];

@@ -24,7 +24,7 @@ struct bench_text {
 /* Reads the text file that the command names (options.dataset). Returns CLI_DONE, or CLI_FAILED after a message if the
  * file is empty or is not valid UTF-8. Close it in either case; *text must be all zeros before. */
 int bench_text_open(struct bench *bench, struct bench_text *text);
-/* The same for a text in memory that malloc() has made, which is freed in the end, even after a failure. bytes: at
+/* Does the same for a text in memory that malloc() has made, which is freed in the end, even after a failure. bytes: at
  * least 1, and valid UTF-8. */
 int bench_text_take(struct bench *bench, struct bench_text *text, char *content, uint64_t bytes);
 void bench_text_close(struct bench_text *text);

@@ -12,7 +12,7 @@
 
 #define CHILD_ARGUMENTS_MAX 62
 
-/* What a child process used. */
+/* Resources that a child process used. */
 struct child_usage {
     uint64_t
         started_ns;  /* os_clock_ns() immediately before the start; a copy of this program can compare its own clock */
@@ -51,8 +51,8 @@ int child_run_copies(struct bench *bench, struct child_copy *copies, size_t coun
  * result as for child_run(). */
 int child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage);
 
-/* The same with a standard input that a copy of this program writes: it gets the command line of this process, and its
- * options.child is `what`. usage is that of tokmap alone. */
+/* Does the same with a standard input that a copy of this program writes: it gets the command line of this process, and
+ * its options.child is `what`. usage is that of tokmap alone. */
 int child_run_tokmap_fed(struct bench *bench, const char *what, const char *const *arguments,
                          struct child_usage *usage);
 

@@ -45,8 +45,8 @@ static void read_link(const struct gpu *gpu, struct gpu_facts *facts)
     facts->link_lanes_most = link_number(folder, "max_link_width");
 }
 
-/* The file has a line such as "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 ...". The version
- * is the first word that begins with a digit and contains a period. */
+/* Reads the version of the driver. The file has a line such as "NVRM version: NVIDIA UNIX x86_64 Kernel Module
+ * 580.65.06  Sun Jul 27 ...". The version is the first word that begins with a digit and contains a period. */
 static void read_kernel_driver(char *version, size_t capacity)
 {
     char text[512];

@@ -32,7 +32,7 @@ enum bench_require { BENCH_REQUIRE_TIGHT, BENCH_REQUIRE_OK, BENCH_REQUIRE_HELD }
 
 /* The command line. The name of a case before a field says that only this case uses it. */
 struct bench_options {
-    const char *folder; /* where datasets and texts are created */
+    const char *folder; /* folder in which datasets and texts are created */
     uint64_t tokens;    /* size of the dataset that is created */
     uint64_t width;     /* bytes per token in that dataset: 2 or 4 */
     bool keep;          /* do not remove created files */
@@ -40,7 +40,7 @@ struct bench_options {
     bool cold;        /* loader, train: drop the tokens from the page cache first */
     uint64_t repeats; /* 0: each case has its own default */
     double seconds;   /* length of one repeat; 0: each case has its own default */
-    /* What is read. With a run file, operand_resolve() takes these values from it. */
+    /* Data that is read. With a run file, operand_resolve() takes these values from it. */
     uint64_t seq_len;
     uint64_t batch; /* rows of a global batch; 0 until operand_resolve(), unless --batch is given */
     uint64_t rows;  /* rows of one call of next() */
@@ -85,7 +85,7 @@ struct bench_options {
     uint64_t nodes, spare_nodes;
     double days, failures, checkpoint_minutes, repair_hours;
     const char *figures;  /* rows of compare that were printed with --json; NULL: measure */
-    const char *child;    /* what a copy of this program measures for its parent; NULL in the parent */
+    const char *child;    /* task of a copy of this program for its parent; NULL in the parent */
     const char *plot;     /* folder for pictures of the results, or NULL */
     const char *save;     /* folder for the results, or NULL */
     const char *dataset;  /* the operand, or the dataset of the run file that is the operand; NULL: there is no operand.
@@ -147,7 +147,7 @@ struct repeats repeats_begin(uint64_t count, enum repeats_kind kind);
  */
 bool repeats_next(struct repeats *repeats, int result);
 
-/* These return what the user asked for with --repeats and --seconds, or the case's own default. */
+/* Return what the user asked for with --repeats and --seconds, or the case's own default. */
 uint64_t bench_repeats(const struct bench *bench, uint64_t usual);
 double bench_seconds(const struct bench *bench, double usual);
 
@@ -170,8 +170,8 @@ void bench_derived(struct bench *bench, const char *metric, const char *unit, do
 void bench_spread(struct bench *bench, const char *prefix, const char *unit, const struct spread *spread,
                   const struct spread *limit);
 
-/* The same without a ratio. The limit is what the machine does to such a call if nothing is done in it, so it is close
- * to 0, and a ratio of the two would look like a disaster where both are too short to matter. */
+/* Does the same without a ratio. The limit is what the machine does to such a call if nothing is done in it, so it is
+ * close to 0, and a ratio of the two would look like a disaster where both are too short to matter. */
 void bench_spread_alone(struct bench *bench, const char *prefix, const char *unit, const struct spread *spread,
                         const struct spread *alone);
 
@@ -195,14 +195,14 @@ enum bench_held bench_figure(struct bench *bench, const struct bench_figure *fig
 /* With --json prints a line with a text instead of a value. */
 void bench_text(struct bench *bench, const char *metric, const char *text);
 
-/* A case writes its own lines of JSON through these. bench_json_wanted() returns whether lines are printed (--json) or
- * kept (--plot, --save). bench_json_begin() opens an object with the member "case"; bench_json_end() adds what every
- * line has (command, machine, date), closes the object, and prints or keeps the line. */
+/* Write a case's own lines of JSON. bench_json_wanted() returns whether lines are printed (--json) or kept (--plot,
+ * --save). bench_json_begin() opens an object with the member "case"; bench_json_end() adds what every line has
+ * (command, machine, date), closes the object, and prints or keeps the line. */
 bool bench_json_wanted(const struct bench *bench);
 void bench_json_begin(struct bench *bench, struct cli_json *json);
 void bench_json_end(struct bench *bench, struct cli_json *json);
 
-/* The table of results. report_new() returns NULL without memory; the others accept NULL. */
+/* Make the table of results. report_new() returns NULL without memory; the others accept NULL. */
 struct report *report_new(void);
 void report_print(struct report *report);
 void report_free(struct report *report);
@@ -219,8 +219,8 @@ void bench_say(struct bench *bench, const char *format, ...) __attribute__((form
 /* Returns whether the user asked to stop (SIGINT, SIGTERM, SIGHUP). Every loop of repeats asks; the case then cleans
  * up and returns CLI_FAILED without a message. */
 bool bench_stopped(void);
-/* These print a message and return CLI_FAILED: an error of the library, a failed system call (an errno; what: a
- * sentence; path may be NULL), lack of memory. */
+/* Print a message and return CLI_FAILED: an error of the library, a failed system call (an errno; what: a sentence;
+ * path may be NULL), lack of memory. */
 int bench_failed(struct bench *bench, const struct tokmap_error *error);
 int bench_failed_system(struct bench *bench, int system, const char *path, const char *what);
 int bench_no_memory(struct bench *bench);

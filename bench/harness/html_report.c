@@ -147,7 +147,7 @@ static void row_write(FILE *file, const struct result_row *row, bool named)
     (void)fputs("</tr>\n", file);
 }
 
-/* The rows of the section that `first` begins. */
+/* Writes the rows of the section that `first` begins. */
 static void table_write(struct page *page, size_t first)
 {
     static const char *const heads[] = {"metric", "median", "unit",    "better",  "min",     "max", "n",
@@ -177,7 +177,7 @@ static void title_write(FILE *file, const struct result_row *row)
     text_write(file, row->table);
 }
 
-/* The pictures of the section, as they are on their own, with ids that no other picture of the page has. */
+/* Writes the pictures of the section, as they are on their own, with ids that no other picture of the page has. */
 static enum tokmap_status pictures_write(struct page *page, const struct result_row *of, struct tokmap_error *error)
 {
     for (size_t i = 0; i < page->plots->count; i++) {

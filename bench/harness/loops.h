@@ -67,12 +67,12 @@ struct outputs {
 };
 /* Allocates the buffers, and leaves their pages untouched. Returns 0 or an errno. */
 int outputs_allocate(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_type type);
-/* The same, and touches every page. */
+/* Does the same, and touches every page. */
 int outputs_new(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_type type);
 /* Accepts outputs that are all zeros. */
 void outputs_free(struct outputs *outputs);
 
-/* How to run the loop. */
+/* Parameters of the loop. */
 struct plain_loop {
     plain_widen *widen;
     const struct windows *windows;
@@ -114,7 +114,7 @@ static inline void reader_clear(struct reader *reader)
  * case. */
 int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
                 uint32_t fields, uint64_t step);
-/* The same without outputs: the caller sets reader->out. */
+/* Does the same without outputs: the caller sets reader->out. */
 int reader_open_loader(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
                        uint32_t fields, uint64_t step);
 /* Accepts a reader that is all zeros, and a second call. */

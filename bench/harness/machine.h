@@ -11,7 +11,7 @@
 /* Writes processor model, number of processors, memory, type of the file system that holds `folder`, and kernel
  * version. Leaves out what the system does not report. Returns text. */
 const char *machine_name(const char *folder, char *text, size_t capacity);
-/* The same, and the load average. */
+/* Does the same, with the load average. */
 const char *machine_line(const char *folder, char *text, size_t capacity);
 
 /* Reads a small file of the kernel, of which capacity - 1 bytes are kept. A file that cannot be read yields "". */

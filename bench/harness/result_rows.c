@@ -299,7 +299,7 @@ static size_t place_of(const char **names, size_t *count, size_t most, const cha
     return (*count)++;
 }
 
-/* The metric for people: "next p99" for next_p99_us. */
+/* Returns the metric for people: "next p99" for next_p99_us. */
 static char *metric_label(struct result_plots *plots, const struct result_row *row)
 {
     size_t length = strlen(row->metric);
@@ -371,7 +371,7 @@ static size_t metrics_fill(struct result_plots *plots, struct group *group, stru
     return limited ? 2 : 1;
 }
 
-/* Whether the values need a logarithmic axis: they are far apart, and none is negative. */
+/* Returns true if the values need a logarithmic axis: they are far apart, and none is negative. */
 static bool is_logarithmic(const struct cli_plot *plot)
 {
     double largest = 0, smallest = (double)INFINITY;
@@ -388,7 +388,7 @@ static bool is_logarithmic(const struct cli_plot *plot)
     return largest > LOG_FROM * smallest;
 }
 
-/* A name for files: of every other character '-' is made, and '/' becomes "_per_". */
+/* Makes a name for files: of every other character '-' is made, and '/' becomes "_per_". */
 static void name_make(struct result_plot *plot, const struct result_row *row, const struct result_plots *plots)
 {
     char text[160];
@@ -412,7 +412,7 @@ static void name_make(struct result_plot *plot, const struct result_row *row, co
         (void)snprintf(plot->name + length, sizeof plot->name - length, "+%zu", same + 1);
 }
 
-/* The texts around the bars. Returns false without memory. */
+/* Makes the texts around the bars. Returns false without memory. */
 static bool texts_make(struct result_plots *plots, struct result_plot *plot, const struct group *group,
                        const struct result_rows *rows)
 {

@@ -47,9 +47,9 @@ struct result_rows {
  * kind, or a name is not UTF-8 or has a zero byte; or it lacks "case" or "metric"), ERROR_MEMORY. */
 enum tokmap_status result_rows_parse(struct result_rows *rows, const char *text, size_t bytes, const char *path,
                                      struct tokmap_error *error);
-/* The same from a file, or from each file of a folder whose name ends in .json or .jsonl, in the order of their names.
- * Statuses in addition: ERROR_NOT_FOUND (there is no such file, or the folder has none), ERROR_IO, ERROR_RANGE (it is
- * larger than RESULT_BYTES_MOST). */
+/* Does the same from a file, or from each file of a folder whose name ends in .json or .jsonl, in the order of their
+ * names. Statuses in addition: ERROR_NOT_FOUND (there is no such file, or the folder has none), ERROR_IO, ERROR_RANGE
+ * (it is larger than RESULT_BYTES_MOST). */
 enum tokmap_status result_rows_read(struct result_rows *rows, const char *path, struct tokmap_error *error);
 void result_rows_free(struct result_rows *rows);
 
@@ -74,7 +74,7 @@ struct result_plot {
 struct result_plots {
     struct result_plot *plots;
     size_t count;
-    void **memory; /* what the plots point to */
+    void **memory; /* memory that the plots point to */
     size_t memory_count, memory_capacity;
 };
 

@@ -23,7 +23,7 @@ struct series {
 
 /* Appends a value. Values beyond SERIES_MOST are dropped. */
 void series_add(struct series *series, double value);
-/* These return NAN if the series is empty. */
+/* Return NAN if the series is empty. */
 double series_median(const struct series *series);
 double series_smallest(const struct series *series);
 double series_largest(const struct series *series);

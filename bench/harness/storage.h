@@ -14,7 +14,7 @@
  * file system that keeps its files in memory (tmpfs), and if another process keeps the pages by mapping the files. A
  * kernel that cannot report which pages are cached is trusted. */
 int page_cache_drop(struct bench *bench, const struct tokmap_dataset *dataset);
-/* The same without a message, for a case that can go on if the tokens cannot be dropped. Statuses: OK,
+/* Does the same without a message, for a case that can go on if the tokens cannot be dropped. Statuses: OK,
  * ERROR_UNSUPPORTED (the files are in memory), ERROR_BUSY (another process has them mapped), ERROR_IO, and others of
  * opening files. */
 enum tokmap_status page_cache_try_drop(const struct tokmap_dataset *dataset, struct tokmap_error *error);

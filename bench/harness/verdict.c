@@ -65,7 +65,7 @@ static double larger(double a, double b)
     return isfinite(b) && (!isfinite(a) || b > a) ? b : a;
 }
 
-/* What the loaders reach: "this storage gives 3.1 GB/s cold, 20 GB/s warm". */
+/* Says what the loaders reach: "this storage gives 3.1 GB/s cold, 20 GB/s warm". */
 static void say_rates(const struct verdict_figures *figures, struct verdict_answer *answer)
 {
     char cold[32], warm[32];
@@ -112,7 +112,7 @@ static void say_remedy(const struct verdict_figures *figures, struct verdict_ans
     }
 }
 
-/* The side that is short: if the loaders are too slow even from memory, it is not the storage. */
+/* Returns the side that is short: if the loaders are too slow even from memory, it is not the storage. */
 static enum verdict_binds binds_find(const struct verdict_figures *figures, double need)
 {
     const bool warm_is_slow = isfinite(figures->warm) && figures->warm < need * ROOM_ENOUGH;

@@ -22,7 +22,7 @@
 /* From best to worst. VERDICT_NONE: the step time is unknown, so only the fastest step is reported. */
 enum verdict { VERDICT_OK, VERDICT_TIGHT, VERDICT_BOTTLENECK, VERDICT_NONE };
 
-/* What limits the loaders: the storage; the processors, all of which they use; or the one producer thread and the one
+/* Limits of the loaders: the storage; the processors, all of which they use; or the one producer thread and the one
  * consumer that each loader has, while processors are idle. */
 enum verdict_binds { BINDS_NOTHING, BINDS_STORAGE, BINDS_PROCESSORS, BINDS_THREADS };
 
@@ -37,7 +37,7 @@ struct verdict_figures {
     uint64_t processors;
     uint64_t dataset_bytes;  /* 0: it has no files */
     bool fits;               /* the dataset fits in the memory of this machine */
-    const char *cold_reason; /* why `cold` is NAN: a sentence without its period, in lower case */
+    const char *cold_reason; /* reason why `cold` is NAN: a sentence without its period, in lower case */
 };
 
 struct verdict_answer {

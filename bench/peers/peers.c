@@ -65,7 +65,7 @@ static int script_find(struct bench *bench, struct peers *peers)
     return CLI_DONE;
 }
 
-/* The file to which encode.py writes the ids of the whole text or of the documents. */
+/* Names the file to which encode.py writes the ids of the whole text or of the documents. */
 static void ids_path(const struct peers *peers, bool documents, char path[BENCH_PATH + 16])
 {
     (void)snprintf(path, BENCH_PATH + 16, "%s.%s", peers->ids, documents ? "documents" : "whole");

@@ -37,7 +37,7 @@ struct script_arguments {
     char numbers[24][32]; /* the texts of numbers */
     size_t number_count;
 };
-/* These append an option, with its value. Nothing is appended if `value` is NULL. */
+/* Append an option, with its value. Nothing is appended if `value` is NULL. */
 void scripts_flag(struct script_arguments *arguments, const char *option);
 void scripts_text(struct script_arguments *arguments, const char *option, const char *value);
 void scripts_number(struct script_arguments *arguments, const char *option, uint64_t value);

@@ -15,7 +15,7 @@
 
 struct row {
     char *table, *label;
-    char *absent;         /* why it has no figures, or NULL */
+    char *absent;         /* reason why it has no figures, or NULL */
     char *verdict, *text; /* equal: yes, no, or undefined, and what was compared; or NULL */
     char *about;          /* or NULL */
 };
@@ -287,7 +287,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* The terminal columns that a metric takes, with the spaces before both of its columns. */
+/* Returns the terminal columns that a metric takes, with the spaces before both of its columns. */
 static size_t metric_width(const struct wide *wide, size_t metric)
 {
     const struct metric *it = &wide->metrics[metric];
@@ -425,7 +425,7 @@ static void json_cell(struct bench *bench, const struct wide *wide, size_t r, si
     bench_json_end(bench, &json);
 }
 
-/* A line whose value is a text. */
+/* Writes a line whose value is a text. */
 static void json_text(struct bench *bench, const struct row *row, const char *metric, double value,
                       const char *verdict, const char *text)
 {

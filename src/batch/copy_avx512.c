@@ -107,8 +107,8 @@ static uint32_t largest32(const void *from, uint64_t count)
     return _mm512_reduce_max_epu32(top0);
 }
 
-/* Each vector is loaded before one is stored, and the stores end where the tokens that were not loaded begin or before:
- * see widen16() in copy.c. */
+/* Widens tokens. Each vector is loaded before one is stored, and the stores end where the tokens that were not loaded
+ * begin or before: see widen16() in copy.c. */
 static uint32_t widen16(void *into, const void *from, uint64_t count)
 {
     const char *at = from;

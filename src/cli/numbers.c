@@ -50,7 +50,7 @@ bool cli_parse_range(const char *text, struct cli_range *range)
     return true;
 }
 
-/* Three significant digits, without an exponent. */
+/* Prints three significant digits, without an exponent. */
 static void three_digits(double value, const char *unit, char text[32])
 {
     const int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;

@@ -369,8 +369,8 @@ INLINE void store_element(uint64_t base, const struct expand_arguments *work, ui
         *AT(uint32_t, base + at * 4) = (uint32_t)value;
 }
 
-/* Each thread writes one element at a time: lanes of a warp write consecutive elements, whatever their alignment, and
- * the code is small, because it is the same for all sizes. */
+/* Expands elements, of which each thread writes one at a time: lanes of a warp write consecutive elements, whatever
+ * their alignment, and the code is small, because it is the same for all sizes. */
 INLINE void expand_ahead(const struct expand_arguments *work, uint32_t thread, uint32_t threads)
 {
     const uint32_t many = (uint32_t)(work->row_tokens - work->seq_len);

@@ -8,7 +8,7 @@
 #include "dataset_state.h"
 #include "platform/os.h"
 
-/* One by content and one by file for each shard, and one of the whole. */
+/* Returns room for one by content and one by file for each shard, and one of the whole. */
 uint64_t dataset_extents_most(const struct tokmap_dataset *dataset)
 {
     return 2 * dataset->shard_count + 1;

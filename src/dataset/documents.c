@@ -177,7 +177,8 @@ static enum tokmap_status shards_ends(const struct tokmap_dataset *dataset, uint
     return TOKMAP_OK;
 }
 
-/* Each document ends in a stretch of its own (see synthetic.c), so consecutive documents need no search. */
+/* Finds ends of documents. Each document ends in a stretch of its own (see synthetic.c), so consecutive documents need
+ * no search. */
 static void synthetic_ends(const struct tokmap_dataset *dataset, uint64_t first, uint64_t last, uint64_t *ends,
                            uint64_t capacity, uint64_t *used, uint64_t *start)
 {

@@ -463,8 +463,8 @@ static enum tokmap_status read_manifest(struct shard_names *names, const char *n
 
 /* ---- all names ---- */
 
-/* There is no dataset of this name. index_path: of the shard whose file was named; NULL: a prefix was, and there may be
- * a .bin of it, such as nanoGPT writes. */
+/* Reports that there is no dataset of this name. index_path: of the shard whose file was named; NULL: a prefix was, and
+ * there may be a .bin of it, such as nanoGPT writes. */
 static enum tokmap_status not_found(const char *name, const char *index_path, struct tokmap_error *error)
 {
     struct os_stat about;

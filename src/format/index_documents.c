@@ -113,7 +113,7 @@ static __attribute__((noinline)) uint32_t read_step(struct ends *ends, uint64_t 
     return load32(bytes);
 }
 
-/* There is one carry for each 2^32 tokens, so without a mapping those that are met are kept. */
+/* Finds a carry. There is one carry for each 2^32 tokens, so without a mapping those that are met are kept. */
 static uint64_t carry_of(struct ends *ends, uint64_t k)
 {
     const struct index *index = ends->index;

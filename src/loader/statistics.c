@@ -4,8 +4,8 @@
 
 #include "common/bytes.h"
 
-/* There is one writer, so a plain sum is enough. It is stored atomically, so that a reader sees the old or the new
- * number. */
+/* Adds to a counter. There is one writer, so a plain sum is enough. It is stored atomically, so that a reader sees the
+ * old or the new number. */
 static void add(uint64_t *counter, uint64_t more)
 {
     __atomic_store_n(counter, *counter + more, __ATOMIC_RELAXED);

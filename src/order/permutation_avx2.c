@@ -68,8 +68,8 @@ static inline __m256i flipped(const struct round_constants *with, __m256i x)
     return _mm256_xor_si256(x, _mm256_and_si256(with->flip, _mm256_cmpgt_epi64(all(2), x)));
 }
 
-/* One pass through the rounds for `vectors` vectors, a constant where it is called. The numbers that walk come back in
- * *out, and their bits in the result. */
+/* Does one pass through the rounds for `vectors` vectors, a constant where it is called. The numbers that walk come
+ * back in *out, and their bits in the result. */
 static inline __attribute__((always_inline)) uint32_t pass(const struct round_constants *with, const uint64_t *in,
                                                            uint64_t *out, int vectors, bool inverse)
 {

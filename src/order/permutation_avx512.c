@@ -68,8 +68,8 @@ static inline __m512i flipped(const struct round_constants *with, __m512i x)
     return _mm512_mask_xor_epi64(x, _mm512_cmplt_epu64_mask(x, all(2)), x, with->flip);
 }
 
-/* One pass through the rounds for `vectors` vectors, a constant where it is called. The numbers that walk come back in
- * *out, and their bits in the result. */
+/* Does one pass through the rounds for `vectors` vectors, a constant where it is called. The numbers that walk come
+ * back in *out, and their bits in the result. */
 static inline __attribute__((always_inline)) uint32_t pass(const struct round_constants *with, const uint64_t *in,
                                                            uint64_t *out, int vectors, bool inverse)
 {

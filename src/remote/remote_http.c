@@ -218,7 +218,7 @@ static bool name_is(const char *line, size_t name_bytes, const char *name)
     return true;
 }
 
-/* One line of a header. A line "HTTP/1.1 200 OK" begins the header of one more answer, after a redirection. */
+/* Takes one line of a header. A line "HTTP/1.1 200 OK" begins the header of one more answer, after a redirection. */
 static size_t on_header(char *line, size_t size, size_t count, void *user)
 {
     struct http *http = user;

@@ -102,8 +102,8 @@ void tokmap_cursor_print(const struct tokmap_cursor *cursor, char text[TOKMAP_CU
 
 /* ---- reading ---- */
 
-/* Each read function moves *at past what it accepts. On failure *at points to the first wrong byte, which the error
- * names. */
+/* Reads a literal. Each read function moves *at past what it accepts. On failure *at points to the first wrong byte,
+ * which the error names. */
 static bool read_literal(const char **at, const char *literal)
 {
     for (; *literal; literal++, ++*at)

@@ -70,7 +70,7 @@ struct message {
 };
 _Static_assert(8 + 8 + 8 + RUN_NAME_MOST + 8 + 16 <= 256 && 8 + 8 + 16 * PAST_KINDS <= 256, "the longest messages fit");
 
-/* Each put appends to the message; put_tag() begins it. */
+/* Begins a message, to which the other functions append. */
 static void put_tag(struct message *message, const char *tag)
 {
     memset(message->bytes, 0, 8);

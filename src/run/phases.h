@@ -121,7 +121,7 @@ const struct leaf *stretch_draw(const struct mixture_span *stretch, uint64_t dra
  * leaf got since its mixture began, which is the k of its next draw. */
 uint64_t stretch_count(const struct mixture_span *stretch, uint64_t leaf, uint64_t draw);
 
-/* The inverse of stretch_draw(): the draw of the run that is the source's draw s. */
+/* Inverts stretch_draw(): returns the draw of the run that is the source's draw s. */
 uint64_t stretch_draw_of(const struct mixture_span *stretch, uint64_t leaf, uint64_t s);
 
 /* Returns the windows of an epoch of a dataset: see RUN.md. 0: it has none. */

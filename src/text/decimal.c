@@ -31,7 +31,7 @@ bool decimal_parse(const char *text, size_t count, uint64_t *number)
     return true;
 }
 
-/* Two digits at a time: a division by 100 costs as much as one by 10. */
+/* Writes two digits at a time, because a division by 100 costs as much as one by 10. */
 size_t decimal_write(uint64_t number, char text[DECIMAL_DIGITS_MOST])
 {
     static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"

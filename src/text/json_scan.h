@@ -83,7 +83,7 @@ bool json_member(struct json_scan *scan, struct json_string *name);
 /* Goes to the next element of an array. Returns false after the end of the array, which it takes, and after a fault. */
 bool json_element(struct json_scan *scan);
 
-/* Each takes one value. Returns false, with a fault, if the next value is of another kind. */
+/* Take one value each. Return false, with a fault, if the next value is of another kind. */
 bool json_text(struct json_scan *scan, struct json_string *text);
 bool json_unsigned(struct json_scan *scan, uint64_t *number); /* digits only, at most UINT64_MAX */
 bool json_real(struct json_scan *scan, double *number);

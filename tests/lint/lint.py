@@ -573,6 +573,26 @@ def english():
                 yield f"{line} -> {better}"
 
 
+# A comment before a function, with the start of the function; and a comment on a member.
+BEFORE_FUNCTION = re.compile(r"^/\* ((?:[^*]|\*(?!/))*)\*/\n(?=(?:\w+ )*(?:struct |enum )?\w+ (?:const )?\**\w+\()", re.M)
+ON_MEMBER = re.compile(r"^ +(?:const |volatile |_Atomic )*(?:struct |enum |unsigned )?\w+ [^()=/]*; */\* (\w+)", re.M)
+NO_VERB = re.compile(r"(What|Whether|How|Where|Who|Which|Why|When|Of|The|An?|All|One|No|This|It|There|These|Each|Only) ")
+
+
+@rule("comments begin with a verb or a noun")
+def first_words():
+    """A comment before a function begins with a verb ("Returns ...", "Adds ..."), and a comment on a member with a noun or
+    "true if", because a clause such as "whether ..." makes the reader look for its subject."""
+    for path in without(PRODUCT, "include/"):
+        text = text_of(path)
+        for match in BEFORE_FUNCTION.finditer(text):
+            if NO_VERB.match(match.group(1)):
+                yield f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match.group(1).split(chr(10))[0][:80]}"
+        for match in ON_MEMBER.finditer(text):
+            if match.group(1) in ("what", "whether", "how", "where", "who", "which", "why"):
+                yield f"{path}:{text.count(chr(10), 0, match.start(1)) + 1}: a member's comment begins with {match.group(1)}"
+
+
 # ---- man pages ----
 
 @rule("each subcommand has a man page")

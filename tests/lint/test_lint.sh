@@ -104,6 +104,8 @@ sed -i 's/^int part(void);/&\nint format_part(void);/' "$tree/src/common/part.h"
 finds "headers declare what their .c files define"
 code src/common/part.c '/* the function tells how many there are */\n'
 finds "plain English"
+code src/common/part.c '/* Whether there is one. */\nint part_is(void)\n{\n    return 1;\n}\n'
+finds "comments begin with a verb or a noun"
 mkdir -p "$tree/src/platform"
 printf '#ifndef TOKMAP_PLATFORM_PROCESS_H\n#define TOKMAP_PLATFORM_PROCESS_H\n#endif\n' >"$tree/src/platform/process.h"
 code src/format/child.c '#include "platform/process.h"\n'

@@ -120,8 +120,8 @@ static inline void copy_longs(struct bpe_state *state, const uint8_t *text, cons
 static const uint64_t bit_numbers[256]
     __attribute__((aligned(64))) = {NUMBERS_64(0), NUMBERS_64(64), NUMBERS_64(128), NUMBERS_64(192)};
 
-/* Each byte of a word has up to eight starts, and all eight positions are stored; those that are too many are
- * overwritten by the next. So there is no branch: how many starts a word has cannot be predicted. */
+/* Writes positions. Each byte of a word has up to eight starts, and all eight positions are stored; those that are too
+ * many are overwritten by the next. So there is no branch: how many starts a word has cannot be predicted. */
 uint32_t bpe_positions_avx2(uint16_t *positions, const uint64_t *words, size_t count)
 {
     uint16_t *into = positions;

@@ -70,7 +70,7 @@ static inline __attribute__((always_inline)) __m512i four_keys(const uint8_t *te
     return key;
 }
 
-/* Three rounds, as in key_hash(). */
+/* Does three rounds, as key_hash() does. */
 static inline __attribute__((always_inline)) __m512i four_hashes(__m512i salt, __m512i keys)
 {
     return _mm512_aesenc_epi128(_mm512_aesenc_epi128(_mm512_aesenc_epi128(keys, salt), salt), salt);

@@ -24,9 +24,9 @@ static const int8_t key_rows[17][1 << KEY_ROW_BITS]
     __attribute__((aligned(64))) = {ROW(0), ROW(1),  ROW(2),  ROW(3),  ROW(4),  ROW(5),  ROW(6),  ROW(7), ROW(8),
                                     ROW(9), ROW(10), ROW(11), ROW(12), ROW(13), ROW(14), ROW(15), ROW(16)};
 
-/* Three rounds of AES mix every byte of the key into every byte of the hash without leaving the vector register.
- * (Two are not enough: then each of the first four bytes depends on only four sums of 8 bits, and words that differ
- * in the same two places collide too often.) */
+/* Hashes a key. Three rounds of AES mix every byte of the key into every byte of the hash without leaving the vector
+ * register. (Two are not enough: then each of the first four bytes depends on only four sums of 8 bits, and words that
+ * differ in the same two places collide too often.) */
 static inline uint32_t key_hash(__m128i salt, __m128i key)
 {
     return (uint32_t)_mm_cvtsi128_si32(_mm_aesenc_si128(_mm_aesenc_si128(_mm_aesenc_si128(key, salt), salt), salt));

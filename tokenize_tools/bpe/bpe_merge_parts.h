@@ -34,7 +34,7 @@ struct merge_part {
     uint32_t symbol, start;
 };
 
-/* The rank of two neighbors; BPE_NONE: they do not merge. */
+/* Returns the rank of two neighbors; BPE_NONE: they do not merge. */
 typedef uint32_t merge_rank_function(const struct bpe_model *model, uint32_t left, uint32_t right);
 /* Ranks with the same priority merge from left to right. Priorities are below MERGE_NONE and grow with ranks. */
 typedef uint32_t merge_priority_function(const struct bpe_model *model, uint32_t rank);

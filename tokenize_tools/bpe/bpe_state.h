@@ -91,8 +91,8 @@ struct bpe_pending {
  * set, pieces may be appended to state->pending; the result includes the room that is left for their ids. */
 typedef size_t bpe_pieces_function(struct bpe_state *state, const uint8_t *text, const uint16_t *positions,
                                    uint32_t count, void *tokens);
-/* The hash that selects a bucket. Each CPU variant may have its own. seed: of the state, so that no text can be made
- * whose pieces all need the same bucket. */
+/* Returns the hash that selects a bucket. Each CPU variant may have its own. seed: of the state, so that no text can be
+ * made whose pieces all need the same bucket. */
 typedef uint32_t bpe_hash_function(struct table_key seed, struct bpe_key key);
 
 struct bpe_state {

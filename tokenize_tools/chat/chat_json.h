@@ -24,7 +24,7 @@ struct chat_json {
 
 void chat_json_free(struct chat_json *json);
 
-/* Each appends to json->out. The value is valid JSON and valid UTF-8, at most CHAT_JSON_DEPTH deep. */
+/* Append to json->out. The value is valid JSON and valid UTF-8, at most CHAT_JSON_DEPTH deep. */
 void chat_json_value(struct chat_json *json, const char *value, size_t bytes);
 void chat_json_string(struct chat_json *json, const char *text, size_t bytes);
 /* Decodes the text of a string, without quotes and escapes. */

@@ -227,7 +227,7 @@ void corpus_batch_clear(struct corpus_batch *batch, uint64_t usual);
 /* Grows `bytes` to at least this capacity and keeps its content. Returns false if there is not enough memory. */
 bool corpus_batch_reserve(struct corpus_batch *batch, uint64_t capacity);
 
-/* Each of these three appends a zeroed element to its list and returns it, or returns NULL if there is not enough
+/* Append, each of these three, a zeroed element to its list and returns it, or returns NULL if there is not enough
  * memory. An issue begins as one of a whole file (no record, no offset) that precedes the next part. The pointer is
  * valid until the list grows. */
 struct corpus_part *corpus_batch_add_part(struct corpus_batch *batch);

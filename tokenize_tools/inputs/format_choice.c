@@ -96,7 +96,7 @@ static enum judged wrong_line(const struct first_bytes *first, const struct json
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
 }
 
-/* Each string is probably a document, but records are objects. */
+/* Refuses a list of strings: each is probably a document, but records are objects. */
 static enum judged strings(const struct first_bytes *first, struct judgment *judgment)
 {
     (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,

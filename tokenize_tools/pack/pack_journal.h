@@ -61,7 +61,7 @@ const struct drop_state *pack_journal_drop_state(const struct pack_journal *jour
 /* Returns the counters at that checkpoint. */
 const struct pack_result *pack_journal_result(const struct pack_journal *journal);
 void pack_journal_result_set(struct pack_journal *journal, const struct pack_result *result);
-/* There is nothing to continue: removes the journal. */
+/* Removes the journal, when there is nothing to continue. */
 void pack_journal_drop(struct pack_journal *journal);
 
 /* Restores all parts: sets that shard_set_reopen() has opened, an empty histogram, and workers that have not begun.

@@ -73,7 +73,7 @@ void pack_stages_free(struct pack_stages *stages); /* accepts zeros */
 bool drop_stages_precede(const struct pack_options *options);
 /* Returns true if they are compared when the table of keys is full. If not, the table has no limit. */
 bool drop_stages_follow(const struct pack_options *options, const struct scan_inputs *inputs);
-/* One of both. */
+/* Returns true if one of both may come. */
 bool drop_stages_may_come(const struct pack_options *options, const struct scan_inputs *inputs);
 
 /* Returns true if every input can be read twice: the operands and lists name no standard input, pipe, or device. */

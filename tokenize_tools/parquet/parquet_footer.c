@@ -600,7 +600,7 @@ static const struct parquet_column *leaf_column(const struct parquet_footer *foo
     return NULL;
 }
 
-/* Two chunks have bytes in common; the column of `chosen` is read. */
+/* Reports that two chunks have bytes in common; the column of `chosen` is read. */
 static enum tokmap_status overlap(const struct reading *reading, const struct extent *chosen,
                                   const struct extent *other)
 {

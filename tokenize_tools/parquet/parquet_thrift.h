@@ -61,7 +61,7 @@ struct thrift_field {
 /* Reads the head of the next field. Returns false after the last one, and after a fault. */
 bool thrift_field_next(struct thrift *thrift, struct thrift_field *field);
 
-/* These read the value of a field. A value of another type is a fault. */
+/* Read the value of a field. A value of another type is a fault. */
 int64_t thrift_integer(struct thrift *thrift, const struct thrift_field *field); /* i16, i32, i64 */
 bool thrift_bool(struct thrift *thrift, const struct thrift_field *field);
 /* Returns where the bytes of a string are, and sets *count to their number. */

@@ -41,7 +41,7 @@ const struct shard_set_state *merge_journal_found(const struct merge_journal *jo
 enum tokmap_status merge_journal_restore(struct merge_journal *journal, struct shard_set *set,
                                          struct shuffle_chunks *chunks, struct tokmap_error *error);
 
-/* There is nothing to continue: removes the journal. */
+/* Removes the journal, when there is nothing to continue. */
 void merge_journal_drop(struct merge_journal *journal);
 
 /* Makes a checkpoint if it is time for one. Statuses: OK, ERROR_IO, ERROR_BUSY, ERROR_MEMORY, those of

@@ -192,7 +192,7 @@ void match_set_free(struct match_set *set)
 /* ---- search ---- */
 
 #if defined(__SSE2__)
-/* One bit for each of 16 bytes: whether it is one of the four. */
+/* Returns one bit for each of 16 bytes: 1 if it is one of the four. */
 static inline int any_of(const uint8_t *text, const uint8_t four[FEW_FIRSTS])
 {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)text);

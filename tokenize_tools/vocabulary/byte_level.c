@@ -25,7 +25,7 @@ struct building {
     uint32_t *offsets;
     struct bpe_merge *merges;
     uint32_t merge_count;
-    bool has[256]; /* whether the byte alone is a token */
+    bool has[256]; /* true if the byte alone is a token */
     const char *path;
     struct tokmap_error *error;
 };

@@ -76,7 +76,7 @@ static const char *model_place(const char *typed)
     return NULL;
 }
 
-/* There is no such file. What other programs load by a name has to be downloaded first. */
+/* Reports that there is no such file. What other programs load by a name has to be downloaded first. */
 static enum tokmap_status not_found(const char *path, struct tokmap_error *error)
 {
     const char *slash = strchr(path, '/'), *dot = strrchr(path, '.');

@@ -202,7 +202,7 @@ static bool is_same(const struct task_status *a, const struct task_status *b)
     return a->nonce == b->nonce && a->process == b->process && !strcmp(a->host, b->host);
 }
 
-/* One beat: looks whether the file is still ours, and writes it. The caller holds the mutex. */
+/* Does one beat: looks whether the file is still ours, and writes it. The caller holds the mutex. */
 static void beat(struct task_claim *claim)
 {
     struct task_status found;

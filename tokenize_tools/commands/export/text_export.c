@@ -71,7 +71,7 @@ static enum tokmap_status buffer_reserve(struct text_buffer *buffer, uint64_t mo
     return TOKMAP_OK;
 }
 
-/* There must be room. */
+/* Appends bytes, for which there must be room. */
 static void buffer_put(struct text_buffer *buffer, const char *bytes, uint64_t count)
 {
     if (count)

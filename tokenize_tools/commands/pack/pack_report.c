@@ -264,7 +264,7 @@ static const struct format_name {
                     {CORPUS_WARC, "warc", "WARC", ""}};
 #define FORMAT_NAMES (sizeof format_names / sizeof format_names[0])
 
-/* One row where all files have one format. */
+/* Prints the files, in one row if all have one format. */
 static void files_print(const struct corpus_counts *counts)
 {
     for (size_t i = 0; i < FORMAT_NAMES; i++) {

@@ -83,7 +83,7 @@ void document_report_add(const struct document_report *lengths, uint64_t documen
 enum tokmap_status document_report_plot(const struct document_report *report, uint64_t documents, const char *dataset,
                                         const char *command, const char *path, struct tokmap_error *error);
 
-/* Only the figures of the lengths. Statuses: as document_report_make(). */
+/* Computes only the figures of the lengths. Statuses: as document_report_make(). */
 enum tokmap_status dataset_lengths(const struct tokmap_dataset *dataset, int progress, struct lengths *lengths,
                                    struct tokmap_error *error);
 

@@ -88,7 +88,8 @@ static double share_distance(const struct tokmap_share_info *share, uint64_t all
     return (double)(has > exact ? has - exact : exact - has) / (double)share->weights;
 }
 
-/* Each source of a phase begins where it ended, or at draw 0 of its next epoch after a change of seq_len. */
+/* Finds out where a source continues. Each source of a phase begins where it ended, or at draw 0 of its next epoch
+ * after a change of seq_len. */
 static void share_continues(struct mixture_report *report, const struct part *part,
                             const struct tokmap_share_info *share, uint64_t lengths, char fault[MIXTURE_FAULT])
 {

@@ -162,7 +162,7 @@ ssize_t preadv(int file, const struct iovec *parts, int count, off_t offset)
     return preadv64(file, parts, count, offset);
 }
 
-/* A read that may only take what is in memory finds nothing where a fault is: it would not wait for storage. */
+/* Reads. A read that may only take what is in memory finds nothing where a fault is: it would not wait for storage. */
 ssize_t preadv64v2(int file, const struct iovec *parts, int count, off64_t offset, int flags)
 {
     NEXT(preadv2_call, "preadv64v2");
