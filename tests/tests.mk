@@ -3,6 +3,14 @@
 
 .PHONY: units fuzzers harness deps test test-run test-gpu measure demo demo-run lint asan ubsan tsan fuzz torture
 
+# A test names the steps of .ci/run that run it, besides the step test, in a line near its beginning: "# ci: nonroot
+# asan" in a script, and "/* ci: tsan */" in a unit test. In TESTS and UNITS, "@asan" stands for the tests with this tag.
+tagged = $(or $(patsubst tests/%,%,$(patsubst tests/cli/%.sh,tests/cli/%,$(patsubst tests/unit/%.c,tests/%,$(shell \
+  grep -lE '^(\#|/[*]) ci:.* $(1)( |$$)' tests/*/*.sh tests/unit/*/test_*.c)))),$(error no test has the tag @$(1)))
+with_tags = $(foreach test,$(1),$(if $(filter @%,$(test)),$(call tagged,$(test:@%=%)),$(test)))
+override TESTS := $(call with_tags,$(TESTS))
+override UNITS := $(call with_tags,$(UNITS))
+
 support_objects := $(call objects,$(sort $(wildcard tests/support/*.c)))
 cuda_software_objects := $(call objects,$(sort $(wildcard tests/support/cuda_software/*.c)) \
   tests/support/expand_cu_host.c tests/support/gpu_kernels_host.c src/cuda/expand_ptx.c bench/harness/gpu_kernels_ptx.c)
@@ -12,8 +20,8 @@ unit_sources := $(if $(HAVE_CMOCKA),$(sort $(wildcard tests/unit/*/test_*.c)))
 # programs for torture, fuzzing, and comparisons, the compiler checks the sources only. With TESTS (run_tests.sh), what
 # its patterns do not name is not built.
 tested_units = $(wildcard tests/unit/$(1).c tests/unit/*/$(1).c)
-chosen_units := $(filter $(if $(UNITS),$(wildcard $(UNITS:%=tests/unit/*/%.c)),$(if $(TESTS),$(foreach \
-  test,$(TESTS),$(call tested_units,$(test))),%)),$(unit_sources))
+chosen_units := $(filter $(if $(UNITS)$(TESTS),$(foreach \
+  test,$(or $(UNITS),$(TESTS)),$(call tested_units,$(test))),%),$(unit_sources))
 scripts_tested := $(if $(TESTS),$(foreach test,$(TESTS),$(if $(call tested_units,$(test:*%=)),,$(filter-out \
   cli/%,$(test)))),all)
 unit_programs := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(chosen_units)))
@@ -104,21 +112,19 @@ demo: ## go from text found on this machine to batches and check every step (nee
 demo-run: all $(BUILD)/tests/consumer
 	@$(test_environment) sh tests/support/demo.sh
 
-lint: all ## check includes, circles, calls, symbols, names, and language
-	@$(test_environment) OBJ='$(OBJ)' $(PYTHON) tests/lint/lint.py
+lint: all ## check includes, circles, calls, symbols, names, and language (LINT='PATTERN' chooses rules by name)
+	@$(test_environment) OBJ='$(OBJ)' $(PYTHON) tests/lint/lint.py $(if $(LINT),'$(LINT)')
 
 asan: ## run the tests with the address and undefined behavior sanitizers
 	+@$(sub_make) BUILD=$(BUILD)/asan SANITIZE=address,undefined test-run
 ubsan: ## run the tests with the undefined behavior sanitizer alone
 	+@$(sub_make) BUILD=$(BUILD)/ubsan SANITIZE=undefined test-run
-tsan_tests := test_os test_sealed test_signals test_sp_threads test_two_threads test_synthetic test_corpus test_train \
-  test_load_threads test_processors test_bpe_splits test_residency test_gather* test_device* test_*ring* \
-  test_*loader* test_*verify* test_*pack* test_*dataset* test_shard_writer test_shuffle
+# The commands that use threads. CI runs those with the tag alone.
 TSAN_COMMANDS := cli/audit-* cli/bench-check cli/encode-flow cli/export-* cli/index-* cli/merge-* cli/pack-* \
   cli/plan-* cli/replay-* cli/run-* cli/train-* cli/verify-*
 tsan: ## run the tests that use threads with the thread sanitizer
-	+@$(sub_make) BUILD=$(BUILD)/tsan SANITIZE=thread \
-	  TESTS='$(or $(TESTS),$(tsan_tests) $(TSAN_COMMANDS))' UNITS='$(if $(TESTS),,$(tsan_tests))' test-run
+	+@$(sub_make) BUILD=$(BUILD)/tsan SANITIZE=thread TESTS='$(or $(TESTS),@tsan $(TSAN_COMMANDS))' \
+	  UNITS='$(if $(TESTS),,@tsan)' test-run
 
 FUZZ_SECONDS ?= 60
 fuzz: ## fuzz each reader for FUZZ_SECONDS (60; 0: only build) with libFuzzer, or with seeded mutation without clang

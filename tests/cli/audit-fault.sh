@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # More ranks than rows is a fault, damaged files are a failure, and misuse has its own exit status.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

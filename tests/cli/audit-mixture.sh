@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # Audits of mixtures: shares of each phase, epochs, repetitions, a change of batch and length, limits, padding, blocks.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: tsan
 # Audits without faults: a run, a dataset, skipped steps, and a number of ranks that does not divide the batch.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: tsan
 # `tokmap-bench check`: one sentence, the figures below it, and an exit status that a job can use.
 . "$TOKMAP_CLI/helpers.sh"
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan tsan
 # tokmap convert: a dataset becomes the files of each other project and comes back as the same dataset.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # After kill -9 of `tokmap convert` at any moment, there is the old set of files, the complete new one, or none, and
 # what the killed command left does not disturb the next one. Two at once: at most one works, and the other says so.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # tokmap convert: what it refuses, and that it leaves nothing then.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

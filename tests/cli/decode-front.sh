@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # A tokenizer that puts a space before each document: decoding removes that space once per document, however long the
 # document is, and removes no space of the text.
 . "$TOKMAP_CLI/helpers.sh"

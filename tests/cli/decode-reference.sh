@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # The text is that of the file's own decoder: added tokens made of U+2581, special tokens that the normalizer changes,
 # bytes that are not UTF-8, and steps that only some files have. The texts expected here are those of the reference.
 . "$TOKMAP_CLI/helpers.sh"

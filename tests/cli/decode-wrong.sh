@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # Invalid ids: the message names the line and the byte, and the text before them is printed.
 . "$TOKMAP_CLI/helpers.sh"
 wrong()

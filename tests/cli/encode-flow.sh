@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan tsan
 # Each line is answered before the next one is sent: a program can talk to encode and decode through pipes.
 . "$TOKMAP_CLI/helpers.sh"
 mkfifo to from

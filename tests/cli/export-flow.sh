@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan tsan
 # export and pack are inverse: documents come back byte for byte, and pack makes the same tokens of them.
 . "$TOKMAP_CLI/helpers.sh"
 corpus

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # Misuse of export, documents that are not text, and outputs that cannot be made or that exist.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan tsan
 # Token files of other projects: opened in place, indexed, and then the same dataset as a packed copy.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot tsan
 # After kill -9 of `tokmap index` at any moment, there is no index, the old one, or the complete new one, and what the
 # killed command left does not disturb the next one. Two at once: at most one works, and the other says so.
 . "$TOKMAP_CLI/helpers.sh"

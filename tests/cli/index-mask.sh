@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # A mask for an existing shard: from bytes and from bits, shown, verified, counted, part of the identity, refused when
 # it does not fit.
 . "$TOKMAP_CLI/helpers.sh"

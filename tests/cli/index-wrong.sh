@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # Damaged and misnamed token files of other projects: one line each that names the file and what to do.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

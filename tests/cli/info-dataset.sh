@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # A dataset of one shard, then a folder of two and a manifest.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

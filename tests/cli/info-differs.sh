@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # A folder in which one shard has no EOD is read, and every command that opens it says so in the same words.
 . "$TOKMAP_CLI/helpers.sh"
 mkdir shards

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # A folder of datasets of several tokenizers is listed. One whose shards agree is a dataset.
 . "$TOKMAP_CLI/helpers.sh"
 ranks

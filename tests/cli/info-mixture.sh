@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # Sources, phases, shares, and totals of a run that mixes windows, a part, and a plan; padding; warnings.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # A part of a dataset says of what it is a part.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # info --lengths --plot, stats --plot: pictures in both formats, and what is refused. Names of datasets are no commands
 # of gnuplot.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # Documents per row, compared with a count over tokens; windows and tail with every lookahead.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

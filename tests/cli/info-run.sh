@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # A run is described first, then its source; a run without an end is described as endless.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # A run of very many sources: --json describes all of them, and people get a thousand and the number of the others.
 . "$TOKMAP_CLI/helpers.sh"
 {

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # Misuse, and datasets that are missing or damaged.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

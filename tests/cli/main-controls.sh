@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # Names may come from anyone: their control characters reach neither the terminal's escape sequences nor its 8-bit ones.
 . "$TOKMAP_CLI/helpers.sh"
 name=$(printf 'x\033]0;title\007\302\23331m')

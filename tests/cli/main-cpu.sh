@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # TOKMAP_CPU caps the CPU variant: every value gives the same files, and a value that does not exist is refused.
 . "$TOKMAP_CLI/helpers.sh"
 awk 'BEGIN { for (i = 0; i < 2000; i++) print "line " i " of a text, caf\303\251 \342\202\254" i * i }' >text

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # Messages of the rooms below the commands name fields of options structs, and the commands print the options that set
 # them. So the table in field_options.c must have every field that such a message names.
 . "$TOKMAP_CLI/helpers.sh"

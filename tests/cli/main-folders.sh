@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # A missing folder of an output is made, as mkdir -p would, by every command that writes files.
 . "$TOKMAP_CLI/helpers.sh"
 corpus

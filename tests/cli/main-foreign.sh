@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # Options and commands by the names that other projects give them, by one dash, and misspelled: the message says what
 # to type.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # --help and help print the same text; the message about an unknown command suggests the nearest name.
 . "$TOKMAP_CLI/helpers.sh"
 tokmap --help >one

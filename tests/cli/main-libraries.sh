@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # Libraries of codecs are loaded when they are used and not before; where one is missing, a message says what to do.
 . "$TOKMAP_CLI/helpers.sh"
 # The dynamic linker takes the first file with the name, and these are no libraries.

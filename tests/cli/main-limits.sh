@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # What is too much ends with a message: the limit on the size of files, pipes in place of files, and rows of very many
 # documents. Zero bytes after gzip data are no damage.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # A name that a user passes cannot act on the terminal through a message, and may have any length.
 . "$TOKMAP_CLI/helpers.sh"
 name=$(printf 'a\033]0;title\007b\177')

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # If standard output cannot be written, the command fails with a message.
 . "$TOKMAP_CLI/helpers.sh"
 [ -w /dev/full ] || skip "no /dev/full here"

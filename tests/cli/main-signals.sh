@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # A command that receives a signal ends by that signal and prints no result.
 . "$TOKMAP_CLI/helpers.sh"
 head -c 3000000 /dev/zero | tr '\000' 'a' >in.txt

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # Names, texts, values, and vocabularies that came from anyone do not act on a terminal, in any command.
 . "$TOKMAP_CLI/helpers.sh"
 need_terminals

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # The version, the CPU variant in use, and what this build can read.
 . "$TOKMAP_CLI/helpers.sh"
 version=$(sed -n 's/^#define TOKMAP_VERSION_STRING "\(.*\)"/\1/p' "$TOKMAP_TREE/include/tokmap/tokmap.h")

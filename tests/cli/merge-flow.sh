@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan tsan
 # merge writes a manifest that names the shards of several datasets, from wherever the manifest is.
 . "$TOKMAP_CLI/helpers.sh"
 mkdir -p data/deep other/more work

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # A manifest of shards with and without masks: what counts is that of each shard, and verify reads every mask.
 . "$TOKMAP_CLI/helpers.sh"
 printf '{"ids": [1, 2, 3], "m": [0, 1, 1]}\n{"ids": [4], "m": [0]}\n' >a.jsonl

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # What cannot be merged, and outputs that cannot be made. Nothing remains after a failure.
 . "$TOKMAP_CLI/helpers.sh"
 ranks

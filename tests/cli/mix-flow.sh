@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan tsan
 # mix turns percent, epochs, tokens, and the rest into run files that open, and its numbers are right.
 . "$TOKMAP_CLI/helpers.sh"
 web=synthetic:vocab=1000,tokens=10000001

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # Mixtures that cannot be, each with what to do.
 . "$TOKMAP_CLI/helpers.sh"
 a=a=synthetic:vocab=10,tokens=1001

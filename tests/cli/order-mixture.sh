@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # Orders of blocks, and mixtures. The numbers are those of the examples in ORDER.md, and of its Python program.
 . "$TOKMAP_CLI/helpers.sh"
 equal "$(tokmap order --windows 10 --seed 1234 --blocks 4 --span 2 | tr '\n' ' ')" '5 9 4 7 8 6 2 1 3 0 '

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # The message about a wrong line names its number, and the lines before it are answered.
 . "$TOKMAP_CLI/helpers.sh"
 misused()

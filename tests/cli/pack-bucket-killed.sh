@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # Objects of a bucket, packed by commands that are killed, and by tasks: the bytes are those of an undisturbed pack, and
 # an object that was replaced meanwhile is refused by name. The server runs in the test.
 . "$TOKMAP_CLI/helpers.sh"

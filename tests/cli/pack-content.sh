@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # Prompts with completions, columns of texts, limits of length, and combinations of options that make no sense.
 . "$TOKMAP_CLI/helpers.sh"
 bytes() { od -An -v -tu"$1" "$2" | tr -s ' \n' ' '; }

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # A pack with --dedup or --exclude-ngrams that is killed continues where it was, and ends with the bytes and the list of
 # dropped documents of an undisturbed one. TOKMAP_KILLS: how often packs are killed in all (24). With 460 KB for keys,
 # the table is full in the middle of a.jsonl.

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # --dedup exact: of documents with the same text the first one in the order of the inputs is kept, across files and
 # formats, whether the keys are in memory or in a file, for each number of threads; and the list NAME.dropped. With
 # TEST_SHARE=N, one of N numbers of threads is tried, and the large inputs have an N-th of their documents.

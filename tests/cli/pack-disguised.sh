@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # Records under another name would become one document of raw JSON or CSV without a word: they are refused, and the
 # message names both ways on. Each command is what a user would type. With TEST_SHARE=N only one of N texts that begin
 # like a record is tried.

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # --feeder: standard input is a feed, as the Python package writes it. Only the end of a feed is the end of its
 # documents. A feed that is cut off anywhere before, or whose process is gone, leaves no output, also with --on-error
 # skip.

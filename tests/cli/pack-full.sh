@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # No room for the output, early or late: the message has the system's reason, the exit status is 1, no file is left, and an
 # old shard stays unchanged.
 . "$TOKMAP_CLI/helpers.sh"

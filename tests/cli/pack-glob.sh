@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # Patterns with two stars match the files that Python's glob(recursive=True) matches, in byte order of path.
 . "$TOKMAP_CLI/helpers.sh"
 command -v python3 >/dev/null 2>&1 || skip 'python3 is missing'

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # Ready-made token ids, with and without masks: what is written, the EOD, the columns, and each kind of bad record.
 . "$TOKMAP_CLI/helpers.sh"
 bytes() { od -An -v -tu"$1" "$2" | tr -s ' \n' ' '; }

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # A pack that was killed continues where it was, and ends with the bytes of an undisturbed one. TOKMAP_KILLS: how often
 # packs are killed in all (50). With TEST_SHARE=N, one of N delays before an interrupt is tried.
 . "$TOKMAP_CLI/helpers.sh"

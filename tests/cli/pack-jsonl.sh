@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # JSONL: escapes, other fields, line ends, and compression; the closing report accounts for every byte.
 . "$TOKMAP_CLI/helpers.sh"
 printf '\357\273\277{"text": "a\\u00e9\\n"}\r\n\n{"n": [1, {"text": 2}], "text": "", "m": null}\n{"body": "x", "text": "\\ud83d\\ude00"}' >l.jsonl

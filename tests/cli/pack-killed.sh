@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # After kill -9 at any moment, there is the old shard, no shard, or the complete new one, and the files that the killed
 # command left do not disturb the next one.
 . "$TOKMAP_CLI/helpers.sh"

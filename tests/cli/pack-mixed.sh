@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # A folder that holds a data set and its README: the report counts files by format, and a warning names the README once.
 . "$TOKMAP_CLI/helpers.sh"
 mkdir -p hf/data plain

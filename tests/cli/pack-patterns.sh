@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # Patterns with two stars, hidden files, --include, --exclude, and --files-from.
 . "$TOKMAP_CLI/helpers.sh"
 # packed ARGUMENT...: packs with one byte per token, and prints the texts in their order.

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # A pipe whose last bytes and end arrive just as pack asks for more: the input is still one document.
 . "$TOKMAP_CLI/helpers.sh"
 tries=0

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # A URL whose file is replaced between a kill and the next try is refused by name, or read from its beginning again
 # where the server names no version: a shard has the tokens of one version. The server runs in the test.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # A scan that is killed continues after its last part: it does not read again what has changed since then, which the
 # packing finds. With the input as it was, the work ends with the bytes of undisturbed work. In one piece, where the
 # documents are compared when the table of keys is full, the packing does not read again either what it has packed

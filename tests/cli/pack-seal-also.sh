@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # --seal --also: sealed shards, and beside each a copy of its tokens in each format of another project: the files that
 # `tokmap convert` makes of the plain shard. None takes the name NAME.bin, which is that of the unsealed shard. With one
 # shard and sets, tasks, and stages; over older shards; and after a failure or a kill in the middle.

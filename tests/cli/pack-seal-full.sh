@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # A disk that is full while a shard is sealed: a message, an old shard that stays as it was, no sealed file, and a
 # journal with which the same command continues once there is room. Needs a small file system of its own.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # --seal: the files are those of `tokmap pack` and then `tokmap seal`, byte for byte, with one shard and with many, for
 # each number of threads, over old shards, after a kill at any moment, and after the disk was full. TOKMAP_KILLS: how
 # often packs are killed (9).

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # --separator: a text file with many documents, in batches of any size, with its accounts, record numbers, and faults.
 . "$TOKMAP_CLI/helpers.sh"
 printf 'one<|end|>two\n<|end|><|end|><|en<|end|>\n' >in.txt

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # After kill -9 at any moment of `tokmap pack --shard-tokens`, the name means the old set, the new one, or nothing, but
 # never shards of both; and the next pack, whatever it does, begins by completing what was finished.
 . "$TOKMAP_CLI/helpers.sh"

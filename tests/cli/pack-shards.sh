@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # --shard-tokens: the shards of a set together hold what a single shard holds, are cut at ends of documents, and have
 # the same bytes for each number of threads; the set is replaced as a whole; all commands work on its manifest.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # A pack with --shuffle that is killed continues where it was, in both passes, and ends with the bytes of an undisturbed
 # one. TOKMAP_KILLS: how often packs are killed in all (30).
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # --shuffle where storage ends: while chunks are written, and while the shard is. The message has the reason and what to
 # do, no file is left, an old shard stays, and a later command with more room succeeds. An interrupt leaves nothing.
 . "$TOKMAP_CLI/helpers.sh"

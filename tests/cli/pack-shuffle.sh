@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # --shuffle: the order is the one that ORDER.md defines, in all formats; all documents are there once; the bytes do not
 # depend on threads and memory; with shards, sets of a split, masks, columns, and long documents.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan tsan
 # SIGINT, SIGTERM, and SIGHUP at any moment: the partial files are removed, the command ends by the signal, and an old
 # shard stays. The waits here have no limits of their own; the time limit of the test ends a wait that does not finish.
 . "$TOKMAP_CLI/helpers.sh"

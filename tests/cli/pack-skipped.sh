@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # Input that is left out: a few lines on standard error and sums by reason, a list of all of it, and limits.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # A disk that will be too small is foretold, from what is packed so far. Needs a small file system of its own.
 . "$TOKMAP_CLI/helpers.sh"
 need unshare mount

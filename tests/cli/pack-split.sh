@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # --split: the sets together hold each document once, in the order of the inputs; a hash of the text decides, so equal
 # texts are in one set and other documents move nothing; the same bytes for each number of threads.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # Tasks that are killed, and run again: the bytes are those of undisturbed work. Two tasks of one number, and --status.
 # TOKMAP_KILLS: how often tasks are killed in all (8).
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: tsan
 # WARC files and conversations: the same bytes for each number of threads, also where records are left out. The records
 # are far more than a thread takes at once. (pack-content.sh has the same for ids, prompts, and columns.)
 . "$TOKMAP_CLI/helpers.sh"

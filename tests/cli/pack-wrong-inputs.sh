@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # For each bad input, the message names the file, the place, and what to do; the exit status is 1, and no file is left.
 . "$TOKMAP_CLI/helpers.sh"
 mkdir in hollow

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # Outputs that exist, whose folder is missing, that are being written, that are also inputs, or for which there is no
 # room.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan tsan
 # plan packs documents into rows without cutting one that fits, and verify checks what it wrote.
 . "$TOKMAP_CLI/helpers.sh"
 # Documents of 4, 13, 6, 3, and 10 tokens (bytes), and an empty one.

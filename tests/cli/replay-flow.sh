@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan tsan
 # Traces of real loaders, replayed: the same rows; a rank or a step without a record; data that was changed after it was
 # delivered; a run whose past is another; a file that was cut or damaged; what is no trace.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # Hostile traces, one fault each: the message names the file and says what is wrong, and nothing is called the same.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot tsan
 # What is held out: a folder with several sets of one split is refused, and a validation set is shown, verified, and not
 # trained on, under whatever name.
 . "$TOKMAP_CLI/helpers.sh"

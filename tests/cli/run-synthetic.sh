@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot tsan
 # Synthetic datasets and runs of them, in every command that takes a dataset. No command looks for a file.
 . "$TOKMAP_CLI/helpers.sh"
 data=synthetic:vocab=50257

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan tsan
 # Sealing and unsealing: the commands see the same dataset, `zstd -d` restores the tokens, unsealing restores the files.
 . "$TOKMAP_CLI/helpers.sh"
 awk 'BEGIN { for (i = 0; i < 60000; i++) print "line " i " of a text, with words " i * i % 9973 }' >long.txt

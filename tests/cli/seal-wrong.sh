@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # What seal and unseal refuse, and what damage to sealed shards looks like.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

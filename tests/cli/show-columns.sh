@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # Columns of the index: kept by pack, listed by info, printed by show, kept by merge, checked by verify.
 . "$TOKMAP_CLI/helpers.sh"
 {

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # Each document comes back byte for byte, with its origin.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # Rows of several sources: --where against every row of every step, with windows, a plan, and phases.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

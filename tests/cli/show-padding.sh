@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # The last step of a run with `tail pad`: real rows first, a row that padding ends, and rows of padding.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # Windows and ranges equal that part of the stream of ids, and the documents that they touch are listed.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # The rows of a step: those that `order` predicts for sequential runs, the same from a run and from arguments, and the
 # slices of ranks.
 . "$TOKMAP_CLI/helpers.sh"

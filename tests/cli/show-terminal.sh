@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # On a terminal, control characters are made visible and the last line gets a newline; into a pipe, nothing is changed.
 . "$TOKMAP_CLI/helpers.sh"
 need script

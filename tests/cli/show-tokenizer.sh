@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # show opens the tokenizer that pack recorded, where its file still has the fingerprint, and otherwise asks for -t.
 . "$TOKMAP_CLI/helpers.sh"
 mkdir -p project/tok project/data/deep

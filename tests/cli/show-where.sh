@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # --where, compared with every row of every step.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

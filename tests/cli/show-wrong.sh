@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # Misuse, and a dataset whose tokenizer is unknown.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan tsan
 # What stats prints about documents, input files, masks, texts of ids, and bytes of text.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

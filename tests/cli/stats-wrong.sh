@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # Misuse, ids outside the vocabulary, files that are cut, and signals.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

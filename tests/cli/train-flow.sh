@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan tsan
 # A vocabulary is trained, described, and used. Its files do not depend on the threads or the order of the inputs, and
 # the numbers of the reports agree.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # Misuse and failures leave no files behind.
 . "$TOKMAP_CLI/helpers.sh"
 corpus

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: nonroot asan
 # One changed bit anywhere is found, and the message names the damaged part.
 . "$TOKMAP_CLI/helpers.sh"
 # Three blocks of tokens, the last one short.

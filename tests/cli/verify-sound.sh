@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: tsan
 # A sound dataset: one line on standard output, the same for every number of threads.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # test_deps.sh: runs deps.sh on simulated machines: with root, with sudo, with neither. It installs nothing.
 set -u
 check() {

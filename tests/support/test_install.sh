@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
+# ci: nonroot
 # test_install.sh: installs into a DESTDIR whose path contains a space, builds and runs a program against the
 # installation as a user would, with the static and with the shared library, and uninstalls everything.
 set -u

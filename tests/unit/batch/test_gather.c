@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * gather.h and copy.h: every window of every dataset has the tokens of the dataset, in either reading, and faults are
  * statuses.

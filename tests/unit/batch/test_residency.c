@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /* residency.h: when it asks the storage, when it stops asking, what ends the warm state, and which pages it treats as
  * populated. */
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * test_bpe_splits.c - the splits that bpe_splits_find() finds without merging are those that merging gives: small
  * alphabets, in which everything overlaps, tokens that several pairs make, and lists in order and out of order. Several

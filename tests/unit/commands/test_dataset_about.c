@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /* What an index says about itself may be anything: facts are read from what is right, and nothing else happens. */
 #include <stdarg.h>
 #include <stddef.h>

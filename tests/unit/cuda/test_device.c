@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * Loaders on a GPU deliver the same bytes as loaders on the host, however late the device, the producer, or the
  * consumer is, and leave nothing behind. The tests run on the emulated driver, which also reports every access that no

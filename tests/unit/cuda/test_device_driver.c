@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * What a driver does around a loader: modules that loaders share, machine code that the driver refuses, drivers that
  * load a kernel late or lack newer functions, streams of green contexts, captures that reach the legacy default stream,

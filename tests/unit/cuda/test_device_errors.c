@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * Failures of loaders on a GPU, with the emulated driver. Each call of the driver fails once, while a loader is opened
  * and while batches flow. The loader must return a status with the result and its name, deliver the same rows in the

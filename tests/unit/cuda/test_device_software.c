@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * The emulated driver (support/cuda_software): it behaves as the manual of the real driver says, and it finds the
  * faults that it is meant to find. The tests of the device path rely on it.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: nonroot tsan */
 /*
  * test_dataset.c - every way to name a dataset, and every answer of the dataset functions compared with plain arrays.
  * The value of token i is computed from i, so a view or a copy of the wrong tokens is noticed.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * test_dataset_large.c - sizes past 2^32 tokens and 2^40 bytes. The dataset is a manifest that names one sparse shard
  * of 4 TiB ten times. The shard has marks between its holes, and documents that end before, at, and after multiples of

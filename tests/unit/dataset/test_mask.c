@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: nonroot */
 /*
  * test_mask.c - masks are delivered as they were written, by every cut of ranges and calls; and every damage to a mask
  * or to the section that describes it is found, with its place.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: nonroot */
 /*
  * test_parts.c - a part of a dataset answers as the whole does, shifted and cut. The whole is compared with plain
  * arrays in test_dataset.c, so here it is the reference; bounds of documents and masks are kept in arrays of this test.

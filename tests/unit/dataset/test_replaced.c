@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: nonroot */
 /*
  * test_replaced.c - a shard that is replaced while others read it, and writers that are killed: a reader finds the old
  * shard or the new one at every moment, alone and in a folder, and the next writer cleans up.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: nonroot */
 /*
  * test_shard_open.c - a shard that is replaced at chosen moments while it is opened: this program's own open() takes
  * the place of libc's, and changes the files before it opens the tokens.

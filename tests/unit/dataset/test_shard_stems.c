@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: nonroot */
 /*
  * test_shard_stems.c - a set of stems finds what was added, and names that collide without a key cost no more than
  * others. The test counts places that are passed over, and measures no time.

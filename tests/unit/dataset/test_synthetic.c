@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: nonroot tsan */
 /* test_synthetic.c - synthetic datasets: every function reports the tokens and documents that RUN.md defines. Also
  * their names, and runs and loaders over them. */
 #include <stdarg.h>

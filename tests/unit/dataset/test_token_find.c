@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: nonroot */
 /* token_find.h: every place of an id is found, at every alignment, start, and length, and nothing outside is read. */
 #include <stdarg.h>
 #include <stddef.h>

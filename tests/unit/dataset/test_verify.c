@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: nonroot tsan */
 /* test_verify.c - verify finds every fault in every block and section and names it, and returns the same first fault
  * for any number of threads. */
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * test_pack_writer.c - the functions of tokmap/pack.h: whatever the type of ids, the number of documents in a call, and
  * the options are, the shard has the documents, and a refused call leaves no trace.

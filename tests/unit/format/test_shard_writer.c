@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * test_shard_writer.c - a shard holds exactly what was added, whatever the sizes of the calls, and its files appear
  * under their names either complete or not at all.

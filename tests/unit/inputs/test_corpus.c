@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: nonroot tsan */
 /* test_corpus.c - reading files and making documents. The documents do not depend on the size of a batch, and the
  * accounts contain each byte of the streams exactly once. */
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * tokmap_loader_*: all ranks together deliver the run, row by row and in order, with any number of ranks, rows per
  * call, and threads, and in both readings. A run continues from a cursor on any number of ranks.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * The fields of a loader that depend on documents: document ids, masks, masked targets, cu_seqlens, and the capacity of
  * cu_seqlens. support/made.h knows at which tokens documents start, and so what every element must be.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * tokmap_loader_*: a fault is reported as a status at the batch where it happened, with what to do. After the fault is
  * removed, the same rows are delivered. Also: no allocation in steady state, and no hang in a child after fork().

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * Training that is killed: consumers on 8, 6, 4, and 3 ranks end by SIGKILL at random moments and resume from the last
  * cursor that all ranks had reached, until the run has ended. The run is a mixture of three sources with a change of

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * Runs with mixtures and phases through the loader: every rank's rows are those that tokmap_run_locate() names, with
  * the batch, the length, and the padding of each phase; repartition and reload continue at a step boundary without

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * tokmap_loader_read(): rows that are read by name, in any order, are the rows that next() delivers, and reading them
  * does not move the loader. tokmap_loader_wait(): reports whether next() would wait, waits no longer than asked, and

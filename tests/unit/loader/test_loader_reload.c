@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * Loaders that move again and again: to other ranks, to edited runs with other widths, vocabularies, lengths,
  * lookaheads, sources, plans, and masks, in the middle of a step and at the end of a run. Each batch is compared with

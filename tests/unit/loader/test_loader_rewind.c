@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * tokmap_loader_rewind(): a rewound loader delivers what a new one delivers, whenever it is rewound: before the first
  * batch, in the middle of a step, at the end, after a failure, while the producer waits or works, and between rows that

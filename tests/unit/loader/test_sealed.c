@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * Sealed shards: a loader delivers from them what it delivers from plain ones, in every way of reading and also if
  * shards are sealed and unsealed in the middle of a run; unsealing gives the same files; and each damaged byte, entry,

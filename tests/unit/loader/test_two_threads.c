@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * Two threads of one process share nothing: each opens its own vocabularies, dataset, run and loader at the same time
  * as the other, encodes, trains and verifies, and gets what one thread alone gets. Under the thread sanitizer (`make

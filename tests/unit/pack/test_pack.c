@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /* test_pack.c - packing. The shard has the expected tokens, which the test computes itself, and the same bytes for any
  * number of threads. The reported error does not depend on the number of threads either. */
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /* test_pack_also.c - the files of other projects beside shards: where a killed process was is continued, and a forged
  * or damaged record of that cannot leave files out. */
 #include <stdarg.h>

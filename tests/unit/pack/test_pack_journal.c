@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /* test_pack_journal.c - torn, damaged, and hostile journals of an interrupted pack. A journal whose hashes are wrong
  * from some place on continues at an earlier checkpoint and ends with the bytes of an undisturbed pack. A record that
  * is wrong under a right hash never crashes the process, and starting over then works. TOKMAP_JOURNALS: how many

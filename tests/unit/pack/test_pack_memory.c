@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /* test_pack_memory.c - the peak memory of packing stays below 256 MiB for a text of 1 GiB, for several lines of the
  * largest allowed length, and for a zstd frame with a large window. Threads that have no work use no memory. All
  * runs are dry. */

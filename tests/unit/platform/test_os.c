@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /* os.h: the properties on which the other rooms rely, tested with the real kernel. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /* Caught signals: none is lost, whether it arrives before or during a wait, and the second one ends the process. Each
  * case runs in a process of its own, to which the signals are sent. */
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /* The deleters of DLPack tensors: each finds manager_ctx at the offset that dlpack.h gives it, sets the flag to
  * which it points, and changes nothing else. */
 #include <stdarg.h>

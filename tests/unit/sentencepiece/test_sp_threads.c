@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * test_sp_threads.c - models of different vocabularies can be built at the same time.
  *

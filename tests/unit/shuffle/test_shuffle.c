@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /* test_shuffle.c - the shuffle: places against values that another program computed, the order against a sort of all
  * places, chunks of all sizes, documents longer than a chunk, positions that are uniform, and unnamed files that a disk
  * returns wrong, cut, or twice. */

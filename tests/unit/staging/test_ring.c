@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /* ring.h: the consumer gets every batch whole and in order, whatever the delays of the two sides; stopping; failures.
  * */
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /* test_train.c - training has the same result as a naive trainer that follows the definition, for all kinds of text,
  * numbers of threads, and sizes. A trained vocabulary encodes to the same ids by ranks and by merges. */
 #include <stdarg.h>

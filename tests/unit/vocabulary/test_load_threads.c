@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * test_load_threads.c - long vocabulary files are read by several threads, and the result is what one thread would
  * find: every merge and every line is there, in order; what is wrong is reported with its number and its reason, the

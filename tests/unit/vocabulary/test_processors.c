@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ci: tsan */
 /*
  * test_processors.c - what loading gives does not depend on the number of processors: the tokens and merges of a
  * byte-level vocabulary, and what the cache of a new state holds. And where a text is divided among threads that check
