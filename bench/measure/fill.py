@@ -1,33 +1,40 @@
 # SPDX-License-Identifier: MIT
 """Fills a page with measured values.
 
-    python3 fill.py RESULTS TEMPLATE OUT [--between MARK]
+    python3 fill.py RESULTS MACHINE TEMPLATE OUT [--between MARK]
 
-RESULTS is a folder in which measure.sh left a file STEP.json for each step: the lines that `tokmap-bench ... --json`
-printed. Where TEMPLATE has one of these, OUT has what it stands for:
+RESULTS is a folder with a file NAME.jsonl for each machine; rows.py describes its rows. Where TEMPLATE has one of
+these, OUT has what it stands for. STEP is a step of MACHINE, and OTHER/STEP is a step of another machine.
 
     {{loader tokens_per_s}}         value and unit of the row tokens_per_s of the step loader
     {{loader tokens_per_s limit}}   its limit; also: ratio, range (smallest to largest), number (without the unit)
     {{compare-loaders ROW METRIC}}  the same for a row of a comparison; a fourth word is again limit, number, ...
-    {{table STEP}}                  all rows of a comparison as a table: systems down, metrics across; then the systems
-                                    that were not measured, with reasons, and the versions and options of the others
-    {{matrix STEP}}                 the fault matrix: systems down, faults across, and in each cell what happened; then
-                                    the counts and messages
-    {{figures STEP}}                all rows that have a verdict as a table, with the bar of each
-    {{pictures STEP}}               the pictures that the step drew, each under its name
-    {{fact NAME}}                   a line of the file facts: date, processor, memory, system, state, commit
-    {{date STEP}}                   the day on which a step was measured
-    {{missing}}                     a list of the steps without results, each with the reason
+    {{row STEP METRIC}}             three cells of a table: value, limit, and ratio
+    {{most STEP}}                   the largest ratio of the step; {{count STEP}}: how many rows have one
+    {{table STEP: METRIC...: ROW; ROW=NAME; ...}}
+                                    rows of a comparison as a table: systems down, metrics across. A row may get another
+                                    name. Without METRIC and ROW, all of them
+    {{matrix STEP: ROW; ...}}       the fault matrix: systems down, faults across, and in each cell what happened
+    {{figures STEP: METRIC...}}     a table of the rows that have a verdict, with the bar of each
+    {{tokenizers MACHINE}}          the rates of the case tokenize: vocabularies down, texts across
+    {{picture STEP}}                the picture of the step, which is RESULTS/MACHINE-STEP.svg
+    {{date STEP}}                   the day on which a step was measured; {{commit STEP}}: the commit
+    {{machine}}                     MACHINE
+    {{machines}}                    a table of all machines
+    {{missing}}                     the steps of MACHINE without results, each with the reason
     {{if STEP}}                     the lines from here to the line {{end}} are left out if the step was not measured
 
 A value that was not measured becomes "not measured". With --between MARK, only the lines of OUT between the comments
 <!-- MARK: begin --> and <!-- MARK: end --> are replaced. OUT is replaced at once, so a reader never sees half of it.
 """
 import argparse
-import json
+import glob
 import os
 import re
 import sys
+import textwrap
+
+import rows as files
 
 ABSENT = "not measured"
 # Metrics that are words about a system, not values.
@@ -49,49 +56,45 @@ UNITS = {"us": "µs", "1": "", "x": "", "%": "%", "s/Mtoken": "s"}
 # How the metrics of these units end; the head of a column leaves that out, because each value has its unit.
 ENDINGS = {"tokens/s": "_tokens_per_s", "MB/s": "_mb_s", "GB/s": "_gb_s", "MiB": "_mib", "%": "_percent"}
 FIELDS = ("limit", "ratio", "range", "number", "min", "max")
+TEXTS = {"prose": "prose", "code": "code", "mixed": "mixed scripts", "cjk": "CJK"}
 
 
 class Results:
-    """The rows of all steps."""
+    """The rows of all machines."""
 
-    def __init__(self, folder):
-        self.folder, self.steps, self.absent, self.used = folder, {}, [], 0
+    def __init__(self, folder, machine):
+        self.folder, self.machine, self.machines, self.absent, self.used = folder, machine, {}, [], 0
+
+    def steps(self, machine):
+        """Returns the rows of a machine by step."""
+        if machine not in self.machines:
+            steps = self.machines[machine] = {}
+            for row in files.read(os.path.join(self.folder, machine + ".jsonl")):
+                steps.setdefault(row["step"], []).append(row)
+        return self.machines[machine]
+
+    def place(self, step):
+        """Returns the machine and the step that "STEP" or "MACHINE/STEP" names."""
+        return step.split("/", 1) if "/" in step else (self.machine, step)
 
     def rows(self, step):
         """Returns the rows of a step, an empty list if it was not measured."""
-        if step not in self.steps:
-            self.steps[step] = list(read(os.path.join(self.folder, step + ".json")))
-        return self.steps[step]
+        machine, name = self.place(step)
+        found = self.steps(machine).get(name, [])
+        return [] if absence(found) else found
 
     def find(self, step, words):
         """Returns the row with this metric, or with this row and metric; None if it was not measured. The name of a row
         may consist of several words."""
         for row in self.rows(step):
-            if "metric" in row and words[-1] == row["metric"] and (len(words) == 1
-                                                                   or " ".join(words[:-1]) == row.get("row")):
+            if words[-1] == row["metric"] and (len(words) == 1 or " ".join(words[:-1]) == row.get("row")):
                 return row
         return None
 
-    def facts(self):
-        """Returns the lines "name: text" of the file facts as a dictionary."""
-        try:
-            with open(os.path.join(self.folder, "facts"), encoding="utf-8") as file:
-                return dict(line.rstrip("\n").split(": ", 1) for line in file if ": " in line)
-        except FileNotFoundError:
-            return {}
 
-
-def read(path):
-    """Yields the JSON objects of a file, one per line. A file that does not exist has none."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    yield json.loads(line)
-                except ValueError as problem:
-                    raise SystemExit(f"{path}:{number}: this line is not JSON ({problem}); measure the step again")
-    except FileNotFoundError:
-        return
+def absence(rows):
+    """Returns why a step has no results; None if it has."""
+    return next((row["text"] for row in rows if row["case"] == files.MACHINE and row["metric"] == REASON), None)
 
 
 def digits(value):
@@ -127,25 +130,31 @@ def human(value, unit):
 
 def cell(results, words):
     """What a reference stands for."""
-    if words[0] == "fact":
-        return results.facts().get(words[1], "unknown")
-    if words[0] == "date":
-        return next((row["date"][:10] for row in results.rows(words[1]) if "date" in row), ABSENT)
-    if words[0] == "missing":
-        return missing(results)
-    if words[0] == "table":
-        return table(results, words[1])
-    if words[0] == "matrix":
-        return matrix(results, words[1])
-    if words[0] == "figures":
-        return figures(results, words[1])
-    if words[0] == "pictures":
-        return pictures(results, words[1])
-    step, rest = words[0], words[1:]
-    field = rest.pop() if len(rest) > 1 and rest[-1] in FIELDS else "value"
-    row = results.find(step, rest)
+    kind, rest = words[0], words[1:]
+    if kind in VIEWS:
+        return VIEWS[kind](results, *split(" ".join(rest)))
+    if kind in ("date", "commit") and len(rest) == 1:
+        return next((row[kind][:10] for row in results.rows(rest[0]) if row.get(kind)), ABSENT)
+    if kind == "row":
+        return " | ".join("" if value == ABSENT and field else value for field, value in (
+            (field, cell(results, [*rest, *field])) for field in ([], ["limit"], ["ratio"])))
+    return value_of(results, kind, rest)
+
+
+def split(text):
+    """Returns the step, the metrics, and the names of the rows of "STEP: METRIC...: ROW; ROW=NAME"."""
+    step, metrics, chosen = (text.split(": ", 2) + ["", ""])[:3]
+    names = (name.strip().split("=", 1) for name in chosen.split(";") if name.strip())
+    return step, metrics.split(), {name[0]: name[-1] for name in names}
+
+
+def value_of(results, step, words):
+    """One value of one row."""
+    words = list(words)
+    field = words.pop() if len(words) > 1 and words[-1] in FIELDS else "value"
+    row = results.find(step, words)
     if row is None:
-        results.absent.append(" ".join(words))
+        results.absent.append(" ".join([step, *words]))
         return ABSENT
     results.used += 1
     unit = row.get("unit", "")
@@ -156,55 +165,62 @@ def cell(results, words):
     return human(row.get(field), "" if field == "ratio" else unit)
 
 
-def table(results, step):
-    """A comparison as a table in Markdown, in the order in which its rows and metrics first appear."""
-    rows, metrics, values = [], [], {}
+def table(results, step, chosen, names):
+    """A comparison as a table in Markdown, in the order in which its rows and metrics first appear, or as chosen."""
+    order, metrics, values = [], [], {}
     for found in results.rows(step):
         name = found.get("row")
-        if name is None or "metric" not in found or found["metric"] in (ABOUT, REASON):
+        if name is None or found["metric"] in (ABOUT, REASON):
             continue
-        if name not in rows:
-            rows.append(name)
+        if name not in order:
+            order.append(name)
         column = (found["metric"], found.get("unit", ""))
         if column not in metrics:
             metrics.append(column)
         values[name, column] = found["value"]
-    if not rows:
-        results.absent.append("table " + step)
-        return ABSENT + "."
+    if not order:
+        return nothing(results, "table " + step)
+    if chosen:
+        metrics = [column for metric in chosen for column in metrics if column[0] == metric]
     lines = head_of_table(heading(column) for column in metrics)
-    for name in rows:
-        found = (values.get((name, column)) for column in metrics)
-        lines.append(f"| {escape(name)} | "
+    for name in names or order:
+        found = [values.get((name, column)) for column in metrics]
+        results.used += len(found)
+        lines.append(f"| {escape(names.get(name, name))} | "
                      + " | ".join("" if value is None else human(value, column[1])
                                   for value, column in zip(found, metrics)) + " |")
-    results.used += len(values)
-    return "\n".join(lines + reasons(results, step) + about_systems(results, step)).rstrip()
+    return "\n".join(lines + ([] if names else reasons(results, step)))
 
 
-def matrix(results, step):
+def matrix(results, step, _metrics, names):
     """The fault matrix. A system that cannot be had has no row in the table, but a line with the reason."""
     absent = set(words_about(results, step, REASON))
     cells = [row for row in results.rows(step) if "result" in row and row.get("row") not in absent]
     if not cells:
-        results.absent.append("matrix " + step)
-        return ABSENT + "."
-    faults = list(dict.fromkeys(cell["metric"] for cell in cells))
-    systems = list(dict.fromkeys(cell["row"] for cell in cells))
-    found = {(cell["row"], cell["metric"]): cell for cell in cells}
+        return nothing(results, "matrix " + step)
+    faults = list(dict.fromkeys(found["metric"] for found in cells))
+    found = {(one["row"], one["metric"]): one["result"] for one in cells}
+    systems = list(names or dict.fromkeys(one["row"] for one in cells))
     lines = head_of_table(escape(fault) for fault in faults)
     for system in systems:
-        lines.append(f"| {escape(system)} | " + " | ".join(
-            OUTCOMES[found[system, fault]["result"]][0] if (system, fault) in found else ABSENT for fault in faults)
-            + " |")
+        lines.append(f"| {escape(names.get(system, system))} | " + " | ".join(
+            OUTCOMES[found[system, fault]][0] if (system, fault) in found else ABSENT for fault in faults) + " |")
     results.used += len(cells)
-    used = {cell["result"] for cell in cells}
-    lines += [""] + [f"- {word}: {meaning}" for result, (word, meaning) in OUTCOMES.items() if result in used]
-    lines += reasons(results, step)
-    for system in systems:
-        lines += folded(f"{system}: messages and counts", (
-            f"- {fault}: {escape(found[system, fault]['text'])}" for fault in faults if (system, fault) in found))
-    return "\n".join(lines + about_systems(results, step)).rstrip()
+    used = {found.get((system, fault)) for system in systems for fault in faults}
+    meanings = (": ".join(meaning) for result, meaning in OUTCOMES.items() if result in used)
+    lines += ["", "Cells: " + "; ".join(meanings) + "."]
+    return "\n".join(lines + ([] if names else reasons(results, step)))
+
+
+def ratios(results, step):
+    """Returns the ratios of a step."""
+    return [row["ratio"] for row in results.rows(step) if row.get("ratio") is not None]
+
+
+def nothing(results, what):
+    """Notes that a table was not measured."""
+    results.absent.append(what)
+    return ABSENT[0].upper() + ABSENT[1:] + "."
 
 
 def head_of_table(names):
@@ -216,7 +232,7 @@ def head_of_table(names):
 def words_about(results, step, metric):
     """What the rows of a step say in words, by system: why it was not measured, or its version and options."""
     return {row["row"]: row.get("text") or "" for row in results.rows(step)
-            if row.get("metric") == metric and row.get("row") is not None}
+            if row["metric"] == metric and row.get("row") is not None}
 
 
 def reasons(results, step):
@@ -225,42 +241,78 @@ def reasons(results, step):
     return [""] * bool(found) + [f"- {escape(name)} was not measured: {escape(why)}" for name, why in found.items()]
 
 
-def about_systems(results, step):
-    """The versions and options of the systems, folded."""
-    return folded("Versions and options", (f"- {escape(name)}: {escape(text)}"
-                                           for name, text in words_about(results, step, ABOUT).items()))
-
-
-def folded(title, lines):
-    """Lines that a reader opens by their title; nothing if there are none."""
-    lines = list(lines)
-    return ["", f"<details><summary>{title}</summary>", "", *lines, "", "</details>"] if lines else []
-
-
-def figures(results, step):
-    """The figures of a case that says of each whether its bar is held, and its own sentence about all of them."""
-    rows = [row for row in results.rows(step) if "verdict" in row and "metric" in row]
-    if not rows:
-        results.absent.append("figures " + step)
-        return ABSENT[0].upper() + ABSENT[1:] + "."
+def figures(results, step, chosen, *_):
+    """The figures of a case that says of each whether its bar is held."""
+    found = [row for row in results.rows(step) if row.get("verdict") and row["metric"] in (chosen or [row["metric"]])]
+    if not found:
+        return nothing(results, "figures " + step)
     lines = ["| figure | measured | bar | |", "|---|---|---|---|"]
-    for row in rows:
+    for row in found:
         unit, bar = row.get("unit", ""), row.get("limit")
         lines.append(f"| `{escape(row['metric'])}` | {human(row['value'], unit)} | "
                      f"{'' if bar is None else human(bar, unit)} | {row['verdict'] or ''} |")
-    results.used += len(rows)
-    texts = {row["metric"]: row["text"] for row in results.rows(step) if "text" in row and "metric" in row}
-    lines += [""] + [escape(texts[name]) for name in ("device", "answer") if name in texts]
-    return "\n".join(lines).rstrip()
+    results.used += len(found)
+    return "\n".join(lines)
 
 
-def pictures(results, step):
-    """The pictures of a step, which are seen from the folder above the results; nothing if it drew none."""
-    folder = os.path.join(results.folder, "pictures", step)
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+def tokenizers(results, machine, *_):
+    """Cold and warm rates for each vocabulary and text, and each divided by the other tokenizer's rate."""
+    machine = machine or results.machine
+    vocabularies = list(dict.fromkeys(step.split("-")[1] for step in results.steps(machine)
+                                      if re.fullmatch(r"tokenize-[^-]+-(prose|code|mixed|cjk)", step)))
+    if not vocabularies:
+        return nothing(results, "tokenizers " + machine)
+    lines = head_of_table(TEXTS.values())
+    for name in sorted(vocabularies, key=lambda name: (results.find(f"{machine}/tokenize-{name}-code", ["cold_mb_s"])
+                                                       is None, name)):
+        cells = []
+        for text in TEXTS:
+            step = f"{machine}/tokenize-{name}-{text}"
+            kind = "" if results.find(step, ["cold_mb_s"]) else "doc_"
+            numbers = [value_of(results, step, [metric.format(kind), "number"]) if results.rows(step) else ""
+                       for metric in ("{}cold_mb_s", "{}warm_mb_s", "gigatoken_{}cold_times", "gigatoken_{}warm_times")]
+            cells.append("{} / {}: {} / {}".format(*numbers) if results.rows(step) else "")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def picture(results, step, *_):
+    """The picture of a step, which is seen from the folder above the results; nothing if there is none."""
+    machine, name = results.place(step)
+    file = f"{machine}-{name}.svg"
     base = os.path.basename(os.path.abspath(results.folder))
-    return "\n\n".join(f"![{name[:-4].replace('-', ' ')}]({base}/pictures/{step}/{name})" for name in names
-                       if name.endswith(".svg"))
+    return f"![{name.replace('-', ' ')}]({base}/{file})" if os.path.exists(os.path.join(results.folder, file)) else ""
+
+
+def machine_table(results, *_):
+    """All machines: what they are, and how many rows they have, of which days and commits."""
+    lines = ["| results | processor | memory, storage; system | rows | state |", "|---|---|---|---|---|"]
+    names = sorted(os.path.basename(path)[:-6] for path in glob.glob(os.path.join(results.folder, "*.jsonl")))
+    base = os.path.basename(os.path.abspath(results.folder))
+    for name in sorted(names, key=lambda name: (name != results.machine, name)):
+        facts = {row["metric"]: escape(row["text"]) for row in results.steps(name).get(files.MACHINE, [])}
+        found = [row for step, rows in results.steps(name).items() if step != files.MACHINE and not absence(rows)
+                 for row in rows]
+        days = sorted({row["date"][:10] for row in found if row.get("date")}) or ["no day"]
+        commits = sorted({row["commit"] for row in found if row.get("commit")})
+        lines.append(f"| [{name}]({base}/{name}.jsonl) | {facts.get('processor', 'unknown')} | "
+                     f"{facts.get('memory', 'unknown')}; {facts.get('system', 'unknown')} | {len(found):,} of "
+                     f"{' to '.join(dict.fromkeys((days[0], days[-1])))}, at {', '.join(commits)} | "
+                     f"{facts.get('state', '')} |")
+    return "\n".join(lines)
+
+
+def missing(results, *_):
+    """Why steps have no results."""
+    found = {step: absence(rows) for step, rows in results.steps(results.machine).items() if absence(rows)}
+    return "; ".join(f"`{step}` ({escape(why)})" for step, why in found.items()) + "." if found else "none."
+
+
+VIEWS = {"most": lambda results, step, *_: human(max(ratios(results, step), default=None), ""),
+         "count": lambda results, step, *_: str(len(ratios(results, step))),
+         "table": table, "matrix": matrix, "figures": figures, "tokenizers": tokenizers,
+         "picture": picture, "machines": machine_table, "missing": missing,
+         "machine": lambda results, *_: results.machine}
 
 
 def heading(column):
@@ -274,21 +326,17 @@ def escape(text):
     return text.replace("\n", " ").replace("|", "\\|")
 
 
-def missing(results):
-    """Why steps have no results: the lines of the file missing, which measure.sh writes."""
-    try:
-        with open(os.path.join(results.folder, "missing"), encoding="utf-8") as file:
-            lines = [line.rstrip("\n").split(": ", 1) for line in file if ": " in line]
-    except FileNotFoundError:
-        lines = []
-    return "\n".join(f"- `{step}`: {escape(reason)}" for step, reason in lines) or "Every step was measured."
-
-
 def fill(results, text):
     """Replaces the references of a page."""
     text = re.sub(r"^\{\{if ([^{} ]+)\}\}\n(.*?)^\{\{end\}\}\n",
                   lambda found: found.group(2) if results.rows(found.group(1)) else "", text, flags=re.S | re.M)
     return re.sub(r"\{\{([^{}]+)\}\}", lambda found: cell(results, found.group(1).split()), text)
+
+
+def wrapped(page):
+    """Wraps the paragraphs again, because values are shorter than references."""
+    return re.sub(r"^(?=[A-Z*`]).*(?:\n(?![-#|<!]).+)*", lambda found: textwrap.fill(
+        found.group().replace("\n", " "), 120, break_long_words=False, break_on_hyphens=False), page, flags=re.M)
 
 
 def between(page, mark, text):
@@ -302,14 +350,15 @@ def between(page, mark, text):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("results", "template", "out"):
+    for name in ("results", "machine", "template", "out"):
         arguments.add_argument(name)
     arguments.add_argument("--between", metavar="MARK")
     given = arguments.parse_args()
-    results = Results(given.results)
+    results = Results(given.results, given.machine)
     with open(given.template, encoding="utf-8") as file:
-        page = fill(results, file.read())
+        page = wrapped(fill(results, file.read()))
     if given.between:
+        page = re.sub(r"\A<!-- SPDX.*-->\n", "", page)  # a page has this line once, at its beginning
         with open(given.out, encoding="utf-8") as file:
             page = between(file.read(), given.between, page)
     with open(given.out + ".new", "w", encoding="utf-8") as file:

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: MIT
 # measure.sh: measures every figure of bench/RESULTS.md and of README.md's five numbers, and writes both pages.
 #
-#     make measure [ONLY="STEP..."] [BUSY=mark] [TEXTS=FOLDER] [VOCABULARIES=FOLDER] [DIR=FOLDER] [OFFLINE=1]
+#     make measure [ONLY="STEP..."] [MACHINE=NAME] [BUSY=mark] [TEXTS=FOLDER] [VOCABULARIES=FOLDER] [DIR=FOLDER]
+#                  [OFFLINE=1]
 #
-# ONLY          measures these steps; the others keep the results that bench/results has. ONLY=none only writes the
-#               pages.
+# ONLY          measures these steps; the others keep the rows that they have. ONLY=none only writes the pages.
+# MACHINE       the name of this machine (default: the generation of its processors, such as zen4). The pages show the
+#               rows of bench/results/$MACHINE.jsonl. With ONLY=none it is the machine that the pages show already.
 # BUSY=mark     measures on a busy machine, too; the pages then say how busy it was. Otherwise that is refused.
 # TEXTS         the folder with prose.txt, code.txt, mixed.txt, and cjk.txt (default: $BUILD/measure/texts, where
 #               texts.py makes them from Debian packages).
@@ -13,8 +15,8 @@
 # DIR           where datasets are created (default: $BUILD/measure); it should be on the storage to be measured.
 # OFFLINE=1     downloads nothing: neither packages for texts nor other systems for comparisons.
 #
-# Each step leaves in bench/results what the command printed (STEP.json), its messages (STEP.log), and the command
-# (STEP.command). A step that fails does not stop the others: the pages say "not measured", and why.
+# Each step replaces its rows in the machine's file, whose form rows.py describes, and leaves its messages in
+# $BUILD/measure/STEP.log. A step that fails does not stop the others: the pages say "not measured", and why.
 set -u
 export LC_ALL=C
 build=${BUILD:-build} python=${PYTHON:-python3}
@@ -24,10 +26,17 @@ folder=${DIR:-$build/measure}
 texts=${TEXTS:-$build/measure/texts}
 words=" ${ONLY:-} "
 say() { printf 'measure: %s\n' "$*" >&2; }
-mkdir -p "$results/pictures" "$folder" || exit 1
+logs=$build/measure
+mkdir -p "$results" "$folder" "$logs" || exit 1
 folder=$(cd "$folder" && pwd) || exit 1 # run files below it name the dataset
 [ -x "$bench" ] || { say "$bench does not exist; run make"; exit 1; }
 command -v "$python" >/dev/null || { say "python3 is missing; install it, or name it with PYTHON="; exit 1; }
+rows() { "$python" "$here/rows.py" "$@"; }
+# The page says which machine it shows, so that it can be written again from the same rows.
+shown=$(sed -n 's|^<!-- Written from results/\([^ /]*\)\.jsonl .*|\1|p' bench/RESULTS.md 2>/dev/null)
+if [ "${ONLY:-}" = none ]; then machine=${MACHINE:-$shown}; else machine=${MACHINE:-$(rows name)}; fi
+[ -n "$machine" ] || { say "name the machine whose rows the pages show: MACHINE=zen4"; exit 1; }
+file=$results/$machine.jsonl commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
 
 # ---- is the machine quiet? ----
 
@@ -52,41 +61,34 @@ fi
 started=$SECONDS
 others_most=0
 measured=0
-# Steps whose pictures are in bench/RESULTS.md; gnuplot draws them.
-pictured=" loader compare-loaders compare-progressive compare-workers compare-files compare-start compare-pack "
+# Steps whose pictures are in bench/RESULTS.md, with the unit that is drawn; gnuplot draws them.
+pictured=" compare-loaders:tokens_per_s compare-pack:MB_per_s "
 # step NAME ARGUMENT...: runs tokmap-bench with these arguments.
 step() {
-    local name=$1 begin=$SECONDS others plot=() drawn=$results/pictures/$1
+    local name=$1 begin=$SECONDS others plot=() drawn=$folder/pictures unit=${pictured#* "$1":}
     shift
     [ -z "${ONLY:-}" ] || case $words in *" $name "*) ;; *) return ;; esac
     say "$name ($((SECONDS - started)) s): tokmap-bench $*"
-    printf 'tokmap-bench %s\n' "$*" >"$results/$name.command"
-    case $pictured in *" $name "*) ! command -v gnuplot >/dev/null || plot=(--plot "$drawn") ;; esac
-    rm -f "$drawn"/*.svg
-    if "$bench" "$@" --json --dir "$folder" "${plot[@]}" >"$results/$name.json.new" 2>"$results/$name.log"; then
-        mv "$results/$name.json.new" "$results/$name.json"
-        rm -f "$drawn"/*.png # an SVG serves every page
-        others=$(grep -o '"others_percent", "value": [0-9.]*' "$results/$name.json" | tail -n 1 | grep -o '[0-9.]*$')
-        others_most=$(printf '%s\n%.1f\n' "$others_most" "${others:-0}" | sort -g | tail -n 1)
+    if [ "$unit" != "$pictured" ] && command -v gnuplot >/dev/null; then plot=(--plot "$drawn"); fi
+    if "$bench" "$@" --json --dir "$folder" "${plot[@]}" >"$logs/$name.json" 2>"$logs/$name.log" &&
+        others=$(rows add "$file" "$name" "$commit" "tokmap-bench $*" <"$logs/$name.json"); then
+        [ ${#plot[@]} = 0 ] || mv "$drawn/$name-${unit%% *}.svg" "$results/$machine-$name.svg"
+        others_most=$(printf '%s\n%.1f\n' "$others_most" "$others" | sort -g | tail -n 1)
         measured=$((measured + 1))
     else
         local status=$? message
-        message=$(tail -n 1 "$results/$name.log" | cut -c 1-300)
-        leave "$name" "${message:-it ended with exit status $status and without a message}"
-        rm -f "$results/$name.json.new" "$results/$name.json"
+        message=$(tail -n 1 "$logs/$name.log" | cut -c 1-300)
+        leave "$name" "${message:-it ended with exit status $status and without a message}" "tokmap-bench $*"
     fi
-    printf '%s %d s\n' "$name" $((SECONDS - begin)) >>"$results/seconds"
+    rm -rf "$drawn" "$logs/$name.json"
+    printf '%s %d s\n' "$name" $((SECONDS - begin)) >>"$logs/seconds"
 }
-# leave NAME REASON: notes that a step has no results.
+# leave NAME REASON [COMMAND]: stores that a step has no results.
 leave() {
     say "$1 was not measured: $2"
-    printf '%s: %s\n' "$1" "$2" >>"$results/missing"
+    rows absent "$file" "$1" "$commit" "${3:-}" "$2"
 }
-if [ -z "${ONLY:-}" ]; then rm -f "$results/missing" "$results/seconds"
-else # forget the reasons of those steps that are measured again
-    touch "$results/missing"
-    for name in $ONLY; do sed -i "/^$name: /d" "$results/missing"; done
-fi
+[ -n "${ONLY:-}" ] || rm -f "$logs/seconds"
 
 wanted() { [ -z "${ONLY:-}" ] || case $words in *" $1 "*) ;; *) return 1 ;; esac; }
 
@@ -101,17 +103,12 @@ if [ "$measured" != 0 ]; then
         END { if (family != "" && model != "") printf " (family %s, model %s)", family, model }' /proc/cpuinfo)
     memory=$(awk '/^MemTotal/ { printf "%.0f GB", $2 / 976562.5 }' /proc/meminfo)
     distribution=$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release)
-    {
-        echo "date: $(date -u +%Y-%m-%d)"
-        echo "processor: ${model:-$(uname -m)}$generation, $(nproc) processors"
-        echo "memory: $memory, $(stat -f -c %T "$folder")"
-        echo "system: Linux $(uname -r), $distribution, $(${CC:-cc} --version | head -n 1)"
-        echo "state: other programs used $busy% of the processors before the first step, and at most" \
-            "$others_most% during a step"
-        echo "commit: $(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
-        echo "minutes: $(((SECONDS - started + 59) / 60))"
-    } >"$results/facts"
+    rows machine "$file" "processor=${model:-$(uname -m)}$generation, $(nproc) processors" \
+        "memory=$memory, $(stat -f -c %T "$folder")" \
+        "system=Linux $(uname -r), $distribution, $(${CC:-cc} --version | head -n 1)" \
+        "state=other programs used $busy% of the processors before the first step, and at most $others_most% during one"
 fi
-"$python" "$here/fill.py" "$results" "$here/RESULTS.template.md" bench/RESULTS.md &&
-    "$python" "$here/fill.py" "$results" "$here/five_numbers.template.md" README.md --between "five numbers" || exit 1
+"$python" "$here/fill.py" "$results" "$machine" "$here/RESULTS.template.md" bench/RESULTS.md &&
+    "$python" "$here/fill.py" "$results" "$machine" "$here/five_numbers.template.md" README.md --between "five numbers" ||
+    exit 1
 say "done in $(((SECONDS - started) / 60)) minutes; read bench/RESULTS.md and look at: git diff README.md"

@@ -1,1 +1,0 @@
-tokmap-bench tokenize build/measure/texts/cjk.txt -t vocab/openai/o200k_base.tiktoken --repeats 5 --against gigatoken --venv build/peers-venv

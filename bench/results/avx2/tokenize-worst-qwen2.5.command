@@ -1,1 +1,0 @@
-tokmap-bench tokenize --worst build/measure/texts/prose.txt -t vocab/qwen2.5/tokenizer.json --repeats 3

@@ -1,1 +1,0 @@
-tokmap-bench compare ab build/measure/tokmap-measure-1g

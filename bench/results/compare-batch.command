@@ -1,1 +1,0 @@
-tokmap-bench compare batch build/measure/tokmap-measure-1g

@@ -1,1 +1,0 @@
-tokmap-bench compare epoch build/measure/tokmap-measure-1g

@@ -1,1 +1,0 @@
-tokmap-bench compare files build/measure/tokmap-measure-1g

@@ -1,1 +1,0 @@
-tokmap-bench compare item build/measure/tokmap-measure-1g

@@ -1,1 +1,0 @@
-tokmap-bench compare order build/measure/tokmap-measure-1g

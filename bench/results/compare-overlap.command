@@ -1,1 +1,0 @@
-tokmap-bench compare overlap build/measure/tokmap-measure-1g

@@ -1,1 +1,0 @@
-tokmap-bench compare pin build/measure/tokmap-measure-1g

@@ -1,1 +1,0 @@
-tokmap-bench compare progressive build/measure/tokmap-measure-1g

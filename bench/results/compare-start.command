@@ -1,1 +1,0 @@
-tokmap-bench compare start build/measure/tokmap-measure-1g

@@ -1,1 +1,0 @@
-tokmap-bench compare state build/measure/tokmap-measure-1g

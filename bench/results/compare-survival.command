@@ -1,1 +1,0 @@
-tokmap-bench compare survival build/measure/tokmap-measure-1g

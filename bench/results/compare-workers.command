@@ -1,1 +1,0 @@
-tokmap-bench compare workers build/measure/tokmap-measure-1g

@@ -1,1 +1,0 @@
-tokmap-bench gpu --tokens 200m --repeats 5 --batches 700000

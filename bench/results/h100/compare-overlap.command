@@ -1,1 +1,0 @@
-tokmap-bench compare overlap data/web --offline --repeats 9 --seconds 2 --json

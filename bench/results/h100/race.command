@@ -1,1 +1,0 @@
-tokmap-bench race --batches 1000000 --json

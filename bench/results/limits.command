@@ -1,1 +1,0 @@
-tokmap-bench limits build/measure/tokmap-measure-1g

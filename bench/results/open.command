@@ -1,1 +1,0 @@
-tokmap-bench open build/measure/tokmap-measure-1g

@@ -1,1 +1,0 @@
-tokmap-bench parquet build/measure/texts/prose.txt

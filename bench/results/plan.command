@@ -1,1 +1,0 @@
-tokmap-bench plan --repeats 3

@@ -1,1 +1,0 @@
-tokmap-bench slice build/measure/tokmap-measure-1g

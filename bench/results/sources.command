@@ -1,1 +1,0 @@
-tokmap-bench sources --repeats 5

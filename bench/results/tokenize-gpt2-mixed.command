@@ -1,1 +1,0 @@
-tokmap-bench tokenize build/measure/texts/mixed.txt -t vocab/gpt2/tokenizer.json --repeats 5 --against gigatoken --venv build/peers-venv

@@ -1,1 +1,0 @@
-tokmap-bench train --cold --step-ms 2.5 build/measure/tokmap-measure-sealed

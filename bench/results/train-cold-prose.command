@@ -1,1 +1,0 @@
-tokmap-bench train --cold build/measure/tokmap-measure-prose

@@ -1,1 +1,0 @@
-tokmap-bench verify build/measure/tokmap-measure-sealed

@@ -1,1 +1,0 @@
-tokmap-bench loader --cold build/measure/tokmap-measure-1g

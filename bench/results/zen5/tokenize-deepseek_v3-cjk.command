@@ -1,1 +1,0 @@
-tokmap-bench tokenize build/measure/texts/cjk.txt -t vocab/deepseek_v3/tokenizer.json --repeats 3 --against gigatoken --venv build/peers-venv

@@ -1,1 +1,0 @@
-tokmap-bench tokenize build/measure/texts/mixed.txt -t vocab/gemma/tokenizer.json --repeats 3 --against gigatoken --venv build/peers-venv --documents

@@ -1,1 +1,0 @@
-tokmap-bench tokenize build/measure/texts/prose.txt -t vocab/gpt2/tokenizer.json --repeats 3 --against gigatoken --venv build/peers-venv

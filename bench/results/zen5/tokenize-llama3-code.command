@@ -1,1 +1,0 @@
-tokmap-bench tokenize build/measure/texts/code.txt -t vocab/llama3/tokenizer.json --repeats 3 --against gigatoken --venv build/peers-venv
