@@ -121,7 +121,7 @@ class Killed(unittest.TestCase):
             raise AssertionError(f"exit status {process.returncode}, not {status}\n{said}\n{errors}")
         return said, errors
 
-    def cut_off(self, kind, ends, status, removed):
+    def cut_off(self, kind, ends, status, removed=True):
         """The program ends early: nothing has the name, and the next call works. Returns its errors."""
         folder = new_folder()
         _, errors = self.ran(folder, kind, ends, status)
@@ -133,30 +133,29 @@ class Killed(unittest.TestCase):
         return errors
 
     def test_killed(self):
-        """A process that writes the shard itself can remove nothing any more. The command removes its files."""
+        """The command removes its files."""
         for kind in self.whole:
             for ends, status in (("kill", -signal.SIGKILL), ("exit", 9)):
                 with self.subTest(kind=kind, ends=ends):
-                    errors = self.cut_off(kind, ends, status, removed=kind == "talk")
-                    if kind == "talk":
-                        self.assertIn("program that writes the documents ended before it had written all", errors)
+                    errors = self.cut_off(kind, ends, status)
+                    self.assertIn("program that writes the documents ended before it had written all", errors)
 
     def test_a_thread_that_ends_with_the_process(self):
         for kind in self.whole:
-            self.cut_off(kind, "thread", 0, removed=kind == "talk")
+            self.cut_off(kind, "thread", 0)
 
     def test_errors_of_the_source(self):
         """Also one that looks as if the command had ended."""
         for kind in self.whole:
             for ends in ("error", "pipe"):
-                self.assertIn("of the source", self.cut_off(kind, ends, 1, removed=True))
+                self.assertIn("of the source", self.cut_off(kind, ends, 1))
         for ends in ("error without SIGINT", "error with blocked signals", "error without signals"):
             self.assertIn("of the source", self.cut_off("talk", ends, 1, removed=ends != "error without signals"))
 
     def test_a_child_that_holds_the_pipe(self):
         """The command does not wait until it closes it, whether the parent ends its documents or is killed."""
         self.assertEqual(self.ran(new_folder(), "talk", "leave")[0], self.whole["talk"])
-        self.assertIn("ended before", self.cut_off("talk", "leave and kill", -signal.SIGKILL, removed=True))
+        self.assertIn("ended before", self.cut_off("talk", "leave and kill", -signal.SIGKILL))
 
     def test_a_child_that_leaves_the_source(self):
         """It neither ends the command nor writes what its parent writes."""

@@ -91,11 +91,11 @@ class Column:
             if not bits[index >> 3] >> (index & 7) & 1:
                 yield index - array.offset
 
-    def texts(self, struct: Any, first: int = 0, count: int | None = None) -> None:
-        """Fills a tokmap_texts with the addresses of some of the texts, or of all of them."""
+    def texts(self, struct: Any) -> None:
+        """Fills a tokmap_texts with the addresses of the texts."""
         array = self.array
-        buffers, offset = array.buffers, array.offset + first
-        struct.count = array.length - first if count is None else count
+        buffers, offset = array.buffers, array.offset
+        struct.count = array.length
         if not struct.count:
             return
         if self.format in "uz":
@@ -110,18 +110,20 @@ class Column:
                 struct.view_buffers = addressof(buffers.contents) + 2 * 8
                 struct.view_buffer_bytes = buffers[array.n_buffers - 1]
 
-
-    def sizes(self, first: int, count: int) -> list[int]:
-        """The bytes of some of the texts."""
-        buffers, offset = self.array.buffers, self.array.offset + first
-        if not count:
-            return []
-        if self.format[0] == "v":
-            return [view & 0xFFFFFFFF for view in (c_int64 * (2 * count)).from_address(buffers[1] + 16 * offset)[::2]]
+    def __iter__(self) -> Iterator[bytes | None]:
+        """The texts, each with its own memory; None for a null."""
+        buffers, offset, nulls = self.array.buffers, self.array.offset, set(self.nulls())
         wide = self.format in "UZ"
-        kind, width = (c_int64, 8) if wide else (c_int32, 4)
-        ends = (kind * (count + 1)).from_address(buffers[1] + width * offset)[:]
-        return [end - begin for begin, end in zip(ends, ends[1:])]
+        for index in range(self.length):
+            if index in nulls:
+                yield None
+            elif self.format[0] == "v":  # up to 12 bytes are in the view, others in one of the buffers
+                view = (c_int32 * 4).from_address(buffers[1] + 16 * (offset + index))
+                yield string_at(addressof(view) + 4 if view[0] <= 12 else buffers[2 + view[2]] + view[3], view[0])
+            else:
+                kind, size = (c_int64, 8) if wide else (c_int32, 4)
+                ends = (kind * 2).from_address(buffers[1] + size * (offset + index))
+                yield string_at((buffers[2] or 0) + ends[0], ends[1] - ends[0])
 
 
 def _chosen(schema: ArrowSchema, array: ArrowArray, field: str | None, first: int) -> Column:

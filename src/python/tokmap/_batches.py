@@ -93,12 +93,12 @@ class Chunk:
     """What the library made of some texts. close() frees it."""
 
     def __init__(self, tokenizer: Tokenizer, handle: Handle, texts: t.Texts, *, threads: int, bos: int | None,
-                 eod: int | None, offsets: bool, keep_going: bool = False) -> None:
+                 eod: int | None, offsets: bool) -> None:
         loaded = t.library()
         self.library = loaded.calls
         self.handle: Handle | None = loaded.batch()
         error = c.Error()
-        options = t.EncodeOptions(sizeof(t.EncodeOptions), threads, keep_going, offsets,
+        options = t.EncodeOptions(sizeof(t.EncodeOptions), threads, False, offsets,
                                   c.NO_ID if bos is None else bos, c.NO_ID if eod is None else eod)
         check(self.library.tokmap_tokenizer_encode_batch(handle, byref(texts), byref(options), byref(self.handle),
                                                          byref(error)), error)

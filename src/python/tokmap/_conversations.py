@@ -74,6 +74,7 @@ class Conversations:
         self.fields = ({"messages_field": field} if self._renders else
                        {"ids_field": field, "mask_field": field + ".mask"})
         self.options = {"chat_template": "rendered"} if self._renders else {"special": None}
+        self.plain = False  # a document is a record
         self.untaught = 0  # conversations in which no token counts, where the command does not count them
         self._ignored, self._columns = frozenset(ignored), frozenset(columns)
         self._ids = tokenizer.special_tokens

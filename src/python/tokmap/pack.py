@@ -9,32 +9,25 @@ import warnings
 from array import array
 from collections.abc import Mapping
 from contextlib import suppress
-from ctypes import sizeof
 from importlib import import_module
-from time import monotonic
 
-from . import _tokenize_library as t
-from ._arrow import Column, columns as arrow_columns, is_arrow
-from ._batches import Chunk, bytes_of, texts_of
+from ._arrow import columns as arrow_columns, is_arrow
 from ._conversations import Conversations, value_of
-from ._library import ID_TYPES, counted, did_you_mean, names_argument, number, of_type
+from ._library import counted, did_you_mean, names_argument, number, of_type
 from .dataset import Dataset
-from .errors import ArgumentError, InputError, IoError, TokmapError, class_of, error_of
-from .shard_writer import ShardWriter
+from .errors import ArgumentError, InputError, class_of, error_of
 from .tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
     import subprocess
-    from typing import Any, Iterable, Iterator, Sequence
+    from typing import Any, Iterable, Iterator
 
     from .hints import Path
 
-_ROWS = 8192      # documents that are encoded at a time
-_BYTES = 8 << 20  # and at most about this many bytes of text
-_MOST = "1T"       # bytes of a record that is fed to the command: no limit
+_MOST = "1T"     # bytes of a record that is fed to the command: no limit
 _NONE = "; pass documents that contain text"
-_IGNORED = -100   # the label of an id that does not count as a target, as in torch and transformers
+_IGNORED = -100  # the label of an id that does not count as a target, as in torch and transformers
 
 # Options of the command for files, besides those that pack() takes for all sources, in Python's spelling.
 _FOR_FILES = frozenset((
@@ -66,149 +59,6 @@ def _packed(out: str, skipped: int) -> Packed:
         return Packed(out, dataset.info.documents, dataset.info.tokens, dataset.info.content, skipped)
 
 
-class _Progress:
-    """A line on the terminal, as tqdm draws it: the state, redrawn in place, and a newline in the end. It is cut where
-    the terminal ends, because a line that wraps cannot be redrawn, and spaces cover the rest of a longer one."""
-
-    def __init__(self, wanted: bool | None) -> None:
-        self._on = sys.stderr.isatty() if wanted is None else bool(wanted)
-        self._start = self._last = monotonic()
-        self._drawn = 0  # characters of the line on the terminal
-        self._ended = False
-
-    def show(self, documents: int, tokens: int, last: bool = False) -> None:
-        now = monotonic()
-        if not self._on or (now - self._last < 0.1 and not last):
-            return
-        self._last, self._ended = now, last
-        rate = tokens / max(now - self._start, 1e-9)
-        said = (f"pack: {documents} documents, {tokens / 1e6:.1f}M tokens [{now - self._start:.0f}s, "
-                f"{rate / 1e6:.2f}M tokens/s]")
-        try:
-            said = said[:max(os.get_terminal_size(sys.stderr.fileno()).columns - 1, 0) or None]
-        except (AttributeError, OSError, ValueError):
-            pass  # not a terminal
-        sys.stderr.write("\r" + said.ljust(self._drawn) + ("\n" if last else ""))
-        sys.stderr.flush()
-        self._drawn = len(said)
-
-    def end(self) -> None:
-        """The end of a call that failed."""
-        if self._drawn and not self._ended:
-            sys.stderr.write("\n")
-            sys.stderr.flush()
-
-
-class _Texts:
-    """Packs texts: encodes some at a time, and gives them to a writer."""
-
-    def __init__(self, tokenizer: Tokenizer, writer: ShardWriter, field: str, columns: tuple[str, ...],
-                 limits: tuple[int, int], skip: bool, threads: int) -> None:
-        self.tokenizer, self.writer, self.field, self.columns = tokenizer, writer, field, columns
-        self.least, self.most = limits
-        self.skip, self.threads = skip, threads
-        self.documents = self.tokens = self.skipped = self.seen = self.text_bytes = 0
-        self.empty = set(columns)  # those for which no document has had a value
-
-    def wrong(self, message: str) -> None:
-        """A document that cannot be packed: it is left out, or it is an error."""
-        if not self.skip:
-            raise InputError(message)
-        self.skipped += 1
-
-    def encode(self, struct: t.Texts, first: int) -> tuple[array[int], array[int], array[int]]:
-        """The ids of texts, where each text ends in them, and a status for each text."""
-        try:
-            chunk = Chunk(self.tokenizer, self.tokenizer._open(), struct, threads=self.threads, bos=None, eod=None,
-                          offsets=False, keep_going=self.skip)
-        except TokmapError as error:
-            if first:
-                error.text = f"of the documents from {first} on, {error.text}"
-            raise
-        try:
-            wide = self.tokenizer.vocab_size > 65536
-            ids = array("I" if wide else "H", bytes((4 if wide else 2) * chunk.info.ids))
-            ends, statuses = array("Q", bytes(8 * struct.count)), array("i", bytes(4 * struct.count))
-            chunk.read(ids=ids.buffer_info()[0], type=ID_TYPES.index("u32" if wide else "u16"),
-                       document_ends=ends.buffer_info()[0], statuses=statuses.buffer_info()[0])
-        finally:
-            chunk.close()
-        return ids, ends, statuses
-
-    def add(self, struct: t.Texts, sizes: Sequence[int], rows: list[dict[str, Any]] | None = None,
-            nulls: Iterable[int] = ()) -> None:
-        """Packs texts, of which some are null in an Arrow array. sizes: their bytes; rows: their columns."""
-        left_out = set(nulls)
-        for index in left_out:
-            self.wrong(f"document {self.seen + index} is null")
-        ids, ends, statuses = self.encode(struct, self.seen)
-        self.seen += struct.count
-        self.skipped -= len(left_out)  # which are among those that are counted below
-        left_out.update(index for index, status in enumerate(statuses) if status)
-        kept, begin = [], 0
-        for index, end in enumerate(ends):
-            if self.least <= end - begin <= self.most and index not in left_out:
-                kept.append((index, begin, end))
-            begin = end
-        self.skipped += struct.count - len(kept)
-        if len(kept) < struct.count:
-            some, stops = array(ids.typecode), array("Q")
-            for _, begin, end in kept:
-                some += ids[begin:end]
-                stops.append(len(some))
-            ids, ends = some, stops
-            rows = None if rows is None else [rows[index] for index, _, _ in kept]
-            sizes = [sizes[index] for index, _, _ in kept]
-        if kept:
-            self._write(ids, ends, rows, sizes)
-
-    def _write(self, ids: array[int], ends: Sequence[int], rows: list[dict[str, Any]] | None,
-               sizes: Sequence[int]) -> None:
-        """Gives documents to the writer, without those that it refuses, such as for a column that is not JSON."""
-        try:
-            self.writer.add_batch(ids, ends, None, rows)
-        except InputError:
-            if not self.skip:
-                raise
-            if len(ends) == 1:
-                self.skipped += 1
-                return
-            begin = 0
-            for index, end in enumerate(ends):
-                one = None if rows is None else rows[index:index + 1]
-                self._write(ids[begin:end], array("Q", [end - begin]), one, sizes[index:index + 1])
-                begin = end
-            return
-        self.documents += len(ends)
-        self.tokens += len(ids)
-        self.text_bytes += sum(sizes)
-        for row in (rows or ()) if self.empty else ():
-            self.empty.difference_update(row)
-
-    def records(self, items: list[Any]) -> None:
-        """Packs some documents of an iterable."""
-        texts: list[str | bytes] = []
-        rows = []
-        for index, item in enumerate(items, self.seen):
-            plain = isinstance(item, (str, bytes))
-            try:
-                if not plain and not hasattr(item, "keys"):
-                    raise InputError(f"document {index} is {type(item).__name__}, but must be str, bytes, or a dict")
-                texts.append(item if plain else _text_of(item, self.field, index))
-                rows.append({} if plain else _row(item, self.columns, index))
-            except InputError as error:
-                self.wrong(error.text)
-        self.seen += len(items) - len(texts)
-        encoded = bytes_of(texts)
-        struct, _keep = texts_of(encoded)
-        self.add(struct, list(map(len, encoded)), rows if self.columns else None)
-
-    def totals(self) -> dict[str, int]:
-        """What the index says of the whole shard, by the command's names."""
-        return {"documents": self.writer.documents, "records_skipped": self.skipped, "tokens": self.writer.tokens,
-                "text_bytes": self.text_bytes}
-
-
 def _row(record: Any, columns: Iterable[str], index: int) -> dict[str, Any]:
     """The columns of a record. What it lacks, the index can say."""
     row = {}
@@ -218,11 +68,18 @@ def _row(record: Any, columns: Iterable[str], index: int) -> dict[str, Any]:
     return row
 
 
-def _text_of(record: Any, field: str, index: int) -> str | bytes:
+def _text_of(record: Any, field: str, index: int) -> str:
     value = value_of(record, field, index)
-    if isinstance(value, (str, bytes)):
+    if not isinstance(value, (str, bytes)):
+        raise InputError(f"document {index}: the field {field!r} is {type(value).__name__}, but it must be str or "
+                         "bytes")
+    try:
+        if isinstance(value, bytes):
+            return value.decode()
+        value.encode()
         return value
-    raise InputError(f"document {index}: the field {field!r} is {type(value).__name__}, but it must be str or bytes")
+    except UnicodeError:
+        raise error_of("ERROR_ENCODING", f"document {index}: the field {field!r} is not UTF-8") from None
 
 
 class _Records:
@@ -238,12 +95,18 @@ class _Records:
             self.names.append(name)
 
     def __iter__(self) -> Iterator[Any]:
+        first = next(iter(self.content.fields.values()))
         for index, item in enumerate(self.source):
             try:
-                if not hasattr(item, "keys"):
-                    raise InputError(f"document {index} is {type(item).__name__}, but must be a dict with the field "
-                                     f"{next(iter(self.content.fields.values()))!r}")
-                made = {**dict(zip(self.names, self.content.read(item, index))), **_row(item, self.columns, index)}
+                record = {first: item} if self.content.plain and isinstance(item, (str, bytes)) else item
+                if item is None:
+                    raise InputError(f"document {index} is null")
+                if not hasattr(record, "keys"):
+                    raise InputError(f"document {index} is {type(item).__name__}, but must be " +
+                                     ("str, bytes, or " if self.content.plain else "") +
+                                     f"a dict with the field {first!r}")
+                made = {**dict(zip(self.names, self.content.read(record, index))),
+                        **_row(record, self.columns, index)}
             except InputError:
                 if not self.skip:
                     raise
@@ -251,29 +114,23 @@ class _Records:
             yield made
 
 
-class _Pairs:
-    """Prompts and completions. options: those of the command, beside the names of the fields."""
+class _Texts:
+    """Texts, or prompts and completions. plain: whether a document can be a text alone. options: those of the command,
+    beside the names of the fields."""
     options: dict[str, Any] = {"max_record": _MOST}
     untaught = 0
 
-    def __init__(self, prompt: str, completion: str) -> None:
-        self.fields = {"prompt_field": prompt, "completion_field": completion}
+    def __init__(self, plain: bool, **fields: str) -> None:
+        self.plain, self.fields = plain, fields
 
     def read(self, record: Any, index: int) -> list[str]:
-        made = []
-        for field in self.fields.values():
-            text = _text_of(record, field, index)
-            try:
-                made.append(text.decode() if isinstance(text, bytes) else text.encode().decode())
-            except UnicodeError:
-                raise InputError(f"document {index}: the field {field!r} is not UTF-8") from None
-        return made
+        return [_text_of(record, field, index) for field in self.fields.values()]
 
 
 class _Ids:
     """Ids, and the ones that count, checked in the words of the program."""
     options: dict[str, Any] = {"max_record": _MOST, "special": None}
-    untaught = 0
+    plain, untaught = False, 0
 
     def __init__(self, ids: str, second: str | None, labels: bool, tokenizer: Tokenizer) -> None:
         self.field, self.second, self.labels, self.size = ids, second, labels, tokenizer.vocab_size
@@ -336,14 +193,14 @@ def _first_wrong(values: Any, limit: int) -> str:
         return f", but {of_type(values)}"
 
 
-def _slices(column: Column) -> Iterator[tuple[t.Texts, list[int], list[int]]]:
-    """The texts of a chunk, some at a time, their sizes, and which of them are null."""
-    nulls = list(column.nulls())
-    for first in range(0, column.length, _ROWS):
-        count = min(_ROWS, column.length - first)
-        struct = t.Texts(sizeof(t.Texts))
-        column.texts(struct, first, count)
-        yield struct, column.sizes(first, count), [index - first for index in nulls if first <= index < first + count]
+def _texts_of(source: Any, field: str | None) -> Iterator[bytes | None]:
+    """The texts of an Arrow array, or of a column of an Arrow table."""
+    chunks = arrow_columns(source, field or ("text" if hasattr(source, "columns") else None))
+    try:
+        for column in chunks:
+            yield from column
+    finally:
+        chunks.close()  # type: ignore[attr-defined]
 
 
 def _rows_of(source: Any) -> Iterable[Any]:
@@ -357,20 +214,6 @@ def _rows_of(source: Any) -> Iterable[Any]:
         raise ArgumentError("fields other than one of text, of a table that is not from Polars, need pyarrow: install "
                             "it, or pass an iterable of dicts") from None
     return (row for batch in pyarrow.RecordBatchReader.from_stream(source) for row in batch.to_pylist())
-
-
-def _groups(items: Iterable[Any]) -> Iterator[list[Any]]:
-    """Some documents at a time."""
-    group: list[Any] = []
-    size = 0
-    for item in items:
-        group.append(item)
-        size += len(item) if isinstance(item, (str, bytes)) else 1024
-        if len(group) == _ROWS or size >= _BYTES:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
 
 
 def _paths(source: Any) -> list[str] | None:
@@ -569,6 +412,10 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         raise ArgumentError(f"columns contains {comma!r}, but the command tokmap, which packs this source, splits "
                             "names at commas: pass each name as an item of its own")
     border = ["--no-eod"] if eod is False else [] if eod is None else ["--eod"] if eod is True else [f"--eod={eod}"]
+    folder = os.path.dirname(out)
+    if documents is not None and folder and "://" not in folder:
+        with suppress(OSError):  # the command says why it cannot write into it
+            os.makedirs(folder, exist_ok=True)
     shown = sys.stderr.isatty() if progress is None else progress
     process_id, stopping = os.getpid(), _stopping()
     command = [program, "pack", "--json", "-o", out, "-t", tokenizer, *border, *_arguments(options),
@@ -724,7 +571,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     is_text = ids_field is None and prompt_field is None and messages_field is None
     options = {"input_format": "jsonl", "bos": bos, "columns": chosen, "min_tokens": min_tokens,
                "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force}
-    documents = _rows_of(source) if is_arrow(source) and not is_text else source
+    documents = source if not is_arrow(source) else _texts_of(source, field) if is_text and not chosen else \
+        _rows_of(source)
     if isinstance(chat_template, (str, os.PathLike)):  # the command has the templates
         options.update(messages_field=messages_field, chat_template=chat_template, ignore_fields=ignored)
         return _command(["-"], os.fspath(out), tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer),
@@ -734,65 +582,26 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     opened = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer(tokenizer)
     own = None if messages_field is not None and eod is None else opened.eod_id
     eod_id, bos_id = _border(opened, eod, own, "eod"), _border(opened, bos, opened.bos_id, "bos")
-    count = 0 if threads is None else number(threads, "threads", 1)
-    if is_text:
-        texts = _pack_texts(source, os.fspath(out), opened, (eod_id, bos_id), field, chosen,
-                            (min_tokens or 0, max_tokens or sys.maxsize), on_error == "skip", count, force, progress)
-        _warn_of_empty((name for name in chosen if name in texts.empty), 2)
-        return _packed(os.fspath(out), texts.skipped)
+    if threads is not None:
+        number(threads, "threads", 1)
     content: Any
     if messages_field is not None:
         content = Conversations(chat_template, opened, messages_field, chosen, ignored, eod_id)
     elif ids_field is not None:
         content = _Ids(ids_field, labels_field if mask_field is None else mask_field, labels_field is not None, opened)
+    elif prompt_field is not None:
+        content = _Texts(False, prompt_field=prompt_field, completion_field=completion_field or "")
     else:
-        content = _Pairs(prompt_field or "", completion_field or "")
+        content = _Texts(True, field=field or "text")
     records = _Records(documents, content, chosen, on_error == "skip")
     options.update(content.options, bos=bos_id, **dict(zip(content.fields, records.names)))
-    made = _command(["-"], os.fspath(out), opened, False if eod_id is None else eod_id, options, progress, records)
+    try:
+        made = _command(["-"], os.fspath(out), opened, False if eod_id is None else eod_id, options, progress, records)
+    finally:
+        if is_arrow(source) and hasattr(documents, "close"):
+            documents.close()
     _warn_of_untaught(content.untaught, 2)
     return made
-
-
-def _pack_texts(source: Any, out: str, tokenizer: Tokenizer, borders: tuple[int | None, int | None],
-                field: str | None, columns: tuple[str, ...], limits: tuple[int, int], skip: bool, threads: int,
-                force: bool, progress: bool | None) -> _Texts:
-    """Packs texts in this process, whose library encodes them as the command does: an Arrow array needs no copy."""
-    names = ("special", "pattern", "pattern_regex", "special_tokens")
-    about = {"tokenizer": {"name": tokenizer.name, "path": tokenizer.path, **dict(zip(names, tokenizer._asked))}}
-    line = _Progress(progress)
-    writer: ShardWriter | None = None
-    try:
-        folder = os.path.dirname(out)
-        if folder and "://" not in folder:
-            with suppress(OSError):  # the writer says why it cannot write into it
-                os.makedirs(folder, exist_ok=True)
-        writer = _writer(out, vocab_size=tokenizer.vocab_size, eod=borders[0], bos=borders[1], tokenizer=tokenizer,
-                         replace=force, about=about, columns=columns)
-        with writer:
-            texts = _Texts(tokenizer, writer, field or "text", columns, limits, skip, threads)
-            _add_all(source, texts, line, field)
-            if not writer.documents:  # as the command does
-                raise InputError("the inputs contain no documents" +
-                                 (f": {texts.skipped} were left out" if texts.skipped else "") + _NONE)
-            writer.describe({**about, "totals": texts.totals()})
-        line.show(writer.documents, writer.tokens, last=True)
-    except BaseException:
-        if writer is not None:  # Ctrl-C may have come before `with` or in the first instruction after it
-            writer.abandon()
-        line.end()
-        raise
-    return texts
-
-
-def _writer(out: Path, **options: Any) -> ShardWriter:
-    """The writer of the shard. Its argument `replace` has another name in pack()."""
-    try:
-        return ShardWriter(out, **options)
-    except IoError as error:
-        error.text, error.message = (said.replace("use replace", "pass force=True")
-                                     for said in (error.text, error.message))
-        raise
 
 
 def _check_fields(field: str | None, ids: str | None, mask: str | None, labels: str | None, prompt: str | None,
@@ -808,20 +617,3 @@ def _check_fields(field: str | None, ids: str | None, mask: str | None, labels: 
         raise ArgumentError("mask_field and labels_field need ids_field")
     if (messages is None) != (chat is None):
         raise ArgumentError("messages_field and chat_template belong together")
-
-
-def _add_all(source: Any, texts: _Texts, line: _Progress, field: str | None) -> None:
-    """Packs all documents of a source, some at a time."""
-    if is_arrow(source) and not texts.columns:
-        chunks = arrow_columns(source, field or (texts.field if hasattr(source, "columns") else None))
-        try:
-            for column in chunks:
-                for struct, sizes, nulls in _slices(column):
-                    texts.add(struct, sizes, nulls=nulls)
-                    line.show(texts.documents, texts.tokens)
-        finally:
-            chunks.close()  # type: ignore[attr-defined]
-        return
-    for group in _groups(_rows_of(source) if is_arrow(source) else source):
-        texts.records(group)
-        line.show(texts.documents, texts.tokens)
