@@ -36,7 +36,7 @@ enum corpus_invalid { CORPUS_INVALID_ERROR, CORPUS_INVALID_REPLACE, CORPUS_INVAL
 #define CORPUS_PARQUET_BATCH 4
 #define CORPUS_PARQUET_BATCH_MOST (CORPUS_PARQUET_BATCH + CORPUS_PARQUET_BATCH / 2)
 
-/* It has a member for each thing that a caller may ask for, since these do not depend on each other. */
+/* Options, which do not depend on each other. */
 struct corpus_options {
     enum corpus_format format;
     enum corpus_invalid invalid;

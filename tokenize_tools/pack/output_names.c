@@ -31,8 +31,8 @@ static bool is_same_folder(const char *a, const char *b)
     return !os_stat(a, &of_a) && !os_stat(b, &of_b) && of_a.device == of_b.device && of_a.inode == of_b.inode;
 }
 
-/* Returns true if a text is one of some endings, and then nothing, or what a file has at its end that does not have its
- * name yet, or any more. */
+/* Returns true if `text` is one of `endings`, optionally followed by ".partial" or by an id: a file that is being
+ * written, or one that is being replaced. */
 static bool is_one_of(const char *text, const char *const *endings, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -130,12 +130,12 @@ bool output_names_have(const struct output_names *names, const char *path)
 /* The files of other projects beside a shard, sealed or not. */
 static const struct older_files {
     const char *endings[4];
-    const char *head; /* of the first file; NULL: any */
-    bool other;       /* it must not begin so */
+    const char *head; /* head of the first file; NULL: any */
+    bool other;       /* true if the file must not begin with `head` */
 } older_files[] = {
     {.endings = {".idx"}, .head = "MMIDIDX"},
     {.endings = {".megatron.idx", ".megatron.bin"}, .head = "MMIDIDX"},
-    {.endings = {".llmc.bin"}, .head = "\x88\xd8\x34\x01"}, /* 20240520, for tokens of 2 bytes, */
+    {.endings = {".llmc.bin"}, .head = "\x88\xd8\x34\x01"}, /* 20240520, for tokens of 2 bytes */
     {.endings = {".llmc.bin"}, .head = "\xa1\xd9\x34\x01"}, /* and 20240801 */
     {.endings = {".ds", ".ds.index", ".ds.metadata"}},
     {.endings = {".ds.loss", ".ds", ".ds.index", ".ds.metadata"}},
@@ -186,8 +186,8 @@ static bool is_shard_name(const char *rest, size_t bytes)
                       (!word || set == bytes));
 }
 
-/* Returns true if a file has an ending of some, and all files with these endings are there, as they must be. rest: what
- * follows the name of the output. */
+/* Returns true if a file belongs to one of the formats of --also, and all files of that format are there with the heads
+ * that they must have. rest: the part of its name after that of the output. */
 static bool is_older_file(const char *path, const char *rest, const struct older_files *files)
 {
     const size_t bytes = strlen(rest);
@@ -239,7 +239,7 @@ static enum excluded_kind kind_of(const void *user, const char *path)
 {
     const struct pack_options *options = user;
     const struct output_names names = {options->prefix, options->split, options->shard_tokens != 0, options->also};
-    const bool numbered = options->split || options->shard_tokens; /* else these were added by corpus_exclude() */
+    const bool numbered = options->split || options->shard_tokens; /* otherwise corpus_exclude() has added them */
     return numbered && output_names_have(&names, path) ? EXCLUDED_OUTPUT
            : output_names_older(options->prefix, path) ? EXCLUDED_OLDER
                                                        : EXCLUDED_NOT;

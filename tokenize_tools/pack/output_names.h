@@ -14,11 +14,11 @@ struct output_names {
     const struct pack_also *also; /* NULL: no files of other projects */
 };
 
-/* Returns true if a path is that of a file in the folder NAME.work, or of a file that the output has, has beside it
- * until it is complete, or gets by `also`. */
+/* Returns true if a path is that of a file in the folder NAME.work, of a finished or unfinished file of the output, or
+ * of a file of `also`. */
 bool output_names_have(const struct output_names *names, const char *path);
 
-/* Returns true if it is one of the last kind, also of one that is being written. */
+/* Returns true if a path is that of a finished or unfinished file of `also`. */
 bool output_names_also(const struct output_names *names, const char *path);
 
 /* Returns true if a file that exists is one of an older output of this name, whatever sets and shards it has: a
@@ -26,11 +26,10 @@ bool output_names_also(const struct output_names *names, const char *path);
  * not decide that alone: see output_names.c. */
 bool output_names_older(const char *output, const char *path);
 
-/* Returns true if it is a file that either of the two says. output: struct output_names; for work_folder.h. */
+/* Returns true if output_names_have() or output_names_older() does. output: struct output_names; for work_folder.h. */
 bool output_names_either(const void *output, const char *path);
 
-/* Excludes from the inputs what output_names_have() and output_names_older() say. Statuses: those of corpus_exclude(),
- * ERROR_MEMORY. */
+/* Excludes the files of output_names_either() from the inputs. Statuses: those of corpus_exclude(), ERROR_MEMORY. */
 enum tokmap_status output_names_exclude(const struct pack_options *options, struct corpus *corpus,
                                         struct tokmap_error *error);
 

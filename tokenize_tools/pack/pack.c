@@ -40,23 +40,23 @@ struct dropping {
     struct scan_inputs inputs; /* that the stages read */
 };
 
-/* A unit of a shuffle: its documents are sorted, and shards are made later. */
+/* State of a unit of a shuffle, whose documents are sorted; shards are made later. */
 struct sorting {
     bool wanted;
     struct shuffle_sorted sorted;
-    bool is_recorded; /* the unit's file may have its name, also after an error */
+    bool is_recorded; /* true if the unit's file may have its name, even after an error */
 };
 
 struct pack {
     const struct pack_options *options;
     struct pack_result *result;
     bool writes;                  /* False for a dry run */
-    bool finished;                /* all was done by a killed process */
+    bool finished;                /* true if a killed process has done all */
     struct pack_journal *journal; /* NULL if the work is not saved */
     struct ordered_workers *workers;
     struct pack_batches batches;
     struct dropping drop;
-    struct shuffle *shuffle; /* between the batches and the sets; NULL: none */
+    struct shuffle *shuffle; /* place of the documents between the batches and the sets; NULL: none */
     struct sorting sort;
     struct set_work *work; /* NULL for a single shard */
     struct shard_set *sets[SPLIT_SETS_MOST];
@@ -97,7 +97,7 @@ static enum tokmap_status batch_committed(void *self, struct work_item *item, st
     return !status && pack->journal ? pack_journal_save(pack->journal, &parts, &item->batch.place, error) : status;
 }
 
-/* Makes the about section of a shard; of one without a set, it has the totals of all inputs. */
+/* Makes the about section of a shard. A single shard has the totals of all inputs. */
 static char *about_make(void *self, const struct shard_totals *shard, uint64_t *bytes)
 {
     const struct set_of *set_of = self;
@@ -166,7 +166,7 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
                                                    : TOKMAP_OK;
 }
 
-/* Files of the shuffle have names if another process continues, or can. */
+/* Gives the shuffle a folder for files with names, if another process has begun the work or may continue it. */
 static enum tokmap_status shuffle_place(void *owner, const char **folder, struct tokmap_error *error)
 {
     const struct pack *pack = owner;
@@ -268,11 +268,10 @@ static enum tokmap_status drop_open(struct pack *pack, struct tokmap_error *erro
         own ? drop_stages_do(&pack->drop.stages, options, &pack->drop.inputs, pack->journal, corpus, error) : TOKMAP_OK;
     if (!status)
         status = drop_filter_new(&pack->drop.filter, &drop, error);
-    return status ? status : outputs_exclude(pack, corpus, error); /* now with the list of dropped documents */
+    return status ? status : outputs_exclude(pack, corpus, error); /* with the list of dropped documents now */
 }
 
-/* Opens the output. If a killed process has a journal and its files have their names already, or are gone, there is
- * nothing to continue. */
+/* Opens the output. Nothing is continued if the files of a killed process have their names already, or are gone. */
 static enum tokmap_status output_take(struct pack *pack, struct tokmap_error *error)
 {
     enum tokmap_status status = output_open(pack, error);
@@ -329,7 +328,7 @@ static enum tokmap_status unit_commit(struct pack *pack, struct tokmap_error *er
     return TOKMAP_OK;
 }
 
-/* Gives the files their names. What belongs to an older output is touched only when all that takes long is done. */
+/* Gives the files their names. The old output is not touched until only renames are left. */
 static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_options *options = pack->options;
@@ -399,13 +398,13 @@ static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *er
 {
     const struct pack_parts parts = parts_of(pack);
     enum tokmap_status status = pack->drop.filter ? drop_filter_check(pack->drop.filter, error) : TOKMAP_OK;
-    if (status == TOKMAP_ERROR_MISMATCH && pack->journal) /* what was found is of other inputs */
+    if (status == TOKMAP_ERROR_MISMATCH && pack->journal) /* the findings are about other inputs */
         pack_journal_drop(pack->journal);
     if (!status && pack->sort.wanted)
         status = shuffle_sort(pack->shuffle, pack->options->sync, &pack->sort.sorted, error);
     else if (!status && pack->shuffle)
         status = shuffle_finish(pack->shuffle, pack->sets, error);
-    if (pack->sort.wanted) /* a checkpoint may have had them */
+    if (pack->sort.wanted) /* a checkpoint may have counted them */
         memset(pack->result->sets, 0, sizeof pack->result->sets);
     for (uint64_t i = 0; i < pack->sort.sorted.count; i++) {
         struct shard_set_result *set = &pack->result->sets[pack->sort.sorted.chunks[i].set];
@@ -434,7 +433,7 @@ static void output_close(struct pack *pack, enum tokmap_status status)
     (keep ? set_work_leave : set_work_abandon)(pack->work); /* the lock goes last */
     if (!pack->writes || !complete || options->unit)
         return;
-    /* A power cut may bring back what a process removed at its end, or before it began its journal. */
+    /* After a power cut, files may be there again that a process removed at its end, or before it began its journal. */
     work_folder_sweep(options->prefix, pack_journal_owns);
     const bool is_set = options->shard_tokens || options->split;
     if (is_set || options->start_over) /* the work that was given up may have been that of a set */

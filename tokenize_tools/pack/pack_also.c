@@ -18,10 +18,10 @@
 enum { BEGUN, NEXT }; /* numbers of the files: also-000000 has a pack_result, also-000001 this: */
 
 struct also_next {
-    uint64_t number;                          /* of the next file */
-    uint64_t refused;                         /* 1: it is there, and is somebody else's */
+    uint64_t number;                          /* number of the next file */
+    uint64_t refused;                         /* 1: the file is there, and belongs to somebody else */
     uint64_t replaces;                        /* 1: an earlier process may have written any of the files */
-    struct also_written sums[PACK_ALSO_MOST]; /* of the files before it */
+    struct also_written sums[PACK_ALSO_MOST]; /* sums of the files before it */
 };
 
 static enum tokmap_status no_memory(struct tokmap_error *error)
@@ -96,9 +96,9 @@ struct also_writing {
     const struct pack_options *options;
     const struct pack_result *result;
     struct stage_id id; /* of also-000001 */
-    bool keeps;         /* it is written */
-    bool saved;         /* it says next.number */
-    bool replaces_all;  /* another process may have written any file, */
+    bool keeps;         /* true if also-000001 is written */
+    bool saved;         /* true if it says next.number */
+    bool replaces_all;  /* true if another process may have written any file, */
     bool replaces_next; /* or the file next.number */
     uint64_t at;        /* number of the file that is looked at */
     struct also_next next;
@@ -142,7 +142,7 @@ static enum tokmap_status shard_write(struct also_writing *writing, const char *
     const struct pack_options *options = writing->options;
     enum tokmap_status status = TOKMAP_OK;
     for (uint32_t format = 0; format < options->also->count && !status; format++, writing->at++) {
-        if (writing->at < writing->next.number) /* by a process that was killed */
+        if (writing->at < writing->next.number) /* written by a process that was killed */
             continue;
         status = options->stop && options->stop(options->user)
                      ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
@@ -193,7 +193,7 @@ enum tokmap_status pack_also_write(const struct pack_options *options, const cha
         status = pack_also_begin(options, folder, result, error);
     for (uint32_t set = 0; set < pack_output_sets(options) && !status; set++)
         status = set_write(&writing, set, error);
-    if (!status && writing.next.number > writing.at) /* than there are: nothing was written */
+    if (!status && writing.next.number > writing.at) /* there are fewer: nothing was written */
         status = stage_corrupt(&writing.id, error);
     memcpy(result->also, writing.next.sums, sizeof result->also);
     return status;

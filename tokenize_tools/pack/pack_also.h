@@ -24,12 +24,13 @@
 /* Returns true if files may be missing of shards that have their names, or are about to get them. */
 bool pack_also_begun(const char *prefix);
 
-/* Keeps that no file is written yet, and the report of the whole. Statuses: OK, ERROR_IO, ERROR_BUSY, ERROR_MEMORY. */
+/* Records that no file is written yet, with the report of the whole. Statuses: OK, ERROR_IO, ERROR_BUSY,
+ * ERROR_MEMORY. */
 enum tokmap_status pack_also_begin(const struct pack_options *options, const char *folder,
                                    const struct pack_result *result, struct tokmap_error *error);
 
-/* Sets *result to that report. Statuses: OK, ERROR_NOT_FOUND (all files are written, or none is needed), ERROR_CORRUPT,
- * ERROR_IO, ERROR_MEMORY. */
+/* Reads the report that pack_also_begin() recorded. Statuses: OK, ERROR_NOT_FOUND (all files are written, or none is
+ * needed), ERROR_CORRUPT, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status pack_also_read(const struct pack_options *options, const char *folder, struct pack_result *result,
                                   struct tokmap_error *error);
 
@@ -37,9 +38,9 @@ enum tokmap_status pack_also_read(const struct pack_options *options, const char
  * OK, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status pack_also_end(const struct pack_options *options, const char *folder, struct tokmap_error *error);
 
-/* Writes the files that are missing of all shards, and sets result->also. folder: NAME.work; NULL: there is none, and
- * nothing is kept. again: the shards have their names from another process, which may have written files. The caller
- * has the output to itself. Statuses: those of options->also->write(), ERROR_INTERRUPTED, and those of
+/* Writes the missing files of all shards, and sets result->also. folder: NAME.work; NULL: there is no folder, and no
+ * progress is recorded. again: another process gave the shards their names, and may have written files. The caller
+ * holds the lock of the output. Statuses: those of options->also->write(), ERROR_INTERRUPTED, and those of
  * pack_also_begin(). */
 enum tokmap_status pack_also_write(const struct pack_options *options, const char *folder, bool again,
                                    struct pack_result *result, struct tokmap_error *error);

@@ -39,7 +39,7 @@ struct group {
 struct worker {
     struct tokenizer_state *state; /* NULL until the first batch, so that the threads make theirs in parallel */
     struct tokmap_text *texts;     /* GROUP_MOST of them */
-    struct histogram lengths;      /* of the documents that begin and end in one of this thread's batches */
+    struct histogram lengths;      /* lengths of the documents that begin and end in one of this thread's batches */
     struct document_encoder documents;
 };
 
@@ -48,7 +48,7 @@ struct output {
     struct tokenizer_out out; /* with GROUP_MOST ends */
     struct group group;       /* the documents whose tokens are in `out` */
     uint64_t *text_bytes;     /* GROUP_MOST: of each of these documents, or of its part, the bytes of text */
-    bool pending;             /* these tokens are not written yet */
+    bool pending;             /* true if these tokens are not written yet */
     uint64_t tokens, largest; /* number of tokens of the batch so far, and their largest id */
     /* Lengths of the documents that began in an earlier batch, or continue in a later one: tokens of this batch before
      * the end of the first document, if that is here, and tokens after the last end. */
@@ -59,9 +59,9 @@ struct output {
 
 /* ---- encode and write ---- */
 
-/* Counts the lengths of the documents that end in the output's group. What is written is counted by whoever has the
- * turn, so that the counts are those of committed batches. Only pack_batch_commit() knows the lengths of those that
- * began in an earlier batch. */
+/* Counts the lengths of the documents that end in the output's group. The thread whose turn it is counts what it
+ * writes, so the counts cover the committed batches. Only pack_batch_commit() knows the lengths of those that began in
+ * an earlier batch. */
 static void lengths_count(struct histogram *lengths, const struct corpus_batch *batch, struct output *output)
 {
     const struct group *group = &output->group;
@@ -362,7 +362,7 @@ static enum tokmap_status output_make(const struct pack_batches *batches, struct
     out->suffix = (uint32_t)options->eod_id;
     out->has_prefix = options->bos_id != TOKMAP_NO_ID;
     out->prefix = (uint32_t)options->bos_id;
-    /* The system gives the memory when tokens are written to it. So texts cost what their batches need. */
+    /* The system provides memory when tokens are written to it, so a small batch uses little. */
     out->capacity =
         min64(CORPUS_PARQUET_BATCH_MOST * batches->batch_bytes * batches->tokenizer.ids_per_byte_most, OUTPUT_MOST) +
         GROUP_MOST;

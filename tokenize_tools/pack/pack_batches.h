@@ -24,16 +24,16 @@ struct pack_batches {
     const struct pack_options *options;
     struct pack_result *result;
     struct tokenizer_info tokenizer; /* without a tokenizer: width and vocabulary */
-    bool one_by_one;                 /* documents are encoded one by one */
-    struct document_rules rules;     /* for this */
+    bool one_by_one;                 /* true if documents are encoded one by one */
+    struct document_rules rules;     /* rules for encoding them so */
     uint64_t batch_bytes;
     struct pack_batches_to to;
     struct worker *threads;
     uint32_t thread_count;
-    struct output *outputs; /* of the work items */
+    struct output *outputs; /* memory of the work items */
     uint32_t output_count;
-    struct histogram lengths; /* of the documents that several batches share; in the end, of all */
-    uint64_t open_tokens;     /* of the document that is not ended yet, in the batches that are committed */
+    struct histogram lengths; /* lengths of the documents that several batches share; in the end, of all documents */
+    uint64_t open_tokens;     /* tokens of the unfinished document in the committed batches */
 };
 
 /* Decides how documents are encoded. Sets result->has_mask. */

@@ -22,10 +22,10 @@
 
 struct clearing {
     const char *folder;
-    bool inside;  /* a folder of a unit */
-    bool journal; /* there was a journal, so files of a shuffle and torn files of stages are ours */
-    bool left;    /* the journal is still there, so the note that all is named stays for the next process */
-    bool refused; /* set if there was no memory to remove an entry */
+    bool inside;  /* true in a folder of a unit */
+    bool journal; /* true if there was a journal, so that files of a shuffle and torn files of stages are ours */
+    bool left;    /* true if the journal is still there, so that the note stays for the next process */
+    bool refused; /* true if there was no memory to remove an entry */
 };
 
 /* Returns true if units and tasks have made an entry, and not the user. */
@@ -96,7 +96,7 @@ enum tokmap_status pack_clear_work(const char *folder, bool sync, struct tokmap_
     free(journal);
     if (system)
         return error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the folder cannot be synced");
-    /* Twice, since memory may have been refused. What else is left is of the user. */
+    /* Twice, because memory may have been short. Other files are the user's. */
     for (int i = 0; i < 2; i++) {
         clearing.refused = false;
         clearing.refused = os_folder_list(folder, entry_remove, &clearing) == ENOMEM || clearing.refused;
@@ -134,8 +134,8 @@ enum tokmap_status pack_clear_start(const char *name, const char *folder, struct
     char *lock = path_ended(name, ".partial");
     if (!lock)
         return error_set_memory(error, "a path", 0);
-    /* Without the lock for another reason, such as a folder of this name, the work that follows says so, if it needs
-     * it. */
+    /* If the lock fails for another reason, such as a folder of this name, the work that follows reports it, if it
+     * needs the lock. */
     const int system = partial_file_open(lock, NULL, NULL, &fd);
     enum tokmap_status status =
         system == EWOULDBLOCK ? work_locked_error(name, error) : work_idle_check(name, folder, error);

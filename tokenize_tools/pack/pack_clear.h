@@ -12,12 +12,12 @@
 void pack_clear_unit(const char *folder, uint64_t unit);
 
 /* Removes all that units and tasks have left in a folder of unfinished work, and the folder. Files that cannot be
- * removed stay. sync: for work that is over, whose journal must not come back after a power cut. Statuses: OK, ERROR_IO
- * (with sync), ERROR_MEMORY. */
+ * removed stay. sync: syncs the removal, for completed work, whose journal must not be there again after a power cut.
+ * Statuses: OK, ERROR_IO (with sync), ERROR_MEMORY. */
 enum tokmap_status pack_clear_work(const char *folder, bool sync, struct tokmap_error *error);
 
-/* Ends work whose output exists. If a process was killed before it had removed the folder of its work, whose journal
- * goes first, and the lock, removes the rest. */
+/* Removes the rest of the work of an output that exists: a process may have been killed before it had removed the
+ * folder, from which it removes the journal first, and the lock. */
 void pack_clear_settle(const struct pack_options *options, const char *folder);
 
 /* Removes all that units and tasks have left in the folder, to start over. Removes nothing while a process is at work

@@ -11,8 +11,8 @@
 #include "common/bytes_buffer.h"
 #include "common/hash.h"
 
-/* Writes a byte of a value: control characters and the backslash as the escapes of --separator. So a value is text in
- * which no zero byte ends it early, and different bytes stay different. Returns the end. */
+/* Writes a byte of a value, with control characters and the backslash as the escapes of --separator. So a value has no
+ * zero byte, and different bytes stay different. Returns the end. */
 static char *byte_write(char *at, uint8_t byte)
 {
     static const char hex[] = "0123456789abcdef", plain[] = "\n\t\r\\", letters[] = "ntr\\";
@@ -49,7 +49,7 @@ static void text_fact(struct pack_facts *facts, const char *name, const char *te
     bytes_fact(facts, name, text, text ? strlen(text) : 0);
 }
 
-/* none: the number that means that the option is not used. */
+/* Adds a fact whose value is a number. none: the number that means that the option is not used. */
 static void number_fact(struct pack_facts *facts, const char *name, uint64_t number, uint64_t none)
 {
     char text[24] = "";

@@ -16,7 +16,7 @@
 struct pack_facts {
     struct work_fact list[PACK_FACTS_MOST];
     size_t count;
-    bool lost; /* no memory */
+    bool lost; /* true if there was not enough memory */
 };
 
 /* Makes the facts. `layout` is a number that changes with the format of the journal's records. Returns false without

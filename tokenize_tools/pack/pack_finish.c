@@ -47,8 +47,8 @@ struct finish {
     const char *folder;
     const struct pack_found *found;
     struct set_work *work;
-    struct unit_result *record;       /* of the unit that was read last */
-    uint64_t shards[SPLIT_SETS_MOST]; /* of each set, so far */
+    struct unit_result *record;       /* record of the unit that was read last */
+    uint64_t shards[SPLIT_SETS_MOST]; /* shards of each set so far */
     struct hash_state *contents[SPLIT_SETS_MOST];
 };
 
@@ -111,7 +111,7 @@ enum tokmap_status pack_input_check(const void *output, const char *path, bool *
     const struct output_names *names = output;
     const bool also = output_names_also(names, path);
     const bool older = !also && !remote_kind(path) && output_names_older(names->name, path);
-    /* The process that is continued would have refused older ones. */
+    /* The process that is continued would have refused older files. */
     *skips = (also && pack_also_begun(names->name)) || (older && work_folder_exists(names->name));
     if (*skips || !(also || older || is_work(path, names->name)))
         return TOKMAP_OK;
@@ -120,10 +120,10 @@ enum tokmap_status pack_input_check(const void *output, const char *path, bool *
 
 /* ---- sums ---- */
 
-/* A file that is cut, in the sum of the units so far. */
+/* A file that several units share, in the sum of the units so far. */
 struct cut_file {
-    bool counted; /* it is among the files */
-    bool lost;    /* the rest of a part of it was left out, so it is not */
+    bool counted; /* true if it is counted among the files */
+    bool lost;    /* true if the rest of a part was left out, so that it is not counted */
 };
 
 /* Adds a part of a file: it counts once, after corpus_counts_add() of all its parts. */
@@ -317,7 +317,7 @@ static enum tokmap_status shard_add(struct finish *finish, uint64_t unit, uint32
             name_files_add(set_work_group(finish->work), files[i] == SHARD_INDEX, from,
                            shard_file_numbered(name, number, files[i], SHARD_FINAL));
     }
-    /* The plain tokens of a sealed shard, if a process was killed before it removed them. */
+    /* Plain tokens of a sealed shard are there if a process was killed before it removed them. */
     char *plain = finish->options->seal && !status
                       ? shard_path(finish, unit, set, shard, SHARD_TOKENS, SHARD_UNIT_PARTIAL)
                       : NULL;
@@ -335,7 +335,7 @@ static enum tokmap_status set_add(struct finish *finish, uint32_t set, bool empt
 {
     enum tokmap_status status = TOKMAP_OK;
     const struct pack_result *record = &finish->record->pack;
-    uint64_t records = 0; /* of the open file, in the units before */
+    uint64_t records = 0; /* records of the open file, in the units before */
     for (uint64_t i = 0; i < finish->units->count && !status; i++) {
         const struct unit *unit = &finish->units->list[i];
         const bool wanted = empty && !finish->shards[set];
@@ -477,7 +477,7 @@ static enum tokmap_status skipped_list(const struct pack_options *options, const
 static enum tokmap_status lock_take(const char *lock, int *fd, struct tokmap_error *error)
 {
     int system = EWOULDBLOCK;
-    /* Other tasks have the lock for a moment when they look at the names. */
+    /* Other tasks hold the lock for a moment when they look at the names. */
     for (int i = 0; i < LOCK_TRIES && system == EWOULDBLOCK; i++) {
         if (i)
             os_sleep_ns(LOCK_WAIT_NS);
@@ -496,7 +496,7 @@ enum tokmap_status pack_finish_also(const struct pack_options *options, const st
     char *lock = path_ended(options->prefix, ".partial");
     enum tokmap_status status = lock ? lock_take(lock, &fd, error) : no_memory(error);
     const bool locked = !status;
-    /* Another process may have gone on, or finished, before this one had the lock. */
+    /* Another process may have continued, or finished, before this one had the lock. */
     if (!status)
         status = pack_also_read(options, folder, result, error);
     if (!status && units) /* the process that has named the shards was killed, perhaps before it did this */

@@ -15,8 +15,8 @@
 #include "work/set_commit.h"
 #include "work/work_units.h"
 
-/* Checks, before anything is packed, that no output of these names exists, unless options->replace, or *note says that
- * a process gives the shards their names, or was killed meanwhile. Statuses: OK, ERROR_EXISTS, ERROR_MEMORY. */
+/* Checks, before anything is packed, that no output of these names exists, unless options->replace. *note says whether
+ * a process is giving the shards their names, or was killed in doing so. Statuses: OK, ERROR_EXISTS, ERROR_MEMORY. */
 enum tokmap_status pack_names_check(const struct pack_options *options, enum set_note *note,
                                     struct tokmap_error *error);
 

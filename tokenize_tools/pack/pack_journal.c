@@ -24,7 +24,8 @@
 #include "work/unit_names.h"
 #include "work/work_folder.h"
 
-/* CHECKPOINT_SHORT: of work that ended before it had one; another command need not care about it. */
+/* CHECKPOINT_SHORT: the only checkpoint of work that took less than one interval. Other commands may replace such
+ * work. */
 enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY, CHECKPOINT_SHORT };
 
 #define USER_SET UINT32_MAX       /* the set of pieces of the caller */
@@ -56,23 +57,24 @@ struct pack_journal {
     size_t operand_count;
     struct pack_facts facts;
     struct work_folder *folder; /* NULL before the first checkpoint */
-    bool off;                   /* nothing is saved: so are the options, or an input cannot be read twice */
+    /* True if nothing is saved, because of the options, or because an input cannot be read twice. */
+    bool off;
     bool found, complete;
-    bool ended;                /* all records are there, up to COMPLETE */
+    bool ended;                /* true if all records are there, up to COMPLETE */
     uint64_t index_id;         /* of the only shard, once all of it is on storage; 0 before */
-    bool saved;                /* this process has made a checkpoint */
-    bool staged;               /* there are files of stages that are worth continuing */
-    struct corpus_place place; /* the last one that could be saved */
-    bool moved;                /* since the last checkpoint, this process has committed a batch */
+    bool saved;                /* true if this process has made a checkpoint */
+    bool staged;               /* true if there are files of stages that are worth continuing */
+    struct corpus_place place; /* last place that could be saved */
+    bool moved;                /* true if this process has committed a batch since the last checkpoint */
 
     /* Checkpoints. */
     struct {
         uint64_t begun_ns, next_ns;
-        uint64_t end;           /* of the last one, in the journal */
-        struct checkpoint last; /* that was read or made */
+        uint64_t end;           /* end of the last checkpoint in the journal */
+        struct checkpoint last; /* last checkpoint that was read or made */
     } checkpoint;
 
-    /* While one is made: where the pieces come from, and why one could not be written. */
+    /* The checkpoint in the making: the source of the pieces, and the reason why one could not be written. */
     struct {
         uint32_t set;
         uint64_t shard;
@@ -175,7 +177,7 @@ static int stage_look(void *user, const char *entry)
     return 0;
 }
 
-/* Without a checkpoint, files of stages are work that can be continued. The facts alone are not work. */
+/* Finds files of stages, which can be continued without a checkpoint. The facts alone are not work. */
 static enum tokmap_status stages_find(struct pack_journal *journal, struct tokmap_error *error)
 {
     const char *path = work_folder_path(journal->folder);
@@ -334,7 +336,7 @@ static enum tokmap_status piece_load(struct pack_journal *journal, const struct 
     if (head.set >= parts->set_count)
         return work_folder_damaged(journal->folder, error);
     if (head.shard != journal->checkpoint.last.sets[head.set].shards)
-        return TOKMAP_OK; /* of a shard that was finished before the last checkpoint */
+        return TOKMAP_OK; /* belongs to a shard that was finished before the last checkpoint */
     return shard_set_load(parts->sets[head.set], head.kind, bytes, count, error);
 }
 
@@ -470,7 +472,7 @@ static enum tokmap_status parts_save(struct pack_journal *journal, const struct 
     if (!status && options->state_save && options->state_save(options->user, &sink) && !journal->piece.failed)
         status = error_set(error, TOKMAP_ERROR_IO, options->other_output, TOKMAP_NO_OFFSET,
                            "the file cannot be synced to storage");
-    if (journal->piece.failed) { /* what the sets say of it has no cause */
+    if (journal->piece.failed) { /* the message of the sets does not have the cause */
         if (error)
             *error = journal->piece.failure;
         status = journal->piece.failed;
@@ -509,7 +511,7 @@ static enum tokmap_status checkpoint_make(struct pack_journal *journal, uint32_t
     return status;
 }
 
-/* Makes the folder. A journal may be there that a process has left since this one looked: its records are of other
+/* Makes the folder. A process may have left a journal there since this one looked; its records are about other
  * files. */
 static enum tokmap_status folder_make(struct pack_journal *journal, struct tokmap_error *error)
 {
@@ -552,7 +554,7 @@ void pack_journal_staged(struct pack_journal *journal)
     journal->staged = journal->staged || (!journal->off && os_clock_ns() - journal->checkpoint.begun_ns >= every);
 }
 
-/* Makes a checkpoint, if the place allows it. *made: it did, and there is a journal. */
+/* Makes a checkpoint, if the place allows it. Sets *made if it did, and there is a journal. */
 static enum tokmap_status checkpoint_try(struct pack_journal *journal, const struct pack_parts *parts,
                                          const struct corpus_place *place, bool *made, struct tokmap_error *error)
 {
@@ -618,8 +620,8 @@ enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struc
     const char *folder;
     enum tokmap_status status = TOKMAP_OK;
     const struct pack_options *options = journal->options;
-    /* More follows, also after short work, unless that is going to be refused: files of other projects, or the names of
-     * a set, which the same command must find to be its own if it is killed meanwhile. */
+    /* Another step follows, even after short work, unless it will be refused: files of other projects, or the names of
+     * a set. If the command is killed in it, the same command must recognize them as its own. */
     const bool set = (options->shard_tokens || options->split) && !options->unit;
     const bool more = (options->also || set) && !journal->off && pack_documents_check(parts->result, NULL) == TOKMAP_OK;
     const uint32_t type = pack_journal_kept(journal) || options->also ? CHECKPOINT : CHECKPOINT_SHORT;

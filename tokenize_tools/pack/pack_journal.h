@@ -81,13 +81,13 @@ enum tokmap_status pack_journal_begin(struct pack_journal *journal, const char *
 /* Does the same for files of stages that precede the first checkpoint; also if nothing is saved. Statuses: those of
  * work_folder_open(). */
 enum tokmap_status pack_journal_stages(struct pack_journal *journal, const char **folder, struct tokmap_error *error);
-/* After the stages, or their failure: whether another process could continue them is known now. */
+/* Finds out, after the stages or their failure, whether another process could continue them. */
 void pack_journal_staged(struct pack_journal *journal);
-/* Returns the folder, or NULL if there is none; or NULL also without a journal, or if the work cannot be continued. */
+/* Returns the folder; NULL if there is no folder or journal, or if the work cannot be continued. */
 const char *pack_journal_folder(const struct pack_journal *journal);
 const char *pack_journal_kept_folder(const struct pack_journal *journal);
-/* Returns true if an entry of the folder is a file that a pack in one piece has made, beside journal and shards
- * (work_folder.h). A chunk of documents has nothing but tokens: without a journal, nobody knows whose it is. */
+/* Returns true if an entry of the folder is a file that a pack in one piece has made, other than the journal and the
+ * shards (work_folder.h). A chunk of documents contains only tokens, so it cannot be identified without a journal. */
 bool pack_journal_owns(const char *folder, const char *entry, bool journal);
 /* Does the same for the folder of a unit, which is never one of the user's. */
 bool pack_journal_owns_unit(const char *folder, const char *entry, bool journal);
@@ -106,8 +106,8 @@ enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_
 /* Makes the last checkpoint, if the work could be continued before, or if files of other projects follow. */
 enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,
                                        struct tokmap_error *error);
-/* Follows it when the only shard is on storage under its partial name: records the id of its index. Statuses: those of
- * work_folder.h. */
+/* Records the id of the index of a single shard, after pack_journal_finish(), when the shard is on storage under its
+ * partial name. Statuses: those of work_folder.h. */
 enum tokmap_status pack_journal_ready(struct pack_journal *journal, struct tokmap_error *error);
 
 /* Removes the files of stages with the journal, if the work was short. All is checked, and the files are read. */

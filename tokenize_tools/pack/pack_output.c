@@ -101,7 +101,7 @@ char *pack_output_about(const struct pack_options *options, const struct pack_re
         .counted_tokens = result->counted_tokens,
         .shuffle = options->shuffle ? &options->shuffle->seed : NULL,
         .shard_tokens = options->shard_tokens,
-        /* Shuffled shards are not cut where units are. */
+        /* Shuffled shards do not end where units end. */
         .unit_bytes = options->shuffle ? 0 : options->unit_bytes,
         .shard = shard,
         .split = options->split,

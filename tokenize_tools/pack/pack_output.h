@@ -9,7 +9,7 @@
 #include "dedup/drop_names.h"
 #include "packing_options.h"
 
-/* Bytes of an id in a shard without a tokenizer. */
+/* Returns the bytes of an id in a shard without a tokenizer. */
 uint32_t pack_width(uint64_t vocabulary);
 
 /* Describes the tokenizer, or, without one, the width and the vocabulary. */

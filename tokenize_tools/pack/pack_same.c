@@ -19,7 +19,7 @@
 #include "text/path.h"
 #include "work/set_commit.h"
 
-/* An input, and whether a shard has a document of it. */
+/* An input. `found` is set if a shard has a document of it. */
 struct input {
     char *shown; /* its name, as shards have it */
     bool found;

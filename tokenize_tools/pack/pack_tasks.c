@@ -39,8 +39,8 @@ struct tasks {
     struct pack_tasks_outcome *outcome;
     char *folder;
     struct task_claim *claim;
-    struct task_work work;       /* of the stage that is done */
-    struct pack_options watched; /* those of the work, with unit_stop() */
+    struct task_work work;       /* work of the stage that is done */
+    struct pack_options watched; /* options of the work, with unit_stop() */
     struct pack_stages stages;
     const struct stage *list[PACK_STAGES_MOST];
     uint64_t scanned; /* stored bytes of the units that this process has scanned */
@@ -53,10 +53,10 @@ struct tasks {
         struct histogram lengths;
         struct skipped_items *skipped; /* the list, if one is wanted */
     } unit;
-    bool named;              /* the output had a name when this process began, */
-    struct os_stat manifest; /* and that was it */
-    struct os_stat journal;  /* that was compared */
-    bool made;               /* this process has made the journal, after another one had named the output */
+    bool named;              /* true if the output had a name when this process began, */
+    struct os_stat manifest; /* its manifest then */
+    struct os_stat journal;  /* journal that was compared */
+    bool made;               /* true if this process has made the journal after another one had named the output */
 };
 
 static enum tokmap_status no_memory(struct tokmap_error *error)
@@ -66,7 +66,7 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 
 /* ---- the journal of all tasks ---- */
 
-/* Files without which a folder has no work: if there is no journal, nobody knows of what they are. */
+/* Returns true for files that are work to continue. Without a journal they cannot be identified. */
 static bool is_work(const char *folder, const char *entry, bool journal)
 {
     bool is_folder = false;
@@ -192,8 +192,8 @@ static enum tokmap_status unit_committed(void *user, const struct pack_result *r
     const struct unit *unit = &options->units->list[tasks->unit.number];
     if (task_claim_lost(tasks->claim))
         return task_claim_lost_error(tasks->claim, error);
-    /* The parts of a file are those of a whole one: their lines are counted on from one to the next. Of row groups, the
-     * rest of a part is left out where a file that is not cut would lose its rest. */
+    /* Parts of a file are counted like the whole file: line numbers continue from one part to the next. After a fault
+     * in a row group the rest of the part is left out, as the rest of a whole file would be. */
     if (unit->end && !unit->groups && result->counts.files_skipped)
         return error_set(error, TOKMAP_ERROR_INPUT, options->units->paths[unit->first], TOKMAP_NO_OFFSET,
                          "a part of this file cannot be read, and others of its parts are packed; run the task again, "
@@ -276,7 +276,7 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     if (status && task_claim_lost(tasks->claim))
         status = task_claim_lost_error(tasks->claim, error);
     else if (status && unit->end && !unit->groups &&
-             tasks->unit.now->pack.counts.files_skipped) { /* the next attempt reads the part again */
+             tasks->unit.now->pack.counts.files_skipped) { /* the next attempt reads the part again. */
         pack_clear_unit(tasks->folder, tasks->unit.number);
         tasks->unit.now->pack.kept = false;
     }
@@ -648,7 +648,8 @@ static enum tokmap_status over_finish(struct tasks *tasks, struct pack_result *r
  * removed what this one was looking for, or is removing it. */
 static bool is_by_other(const struct tasks *tasks, enum tokmap_status status)
 {
-    /* Not a failure to write or to sync, which may be of this process after it has named the output itself. */
+    /* A failure to write or to sync is excluded, because it may have happened after this process has named the output
+     * itself. */
     const bool may =
         !status || status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_EXISTS || status == TOKMAP_ERROR_CORRUPT;
     return may && is_over(tasks);
@@ -672,8 +673,8 @@ static enum tokmap_status names_give(struct tasks *tasks, struct pack_result *re
     return status && is_by_other(tasks, status) ? over_finish(tasks, result, error) : status;
 }
 
-/* Another process has the lock, probably since it has seen, too, that all units are finished. Waits until it has
- * recorded that the set is complete, or has named it: *recorded; or has given the lock back. */
+/* Waits for another process that has the lock, probably because it, too, has seen that all units are finished: until it
+ * has recorded that the set is complete, or has named it, which sets *recorded; or until it has released the lock. */
 static enum tokmap_status other_wait(const struct tasks *tasks, bool *recorded, struct tokmap_error *error)
 {
     const struct pack_options *pack = tasks->options->pack;
@@ -689,8 +690,9 @@ static enum tokmap_status other_wait(const struct tasks *tasks, bool *recorded, 
     return work_locked_error(pack->prefix, error);
 }
 
-/* Names the shards if all units are finished, or leaves that to a process that is doing it, but only once whoever
- * comes after that one must complete it: until then the lock may be that of other work, or go without a result. */
+/* Names the shards if all units are finished. Leaves that to another process only when that process has written its
+ * note, after which any later process must complete the names. Before that, the lock may belong to other work, or be
+ * released without a result. */
 static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
 {
     struct pack_tasks_outcome *outcome = tasks->outcome;
@@ -723,9 +725,9 @@ static enum tokmap_status naming_complete(struct tasks *tasks, struct pack_resul
     return outcome->by_other ? TOKMAP_OK : status;
 }
 
-/* Checks the names, before there is work of units: no process that packs in one piece may be at work on the output, and
- * what such a one has left that was killed while it named its shards is completed. What holds the lock for a moment is
- * waited for, such as another task that does the same. */
+/* Fails if a `pack` without tasks is using the output. If such a `pack` was killed while it renamed its shards,
+ * finishes the renaming. Waits for a process that holds the lock for a moment, such as another task that does the
+ * same. */
 static enum tokmap_status names_take(struct tasks *tasks, struct tokmap_error *error)
 {
     const struct pack_options *pack = tasks->options->pack;
@@ -767,7 +769,7 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
         status = names_take(tasks, error);
     if (status == TOKMAP_ERROR_EXISTS)
         pack_clear_settle(options->pack, tasks->folder);
-    /* A task that is run again after all were done has nothing to do. */
+    /* A task that runs again after all tasks were done has nothing to do. */
     if (status == TOKMAP_ERROR_EXISTS && options->repeats && pack_output_is_same(options->pack, options->units)) {
         tasks->outcome->finished = tasks->outcome->by_other = true;
         tasks->outcome->done_before = tasks->outcome->end - tasks->outcome->first;
@@ -827,7 +829,7 @@ static enum tokmap_status others_await(struct tasks *tasks, struct pack_result *
     task_watch_free(&watch);
     if (status || outcome->finished)
         return status;
-    /* The last of them may have been killed before it named the shards. */
+    /* The last task may have been killed before it named the shards. */
     if (outcome->left.missing)
         status = schedule_look(&schedule, &outcome->left, error);
     return status || outcome->left.missing ? status : all_finish(tasks, result, error);

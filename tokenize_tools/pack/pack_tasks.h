@@ -26,10 +26,10 @@ struct pack_tasks_options {
     size_t operand_count;
     const struct work_units *units; /* those of the operands */
     uint64_t task, tasks;           /* 0 of 1: one process does everything */
-    bool finish;                    /* makes no unit: only names the shards */
-    bool repeats;                   /* succeeds if the output is there and is this one (pack_same.h) */
-    /* The other processes are ended when this one ends: it waits until they have finished the output, or none of them
-     * works for wait_ns. */
+    bool finish;                    /* true if the process makes no unit, and only names the shards */
+    bool repeats;                   /* true if an equal output that is there means success (pack_same.h) */
+    /* True if the other processes are ended when this one ends. Then it waits until they have finished the output, or
+     * until none of them has worked for wait_ns. */
     bool stays;
     uint64_t wait_ns; /* as in work/stage_schedule.h */
     bool at_once;
@@ -38,12 +38,12 @@ struct pack_tasks_options {
 /* Work that a process has done. */
 struct pack_tasks_outcome {
     uint64_t first, end;           /* the units of its share */
-    uint64_t done_before;          /* of these, finished by earlier processes */
-    uint64_t documents, tokens;    /* of the share */
-    uint64_t text_now, stream_now; /* bytes of text, and of input, that this process has packed */
+    uint64_t done_before;          /* units of these that earlier processes have finished */
+    uint64_t documents, tokens;    /* figures of the share */
+    uint64_t text_now, stream_now; /* bytes of text and of input that this process has packed */
     struct schedule_left left;     /* a stage that is not complete */
-    bool finished;                 /* the shards have their names */
-    bool by_other;                 /* another process names, or has named, them: there is no result */
+    bool finished;                 /* true if the shards have their names */
+    bool by_other;                 /* true if another process names them, or has named them: there is no result */
 };
 
 /* Does the share of a task, and, if then all units are finished, the rest. *result is of all units, once finished.

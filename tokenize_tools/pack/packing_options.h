@@ -27,8 +27,8 @@ struct pack_shuffle {
 struct pack_result;
 struct shuffle_sorted;
 
-/* The work is one of several units of an output (work_units.h). Its shards, or sorted documents, are finished and stay
- * in PREFIX.work, and the input may have no documents. */
+/* One of several units of an output (work_units.h). Its shards, or sorted documents, are finished and stay in
+ * PREFIX.work, and the input may have no documents. */
 struct pack_unit {
     struct histogram *lengths;       /* of the documents, which are added to it */
     const struct drop_source *drops; /* documents that are dropped; NULL: none */
@@ -78,19 +78,19 @@ struct skipped_taker {
     enum tokmap_status (*end)(void *user, struct tokmap_error *error);
 };
 
-/* It has a member for each thing that a caller may ask for, since these do not depend on each other. */
+/* Options, which do not depend on each other. */
 struct pack_options {
     const char *prefix;    /* of the shard's files; not used for a dry run */
-    bool dry_run;          /* do everything except writing */
+    bool dry_run;          /* true if nothing is written */
     uint64_t shard_tokens; /* the output is a set of shards with at most so many tokens; 0: it is one shard */
-    /* Not 0: the output is one of several units of work, and so many bytes of input are in each. The index says so if
-     * it is not PACK_UNIT_BYTES. */
+    /* Bytes of input in each unit, if the output is made in several units of work; else 0. The index records it if it
+     * is not PACK_UNIT_BYTES. */
     uint64_t unit_bytes;
     const struct pack_unit *unit; /* NULL: the output is whole */
     const struct split
         *split; /* the output is the shard sets PREFIX.NAME, one for each set of it; NULL: it is PREFIX */
     const struct pack_shuffle *shuffle; /* the documents are shuffled; NULL: they have the order of the inputs */
-    /* Each finished shard is sealed; the threads are those of options.threads at most. NULL: the shards are plain. */
+    /* Options for sealing each finished shard, with at most options.threads threads. NULL: the shards are plain. */
     const struct shard_writer_seal *seal;
     bool replace, sync;                /* as in shard_writer.h */
     uint32_t threads;                  /* 1 to PACK_THREADS_MOST; with 1, everything runs in the caller's thread */
@@ -104,7 +104,7 @@ struct pack_options {
      * become issues with `asked`. 0: no limit. Texts are then held in memory whole. */
     uint64_t min_tokens, max_tokens;
     const struct drop_options *drop; /* duplicates and excluded n-grams; NULL: no document is dropped for them */
-    /* Those that the tokenizer was opened with, for the about section. NULL: the defaults. */
+    /* Options that the tokenizer was opened with, for the about section. NULL: the defaults. */
     const struct tokmap_tokenizer_options *tokenizer_options;
     const char *tokenizer_path; /* its file or folder as the user gave it, for the about section; NULL: it needs none */
     struct skip_limit skip_limit; /* ERROR_LIMIT if more than this is left out */
@@ -113,8 +113,8 @@ struct pack_options {
     /* pack_run() overwrites vocabulary, cut_anywhere, cut, cut_user, batch_bytes, before_large, stop and user. */
     struct corpus_options corpus;
 
-    /* Work in units: what is left out is kept, and passed on with `user` when all units are finished, by the process
-     * that names the shards, before it does. NULL: it is not kept. Not used by pack_run(). */
+    /* Receiver of the items that were left out of all units. The process that names the shards calls it with `user`
+     * before it names them. NULL: the items are not kept. pack_run() does not use it. */
     const struct skipped_taker *skipped_taker;
     /* Called in the order of the input, by one thread at a time: after a file or record was left out, with the issue
      * (valid during the call) and its message; and after each batch, with the stored bytes of the files that are packed
@@ -143,17 +143,17 @@ struct pack_options {
     /* Interval at which the work is saved in PREFIX.work/journal, so that a killed process can be continued; 0: never.
      * Nothing is saved where an input cannot be read twice. */
     uint64_t checkpoint_ns;
-    bool start_over; /* removes what a killed process has left, instead of continuing it */
+    bool start_over; /* true if work of a killed process is removed instead of continued */
 };
 
-/* It is a list of the numbers of the closing report, each of which has its own line there. */
+/* Numbers of the closing report, each of which has a line there. */
 struct pack_result {
     struct corpus_counts counts;
-    uint64_t tokens;                 /* all tokens of the shard */
+    uint64_t tokens;                 /* tokens of the shard */
     uint64_t eod_tokens, bos_tokens; /* number of those that pack_run() added */
-    /* Documents of ids that had the token already at the end or the beginning, so pack_run() added none. */
+    /* Documents of ids that already had the token at the end or the beginning, so pack_run() did not add it. */
     uint64_t eod_present, bos_present;
-    bool has_mask; /* the shard has a mask, in which counted_tokens count as targets */
+    bool has_mask; /* true if the shard has a mask, in which counted_tokens count as targets */
     uint64_t counted_tokens;
     uint64_t untaught;                        /* conversations in which no token counts */
     uint64_t with_value[RECORD_COLUMNS_MOST]; /* for each of corpus.columns: the documents that have a value */
@@ -163,7 +163,7 @@ struct pack_result {
     struct drop_counts dropped; /* with options.drop */
     uint64_t text_before,
         stream_before;  /* counts.text_bytes and stream_bytes of killed processes, which this continued */
-    bool kept;          /* after an error: the same call continues the work */
+    bool kept;          /* true if, after an error, the same call continues the work */
     uint64_t shards;    /* number of shards that were written */
     uint64_t oversized; /* documents longer than shard_tokens */
     struct shard_set_result sets[SPLIT_SETS_MOST]; /* with a split; the content id above is then zero */

@@ -105,8 +105,8 @@ static void list_write(struct cli_json *json, const char *key, const char *const
     cli_json_end(json);
 }
 
-/* Options that have not always existed: absent unless they were given, so that the others give the bytes that they have
- * always given. */
+/* Writes options that are absent unless they were given, so that shards without them keep the bytes of earlier
+ * versions. */
 static void later_options_write(struct cli_json *json, const struct shard_about *about)
 {
     const struct corpus_options *corpus = about->corpus;

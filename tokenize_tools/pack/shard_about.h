@@ -19,7 +19,7 @@
 #include "packing_options.h"
 #include "tokenizer/tokenizer.h"
 
-/* A member for each fact that an about section states. */
+/* Facts that an about section states. */
 struct shard_about {
     const struct tokenizer *tokenizer;                        /* NULL: ready-made ids, whose tokenizer is unknown */
     const struct tokmap_tokenizer_options *tokenizer_options; /* those it was opened with; NULL: the defaults */
@@ -33,14 +33,13 @@ struct shard_about {
     const char *const *ignored; /* ignored_count keys of conversations that count for nothing */
     size_t ignored_count;
     uint64_t min_tokens, max_tokens;    /* 0: no limit */
-    bool dedup;                         /* duplicates were left out */
+    bool dedup;                         /* true if duplicates were left out */
     const struct minhash_form *minhash; /* near-duplicates were left out; NULL: they were not */
     const struct ngram_set *ngrams;     /* documents with one of them were left out; NULL: none */
     bool has_mask;
     uint64_t counted_tokens;
     const uint64_t *shuffle; /* the seed; NULL: the documents have the order of the inputs */
-    /* For a shard of a set: at most so many tokens, and what this shard has, which are then its totals. 0 and NULL for
-     * a shard that does not belong to a set. */
+    /* Limit of tokens and figures of a shard of a set, whose totals these are. 0 and NULL for a single shard. */
     uint64_t shard_tokens;
     uint64_t unit_bytes; /* 0, or of input in each unit of the work */
     const struct shard_totals *shard;

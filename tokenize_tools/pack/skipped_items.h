@@ -19,10 +19,10 @@ struct skipped_items; /* for one thread at a time */
 enum tokmap_status skipped_items_open(struct skipped_items **items, const char *folder, uint64_t key, uint64_t unit,
                                       struct tokmap_error *error);
 
-/* Appends an item. A failure is that of skipped_items_end(). */
+/* Appends an item. skipped_items_end() reports a failure. */
 void skipped_items_add(struct skipped_items *items, const struct corpus_issue *issue, const struct tokmap_error *why);
 
-/* Pass on how much of the file there is, which is synced then, and take it in another process: see struct pack_options.
+/* Save, after a sync, how much of the file there is, and restore it in another process: see struct pack_options.
  * Statuses of load: OK, ERROR_CORRUPT (the file is shorter, or the bytes say something else). */
 int skipped_items_save(struct skipped_items *items, const struct state_sink *sink);
 enum tokmap_status skipped_items_load(struct skipped_items *items, uint32_t kind, const uint8_t *bytes, size_t count,

@@ -96,7 +96,8 @@ static bool is_bool(const bool *value)
     return byte <= 1;
 }
 
-/* Returns true if a result whose hash is right can be that of a unit: what counts loops, and what is not a number. */
+/* Returns true if a result with the right hash is plausible for a unit: the numbers that bound loops, and the bytes
+ * that are not numbers. */
 static bool result_is_good(const struct pack_result *result)
 {
     bool good = is_bool(&result->has_mask) && is_bool(&result->kept) && is_bool(&result->dropped.by_minhash) &&

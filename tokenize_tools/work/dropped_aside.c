@@ -99,7 +99,7 @@ enum tokmap_status dropped_aside(const char *name, uint64_t output, bool listed,
         system = os_rename(names.list, names.aside);
     else if (!status && marks)
         system = mark(names.aside);
-    /* The new list must not reach storage under its name before the old one has the other. */
+    /* The new list must not reach storage under its name before the old list has its other name. */
     if (!status && !system && sync && (moves || marks))
         system = os_sync_folder(names.list);
     if (system)
@@ -111,7 +111,7 @@ enum tokmap_status dropped_aside(const char *name, uint64_t output, bool listed,
     return status;
 }
 
-/* Gives the list of the output its name back. EEXIST: a file of the user has it. */
+/* Gives the list of the output its name back. EEXIST: a file of the user has that name. */
 static int aside_restore(const struct aside_names *names)
 {
     bool empty;
@@ -143,7 +143,7 @@ void dropped_forget(const char *name, uint64_t output)
 
 struct aside_visit {
     const char *folder;
-    const char *name; /* of the output, without the folder */
+    const char *name; /* name of the output, without the folder */
     const char *keep; /* a path, or NULL */
     bool removes, found;
 };

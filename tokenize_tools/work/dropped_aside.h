@@ -26,13 +26,13 @@
 
 #include "tokmap/tokmap.h"
 
-/* Refuses, before anything is written, an output whose list could not be put aside, since it would get too long a name.
- * listed: there is an output, which gets a list. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+/* Refuses, before anything is written, an output whose list could not be put aside because the new name would be too
+ * long. listed: an output exists, and the new one gets a list. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status dropped_aside_check(const char *name, bool listed, struct tokmap_error *error);
 
-/* Puts the list of the output aside, and brings that to storage with `sync`. listed: the new output has a list. If it
- * has none, the unfinished one of a killed process is removed. Statuses: OK, ERROR_EXISTS (a file of the user has the
- * name), ERROR_IO, ERROR_MEMORY. */
+/* Puts the list of the output aside, and syncs that with `sync`. listed: the new output has a list. Otherwise the
+ * unfinished list of a killed process is removed. Statuses: OK, ERROR_EXISTS (a file of the user has the name),
+ * ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status dropped_aside(const char *name, uint64_t output, bool listed, bool sync, struct tokmap_error *error);
 /* Gives the list of an output that could not be replaced its name back. */
 void dropped_restore(const char *name, uint64_t output);
@@ -43,9 +43,9 @@ void dropped_forget_all(const char *name);
 
 /* Returns true if a list may have been put aside: also if the folder cannot be listed. */
 bool dropped_find_aside(const char *name);
-/* Does what a killed process had no time to, with the number of the output that there is: gives its list its name back,
- * and removes the others. keeps: the new list of that process becomes the unfinished one again, else it is removed.
- * Statuses: OK, ERROR_EXISTS (a file of the user has the name of the list), ERROR_IO, ERROR_MEMORY. */
+/* Completes what a killed process had begun, with the number of the output that exists now: gives its list its name
+ * back, and removes the other lists. keeps: the new list of that process becomes the unfinished list again; otherwise
+ * it is removed. Statuses: OK, ERROR_EXISTS (a file of the user has the name of the list), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status dropped_settle(const char *name, uint64_t output, bool keeps, struct tokmap_error *error);
 
 #endif

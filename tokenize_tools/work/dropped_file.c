@@ -58,7 +58,7 @@ struct dropped_file {
     uint64_t duplicates, excluded;
     /* The last document. */
     struct {
-        bool any; /* one was read */
+        bool any; /* true if a document was read */
         uint32_t input;
         uint64_t record;
     } last;

@@ -31,9 +31,9 @@ struct dropped_header {
     uint16_t major, minor;
     uint32_t header_bytes; /* 80 */
     uint64_t file_bytes;
-    uint64_t documents;   /* that were read: the dropped ones and all others */
-    uint64_t inputs;      /* that have documents */
-    uint64_t ngrams;      /* because of which documents were dropped */
+    uint64_t documents;   /* documents that were read, dropped or not */
+    uint64_t inputs;      /* inputs that have documents */
+    uint64_t ngrams;      /* n-grams because of which documents were dropped */
     uint64_t duplicates;  /* documents dropped for this reason, or as near-duplicates */
     uint64_t excluded;    /* documents dropped for this reason */
     uint64_t body_hash;   /* XXH3-64 of everything after the header */

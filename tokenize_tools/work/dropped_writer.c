@@ -22,11 +22,11 @@
 struct dropped_writer {
     char *path, *partial;
     int fd;
-    bool is_made;   /* there is a list of this writer, partial or named */
-    bool named;     /* the partial file has been renamed */
-    bool is_placed; /* the name of the partial file is on storage */
-    bool is_left;   /* the partial file is not removed in the end */
-    bool sync;      /* the name is brought to storage, too */
+    bool is_made;   /* true if there is a list of this writer, partial or named */
+    bool named;     /* true if the partial file has been renamed */
+    bool is_placed; /* true if the name of the partial file is on storage */
+    bool is_left;   /* true if the partial file is not removed in the end */
+    bool sync;      /* true if the name is synced, too */
     struct dropped_header header;
     struct hash_state *hash;
     uint8_t *buffer;

@@ -27,23 +27,23 @@ enum tokmap_status dropped_writer_duplicate(struct dropped_writer *writer, bool 
 enum tokmap_status dropped_writer_excluded(struct dropped_writer *writer, uint32_t input, uint64_t record,
                                            uint64_t ngram, struct tokmap_error *error);
 
-/* All that a list depends on, beside the bytes that it has in its file. */
+/* State of a list, beside the bytes in its file. */
 struct dropped_state {
     uint64_t stored; /* bytes of the file */
     uint64_t inputs, ngrams, duplicates, excluded, minor;
     uint64_t hash; /* XXH3-64 of the entries so far */
 };
 
-/* Writes all entries, and describes what there is, so that dropped_writer_reopen() continues it in another process;
+/* Writes all entries, and describes the file, so that dropped_writer_reopen() can continue it in another process;
  * dropped_writer_sync() brings it to storage. Statuses: OK, ERROR_IO. */
 enum tokmap_status dropped_writer_save(struct dropped_writer *writer, struct dropped_state *state,
                                        struct tokmap_error *error);
 enum tokmap_status dropped_writer_sync(struct dropped_writer *writer, struct tokmap_error *error);
 
 /* Opens the partial file that a killed process has left, and cuts it to the entries of *state. If that process has
- * given a complete list with just these entries its name already, dropped_writer_finish() and dropped_writer_commit()
- * have nothing to do. Statuses: OK, ERROR_NOT_FOUND (there is neither), ERROR_CORRUPT (its entries are others),
- * ERROR_IO, ERROR_MEMORY. */
+ * already given the complete list with these entries its name, dropped_writer_finish() and dropped_writer_commit() have
+ * nothing to do. Statuses: OK, ERROR_NOT_FOUND (there is neither), ERROR_CORRUPT (its entries are others), ERROR_IO,
+ * ERROR_MEMORY. */
 enum tokmap_status dropped_writer_reopen(struct dropped_writer **writer, const char *name,
                                          const struct dropped_state *state, struct tokmap_error *error);
 

@@ -300,7 +300,7 @@ enum tokmap_status name_files_complete(const char *name, bool sync, bool stays, 
     *found = false;
     enum tokmap_status status = naming.note ? note_read(&naming, found) : no_memory(error);
     if (!status && *found) {
-        /* The process that has written the note may not have synced its name. */
+        /* The process that wrote the note may not have synced its name. */
         status = folder_sync(&naming, naming.note);
         for (unsigned level = NAME_FILES_LEVELS; --level && !status;)
             status = level_do(&naming, level, entry_clear);

@@ -59,12 +59,12 @@ enum tokmap_status name_files_write(struct name_files *group, bool sync,
 /* Frees the memory of a group, also of one that is zero but for its name. */
 void name_files_free(struct name_files *group);
 
-/* True if there is a note. */
+/* Returns true if there is a note. */
 bool name_files_pending(const char *name);
 
-/* Does what the note says, if there is one. The caller has the lock of NAME, and NAME.work is no link. stays: step 3
- * renames the note. *found: there was one. Statuses: OK, ERROR_IO, ERROR_CORRUPT (the note is damaged, or a file is
- * gone), ERROR_MEMORY. */
+/* Does what the note says, if there is one. The caller has the lock of NAME, and NAME.work is not a link. stays: step 3
+ * renames the note. Sets *found if there was a note. Statuses: OK, ERROR_IO, ERROR_CORRUPT (the note is damaged, or a
+ * file is gone), ERROR_MEMORY. */
 enum tokmap_status name_files_complete(const char *name, bool sync, bool stays, bool *found,
                                        struct tokmap_error *error);
 

@@ -28,14 +28,15 @@ struct set {
     uint64_t shards, old; /* of the new set; of the old one, 0 if there is none */
 };
 
-/* Most members are copies of options, which need not stay valid. */
+/* Most members are copies of options, because the caller's need not stay valid. */
 struct set_work {
     char *name; /* NAME, as a path */
     char *folder, *lock;
     int lock_fd;
-    bool locked, made; /* the lock and the folder are ours to remove */
+    bool locked, made; /* true if the lock and the folder are ours to remove */
     bool replace, sync, keep, shared, placed, mask, sealed;
-    bool journaled, continues; /* the journal is not ours to remove; the note that all have their names stays */
+    /* True if the journal is not ours to remove; true if the note that all have their names stays. */
+    bool journaled, continues;
     enum tokmap_status (*last)(void *user, struct tokmap_error *error);
     void *last_user;
     struct set sets[SETS_MOST];
@@ -195,14 +196,14 @@ enum tokmap_status set_note_find(const char *name, enum set_note *note, struct t
     return TOKMAP_OK;
 }
 
-/* Removes the folder with the units that a killed writer, or this one, has left. A file of another name keeps it. */
+/* Removes the folder with the units of a killed writer, or of this one. It stays if it has a file of another name. */
 static int units_remove(struct set_work *work)
 {
     const int system = os_folder_list(work->folder, unit_remove, work);
     return system || work->shared ? system : os_remove_folder(work->folder);
 }
 
-/* Completes what a killed writer has left. *found: there was such a one. */
+/* Completes the names that a killed writer has left. Sets *found if there were such names. */
 static enum tokmap_status recover(struct set_work *work, bool *found, struct tokmap_error *error)
 {
     *found = false;
@@ -233,7 +234,7 @@ struct taken {
     const char *name;
     size_t bytes;
     char *entry; /* a file that has the name of a shard of the set */
-    bool lost;   /* no memory */
+    bool lost;   /* true if there was not enough memory */
 };
 
 static int entry_look(void *user, const char *entry)
@@ -322,7 +323,7 @@ enum tokmap_status set_shards_count(const char *manifest, uint64_t *shards, stru
     return status;
 }
 
-/* Checks what a set of this name would replace. recovered: a killed writer's set was completed just now. */
+/* Checks the files that a set of this name would replace. recovered: a killed writer's set was completed just now. */
 static enum tokmap_status name_check(const struct set_work *work, struct set *set, bool recovered,
                                      struct tokmap_error *error)
 {
@@ -375,7 +376,7 @@ static enum tokmap_status lock_take(struct set_work *work, struct tokmap_error *
 struct stranger {
     const struct set_work *work;
     char *entry; /* a file of the folder that no work of this name has made */
-    bool lost;   /* no memory */
+    bool lost;   /* true if there was not enough memory */
 };
 
 static int stranger_look(void *user, const char *entry)

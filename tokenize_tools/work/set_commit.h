@@ -38,11 +38,11 @@ struct set_work_options {
      * SETS_MOST, all different, of 0 to SET_ENDING_MOST letters, digits, points, dashes, and underscores. */
     const char *const *endings;
     uint32_t sets;
-    bool sealed;  /* the units are sealed: they have .bin.zst in place of .bin */
-    bool replace; /* existing sets of these names are replaced; if false, opening reports ERROR_EXISTS */
+    bool sealed;  /* true if the units are sealed: they have .bin.zst in place of .bin */
+    bool replace; /* true if existing sets of these names are replaced; if false, opening reports ERROR_EXISTS */
     bool sync;    /* false only for files that need not survive a crash */
-    bool keep;    /* the folder for the units may exist, and keeps its files: those of a killed writer are continued */
-    bool journaled; /* whoever calls removes the journal, which it has locked, and only its own one */
+    bool keep;    /* true if the folder for the units may exist, and its files are continued */
+    bool journaled; /* true if the caller owns the journal and removes it */
     /* More work follows the commit: a journal stays, also if it is what a killed writer has left, and NAME.work/named,
      * which the caller removes, after the journal. */
     bool continues;
@@ -67,8 +67,8 @@ enum tokmap_status set_work_open(struct set_work **work, const char *name, const
  * ERROR_CORRUPT, ERROR_MEMORY. */
 enum tokmap_status set_work_recover(const char *name, bool sync, bool continues, struct tokmap_error *error);
 
-/* Removes the unfinished work that a writer has left whose sets are complete, and which a power cut has brought back: a
- * folder with units, without a journal and without names to complete. Does nothing if another writer has the lock. */
+/* Removes unfinished work of complete sets that is there again after a power cut: a folder with units, without a
+ * journal and without names to complete. Does nothing if another writer has the lock. */
 void set_work_clear(const char *name);
 
 /* States of the names by NAME.work: nothing is said; whoever takes the lock must complete them; they are complete. */

@@ -55,7 +55,7 @@ struct stage_writer {
     int fd;
     bool named, kept;
     struct section *sections;
-    uint64_t section; /* the open one */
+    uint64_t section; /* number of the open section */
     uint8_t *buffer;
     size_t used;
     uint64_t stored; /* bytes of the file */

@@ -141,8 +141,7 @@ bool stage_exists(const struct stage_id *id);
 /* Removes a file. It need not exist. */
 void stage_remove(const struct stage_id *id);
 
-/* Removes all files of a kind in a folder, with their parts, also those that are not finished. Statuses: OK, ERROR_IO.
- */
+/* Removes all files of a kind in a folder, with their parts, finished or not. Statuses: OK, ERROR_IO. */
 enum tokmap_status stage_kind_remove(const char *folder, enum stage_kind kind, struct tokmap_error *error);
 
 /* Counts the records of a section from its size, so that a number elsewhere can be compared with it before memory is

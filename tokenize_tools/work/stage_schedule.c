@@ -19,7 +19,7 @@
 #include "common/error.h"
 #include "platform/os.h"
 
-/* Between two looks at the items: twice as long each time. */
+/* Pause between two looks at the items, which doubles each time. */
 #define WAIT_LEAST_NS ((uint64_t)100000000)
 #define WAIT_MOST_NS ((uint64_t)5000000000)
 
@@ -60,8 +60,8 @@ static enum tokmap_status is_done(const struct schedule *schedule, const struct 
     return status == TOKMAP_ERROR_NOT_FOUND ? TOKMAP_OK : status;
 }
 
-/* Looks which items are missing. Only those that were missing before are looked for, in one listing of the folder, and
- * each is examined once, when it is new. */
+/* Finds out which items are missing. One listing of the folder looks only for items that were missing before, and each
+ * is examined once, when it is new. */
 static enum tokmap_status stage_look(const struct schedule *schedule, const struct stage *stage, bool *there,
                                      struct schedule_left *left, struct tokmap_error *error)
 {
@@ -84,8 +84,8 @@ static enum tokmap_status stage_look(const struct schedule *schedule, const stru
     return status;
 }
 
-/* Makes an item. Another task may have made it since the items were listed: tasks of an earlier and of a later number
- * of tasks may run at a time. */
+/* Makes an item. Another task may have made it since the items were listed, because tasks of two different numbers of
+ * tasks may run at a time. */
 static enum tokmap_status item_make(const struct schedule *schedule, const struct stage *stage, uint64_t item,
                                     struct tokmap_error *error)
 {
@@ -116,11 +116,11 @@ static enum tokmap_status share_make(const struct schedule *schedule, const stru
         if (!there[i - first])
             status = item_make(schedule, stage, i, error);
     free(there);
-    /* Another task makes what was missing, and is waited for. */
+    /* Another task makes the missing items, and this one waits for it. */
     return stage->alone && status == TOKMAP_ERROR_BUSY ? TOKMAP_OK : status;
 }
 
-/* Makes those items of a stage that are missing, whoever has them. *made: no other task does the same. */
+/* Makes all missing items of a stage, in whatever share they are. Sets *made if no other task does the same. */
 static enum tokmap_status rest_make(const struct schedule *schedule, const struct stage *stage, const bool *there,
                                     const struct schedule_left *left, bool *made, struct tokmap_error *error)
 {
@@ -151,7 +151,7 @@ static void waits_set(const struct schedule *schedule, bool *waits, bool now)
     *waits = now;
 }
 
-/* Waits until the stage is complete, or nobody works on it. last: does not wait. */
+/* Waits until the stage is complete, or no task works on it. last: does not wait. */
 static enum tokmap_status stage_wait(const struct schedule *schedule, const struct stage *stage, bool last, bool *there,
                                      struct schedule_left *left, struct tokmap_error *error)
 {
@@ -161,7 +161,7 @@ static enum tokmap_status stage_wait(const struct schedule *schedule, const stru
     bool waits = false, made = false;
     enum tokmap_status status = TOKMAP_OK;
     while (!status) {
-        /* Before the look, which then sees what they have made. */
+        /* The other tasks are examined before the items, so that all that they have made is seen. */
         const enum task_others others = schedule->finish || last
                                             ? TASK_OTHERS_NONE
                                             : task_watch_look(&watch, schedule->folder, schedule->task, stage->number);

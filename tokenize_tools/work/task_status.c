@@ -315,7 +315,7 @@ enum tokmap_status task_claim_take(struct task_claim **claim, const char *folder
                                       "the status of the task cannot be written");
     }
     if (status) {
-        made->lost = !ours; /* the file is another process's */
+        made->lost = !ours; /* the file belongs to another process */
         task_claim_end(made, TASK_FAILED);
         *claim = NULL;
     }
@@ -377,7 +377,7 @@ void task_claim_end(struct task_claim *claim, enum task_state state)
 
 /* ---- all tasks ---- */
 
-/* A task whose counter alone says whether a process is there. */
+/* A task for which only the counter says whether a process is there. */
 struct task_seen {
     uint64_t task, tasks, counter, nonce, moved_ns;
 };
@@ -386,7 +386,7 @@ struct listing {
     const char *folder;
     struct task_status *list;
     size_t count, capacity;
-    bool lost; /* no memory */
+    bool lost; /* true if there was not enough memory */
 };
 
 /* Returns 1 if a process has the file, 0 if none has it, and -1 if that is unknown. */
@@ -440,7 +440,7 @@ static int compare(const void *a, const void *b)
     return one->task < other->task ? -1 : one->task > other->task;
 }
 
-/* Looks whether the counters move of which no lock says whether a process is there. */
+/* Finds out whether counters move, for tasks about which no lock says whether a process is there. */
 static void counters_watch(struct listing *listing)
 {
     bool any = false;

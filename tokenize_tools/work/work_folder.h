@@ -118,8 +118,8 @@ enum tokmap_status work_folder_next(struct work_folder *folder, struct work_reco
 /* Makes the next call of work_folder_next() return the first record again. */
 void work_folder_rewind(struct work_folder *folder);
 
-/* Cuts the journal at the end of a record, or, with end 0, after the facts. The next record is appended there. To be
- * called once, before the first one is appended to earlier work. Statuses: OK, ERROR_IO. */
+/* Cuts the journal at the end of a record, or, with end 0, after the facts. The next record is appended there. Call it
+ * once, before the first record is appended to earlier work. Statuses: OK, ERROR_IO. */
 enum tokmap_status work_folder_cut(struct work_folder *folder, uint64_t end, struct tokmap_error *error);
 
 /* Appends a record; it is written at the latest by work_folder_sync(), which also syncs it. type: from WORK_TYPE_FIRST
