@@ -5,15 +5,15 @@
  * There is one *file* for each shard and format, numbered shard by shard. Two files of stages (stage_file.h) in
  * NAME.work say where the work is: also-000000 that it has begun, with the report of the whole, and also-000001, which
  * is replaced before each file, which file is next. So the same command continues where a process was killed, and
- * replaces only a file that this one may have written. It has then the same bytes as the one that replaces it: a file
- * with others is one that the user has put there meanwhile, which is refused.
+ * replaces only a file that the killed process may have written. That file has the same bytes. If it does not, it
+ * belongs to the user, and the command stops.
  *
  * Example: 2 shards and the formats megatron and olmo. The process is killed when also-000001 says that file 2 is next.
  * So web-00000 has the files of both formats, web-00001.idx may be there, and web-00001.npy is not. The next process
  * writes web-00001.idx again, also if an equal one exists, and then web-00001.npy, which must not exist.
  *
- * If also-000001 is lost, since it could not be synced, the next process begins with file 0 and replaces all equal
- * files that there are. Where work is done in units, also-000000 is there before the shards get their names: by it the
+ * If also-000001 is lost, because it could not be synced, the next process begins with file 0 and replaces all files
+ * that are equal. Where work is done in units, also-000000 is there before the shards get their names: by it the
  * next process knows that shards with their names are not all of the output.
  */
 #ifndef TOKMAP_PACK_PACK_ALSO_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pack_same.h - whether the output that has its names already is the one that a command would make. A scheduler may
+ * pack_same.h - finds out whether the output that is there is the one that a command would make. A scheduler may
  * run a task again after all tasks were done, and the task must not fail then.
  */
 #ifndef TOKMAP_PACK_PACK_SAME_H

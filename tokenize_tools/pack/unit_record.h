@@ -7,9 +7,10 @@
  * of other work cannot get among these:
  *
  *     section UNIT_RESULT      the numbers of the closing report
- *     section UNIT_LENGTHS     of the lengths of documents: u64 count, largest, and sum (two), and pairs of a histogram
- *     section SORTED_TOTALS    (sorted_units.h) with a shuffle, how much the sorted documents have; else, all but the
- * lines is zero section SORTED_CHUNKS    the chunks that they are in
+ *     section UNIT_LENGTHS     lengths of documents: u64 count, largest, and sum (two), and pairs of a histogram
+ *     section SORTED_TOTALS    figures of the sorted documents (sorted_units.h); all but the lines is zero if
+ *                              there is no shuffle
+ *     section SORTED_CHUNKS    the chunks that they are in
  */
 #ifndef TOKMAP_PACK_UNIT_RECORD_H
 #define TOKMAP_PACK_UNIT_RECORD_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dropped_aside.h - where the list of dropped documents (dropped_file.h) of a single shard is while that is replaced.
+ * dropped_aside.h - keeps the list of dropped documents (dropped_file.h) of a single shard while the shard is replaced.
  * The list of shard sets is one of the files that set_commit.h names as a group, and is not put aside.
  *
- * The list and the shard get their names one after the other. Whoever replaces a shard, the *output*, therefore puts
- * the list of the old one aside first, as NAME.dropped.ID, where ID is a number of that output, as 16 hexadecimal
- * digits, which the caller chooses: 0 if there is none, and otherwise the id of its index. If the old output has no
- * list, this file is empty. So whoever comes after a kill finds out whether the output is still the old one, and whose
- * list NAME.dropped is. Any other file of such a name is the user's, and stays.
+ * The list and the shard get their names one after the other. A process that replaces a shard, the *output*, therefore
+ * first renames the old list to NAME.dropped.ID. ID is a number of the old output as 16 hexadecimal digits: the id of
+ * its index, or 0 if there is no old output. If the old output has no list, NAME.dropped.ID is an empty file. So the
+ * process that continues after a kill can find out whether the output is still the old one, and to which output
+ * NAME.dropped belongs. Any other file with such a name is the user's, and stays.
  *
  * Example: the output 1f has a list, and is replaced by an output 2e with another one.
  *
@@ -15,8 +15,8 @@
  *     k.tmx becomes that of output 2e
  *     k.dropped.1f is removed
  *
- * After a kill before the second step, the output is 1f: k.dropped.1f becomes k.dropped again. After a kill behind it,
- * the output is 2e, so k.dropped.1f is nobody's list, and is removed.
+ * After a kill before the second step, the output is 1f, and k.dropped.1f becomes k.dropped again. After a kill behind
+ * it, the output is 2e, so k.dropped.1f belongs to no output and is removed.
  */
 #ifndef TOKMAP_WORK_DROPPED_ASIDE_H
 #define TOKMAP_WORK_DROPPED_ASIDE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task_status.h - how far each of the processes is that share one output, in files that all of them can read.
+ * task_status.h - the progress of each process that shares an output, in files that all of them can read.
  *
  * Task i of n writes NAME.work/task-I-of-N.status, in place, every 2 seconds with a counter that is one larger each
  * time. The file is text of TASK_STATUS_BYTES bytes:

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * work_busy.h - whether another process is at work on an output, so that nobody removes its work, or begins beside it.
+ * work_busy.h - finds out whether another process is using an output, so that no command removes its
+ * work or begins beside it.
  *
- * A process at work holds a lock (flock): the one that packs in one piece that of NAME.partial or NAME.tmx.partial, and
- * soon that of the journal; the one that makes the journal that of journal.new; a task that of its status; and the one
- * that names the shards that of NAME.partial. Where a lock says nothing, the counter in the status does
- * (task_status.h).
+ * A process at work holds a lock (flock) on a file:
+ *
+ *     packing in one piece     NAME.partial or NAME.tmx.partial, and soon the journal
+ *     making the journal       journal.new
+ *     a task                   its status file
+ *     naming the shards        NAME.partial
+ *
+ * Where locks do not work, the counter in the status file decides (task_status.h).
  */
 #ifndef TOKMAP_WORK_WORK_BUSY_H
 #define TOKMAP_WORK_WORK_BUSY_H
