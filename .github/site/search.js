@@ -88,7 +88,9 @@
         }
     });
     results.addEventListener("click", () => { results.hidden = true; });
-    document.addEventListener("click", event => { results.hidden = results.hidden || !field.form.contains(event.target); });
+    document.addEventListener("click", event => {
+        results.hidden = results.hidden || !field.form.contains(event.target);
+    });
 
     /* The list of pages is open where it is a column of its own. */
     const wide = matchMedia("(min-width: 60rem)"), pages = document.querySelector("nav.pages details");

@@ -20,7 +20,8 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 PROJECT = ["CHANGELOG", "COMPATIBILITY", "SECURITY", "CONTRIBUTING", "RESULTS", "SCALE", "WORK", "ROOMS"]
 SPECIFICATIONS = ["FORMAT", "RUN", "ORDER"]
 HEADERS = ["tokmap", "error", "dataset", "run", "loader", "order", "cuda", "pack", "tokenizer"]
-NOT_PAGES = re.compile(r"(build|tests|bench/measure|\.github/(packaging|ISSUE_TEMPLATE|site))/|.*(TEMPLATE|\.template\.)")
+NOT_PAGES = re.compile(r"(build|tests|bench/measure|\.github/(packaging|ISSUE_TEMPLATE|site))/|"
+                       r".*(TEMPLATE|\.template\.)")
 
 
 class Page:
@@ -82,7 +83,7 @@ def manual_page(path):
 def groups():
     """Returns the groups of the navigation: pairs of a title and its pages, in the order of reading."""
     markdown = {path: markdown_page(path) for path in found("*.md", ".github/*.md", "*/**/*.md")}
-    by_stem = {os.path.basename(path)[:-len(".md")]: page for path, page in markdown.items() if path[-9:] != "README.md"}
+    by_stem = {os.path.basename(path)[:-3]: page for path, page in markdown.items() if path[-9:] != "README.md"}
     fixed = [by_stem.get(name) for name in [*PROJECT, *SPECIFICATIONS, "INSTALL"]]
     readme = read("README.md")
     guides = [path for path, page in markdown.items() if page not in fixed and path != "README.md"]
@@ -124,7 +125,7 @@ def markdown_body(page):
     text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
     text = re.sub(r'<pre><code(?: class="language-(\w*)")?>(.*?)</code></pre>',
                   lambda m: code(html.unescape(m.group(2)), m.group(1) or ""), text, flags=re.S)
-    return re.sub(r"<table.*?</table>", lambda m: f'<div class="wide">{m.group()}</div>', text, flags=re.S)
+    return re.sub(r"<table.*?</table>", r'<div class="wide">\g<0></div>', text, flags=re.S)
 
 
 def manual_body(page):
@@ -142,13 +143,14 @@ def manual_body(page):
     text = re.sub(r'(?:<div class="Bd Bd-indent"><code class="Li">[^<]*</code></div>\s*)+',
                   lambda m: "<pre>" + "\n".join(re.sub(r"\s+", " ", line) for line in
                                                 re.findall(r'class="Li">([^<]*)<', m.group())) + "</pre>", text)
-    text = re.sub(r'<table class="Bl-column.*?</table>', lambda m: f'<div class="wide">{m.group()}</div>', text, flags=re.S)
+    text = re.sub(r'<table class="Bl-column.*?</table>', r'<div class="wide">\g<0></div>', text, flags=re.S)
     lead = about[:1].upper() + about[1:]
     return f'<h1>{page.title}</h1>\n<p class="lead">{html.escape(lead)}.</p>\n<div class="manual">{text}</div>'
 
 
-NAMES = (r"^(?:struct|enum|union) (tokmap_\w+)(?= \{|;)", r"^TOKMAP_API [^;]*?\b(tokmap_\w+)\(", r"\b(tokmap_\w+)\((?!\*)",
-         r"^typedef .*\(\*(tokmap_\w+)\)", r"^typedef .*\b(tokmap_\w+);", r"^#define (TOKMAP_\w+)")
+NAMES = (r"^(?:struct|enum|union) (tokmap_\w+)(?= \{|;)", r"^TOKMAP_API [^;]*?\b(tokmap_\w+)\(",
+         r"\b(tokmap_\w+)\((?!\*)", r"^typedef .*\(\*(tokmap_\w+)\)", r"^typedef .*\b(tokmap_\w+);",
+         r"^#define (TOKMAP_\w+)")
 
 
 def header_blocks(text):
@@ -206,12 +208,36 @@ def comment_html(comment):
     return "".join(out).replace("</dl><dl>", "").replace("<p class=inset>", '<p class="inset">')
 
 
+def members(declaration):
+    """Returns a table of the members of a struct or the values of an enumeration, the names of the values, and the
+    declarations after it. The table is empty if there are nested types or macros."""
+    match = re.match(r"(?:struct|(enum)) (\w+) \{\n(.*?)\n\};\n?(.*)", declaration, re.S)
+    if not match or re.search(r"[{#]", re.sub(r"/\*.*?\*/", "", match.group(3), flags=re.S)):
+        return "", [], declaration
+    rows, told, body = [], "", match.group(3)
+    for token in re.finditer(r"/\*.*?\*/|[^,/]+,?" if match.group(1) else r"/\*.*?\*/|[^;/]+;", body, re.S):
+        text = re.sub(r"\s*\n(?: *\* )?\s*", " ", re.sub(r"^/\*|\*/$", "", token.group().strip())).strip(" ;,\n")
+        if token.group().startswith("/*") and rows and "\n" not in body[rows[-1][2]:token.start()]:
+            rows[-1][1] += " " + text
+        elif token.group().startswith("/*"):
+            told = text
+        elif text:
+            rows.append([text, told, token.end()])
+            told = ""
+    values = [name.split()[0] for name, _, _ in rows] if match.group(1) else []
+    table = "".join(f"<tr{f' id={chr(34)}{name.split()[0]}{chr(34)}' if values else ''}><td><code>"
+                    f"{html.escape(name, False)}</code></td><td>{inline(about)}</td></tr>" for name, about, _ in rows)
+    after = re.sub(r"#define (TOKMAP_\w+_INIT)\b(?:.*\\\n)*.*", rf"struct {match.group(2)} x = \1; /* the defaults */",
+                   match.group(4))
+    return f'<table class="members">{table}</table>', values, after
+
+
 def inline(text):
     text = html.escape(text, False)
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
     text = re.sub(r"(?<![\w*])\*(\w[\w ]*)\*(?!\w)", r"<em>\1</em>", text)
     text = re.sub(r"\bsrc/\w+/[A-Z]+\.md\b", r'<a href="../../\g<0>">\g<0></a>', text)
-    return re.sub(r"(?<![\w/<>.-])(tokmap_\w+|TOKMAP_\w+)(\(\))?(?![\w.])", r"<code>\1\2</code>", text)
+    return re.sub(r"(?<![\w/<>.-])(tokmap_\w+|TOKMAP_\w+)(\(\))?(?!\w)", r"<code>\1\2</code>", text)
 
 
 def header_body(page, names):
@@ -234,11 +260,17 @@ def header_body(page, names):
                 heading = True
             names.update({name: f"{page.name}#{name}" for name in found_names})
             first, *others = found_names
-            out.append(f'<h3 id="{first}"><code>{first}</code></h3>' + "".join(f'<a id="{n}"></a>' for n in others))
+            kind = re.match(r"(struct |enum )\w+ \{", bare)
+            out.append(f'<h3 id="{first}"><code>{kind.group(1) if kind else ""}{first}</code></h3>')
+            out += [f'<a id="{name}"></a>' for name in others]
         if comment and "SPDX-License" not in comment:
             if len(out) == 1:
-                comment = re.sub(r"(?<=\n \* )" + os.path.basename(page.source) + " - ", "", comment)
-            out.append(comment_html(comment) if len(out) > 1 else comment_html(comment).replace("<p>", '<p class="lead">', 1))
+                comment = re.sub(r"(?<=\n \* )[\w.]+ - (\w)", lambda m: m.group(1).upper(), comment, count=1)
+            told = comment_html(comment)
+            out.append(told if len(out) > 1 else told.replace("<p>", '<p class="lead">', 1))
+        table, values, declaration = members(declaration)
+        names.update({name: f"{page.name}#{name}" for name in values})
+        out.append(table)
         if declaration and found_names:
             out.append(code(re.sub(r"TOKMAP_API (TOKMAP_MUST_CHECK )?", "", declaration), "c"))
     return "\n".join(out)
@@ -246,7 +278,7 @@ def header_body(page, names):
 
 # ---- links, headings, and the frame around the body ----
 def link_pages(page, by_source, names, folder):
-    """Makes links of the body lead to pages of this site. What is not on the site is no link, and pictures are copied."""
+    """Makes links of the body lead to pages of this site. Other links to files become text. Copies pictures."""
     def target(match):
         href, inner = html.unescape(match.group(1)), match.group(2)
         if re.match(r"https?:|mailto:|#", href):
@@ -287,8 +319,9 @@ def number_headings(page):
         name = own.group(1) if own else slug(plain(inner), used)
         used.add(name)
         if level > 1:
-            headings.append((level, name, plain(inner)))
-        return f'<h{level} id="{name}">{inner}<a class="self" href="#{name}" aria-label="link to this section"></a></h{level}>'
+            headings.append((level, name, re.sub(r"^(struct|enum) (?=tokmap_)", "", plain(inner))))
+        link = f'<a class="self" href="#{name}" aria-label="link to this section"></a>'
+        return f'<h{level} id="{name}">{inner}{link}</h{level}>'
     page.body = re.sub(r"<h(\d)([^>]*)>(.*?)</h\1>", heading, page.body, flags=re.S)
     return headings
 
