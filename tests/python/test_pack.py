@@ -15,7 +15,8 @@ from unittest import mock
 import tokmap
 from tokmap.errors import class_of
 from tokmap import _arrow
-from tokmap.pack import _FOR_FILES, _Feed
+from tokmap.hints import FileOptions
+from tokmap.pack import _Feed
 from support import TOKMAP, needs, new_folder
 from test_tokenizer import small, vocabularies
 
@@ -413,9 +414,9 @@ class Pack(unittest.TestCase):
         help = subprocess.run([TOKMAP, "pack", "--help-all"], check=True, capture_output=True, text=True).stdout
         names = {name.replace("-", "_") for name in re.findall(r"^ +(?:-., )?--([a-z0-9-]+)", help, re.M)}
         own = set(tokmap.pack.__kwdefaults__)
-        self.assertEqual(names - own - {"output", "help", "help_all", "version"}, _FOR_FILES)
+        self.assertEqual(names - own - {"output", "help", "help_all", "version"}, set(FileOptions.__annotations__))
         self.assertEqual(own - names, {"labels_field"})
-        self.assertEqual(own & _FOR_FILES, set())
+        self.assertEqual(own & set(FileOptions.__annotations__), set())
 
     def test_misspelled_options(self):
         for source in ["a"], self.source:

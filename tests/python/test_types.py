@@ -113,6 +113,8 @@ reveal_type(writer.content)
 reveal_type(writer.tokens)
 reveal_type(ds.columns)
 reveal_type(ds.values(3))
+reveal_type(tokmap.pack("a.jsonl", "data/a", tokenizer="bytes", split=["val=1%"], shuffle=1, seal=True,
+                        shard_tokens="1G", include="*.jsonl", dedup="exact").tokens)
 try:
     run.check(run.cursor(3))
 except tokmap.PastError as problem:
@@ -124,7 +126,7 @@ except tokmap.PastError as problem:
 REVEALED = ("Batch", "int", "int", "int", "bool", "int", "Origin|None", "int", "Batch", "int", "tuple[int,...]", "str",
             "int", "int|None", "int", "int", "int", "int", "Dataset", "int", "int", "str", "int", "Columns",
             "tuple[int,int]", "int", "int", "Run", "str", "int", "int|None", "int", "int", "str", "Run", "bool", "int",
-            "None", "int", "str", "int", "int", "float", "str|None", "int", "str", "str", "bool", "int", "ShardWriter", "str|None", "int", "tuple[str,...]", "dict[str,Any]", "int|None", "str")
+            "None", "int", "str", "int", "int", "float", "str|None", "int", "str", "str", "bool", "int", "ShardWriter", "str|None", "int", "tuple[str,...]", "dict[str,Any]", "int", "int|None", "str")
 
 #: One misuse a line; each must be an error.
 WRONG = '''
@@ -211,6 +213,9 @@ tokmap.ShardWriter("data/mine", vocab_size=9).add([1], columns=["url"])
 tokmap.ShardWriter("data/mine", vocab_size=9).finish()
 ds.value("3", "url")
 ds.value(3)
+tokmap.pack("a.jsonl", "data/a", splt="train=0.9")
+tokmap.pack("a.jsonl", "data/a", dedup="fuzzy")
+tokmap.pack("a.jsonl", "data/a", shuffle="yes")
 '''
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Names for annotations. Only tools that read types import this module: it needs the module typing, and it names
-types of NumPy and torch."""
+"""Names for annotations. Only pack(), and tools that read types, import this module: it needs the module typing, and it
+names types of NumPy and torch."""
 from __future__ import annotations
 
 import os
@@ -54,6 +54,61 @@ class Phase(_PhaseStep, total=False):
     weights: Weights
     batch: int
     seq_len: int
+
+
+#: A number, or a text such as "64Mi".
+Size = Union[int, str]
+#: A path or pattern, or several.
+Patterns = Union[Path, Sequence[Path]]
+
+
+class FileOptions(TypedDict, total=False):
+    """The options of `tokmap pack` that tokmap.pack() takes for files, besides those that it takes for all sources."""
+    also: str
+    checkpoint_seconds: int
+    dedup: Literal["exact", "minhash"]
+    dedup_memory: Size
+    dry_run: bool
+    exclude: Patterns
+    exclude_field: str
+    exclude_ngrams: Patterns
+    exclude_words: int
+    files_from: Path
+    finish: bool
+    hidden: bool
+    include: Patterns
+    input_format: str
+    invalid_utf8: str
+    json: bool
+    max_document: Size
+    max_record: Size
+    max_skipped: Size
+    minhash_bands: int
+    minhash_ngram: int
+    minhash_rows: int
+    no_cache: bool
+    no_eod: bool
+    no_resume: bool
+    null: bool
+    pattern: str
+    pattern_regex: str
+    quiet: bool
+    seal: Union[bool, int]
+    separator: str
+    shard_tokens: Size
+    shuffle: int
+    shuffle_memory: Size
+    skipped_list: Path
+    special: str
+    special_tokens: Path
+    split: Union[str, Sequence[str]]
+    split_seed: int
+    status: Union[bool, str]
+    task: str
+    unit_bytes: Size
+    vocab_size: int
+    wait: int
+
 
 #: A CUDA stream of torch, CuPy, Numba, or cuda.core, any object with __cuda_stream__, or its handle.
 Stream = Any

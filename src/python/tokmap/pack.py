@@ -23,20 +23,13 @@ if TYPE_CHECKING:
     import subprocess
     from typing import Any, Iterable, Iterator
 
-    from .hints import Path
+    from typing_extensions import Unpack
+
+    from .hints import FileOptions, Path
 
 _MOST = "1T"     # bytes of a record that is fed to the command: no limit
 _NONE = "; pass documents that contain text"
 _IGNORED = -100  # the label of an id that does not count as a target, as in torch and transformers
-
-# Options of the command for files, besides those that pack() takes for all sources, in Python's spelling.
-_FOR_FILES = frozenset((
-    "also", "checkpoint_seconds", "dedup", "dedup_memory", "dry_run", "exclude", "exclude_field", "exclude_ngrams",
-    "exclude_words", "files_from", "finish", "hidden", "include", "input_format", "invalid_utf8", "json",
-    "max_document", "max_record", "max_skipped", "minhash_bands", "minhash_ngram", "minhash_rows", "no_cache",
-    "no_eod", "no_resume", "null", "pattern", "pattern_regex", "quiet", "seal", "separator", "shard_tokens", "shuffle",
-    "shuffle_memory", "skipped_list", "special", "special_tokens", "split", "split_seed", "status", "task",
-    "unit_bytes", "vocab_size", "wait"))
 
 
 class Packed:
@@ -496,9 +489,10 @@ def _border(tokenizer: Tokenizer, wanted: bool | int | str | None, own: int | No
 
 def _check_names(given: Iterable[str]) -> None:
     """Refuses options that neither pack() nor the command has."""
+    from .hints import FileOptions  # here, because it needs the module typing
     for name in given:
-        if name not in _FOR_FILES:
-            known = _FOR_FILES.union(pack.__kwdefaults__ or ())
+        if name not in FileOptions.__annotations__:
+            known = {*FileOptions.__annotations__, *(pack.__kwdefaults__ or ())}
             raise ArgumentError(f"unknown option {name!r}{did_you_mean(name, known)}")
 
 
@@ -508,7 +502,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
          completion_field: str | None = None, messages_field: str | None = None, chat_template: Any = None,
          ignore_fields: str | Iterable[str] = (), columns: str | Iterable[str] = (), min_tokens: int | None = None,
          max_tokens: int | None = None, on_error: str = "stop", threads: int | None = None, force: bool = False,
-         progress: bool | None = None, **command: Any) -> Packed:
+         progress: bool | None = None, **command: Unpack[FileOptions]) -> Packed:
     """Packs documents into a shard, out.bin and out.tmx, with the ids and the content id that `tokmap pack` gives them.
 
     source     a path or pattern (str or PathLike), or a list of PathLike: the command packs these files, and takes its
@@ -561,7 +555,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
         options = {"bos": bos, "field": field, "ids_field": ids_field, "mask_field": mask_field,
                    "prompt_field": prompt_field, "completion_field": completion_field, "messages_field": messages_field,
                    "chat_template": chat_template, "ignore_fields": ignored, "columns": chosen,
-                   "min_tokens": min_tokens, "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force, **command}
+                   "min_tokens": min_tokens, "max_tokens": max_tokens, "on_error": on_error, "threads": threads,
+                   "force": force, **command}
         return _command(paths, os.fspath(out), tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer),
                         eod, options, progress)
     if command:
