@@ -272,7 +272,7 @@ class Mixture(Several):
         # Lightning validates after steps 2, 5, 8, and 11: once in each of two processes, and three times in one.
         self.check_resume("lightning", fit(2), fit(1))
         # torchrun starts both processes.
-        said = self.torchrun(2, "example_lightning.py", self.out("torchrun"), STEPS).stdout
+        said = self.torchrun(2, "example_lightning.py", self.out("torchrun"), 2, STEPS).stdout
         self.check_rows(said, range(STEPS), self.mixture)
 
     @needs("torch.distributed.run", "transformers", "accelerate")
