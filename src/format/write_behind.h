@@ -21,6 +21,12 @@
  * Errors of storing are not lost: they are reported by fsync, once for each file descriptor. What the thread's fsync
  * reports is kept, and write_behind_store() returns it. (sync_file_range could wait for the pages, but would take the
  * error away from fsync.)
+ *
+ * Tried and not kept, on two virtual machines with 350 to 550 MB: waiting until pages are stored before they are
+ * dropped (the same time); fallocate of 16 to 256 MiB ahead (1 to 2% faster, but file systems do not compress what was
+ * reserved); writes of 128 KiB, 512 KiB, or 1 MiB in place of 256 KiB (the same); fsync after 8, 16, 24, or 64 MiB
+ * (1.53 to 1.67 s, in no order). O_DIRECT with a copy to huge pages would save about 6% of the processor time, but one
+ * write at a time is slower than fast disks, and file systems that refuse such writes would need this way as well.
  */
 #ifndef TOKMAP_FORMAT_WRITE_BEHIND_H
 #define TOKMAP_FORMAT_WRITE_BEHIND_H

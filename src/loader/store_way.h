@@ -19,6 +19,11 @@
  *
  * A wait may have other reasons, such as storage, or a thread that was stopped. They seldom slow the same way down in
  * three rounds.
+ *
+ * Measured where processors share no cache (Zen 4), in G tokens/s through the caches, around them, and
+ * chosen: 4.3, 3.0, and 4.4 with 16 rows of 2,047 tokens; 2.5, 3.7, and 3.1 with 64 rows of 8,191. A first form added
+ * the times in which single batches were filled and read. It kept large batches in the caches, because a single batch
+ * does not show what many in a row save.
  */
 #ifndef TOKMAP_LOADER_STORE_WAY_H
 #define TOKMAP_LOADER_STORE_WAY_H

@@ -12,7 +12,8 @@
  *
  * The hashes of 16 such words become one list, and a loop of plain loads reads their bits. A gather for each group of
  * eight was slower: how many eights a word has cannot be predicted, and a word waited for its own gather. The list's
- * loop has no such branch, and its loads do not wait for each other.
+ * loop has no such branch, and its loads do not wait for each other. Loading bytes in place of words had 0.99 to 1.00
+ * times the rate.
  *
  * Example: the borders of a word are at bytes 6, 9, and 15, and the first filter keeps 6 and 15. They are listed as
  * 6, 15. Lane 0 gets bytes 3 to 8, and lane 1 bytes 12 to 17. If no token joins what lane 1 holds, the result is 10 in

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bpe_encode_avx2.c - steps 2 to 4 of bpe_encode.c with AVX2, AES, BMI2, and POPCNT: positions from bitmaps, keys, and
- * lookups.
+ * lookups. Places of four keys from one register had 0.93 to 0.97 times the rate, and a load in place of a move from a
+ * vector register 0.98, because loads bound the loop over keys.
  */
 #include "bpe_encode.h"
 

@@ -2,6 +2,9 @@
 /*
  * bpe_encode_vbmi.c - steps 2 to 4 of bpe_encode.c with AVX-512 (VBMI2, BMI2, VAES): positions from bitmaps, keys, and
  * lookups. A register holds four keys, so step 3 takes 16 pieces at once.
+ *
+ * Tried and not kept, as times the rate: buckets of 16 pieces prefetched after the keys of the next 16 (0.99 to 1.01);
+ * keys 40 bytes off a multiple of 64, so that one in four is read from two lines (0.98 to 0.99 warm).
  */
 #include "bpe_encode.h"
 

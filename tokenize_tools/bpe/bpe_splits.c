@@ -13,6 +13,11 @@
  * "a b" and of "c d" stay apart. Another one looks at "ab c" and "ab cd" meanwhile. If the first block is finished by
  * then, it notes what it finds; else the split of "ab" is not known, and it notes that these merges wait. They are
  * looked at when their block is finished, which is after the first one in any case.
+ *
+ * Tried and not kept, as times the loading time: prefetching the pair that a merge looks up first (0.92 to 1.00 of the
+ * 8 ms that this takes of llama3's 40); taking splits apart without branches (0.99 to 1.04); comparing short texts
+ * inline in place of memcmp(), whose lengths cannot be predicted (1.02 to 1.03); copying texts eight characters at once
+ * (1.00 to 1.01).
  */
 #include "bpe_splits.h"
 
