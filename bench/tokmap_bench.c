@@ -2,7 +2,7 @@
 /*
  * tokmap_bench.c - the command tokmap-bench: its options, and the choice of the case to run.
  *
- * harness/ has what the cases share, peers/ runs other projects' programs, and cases/ has a file for each case.
+ * harness/ has what the cases share, peers/ runs other projects' programs, and cases/ has the cases by subject.
  */
 #include <assert.h>
 #include <errno.h>
