@@ -361,6 +361,10 @@ def main(folder):
     listed = groups()
     pages = [page for _, group in listed for page in group]
     by_source, names, index = {page.source: page for page in pages}, {}, []
+    by_name = {page.name: page.source for page in pages}
+    for page in pages:
+        if by_name[page.name] != page.source:
+            sys.exit(f"make site: {page.source} and {by_name[page.name]} would both be {page.name}; rename one")
     for previous, following in zip(pages, pages[1:]):
         previous.next, following.previous = following, previous
     for page in pages:
