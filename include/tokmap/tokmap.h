@@ -148,9 +148,9 @@ extern "C" {
 #endif
 
 #define TOKMAP_VERSION_MAJOR 0
-#define TOKMAP_VERSION_MINOR 1
+#define TOKMAP_VERSION_MINOR 2
 #define TOKMAP_VERSION_PATCH 0
-#define TOKMAP_VERSION_STRING "0.1.0"
+#define TOKMAP_VERSION_STRING "0.2.0"
 
 #if defined(__GNUC__)
 #define TOKMAP_API __attribute__((visibility("default")))
