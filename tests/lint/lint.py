@@ -500,6 +500,24 @@ def newline():
             yield f"{path}: the last line has no newline"
 
 
+def commentable():
+    """Returns the files outside src and the like, and the data of tests, that can hold a comment."""
+    hidden = [os.path.join(folder, name) for top in (".github", ".ci") for folder, _, names in os.walk(top)
+              for name in names]
+    return (with_ending(hidden, ".md", ".yml", ".yaml", ".cff", ".sh", ".py", ".suppr", "run", "rules", "Containerfile") +
+            with_ending(within(FILES, "tests/reference/", "tests/lint/"), ".txt") + with_ending(FILES, ".toml", ".in") +
+            existing(".clang-format", ".editorconfig", ".gitignore"))
+
+
+@rule("license lines")
+def license_lines():
+    """Every file that can hold a comment says its license at its beginning, so that a file which is copied into another
+    project still says it. The other files, such as data and pictures, have theirs in .reuse/dep5."""
+    for path in without(TEXTS, "tests/fuzz/corpus/") + commentable():
+        if "SPDX-License-" + "Identifier: MIT" not in "".join(text_of(path).splitlines(keepends=True)[:3]):
+            yield f"{path}: the first lines have no \"SPDX-License-" + "Identifier: MIT\""
+
+
 @rule("nothing unfinished")
 def unfinished():
     """What is not finished is not in the project."""

@@ -54,6 +54,8 @@ CODE
     printf '/* %s: 80 columns, 160 bytes */\n' "$(printf '%080d' 0 | sed 's/0/é/g')" >>"$tree/src/common/part.c"
     printf 'int main(void)\n{\n    return 0;\n}\n' >"$tree/tokenize_tools/tokmap.c"
     printf 'all:\n' >"$tree/Makefile"
+    find "$tree" -type f -name '*.[ch]' -exec sed -i '1i /* SPDX-License-''Identifier: MIT */' {} +
+    sed -i '1i # SPDX-License-''Identifier: MIT' "$tree/Makefile"
 }
 run_lint() {
     (
@@ -173,6 +175,9 @@ code src/common/part.c 'int unended;'
 finds "files end with a newline"
 code src/common/part.c '/* TO''DO: more */\n'
 finds "nothing unfinished"
+make_tree
+sed -i 1d "$tree/src/common/part.c"
+finds "license lines"
 code src/common/part.c '/* see /home/someone/file */\n'
 finds "no paths of one machine"
 mkdir -p "$tree/bench/results"

@@ -56,7 +56,7 @@ def main():
     ignored = ranges_of(lambda c: sigma_is_final("A" + c) and not sigma_is_final("1" + c))
     cased = ranges_of(lambda c: sigma_is_final("1" + c))
     with open(os.path.join(folder, "lower_case_tables.c"), "w", encoding="ascii") as file:
-        file.write("/* SPDX-License-Identifier: MIT */\n")
+        file.write("/* SPDX-License-" "Identifier: MIT */\n")
         file.write("/* lower_case_tables.c - lower case as Python has it, of Unicode %s.\n"
                    " * Made by make_lower_case.py: do not edit. */\n#include \"lower_case_tables.h\"\n\n"
                    % unicodedata.unidata_version)
