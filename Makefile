@@ -138,6 +138,8 @@ include src/make/kernels.mk
 include src/make/wheel.mk
 include src/make/install.mk
 include src/make/site.mk
+include src/make/cmake.mk
+include src/make/release.mk
 # A source distribution of the Python package has no tests.
 include $(wildcard tests/tests.mk)
 

@@ -3,8 +3,8 @@
 
 .PHONY: wheel wheel-files
 wheel: ## build the Python package, with the libraries and commands inside, as a wheel in build/wheel
-	@BUILD='$(BUILD)' CC='$(CC)' CFLAGS='$(CFLAGS)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' LIBS='$(LIBS)' \
-	  MAKE='$(MAKE)' $(PYTHON) src/python/build_backend.py '$(abspath $(BUILD))/wheel'
+	@BUILD='$(BUILD)' CC='$(CC)' AR='$(AR)' CFLAGS='$(CFLAGS)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' \
+	  LIBS='$(LIBS)' MAKE='$(MAKE)' $(PYTHON) src/python/build_backend.py '$(abspath $(BUILD))/wheel'
 
 # For the Python package, which may be installed on other machines: the files are without debugging information, contain
 # zstd, ISA-L, and PCRE2 where those are installed as archives, and call the oldest versions of glibc's functions
@@ -33,7 +33,8 @@ wheel_tool_libs = $(call wheel_libs,$(if $(HAVE_ISAL),$(call archive,isal)) \
   $(if $(HAVE_SNAPPY),$(call archive,snappy) $(call archive,stdc++)) $(if $(HAVE_LZ4),$(call archive,lz4) $(lz4_libs)) \
   $(if $(HAVE_BROTLI),$(call archive,brotlidec) $(call archive,brotlicommon)) \
   $(if $(HAVE_BZIP2),$(call archive,bz2)) $(if $(HAVE_XZ),$(call archive,lzma)))
-beside = -Wl,-S,-rpath,'$$ORIGIN$(1)'
+# The map of the linker says which libraries are inside (make sbom).
+beside = -Wl,-S,-rpath,'$$ORIGIN$(1)' -Wl,-Map,$@.map
 # Its tables of libraries are those of the archives in lib/linked, and so the objects with other tables are left out.
 $(BUILD)/wheel/$(SONAME): $(filter-out $(naming_objects),$(library_objects)) $(old_objects) $(linked_lib)/libtokmap.a \
   src/libtokmap.map $(linked_from)

@@ -74,7 +74,7 @@ def _make(build, *targets):
     environment = {name: value for name, value in os.environ.items()
                    if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     command = [*make, "-s", "-C", TOP, f"-j{os.cpu_count() or 1}", *targets, f"BUILD={build}"]
-    command += [f"{name}={os.environ[name]}" for name in ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS", "LIBS")
+    command += [f"{name}={os.environ[name]}" for name in ("CC", "AR", "CFLAGS", "CPPFLAGS", "LDFLAGS", "LIBS")
                 if os.environ.get(name)]
     if subprocess.run(command, env=environment, stdout=sys.stderr).returncode:
         sys.exit(f"tokmap: the libraries and commands could not be built: {' '.join(command)}")

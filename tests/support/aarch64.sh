@@ -5,8 +5,7 @@
 # "N passed, N failed, N skipped"; if the tools cannot be installed, everything is one skipped test, with the reason.
 # With --all, unit tests that are unsuitable for qemu run, too. aarch64_count.sh then counts instructions.
 #
-# apt installs the cross compiler and qemu, as root or with sudo. The aarch64 libraries are downloaded with apt lists of
-# their own and unpacked below build/, so the machine's apt configuration does not get a second architecture.
+# apt installs the cross compiler and qemu, as root or with sudo. arm64_packages.sh unpacks the aarch64 libraries.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -22,46 +21,10 @@ skip() {
     exit 0
 }
 
-tools_there() { command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/null; }
-if ! tools_there; then
-    command -v apt-get >/dev/null || skip "aarch64-linux-gnu-gcc or qemu-aarch64 is missing, and so is apt-get"
-    as_root=
-    [ "$(id -u)" = 0 ] || as_root="sudo -n"
-    apt() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 "$@" >>"$log" 2>&1; }
-    install() { apt install --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user; }
-    install || { apt update && install; }
-    tools_there || skip "gcc-aarch64-linux-gnu and qemu-user could not be installed: $(tail -n 1 "$log")"
-fi
-
+. tests/support/arm64_packages.sh
+why=$(arm64_tools "$log") || skip "$why"
+why=$(arm64_libraries "$folder" "$log") || skip "${why:-the aarch64 libraries could not be unpacked}"
 root=$folder/root/usr
-if [ ! -e "$folder/root/complete" ]; then
-    command -v dpkg-deb >/dev/null || skip "dpkg-deb is missing, which unpacks the aarch64 libraries"
-    rm -rf "$folder/root" "$folder/apt"
-    mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial" "$folder/root" || exit 2
-    : >"$folder/apt/status"
-    fetch() {
-        apt-get -q -y -o Dir::State="$folder/apt" -o Dir::State::status="$folder/apt/status" -o Dir::Cache="$folder/apt" \
-            -o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o APT::Sandbox::User= -o Acquire::Retries=3 \
-            -o Debug::NoLocking=true "$@" >>"$log" 2>&1
-    }
-    fetch update && fetch install --no-install-recommends --download-only libzstd-dev libxxhash-dev libcmocka-dev \
-        libpcre2-dev libisal-dev libsnappy-dev liblz4-dev libbrotli-dev libbz2-dev liblzma-dev ||
-        skip "the aarch64 libraries could not be downloaded: $(tail -n 1 "$log")"
-    for package in "$folder"/apt/archives/lib*.deb; do
-        case ${package##*/} in
-        libzstd* | libxxhash* | libcmocka* | libpcre2-8* | libpcre2-dev* | libisal* | libsnappy* | liblz4* | \
-            libbrotli* | libbz2* | liblzma* | libstdc++6* | libgcc-s1*)
-            dpkg-deb -x "$package" "$folder/root" || exit 2 ;;
-        esac
-    done
-    # Debian 12 has some libraries in /lib, and links to them from /usr/lib. They move beside the others.
-    [ ! -d "$folder/root/lib" ] || cp -a "$folder/root/lib/." "$root/lib/" || exit 2
-    for link in "$root"/lib/aarch64-linux-gnu/*.so; do
-        case $(readlink "$link") in /*) ln -sf "$(basename "$(readlink "$link")")" "$link" ;; esac
-    done
-    rm -rf "$folder/apt"
-    touch "$folder/root/complete"
-fi
 libraries=$root/lib/aarch64-linux-gnu
 
 # left_out NAME: prints why a unit test does not run here: qemu-user does not behave like a kernel, or the test would

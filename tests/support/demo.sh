@@ -3,7 +3,8 @@
 # demo.sh: the whole way from text found on this machine to batches in a program, with a check after each step. `make
 # demo` runs it.
 #
-# It works in build/demo, which it empties first. The dataset and the run stay there for inspection. The exit status is
+# DEMO_TOKMAP names another command, such as an installed one, and DEMO_CONSUMER another demo_consumer. The script works
+# in build/demo, which it empties first. The dataset and the run stay there for inspection. The exit status is
 # 0 only if every check succeeded.
 set -u
 LC_ALL=C
@@ -13,8 +14,8 @@ case $BUILD in
 /*) build=$BUILD ;;
 *) build=$(pwd)/$BUILD ;;
 esac
-tokmap=$build/bin/tokmap
-consumer=$build/tests/consumer
+tokmap=${DEMO_TOKMAP:-$build/bin/tokmap}
+consumer=${DEMO_CONSUMER:-$build/tests/consumer}
 demo=$build/demo
 top=$(pwd)
 checks=0
