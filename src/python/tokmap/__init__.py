@@ -29,7 +29,8 @@ from .device import Gpu, gpus
 #: The value of masked targets (mask_targets=True). torch's cross_entropy ignores it by default.
 IGNORE = -100
 
-if not errors.TYPE_CHECKING:  # tools that read types would take every name for one of this package
+TYPE_CHECKING = False  # as in typing
+if not TYPE_CHECKING:  # tools that read types would take every name for one of this package
     def __getattr__(name):
         """Says what became of a class of errors that had a name of its own."""
         if name in errors.FORMER:
