@@ -131,15 +131,9 @@ class Order(WithData):
         with self.assertRaisesRegex(tokmap.ArgumentError, "order is 'sorted'.* 'sequential', or .'blocks', W, SPAN"):
             self.run_of(order="sorted")
 
-    def test_the_former_name(self):
-        with self.assertWarnsRegex(DeprecationWarning, "use order") as caught:
-            run = self.run_of(ordering="sequential")
-        self.assertEqual(run.cursor(5), self.run_of(order="sequential").cursor(5))
-        with self.assertWarns(DeprecationWarning) as caught:
-            self.assertEqual(run.info.ordering, "sequential")
-        with self.assertRaisesRegex(tokmap.ArgumentError, "pass only order"):
-            self.run_of(order="sequential", ordering="shuffle")
-        self.assertEqual(caught.filename, __file__)
+    def test_another_name(self):
+        with self.assertRaisesRegex(TypeError, r"Run\(\) has no argument 'ordering'; did you mean 'order'\?"):
+            self.run_of(ordering="sequential")
 
 
 class Words(WithData):

@@ -50,12 +50,6 @@ class RunInfo(NamedTuple):
     valid_last: int
     width: int
 
-    @property
-    def ordering(self) -> str:
-        """The former name of order."""
-        _warn_of_ordering()
-        return self.order
-
 
 class Source(NamedTuple):
     """A source of a run: its name, its Dataset, the number of windows in an epoch of the first phase, and the number of
@@ -123,11 +117,6 @@ class Shown(NamedTuple):
     column: int
     tokens: int
     origin: Origin | None
-
-
-def _warn_of_ordering() -> None:
-    warnings.warn("ordering is now called order, as in run files and commands: use order", DeprecationWarning,
-                  stacklevel=3)
 
 
 def _place(found: c.Place, names: Sequence[str]) -> Place:
@@ -200,7 +189,6 @@ class OpenedRun:
     skip       ranges (first, end) of steps that are not delivered
     reading    "auto", "mapped", or "pread": how the tokens of all sources are read; a run file has only "auto"
     folder     the folder that relative paths in text or sources start from; by default the current one
-    ordering   the former name of order
 
     text is the run file that the run equals, however it was opened.
 
@@ -217,7 +205,7 @@ class OpenedRun:
     def __init__(self, path: Path | Mapping[str, Any] | None = None, *, text: str | None = None,
                  folder: Path | None = None, data: Path | None = None, seq_len: int | None = None, batch: int = 1,
                  seed: int = 0, lookahead: int = 1, order: Order = "shuffle", steps: int | None = None,
-                 passes: int | str | None = None, reading: Reading = "auto", ordering: Order | None = None,
+                 passes: int | str | None = None, reading: Reading = "auto",
                  sources: Mapping[str, Path | SourceOptions] | None = None, weights: Weights | None = None,
                  phases: Iterable[PhaseOptions] | None = None, stride: int | None = None, tail: Tail | None = None,
                  pad: int | None = None, skip: Iterable[tuple[int, int]] | None = None,
@@ -225,12 +213,6 @@ class OpenedRun:
         self._handle = None
         self._loaders: weakref.WeakSet[Any] = weakref.WeakSet()
         self._views: weakref.WeakSet[Any] = weakref.WeakSet()
-        if ordering is not None:
-            _warn_of_ordering()
-            if order not in ("shuffle", ordering):
-                raise ArgumentError(f"order is {order!r} and ordering, its former name, is {ordering!r}: pass only "
-                                    f"order")
-            order = ordering
         if path is not None and not isinstance(path, (str, bytes, os.PathLike)):
             passed: tuple[Any, ...] = (
                 text, folder, data, seq_len, batch, seed, lookahead, order, steps, passes, reading, sources, weights,

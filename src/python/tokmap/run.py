@@ -109,8 +109,6 @@ class Run(OpenedRun):
 
 
 def _rebuild(description: dict[str, Any], past: str) -> Run:
-    if "ordering" in description:  # pickled by a version before order had its name
-        description = {("order" if name == "ordering" else name): value for name, value in description.items()}
     run = Run(description["path"]) if "path" in description else Run(**description)
     run.check(past)
     return run
