@@ -127,7 +127,9 @@ class Readme(unittest.TestCase):
     def test_spike(self):
         said = run_shell(self.folder, "spike")
         self.assertRegex(said, r"(?m)^step 33 row 5: draw \d+, source \w+, epoch 0, window \d+: ")
-        self.assertRegex(said, r"(?m)^step \d+ row \d source prose epoch 0 window \d+ shows \d+ of \d+ tokens$")
+        # Which document this is changes with the project's text, and the run may not show it.
+        rows = re.findall(r"(?m)^step \d+ row \d source prose epoch 0 window \d+ shows \d+ of \d+ tokens$", said)
+        self.assertRegex(said, f"shown in {len(rows)} row")
         self.assertIn("skipped.run: 60 steps (last: 59), 1 skipped", said)
         with open(os.path.join(self.folder, "step33.jsonl"), encoding="utf-8") as file:
             self.assertEqual([json.loads(line)["row"] for line in file], list(range(8)))
@@ -135,7 +137,7 @@ class Readme(unittest.TestCase):
     def test_located(self):
         said = self.finish(self.start("located")).splitlines()
         self.assertRegex(said[0], r"^0 (prose|code) \d+ \d+ Origin\(path='\S+', record=\d+\)$")
-        self.assertRegex(said[-1], r"^\[\(\d+, \d\)")
+        self.assertRegex(said[-1], r"^\[(\(\d+, \d\)(, )?)*\]$")
 
     def test_delivered(self):
         said = self.finish(self.start("delivered"))
