@@ -110,7 +110,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tokmap.h"
+#include "loader.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -68,7 +68,10 @@
 #ifndef TOKMAP_PACK_H
 #define TOKMAP_PACK_H
 
-#include "tokmap/tokmap.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dataset.h"
 
 #ifdef __cplusplus
 extern "C" {

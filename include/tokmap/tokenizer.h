@@ -41,7 +41,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tokmap.h"
+#include "error.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -32,8 +32,9 @@ FUNCTIONS = {**_library._FUNCTIONS, **_tokenize_library.FUNCTIONS}
 
 def headers():
     text = ""
-    for name in ("tokmap.h", "cuda.h", "tokenizer.h", "pack.h"):
-        with open(os.path.join(TOP, "include", "tokmap", name), encoding="utf-8") as file:
+    folder = os.path.join(TOP, "include", "tokmap")
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
             text += file.read()
     return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
 

@@ -24,7 +24,8 @@ run_make install >"$TMPDIR/install.log" 2>&1
 check "make install" test $? = 0
 for file in bin/tokmap bin/tokmap-bench lib/libtokmap.a lib/libtokmap.so lib/libtokmap.so.0 include/tokmap/tokmap.h \
     lib/libtokmap_tokenize.a lib/libtokmap_tokenize.so lib/libtokmap_tokenize.so.0 include/tokmap/tokenizer.h \
-    include/tokmap/pack.h \
+    include/tokmap/pack.h include/tokmap/error.h include/tokmap/dataset.h include/tokmap/run.h \
+    include/tokmap/loader.h include/tokmap/order.h include/tokmap/cuda.h \
     lib/pkgconfig/tokmap.pc lib/pkgconfig/tokmap-tokenize.pc \
     share/man/man1/tokmap.1 share/man/man1/tokmap-bench.1 share/man/man5/tokmap-run.5; do
     check "$file" test -f "$into$prefix/$file"

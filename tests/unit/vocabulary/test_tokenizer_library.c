@@ -14,6 +14,7 @@
 
 #include "support/reference_data.h"
 #include "tokmap/tokenizer.h"
+#include "tokmap/tokmap.h"
 
 static struct tokmap_tokenizer *bytes_open(void)
 {
