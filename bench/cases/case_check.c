@@ -143,7 +143,7 @@ static uint64_t compute(struct bench *bench, uint64_t ns)
 static int train(struct bench *bench, struct rank *rank, uint64_t *computing_cpu)
 {
     struct check_report *report = &rank->report;
-    const uint64_t calls = tokmap_loader_calls(rank->reader.loader);
+    const uint64_t calls = tokmap_loader_calls_per_step(rank->reader.loader);
     for (uint64_t step = 0; step < rank->task.steps; step++) {
         const uint64_t began = os_clock_ns();
         uint64_t waited = 0, computed = 0;
@@ -202,7 +202,7 @@ static int check_rank(struct bench *bench)
     report->from_ns = os_clock_ns();
     if (!result)
         result = reader_open(bench, &rank.reader, rank.run, 1, BOTH, 0);
-    rank.reader.out.type = TOKMAP_I64; /* as PyTorch's embedding and loss functions take them */
+    rank.reader.out.type = TOKMAP_ID_I64; /* as PyTorch's embedding and loss functions take them */
     if (!result)
         result = rank.task.step_ns ? train(bench, &rank, &computing_cpu) : take_all(bench, &rank);
     report->to_ns = os_clock_ns();

@@ -138,7 +138,7 @@ static int loader_new(struct served *served, const char *order, const char *curs
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_error error = {0};
     const char *name;
-    bench->options.ordering = strcmp(order, "sequential") ? TOKMAP_SHUFFLE : TOKMAP_SEQUENTIAL;
+    bench->options.order = strcmp(order, "sequential") ? TOKMAP_SHUFFLE : TOKMAP_SEQUENTIAL;
     int result = dataset_name(bench, &name);
     if (!result)
         result = run_make(bench, name, TOKMAP_READ_AUTO, 1, TOKMAP_FOREVER, &served->run);
@@ -151,9 +151,9 @@ static int loader_new(struct served *served, const char *order, const char *curs
     options.resume = cursor;
     if (tokmap_loader_open(&served->reader.loader, served->run, &options, &error))
         return bench_failed(bench, &error);
-    if (outputs_new(&served->reader.outputs, bench->options.rows, bench->options.seq_len, TOKMAP_I64))
+    if (outputs_new(&served->reader.outputs, bench->options.rows, bench->options.seq_len, TOKMAP_ID_I64))
         return bench_no_memory(bench);
-    served->reader.out.type = TOKMAP_I64;
+    served->reader.out.type = TOKMAP_ID_I64;
     served->reader.out.inputs = served->reader.outputs.inputs;
     served->reader.out.targets = served->reader.outputs.targets;
     return CLI_DONE;

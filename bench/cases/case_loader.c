@@ -252,7 +252,7 @@ struct loader_case {
 static int first_pass(struct bench *bench, struct reader *reader, uint64_t batches, double *seconds)
 {
     uint64_t started = os_clock_ns();
-    reader->out.type = TOKMAP_I32;
+    reader->out.type = TOKMAP_ID_I32;
     for (uint64_t i = 0; i < batches && !bench_stopped(); i++)
         if (reader_next(reader))
             return bench_failed(bench, &reader->error);
@@ -299,7 +299,7 @@ static int flat_out_open(struct bench *bench, struct loader_case *it, const char
 }
 
 /* Runs the plain loop as the limit of the loader's outputs of `type`. samples may be NULL. */
-static double plain_repeat(struct bench *bench, struct loader_case *it, enum tokmap_type type, bool with_targets,
+static double plain_repeat(struct bench *bench, struct loader_case *it, enum tokmap_id_type type, bool with_targets,
                            const struct plain_file *file, struct samples *samples)
 {
     const struct plain_loop loop = {.widen = plain_widen_base,
@@ -318,7 +318,7 @@ static int unaligned_repeat(struct bench *bench, struct reader *reader, double s
     const struct tokmap_out aligned = reader->out;
     reader->out.inputs = (char *)aligned.inputs + 16;
     reader->out.targets = (char *)aligned.targets + 16;
-    const int result = reader_repeat(bench, reader, TOKMAP_I32, seconds, NULL, rate, NULL);
+    const int result = reader_repeat(bench, reader, TOKMAP_ID_I32, seconds, NULL, rate, NULL);
     reader->out.inputs = aligned.inputs;
     reader->out.targets = aligned.targets;
     return result;
@@ -329,29 +329,29 @@ static int flat_out_repeat(struct bench *bench, struct loader_case *it)
     const double seconds = bench_seconds(bench, 0.4);
     struct found *found = it->found;
     double rate = 0, cpu = 0;
-    int result = reader_repeat(bench, &it->mapped, TOKMAP_I32, seconds, NULL, &rate, &cpu);
+    int result = reader_repeat(bench, &it->mapped, TOKMAP_ID_I32, seconds, NULL, &rate, &cpu);
     series_add(&found->i32, rate);
     series_add(&found->cpu, cpu);
-    series_add(&found->plain_i32, plain_repeat(bench, it, TOKMAP_I32, true, NULL, NULL));
+    series_add(&found->plain_i32, plain_repeat(bench, it, TOKMAP_ID_I32, true, NULL, NULL));
     if (!result)
         result = unaligned_repeat(bench, &it->mapped, seconds, &rate);
     series_add(&found->unaligned, rate);
     if (!result)
-        result = reader_repeat(bench, &it->mapped, TOKMAP_I64, seconds, NULL, &rate, NULL);
+        result = reader_repeat(bench, &it->mapped, TOKMAP_ID_I64, seconds, NULL, &rate, NULL);
     series_add(&found->i64, rate);
-    series_add(&found->plain_i64, plain_repeat(bench, it, TOKMAP_I64, true, NULL, NULL));
+    series_add(&found->plain_i64, plain_repeat(bench, it, TOKMAP_ID_I64, true, NULL, NULL));
     if (!result)
-        result = reader_repeat(bench, &it->pread, TOKMAP_I32, seconds, NULL, &rate, &cpu);
+        result = reader_repeat(bench, &it->pread, TOKMAP_ID_I32, seconds, NULL, &rate, &cpu);
     series_add(&found->pread, rate);
     series_add(&found->cpu_pread, cpu);
-    series_add(&found->plain_pread, plain_repeat(bench, it, TOKMAP_I32, true, &it->file, NULL));
-    series_add(&found->plain_i32_inputs, plain_repeat(bench, it, TOKMAP_I32, false, NULL, NULL));
+    series_add(&found->plain_pread, plain_repeat(bench, it, TOKMAP_ID_I32, true, &it->file, NULL));
+    series_add(&found->plain_i32_inputs, plain_repeat(bench, it, TOKMAP_ID_I32, false, NULL, NULL));
     samples_clear(&it->samples);
     if (!result)
-        result = reader_repeat(bench, &it->mapped, TOKMAP_I32, seconds, &it->samples, NULL, NULL);
+        result = reader_repeat(bench, &it->mapped, TOKMAP_ID_I32, seconds, &it->samples, NULL, NULL);
     spread_add(&found->next, &it->samples, 1000);
     samples_clear(&it->samples);
-    (void)plain_repeat(bench, it, TOKMAP_I32, true, NULL, &it->samples);
+    (void)plain_repeat(bench, it, TOKMAP_ID_I32, true, NULL, &it->samples);
     spread_add(&found->plain_next, &it->samples, 1000);
     return result;
 }
@@ -406,10 +406,10 @@ static int producer_repeat(struct bench *bench, struct loader_case *it)
     struct found *found = it->found;
     const uint64_t tokens = bench->options.rows * bench->options.seq_len;
     double rate = 1;
-    int result = reader_repeat(bench, &it->ahead, TOKMAP_I32, bench_seconds(bench, 1) / 2, NULL, &rate, NULL);
+    int result = reader_repeat(bench, &it->ahead, TOKMAP_ID_I32, bench_seconds(bench, 1) / 2, NULL, &rate, NULL);
     series_add(&found->producer, rate);
     if (!result)
-        result = reader_repeat(bench, &it->ahead_pread, TOKMAP_I32, bench_seconds(bench, 1) / 2, NULL, &rate, NULL);
+        result = reader_repeat(bench, &it->ahead_pread, TOKMAP_ID_I32, bench_seconds(bench, 1) / 2, NULL, &rate, NULL);
     series_add(&found->producer_pread, rate);
     series_add(&found->paced, series_median(&found->producer) / 2);
     const uint64_t period = (uint64_t)(2e9 * (double)tokens / series_median(&found->producer));

@@ -329,7 +329,7 @@ static int first_batch(struct bench *bench, struct reader *reader, const struct 
 {
     int result = reader_open_loader(bench, reader, run, 1, BOTH, 0);
     if (!result &&
-        outputs_allocate(&reader->outputs, tokmap_loader_rows(reader->loader), bench->options.seq_len, TOKMAP_I32))
+        outputs_allocate(&reader->outputs, tokmap_loader_rows(reader->loader), bench->options.seq_len, TOKMAP_ID_I32))
         result = bench_no_memory(bench);
     reader->out.inputs = reader->outputs.inputs;
     reader->out.targets = reader->outputs.targets;
@@ -556,7 +556,7 @@ static int resume_check(struct bench *bench, const struct tokmap_run *run, struc
     reader_clear(&reader);
     reader.loader = loader;
     struct tokmap_place place;
-    if (outputs_new(&reader.outputs, bench->options.rows, bench->options.seq_len, TOKMAP_I32))
+    if (outputs_new(&reader.outputs, bench->options.rows, bench->options.seq_len, TOKMAP_ID_I32))
         return bench_no_memory(bench);
     reader.out.inputs = reader.outputs.inputs;
     reader.out.targets = reader.outputs.targets;

@@ -403,7 +403,7 @@ static int run_parse(struct bench *bench, const char *dataset, const char *plan,
 static int first_pass(struct bench *bench, struct reader *reader, const struct tokmap_source_info *source)
 {
     const uint64_t batches = min64(source->windows, (uint64_t)1 << 20) / bench->options.rows + 1;
-    reader->out.type = TOKMAP_I32;
+    reader->out.type = TOKMAP_ID_I32;
     for (uint64_t i = 0; i < batches && !bench_stopped(); i++)
         if (reader_next(reader))
             return bench_failed(bench, &reader->error);
@@ -444,11 +444,11 @@ static int loader_measure(struct bench *bench, struct planning *planning)
     while (repeats_next(&repeats, result)) {
         double rate = 0;
         result =
-            reader_repeat(bench, &planning->window_reader, TOKMAP_I32, bench_seconds(bench, 0.4), NULL, &rate, NULL);
+            reader_repeat(bench, &planning->window_reader, TOKMAP_ID_I32, bench_seconds(bench, 0.4), NULL, &rate, NULL);
         series_add(&planning->windows, rate);
         if (!result)
-            result =
-                reader_repeat(bench, &planning->plan_reader, TOKMAP_I32, bench_seconds(bench, 0.4), NULL, &rate, NULL);
+            result = reader_repeat(bench, &planning->plan_reader, TOKMAP_ID_I32, bench_seconds(bench, 0.4), NULL, &rate,
+                                   NULL);
         series_add(&planning->rows, rate);
     }
     reader_close(&planning->window_reader);

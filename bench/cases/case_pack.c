@@ -505,22 +505,22 @@ static void files_remove(const struct writing *writing)
 static int writer_repeat(struct bench *bench, struct writing *writing, size_t way, bool counts)
 {
     struct tokmap_writer_options options = TOKMAP_WRITER_OPTIONS_INIT;
-    struct tokmap_added added = TOKMAP_ADDED_INIT;
+    struct tokmap_documents documents = TOKMAP_DOCUMENTS_INIT;
     struct tokmap_writer *writer = NULL;
     struct tokmap_error error = {0};
     options.vocabulary = VOCABULARY;
     options.sync = 0;
     options.eod_id = way == EOD ? VOCABULARY - 1 : TOKMAP_NO_ID;
-    added.ids = way == WIDE ? (const void *)writing->wide : writing->ids;
-    added.type = way == WIDE ? TOKMAP_ID_I64 : TOKMAP_ID_U16;
-    added.count = CALL_IDS;
-    added.ends = writing->ends;
-    added.documents = DOCUMENTS;
+    documents.ids = way == WIDE ? (const void *)writing->wide : writing->ids;
+    documents.type = way == WIDE ? TOKMAP_ID_I64 : TOKMAP_ID_U16;
+    documents.id_count = CALL_IDS;
+    documents.ends = writing->ends;
+    documents.document_count = DOCUMENTS;
     files_remove(writing);
     const uint64_t started = os_thread_cpu_ns();
     enum tokmap_status status = tokmap_writer_open(&writer, writing->shard, &options, &error);
     for (uint64_t i = 0; i < writing->calls && !status && !bench_stopped(); i++)
-        status = tokmap_writer_add(writer, &added, &error);
+        status = tokmap_writer_add(writer, &documents, &error);
     if (!status)
         status = tokmap_writer_commit(writer, NULL, &error);
     else

@@ -135,7 +135,7 @@ static void round_close(struct race *race, struct round *round)
 
 /* ---- one batch ---- */
 
-static struct tokmap_out out_of(void *const fields[FIELDS], enum tokmap_type type)
+static struct tokmap_out out_of(void *const fields[FIELDS], enum tokmap_id_type type)
 {
     return (struct tokmap_out){.size = sizeof(struct tokmap_out),
                                .type = type,
@@ -151,13 +151,13 @@ static struct tokmap_out out_of(void *const fields[FIELDS], enum tokmap_type typ
 
 /* Returns number and size of the words in one output of a batch. */
 static struct gpu_checksum words_of(const struct round *round, const struct tokmap_batch *batch, int field,
-                                    enum tokmap_type type)
+                                    enum tokmap_id_type type)
 {
     if (field == ROWS)
         return (struct gpu_checksum){.count = batch->count * batch->row_tokens, .word_bytes = round->width};
     if (field == CU_SEQLENS)
         return (struct gpu_checksum){.count = round->cu_elements, .word_bytes = 4};
-    return (struct gpu_checksum){.count = batch->count * round->seq_len * (type == TOKMAP_I64 ? 2 : 1),
+    return (struct gpu_checksum){.count = batch->count * round->seq_len * (type == TOKMAP_ID_I64 ? 2 : 1),
                                  .word_bytes = 4};
 }
 
@@ -178,7 +178,7 @@ static int delay_something(struct race *race)
 }
 
 static int device_batch(struct bench *bench, struct race *race, const struct round *round, uint64_t number,
-                        enum tokmap_type type)
+                        enum tokmap_id_type type)
 {
     struct gpu *gpu = &race->gpu;
     struct tokmap_batch *batch = &race->batches[number];
@@ -228,7 +228,7 @@ static void mismatch(struct bench *bench, struct race *race, const struct round 
 
 /* Makes the same batch on the host, compares its description, and computes the checksums of its outputs. */
 static int host_batch(struct bench *bench, struct race *race, const struct round *round, uint64_t number,
-                      enum tokmap_type type)
+                      enum tokmap_id_type type)
 {
     const struct tokmap_out out = out_of(race->host_outputs, type);
     const struct tokmap_batch *device = &race->batches[number];
@@ -253,7 +253,7 @@ static int block_run(struct bench *bench, struct race *race, const struct round 
 {
     static uint64_t found[BLOCK][FIELDS];
     struct gpu *gpu = &race->gpu;
-    const enum tokmap_type type = random_below(&race->state, 2) ? TOKMAP_I64 : TOKMAP_I32;
+    const enum tokmap_id_type type = random_below(&race->state, 2) ? TOKMAP_ID_I64 : TOKMAP_ID_I32;
     int result = gpu_check(gpu, gpu->driver->memset_bytes(race->sums, 0, sizeof found, gpu->stream), "clearing memory");
     for (uint64_t i = 0; i < count && !result; i++)
         result = device_batch(bench, race, round, i, type);

@@ -185,15 +185,15 @@ static int measure_loop(struct bench *bench, const struct tokmap_dataset *datase
 {
     static const struct {
         const char *metric;
-        enum tokmap_type type;
+        enum tokmap_id_type type;
         bool with_targets, widest;
     } forms[] = {
-        {"gather_widen_i32_tokens_per_s", TOKMAP_I32, true, false},
-        {"gather_widen_i64_tokens_per_s", TOKMAP_I64, true, false},
-        {"gather_widen_i32_inputs_alone_tokens_per_s", TOKMAP_I32, false, false},
-        {"gather_widen_i64_inputs_alone_tokens_per_s", TOKMAP_I64, false, false},
-        {"gather_widen_i32_widest_vectors_tokens_per_s", TOKMAP_I32, true, true},
-        {"gather_widen_i64_widest_vectors_tokens_per_s", TOKMAP_I64, true, true},
+        {"gather_widen_i32_tokens_per_s", TOKMAP_ID_I32, true, false},
+        {"gather_widen_i64_tokens_per_s", TOKMAP_ID_I64, true, false},
+        {"gather_widen_i32_inputs_alone_tokens_per_s", TOKMAP_ID_I32, false, false},
+        {"gather_widen_i64_inputs_alone_tokens_per_s", TOKMAP_ID_I64, false, false},
+        {"gather_widen_i32_widest_vectors_tokens_per_s", TOKMAP_ID_I32, true, true},
+        {"gather_widen_i64_widest_vectors_tokens_per_s", TOKMAP_ID_I64, true, true},
     };
     enum { FORMS = sizeof forms / sizeof forms[0] };
     static struct series found[FORMS];
@@ -203,7 +203,7 @@ static int measure_loop(struct bench *bench, const struct tokmap_dataset *datase
     uint64_t next = 0;
     if (windows_new(&windows, dataset, bench->options.seq_len, (uint64_t)1 << 20, 1, &error))
         return bench_failed(bench, &error);
-    if (outputs_new(&outputs, bench->options.rows, bench->options.seq_len, TOKMAP_I64)) {
+    if (outputs_new(&outputs, bench->options.rows, bench->options.seq_len, TOKMAP_ID_I64)) {
         windows_free(&windows);
         return bench_no_memory(bench);
     }

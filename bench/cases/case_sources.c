@@ -64,7 +64,7 @@ static int side_open(struct bench *bench, struct side *side, const char *sources
         tokmap_loader_open(&side->reader.loader, side->run, &options, &side->reader.error))
         return bench_failed(bench, &side->reader.error);
     const uint64_t rows = tokmap_loader_rows(side->reader.loader);
-    if (outputs_new(&side->reader.outputs, rows, bench->options.seq_len, TOKMAP_I32))
+    if (outputs_new(&side->reader.outputs, rows, bench->options.seq_len, TOKMAP_ID_I32))
         return bench_no_memory(bench);
     if (how->fields & TOKMAP_TARGETS_AHEAD)
         side->ahead = calloc((size_t)(rows * bench->options.seq_len * how->lookahead), 4);
@@ -73,7 +73,7 @@ static int side_open(struct bench *bench, struct side *side, const char *sources
     side->reader.out.inputs = side->reader.outputs.inputs;
     side->reader.out.targets = side->reader.outputs.targets;
     side->reader.out.targets_ahead = side->ahead;
-    side->reader.out.type = TOKMAP_I32;
+    side->reader.out.type = TOKMAP_ID_I32;
     const int result = page_cache_warm(bench, source.dataset);
     /* The first access to a mapped page costs a fault, so every page is touched once, and the pages are populated. A
      * mixture has parts of one dataset, so one of them warms all. */
@@ -106,10 +106,10 @@ static int compare(struct bench *bench, const char *rate, const char *ratio, con
     while (repeats_next(&repeats, result)) {
         const double seconds = bench_seconds(bench, 0.3);
         double found = 0;
-        result = reader_repeat(bench, &pair->limit.reader, TOKMAP_I32, seconds, NULL, &found, NULL);
+        result = reader_repeat(bench, &pair->limit.reader, TOKMAP_ID_I32, seconds, NULL, &found, NULL);
         series_add(&pair->limit.rates, found);
         if (!result)
-            result = reader_repeat(bench, &pair->measured.reader, TOKMAP_I32, seconds, NULL, &found, NULL);
+            result = reader_repeat(bench, &pair->measured.reader, TOKMAP_ID_I32, seconds, NULL, &found, NULL);
         series_add(&pair->measured.rates, found);
     }
     if (!result && !bench_stopped()) {
@@ -233,11 +233,11 @@ static int open_side(struct bench *bench, struct tracing *tracing, int side, uin
     options.trace = trace;
     if (tokmap_loader_open(&reader->loader, tracing->run, &options, &reader->error))
         return bench_failed(bench, &reader->error);
-    if (outputs_new(&reader->outputs, tokmap_loader_rows(reader->loader), bench->options.seq_len, TOKMAP_I32))
+    if (outputs_new(&reader->outputs, tokmap_loader_rows(reader->loader), bench->options.seq_len, TOKMAP_ID_I32))
         return bench_no_memory(bench);
     reader->out.inputs = reader->outputs.inputs;
     reader->out.targets = reader->outputs.targets;
-    reader->out.type = TOKMAP_I32;
+    reader->out.type = TOKMAP_ID_I32;
     return CLI_DONE;
 }
 
@@ -321,7 +321,7 @@ static int measure_inline(struct bench *bench, struct tracing *tracing)
         for (int i = 0; i < SIDES && !result; i++) {
             double rate = 0;
             result =
-                reader_repeat(bench, &tracing->readers[i], TOKMAP_I32, bench_seconds(bench, 0.3), NULL, &rate, NULL);
+                reader_repeat(bench, &tracing->readers[i], TOKMAP_ID_I32, bench_seconds(bench, 0.3), NULL, &rate, NULL);
             if (repeats.counts)
                 series_add(&tracing->found[i], rate);
         }

@@ -394,7 +394,8 @@ static void widen_batch(struct bench *bench, const struct train *train, const vo
 {
     const uint64_t seq_len = bench->options.seq_len;
     for (uint64_t row = 0; row < count; row++)
-        train->widen(rows[row], train->width, seq_len, TOKMAP_I32, (uint8_t *)train->outputs.inputs + row * seq_len * 4,
+        train->widen(rows[row], train->width, seq_len, TOKMAP_ID_I32,
+                     (uint8_t *)train->outputs.inputs + row * seq_len * 4,
                      (uint8_t *)train->outputs.targets + row * seq_len * 4);
 }
 
@@ -524,7 +525,7 @@ static int train_open(struct bench *bench, struct train *train)
     train->width = info.width;
     train->widen = plain_widen_widest();
     if (!samples_new(&train->waits, (size_t)train->steps) ||
-        outputs_new(&train->outputs, bench->options.rows, bench->options.seq_len, TOKMAP_I32))
+        outputs_new(&train->outputs, bench->options.rows, bench->options.seq_len, TOKMAP_ID_I32))
         return bench_no_memory(bench);
     return idle_open(bench, train);
 }

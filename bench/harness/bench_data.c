@@ -300,7 +300,7 @@ int run_make(struct bench *bench, const char *dataset, enum tokmap_reading readi
     options.lookahead = bench->options.lookahead;
     options.batch = bench->options.batch;
     options.seed = bench->options.seed + seed - 1;
-    options.ordering = (enum tokmap_ordering)bench->options.ordering;
+    options.order = (enum tokmap_order_kind)bench->options.order;
     options.steps = steps;
     options.reading = reading;
     return tokmap_run_make(run, &options, &error) ? bench_failed(bench, &error) : CLI_DONE;
@@ -365,7 +365,7 @@ static enum tokmap_status run_file_read(struct bench_options *options, char data
         options->lookahead = max64(1, info.lookahead); /* the cases deliver targets */
         options->batch = info.batch;
         options->seed = info.seed;
-        options->ordering = (int)info.ordering;
+        options->order = (int)info.order;
         options->dataset = data;
     }
     tokmap_run_close(run);

@@ -45,7 +45,7 @@ struct bench_options {
     uint64_t batch; /* rows of a global batch; 0 until operand_resolve(), unless --batch is given */
     uint64_t rows;  /* rows of one call of next() */
     uint64_t seed, lookahead;
-    int ordering;          /* enum tokmap_ordering */
+    int order;             /* enum tokmap_order_kind */
     uint64_t ranks, world; /* loaders on this machine, and ranks of the run; cases with one loader measure rank 0 */
     bool seq_len_given, batch_given, rows_given, ranks_given, world_given;
     uint64_t threads;                                 /* pack, verify */

@@ -46,19 +46,19 @@ WIDEN(widen_32_32, uint32_t, uint32_t)
 WIDEN(widen_32_64, uint32_t, uint64_t)
 
 static inline __attribute__((always_inline)) void widen(const void *window, uint32_t width, uint64_t seq_len,
-                                                        enum tokmap_type type, void *inputs, void *targets)
+                                                        enum tokmap_id_type type, void *inputs, void *targets)
 {
-    if (width == 2 && type == TOKMAP_I32)
+    if (width == 2 && type == TOKMAP_ID_I32)
         widen_16_32(window, seq_len, inputs, targets);
     else if (width == 2)
         widen_16_64(window, seq_len, inputs, targets);
-    else if (type == TOKMAP_I32)
+    else if (type == TOKMAP_ID_I32)
         widen_32_32(window, seq_len, inputs, targets);
     else
         widen_32_64(window, seq_len, inputs, targets);
 }
 
-void plain_widen_base(const void *window, uint32_t width, uint64_t seq_len, enum tokmap_type type, void *inputs,
+void plain_widen_base(const void *window, uint32_t width, uint64_t seq_len, enum tokmap_id_type type, void *inputs,
                       void *targets)
 {
     widen(window, width, seq_len, type, inputs, targets);
@@ -66,7 +66,7 @@ void plain_widen_base(const void *window, uint32_t width, uint64_t seq_len, enum
 
 #if defined(__x86_64__)
 #define VARIANT(name, attribute)                                                                                       \
-    attribute static void name(const void *window, uint32_t width, uint64_t seq_len, enum tokmap_type type,            \
+    attribute static void name(const void *window, uint32_t width, uint64_t seq_len, enum tokmap_id_type type,         \
                                void *inputs, void *targets)                                                            \
     {                                                                                                                  \
         widen(window, width, seq_len, type, inputs, targets);                                                          \
@@ -195,10 +195,10 @@ void plain_file_read(const struct plain_file *file, const struct windows *window
 
 /* ---- outputs and repeats ---- */
 
-int outputs_allocate(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_type type)
+int outputs_allocate(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_id_type type)
 {
     memset(outputs, 0, sizeof *outputs);
-    if (mul_overflows(rows * (type == TOKMAP_I64 ? 8 : 4), seq_len, &outputs->bytes))
+    if (mul_overflows(rows * (type == TOKMAP_ID_I64 ? 8 : 4), seq_len, &outputs->bytes))
         return ENOMEM;
     int system = os_memory_new(outputs->bytes, true, &outputs->inputs);
     if (!system)
@@ -210,7 +210,7 @@ int outputs_allocate(struct outputs *outputs, uint64_t rows, uint64_t seq_len, e
     return 0;
 }
 
-int outputs_new(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_type type)
+int outputs_new(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_id_type type)
 {
     const int system = outputs_allocate(outputs, rows, seq_len, type);
     if (system)
@@ -231,7 +231,7 @@ static void plain_batch(const struct plain_loop *loop, uint64_t *next)
 {
     const struct plain_file *file = loop->file;
     const struct windows *windows = loop->windows;
-    const uint64_t row_bytes = windows->seq_len * (loop->type == TOKMAP_I64 ? 8 : 4);
+    const uint64_t row_bytes = windows->seq_len * (loop->type == TOKMAP_ID_I64 ? 8 : 4);
     uint8_t *inputs = loop->outputs->inputs, *targets = loop->outputs->targets;
     for (uint64_t row = 0; row < loop->rows; row++) {
         if (file)
@@ -297,7 +297,7 @@ int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_
     if (result)
         return result;
     const uint64_t rows = tokmap_loader_rows(reader->loader);
-    if (fields && outputs_new(&reader->outputs, rows, bench->options.seq_len, TOKMAP_I64))
+    if (fields && outputs_new(&reader->outputs, rows, bench->options.seq_len, TOKMAP_ID_I64))
         return bench_no_memory(bench);
     reader->out.inputs = fields & TOKMAP_INPUTS ? reader->outputs.inputs : NULL;
     reader->out.targets = fields & TOKMAP_TARGETS ? reader->outputs.targets : NULL;
@@ -313,7 +313,7 @@ void reader_close(struct reader *reader)
 
 #define BATCHES 16 /* batches for each look at the clock, if calls are not timed one by one */
 
-int reader_repeat(struct bench *bench, struct reader *reader, enum tokmap_type type, double seconds,
+int reader_repeat(struct bench *bench, struct reader *reader, enum tokmap_id_type type, double seconds,
                   struct samples *samples, double *rate, double *cpu)
 {
     uint64_t length = (uint64_t)(seconds * 1e9), tokens = 0, cpu_started = os_process_cpu_ns();

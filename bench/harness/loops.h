@@ -54,7 +54,7 @@ void plain_file_read(const struct plain_file *file, const struct windows *window
 
 /* Widens one window of seq_len + 1 tokens of `width` bytes: inputs[j] = token j, targets[j] = token j + 1, for j <
  * seq_len. targets may be NULL. */
-typedef void plain_widen(const void *window, uint32_t width, uint64_t seq_len, enum tokmap_type type, void *inputs,
+typedef void plain_widen(const void *window, uint32_t width, uint64_t seq_len, enum tokmap_id_type type, void *inputs,
                          void *targets);
 plain_widen plain_widen_base;
 /* Returns the loop for the widest vectors that the processor and TOKMAP_CPU allow. */
@@ -66,9 +66,9 @@ struct outputs {
     uint64_t bytes; /* of each buffer */
 };
 /* Allocates the buffers, and leaves their pages untouched. Returns 0 or an errno. */
-int outputs_allocate(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_type type);
+int outputs_allocate(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_id_type type);
 /* Does the same, and touches every page. */
-int outputs_new(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_type type);
+int outputs_new(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_id_type type);
 /* Accepts outputs that are all zeros. */
 void outputs_free(struct outputs *outputs);
 
@@ -78,7 +78,7 @@ struct plain_loop {
     const struct windows *windows;
     const struct outputs *outputs;
     uint64_t rows; /* windows in a batch */
-    enum tokmap_type type;
+    enum tokmap_id_type type;
     bool with_targets;             /* false: write inputs only */
     const struct plain_file *file; /* NULL: the windows are read from the mapping */
 };
@@ -129,7 +129,7 @@ static inline enum tokmap_status reader_next(struct reader *reader)
 /* Takes batches without a pause for `seconds`, with outputs of `type`. Unless the pointers are NULL, sets *rate to
  * tokens per second, sets *cpu to the processor seconds of the whole process per million tokens, and adds the time of
  * each call to samples. */
-int reader_repeat(struct bench *bench, struct reader *reader, enum tokmap_type type, double seconds,
+int reader_repeat(struct bench *bench, struct reader *reader, enum tokmap_id_type type, double seconds,
                   struct samples *samples, double *rate, double *cpu);
 
 /* Fills in the loader's statistics. */

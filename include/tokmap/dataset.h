@@ -52,13 +52,16 @@ struct tokmap_dataset_options {
     size_t size;                 /* sizeof(struct tokmap_dataset_options) */
     enum tokmap_reading reading; /* default: TOKMAP_READ_AUTO */
 };
-#define TOKMAP_DATASET_OPTIONS_INIT {sizeof(struct tokmap_dataset_options), TOKMAP_READ_AUTO}
+#define TOKMAP_DATASET_OPTIONS_INIT                                                                                    \
+    {                                                                                                                  \
+        sizeof(struct tokmap_dataset_options), TOKMAP_READ_AUTO                                                        \
+    }
 
 /* The beginning of the name of a synthetic dataset: see tokmap_dataset_open(). */
 #define TOKMAP_SYNTHETIC "synthetic:"
 
 struct tokmap_dataset_info {
-    size_t size;                 /* set by the caller: sizeof(struct tokmap_dataset_info) */
+    size_t size; /* set by the caller: sizeof(struct tokmap_dataset_info) */
     uint64_t tokens;
     uint64_t documents;          /* 0 if there are tokens, but nothing says where documents are: other projects' files
                                     without a document index, until `tokmap index` */
@@ -94,20 +97,20 @@ struct tokmap_dataset_info {
 
 /* One shard of a dataset. Its pointers are valid until the dataset is closed. */
 struct tokmap_shard_info {
-    size_t size;             /* set by the caller: sizeof(struct tokmap_shard_info) */
+    size_t size; /* set by the caller: sizeof(struct tokmap_shard_info) */
     const char *index_path;
     const char *tokens_path;
-    uint64_t first_token;    /* address of the shard's first token in the dataset */
+    uint64_t first_token; /* address of the shard's first token in the dataset */
     uint64_t tokens;
     uint64_t first_document; /* number of the shard's first document in the dataset */
     uint64_t documents;
-    uint64_t index_bytes;    /* size of the index file */
-    uint64_t blocks;         /* hashed blocks of 1 MiB of tokens; the last block may be shorter */
-    uint8_t content[16];     /* content id of the shard */
-    const char *about;       /* JSON of `about_bytes` bytes, not terminated; its hash has been checked */
+    uint64_t index_bytes; /* size of the index file */
+    uint64_t blocks;      /* hashed blocks of 1 MiB of tokens; the last block may be shorter */
+    uint8_t content[16];  /* content id of the shard */
+    const char *about;    /* JSON of `about_bytes` bytes, not terminated; its hash has been checked */
     uint64_t about_bytes;
-    uint64_t eod_id;         /* the id that ends each document of this shard, or TOKMAP_NO_ID */
-    uint64_t bos_id;         /* the id that begins each document of this shard, or TOKMAP_NO_ID */
+    uint64_t eod_id; /* the id that ends each document of this shard, or TOKMAP_NO_ID */
+    uint64_t bos_id; /* the id that begins each document of this shard, or TOKMAP_NO_ID */
 };
 
 /* Consecutive tokens in the mapping of one shard, as little-endian uint16_t or uint32_t according to the dataset's
@@ -282,8 +285,7 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_columns(const str
  * Statuses: OK, ERROR_NOT_FOUND (no shard has such a column), ERROR_CORRUPT, ERROR_ARGUMENT (an argument is NULL, or
  * info->size is not set). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_column(const struct tokmap_dataset *dataset,
-                                                                      const char *name,
-                                                                      struct tokmap_column_info *info,
+                                                                      const char *name, struct tokmap_column_info *info,
                                                                       struct tokmap_error *error);
 
 /* Looks up the value of the column `name` for document `number`, from 0. value->json points into the index and is
@@ -309,7 +311,10 @@ struct tokmap_verify_options {
     int (*progress)(void *user, uint64_t done, uint64_t total);
     void *user; /* passed to both callbacks */
 };
-#define TOKMAP_VERIFY_OPTIONS_INIT {sizeof(struct tokmap_verify_options), 0, NULL, NULL, NULL}
+#define TOKMAP_VERIFY_OPTIONS_INIT                                                                                     \
+    {                                                                                                                  \
+        sizeof(struct tokmap_verify_options), 0, NULL, NULL, NULL                                                      \
+    }
 
 struct tokmap_verify_result {
     size_t size;     /* set by the caller: sizeof(struct tokmap_verify_result) */
@@ -364,14 +369,17 @@ struct tokmap_index_options {
     const char *tokenizer_about; /* a JSON object in UTF-8 that describes it, for the about section, such as
                                     {"name":"gpt2"}; NULL: nothing more is known */
 };
-#define TOKMAP_INDEX_OPTIONS_INIT {sizeof(struct tokmap_index_options), 0, 0, NULL, NULL, NULL, NULL, 0, NULL}
+#define TOKMAP_INDEX_OPTIONS_INIT                                                                                      \
+    {                                                                                                                  \
+        sizeof(struct tokmap_index_options), 0, 0, NULL, NULL, NULL, NULL, 0, NULL                                     \
+    }
 
 struct tokmap_index_result {
-    size_t size;        /* set by the caller: sizeof(struct tokmap_index_result) */
-    uint64_t files;     /* indexes that were written; those before a failure remain */
+    size_t size;    /* set by the caller: sizeof(struct tokmap_index_result) */
+    uint64_t files; /* indexes that were written; those before a failure remain */
     uint64_t tokens;
     uint64_t documents;
-    uint64_t bytes;     /* of the files with tokens */
+    uint64_t bytes; /* of the files with tokens */
 };
 
 /* Indexes files of other projects (see tokmap_dataset_open()): reads each file once and writes its .tmx beside it, and

@@ -102,7 +102,7 @@ TOKMAP_API const char *tokmap_error_print(const struct tokmap_error *error, char
 /* Where an id is expected: there is none. */
 #define TOKMAP_NO_ID UINT64_MAX
 
-/* How ids are stored in the memory of a program that writes shards (pack.h) or encodes text (tokenizer.h). */
+/* How ids are stored in a program's memory. Loaders write only TOKMAP_ID_I32 and TOKMAP_ID_I64. */
 enum tokmap_id_type {
     TOKMAP_ID_U32 = 0,
     TOKMAP_ID_I32 = 1,

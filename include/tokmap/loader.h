@@ -80,69 +80,67 @@ enum {
 /* The value of a masked target (options.mask_targets). PyTorch's cross_entropy ignores it by default. */
 #define TOKMAP_IGNORE (-100)
 
-enum tokmap_type { TOKMAP_I32 = 0, TOKMAP_I64 = 1 };
-
 /* What options.alarm receives: how many of the last calls of next() had to wait. */
 struct tokmap_stall {
-    size_t size;        /* sizeof(struct tokmap_stall) */
-    uint64_t step;      /* of the batch that the last of these calls delivered */
-    uint64_t calls;     /* options.alarm_calls */
-    uint64_t stalled;   /* how many of them found no filled slot */
-    uint64_t wait_ns;   /* the sum of their waits */
+    size_t size;      /* sizeof(struct tokmap_stall) */
+    uint64_t step;    /* of the batch that the last of these calls delivered */
+    uint64_t calls;   /* options.alarm_calls */
+    uint64_t stalled; /* how many of them found no filled slot */
+    uint64_t wait_ns; /* the sum of their waits */
 };
 
 struct tokmap_loader_options {
-    size_t size;                 /* sizeof(struct tokmap_loader_options) */
-    uint64_t rank, world;        /* 0 <= rank < world <= batch, in every phase from the loader's first step on; default:
-                                    0 and 1 */
-    uint64_t rows;               /* the largest number of rows in one call; 0 (default): the rank's whole slice of a
-                                    global batch in one call */
-    uint32_t fields;             /* TOKMAP_INPUTS | ...; default: inputs and targets; 0: pointers to rows (batch.rows)
-                                    only */
-    uint32_t threads;            /* 1 (default): a producer thread works ahead; 0: next() does the work itself */
-    const char *resume;          /* text of a cursor to start from; NULL (default): from the start of the run. Not used
-                                    after tokmap_loader_open() */
-    const char *device;          /* where `out` points. NULL (default) or "cpu": to memory of this machine. "cuda:N": to
-                                    memory of GPU N. "cuda": to that of the GPU of the calling thread's current CUDA
-                                    context, or else GPU 0. See cuda.h. Not used after tokmap_loader_open() */
-    uint64_t ring_bytes;         /* memory of the ring; 0 (default): the smaller of 64 MiB and 32 batches, but at least
-                                    4 batches */
-    uint32_t read_ahead;         /* how many windows are requested from the storage before they are needed, at most
-                                    65536; 0 (default): the smaller of 128 windows and 16 MiB, but at least 8 windows */
-    uint32_t unchecked;          /* 1: ids are not compared with the vocabulary, nor pages with their hashes; default:
-                                    0 */
-    uint32_t drop_behind;        /* 1: pages that were read leave the page cache, which implies pread; default: 0 */
-    uint32_t mask_targets;       /* 1: out.targets[i][j] = TOKMAP_IGNORE where out.loss_mask[i][j] would be 0, and
-                                    the same in out.targets_ahead. If the run has a mask or overlapping windows, targets
-                                    need this or TOKMAP_LOSS_MASK, lest what does not count be trained on. So do inputs
-                                    alone, or TOKMAP_LABELS, and also if rows can be padded; 1 then says that the
-                                    program knows which count. Needs inputs, targets, or labels; default: 0 */
-    const char *trace;           /* a file to which the loader appends 16 bytes for each step that next() has delivered
-                                    completely: a proof of what it delivered, which `tokmap replay` checks. Each rank
-                                    needs a file of its own; a file that exists is continued. NULL (default): none.
-                                    Not used after tokmap_loader_open() */
-    uint64_t deadline_ns;        /* a read of tokens or of a mask that takes longer is ERROR_TIMEOUT, which implies
-                                    pread, on threads of the library that the loader does not wait for; 0 (default):
-                                    reads have no deadline. It does not cover tokmap_loader_open() and document
-                                    boundaries, which are read through a mapping */
-    uint32_t io_threads;         /* how many threads, at most 256, read windows ahead where tokmap_loader_open() finds
-                                    by a probe that the storage is slow: a read takes 1 ms or more; 0 (default): none,
-                                    the kernel reads ahead */
-    uint32_t alarm_percent;      /* see alarm; 1 to 100; 0 (default): 10 */
-    uint32_t alarm_calls;        /* see alarm; 0 (default): 100 */
+    size_t size;            /* sizeof(struct tokmap_loader_options) */
+    uint64_t rank, world;   /* 0 <= rank < world <= batch, in every phase from the loader's first step on; default:
+                               0 and 1 */
+    uint64_t rows;          /* the largest number of rows in one call; 0 (default): the rank's whole slice of a
+                               global batch in one call */
+    uint32_t fields;        /* TOKMAP_INPUTS | ...; default: inputs and targets; 0: pointers to rows (batch.rows)
+                               only */
+    uint32_t threads;       /* 1 (default): a producer thread works ahead; 0: next() does the work itself */
+    const char *resume;     /* text of a cursor to start from; NULL (default): from the start of the run. Not used
+                               after tokmap_loader_open() */
+    const char *device;     /* where `out` points. NULL (default) or "cpu": to memory of this machine. "cuda:N": to
+                               memory of GPU N. "cuda": to that of the GPU of the calling thread's current CUDA
+                               context, or else GPU 0. See cuda.h. Not used after tokmap_loader_open() */
+    uint64_t ring_bytes;    /* memory of the ring; 0 (default): the smaller of 64 MiB and 32 batches, but at least
+                               4 batches */
+    uint32_t read_ahead;    /* how many windows are requested from the storage before they are needed, at most
+                               65536; 0 (default): the smaller of 128 windows and 16 MiB, but at least 8 windows */
+    uint32_t trust_files;   /* 1: ids are not compared with the vocabulary, nor pages with their hashes; default:
+                             0 */
+    uint32_t drop_behind;   /* 1: pages that were read leave the page cache, which implies pread; default: 0 */
+    uint32_t mask_targets;  /* 1: out.targets[i][j] = TOKMAP_IGNORE where out.loss_mask[i][j] would be 0, and
+                               the same in out.targets_ahead. If the run has a mask or overlapping windows, targets
+                               need this or TOKMAP_LOSS_MASK, lest what does not count be trained on. So do inputs
+                               alone, or TOKMAP_LABELS, and also if rows can be padded; 1 then says that the
+                               program knows which count. Needs inputs, targets, or labels; default: 0 */
+    const char *trace;      /* a file to which the loader appends 16 bytes for each step that next() has delivered
+                               completely: a proof of what it delivered, which `tokmap replay` checks. Each rank
+                               needs a file of its own; a file that exists is continued. NULL (default): none.
+                               Not used after tokmap_loader_open() */
+    uint64_t deadline_ns;   /* a read of tokens or of a mask that takes longer is ERROR_TIMEOUT, which implies
+                               pread, on threads of the library that the loader does not wait for; 0 (default):
+                               reads have no deadline. It does not cover tokmap_loader_open() and document
+                               boundaries, which are read through a mapping */
+    uint32_t io_threads;    /* how many threads, at most 256, read windows ahead where tokmap_loader_open() finds
+                               by a probe that the storage is slow: a read takes 1 ms or more; 0 (default): none,
+                               the kernel reads ahead */
+    uint32_t alarm_percent; /* see alarm; 1 to 100; 0 (default): 10 */
+    uint32_t alarm_calls;   /* see alarm; 0 (default): 100 */
     /* Called when of alarm_calls calls of next(), one after another, alarm_percent percent or more had to wait, and of
      * the alarm_calls calls before them fewer had. The first call after opening is not counted, because the ring is
      * still empty. It is called by next(), in the caller's thread, when the batch is complete; it must not use the
      * loader, except for statistics. NULL (default): not called. Not with threads = 0, which has no waits. */
     void (*alarm)(void *user, const struct tokmap_stall *stall);
-    void *alarm_user;            /* passed to alarm() */
+    void *alarm_user; /* passed to alarm() */
     /* Called at the beginning and the end of what the loader does, for a profiler such as NVTX: "tokmap next" (a call
      * of next()) and in it "tokmap wait" (until a slot is filled), and on the producer thread "tokmap fill" (of one
      * slot). Ranges nest on each thread. The names are static. tests/examples/train_nvtx.c shows it. Set both or
      * neither; NULL (default): not called. */
     void (*range_push)(void *user, const char *name);
     void (*range_pop)(void *user);
-    void *range_user;            /* passed to range_push() and range_pop() */
+    void *range_user; /* passed to range_push() and range_pop() */
 };
 #define TOKMAP_LOADER_OPTIONS_INIT                                                                                     \
     {                                                                                                                  \
@@ -159,8 +157,9 @@ struct tokmap_loader_options {
  * works. On a GPU a pointer must be aligned to its elements, and alignment to 16 bytes is fastest. Other pointers are
  * ignored. The contents are undefined after a call that failed. */
 struct tokmap_out {
-    size_t size;           /* sizeof(struct tokmap_out) */
-    enum tokmap_type type; /* of the elements of all fields but rows and cu_seqlens; default: TOKMAP_I32 */
+    size_t size;              /* sizeof(struct tokmap_out) */
+    enum tokmap_id_type type; /* of the elements of all fields but rows and cu_seqlens: TOKMAP_ID_I32 (default) or
+                                 TOKMAP_ID_I64 */
     void *inputs;
     void *targets;
     void *position_ids;
@@ -173,30 +172,33 @@ struct tokmap_out {
     void *targets_ahead; /* room for lookahead times the elements of the other fields */
     void *labels;
 };
-#define TOKMAP_OUT_INIT {sizeof(struct tokmap_out), TOKMAP_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+#define TOKMAP_OUT_INIT                                                                                                \
+    {                                                                                                                  \
+        sizeof(struct tokmap_out), TOKMAP_ID_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                 \
+    }
 
 /* What next() delivered. Its pointers are valid until the next call of next(), wait(), rewind(), or read() on the
  * loader, or until it is closed. Initialize it with TOKMAP_BATCH_INIT; the same struct serves all calls. */
 struct tokmap_batch {
-    size_t size;                     /* set by the caller: sizeof(struct tokmap_batch); not changed */
+    size_t size; /* set by the caller: sizeof(struct tokmap_batch); not changed */
     uint64_t step;
-    uint64_t first_row;              /* number of the first of these rows in the global batch */
-    uint64_t count;                  /* rows in this batch; 0 is possible where the ranks' slices differ in size */
-    uint64_t tokens;                 /* count * seq_len */
-    int last_in_step;                /* 1: this is the step's last batch on this rank */
-    uint32_t width;                  /* bytes of a token in rows[]: 2 or 4 */
-    uint64_t row_tokens;             /* tokens of a row in rows[]: seq_len + lookahead */
-    const void *const *rows;         /* `count` pointers to rows in host memory, each aligned to 16 bytes */
+    uint64_t first_row;                /* number of the first of these rows in the global batch */
+    uint64_t count;                    /* rows in this batch; 0 is possible where the ranks' slices differ in size */
+    uint64_t tokens;                   /* count * seq_len */
+    int last_in_step;                  /* 1: this is the step's last batch on this rank */
+    uint32_t width;                    /* bytes of a token in rows[]: 2 or 4 */
+    uint64_t row_tokens;               /* tokens of a row in rows[]: seq_len + lookahead */
+    const void *const *rows;           /* `count` pointers to rows in host memory, each aligned to 16 bytes */
     const struct tokmap_place *places; /* `count` places: which window each row contains */
-    struct tokmap_cursor cursor;     /* the state after this batch: what to save */
+    struct tokmap_cursor cursor;       /* the state after this batch: what to save */
     /* The following members are 0 unless the loader was opened with TOKMAP_CU_SEQLENS. */
-    uint64_t documents;              /* documents in cu_seqlens, whose elements 0 to `documents` are all different; 0 if
-                                        count is 0 */
-    uint64_t max_seqlen;             /* tokens of the longest of these documents */
+    uint64_t documents;  /* documents in cu_seqlens, whose elements 0 to `documents` are all different; 0 if
+                            count is 0 */
+    uint64_t max_seqlen; /* tokens of the longest of these documents */
     /* The following members are always set. */
-    uint64_t seq_len;                /* tokens of a sequence: that of the step's phase */
-    uint64_t valid;                  /* rows that contain data: rows 0 to valid - 1. The others are padding, at the end
-                                        of a run with `tail pad`; their place.source is TOKMAP_NO_SOURCE */
+    uint64_t seq_len;   /* tokens of a sequence: that of the step's phase */
+    uint64_t real_rows; /* rows that contain data: rows 0 to real_rows - 1. The others are padding, at the end
+                           of a run with `tail pad`; their place.source is TOKMAP_NO_SOURCE */
 };
 #define TOKMAP_BATCH_INIT                                                                                              \
     {                                                                                                                  \
@@ -301,25 +303,20 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_repartition(struct
  *   run   must stay open until the loader is closed; the old run may be closed after a success
  * Everything else is as in tokmap_loader_repartition(). Statistics of sources are kept by name.
  * Statuses: OK, ERROR_PAST, those of tokmap_loader_repartition() and tokmap_loader_open(). */
-TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_reload(struct tokmap_loader *loader,
-                                                                     const struct tokmap_run *run,
-                                                                     struct tokmap_error *error);
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
+tokmap_loader_reload(struct tokmap_loader *loader, const struct tokmap_run *run, struct tokmap_error *error);
 
 /* Delivers chosen rows instead of the next ones: in this order, row rows[i] of the global batch of steps[i], for i <
  * count, of any rank. It works only for loaders on the host with threads = 0. The position of the loader in the run
  * does not change. Of *batch, step and first_row are those of the first row, last_in_step is 0, and cursor is the
- * loader's; valid counts the rows that contain data, wherever they are. After a failure all members of *batch but size
- * are 0.
- *   count   0 to tokmap_loader_rows()
- *   out, batch  as in tokmap_loader_next()
- * Statuses: OK, ERROR_RANGE (the run does not have the row or the step, or the steps have rows of different seq_len),
- * ERROR_LIMIT (count is larger than tokmap_loader_rows()), ERROR_IO, ERROR_TRUNCATED, ERROR_CORRUPT, ERROR_TOKEN,
- * ERROR_TIMEOUT, ERROR_ARGUMENT (among others, the process was forked), ERROR_MEMORY. */
-TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_read(struct tokmap_loader *loader, const uint64_t *steps,
-                                                                   const uint64_t *rows, uint64_t count,
-                                                                   const struct tokmap_out *out,
-                                                                   struct tokmap_batch *batch,
-                                                                   struct tokmap_error *error);
+ * loader's; real_rows counts the rows that contain data, wherever they are. After a failure all members of *batch but
+ * size are 0. count   0 to tokmap_loader_rows() out, batch  as in tokmap_loader_next() Statuses: OK, ERROR_RANGE (the
+ * run does not have the row or the step, or the steps have rows of different seq_len), ERROR_LIMIT (count is larger
+ * than tokmap_loader_rows()), ERROR_IO, ERROR_TRUNCATED, ERROR_CORRUPT, ERROR_TOKEN, ERROR_TIMEOUT, ERROR_ARGUMENT
+ * (among others, the process was forked), ERROR_MEMORY. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
+tokmap_loader_read(struct tokmap_loader *loader, const uint64_t *steps, const uint64_t *rows, uint64_t count,
+                   const struct tokmap_out *out, struct tokmap_batch *batch, struct tokmap_error *error);
 
 /* Returns the largest batch.count of any call, in any phase of the run; 0 for NULL. Cannot fail. */
 TOKMAP_API uint64_t tokmap_loader_rows(const struct tokmap_loader *loader);
@@ -331,7 +328,7 @@ TOKMAP_API uint64_t tokmap_loader_elements(const struct tokmap_loader *loader);
 /* Returns the number of calls of next() in the next step, which is the same on every rank: the step of which next()
  * delivers rows next, or, after the run's end, its last one. It changes only where a phase changes the batch. Returns 0
  * for NULL. Only the thread that calls next() may call it. Cannot fail. */
-TOKMAP_API uint64_t tokmap_loader_calls(const struct tokmap_loader *loader);
+TOKMAP_API uint64_t tokmap_loader_calls_per_step(const struct tokmap_loader *loader);
 
 /* Writes to storage what is still to be written of the trace: the steps that next() has delivered completely. Call it
  * before a checkpoint is saved, so that the trace never lacks a step before a cursor that was saved. Like next(), one
@@ -353,34 +350,34 @@ TOKMAP_API void tokmap_loader_close(struct tokmap_loader *loader);
 
 /* What a loader has done since it was opened. */
 struct tokmap_stats {
-    size_t size;                /* set by the caller: sizeof(struct tokmap_stats) */
-    uint64_t batches;           /* delivered */
-    uint64_t rows;              /* delivered */
-    uint64_t tokens;            /* delivered: rows * seq_len */
-    uint64_t bytes;             /* of tokens copied into the ring */
-    uint64_t cold_reads;        /* windows that were not in the page cache when they were needed, as far as the kernel
-                                   was asked and reports it: once nearly all are, pread() asks for one in 16 */
-    uint64_t epoch;             /* the largest epoch delivered */
-    uint64_t ring_bytes;        /* memory of the ring */
-    uint32_t ring_slots;        /* batches that the ring holds */
-    uint32_t ring_ready;        /* slots that are filled and not yet taken */
-    uint32_t ring_ready_lowest; /* the smallest ring_ready that next() found since the ring was full, after the loader
-                                   was opened or rewound */
+    size_t size;                 /* set by the caller: sizeof(struct tokmap_stats) */
+    uint64_t batches;            /* delivered */
+    uint64_t rows;               /* delivered */
+    uint64_t tokens;             /* delivered: rows * seq_len */
+    uint64_t bytes;              /* of tokens copied into the ring */
+    uint64_t cold_reads;         /* windows that were not in the page cache when they were needed, as far as the kernel
+                                    was asked and reports it: once nearly all are, pread() asks for one in 16 */
+    uint64_t epoch;              /* the largest epoch delivered */
+    uint64_t ring_bytes;         /* memory of the ring */
+    uint32_t ring_slots;         /* batches that the ring holds */
+    uint32_t ring_ready;         /* slots that are filled and not yet taken */
+    uint32_t ring_ready_lowest;  /* the smallest ring_ready that next() found since the ring was full, after the loader
+                                    was opened or rewound */
     enum tokmap_reading reading; /* TOKMAP_READ_MAPPED or TOKMAP_READ_PREAD */
-    uint64_t waits;             /* calls of next() that found no filled slot; always 0 with threads = 0 */
-    uint64_t wait_ns;           /* the sum of their waits */
-    uint64_t wait_ns_largest;   /* the longest of their waits */
+    uint64_t waits;              /* calls of next() that found no filled slot; always 0 with threads = 0 */
+    uint64_t wait_ns;            /* the sum of their waits */
+    uint64_t wait_ns_largest;    /* the longest of their waits */
     uint64_t wait_histogram[TOKMAP_WAIT_BUCKETS]; /* calls of next() by wait: bucket 0 counts waits of 0 ns, bucket b
                                                      those of 2^(b-1) ns to below 2^b ns */
-    uint64_t host_expanded;     /* batches for a GPU that the host expanded, because the kernel could not be loaded */
-    uint64_t late_copies;       /* calls of next() that found the batch still on its way to the GPU */
-    uint64_t device_bytes;      /* GPU memory that the loader holds */
-    uint64_t timeouts;          /* reads that took longer than options.deadline_ns */
-    uint64_t io_threads;        /* threads that read tokens, besides the producer */
-    uint64_t io_reads;          /* windows that they had read, or were reading, when the producer needed them */
-    uint64_t probe_ns;          /* how long the read of the probe took; 0 without options.io_threads */
-    uint64_t padding;           /* rows of padding among `rows` */
-    uint64_t alarms;            /* calls of options.alarm */
+    uint64_t host_expanded; /* batches for a GPU that the host expanded, because the kernel could not be loaded */
+    uint64_t late_copies;   /* calls of next() that found the batch still on its way to the GPU */
+    uint64_t device_bytes;  /* GPU memory that the loader holds */
+    uint64_t timeouts;      /* reads that took longer than options.deadline_ns */
+    uint64_t io_threads;    /* threads that read tokens, besides the producer */
+    uint64_t io_reads;      /* windows that they had read, or were reading, when the producer needed them */
+    uint64_t probe_ns;      /* how long the read of the probe took; 0 without options.io_threads */
+    uint64_t padding;       /* rows of padding among `rows` */
+    uint64_t alarms;        /* calls of options.alarm */
 };
 
 /* Fills *stats with a snapshot. Any thread may call it while another thread is in next().
@@ -397,22 +394,21 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_stats(const struct
 
 /* What a loader has delivered of one source since it was opened. Numbers without another remark are of this rank. */
 struct tokmap_source_stats {
-    size_t size;         /* set by the caller: sizeof(struct tokmap_source_stats) */
-    const char *name;    /* of the source; valid until the run is closed */
-    uint64_t rows;       /* delivered */
-    uint64_t tokens;     /* of data delivered as inputs: rows * seq_len, less in rows that end with padding */
-    uint64_t epoch;      /* the largest epoch delivered; 0 before the first row */
-    uint64_t bytes;      /* of tokens copied into the ring */
-    uint64_t draws;      /* rows of all ranks in all steps of the run before the current one, since step 0 */
-    uint64_t windows;    /* rows of one epoch; draws / windows is the number of epochs so far, where seq_len does not
-                            change */
+    size_t size;      /* set by the caller: sizeof(struct tokmap_source_stats) */
+    const char *name; /* of the source; valid until the run is closed */
+    uint64_t rows;    /* delivered */
+    uint64_t tokens;  /* of data delivered as inputs: rows * seq_len, less in rows that end with padding */
+    uint64_t epoch;   /* the largest epoch delivered; 0 before the first row */
+    uint64_t bytes;   /* of tokens copied into the ring */
+    uint64_t draws;   /* rows of all ranks in all steps of the run before the current one, since step 0 */
+    uint64_t windows; /* rows of one epoch; draws / windows is the number of epochs so far, where seq_len does not
+                         change */
 };
 
 /* Fills *stats for source number `source` of the run, from 0. Any thread may call it while another thread is in next().
  * Statuses: OK, ERROR_RANGE (the run does not have the source), ERROR_ARGUMENT. */
-TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_source_stats(const struct tokmap_loader *loader,
-                                                                           uint64_t source,
-                                                                           struct tokmap_source_stats *stats);
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
+tokmap_loader_source_stats(const struct tokmap_loader *loader, uint64_t source, struct tokmap_source_stats *stats);
 
 /* Writes the statistics of a loader and its sources in the text format of Prometheus (version 0.0.4), for the program's
  * own /metrics page or a textfile collector. All names begin with tokmap_loader_; every sample has the label rank.
@@ -420,7 +416,7 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_source_stats(const
  * @code
  *     char text[65536];
  *     size_t bytes;
- *     if (tokmap_stats_prometheus(loader, "loader=\"train\"", text, sizeof text, &bytes) == TOKMAP_OK)
+ *     if (tokmap_loader_prometheus(loader, "loader=\"train\"", text, sizeof text, &bytes) == TOKMAP_OK)
  *         fwrite(text, 1, bytes, stdout);
  * @endcode
  *
@@ -432,9 +428,9 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_source_stats(const
  * Any thread may call it while another thread is in next().
  * Statuses: OK, ERROR_LIMIT (capacity is too small), ERROR_ARGUMENT (loader is NULL, text is NULL and capacity is not
  * 0, or labels are not written like that). */
-TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_stats_prometheus(const struct tokmap_loader *loader,
-                                                                        const char *labels, char *text,
-                                                                        size_t capacity, size_t *bytes);
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_prometheus(const struct tokmap_loader *loader,
+                                                                         const char *labels, char *text,
+                                                                         size_t capacity, size_t *bytes);
 
 /* ---------------------------------------------------------------- arrays for others ----------------------------- */
 
@@ -443,8 +439,8 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_stats_prometheus(const st
  * ordering. The owner reads that flag, and may reuse the memory once it is set. They take no lock, allocate nothing,
  * and call nothing, so a tensor may be freed in any state: while a Python exception propagates, in a signal handler, or
  * while the program exits. Any thread may call them. NULL is ignored. Cannot fail. */
-TOKMAP_API void tokmap_dlpack_deleted(void *tensor);
-TOKMAP_API void tokmap_dlpack_deleted_versioned(void *tensor);
+TOKMAP_API void tokmap_dlpack_deleter(void *tensor);
+TOKMAP_API void tokmap_dlpack_deleter_versioned(void *tensor);
 
 #ifdef __cplusplus
 }

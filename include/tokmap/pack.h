@@ -17,11 +17,11 @@
  *     if (tokmap_writer_open(&writer, "data/mine", &o, &e))
  *         fatal(&e);
  *     const int32_t ids[] = {464, 3290, 318, 845, 922};
- *     struct tokmap_added added = TOKMAP_ADDED_INIT;  // one document
- *     added.ids = ids;
- *     added.type = TOKMAP_ID_I32;
- *     added.count = 5;
- *     if (tokmap_writer_add(writer, &added, &e))
+ *     struct tokmap_documents documents = TOKMAP_DOCUMENTS_INIT; // one document
+ *     documents.ids = ids;
+ *     documents.type = TOKMAP_ID_I32;
+ *     documents.id_count = 5;
+ *     if (tokmap_writer_add(writer, &documents, &e))
  *         fatal(&e);
  *     if (tokmap_writer_commit(writer, NULL, &e))     // now data/mine exists
  *         fatal(&e);
@@ -44,15 +44,15 @@
  *     const uint8_t counted[] = {0, 0, 1, 0, 1};      // a model learns to predict 3 and 5
  *     const uint64_t ends[] = {3, 5};                 // documents 1 2 3 and 4 5
  *     const struct tokmap_value urls[] = {{"\"https://example.org\"", 21}, {NULL, 0}};
- *     struct tokmap_added added = TOKMAP_ADDED_INIT;
- *     added.ids = ids;
- *     added.type = TOKMAP_ID_U16;
- *     added.count = 5;
- *     added.ends = ends;
- *     added.documents = 2;
- *     added.counted = counted;
- *     added.values = urls;
- *     if (tokmap_writer_add(writer, &added, &e) || tokmap_writer_commit(writer, NULL, &e))
+ *     struct tokmap_documents documents = TOKMAP_DOCUMENTS_INIT;
+ *     documents.ids = ids;
+ *     documents.type = TOKMAP_ID_U16;
+ *     documents.id_count = 5;
+ *     documents.ends = ends;
+ *     documents.document_count = 2;
+ *     documents.counted = counted;
+ *     documents.values = urls;
+ *     if (tokmap_writer_add(writer, &documents, &e) || tokmap_writer_commit(writer, NULL, &e))
  *         fatal(&e);
  * @endcode
  *
@@ -119,14 +119,14 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_writer_open(struct tokmap
                                                                    struct tokmap_error *error);
 
 /* One or more documents. All pointers must last only during the call, and may have any alignment. */
-struct tokmap_added {
-    size_t size;             /* sizeof(struct tokmap_added) */
-    const void *ids;         /* `count` ids of all documents, one document after another; NULL only if count is 0 */
+struct tokmap_documents {
+    size_t size;             /* sizeof(struct tokmap_documents) */
+    const void *ids;         /* ids of all documents, one document after another; NULL only if there are none */
     enum tokmap_id_type type; /* of `ids`; default: TOKMAP_ID_U32 */
-    uint64_t count;
+    uint64_t id_count;
     const uint64_t *ends;    /* of each document in turn, the number of ids up to its end. Ends never decrease, and the
-                                last one is `count`. NULL: there is one document, of `count` ids */
-    uint64_t documents;      /* default: 1. 0 adds nothing */
+                                last one is id_count. NULL: there is one document of all ids */
+    uint64_t document_count; /* default: 1. 0 adds nothing */
     const uint8_t *counted;  /* with options.mask, a byte for each id: 1 if it counts as a target, 0 if not. An EOD that
                                 the writer appends counts as the id before it does (after no id, it does not), and a BOS
                                 that it prepends does not. NULL (default): all tokens of these documents count */
@@ -138,7 +138,7 @@ struct tokmap_added {
     const struct tokmap_value *values; /* the values of the columns: values[d * column_count + c] is that of column c
                                 for document d of this call. NULL (default): the documents have no values */
 };
-#define TOKMAP_ADDED_INIT {sizeof(struct tokmap_added), NULL, TOKMAP_ID_U32, 0, NULL, 1, NULL, NULL, 0, 0, NULL}
+#define TOKMAP_DOCUMENTS_INIT {sizeof(struct tokmap_documents), NULL, TOKMAP_ID_U32, 0, NULL, 1, NULL, NULL, 0, 0, NULL}
 
 /* Adds documents, which may be empty, to the end of the shard. Everything is checked before anything is stored: if the
  * documents are refused, none of them is added, and the writer can continue.
@@ -148,7 +148,7 @@ struct tokmap_added {
  * example on a full disk), ERROR_LIMIT (more than a file can hold), ERROR_MEMORY, after which only
  * tokmap_writer_abandon() is of use. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_writer_add(struct tokmap_writer *writer,
-                                                                  const struct tokmap_added *added,
+                                                                  const struct tokmap_documents *documents,
                                                                   struct tokmap_error *error);
 
 /* What has been added so far. */

@@ -46,28 +46,28 @@ struct tokmap_run;
 
 #define TOKMAP_FOREVER UINT64_MAX
 
-enum tokmap_ordering {
-    TOKMAP_SHUFFLE = 0,   /* the windows of each epoch, and the rows of each step, are permuted */
+enum tokmap_order_kind {
+    TOKMAP_SHUFFLE = 0,    /* the windows of each epoch, and the rows of each step, are permuted */
     TOKMAP_SEQUENTIAL = 1, /* windows are delivered in the order in which they are stored */
-    TOKMAP_BLOCKS = 2     /* blocks of neighboring windows are permuted, and then the windows of every few blocks, for
-                             storage that is fast only with long reads; the rows of each step are permuted */
+    TOKMAP_BLOCKS = 2      /* blocks of neighboring windows are permuted, and then the windows of every few blocks, for
+                              storage that is fast only with long reads; the rows of each step are permuted */
 };
 
 /* A run of one source, made from arguments. The source is called "data". A run file with a source of that name and the
  * same values is the same run: cursors are interchangeable. */
 struct tokmap_run_options {
-    size_t size;                   /* sizeof(struct tokmap_run_options) */
-    const char *data;              /* name of the dataset, as for tokmap_dataset_open() */
-    uint64_t seq_len;              /* tokens of a sequence, 1 to 2^31 */
-    uint64_t lookahead;            /* tokens that a window has beyond seq_len, 0 to 2^31; default: 1, so that each token
-                                      has a target */
-    uint64_t batch;                /* rows of a global batch, over all ranks, 1 (default) to 2^31 */
-    uint64_t seed;                 /* default: 0 */
-    enum tokmap_ordering ordering; /* TOKMAP_SHUFFLE (default) or TOKMAP_SEQUENTIAL; TOKMAP_BLOCKS needs a text */
-    uint64_t steps;                /* the run ends after this many steps; default: TOKMAP_FOREVER */
-    uint64_t passes;               /* the run ends after this many passes over the data; default: TOKMAP_FOREVER. Set at
-                                      most one of steps and passes */
-    enum tokmap_reading reading;   /* default: TOKMAP_READ_AUTO */
+    size_t size;                  /* sizeof(struct tokmap_run_options) */
+    const char *data;             /* name of the dataset, as for tokmap_dataset_open() */
+    uint64_t seq_len;             /* tokens of a sequence, 1 to 2^31 */
+    uint64_t lookahead;           /* tokens that a window has beyond seq_len, 0 to 2^31; default: 1, so that each token
+                                     has a target */
+    uint64_t batch;               /* rows of a global batch, over all ranks, 1 (default) to 2^31 */
+    uint64_t seed;                /* default: 0 */
+    enum tokmap_order_kind order; /* TOKMAP_SHUFFLE (default) or TOKMAP_SEQUENTIAL; TOKMAP_BLOCKS needs a text */
+    uint64_t steps;               /* the run ends after this many steps; default: TOKMAP_FOREVER */
+    uint64_t passes;              /* the run ends after this many passes over the data; default: TOKMAP_FOREVER. Set at
+                                     most one of steps and passes */
+    enum tokmap_reading reading;  /* default: TOKMAP_READ_AUTO */
 };
 #define TOKMAP_RUN_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
@@ -103,20 +103,19 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_parse_reading(struct 
 
 /* Opens a run from arguments. Everything else is as in tokmap_run_open().
  * Statuses: those of tokmap_run_open(), except ERROR_RUN. */
-TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_make(struct tokmap_run **run,
-                                                                const struct tokmap_run_options *options,
-                                                                struct tokmap_error *error);
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
+tokmap_run_make(struct tokmap_run **run, const struct tokmap_run_options *options, struct tokmap_error *error);
 
 /* Closes a run and its datasets. Accepts NULL. Close its loaders first. Cannot fail. */
 TOKMAP_API void tokmap_run_close(struct tokmap_run *run);
 
 struct tokmap_run_info {
-    size_t size;         /* set by the caller: sizeof(struct tokmap_run_info) */
-    uint64_t seq_len;    /* tokens of a sequence in the first phase */
-    uint64_t lookahead;  /* tokens that a window has beyond seq_len */
-    uint64_t batch;      /* rows of a global batch in the first phase */
+    size_t size;        /* set by the caller: sizeof(struct tokmap_run_info) */
+    uint64_t seq_len;   /* tokens of a sequence in the first phase */
+    uint64_t lookahead; /* tokens that a window has beyond seq_len */
+    uint64_t batch;     /* rows of a global batch in the first phase */
     uint64_t seed;
-    enum tokmap_ordering ordering;
+    enum tokmap_order_kind order;
     uint64_t sources;    /* that steps may draw: see tokmap_run_source() */
     uint64_t steps;      /* the run's step numbers are below this; TOKMAP_FOREVER if it has no end */
     uint64_t delivered;  /* the number of steps that are delivered, which is all but the skipped ones; TOKMAP_FOREVER if
@@ -125,19 +124,19 @@ struct tokmap_run_info {
     uint64_t phases;     /* at least 1: see tokmap_run_phase() */
     uint64_t stride;     /* tokens from the beginning of a window to that of the next; 0: seq_len, in each phase */
     uint64_t batch_most; /* the largest batch of any phase */
-    uint64_t seq_len_most; /* the largest seq_len of any phase */
-    uint64_t pad_id;     /* the id with which rows are padded */
-    uint32_t tail_pad;   /* 1: the end of each dataset, and the run's last step, are padded instead of left out */
-    uint32_t warned;     /* 1: warning is not NULL */
-    uint64_t blocks;     /* of TOKMAP_BLOCKS: windows of a block; otherwise 0 */
-    uint64_t span;       /* of TOKMAP_BLOCKS: blocks whose windows are permuted together; otherwise 0 */
-    uint64_t valid_last; /* rows of the last step that are not padding; 0 if the run has no end */
-    uint64_t vocabulary; /* the largest vocabulary of the sources and validation sets; every id is below it */
-    uint32_t width;      /* bytes of a token in a row: the largest width of the sources, 2 or 4 */
-    const char *warning; /* a text that the user should read, valid until the run is closed; NULL: none. A source's
-                            tokenizer is not known, or sources end their documents with different ids */
-    uint64_t validations; /* lines `validation`: datasets that no step draws, which tokmap_run_evaluation() reads.
-                             tokmap_run_source() has them after the sources */
+    uint64_t seq_len_most;   /* the largest seq_len of any phase */
+    uint64_t pad_id;         /* the id with which rows are padded */
+    uint32_t tail_pad;       /* 1: the end of each dataset, and the run's last step, are padded instead of left out */
+    uint32_t warned;         /* 1: warning is not NULL */
+    uint64_t blocks;         /* of TOKMAP_BLOCKS: windows of a block; otherwise 0 */
+    uint64_t span;           /* of TOKMAP_BLOCKS: blocks whose windows are permuted together; otherwise 0 */
+    uint64_t real_rows_last; /* rows of the last step that are not padding; 0 if the run has no end */
+    uint64_t vocabulary;     /* the largest vocabulary of the sources and validation sets; every id is below it */
+    uint32_t width;          /* bytes of a token in a row: the largest width of the sources, 2 or 4 */
+    const char *warning;     /* a text that the user should read, valid until the run is closed; NULL: none. A source's
+                                tokenizer is not known, or sources end their documents with different ids */
+    uint64_t validations;    /* lines `validation`: datasets that no step draws, which tokmap_run_evaluation() reads.
+                                tokmap_run_source() has them after the sources */
 };
 
 /* Fills *info. Statuses: OK, ERROR_ARGUMENT (an argument is NULL, or info->size is not set). */
@@ -223,7 +222,7 @@ TOKMAP_API uint64_t tokmap_run_rows(const struct tokmap_run *run, uint64_t step)
 
 /* Returns the rows of step `step` that are not padding. It is tokmap_run_rows(), except in the last step of a run with
  * `tail pad`. The rows before this number are real, and all others are padding. Cannot fail. */
-TOKMAP_API uint64_t tokmap_run_valid(const struct tokmap_run *run, uint64_t step);
+TOKMAP_API uint64_t tokmap_run_real_rows(const struct tokmap_run *run, uint64_t step);
 
 /* In tokmap_place.source: the row is padding, and shows no source. */
 #define TOKMAP_NO_SOURCE UINT64_MAX
@@ -247,7 +246,7 @@ struct tokmap_place {
 /* Computes which window row `row` of step `step` contains, in constant time and without reading a file, except a row of
  * the plan if the source has one. Skipped steps have places too: those that the step would have had.
  * tokmap_run_delivers() tells them apart. Where a plan contradicts itself, first_token and tokens are 0, and
- * tokmap_run_pieces() reports why.
+ * tokmap_run_extents() reports why.
  * Statuses: OK, ERROR_RANGE (the run does not have the step or the row), ERROR_IO or ERROR_TRUNCATED (the plan cannot
  * be read), ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_locate(const struct tokmap_run *run, uint64_t step,
@@ -256,7 +255,7 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_locate(const struct t
 
 /* Tokens [first_token, first_token + tokens) of a source's dataset. After the dataset's last token they continue with
  * its first. */
-struct tokmap_piece {
+struct tokmap_extent {
     uint64_t first_token;
     uint64_t tokens;
 };
@@ -270,10 +269,10 @@ struct tokmap_piece {
  * Any thread may call it. Statuses: OK, ERROR_LIMIT (there are more than `capacity`: call it again with room for
  * *used), ERROR_CORRUPT (the plan contradicts itself), ERROR_IO or ERROR_TRUNCATED (it cannot be read),
  * ERROR_ARGUMENT. */
-TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_pieces(const struct tokmap_run *run,
-                                                                  const struct tokmap_place *place,
-                                                                  struct tokmap_piece *pieces, uint64_t capacity,
-                                                                  uint64_t *used, struct tokmap_error *error);
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_extents(const struct tokmap_run *run,
+                                                                   const struct tokmap_place *place,
+                                                                   struct tokmap_extent *pieces, uint64_t capacity,
+                                                                   uint64_t *used, struct tokmap_error *error);
 
 /* The inverse of tokmap_run_locate(): calls found() for every delivered row of steps [first_step, end_step) whose
  * window contains any of the tokens [first_token, first_token + count) of a source's dataset, in order of epoch and
@@ -343,9 +342,10 @@ struct tokmap_evaluation_options {
  * Copies of a text in other shards are not found. A plan is not used: windows are drawn. Any thread may call it.
  * Statuses: OK, ERROR_NOT_FOUND (no source has that name, or nothing is left out), ERROR_RANGE (among others: the run
  * trains on some of it), and those of tokmap_run_open(). */
-TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
-tokmap_run_evaluation(struct tokmap_run **evaluation, const struct tokmap_run *run,
-                      const struct tokmap_evaluation_options *options, struct tokmap_error *error);
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_evaluation(struct tokmap_run **evaluation,
+                                                                      const struct tokmap_run *run,
+                                                                      const struct tokmap_evaluation_options *options,
+                                                                      struct tokmap_error *error);
 
 /* ---------------------------------------------------------------- cursor ---------------------------------------- */
 
@@ -362,17 +362,17 @@ tokmap_run_evaluation(struct tokmap_run **evaluation, const struct tokmap_run *r
  *     struct tokmap_cursor cursor;
  *     if (tokmap_cursor_parse(&cursor, saved_text, &e))
  *         fatal(&e);
- *     if (tokmap_run_check(run, &cursor, &e) == TOKMAP_ERROR_PAST)
+ *     if (tokmap_run_check_cursor(run, &cursor, &e) == TOKMAP_ERROR_PAST)
  *         puts(e.message);                            // which kinds differ, and the lines of the run that set them
  *     printf("resumes at step %" PRIu64 "\n", cursor.step);
  * @endcode
  */
 struct tokmap_cursor {
     uint64_t step;
-    uint64_t tokens;      /* delivered before it, over all ranks: rows * seq_len, without skipped steps; UINT64_MAX if
-                             the number is larger */
-    uint64_t past[2];     /* fingerprint of the run restricted to the steps before `step` */
-    uint32_t of[5];       /* fingerprints of its kinds: geometry, order (with the seed), batch, skips, data */
+    uint64_t tokens;  /* delivered before it, over all ranks: rows * seq_len, without skipped steps; UINT64_MAX if
+                         the number is larger */
+    uint64_t past[2]; /* fingerprint of the run restricted to the steps before `step` */
+    uint32_t of[5];   /* fingerprints of its kinds: geometry, order (with the seed), batch, skips, data */
 };
 
 /* Writes the text of a cursor: one line, "tokmap1 step=.. tokens=.. past=.. of=..", without a newline; "" if cursor is
@@ -396,9 +396,8 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_cursor(const struct t
  * each kind that differs and the lines of the run that set it. Changes to the future (steps, passes, later skips and
  * phases, sources that have not been drawn) do not matter.
  * Statuses: OK, ERROR_PAST, ERROR_RANGE (the step is after the run's end), ERROR_ARGUMENT, ERROR_MEMORY. */
-TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_check(const struct tokmap_run *run,
-                                                                 const struct tokmap_cursor *cursor,
-                                                                 struct tokmap_error *error);
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
+tokmap_run_check_cursor(const struct tokmap_run *run, const struct tokmap_cursor *cursor, struct tokmap_error *error);
 
 #ifdef __cplusplus
 }

@@ -90,7 +90,7 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
     if (!gather)
         return error_set_memory(error, "a loader", sizeof *gather);
     /* A vocabulary that every id of this width fits needs no check. */
-    bool unchecked = options->unchecked || info.vocabulary > (info.width == 4 ? UINT32_MAX : UINT16_MAX);
+    bool unchecked = options->trust_files || info.vocabulary > (info.width == 4 ? UINT32_MAX : UINT16_MAX);
     gather->source = source;
     gather->views = &source->views;
     gather->kernels = options->kernels ? options->kernels : copy_variant(0);

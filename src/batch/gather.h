@@ -20,7 +20,7 @@
 struct gather;
 
 struct gather_options {
-    bool unchecked;     /* do not compare ids with the vocabulary */
+    bool trust_files;   /* do not compare ids with the vocabulary */
     uint32_t row_width; /* bytes of a token in rows: 0 means the dataset's width; 4 widens tokens of 2 */
     uint32_t pad_id;    /* fills a row after its last piece; it must fit row_width */
     bool passed_on;     /* another thread reads the rows, so large ones may be stored around the caches */

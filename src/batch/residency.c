@@ -65,7 +65,7 @@ static enum tokmap_status open_source(struct residency_source *source, const str
         .kept_fd = -1,
         .ask_fd = -1,
     };
-    enum tokmap_status status = shard_views_init(&source->views, dataset, mapped, !options->unchecked, error);
+    enum tokmap_status status = shard_views_init(&source->views, dataset, mapped, !options->trust_files, error);
     if (!status)
         status = page_check_open(&source->check, &source->views, error);
     if (!status && source->check.compared && !shared->span && !(shared->span = malloc(PAGE_CHECK_SPAN)))

@@ -77,7 +77,7 @@ struct residency_options {
     uint64_t sources;                             /* at least 1 */
     uint32_t window;                              /* rows to ask for ahead, at least 1 */
     bool drop_behind;                             /* pages that were read leave the page cache; implies pread */
-    bool unchecked;                               /* rows are not compared with the hashes of pages */
+    bool trust_files;                             /* rows are not compared with the hashes of pages */
     bool unmapped;                                /* tokens are not read through a mapping */
     bool in_order;                                /* rows come mostly in order of tokens: a row's last page is kept for
                                                    the next row of the source, and dropped if that row is elsewhere */

@@ -154,71 +154,71 @@ enum tokmap_status tokmap_writer_open(struct tokmap_writer **writer, const char 
 
 /* ---- checks ---- */
 
-static uint64_t begin_of(const struct tokmap_added *added, uint64_t document)
+static uint64_t begin_of(const struct tokmap_documents *documents, uint64_t document)
 {
-    return document ? added->ends[document - 1] : 0;
+    return document ? documents->ends[document - 1] : 0;
 }
 
-static uint64_t end_of(const struct tokmap_added *added, uint64_t document)
+static uint64_t end_of(const struct tokmap_documents *documents, uint64_t document)
 {
-    return added->ends ? added->ends[document] : added->count;
+    return documents->ends ? documents->ends[document] : documents->id_count;
 }
 
-static enum tokmap_status check_shape(const struct tokmap_writer *writer, const struct tokmap_added *added,
+static enum tokmap_status check_shape(const struct tokmap_writer *writer, const struct tokmap_documents *documents,
                                       struct tokmap_error *error)
 {
     const char *prefix = writer->prefix;
-    if (!id_type_is_known(added->type))
-        return REFUSED("the type of ids is %d, which is not one of enum tokmap_id_type", (int)added->type);
-    if (added->count > IDS_MAX || (!added->ids && added->count))
-        return REFUSED("%" PRIu64 " ids are added from %s", added->count, added->ids ? "memory" : "NULL");
-    if (!added->ends && added->documents != 1)
-        return REFUSED("%" PRIu64 " documents are added, but their ends are NULL", added->documents);
+    if (!id_type_is_known(documents->type))
+        return REFUSED("the type of ids is %d, which is not one of enum tokmap_id_type", (int)documents->type);
+    if (documents->id_count > IDS_MAX || (!documents->ids && documents->id_count))
+        return REFUSED("%" PRIu64 " ids are added from %s", documents->id_count, documents->ids ? "memory" : "NULL");
+    if (!documents->ends && documents->document_count != 1)
+        return REFUSED("%" PRIu64 " documents are added, but their ends are NULL", documents->document_count);
     uint64_t before = 0;
-    for (uint64_t d = 0; added->ends && d < added->documents; d++) {
-        if (added->ends[d] < before)
+    for (uint64_t d = 0; documents->ends && d < documents->document_count; d++) {
+        if (documents->ends[d] < before)
             return REFUSED("document %" PRIu64 " of this call ends at id %" PRIu64 ", before it begins at %" PRIu64
                            "; ends must not decrease",
-                           d, added->ends[d], before);
-        before = added->ends[d];
+                           d, documents->ends[d], before);
+        before = documents->ends[d];
     }
-    if (added->ends && before != added->count)
+    if (documents->ends && before != documents->id_count)
         return REFUSED("the last document of this call ends at id %" PRIu64 ", but there are %" PRIu64 " ids", before,
-                       added->count);
-    if (added->counted && !writer->mask)
+                       documents->id_count);
+    if (documents->counted && !writer->mask)
         return REFUSED("the shard is written without a mask; set options.mask");
-    if (added->values && !writer->columns)
+    if (documents->values && !writer->columns)
         return REFUSED("the shard is written without columns; set options.columns");
-    if (!added->origin && added->origin_bytes)
-        return REFUSED("the origin is NULL, but has %" PRIu64 " bytes", added->origin_bytes);
+    if (!documents->origin && documents->origin_bytes)
+        return REFUSED("the origin is NULL, but has %" PRIu64 " bytes", documents->origin_bytes);
     return TOKMAP_OK;
 }
 
 /* Finds the document that has an id, for messages. */
-static uint64_t document_of(const struct tokmap_added *added, uint64_t at)
+static uint64_t document_of(const struct tokmap_documents *documents, uint64_t at)
 {
     uint64_t document = 0;
-    while (added->ends && added->ends[document] <= at)
+    while (documents->ends && documents->ends[document] <= at)
         document++;
     return document;
 }
 
-static enum tokmap_status check_ids(const struct tokmap_writer *writer, const struct tokmap_added *added,
+static enum tokmap_status check_ids(const struct tokmap_writer *writer, const struct tokmap_documents *documents,
                                     uint64_t *largest, struct tokmap_error *error)
 {
-    const uint64_t limit = min64(writer->vocabulary, id_type_limit(added->type));
-    *largest = id_type_largest(added->type, added->ids, added->count);
-    if (*largest < limit || !added->count)
+    const uint64_t limit = min64(writer->vocabulary, id_type_limit(documents->type));
+    *largest = id_type_largest(documents->type, documents->ids, documents->id_count);
+    if (*largest < limit || !documents->id_count)
         return TOKMAP_OK;
     uint64_t at = 0, id;
-    while ((id = id_type_get(added->type, added->ids, at)) < limit)
+    while ((id = id_type_get(documents->type, documents->ids, at)) < limit)
         at++;
-    const uint64_t document = document_of(added, at), place = at - begin_of(added, document);
-    if (id >= id_type_limit(added->type))
+    const uint64_t document = document_of(documents, at), place = at - begin_of(documents, document);
+    if (id >= id_type_limit(documents->type))
         return error_set(error, TOKMAP_ERROR_TOKEN, writer->prefix, TOKMAP_NO_OFFSET,
                          "id %" PRIu64 " of document %" PRIu64 " of this call is %" PRId64
                          ", but an id is never negative; state what a model should not learn in a mask",
-                         place, document, id_type_signed(added->type, id));
+                         place, document, id_type_signed(documents->type, id));
     return error_set(error, TOKMAP_ERROR_TOKEN, writer->prefix, TOKMAP_NO_OFFSET,
                      "id %" PRIu64 " of document %" PRIu64 " of this call is %" PRIu64
                      ", which is not in the vocabulary of %" PRIu64 " ids; set options.vocabulary to that of the "
@@ -226,15 +226,15 @@ static enum tokmap_status check_ids(const struct tokmap_writer *writer, const st
                      place, document, id, writer->vocabulary);
 }
 
-static enum tokmap_status check_delimiters(const struct tokmap_writer *writer, const struct tokmap_added *added,
+static enum tokmap_status check_delimiters(const struct tokmap_writer *writer, const struct tokmap_documents *documents,
                                            struct tokmap_error *error)
 {
-    for (uint64_t d = 0; writer->delimited && d < added->documents; d++) {
-        const uint64_t begin = begin_of(added, d), end = end_of(added, d);
+    for (uint64_t d = 0; writer->delimited && d < documents->document_count; d++) {
+        const uint64_t begin = begin_of(documents, d), end = end_of(documents, d);
         const bool begins = writer->bos_id == TOKMAP_NO_ID ||
-                            (begin < end && id_type_get(added->type, added->ids, begin) == writer->bos_id);
+                            (begin < end && id_type_get(documents->type, documents->ids, begin) == writer->bos_id);
         const bool ends = writer->eod_id == TOKMAP_NO_ID ||
-                          (begin < end && id_type_get(added->type, added->ids, end - 1) == writer->eod_id);
+                          (begin < end && id_type_get(documents->type, documents->ids, end - 1) == writer->eod_id);
         if (!begins || !ends)
             return error_set(error, TOKMAP_ERROR_INPUT, writer->prefix, TOKMAP_NO_OFFSET,
                              "document %" PRIu64 " of this call does not %s id %" PRIu64
@@ -244,21 +244,22 @@ static enum tokmap_status check_delimiters(const struct tokmap_writer *writer, c
     return TOKMAP_OK;
 }
 
-static enum tokmap_status check_extras(const struct tokmap_writer *writer, const struct tokmap_added *added,
+static enum tokmap_status check_extras(const struct tokmap_writer *writer, const struct tokmap_documents *documents,
                                        struct tokmap_error *error)
 {
-    if (added->counted && added->count && id_type_largest(TOKMAP_ID_U8, added->counted, added->count) > 1) {
+    if (documents->counted && documents->id_count &&
+        id_type_largest(TOKMAP_ID_U8, documents->counted, documents->id_count) > 1) {
         uint64_t at = 0;
-        while (added->counted[at] <= 1)
+        while (documents->counted[at] <= 1)
             at++;
-        const uint64_t document = document_of(added, at);
+        const uint64_t document = document_of(documents, at);
         return error_set(error, TOKMAP_ERROR_INPUT, writer->prefix, TOKMAP_NO_OFFSET,
                          "the mask of id %" PRIu64 " of document %" PRIu64
                          " of this call is %u, but must be 1 (the id counts as a target) or 0 (it does not)",
-                         at - begin_of(added, document), document, added->counted[at]);
+                         at - begin_of(documents, document), document, documents->counted[at]);
     }
-    for (uint64_t i = 0; added->values && i < added->documents * writer->columns; i++) {
-        const struct shard_value value = {added->values[i].json, added->values[i].bytes};
+    for (uint64_t i = 0; documents->values && i < documents->document_count * writer->columns; i++) {
+        const struct shard_value value = {documents->values[i].json, documents->values[i].bytes};
         if ((value.bytes && !value.json) || !shard_value_is_sound(&value))
             return error_set(error, TOKMAP_ERROR_INPUT, writer->prefix, TOKMAP_NO_OFFSET,
                              "the value of column %" PRIu64 " for document %" PRIu64
@@ -328,49 +329,50 @@ static enum tokmap_status chunk_end(struct tokmap_writer *writer, uint64_t large
     return writer->end_count == CHUNK_ENDS ? chunk_flush(writer, largest, error) : TOKMAP_OK;
 }
 
-static enum tokmap_status store_document(struct tokmap_writer *writer, const struct tokmap_added *added,
+static enum tokmap_status store_document(struct tokmap_writer *writer, const struct tokmap_documents *documents,
                                          uint64_t document, uint64_t largest, struct tokmap_error *error)
 {
-    const uint64_t begin = begin_of(added, document), end = end_of(added, document);
-    const uint8_t *counted = added->counted;
+    const uint64_t begin = begin_of(documents, document), end = end_of(documents, document);
+    const uint8_t *counted = documents->counted;
     const uint8_t last = !counted ? 1 : begin < end ? counted[end - 1] : 0;
     enum tokmap_status status = TOKMAP_OK;
     if (writer->adds_bos)
         status = chunk_id(writer, writer->bos_id, !counted, largest, error);
     if (!status)
-        status = chunk_ids(writer, added->type, added->ids, begin, end - begin, counted, largest, error);
+        status = chunk_ids(writer, documents->type, documents->ids, begin, end - begin, counted, largest, error);
     if (!status && writer->adds_eod)
         status = chunk_id(writer, writer->eod_id, last, largest, error);
     return status ? status : chunk_end(writer, largest, error);
 }
 
-static enum tokmap_status store_tokens(struct tokmap_writer *writer, const struct tokmap_added *added, uint64_t largest,
-                                       struct tokmap_error *error)
+static enum tokmap_status store_tokens(struct tokmap_writer *writer, const struct tokmap_documents *documents,
+                                       uint64_t largest, struct tokmap_error *error)
 {
-    const bool as_stored = id_type_bytes(added->type) == writer->width;
+    const bool as_stored = id_type_bytes(documents->type) == writer->width;
     if (as_stored && !writer->adds_bos && !writer->adds_eod && !writer->mask)
-        return shard_writer_add(writer->shard, added->ids, added->count, added->ends ? added->ends : &added->count,
-                                added->documents, largest, error);
+        return shard_writer_add(writer->shard, documents->ids, documents->id_count,
+                                documents->ends ? documents->ends : &documents->id_count, documents->document_count,
+                                largest, error);
     if (writer->adds_eod)
         largest = max64(largest, writer->eod_id);
     if (writer->adds_bos)
         largest = max64(largest, writer->bos_id);
     enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t d = 0; d < added->documents && !status; d++)
-        status = store_document(writer, added, d, largest, error);
+    for (uint64_t d = 0; d < documents->document_count && !status; d++)
+        status = store_document(writer, documents, d, largest, error);
     return status ? status : chunk_flush(writer, largest, error);
 }
 
-static enum tokmap_status store_values(struct tokmap_writer *writer, const struct tokmap_added *added,
+static enum tokmap_status store_values(struct tokmap_writer *writer, const struct tokmap_documents *documents,
                                        struct tokmap_error *error)
 {
     struct shard_value values[CHUNK_VALUES];
     const uint64_t columns = writer->columns, at_once = columns ? CHUNK_VALUES / columns : 1;
     enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t d = 0; columns && d < added->documents && !status; d += at_once) {
-        const uint64_t part = min64(at_once, added->documents - d);
+    for (uint64_t d = 0; columns && d < documents->document_count && !status; d += at_once) {
+        const uint64_t part = min64(at_once, documents->document_count - d);
         for (uint64_t i = 0; i < part * columns; i++) {
-            const struct tokmap_value *value = added->values ? &added->values[d * columns + i] : NULL;
+            const struct tokmap_value *value = documents->values ? &documents->values[d * columns + i] : NULL;
             values[i] = value ? (struct shard_value){value->json, value->bytes} : (struct shard_value){NULL, 0};
         }
         status = shard_writer_values(writer->shard, values, part, error);
@@ -378,20 +380,20 @@ static enum tokmap_status store_values(struct tokmap_writer *writer, const struc
     return status;
 }
 
-enum tokmap_status tokmap_writer_add(struct tokmap_writer *writer, const struct tokmap_added *added,
+enum tokmap_status tokmap_writer_add(struct tokmap_writer *writer, const struct tokmap_documents *documents,
                                      struct tokmap_error *error)
 {
-    static const struct tokmap_added defaults = TOKMAP_ADDED_INIT;
-    struct tokmap_added chosen;
+    static const struct tokmap_documents defaults = TOKMAP_DOCUMENTS_INIT;
+    struct tokmap_documents chosen;
     uint64_t largest = 0;
-    if (!writer || !added)
+    if (!writer || !documents)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "the writer or what is to be added is NULL");
     if (writer->failed)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, writer->prefix, TOKMAP_NO_OFFSET,
                          "writing this shard failed before; give it up and begin again");
-    enum tokmap_status status = struct_copy_in(&chosen, added, &defaults, sizeof chosen, "tokmap_added", error);
-    if (!status && !chosen.documents && !chosen.count)
+    enum tokmap_status status = struct_copy_in(&chosen, documents, &defaults, sizeof chosen, "tokmap_documents", error);
+    if (!status && !chosen.document_count && !chosen.id_count)
         return TOKMAP_OK;
     if (!status)
         status = check_shape(writer, &chosen, error);

@@ -46,12 +46,12 @@ static enum tokmap_status check_out(const struct tokmap_loader *loader, const st
                          "out.%s is NULL, but the loader was opened with that field; set it to memory for %" PRIu64 " "
                          "rows",
                          missing, loader->rows_most);
-    if (out->type != TOKMAP_I32 && out->type != TOKMAP_I64)
+    if (out->type != TOKMAP_ID_I32 && out->type != TOKMAP_ID_I64)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "out.type is %d; set it to TOKMAP_I32 or TOKMAP_I64", (int)out->type);
-    if (out->type == TOKMAP_I32 && loader->vocabulary > (uint64_t)INT32_MAX + 1)
+                         "out.type is %d; set it to TOKMAP_ID_I32 or TOKMAP_ID_I64", (int)out->type);
+    if (out->type == TOKMAP_ID_I32 && loader->vocabulary > (uint64_t)INT32_MAX + 1)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "a vocabulary of %" PRIu64 " ids does not fit TOKMAP_I32; set out.type to TOKMAP_I64",
+                         "a vocabulary of %" PRIu64 " ids does not fit TOKMAP_ID_I32; set out.type to TOKMAP_ID_I64",
                          loader->vocabulary);
     return TOKMAP_OK;
 }
@@ -115,7 +115,7 @@ void consumer_describe_work(const struct tokmap_loader *loader, const struct for
         .seq_len = form->seq_len,
         .row_tokens = form->row_tokens,
         .width = loader->needs.width,
-        .element = out->type == TOKMAP_I64 ? 8 : 4,
+        .element = out->type == TOKMAP_ID_I64 ? 8 : 4,
         .mask_targets = loader->options.mask_targets,
         .extents = shape->extents,
     };
@@ -192,7 +192,7 @@ static void describe(const struct tokmap_loader *loader, const struct slot *slot
         .documents = slot->cu ? slot->documents : 0,
         .max_seqlen = slot->cu ? slot->max_seqlen : 0,
         .seq_len = slot->seq_len,
-        .valid = slot->valid,
+        .real_rows = slot->valid,
     };
 }
 
@@ -481,7 +481,7 @@ uint64_t tokmap_loader_cu_seqlens(const struct tokmap_loader *loader)
     return loader ? loader->needs.cu_elements : 0;
 }
 
-uint64_t tokmap_loader_calls(const struct tokmap_loader *loader)
+uint64_t tokmap_loader_calls_per_step(const struct tokmap_loader *loader)
 {
     return loader ? loader->next.taken.slice.calls : 0;
 }

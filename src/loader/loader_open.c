@@ -235,16 +235,16 @@ static enum tokmap_status open_sources(struct tokmap_loader *loader, const struc
         .sources = loader->sources,
         .window = read_ahead(loader, info),
         .drop_behind = loader->options.drop_behind,
-        .unchecked = loader->options.unchecked,
+        .trust_files = loader->options.trust_files,
         .unmapped = loader->options.deadline_ns != 0,
-        .in_order = info->ordering == TOKMAP_SEQUENTIAL,
+        .in_order = info->order == TOKMAP_SEQUENTIAL,
         .order = row_queue_window,
         .user = &loader->fill.queue,
     };
     enum tokmap_status status = residency_open(&loader->fill.residency, &options, error);
     free(datasets);
     const struct gather_options how = {
-        .unchecked = loader->options.unchecked,
+        .trust_files = loader->options.trust_files,
         .row_width = loader->needs.width,
         .pad_id = loader->pad_id,
         .passed_on = loader->options.threads != 0,
@@ -356,7 +356,7 @@ static enum tokmap_status open_backend(struct tokmap_loader *loader, struct tokm
 {
     /* The addresses do not matter, only which fields are asked for. */
     int32_t any = 0;
-    const struct tokmap_out all = {sizeof all, TOKMAP_I64, &any, &any, &any, &any, &any, &any, &any, &any, &any};
+    const struct tokmap_out all = {sizeof all, TOKMAP_ID_I64, &any, &any, &any, &any, &any, &any, &any, &any, &any};
     struct expand_arguments largest;
     if (loader->on_host)
         return backend_host_open(&loader->backend, error);

@@ -260,8 +260,8 @@ static bool labels_are_right(const char *labels)
     return true;
 }
 
-enum tokmap_status tokmap_stats_prometheus(const struct tokmap_loader *loader, const char *labels, char *text,
-                                           size_t capacity, size_t *bytes)
+enum tokmap_status tokmap_loader_prometheus(const struct tokmap_loader *loader, const char *labels, char *text,
+                                            size_t capacity, size_t *bytes)
 {
     struct tokmap_stats stats;
     struct text made = {text, capacity, 0};

@@ -43,10 +43,10 @@ void statistics_batch(struct statistics *statistics, const struct tokmap_batch *
     add(&statistics->batches, 1);
     add(&statistics->rows, batch->count);
     add(&statistics->tokens, batch->tokens);
-    if (batch->valid < batch->count)
-        add(&statistics->padding, batch->count - batch->valid);
+    if (batch->real_rows < batch->count)
+        add(&statistics->padding, batch->count - batch->real_rows);
     statistics_at(statistics, batch->cursor.step);
-    for (uint64_t i = 0; i < batch->valid; i++) {
+    for (uint64_t i = 0; i < batch->real_rows; i++) {
         const struct tokmap_place *place = &batch->places[i];
         struct source_counts *source = &statistics->sources[place->source];
         add(&source->rows, 1);

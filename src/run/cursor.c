@@ -76,8 +76,8 @@ enum tokmap_status run_check_cursor(const struct tokmap_run *run, const struct t
     return past_compare(&run->past, &own, cursor, error);
 }
 
-enum tokmap_status tokmap_run_check(const struct tokmap_run *run, const struct tokmap_cursor *cursor,
-                                    struct tokmap_error *error)
+enum tokmap_status tokmap_run_check_cursor(const struct tokmap_run *run, const struct tokmap_cursor *cursor,
+                                           struct tokmap_error *error)
 {
     if (!run || !cursor)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run or cursor is NULL; pass both");

@@ -343,7 +343,7 @@ static enum tokmap_status open_run(struct evaluation *evaluation, struct tokmap_
     spec->lookahead = options->lookahead != TOKMAP_NO_ID ? options->lookahead : 1;
     spec->pad_id = options->pad_id != TOKMAP_NO_ID ? options->pad_id : run->sources.pad_id;
     spec->stride = options->stride;
-    spec->ordering = TOKMAP_SEQUENTIAL;
+    spec->order = TOKMAP_SEQUENTIAL;
     spec->passes_of = SIZE_MAX;
     spec->tail_pad = true;
     spec->reading = options->reading;

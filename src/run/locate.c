@@ -50,7 +50,7 @@ static struct order_key source_key(const struct tokmap_run *run, const struct ru
 static uint64_t epoch_shift(const struct tokmap_run *run, const struct mixture_span *stretch,
                             const struct run_source *source, uint64_t epoch)
 {
-    if (epoch == 0 || run->spec.ordering == TOKMAP_SEQUENTIAL || run->spec.tail_pad || source->plan_path ||
+    if (epoch == 0 || run->spec.order == TOKMAP_SEQUENTIAL || run->spec.tail_pad || source->plan_path ||
         stretch->stride < stretch->seq_len)
         return 0;
     return order_key_below(source_key(run, source, KEY_SHIFT, epoch), stretch->seq_len);
@@ -66,9 +66,9 @@ void run_epoch_init(struct walk_epoch *at, const struct tokmap_run *run, const s
     at->epoch = epoch;
     at->first = (epoch - leaf->epoch_first) * leaf->windows;
     at->shift = epoch_shift(run, stretch, source, epoch);
-    if (run->spec.ordering == TOKMAP_SHUFFLE)
+    if (run->spec.order == TOKMAP_SHUFFLE)
         permutation_init(&at->order.shuffle, source_key(run, source, KEY_WINDOWS, epoch), leaf->windows);
-    else if (run->spec.ordering == TOKMAP_BLOCKS)
+    else if (run->spec.order == TOKMAP_BLOCKS)
         blocks_init(&at->order.blocks, leaf->windows, run->spec.blocks, run->spec.span, run->spec.seed, source->name,
                     source->name_bytes, epoch);
 }
@@ -172,7 +172,7 @@ static void walk_to_step(struct run_walk *walk, uint64_t step)
     walk->step_known = true;
     walk->step_base = walk->phase->first_draw + (step - walk->phase->first_step) * walk->rows;
     walk->valid = min64(walk->rows, phases->end_draw - walk->step_base);
-    if (run->spec.ordering != TOKMAP_SEQUENTIAL)
+    if (run->spec.order != TOKMAP_SEQUENTIAL)
         permutation_init(&walk->rows_order, order_key(KEY_ROWS, run->spec.seed, "", 0, step), walk->valid);
 }
 
@@ -208,9 +208,9 @@ static void walk_draw(struct run_walk *walk, const struct leaf *leaf, uint64_t s
     if (!epoch_has(at, walk, leaf, s))
         run_epoch_init(at, run, walk->stretch, leaf, leaf->epoch_first + s / leaf->windows);
     place->window = s - at->first;
-    if (run->spec.ordering == TOKMAP_SHUFFLE)
+    if (run->spec.order == TOKMAP_SHUFFLE)
         place->window = permutation_forward(&at->order.shuffle, place->window);
-    else if (run->spec.ordering == TOKMAP_BLOCKS)
+    else if (run->spec.order == TOKMAP_BLOCKS)
         place->window = blocks_forward(&at->order.blocks, place->window);
     walk_fill(walk, at, place);
 }
@@ -231,7 +231,7 @@ void run_walk_window(struct run_walk *walk, uint64_t step, uint64_t row, struct 
         return;
     }
     place->draw =
-        walk->step_base + (run->spec.ordering == TOKMAP_SEQUENTIAL ? row : permutation_forward(&walk->rows_order, row));
+        walk->step_base + (run->spec.order == TOKMAP_SEQUENTIAL ? row : permutation_forward(&walk->rows_order, row));
     uint64_t s;
     const struct leaf *leaf = stretch_draw(walk->stretch, place->draw, &s);
     walk_draw(walk, leaf, s, place);
@@ -286,7 +286,7 @@ static void group_places(struct run_walk *walk, const struct rows_batch *batch, 
         windows[i] = s - at->first;
         same = epoch_has(at, walk, leaf, s);
     }
-    if (!same || walk->run->spec.ordering != TOKMAP_SHUFFLE) {
+    if (!same || walk->run->spec.order != TOKMAP_SHUFFLE) {
         for (uint64_t i = 0; i < count; i++)
             walk_draw(walk, leaf, batch->draws[group[i]], &batch->places[group[i]]);
         return;
@@ -329,7 +329,7 @@ void run_walk_rows(struct run_walk *walk, uint64_t step, const uint64_t *rows, u
     for (; !padding && done < count; done += batch.count) {
         batch.count = min64(count - done, BATCH_ROWS);
         batch.places = places + done;
-        if (walk->run->spec.ordering == TOKMAP_SEQUENTIAL)
+        if (walk->run->spec.order == TOKMAP_SEQUENTIAL)
             memcpy(draws, rows + done, batch.count * sizeof draws[0]);
         else
             permutation_forward_many(&walk->rows_order, rows + done, batch.count, draws);
@@ -439,11 +439,11 @@ uint64_t run_first_pieces(const struct tokmap_run *run, const struct tokmap_plac
     return count;
 }
 
-_Static_assert(sizeof(struct row_piece) == 16 && sizeof(struct tokmap_piece) == 16, "both are pairs of numbers");
+_Static_assert(sizeof(struct row_piece) == 16 && sizeof(struct tokmap_extent) == 16, "both are pairs of numbers");
 
-enum tokmap_status tokmap_run_pieces(const struct tokmap_run *run, const struct tokmap_place *place,
-                                     struct tokmap_piece *pieces, uint64_t capacity, uint64_t *used,
-                                     struct tokmap_error *error)
+enum tokmap_status tokmap_run_extents(const struct tokmap_run *run, const struct tokmap_place *place,
+                                      struct tokmap_extent *pieces, uint64_t capacity, uint64_t *used,
+                                      struct tokmap_error *error)
 {
     if (!run || !place || !used || (capacity && !pieces))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,

@@ -177,12 +177,12 @@ static void init_geometry(struct past *past)
 static void init_order(struct past *past)
 {
     const struct run_spec *spec = past->spec;
-    const bool sequential = spec->ordering == TOKMAP_SEQUENTIAL;
+    const bool sequential = spec->order == TOKMAP_SEQUENTIAL;
     struct message message;
     put_tag(&message, "order");
-    put_number(&message, (uint64_t)spec->ordering);
+    put_number(&message, (uint64_t)spec->order);
     put_number(&message, sequential ? 0 : spec->seed);
-    if (spec->ordering == TOKMAP_BLOCKS) {
+    if (spec->order == TOKMAP_BLOCKS) {
         put_number(&message, spec->blocks);
         put_number(&message, spec->span);
     }
@@ -485,11 +485,11 @@ static void add_geometry(struct sentence *sentence)
 static void add_order(struct sentence *sentence)
 {
     const struct run_spec *spec = sentence->past->spec;
-    bool sequential = spec->ordering == TOKMAP_SEQUENTIAL;
+    bool sequential = spec->order == TOKMAP_SEQUENTIAL;
     uint64_t line = spec->lines[RUN_ORDER];
     if (line)
         add(sentence, "line %" PRIu64 ": ", line);
-    if (spec->ordering == TOKMAP_BLOCKS)
+    if (spec->order == TOKMAP_BLOCKS)
         add(sentence, "order blocks %" PRIu64 " %" PRIu64, spec->blocks, spec->span);
     else
         add(sentence, "order %s%s", sequential ? "sequential" : "shuffle",

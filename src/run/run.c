@@ -389,10 +389,9 @@ static enum tokmap_status check_arguments(const struct tokmap_run_options *optio
         (status = check_argument("lookahead", options->lookahead, 0, RUN_SEQ_LEN_MOST, error)) ||
         (status = check_argument("batch", options->batch, 1, RUN_BATCH_MOST, error)))
         return status;
-    if (options->ordering != TOKMAP_SHUFFLE && options->ordering != TOKMAP_SEQUENTIAL)
+    if (options->order != TOKMAP_SHUFFLE && options->order != TOKMAP_SEQUENTIAL)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.ordering is %d; set it to TOKMAP_SHUFFLE or TOKMAP_SEQUENTIAL",
-                         (int)options->ordering);
+                         "options.order is %d; set it to TOKMAP_SHUFFLE or TOKMAP_SEQUENTIAL", (int)options->order);
     if (options->steps != TOKMAP_FOREVER && options->passes != TOKMAP_FOREVER)
         return error_set(
             error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
@@ -424,7 +423,7 @@ enum tokmap_status tokmap_run_make(struct tokmap_run **run, const struct tokmap_
         .seed = options.seed,
         .steps = options.steps,
         .passes = options.passes,
-        .ordering = options.ordering,
+        .order = options.order,
         .reading = options.reading,
         .passes_of = SIZE_MAX,
         .pad_id = TOKMAP_NO_ID,
@@ -468,7 +467,7 @@ void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info)
         .lookahead = spec->lookahead,
         .batch = phases->phases[0].batch,
         .seed = spec->seed,
-        .ordering = spec->ordering,
+        .order = spec->order,
         .sources = run->sources.count,
         .steps = phases->steps,
         .delivered = phases->steps == TOKMAP_FOREVER ? TOKMAP_FOREVER : run_delivered_before(run, phases->steps),
@@ -479,9 +478,9 @@ void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info)
         .seq_len_most = phases->seq_len_most,
         .pad_id = run->sources.pad_id,
         .tail_pad = spec->tail_pad,
-        .blocks = spec->ordering == TOKMAP_BLOCKS ? spec->blocks : 0,
-        .span = spec->ordering == TOKMAP_BLOCKS ? spec->span : 0,
-        .valid_last = last.valid,
+        .blocks = spec->order == TOKMAP_BLOCKS ? spec->blocks : 0,
+        .span = spec->order == TOKMAP_BLOCKS ? spec->span : 0,
+        .real_rows_last = last.valid,
         .vocabulary = run->sources.vocabulary,
         .width = run->sources.width,
         .warned = run->sources.warning != NULL,
@@ -634,7 +633,7 @@ uint64_t tokmap_run_rows(const struct tokmap_run *run, uint64_t step)
     return run && step < run->phases.steps_most ? phases_of_step(&run->phases, step)->batch : 0;
 }
 
-uint64_t tokmap_run_valid(const struct tokmap_run *run, uint64_t step)
+uint64_t tokmap_run_real_rows(const struct tokmap_run *run, uint64_t step)
 {
     struct run_step of;
     if (!run || step >= run->phases.steps_most)

@@ -66,9 +66,9 @@ static enum tokmap_status search_window(struct search *search, uint64_t window)
     const struct tokmap_run *run = search->run;
     const struct phases *phases = &run->phases;
     uint64_t s = window;
-    if (run->spec.ordering == TOKMAP_SHUFFLE)
+    if (run->spec.order == TOKMAP_SHUFFLE)
         s = permutation_inverse(&search->epoch.order.shuffle, window);
-    else if (run->spec.ordering == TOKMAP_BLOCKS)
+    else if (run->spec.order == TOKMAP_BLOCKS)
         s = blocks_inverse(&search->epoch.order.blocks, window);
     s += search->epoch.first;
     if (s < search->first_s || s >= search->end_s)
@@ -82,7 +82,7 @@ static enum tokmap_status search_window(struct search *search, uint64_t window)
     uint64_t row = draw - base;
     if (run_next_step(run, step) != step)
         return TOKMAP_OK;
-    if (run->spec.ordering != TOKMAP_SEQUENTIAL) {
+    if (run->spec.order != TOKMAP_SEQUENTIAL) {
         struct tokmap_order rows;
         permutation_init(&rows, order_key(KEY_ROWS, run->spec.seed, "", 0, step),
                          min64(phase->batch, phases->end_draw - base));

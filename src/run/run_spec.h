@@ -84,7 +84,7 @@ struct run_spec {
     uint64_t seq_len, lookahead, batch, seed; /* of the first phase */
     uint64_t steps, passes;                   /* TOKMAP_FOREVER if not given; at most one is given */
     size_t passes_of;                         /* the source whose passes end the run; SIZE_MAX: `passes` names none */
-    enum tokmap_ordering ordering;
+    enum tokmap_order_kind order;
     uint64_t blocks, span; /* W and SPAN of TOKMAP_BLOCKS, otherwise 0 */
     uint64_t stride;       /* 0: seq_len, whatever it is in a phase; otherwise at most every seq_len of the run */
     bool tail_pad;

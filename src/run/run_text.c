@@ -139,16 +139,16 @@ static enum tokmap_status read_order(struct reader *reader, enum run_directive w
             return wrong(reader, "'order blocks' takes two numbers, the windows of a block and the blocks that are "
                                  "shuffled together; write 'order blocks W SPAN', such as 'order blocks 64 16'");
         enum tokmap_status status = parse_number(reader, which, "blocks W", words[2], &spec->blocks);
-        spec->ordering = TOKMAP_BLOCKS;
+        spec->order = TOKMAP_BLOCKS;
         return status ? status : parse_number(reader, which, "blocks SPAN", words[3], &spec->span);
     }
     if (reader->at.count > 2)
         return wrong(reader, "'order' takes one word, but this line has %zu; write '%s'", reader->at.count - 1,
                      directives[which].usage);
     if (strcmp(words[1], "shuffle") == 0)
-        spec->ordering = TOKMAP_SHUFFLE;
+        spec->order = TOKMAP_SHUFFLE;
     else if (strcmp(words[1], "sequential") == 0)
-        spec->ordering = TOKMAP_SEQUENTIAL;
+        spec->order = TOKMAP_SEQUENTIAL;
     else
         return wrong(reader, "'%.40s' is not an order; write '%s'", words[1], directives[which].usage);
     return TOKMAP_OK;
@@ -409,7 +409,7 @@ enum tokmap_status run_text_read(struct run_spec *spec, const char *text, size_t
     spec->steps = spec->passes = TOKMAP_FOREVER;
     spec->passes_of = SIZE_MAX;
     spec->pad_id = TOKMAP_NO_ID;
-    spec->ordering = TOKMAP_SHUFFLE;
+    spec->order = TOKMAP_SHUFFLE;
     spec->reading = TOKMAP_READ_AUTO;
     if (bytes > RUN_TEXT_MOST)
         return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
@@ -540,9 +540,9 @@ static void put_numbers(struct printer *printer, const struct run_spec *spec)
         put(printer, "lookahead %" PRIu64 "\n", spec->lookahead);
     put(printer, "batch    %" PRIu64 "\n", spec->batch);
     put(printer, "seed     %" PRIu64 "\n", spec->seed);
-    if (spec->ordering == TOKMAP_BLOCKS)
+    if (spec->order == TOKMAP_BLOCKS)
         put(printer, "order    blocks %" PRIu64 " %" PRIu64 "\n", spec->blocks, spec->span);
-    else if (spec->ordering == TOKMAP_SEQUENTIAL)
+    else if (spec->order == TOKMAP_SEQUENTIAL)
         put(printer, "order    sequential\n");
     if (spec->stride)
         put(printer, "stride   %" PRIu64 "\n", spec->stride);

@@ -216,7 +216,7 @@ const struct expand_kernels *expand_variant(unsigned number)
 struct batch {
     const struct expand_kernels *kernels;
     const struct expand_arguments *work;
-    unsigned type;      /* enum tokmap_type of the outputs */
+    unsigned type;      /* of the elements of outputs: 0 for int32_t, 1 for int64_t */
     uint64_t row_bytes; /* of one row in an output */
 };
 

@@ -34,8 +34,8 @@ typedef void expand_put(const uint64_t *bits, int64_t value, uint64_t count, voi
 /* Widens in[j + 1 + k] to out[j * ahead + k], for j < count and k < ahead. in has count + ahead tokens, ahead >= 1. */
 typedef void expand_ahead(const void *in, uint64_t count, uint64_t ahead, void *out);
 
-/* The functions for one instruction set. The first index is 0 for 16-bit and 1 for 32-bit tokens, the last is enum
- * tokmap_type of the output. */
+/* The functions for one instruction set. The first index is 0 for 16-bit and 1 for 32-bit tokens, the last is 0 for
+ * outputs of int32_t and 1 for int64_t. */
 struct expand_kernels {
     const char *name;
     expand_one *one[2][2];

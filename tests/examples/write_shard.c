@@ -47,10 +47,10 @@ int main(int argc, char **argv)
         fatal(&e);
     while (fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = 0;
-        struct tokmap_added document = TOKMAP_ADDED_INIT;
+        struct tokmap_documents document = TOKMAP_DOCUMENTS_INIT;
         document.ids = ids;
         document.type = TOKMAP_ID_I32;
-        document.count = my_tokenizer(line, ids);
+        document.id_count = my_tokenizer(line, ids);
         if (tokmap_writer_add(writer, &document, &e)) {
             tokmap_writer_abandon(writer); /* leaves nothing behind */
             fatal(&e);

@@ -30,22 +30,22 @@ static enum tokmap_status add_documents(struct tokmap_writer *writer, const int3
     const struct tokmap_value values[] = {{"\"a\"", 3}, {large, sizeof large}, {NULL, 0}};
     memset(large, 'x', sizeof large);
     large[0] = large[sizeof large - 1] = '"';
-    struct tokmap_added added = TOKMAP_ADDED_INIT;
-    added.ids = ids;
-    added.type = TOKMAP_ID_I32;
-    added.count = LONG_IDS;
-    added.counted = counted;
-    added.values = values;
-    added.origin = "memory";
-    added.origin_bytes = 6;
-    enum tokmap_status status = tokmap_writer_add(writer, &added, error);
+    struct tokmap_documents documents = TOKMAP_DOCUMENTS_INIT;
+    documents.ids = ids;
+    documents.type = TOKMAP_ID_I32;
+    documents.id_count = LONG_IDS;
+    documents.counted = counted;
+    documents.values = values;
+    documents.origin = "memory";
+    documents.origin_bytes = 6;
+    enum tokmap_status status = tokmap_writer_add(writer, &documents, error);
     const uint64_t ends[] = {0, 3};
-    added.count = 3;
-    added.ends = ends;
-    added.documents = 2;
-    added.values = values + 1;
-    added.record = 1;
-    return status ? status : tokmap_writer_add(writer, &added, error);
+    documents.id_count = 3;
+    documents.ends = ends;
+    documents.document_count = 2;
+    documents.values = values + 1;
+    documents.record = 1;
+    return status ? status : tokmap_writer_add(writer, &documents, error);
 }
 
 int main(int argc, char **argv)

@@ -36,7 +36,7 @@ static void require_same(const struct run_spec *a, const struct run_spec *b)
 {
     REQUIRE(a->seq_len == b->seq_len && a->lookahead == b->lookahead && a->batch == b->batch && a->seed == b->seed);
     REQUIRE(a->steps == b->steps && a->passes == b->passes && a->passes_of == b->passes_of);
-    REQUIRE(a->ordering == b->ordering && a->blocks == b->blocks && a->span == b->span && a->stride == b->stride);
+    REQUIRE(a->order == b->order && a->blocks == b->blocks && a->span == b->span && a->stride == b->stride);
     REQUIRE(a->tail_pad == b->tail_pad && a->pad_id == b->pad_id && a->source_count == b->source_count);
     for (size_t i = 0; i < a->source_count; i++) {
         const struct source_line *x = &a->sources[i], *y = &b->sources[i];

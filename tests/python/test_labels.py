@@ -37,7 +37,7 @@ class Masked(WithData):
     def labels_of(self, run, step, row, seq_len, stride=None, segments=False):
         """The labels of a row, from the definition of what counts."""
         place, tokens, starts, counts = run.locate(step, row), [], [], []
-        for piece in run.pieces(step, row):
+        for piece in run.extents(step, row):
             for at in range(piece.tokens):
                 token = (piece.first_token + at) % len(self.tokens)
                 tokens.append(self.tokens[token])

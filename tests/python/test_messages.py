@@ -52,9 +52,9 @@ class Translation(unittest.TestCase):
                 ("or remove TOKMAP_TARGETS from options.fields", 'or remove "targets" from fields'),
                 ("set options.reading to TOKMAP_READ_PREAD, or raise", 'set reading to "pread", or raise'),
                 ("leave the other at TOKMAP_FOREVER", "leave the other at None"),
-                ("does not fit TOKMAP_I32; set out.type to TOKMAP_I64", "does not fit int32; set dtype to int64"),
+                ("does not fit TOKMAP_ID_I32; set out.type to TOKMAP_ID_I64", "does not fit int32; set dtype to int64"),
                 ("to open a run of a dataset set options.data, or", "to open a run of a dataset pass data=, or"),
-                ("options.ordering is 7", "order is 7"), ("call tokmap_loader_next() before", "call loader.next() before"),
+                ("options.order is 7", "order is 7"), ("call tokmap_loader_next() before", "call loader.next() before"),
                 ("unset TOKMAP_CPU", "unset TOKMAP_CPU")):
             self.assertEqual(in_python(text), expected)
 

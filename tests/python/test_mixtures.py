@@ -184,7 +184,8 @@ class Rows(unittest.TestCase):
 
     def test_padding(self):
         with tokmap.Run(data="synthetic:vocab=100,tokens=1000", seq_len=10, batch=7, passes=1, tail="pad") as run:
-            self.assertEqual((run.info.steps, run.info.valid_last, run.valid(13), run.valid(14)), (15, 2, 7, 2))
+            self.assertEqual((run.info.steps, run.info.real_rows_last), (15, 2))
+            self.assertEqual((run.real_rows(13), run.real_rows(14)), (7, 2))
             self.assertIsNone(run.locate(14, 2).source)
             self.assertIsNotNone(run.locate(14, 1).source)
             self.assertEqual(run.documents(14, 3), [])
@@ -279,7 +280,7 @@ class Evaluation(unittest.TestCase):
                 self.assertEqual([each.data for each in evaluation.sources], [val, WIKI])
             with run.evaluation("val", batch=5) as evaluation:
                 self.assertEqual([each.data for each in evaluation.sources], [val])
-                rows = sum(evaluation.valid(step) for step in range(evaluation.info.steps))
+                rows = sum(evaluation.real_rows(step) for step in range(evaluation.info.steps))
                 self.assertEqual(run.validations[0].windows, rows)
             again = pickle.loads(pickle.dumps(run))
             self.assertEqual(len(again.validations), 2)
@@ -348,7 +349,7 @@ class Plans(unittest.TestCase):
             shown = [0] * dataset.info.tokens
             for step in range(run.info.steps):
                 for row in range(2):
-                    pieces = run.pieces(step, row)
+                    pieces = run.extents(step, row)
                     for first, count in pieces:
                         for token in range(first, first + count):
                             shown[token] += 1

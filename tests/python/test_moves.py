@@ -29,7 +29,7 @@ def sums(loader):
     """What a loader delivers: for each step, a list of rows with their numbers."""
     steps = {}
     for batch in loader:
-        assert batch.inputs.shape == (batch.count, batch.seq_len) and batch.valid == batch.count
+        assert batch.inputs.shape == (batch.count, batch.seq_len) and batch.real_rows == batch.count
         rows = steps.setdefault(batch.step, [])
         rows += [(batch.first_row + i, batch.inputs[i].tolist()) for i in range(batch.count)]
     return steps

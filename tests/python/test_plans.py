@@ -83,7 +83,7 @@ class Plans(WithData):
             segments = rows[place.window]
             self.assertEqual(place.tokens, sum(count for _, count in segments))
             self.assertEqual(place.first_token, segments[0][0])
-            self.assertEqual([tuple(piece) for piece in run.pieces(batch.step, batch.first_row + i)],
+            self.assertEqual([tuple(piece) for piece in run.extents(batch.step, batch.first_row + i)],
                              [tuple(segment) for segment in segments])
             model = self.row_model(segments, lookahead, mask_targets)
             for name in FIELDS.split():
@@ -218,7 +218,7 @@ class Plans(WithData):
         with self.loader(run, rows=0) as loader:
             for batch in loader:
                 inputs += values(batch.inputs)
-                rows += sum(bool(run.pieces(batch.step, batch.first_row + i)) for i in range(batch.count))
+                rows += sum(bool(run.extents(batch.step, batch.first_row + i)) for i in range(batch.count))
         self.assertEqual(rows, len(self.rows))
         self.assertEqual(inputs[:rows], [self.row_model(segments, 1, False)["inputs"] for segments in self.rows])
         self.assertEqual(inputs[rows:], [[PAD] * SEQ] * (len(self.rows) - 6))

@@ -136,7 +136,7 @@ static bool is_fine(struct running *running, enum tokmap_status status, const st
     return !status || failed(running, "%s: %s: %s", what, tokmap_status_name(status), error ? error->message : "");
 }
 
-static void point(struct outputs *outputs, enum tokmap_type type, uint64_t shift)
+static void point(struct outputs *outputs, enum tokmap_id_type type, uint64_t shift)
 {
     void *at[FIELDS];
     for (unsigned i = 0; i < FIELDS; i++)
@@ -150,7 +150,7 @@ static bool outputs_new(struct running *running, struct outputs *outputs, bool o
     const struct device_case *test = running->test;
     struct tokmap_run_info info = {.size = sizeof info};
     struct tokmap_error error;
-    uint64_t rows = tokmap_loader_rows(running->host_loader), element = test->type == TOKMAP_I64 ? 8 : 4;
+    uint64_t rows = tokmap_loader_rows(running->host_loader), element = test->type == TOKMAP_ID_I64 ? 8 : 4;
     uint64_t cu = tokmap_loader_cu_seqlens(running->host_loader);
     if (tokmap_run_info(test->run, &info))
         return failed(running, "tokmap_run_info failed");
@@ -446,7 +446,7 @@ void device_case_random(struct device_case *test, uint64_t seed, const char *nar
     if (!lookahead)
         test->options.fields &= ~(uint32_t)(TOKMAP_TARGETS | TOKMAP_LOSS_MASK);
     test->options.mask_targets = (test->options.fields & TOKMAP_TARGETS) && random_below(&state, 2);
-    test->type = random_below(&state, 2) ? TOKMAP_I64 : TOKMAP_I32;
+    test->type = random_below(&state, 2) ? TOKMAP_ID_I64 : TOKMAP_ID_I32;
     test->ahead = 1 + (unsigned)random_below(&state, 6);
     test->streams = (unsigned)random_below(&state, 4);
     test->one_output = random_below(&state, 3) == 0;

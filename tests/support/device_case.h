@@ -27,7 +27,7 @@ void device_makes_contexts(unsigned count);
 struct device_case {
     const struct tokmap_run *run;
     struct tokmap_loader_options options; /* of both loaders; .device is for the one on the GPU */
-    enum tokmap_type type;
+    enum tokmap_id_type type;
     uint64_t limit;   /* most calls of next() */
     unsigned ahead;   /* batches that are enqueued before the first of them is compared, 1 to 16 */
     unsigned streams; /* streams that are used alternately, at most 4; 0: the default stream */

@@ -121,8 +121,8 @@ int sizes_are_set(void)
     struct tokmap_encoded encoded = TOKMAP_ENCODED_INIT;
     struct tokmap_decoded decoded = TOKMAP_DECODED_INIT;
     struct tokmap_writer_options writer = TOKMAP_WRITER_OPTIONS_INIT;
-    struct tokmap_added added = TOKMAP_ADDED_INIT;
-    if (!writer.size || !added.size)
+    struct tokmap_documents documents = TOKMAP_DOCUMENTS_INIT;
+    if (!writer.size || !documents.size)
         return 0;
     if (!tokenizer.size || !encoded.size || !decoded.size)
         return 0;

@@ -360,7 +360,7 @@ static enum tokmap_status open_run(struct replay *replay, const char *name, stru
     options.fields = 0;
     options.threads = 0;
     options.rows = max64(1, min64(READ_BYTES / row_bytes, ROWS_AT_ONCE));
-    options.unchecked = 1; /* a wrong id is a difference */
+    options.trust_files = 1; /* a wrong id is a difference */
     if (!status)
         status = tokmap_loader_open(&replay->loader, replay->run, &options, error);
     if (status)

@@ -16,7 +16,7 @@ from . import errors
 from .errors import *
 from .dataset import Dataset, Document, Info, Origin, Shard
 from .indexing import Indexed, index
-from .opened_run import Phase, Piece, Place, RunInfo, Share, Shown, Source
+from .opened_run import Phase, Extent, Place, RunInfo, Share, Shown, Source
 from .run import Run
 from .loader import Batch, Loader, LoaderDevice, SourceStats, Stall, Stats
 from .run_dataset import Columns, RunDataset, collate
@@ -40,7 +40,7 @@ if not TYPE_CHECKING:  # tools that read types would take every name for one of 
 __all__ = [
     "Run", "Loader", "Batch", "Stats", "SourceStats", "Stall", "LoaderDevice", "RunDataset", "Columns", "collate",
     "Dataset", "Array", "Tokenizer", "ShardWriter", "Packed", "pack",
-    "RunInfo", "Source", "Phase", "Share", "Place", "Piece", "Shown", "Info", "Shard", "Document",
+    "RunInfo", "Source", "Phase", "Share", "Place", "Extent", "Shown", "Info", "Shard", "Document",
     "Origin", "Gpu", "gpus", "index", "Indexed", "IGNORE", "library_path", "__version__",
 ]
 __all__ += errors.__all__

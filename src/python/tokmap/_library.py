@@ -25,7 +25,7 @@ WAIT_BUCKETS = 64
 
 FIELDS = {"inputs": 1 << 0, "targets": 1 << 1, "position_ids": 1 << 2, "rows": 1 << 3, "document_ids": 1 << 4,
           "loss_mask": 1 << 5, "cu_seqlens": 1 << 6, "targets_ahead": 1 << 7, "labels": 1 << 8}
-I32, I64 = 0, 1
+I32, I64 = 1, 5
 ORDERS: tuple[Literal["shuffle"], Literal["sequential"], Literal["blocks"]] = ("shuffle", "sequential", "blocks")
 #: enum tokmap_id_type
 ID_TYPES = ("u32", "i32", "u16", "i16", "u64", "i64", "u8", "i8")
@@ -91,9 +91,9 @@ class WriterOptions(Structure):
                 ("column_count", c_uint32), ("columns", c_void_p), ("tokenizer", c_uint8 * 16), ("about", c_char_p)]
 
 
-class Added(Structure):
-    _fields_ = [("size", c_size_t), ("ids", c_void_p), ("type", c_int), ("count", c_uint64), ("ends", c_void_p),
-                ("documents", c_uint64), ("counted", c_void_p), ("origin", c_char_p), ("origin_bytes", c_uint64),
+class Documents(Structure):
+    _fields_ = [("size", c_size_t), ("ids", c_void_p), ("type", c_int), ("id_count", c_uint64), ("ends", c_void_p),
+                ("document_count", c_uint64), ("counted", c_void_p), ("origin", c_char_p), ("origin_bytes", c_uint64),
                 ("record", c_uint64), ("values", c_void_p)]
 
 
@@ -130,16 +130,16 @@ class IndexResult(Structure):
 
 class RunOptions(Structure):
     _fields_ = [("size", c_size_t), ("data", c_char_p), ("seq_len", c_uint64), ("lookahead", c_uint64),
-                ("batch", c_uint64), ("seed", c_uint64), ("ordering", c_int), ("steps", c_uint64), ("passes", c_uint64),
+                ("batch", c_uint64), ("seed", c_uint64), ("order", c_int), ("steps", c_uint64), ("passes", c_uint64),
                 ("reading", c_int)]
 
 
 class RunInfo(Structure):
     _fields_ = [("size", c_size_t), ("seq_len", c_uint64), ("lookahead", c_uint64), ("batch", c_uint64),
-                ("seed", c_uint64), ("ordering", c_int), ("sources", c_uint64), ("steps", c_uint64),
+                ("seed", c_uint64), ("order", c_int), ("sources", c_uint64), ("steps", c_uint64),
                 ("delivered", c_uint64), ("remainder", c_uint64), ("phases", c_uint64), ("stride", c_uint64),
                 ("batch_most", c_uint64), ("seq_len_most", c_uint64), ("pad_id", c_uint64), ("tail_pad", c_uint32),
-                ("warned", c_uint32), ("blocks", c_uint64), ("span", c_uint64), ("valid_last", c_uint64),
+                ("warned", c_uint32), ("blocks", c_uint64), ("span", c_uint64), ("real_rows_last", c_uint64),
                 ("vocabulary", c_uint64), ("width", c_uint32), ("warning", c_char_p), ("validations", c_uint64)]
 
 
@@ -165,7 +165,7 @@ class Place(Structure):
                 ("window", c_uint64), ("first_token", c_uint64), ("tokens", c_uint64)]
 
 
-class Piece(Structure):
+class Extent(Structure):
     _fields_ = [("first_token", c_uint64), ("tokens", c_uint64)]
 
 
@@ -195,7 +195,7 @@ RANGE_POP = CFUNCTYPE(None, c_void_p)
 class LoaderOptions(Structure):
     _fields_ = [("size", c_size_t), ("rank", c_uint64), ("world", c_uint64), ("rows", c_uint64), ("fields", c_uint32),
                 ("threads", c_uint32), ("resume", c_char_p), ("device", c_char_p), ("ring_bytes", c_uint64),
-                ("read_ahead", c_uint32), ("unchecked", c_uint32), ("drop_behind", c_uint32),
+                ("read_ahead", c_uint32), ("trust_files", c_uint32), ("drop_behind", c_uint32),
                 ("mask_targets", c_uint32), ("trace", c_char_p), ("deadline_ns", c_uint64), ("io_threads", c_uint32),
                 ("alarm_percent", c_uint32), ("alarm_calls", c_uint32), ("alarm", ALARM), ("alarm_user", c_void_p),
                 ("range_push", RANGE_PUSH), ("range_pop", RANGE_POP), ("range_user", c_void_p)]
@@ -212,7 +212,7 @@ class Batch(Structure):
                 ("tokens", c_uint64), ("last_in_step", c_int), ("width", c_uint32), ("row_tokens", c_uint64),
                 ("rows", c_void_p),
                 ("places", c_void_p), ("cursor", Cursor), ("documents", c_uint64), ("max_seqlen", c_uint64),
-                ("seq_len", c_uint64), ("valid", c_uint64)]
+                ("seq_len", c_uint64), ("real_rows", c_uint64)]
 
 
 class Stats(Structure):
@@ -251,11 +251,11 @@ STRUCTS = {
     "tokmap_error": Error, "tokmap_dataset_options": DatasetOptions, "tokmap_dataset_info": DatasetInfo,
     "tokmap_shard_info": ShardInfo, "tokmap_span": Span, "tokmap_document": Document, "tokmap_origin": Origin,
     "tokmap_value": Value, "tokmap_column_info": ColumnInfo, "tokmap_writer_options": WriterOptions,
-    "tokmap_added": Added, "tokmap_writer_info": WriterInfo,
+    "tokmap_documents": Documents, "tokmap_writer_info": WriterInfo,
     "tokmap_verify_options": VerifyOptions, "tokmap_verify_result": VerifyResult,
     "tokmap_index_options": IndexOptions, "tokmap_index_result": IndexResult, "tokmap_run_options": RunOptions,
     "tokmap_run_info": RunInfo, "tokmap_source_info": SourceInfo, "tokmap_phase_info": PhaseInfo,
-    "tokmap_share_info": ShareInfo, "tokmap_piece": Piece, "tokmap_evaluation_options": EvaluationOptions,
+    "tokmap_share_info": ShareInfo, "tokmap_extent": Extent, "tokmap_evaluation_options": EvaluationOptions,
     "tokmap_place": Place, "tokmap_cursor": Cursor,
     "tokmap_stall": Stall, "tokmap_source_stats": SourceStats, "tokmap_loader_options": LoaderOptions,
     "tokmap_out": Out, "tokmap_batch": Batch, "tokmap_stats": Stats,
@@ -304,14 +304,14 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tokmap_run_evaluation": (c_int, (_P, _P, _P, _P)),
     "tokmap_run_delivers": (c_int, (_P, c_uint64)),
     "tokmap_run_rows": (c_uint64, (_P, c_uint64)),
-    "tokmap_run_valid": (c_uint64, (_P, c_uint64)),
+    "tokmap_run_real_rows": (c_uint64, (_P, c_uint64)),
     "tokmap_run_locate": (c_int, (_P, c_uint64, c_uint64, _P, _P)),
-    "tokmap_run_pieces": (c_int, (_P, _P, _P, c_uint64, _P, _P)),
+    "tokmap_run_extents": (c_int, (_P, _P, _P, c_uint64, _P, _P)),
     "tokmap_run_find": (c_int, (_P, c_uint64, c_uint64, c_uint64, c_uint64, c_uint64, FOUND, _P, _P)),
     "tokmap_cursor_print": (None, (_P, c_char_p)),
     "tokmap_cursor_parse": (c_int, (_P, c_char_p, _P)),
     "tokmap_run_cursor": (c_int, (_P, c_uint64, _P, _P)),
-    "tokmap_run_check": (c_int, (_P, _P, _P)),
+    "tokmap_run_check_cursor": (c_int, (_P, _P, _P)),
     "tokmap_loader_open": (c_int, (_P, _P, _P, _P)),
     "tokmap_loader_wait": (c_int, (_P, c_uint64)),
     "tokmap_loader_next": (c_int, (_P, _P, _P, _P, _P)),
@@ -320,17 +320,17 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tokmap_loader_reload": (c_int, (_P, _P, _P)),
     "tokmap_loader_flush": (c_int, (_P, _P)),
     "tokmap_loader_source_stats": (c_int, (_P, c_uint64, _P)),
-    "tokmap_stats_prometheus": (c_int, (_P, c_char_p, _P, c_size_t, _P)),
+    "tokmap_loader_prometheus": (c_int, (_P, c_char_p, _P, c_size_t, _P)),
     "tokmap_loader_elements": (c_uint64, (_P,)),
     "tokmap_loader_read": (c_int, (_P, _P, _P, c_uint64, _P, _P, _P)),
     "tokmap_loader_rows": (c_uint64, (_P,)),
-    "tokmap_loader_calls": (c_uint64, (_P,)),
+    "tokmap_loader_calls_per_step": (c_uint64, (_P,)),
     "tokmap_loader_cu_seqlens": (c_uint64, (_P,)),
     "tokmap_loader_close": (None, (_P,)),
     "tokmap_loader_stats": (c_int, (_P, _P)),
     "tokmap_loader_device": (c_int, (_P, _P)),
-    "tokmap_dlpack_deleted": (None, (_P,)),
-    "tokmap_dlpack_deleted_versioned": (None, (_P,)),
+    "tokmap_dlpack_deleter": (None, (_P,)),
+    "tokmap_dlpack_deleter_versioned": (None, (_P,)),
     "tokmap_cuda_probe": (c_int, (_P, _P)),
     "tokmap_cuda_device": (c_int, (c_int, _P, _P)),
     "tokmap_cuda_memory_new": (c_int, (c_char_p, c_uint64, _P, _P)),

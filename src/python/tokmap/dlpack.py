@@ -102,8 +102,8 @@ _api.Py_IncRef(_alive)
 # A capsule does not copy its name, so the names must outlive every capsule.
 _NAMES = c_char_p(b"dltensor"), c_char_p(b"dltensor_versioned")
 _api.Py_IncRef(_NAMES)
-_DELETERS = tuple(cast(deleter, c_void_p).value for deleter in (lib.tokmap_dlpack_deleted,
-                                                                lib.tokmap_dlpack_deleted_versioned))
+_DELETERS = tuple(cast(deleter, c_void_p).value for deleter in (lib.tokmap_dlpack_deleter,
+                                                                lib.tokmap_dlpack_deleter_versioned))
 
 
 def sweep() -> None:

@@ -185,11 +185,11 @@ _CONSTANTS = {
     "INPUTS": '"inputs"', "TARGETS": '"targets"', "POSITION_IDS": '"position_ids"', "ROWS": '"rows"',
     "DOCUMENT_IDS": '"document_ids"', "LOSS_MASK": '"loss_mask"', "CU_SEQLENS": '"cu_seqlens"',
     "TARGETS_AHEAD": '"targets_ahead"', "LABELS": '"labels"',
-    "I32": "int32", "I64": "int64", "SHUFFLE": '"shuffle"', "SEQUENTIAL": '"sequential"', "FOREVER": "None",
+    "ID_I32": "int32", "ID_I64": "int64", "SHUFFLE": '"shuffle"', "SEQUENTIAL": '"sequential"', "FOREVER": "None",
     "READ_AUTO": '"auto"', "READ_MAPPED": '"mapped"', "READ_PREAD": '"pread"', "IGNORE": "-100",
 }
 #: Members of the library's structs whose arguments have other names.
-_MEMBERS = {"options.ordering": "order", "out.type": "dtype", "options.vocabulary": "vocab_size",
+_MEMBERS = {"out.type": "dtype", "options.vocabulary": "vocab_size",
             "options.eod_id": "eod", "options.bos_id": "bos", "options.column_count": "columns"}
 #: The class whose methods do what the functions of a handle do, and methods that have other names.
 _CLASSES = {"loader": "loader", "dataset": "Dataset", "run": "Run"}

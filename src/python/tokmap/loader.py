@@ -165,7 +165,7 @@ class Batch:
     step             the number of the global batch that these rows belong to
     first_row        the first of these rows in the global batch
     count            the number of rows; it can be less than loader.rows, and 0
-    valid            of these rows, how many contain data: the first ones. The others are padding, at the end of a run
+    real_rows        of these rows, how many contain data: the first ones. The others are padding, at the end of a run
                      with `tail pad`
     seq_len          the length of a row: that of the step's phase
     last_in_step     whether this is the rank's last batch of the step: the place to save a state
@@ -180,7 +180,7 @@ class Batch:
     """
     __slots__ = ("inputs", "targets", "position_ids", "document_ids", "loss_mask", "rows", "cu_seqlens",
                  "targets_ahead", "labels", "documents",
-                 "max_seqlen", "step", "first_row", "count", "valid", "seq_len", "last_in_step", "_run", "_fields")
+                 "max_seqlen", "step", "first_row", "count", "real_rows", "seq_len", "last_in_step", "_run", "_fields")
 
     inputs: AnyArray
     targets: AnyArray
@@ -196,7 +196,7 @@ class Batch:
     step: int
     first_row: int
     count: int
-    valid: int
+    real_rows: int
     seq_len: int
     last_in_step: bool
     _run: OpenedRun
@@ -271,7 +271,7 @@ class Batch:
             tokenizer = Tokenizer(tokenizer)
         # Documents are decoded one by one, so each begins as it does by itself.
         tokens, texts, starts, column = dataset.info.tokens, [], [], 0
-        for piece in run.pieces(step, row):
+        for piece in run.extents(step, row):
             starts.append((column, piece.first_token))
             column += piece.tokens
         for shown in run.documents(step, row):
@@ -326,7 +326,7 @@ class Loader(Reader):
                    (-100). With inputs alone: the program knows which of them count
     resume         a state_dict(), or the text of a cursor, to start from; it may come from any world size and any rows
     threads        1: a producer thread works ahead; 0: next() does the work itself
-    ring_bytes, read_ahead, unchecked, drop_behind, io_threads
+    ring_bytes, read_ahead, trust_files, drop_behind, io_threads
                    see struct tokmap_loader_options in tokmap.h
     trace          a file, of this rank alone, to which 16 bytes are appended for each step that was delivered:
                    `tokmap replay` compares it with the data. state_dict() writes what belongs to the state
@@ -360,7 +360,7 @@ class Loader(Reader):
                  fields: Fields = "inputs targets", dtype: DType | None = None,
                  device: Device | None = None, framework: Framework | None = None, mask_targets: bool = False,
                  resume: Mapping[str, Any] | str | None = None, threads: int = 1, ring_bytes: int = 0,
-                 read_ahead: int = 0, unchecked: bool = False, drop_behind: bool = False, io_threads: int = 0,
+                 read_ahead: int = 0, trust_files: bool = False, drop_behind: bool = False, io_threads: int = 0,
                  trace: Path | None = None, deadline: float | None = None,
                  alarm: Callable[[Stall], object] | None = None, alarm_percent: int = 0, alarm_calls: int = 0,
                  range_push: Callable[[str], object] | None = None,
@@ -377,7 +377,7 @@ class Loader(Reader):
             size=sizeof(c.LoaderOptions), rank=self.rank, world=self.world, rows=c.number(rows, "rows"),
             fields=field_bits(self.fields), threads=c.number(threads, "threads", 0, 2 ** 32 - 1),
             ring_bytes=c.number(ring_bytes, "ring_bytes"),
-            read_ahead=c.number(read_ahead, "read_ahead", 0, 2 ** 32 - 1), unchecked=bool(unchecked),
+            read_ahead=c.number(read_ahead, "read_ahead", 0, 2 ** 32 - 1), trust_files=bool(trust_files),
             drop_behind=bool(drop_behind), device=None if device_name == "cpu" else device_name.encode(),
             mask_targets=bool(mask_targets), io_threads=c.number(io_threads, "io_threads", 0, 2 ** 32 - 1),
             trace=None if trace is None else c.text_argument(trace, "trace"), deadline_ns=_deadline_ns(deadline),
@@ -387,7 +387,7 @@ class Loader(Reader):
         self._arguments = {"rank": self.rank, "world": self.world, "rows": rows, "fields": self.fields, "dtype": code,
                            "device": device_name, "framework": self._arrays.name, "mask_targets": mask_targets,
                            "threads": threads, "ring_bytes": ring_bytes, "read_ahead": read_ahead,
-                           "unchecked": unchecked, "drop_behind": drop_behind, "io_threads": io_threads,
+                           "trust_files": trust_files, "drop_behind": drop_behind, "io_threads": io_threads,
                            "deadline": deadline, "alarm_percent": alarm_percent, "alarm_calls": alarm_calls}
         # A trace has one writer, so a pickled loader does not take it along.
         self._arguments.update((name, hook) for name, hook in (("alarm", alarm), ("range_push", range_push),
@@ -603,7 +603,7 @@ class Loader(Reader):
         batch._run, batch._fields = self.run, self.fields
         batch.step, batch.first_row, batch.count = found.step, found.first_row, found.count
         batch.last_in_step, count = found.last_in_step != 0, batch.count
-        batch.valid, batch.seq_len = found.valid, found.seq_len
+        batch.real_rows, batch.seq_len = found.real_rows, found.seq_len
         whole = count == self._phase_rows
         for name, array in zip(self.fields, written):
             setattr(batch, name, array if whole or name == "cu_seqlens" else array[:count])
@@ -797,7 +797,7 @@ class Loader(Reader):
                 before = self._in_query
                 try:
                     self._in_query = True
-                    status = lib.tokmap_stats_prometheus(self._open(), label_text, text, capacity, byref(count))
+                    status = lib.tokmap_loader_prometheus(self._open(), label_text, text, capacity, byref(count))
                 finally:
                     self._in_query = before
             if not status:

@@ -28,8 +28,8 @@ class RunInfo(NamedTuple):
     """The properties of a run: the members of struct tokmap_run_info in tokmap.h.
 
     order is "shuffle", "sequential", or "blocks"; steps and delivered are None if the run has no end. batch and
-    seq_len are those of the first phase, batch_most and seq_len_most the largest of any. valid_last is the number of
-    rows of the last step that are not padding."""
+    seq_len are those of the first phase, batch_most and seq_len_most the largest of any. real_rows_last is the number
+    of rows of the last step that are not padding."""
     seq_len: int
     lookahead: int
     batch: int
@@ -47,7 +47,7 @@ class RunInfo(NamedTuple):
     tail_pad: bool
     blocks: int
     span: int
-    valid_last: int
+    real_rows_last: int
     width: int
 
 
@@ -101,7 +101,7 @@ class Place(NamedTuple):
     name: str | None = None
 
 
-class Piece(NamedTuple):
+class Extent(NamedTuple):
     """Tokens [first_token, first_token + tokens) of a source's dataset. After its last token they continue with its
     first."""
     first_token: int
@@ -284,11 +284,11 @@ class OpenedRun:
         """Takes the library's handle of the run."""
         found = c.RunInfo(sizeof(c.RunInfo))
         check(lib.tokmap_run_info(opened, byref(found)))
-        self.info = RunInfo(found.seq_len, found.lookahead, found.batch, found.seed, c.ORDERS[found.ordering],
+        self.info = RunInfo(found.seq_len, found.lookahead, found.batch, found.seed, c.ORDERS[found.order],
                             found.sources, None if found.steps == c.FOREVER else found.steps,
                             None if found.delivered == c.FOREVER else found.delivered, found.remainder, found.phases,
                             found.stride, found.batch_most, found.seq_len_most, found.pad_id, bool(found.tail_pad),
-                            found.blocks, found.span, found.valid_last, found.width)
+                            found.blocks, found.span, found.real_rows_last, found.width)
         if found.warned:
             warnings.warn(f"{self.name}: {os.fsdecode(found.warning)}", stacklevel=3 + self._frames)
         names = []
@@ -414,9 +414,9 @@ class OpenedRun:
         check(lib.tokmap_run_drawn(self._open(), c.number(source, "source"), c.number(step, "step"), byref(draws)))
         return draws.value
 
-    def valid(self, step: int) -> int:
+    def real_rows(self, step: int) -> int:
         """The number of rows of `step` that are not padding: rows(step), except in the last step with tail "pad"."""
-        return int(lib.tokmap_run_valid(self._open(), c.number(step, "step")))
+        return int(lib.tokmap_run_real_rows(self._open(), c.number(step, "step")))
 
     @property
     def vocabulary(self) -> int:
@@ -439,7 +439,7 @@ class OpenedRun:
                                     byref(error)), error)
         return _place(found, self._names)
 
-    def pieces(self, step: int, row: int) -> list[Piece]:
+    def extents(self, step: int, row: int) -> list[Extent]:
         """What a row is made of, one piece after another; padding follows them up to seq_len + lookahead tokens. A window
         is one piece. A row of a plan has one for each segment, which is a document, or a part of one that is longer
         than a row. A padding row has none."""
@@ -447,13 +447,13 @@ class OpenedRun:
         check(lib.tokmap_run_locate(self._open(), c.number(step, "step"), c.number(row, "row"), byref(place),
                                     byref(error)), error)
         while True:
-            found = (c.Piece * capacity)()
-            status = lib.tokmap_run_pieces(self._open(), byref(place), found, capacity, byref(used), byref(error))
+            found = (c.Extent * capacity)()
+            status = lib.tokmap_run_extents(self._open(), byref(place), found, capacity, byref(used), byref(error))
             if status != c.LIMIT:
                 break
             capacity = used.value
         check(status, error)
-        return [Piece(piece.first_token, piece.tokens) for piece in found[:used.value]]
+        return [Extent(extent.first_token, extent.tokens) for extent in found[:used.value]]
 
     def documents(self, step: int, row: int) -> list[Shown]:
         """The documents that the tokens of a row contain, in order, each with its origin; those of its lookahead are
@@ -466,7 +466,7 @@ class OpenedRun:
         check(lib.tokmap_run_phase(self._open(), lib.tokmap_run_phase_at(self._open(), step), byref(phase)))
         documents: list[Shown] = []
         column, end, tokens = 0, phase.seq_len, source.dataset.info.tokens
-        for piece in self.pieces(step, row):
+        for piece in self.extents(step, row):
             after: int = min(column + piece.tokens, end)
             token = piece.first_token
             while column < after:
@@ -535,4 +535,4 @@ class OpenedRun:
         """Compares the run's past with the past that a cursor records. A PastError names each kind that differs."""
         found, error = c.Cursor(), c.Error()
         check(lib.tokmap_cursor_parse(byref(found), c.text_argument(cursor, "cursor"), byref(error)), error)
-        check(lib.tokmap_run_check(self._open(), byref(found), byref(error)), error)
+        check(lib.tokmap_run_check_cursor(self._open(), byref(found), byref(error)), error)

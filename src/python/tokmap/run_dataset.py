@@ -99,7 +99,7 @@ class RunDataset(Rows):
                    it, NumPy if not
     mask_targets   True: a target that does not count, as one in another document than its input, is tokmap.IGNORE
                    (-100). With inputs alone: the program knows which of them count
-    unchecked      True: ids are not compared with the vocabulary
+    trust_files      True: ids are not compared with the vocabulary
 
     Pickling stores the run's description, in less than 4 KiB; a worker process opens the files again. Any thread may
     use the dataset, and so may a child after fork().
@@ -109,7 +109,7 @@ class RunDataset(Rows):
 
     def __init__(self, run: OpenedRun, *, rank: int | None = None, world: int | None = None,
                  fields: Fields = "inputs targets", dtype: DType | None = None,
-                 framework: Framework | None = None, mask_targets: bool = False, unchecked: bool = False) -> None:
+                 framework: Framework | None = None, mask_targets: bool = False, trust_files: bool = False) -> None:
         super().__init__(run)
         part, batch = launcher.of_dataset(rank, world), run.info.batch
         for phase in run._shapes():
@@ -133,7 +133,7 @@ class RunDataset(Rows):
         self._arrays, self._code, _ = choose(framework, dtype, None)
         self._arguments = {"rank": self.rank, "world": self.world, "fields": self.fields, "dtype": self._code,
                            "framework": self._arrays.name, "mask_targets": bool(mask_targets),
-                           "unchecked": bool(unchecked)}
+                           "trust_files": bool(trust_files)}
         self._starts, self._spans = _delivered_spans(run, self._part)
         self._made: tuple[int, Callable[[], AnyArray]] = -1, lambda: None
         self._open_reader()
@@ -143,7 +143,7 @@ class RunDataset(Rows):
         run = self.run._open()
         info, handle, error = self.run.info, new(LoaderHandle, run), c.Error()
         options = c.LoaderOptions(size=sizeof(c.LoaderOptions), world=1, rows=min(self._ROWS, info.batch),
-                                  fields=field_bits(self.fields), unchecked=self._arguments["unchecked"],
+                                  fields=field_bits(self.fields), trust_files=self._arguments["trust_files"],
                                   mask_targets=self._arguments["mask_targets"])
         check(lib.tokmap_loader_open(byref(handle), run, byref(options), byref(error)), error)
         self._rows_at_once: int = lib.tokmap_loader_rows(handle)

@@ -295,26 +295,26 @@ class ShardWriter:
 
     def _add(self, ids: _Memory, ends: _Memory | None, documents: int, mask: _Memory | None,
              values: tuple[Any, list[bytes]] | None, origin: Path | Origin | tuple[Path, int] | None) -> None:
-        added, error = c.Added(sizeof(c.Added)), c.Error()
-        added.ids, added.count = ids.address or None, ids.count
-        added.type = c.ID_TYPES.index(f"{'i' if ids.signed else 'u'}{8 * ids.bytes}")
-        added.ends, added.documents = ends.address if ends is not None and ends.count else None, documents
+        given, error = c.Documents(sizeof(c.Documents)), c.Error()
+        given.ids, given.id_count = ids.address or None, ids.count
+        given.type = c.ID_TYPES.index(f"{'i' if ids.signed else 'u'}{8 * ids.bytes}")
+        given.ends, given.document_count = ends.address if ends is not None and ends.count else None, documents
         if ends is not None and not ends.count:
             if ids.count:
                 raise ArgumentError(f"ends is empty, but there are {c.counted(ids.count, 'id')}")
             return
-        added.counted = mask.address if mask is not None else None
-        added.values = addressof(values[0]) if values is not None else None
+        given.counted = mask.address if mask is not None else None
+        given.values = addressof(values[0]) if values is not None else None
         if origin is not None:
             path, record = origin if isinstance(origin, tuple) else (origin, 0)
             encoded = os.fsencode(path)
-            added.origin, added.origin_bytes = encoded, len(encoded)
-            added.record = c.number(record, "record")
-        self._add_struct(added, error)
+            given.origin, given.origin_bytes = encoded, len(encoded)
+            given.record = c.number(record, "record")
+        self._add_struct(given, error)
 
     @exclusive
-    def _add_struct(self, added: c.Added, error: c.Error) -> None:
-        check(lib.tokmap_writer_add(self._open(), byref(added), byref(error)), error)
+    def _add_struct(self, given: c.Documents, error: c.Error) -> None:
+        check(lib.tokmap_writer_add(self._open(), byref(given), byref(error)), error)
 
     # ---- the state ----
 

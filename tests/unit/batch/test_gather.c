@@ -311,12 +311,12 @@ static void unchecked_delivers_any_id(void **unused)
     (void)unused;
     const uint64_t sizes[] = {3000};
     struct made made;
-    made_new(&made, folder, "unchecked", 2, 20000, sizes, 1);
+    made_new(&made, folder, "trust_files", 2, 20000, sizes, 1);
     uint16_t bad = 65535, row[100];
     overwrite(made.bin[0], 40, &bad, 2);
     made_drop_pages(&made, 0);
     const struct residency_options residency = {.drop_behind = false};
-    const struct gather_options gather = {.unchecked = true};
+    const struct gather_options gather = {.trust_files = true};
     for (int reading = TOKMAP_READ_MAPPED; reading <= TOKMAP_READ_PREAD; reading++) {
         struct reader reader = open_with(made.name, (enum tokmap_reading)reading, 100, &residency, &gather);
         set_warm(&reader, true);
@@ -376,7 +376,7 @@ static void dropping_behind_changes_no_token(void **unused)
     made_new(&made, folder, "dropped", 4, 1u << 20, sizes, 2);
     for (int in_order = 0; in_order < 2; in_order++) {
         const struct residency_options residency = {.drop_behind = true, .in_order = in_order};
-        const struct gather_options gather = {.unchecked = false};
+        const struct gather_options gather = {.trust_files = false};
         struct reader reader = open_with(made.name, TOKMAP_READ_MAPPED, 700, &residency, &gather);
         assert_int_equal(residency_reading(reader.residency), TOKMAP_READ_PREAD);
         uint32_t row[700];
@@ -414,7 +414,7 @@ static void dropping_behind_leaves_one_page(void **unused)
     (void)unused;
     const uint64_t sizes[] = {400000};
     const struct residency_options residency = {.drop_behind = true, .in_order = true};
-    const struct gather_options gather = {.unchecked = false};
+    const struct gather_options gather = {.trust_files = false};
     struct made made;
     made_new(&made, folder, "gaps", 4, 1u << 20, sizes, 1);
     const int fd = open(made.bin[0], O_RDONLY);

@@ -195,7 +195,7 @@ static void populated_pages_are_remembered(void **unused)
     struct stretch stretch = {0};
     uint16_t row[ROW_TOKENS];
     bool cold = false;
-    const struct gather_options options = {.unchecked = false};
+    const struct gather_options options = {.trust_files = false};
     assert_int_equal(gather_open(&gather, source, &options, NULL), TOKMAP_OK);
     assert_int_equal(shard_views_stretch(&source->views, 61000, ROW_TOKENS, &stretch, NULL), TOKMAP_OK);
     assert_int_equal(stretch.offset, 2000);
@@ -310,7 +310,7 @@ static void pages_that_are_not_cached_are_not_populated(void **unused)
     char page[4096];
     bool cold = false;
     size_t got;
-    const struct gather_options options = {.unchecked = false};
+    const struct gather_options options = {.trust_files = false};
     assert_int_equal(gather_open(&gather, source, &options, NULL), TOKMAP_OK);
     assert_int_equal(shard_views_stretch(&source->views, 0, ROW_TOKENS, &stretch, NULL), TOKMAP_OK);
     const int fd = stretch.view->fd;

@@ -113,7 +113,7 @@ static void check_rows(const struct made *made, uint32_t width, enum tokmap_read
     const struct tokmap_dataset *datasets[] = {dataset};
     const struct residency_options options = {.datasets = datasets, .sources = 1, .window = 8};
     const struct gather_options gathered = {
-        .row_width = width, .pad_id = PAD, .kernels = kernels, .unchecked = width == 4 && warm && below(2)};
+        .row_width = width, .pad_id = PAD, .kernels = kernels, .trust_files = width == 4 && warm && below(2)};
     assert_int_equal(residency_open(&residency, &options, NULL), TOKMAP_OK);
     assert_int_equal(gather_open(&gather, &residency->sources[0], &gathered, NULL), TOKMAP_OK);
     residency->shared.warm = warm;

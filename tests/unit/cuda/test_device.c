@@ -349,7 +349,7 @@ static void a_large_batch_equals_that_of_the_host(void **unused)
         test.options.rows = 0;
         test.options.fields = 127;
         test.ahead = 2;
-        test.type = kind % 2 ? TOKMAP_I64 : TOKMAP_I32;
+        test.type = kind % 2 ? TOKMAP_ID_I64 : TOKMAP_ID_I32;
         run_case(&test, kind / 2 ? "seq_len 4095\nbatch 24\nseed 1\nsteps 3\nsource data narrow.list\n"
                                  : "seq_len 4096\nbatch 24\nseed 1\nsteps 3\nsource data wide.list\n");
         device_is_clean();

@@ -535,7 +535,7 @@ static uint64_t output_bytes(const struct tokmap_loader *loader)
 }
 
 /* Collects every field of every batch in a new buffer on the host. */
-static void collect(struct tokmap_loader *loader, const char *device, enum tokmap_type type, uint8_t **bytes,
+static void collect(struct tokmap_loader *loader, const char *device, enum tokmap_id_type type, uint8_t **bytes,
                     uint64_t *length)
 {
     uint64_t room = output_bytes(loader), capacity = 64 * 7 * room;
@@ -558,7 +558,7 @@ static void collect(struct tokmap_loader *loader, const char *device, enum tokma
     out.rows = at[5];
     out.cu_seqlens = at[6];
     while (!tokmap_loader_next(loader, &out, NULL, &batch, NULL)) {
-        uint64_t field = batch.tokens * (type == TOKMAP_I64 ? 8 : 4);
+        uint64_t field = batch.tokens * (type == TOKMAP_ID_I64 ? 8 : 4);
         const uint64_t sizes[7] = {field,
                                    field,
                                    field,
@@ -599,7 +599,7 @@ static void without_the_kernel_the_host_expands(void **unused)
             options.rows = 3; /* calls of 2 rows */
             options.device = NULL;
             assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
-            collect(loader, NULL, (enum tokmap_type)type, &expected, &expected_length);
+            collect(loader, NULL, (enum tokmap_id_type)type, &expected, &expected_length);
             tokmap_loader_close(loader);
             assert_true(expected_length > 1000);
             for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -617,7 +617,7 @@ static void without_the_kernel_the_host_expands(void **unused)
                     assert_non_null(strstr(what.reason, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"));
                 assert_true(what.pinned_bytes > 0);
                 assert_int_equal(what.device_bytes > 0, i == 0);
-                collect(loader, "cuda:0", (enum tokmap_type)type, &found, &found_length);
+                collect(loader, "cuda:0", (enum tokmap_id_type)type, &found, &found_length);
                 assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
                 assert_int_equal(stats.host_expanded, i ? stats.batches : 0);
                 assert_int_equal(stats.device_bytes, what.device_bytes);

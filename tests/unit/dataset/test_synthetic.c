@@ -313,8 +313,8 @@ static void another_dataset_is_another_past(void **unused)
                                       NULL, &error),
                      TOKMAP_OK);
     assert_int_equal(tokmap_run_cursor(run, 5, &cursor, &error), TOKMAP_OK);
-    assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_OK);
-    assert_int_equal(tokmap_run_check(other, &cursor, &error), TOKMAP_ERROR_PAST);
+    assert_int_equal(tokmap_run_check_cursor(run, &cursor, &error), TOKMAP_OK);
+    assert_int_equal(tokmap_run_check_cursor(other, &cursor, &error), TOKMAP_ERROR_PAST);
     assert_non_null(strstr(error.message, "data ("));
     tokmap_run_close(run);
     tokmap_run_close(other);

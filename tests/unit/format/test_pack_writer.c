@@ -76,16 +76,16 @@ static void add_all(struct tokmap_writer *writer, const struct documents *from, 
             memcpy(memory + 1 + i * kinds[kind].bytes, &from->ids[begin + i], kinds[kind].bytes);
         for (uint64_t i = 0; i < part; i++)
             ends[i] = from->ends[d + i] - begin;
-        struct tokmap_added added = TOKMAP_ADDED_INIT;
-        added.ids = memory + 1;
-        added.type = kinds[kind].type;
-        added.count = count;
+        struct tokmap_documents documents = TOKMAP_DOCUMENTS_INIT;
+        documents.ids = memory + 1;
+        documents.type = kinds[kind].type;
+        documents.id_count = count;
         if (part > 1) {
-            added.ends = ends;
-            added.documents = part;
+            documents.ends = ends;
+            documents.document_count = part;
         }
-        added.counted = mask && d % 3 != 1 ? from->counted + begin : NULL;
-        MUST(tokmap_writer_add(writer, &added, &error));
+        documents.counted = mask && d % 3 != 1 ? from->counted + begin : NULL;
+        MUST(tokmap_writer_add(writer, &documents, &error));
         free(memory);
         free(ends);
     }
@@ -198,20 +198,20 @@ static struct tokmap_writer *open_plain(const char *name, uint64_t vocabulary)
     return writer;
 }
 
-static struct tokmap_added one(const uint32_t *ids, uint64_t count)
+static struct tokmap_documents one(const uint32_t *ids, uint64_t count)
 {
-    struct tokmap_added added = TOKMAP_ADDED_INIT;
-    added.ids = ids;
-    added.count = count;
-    return added;
+    struct tokmap_documents documents = TOKMAP_DOCUMENTS_INIT;
+    documents.ids = ids;
+    documents.id_count = count;
+    return documents;
 }
 
-static void refuse(struct tokmap_writer *writer, const struct tokmap_added *added, enum tokmap_status status,
+static void refuse(struct tokmap_writer *writer, const struct tokmap_documents *documents, enum tokmap_status status,
                    const char *words)
 {
     struct tokmap_writer_info before = {.size = sizeof before}, after = {.size = sizeof after};
     MUST(tokmap_writer_info(writer, &before));
-    const enum tokmap_status found = tokmap_writer_add(writer, added, &error);
+    const enum tokmap_status found = tokmap_writer_add(writer, documents, &error);
     if (found != status || !strstr(error.message, words))
         fail_msg("%s: %s", tokmap_status_name(found), error.message);
     MUST(tokmap_writer_info(writer, &after));
@@ -234,47 +234,48 @@ static void a_refused_call_leaves_no_trace(void **unused)
     options.column_count = 1;
     options.sync = 0;
     MUST(tokmap_writer_open(&writer, in_folder(folder, "refused"), &options, &error));
-    struct tokmap_added added = one(ids, 4);
-    added.ends = ends;
-    added.documents = 2;
-    refuse(writer, &added, TOKMAP_ERROR_TOKEN,
+    struct tokmap_documents documents = one(ids, 4);
+    documents.ends = ends;
+    documents.document_count = 2;
+    refuse(writer, &documents, TOKMAP_ERROR_TOKEN,
            "id 0 of document 1 of this call is 100, which is not in the vocabulary");
-    added.count = 2;
-    refuse(writer, &added, TOKMAP_ERROR_ARGUMENT, "ends at id 4, but there are 2 ids");
-    added.count = 4;
-    added.ends = down;
-    refuse(writer, &added, TOKMAP_ERROR_ARGUMENT, "ends must not decrease");
-    added.ends = beyond;
-    refuse(writer, &added, TOKMAP_ERROR_ARGUMENT, "ends at id 5");
-    added.ends = NULL;
-    refuse(writer, &added, TOKMAP_ERROR_ARGUMENT, "their ends are NULL");
-    added = one(NULL, 3);
-    refuse(writer, &added, TOKMAP_ERROR_ARGUMENT, "from NULL");
-    added.ids = negative;
-    added.type = TOKMAP_ID_I32;
-    refuse(writer, &added, TOKMAP_ERROR_TOKEN, "id 1 of document 0 of this call is -100, but an id is never negative");
-    added.type = (enum tokmap_id_type)8;
-    refuse(writer, &added, TOKMAP_ERROR_ARGUMENT, "enum tokmap_id_type");
-    added = one(ids, 2);
-    added.counted = mask;
-    added.values = &values[1];
-    refuse(writer, &added, TOKMAP_ERROR_INPUT, "value of column 0 for document 0");
-    added.values = values;
-    MUST(tokmap_writer_add(writer, &added, &error));
-    added = one(ids + 3, 1);
-    added.counted = mask + 2;
-    refuse(writer, &added, TOKMAP_ERROR_INPUT, "mask of id 0 of document 0 of this call is 2");
-    added.origin = "late";
-    added.origin_bytes = 4;
-    added.counted = NULL;
-    refuse(writer, &added, TOKMAP_ERROR_ARGUMENT, "earlier documents have no origin");
-    added.origin = NULL;
-    refuse(writer, &added, TOKMAP_ERROR_ARGUMENT, "the origin is NULL");
-    added.origin_bytes = 0;
-    added.size = 0;
-    refuse(writer, &added, TOKMAP_ERROR_ARGUMENT, "tokmap_added");
-    added = one(ids, 1);
-    MUST(tokmap_writer_add(writer, &added, &error));
+    documents.id_count = 2;
+    refuse(writer, &documents, TOKMAP_ERROR_ARGUMENT, "ends at id 4, but there are 2 ids");
+    documents.id_count = 4;
+    documents.ends = down;
+    refuse(writer, &documents, TOKMAP_ERROR_ARGUMENT, "ends must not decrease");
+    documents.ends = beyond;
+    refuse(writer, &documents, TOKMAP_ERROR_ARGUMENT, "ends at id 5");
+    documents.ends = NULL;
+    refuse(writer, &documents, TOKMAP_ERROR_ARGUMENT, "their ends are NULL");
+    documents = one(NULL, 3);
+    refuse(writer, &documents, TOKMAP_ERROR_ARGUMENT, "from NULL");
+    documents.ids = negative;
+    documents.type = TOKMAP_ID_I32;
+    refuse(writer, &documents, TOKMAP_ERROR_TOKEN,
+           "id 1 of document 0 of this call is -100, but an id is never negative");
+    documents.type = (enum tokmap_id_type)8;
+    refuse(writer, &documents, TOKMAP_ERROR_ARGUMENT, "enum tokmap_id_type");
+    documents = one(ids, 2);
+    documents.counted = mask;
+    documents.values = &values[1];
+    refuse(writer, &documents, TOKMAP_ERROR_INPUT, "value of column 0 for document 0");
+    documents.values = values;
+    MUST(tokmap_writer_add(writer, &documents, &error));
+    documents = one(ids + 3, 1);
+    documents.counted = mask + 2;
+    refuse(writer, &documents, TOKMAP_ERROR_INPUT, "mask of id 0 of document 0 of this call is 2");
+    documents.origin = "late";
+    documents.origin_bytes = 4;
+    documents.counted = NULL;
+    refuse(writer, &documents, TOKMAP_ERROR_ARGUMENT, "earlier documents have no origin");
+    documents.origin = NULL;
+    refuse(writer, &documents, TOKMAP_ERROR_ARGUMENT, "the origin is NULL");
+    documents.origin_bytes = 0;
+    documents.size = 0;
+    refuse(writer, &documents, TOKMAP_ERROR_ARGUMENT, "tokmap_documents");
+    documents = one(ids, 1);
+    MUST(tokmap_writer_add(writer, &documents, &error));
     MUST(tokmap_writer_commit(writer, NULL, &error));
     struct documents expected = {2, 3, (uint64_t[]){2, 3}, (uint64_t[]){1, 2, 1}, (uint8_t[]){0, 1, 1}};
     compare(in_folder(folder, "refused"), &expected, TOKMAP_NO_ID, TOKMAP_NO_ID, 100, true);
@@ -293,16 +294,16 @@ static void documents_may_have_their_eod_already(void **unused)
     options.delimited = 1;
     options.sync = 0;
     MUST(tokmap_writer_open(&writer, in_folder(folder, "delimited"), &options, &error));
-    struct tokmap_added added = one(ids, 6);
-    added.ends = ends;
-    added.documents = 2;
-    MUST(tokmap_writer_add(writer, &added, &error));
-    added = one(ids, 3);
-    refuse(writer, &added, TOKMAP_ERROR_INPUT, "document 0 of this call does not end with id 9");
-    added = one(ids + 1, 3);
-    refuse(writer, &added, TOKMAP_ERROR_INPUT, "does not begin with id 7");
-    added = one(ids, 0);
-    refuse(writer, &added, TOKMAP_ERROR_INPUT, "does not begin with id 7");
+    struct tokmap_documents documents = one(ids, 6);
+    documents.ends = ends;
+    documents.document_count = 2;
+    MUST(tokmap_writer_add(writer, &documents, &error));
+    documents = one(ids, 3);
+    refuse(writer, &documents, TOKMAP_ERROR_INPUT, "document 0 of this call does not end with id 9");
+    documents = one(ids + 1, 3);
+    refuse(writer, &documents, TOKMAP_ERROR_INPUT, "does not begin with id 7");
+    documents = one(ids, 0);
+    refuse(writer, &documents, TOKMAP_ERROR_INPUT, "does not begin with id 7");
     MUST(tokmap_writer_commit(writer, NULL, &error));
     struct tokmap_dataset *dataset;
     struct tokmap_dataset_info info = {.size = sizeof info};
@@ -327,16 +328,16 @@ static void origins_columns_and_about_are_kept(void **unused)
     options.tokenizer[3] = 77;
     options.sync = 0;
     MUST(tokmap_writer_open(&writer, in_folder(folder, "kept"), &options, &error));
-    struct tokmap_added added = one(ids, 3);
-    added.ends = ends;
-    added.documents = 3;
-    added.values = values;
-    added.origin = "part-1.jsonl";
-    added.origin_bytes = 12;
-    added.record = 10;
-    MUST(tokmap_writer_add(writer, &added, &error));
-    added = one(ids, 3);
-    MUST(tokmap_writer_add(writer, &added, &error)); /* record 13, without values */
+    struct tokmap_documents documents = one(ids, 3);
+    documents.ends = ends;
+    documents.document_count = 3;
+    documents.values = values;
+    documents.origin = "part-1.jsonl";
+    documents.origin_bytes = 12;
+    documents.record = 10;
+    MUST(tokmap_writer_add(writer, &documents, &error));
+    documents = one(ids, 3);
+    MUST(tokmap_writer_add(writer, &documents, &error)); /* record 13, without values */
     static const char last[] = "{\"totals\": {\"text_bytes\": 70, \"tokens\": 12}}";
     MUST(tokmap_writer_about(writer, last, &error));
     assert_int_equal(tokmap_writer_about(NULL, last, &error), TOKMAP_ERROR_ARGUMENT);
@@ -420,16 +421,16 @@ static void a_shard_appears_complete_or_not_at_all(void **unused)
     const uint32_t ids[] = {1, 2, 3};
     struct tokmap_writer *writer = open_plain("whole", 100), *second;
     struct tokmap_writer_options options = TOKMAP_WRITER_OPTIONS_INIT;
-    struct tokmap_added added = one(ids, 3);
+    struct tokmap_documents documents = one(ids, 3);
     options.vocabulary = 100;
     options.sync = 0;
     assert_true(exists("whole.bin.partial") && exists("whole.tmx.partial") && !exists("whole.bin"));
     assert_int_equal(tokmap_writer_open(&second, in_folder(folder, "whole"), &options, &error), TOKMAP_ERROR_BUSY);
-    MUST(tokmap_writer_add(writer, &added, &error));
+    MUST(tokmap_writer_add(writer, &documents, &error));
     tokmap_writer_abandon(writer);
     assert_true(!exists("whole.bin.partial") && !exists("whole.tmx.partial") && !exists("whole.bin"));
     writer = open_plain("whole", 100);
-    MUST(tokmap_writer_add(writer, &added, &error));
+    MUST(tokmap_writer_add(writer, &documents, &error));
     MUST(tokmap_writer_commit(writer, NULL, &error));
     assert_true(exists("whole.bin") && exists("whole.tmx") && !exists("whole.tmx.partial"));
     assert_int_equal(tokmap_writer_open(&second, in_folder(folder, "whole"), &options, &error), TOKMAP_ERROR_EXISTS);

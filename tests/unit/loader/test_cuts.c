@@ -232,7 +232,7 @@ static bool names_file(const struct tokmap_error *error, const char *data)
     return path && !strncmp(error->path, path, strcspn(path, ","));
 }
 
-static uint32_t unchecked; /* 1: loaders do not need the hashes of the index, whose absence is a status */
+static uint32_t trust_files; /* 1: loaders do not need the hashes of the index, whose absence is a status */
 
 static void use_loader(const char *data, enum tokmap_reading reading, uint32_t threads, int ready)
 {
@@ -247,7 +247,7 @@ static void use_loader(const char *data, enum tokmap_reading reading, uint32_t t
     how.fields = FIELDS;
     how.threads = threads;
     how.ring_bytes = 200000;
-    how.unchecked = unchecked;
+    how.trust_files = trust_files;
     NEED(!tokmap_loader_open(&loader, run, &how, NULL));
     out.inputs = fields[0];
     out.targets = fields[1];
@@ -272,7 +272,7 @@ static void use_run(const char *data, enum tokmap_reading reading, uint32_t thre
 {
     (void)threads;
     struct tokmap_run *run;
-    struct tokmap_piece pieces[8];
+    struct tokmap_extent pieces[8];
     struct tokmap_place place = {0};
     struct tokmap_error error;
     uint64_t state = (uint64_t)getpid(), used;
@@ -284,7 +284,7 @@ static void use_run(const char *data, enum tokmap_reading reading, uint32_t thre
         status = tokmap_run_locate(run, random_below(&state, 1000), 0, &place, &error);
         NEED(status || place.tokens == SEQ_LEN); /* never a row without tokens */
         if (!status)
-            status = tokmap_run_pieces(run, &place, pieces, 8, &used, &error);
+            status = tokmap_run_extents(run, &place, pieces, 8, &used, &error);
         NEED(os_clock_ns() < until);
     } while (!status);
     NEED(status == TOKMAP_ERROR_TRUNCATED && names_file(&error, data));
@@ -560,14 +560,14 @@ static void a_fault_in_the_producer_reaches_the_program(void **unused)
 {
     (void)unused;
     static const struct target index = {"whole", "data", "data.tmx"};
-    unchecked = 1;
+    trust_files = 1;
     for (uint32_t threads = 0; threads < 2; threads++) {
         const int ended =
             cut_under(use_loader, TOKMAP_READ_MAPPED, threads, folders[0], &index, 1000000, 0, ends_as_a_program_wants);
         assert_true(WIFEXITED(ended));
         assert_int_equal(WEXITSTATUS(ended), 77);
     }
-    unchecked = 0;
+    trust_files = 0;
 }
 
 int main(void)

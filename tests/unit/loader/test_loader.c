@@ -62,9 +62,9 @@ struct outputs {
 };
 
 static void outputs_new(struct outputs *outputs, uint64_t rows, const struct tokmap_run_info *info, uint32_t width,
-                        enum tokmap_type type)
+                        enum tokmap_id_type type)
 {
-    uint64_t cells = rows * info->seq_len + 1, size = type == TOKMAP_I64 ? 8 : 4;
+    uint64_t cells = rows * info->seq_len + 1, size = type == TOKMAP_ID_I64 ? 8 : 4;
     outputs->inputs = malloc(cells * size);
     outputs->targets = malloc(cells * size);
     outputs->positions = malloc(cells * size);
@@ -85,9 +85,9 @@ static void outputs_free(struct outputs *outputs)
     free(outputs->rows);
 }
 
-static uint64_t cell(const char *cells, uint64_t i, enum tokmap_type type)
+static uint64_t cell(const char *cells, uint64_t i, enum tokmap_id_type type)
 {
-    return type == TOKMAP_I64 ? load64(cells + i * 8) : load32(cells + i * 4);
+    return type == TOKMAP_ID_I64 ? load64(cells + i * 8) : load32(cells + i * 4);
 }
 
 /* Compares row i of a batch with the definitions: its place, its tokens, and every field that was asked for. */
@@ -95,7 +95,7 @@ static bool row_is_right(const struct made *made, const struct tokmap_run_info *
                          uint64_t i, const struct outputs *outputs, uint32_t fields, const struct tokmap_place *place)
 {
     uint64_t seq = info->seq_len, row_tokens = seq + info->lookahead;
-    enum tokmap_type type = outputs->out.type;
+    enum tokmap_id_type type = outputs->out.type;
     const struct tokmap_place *found = &batch->places[i];
     bool fine = !memcmp(found, place, sizeof *place) && (uintptr_t)batch->rows[i] % 16 == 0 &&
                 made_row_is(made, batch->rows[i], place->first_token, row_tokens);
@@ -165,7 +165,7 @@ static struct tokmap_cursor take(struct cover *cover, struct tokmap_loader *load
             assert_true(row_is_right(cover->made, &cover->info, &batch, i, outputs, fields, &place));
             cover->seen[step * batch_rows + row]++;
         }
-        assert_int_equal(batch.last_in_step, ++call == tokmap_loader_calls(loader));
+        assert_int_equal(batch.last_in_step, ++call == tokmap_loader_calls_per_step(loader));
         if (batch.last_in_step) {
             assert_int_equal(row, end);
             step = next_delivered(cover->run, step + 1, cover->steps);
@@ -205,10 +205,10 @@ static struct tokmap_cursor take_all(struct cover *cover, const char *from, uint
         options.read_ahead = (uint32_t)(rows + 3);
         struct tokmap_loader *loader = open_loader(cover->run, &options);
         uint64_t widest = div_ceil(cover->info.batch, world);
-        assert_int_equal(tokmap_loader_calls(loader), rows ? div_ceil(widest, rows) : 1);
+        assert_int_equal(tokmap_loader_calls_per_step(loader), rows ? div_ceil(widest, rows) : 1);
         assert_true(tokmap_loader_rows(loader) <= (rows ? rows : widest));
         outputs_new(&outputs, tokmap_loader_rows(loader), &cover->info, cover->made->width,
-                    (rank + rows) % 2 ? TOKMAP_I64 : TOKMAP_I32);
+                    (rank + rows) % 2 ? TOKMAP_ID_I64 : TOKMAP_ID_I32);
         cursor = take(cover, loader, &outputs, fields, from_step, limit, rank, world);
         outputs_free(&outputs);
         tokmap_loader_close(loader);
@@ -292,7 +292,7 @@ static void every_reading_delivers_the_same(void **unused)
                 struct tokmap_loader *loader = open_loader(run, &options);
                 struct outputs outputs;
                 struct tokmap_stats stats = {.size = sizeof stats};
-                outputs_new(&outputs, tokmap_loader_rows(loader), &cover.info, 2, TOKMAP_I32);
+                outputs_new(&outputs, tokmap_loader_rows(loader), &cover.info, 2, TOKMAP_ID_I32);
                 (void)take(&cover, loader, &outputs, options.fields, 0, UINT64_MAX, 0, 1);
                 assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
                 assert_int_equal(stats.reading, drop                          ? TOKMAP_READ_PREAD

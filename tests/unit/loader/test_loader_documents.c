@@ -89,12 +89,12 @@ struct checked {
 
 static uint64_t cell_bytes(const struct checked *checked)
 {
-    return checked->out.type == TOKMAP_I64 ? 8 : 4;
+    return checked->out.type == TOKMAP_ID_I64 ? 8 : 4;
 }
 
 /* Outputs that begin at an odd address and are filled with 0x77, with more bytes past the end that the loader may
  * write. */
-static void outputs_new(struct checked *checked, enum tokmap_type type)
+static void outputs_new(struct checked *checked, enum tokmap_id_type type)
 {
     checked->out = (struct tokmap_out)TOKMAP_OUT_INIT;
     checked->out.type = type;
@@ -116,13 +116,13 @@ static void outputs_new(struct checked *checked, enum tokmap_type type)
 static int64_t cell(const struct checked *checked, const void *cells, uint64_t i)
 {
     const char *at = cells;
-    return checked->out.type == TOKMAP_I64 ? (int64_t)load64(at + i * 8) : (int32_t)load32(at + i * 4);
+    return checked->out.type == TOKMAP_ID_I64 ? (int64_t)load64(at + i * 8) : (int32_t)load32(at + i * 4);
 }
 
 /* Checks that element `at` of an output is `value` if the field was asked for, and unchanged if not. */
 static void check_cell(const struct checked *checked, uint32_t field, const void *cells, uint64_t at, int64_t value)
 {
-    int64_t untouched = checked->out.type == TOKMAP_I64 ? 0x7777777777777777 : 0x77777777;
+    int64_t untouched = checked->out.type == TOKMAP_ID_I64 ? 0x7777777777777777 : 0x77777777;
     int64_t expected = checked->fields & field ? value : untouched;
     if (cell(checked, cells, at) != expected)
         fail_msg("field 0x%x, element %llu: %lld, expected %lld", field, (unsigned long long)at,
@@ -193,7 +193,7 @@ static void check_loader(const struct made *made, struct tokmap_run *run, const 
     checked.rows = tokmap_loader_rows(checked.loader);
     checked.cu_elements = tokmap_loader_cu_seqlens(checked.loader);
     assert_int_equal(checked.cu_elements, options->fields & TOKMAP_CU_SEQLENS ? checked.rows * most + 1 : 0);
-    outputs_new(&checked, info.seq_len % 2 ? TOKMAP_I64 : TOKMAP_I32);
+    outputs_new(&checked, info.seq_len % 2 ? TOKMAP_ID_I64 : TOKMAP_ID_I32);
     while (!(status = tokmap_loader_next(checked.loader, &checked.out, NULL, &batch, &error))) {
         check_batch(&checked, &batch);
         for (unsigned k = 0; k < OUTPUTS; k++)
@@ -343,7 +343,7 @@ static void a_missing_output_is_named(void **unused)
     struct tokmap_run *run = make_run(&narrow, 64, 1, 4, 10);
     for (unsigned k = 0; k < 9; k++) {
         struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-        struct tokmap_out out = {sizeof out, TOKMAP_I32,      room, room, room, room, room,
+        struct tokmap_out out = {sizeof out, TOKMAP_ID_I32,   room, room, room, room, room,
                                  room,       (int32_t *)room, room, room};
         struct tokmap_loader *loader;
         struct tokmap_error error;
@@ -378,7 +378,7 @@ static void smaller_structs_are_served(void **unused)
     static int32_t targets[4 * 64];
     struct tokmap_run *run = make_run(&narrow, 64, 1, 4, 5);
     struct tokmap_loader_options options;
-    struct tokmap_out out = {.type = TOKMAP_I32, .inputs = inputs, .targets = targets};
+    struct tokmap_out out = {.type = TOKMAP_ID_I32, .inputs = inputs, .targets = targets};
     struct tokmap_stats stats;
     struct tokmap_loader *loader;
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
@@ -387,7 +387,7 @@ static void smaller_structs_are_served(void **unused)
     options.rank = options.rows = options.ring_bytes = 0;
     options.world = 1;
     options.fields = TOKMAP_INPUTS | TOKMAP_TARGETS;
-    options.threads = options.read_ahead = options.unchecked = options.drop_behind = 0;
+    options.threads = options.read_ahead = options.trust_files = options.drop_behind = 0;
     options.resume = options.device = NULL;
     assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
     out.size = offsetof(struct tokmap_out, document_ids);
@@ -437,7 +437,7 @@ static void the_size_of_a_batch_is_checked(void **unused)
     assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &room.batch, NULL), TOKMAP_OK);
     assert_int_equal(room.batch.size, sizeof room.batch);
     assert_int_equal(room.batch.seq_len, 64);
-    assert_int_equal(room.batch.valid, room.batch.count);
+    assert_int_equal(room.batch.real_rows, room.batch.count);
     assert_int_equal(room.batch.step, 0); /* the refused calls consumed no rows */
     assert_int_equal(room.batch.count, 4);
     assert_int_equal(room.batch.documents, 0);

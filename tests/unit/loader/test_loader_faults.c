@@ -152,9 +152,9 @@ static void wrong_outputs_are_refused_and_lose_nothing(void **unused)
         assert_int_equal(tokmap_loader_next(loader, &out, NULL, &batch, &error), TOKMAP_ERROR_ARGUMENT);
         assert_non_null(strstr(error.message, "targets"));
         out.targets = targets;
-        out.type = (enum tokmap_type)7;
+        out.type = (enum tokmap_id_type)7;
         assert_int_equal(tokmap_loader_next(loader, &out, NULL, &batch, &error), TOKMAP_ERROR_ARGUMENT);
-        out.type = TOKMAP_I32;
+        out.type = TOKMAP_ID_I32;
         assert_int_equal(tokmap_loader_next(loader, &out, &out, &batch, &error), TOKMAP_ERROR_ARGUMENT);
         out.size = 1000;
         assert_int_equal(tokmap_loader_next(loader, &out, NULL, &batch, &error), TOKMAP_ERROR_ARGUMENT);
@@ -167,7 +167,7 @@ static void wrong_outputs_are_refused_and_lose_nothing(void **unused)
         tokmap_loader_close(loader);
     }
     assert_int_equal(tokmap_loader_rows(NULL), 0);
-    assert_int_equal(tokmap_loader_calls(NULL), 0);
+    assert_int_equal(tokmap_loader_calls_per_step(NULL), 0);
     tokmap_run_close(run);
 }
 
@@ -180,14 +180,14 @@ static void ids_that_do_not_fit_32_bits_are_refused(void **unused)
     struct tokmap_run *run = make_run(huge.name, TOKMAP_READ_AUTO, 1);
     const struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     static int64_t inputs[400], targets[400];
-    struct tokmap_out out = {.size = sizeof out, .type = TOKMAP_I32, .inputs = inputs, .targets = targets};
+    struct tokmap_out out = {.size = sizeof out, .type = TOKMAP_ID_I32, .inputs = inputs, .targets = targets};
     struct tokmap_loader *loader;
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     struct tokmap_error error;
     assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
     assert_int_equal(tokmap_loader_next(loader, &out, NULL, &batch, &error), TOKMAP_ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "TOKMAP_I64"));
-    out.type = TOKMAP_I64;
+    assert_non_null(strstr(error.message, "TOKMAP_ID_I64"));
+    out.type = TOKMAP_ID_I64;
     assert_int_equal(tokmap_loader_next(loader, &out, NULL, &batch, NULL), TOKMAP_OK);
     assert_int_equal(inputs[7], batch.places[0].first_token + 7);
     tokmap_loader_close(loader);
@@ -474,7 +474,7 @@ static void steady_state_allocates_nothing(void **unused)
             struct tokmap_run *run = make_run(made.name, (enum tokmap_reading)reading, 1);
             struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
             struct tokmap_out out = {.size = sizeof out,
-                                     .type = TOKMAP_I64,
+                                     .type = TOKMAP_ID_I64,
                                      .inputs = inputs,
                                      .targets = targets,
                                      .position_ids = positions,

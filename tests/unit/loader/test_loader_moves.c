@@ -103,7 +103,7 @@ static void check_batch(const struct rank *rank, const struct tokmap_run *run, u
     const struct tokmap_batch *batch = &rank->batch;
     const int32_t *inputs = rank->out.inputs, *targets = rank->out.targets;
     assert_int_equal(batch->width, 4);
-    assert_int_equal(batch->valid, batch->count);
+    assert_int_equal(batch->real_rows, batch->count);
     assert_int_equal(batch->tokens, batch->count * batch->seq_len);
     assert_int_equal(batch->row_tokens, batch->seq_len + 1);
     for (uint64_t i = 0; i < batch->count; i++) {
@@ -125,7 +125,7 @@ static void check_batch(const struct rank *rank, const struct tokmap_run *run, u
 /* Delivers one step to a rank, or nothing at the end. Returns whether there was a step. */
 static bool take_step(struct rank *rank, const struct tokmap_run *run, unsigned char *seen)
 {
-    const uint64_t calls = tokmap_loader_calls(rank->loader);
+    const uint64_t calls = tokmap_loader_calls_per_step(rank->loader);
     for (uint64_t call = 0; call < calls; call++) {
         enum tokmap_status status = tokmap_loader_next(rank->loader, &rank->out, NULL, &rank->batch, NULL);
         if (status == TOKMAP_END && !call)
@@ -507,12 +507,12 @@ static void padding_is_delivered(void **unused)
     assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
     while (tokmap_loader_next(loader, &out, NULL, &batch, NULL) == TOKMAP_OK) {
         assert_int_equal(batch.count, 8);
-        valid += batch.valid;
+        valid += batch.real_rows;
         for (uint64_t i = 0; i < 8; i++) {
-            assert_int_equal(batch.places[i].source == TOKMAP_NO_SOURCE, i >= batch.valid);
+            assert_int_equal(batch.places[i].source == TOKMAP_NO_SOURCE, i >= batch.real_rows);
             for (uint64_t j = 0; j < 64; j++) {
                 counted += (uint64_t)mask[i * 64 + j];
-                if (i < batch.valid)
+                if (i < batch.real_rows)
                     continue;
                 assert_int_equal(inputs[i * 64 + j], 3);
                 assert_int_equal(targets[i * 64 + j], TOKMAP_IGNORE);

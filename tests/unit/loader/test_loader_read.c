@@ -71,7 +71,7 @@ static struct tokmap_loader *open_loader(uint32_t threads, uint64_t rank, uint64
 static struct tokmap_out out_of(struct cells *cells)
 {
     return (struct tokmap_out){.size = sizeof(struct tokmap_out),
-                               .type = TOKMAP_I64,
+                               .type = TOKMAP_ID_I64,
                                .inputs = cells->inputs,
                                .targets = cells->targets,
                                .position_ids = cells->positions};

@@ -199,7 +199,7 @@ static void same_batch(struct reader *one, struct reader *other)
     assert_int_equal(a->step, b->step);
     assert_int_equal(a->first_row, b->first_row);
     assert_int_equal(a->count, b->count);
-    assert_int_equal(a->valid, b->valid);
+    assert_int_equal(a->real_rows, b->real_rows);
     assert_int_equal(a->tokens, b->tokens);
     assert_int_equal(a->last_in_step, b->last_in_step);
     assert_int_equal(a->width, b->width);
@@ -252,7 +252,7 @@ static void same_sizes(const struct tokmap_loader *one, const struct tokmap_load
     assert_int_equal(tokmap_loader_rows(one), tokmap_loader_rows(other));
     assert_int_equal(tokmap_loader_elements(one), tokmap_loader_elements(other));
     assert_int_equal(tokmap_loader_cu_seqlens(one), tokmap_loader_cu_seqlens(other));
-    assert_int_equal(tokmap_loader_calls(one), tokmap_loader_calls(other));
+    assert_int_equal(tokmap_loader_calls_per_step(one), tokmap_loader_calls_per_step(other));
 }
 
 /* Delivers one batch of both loaders, and compares. Returns false at the end of the run. */

@@ -45,7 +45,7 @@ static int teardown(void **unused)
     return 0;
 }
 
-static struct tokmap_run *make_run(enum tokmap_reading reading, enum tokmap_ordering ordering)
+static struct tokmap_run *make_run(enum tokmap_reading reading, enum tokmap_order_kind order)
 {
     struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
     struct tokmap_run *run;
@@ -55,7 +55,7 @@ static struct tokmap_run *make_run(enum tokmap_reading reading, enum tokmap_orde
     options.batch = BATCH;
     options.seed = 7;
     options.passes = 2;
-    options.ordering = ordering;
+    options.order = order;
     options.reading = reading;
     if (tokmap_run_make(&run, &options, &error))
         fail_msg("%s", error.message);

@@ -46,7 +46,7 @@ static struct tokmap_run *make_run(const char *data, enum tokmap_reading reading
     options.data = data;
     options.seq_len = seq_len;
     options.batch = BATCH;
-    options.ordering = TOKMAP_SEQUENTIAL;
+    options.order = TOKMAP_SEQUENTIAL;
     options.passes = passes;
     options.reading = reading;
     MUST(tokmap_run_make(&run, &options, &error));
@@ -223,8 +223,8 @@ static void an_exchanged_file_is_found(void **unused)
     made_free(&made);
 }
 
-/* Without hashes, damage that leaves ids in the vocabulary is delivered, and the dataset says so. `unchecked` does the
- * same with them. */
+/* Without hashes, damage that leaves ids in the vocabulary is delivered, and the dataset says so. `trust_files` does
+ * the same with them. */
 static void without_hashes_nothing_is_compared(void **unused)
 {
     (void)unused;
@@ -246,7 +246,7 @@ static void without_hashes_nothing_is_compared(void **unused)
         struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
         struct tokmap_loader *loader;
         options.fields = 0;
-        options.unchecked = !dropped;
+        options.trust_files = !dropped;
         MUST(tokmap_loader_open(&loader, run, &options, &error));
         MUST(tokmap_loader_next(loader, NULL, NULL, &batch, &error));
         assert_false(batch_is_right(&made, SEQ, &batch));

@@ -43,7 +43,7 @@ enum { WAYS = sizeof ways / sizeof ways[0] };
 /* An order of a run. */
 struct shape {
     uint64_t seq_len;
-    enum tokmap_ordering ordering;
+    enum tokmap_order_kind order;
     uint64_t world;
 };
 
@@ -87,7 +87,7 @@ static struct tokmap_run *make_run(const char *data, const struct shape *shape, 
     options.seq_len = shape->seq_len;
     options.batch = 5;
     options.seed = 7;
-    options.ordering = shape->ordering;
+    options.order = shape->order;
     options.steps = shape->seq_len > 1000 ? 20 : 60;
     options.reading = reading;
     MUST(tokmap_run_make(&run, &options, &error));
@@ -355,7 +355,7 @@ static enum tokmap_status outcome(const struct made *made, const struct way *way
     options.data = made->name;
     options.seq_len = shape.seq_len;
     options.batch = 5;
-    options.ordering = shape.ordering;
+    options.order = shape.order;
     options.passes = 1;
     options.reading = way->reading;
     enum tokmap_status status = tokmap_run_make(&run, &options, &error);

@@ -34,8 +34,8 @@ static void check(void (*deleted)(void *), size_t size, size_t context)
 static void the_owner_s_flag_is_set(void **unused)
 {
     (void)unused;
-    check(tokmap_dlpack_deleted, MANAGED, CONTEXT);
-    check(tokmap_dlpack_deleted_versioned, VERSIONED, VERSIONED_CONTEXT);
+    check(tokmap_dlpack_deleter, MANAGED, CONTEXT);
+    check(tokmap_dlpack_deleter_versioned, VERSIONED, VERSIONED_CONTEXT);
 }
 
 int main(void)

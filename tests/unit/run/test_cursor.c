@@ -156,7 +156,7 @@ static void golden_values(void **state)
         char text[TOKMAP_CURSOR_TEXT];
         struct tokmap_error error = {0};
         assert_int_equal(tokmap_cursor_parse(&cursor, golden[i], NULL), TOKMAP_OK);
-        if (tokmap_run_check(run, &cursor, &error))
+        if (tokmap_run_check_cursor(run, &cursor, &error))
             fail_msg("%s: %s", golden[i], error.message);
         if (!tokmap_run_delivers(run, cursor.step))
             continue; /* tokmap_run_cursor() returns the cursor of the next delivered step */
@@ -233,10 +233,10 @@ static void check_change(size_t i)
     struct tokmap_cursor cursor;
     struct tokmap_error error = {0};
     assert_int_equal(tokmap_run_cursor(run, changes[i].step, &cursor, NULL), TOKMAP_OK);
-    assert_int_equal(tokmap_run_check(run, &cursor, NULL), TOKMAP_OK);
+    assert_int_equal(tokmap_run_check_cursor(run, &cursor, NULL), TOKMAP_OK);
     tokmap_run_close(run);
     run = parse(changes[i].text);
-    enum tokmap_status status = tokmap_run_check(run, &cursor, &error);
+    enum tokmap_status status = tokmap_run_check_cursor(run, &cursor, &error);
     if (status != changes[i].status || error.line != changes[i].line || !strstr(error.message, changes[i].kinds))
         fail_msg("change %zu: %s, line %u: %s", i, tokmap_status_name(status), error.line, error.message);
     tokmap_run_close(run);
@@ -263,7 +263,7 @@ static void kinds_are_named(void **state)
                        which & 8 ? "20..50" : "20..40", which & 16 ? "wiki" : "web");
         struct tokmap_error error = {0};
         run = parse(text);
-        assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_ERROR_PAST);
+        assert_int_equal(tokmap_run_check_cursor(run, &cursor, &error), TOKMAP_ERROR_PAST);
         for (unsigned kind = 0; kind < 5; kind++)
             assert_int_equal(strstr(error.message, names[kind]) != NULL, which >> kind & 1);
         assert_true(strstr(error.message, "change that back") != NULL);
@@ -280,15 +280,15 @@ static void datasets(void **state)
     assert_int_equal(tokmap_run_cursor(run, 200, &cursor, NULL), TOKMAP_OK);
     tokmap_run_close(run);
     run = parse_in(text, same_tokens.folder); /* the same content in another place */
-    assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_OK);
+    assert_int_equal(tokmap_run_check_cursor(run, &cursor, &error), TOKMAP_OK);
     tokmap_run_close(run);
     run = parse_in(text, other_tokens.folder);
-    assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_ERROR_PAST);
+    assert_int_equal(tokmap_run_check_cursor(run, &cursor, &error), TOKMAP_ERROR_PAST);
     assert_non_null(strstr(error.message, "data (line 3: source web d, content id "));
     tokmap_run_close(run);
     /* Other data that is too short for the cursor: raising 'passes' would be bad advice. */
     run = parse_in("seq_len 10\nbatch 4\nsource web d\npasses 1\n", shorter.folder);
-    assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_ERROR_PAST);
+    assert_int_equal(tokmap_run_check_cursor(run, &cursor, &error), TOKMAP_ERROR_PAST);
     assert_non_null(strstr(error.message, "data (line 3: source web d, content id "));
     tokmap_run_close(run);
 }
@@ -314,13 +314,13 @@ static void made_from_arguments(void **state)
     struct tokmap_error error = {0};
     assert_int_equal(tokmap_run_make(&run, &options, &error), TOKMAP_OK);
     assert_int_equal(tokmap_run_cursor(run, 100, &cursor, NULL), TOKMAP_OK);
-    assert_int_equal(tokmap_run_check(text, &cursor, &error), TOKMAP_OK); /* the same run in other words */
+    assert_int_equal(tokmap_run_check_cursor(text, &cursor, &error), TOKMAP_OK); /* the same run in other words */
     tokmap_run_close(run);
     tokmap_run_close(text);
     options.batch = 8;
     options.seed = 3;
     assert_int_equal(tokmap_run_make(&run, &options, &error), TOKMAP_OK);
-    assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_ERROR_PAST);
+    assert_int_equal(tokmap_run_check_cursor(run, &cursor, &error), TOKMAP_ERROR_PAST);
     assert_non_null(strstr(error.message, "its order (order shuffle, seed 3), its batch (batch 8)"));
     assert_null(strstr(error.message, "line"));
     assert_int_equal(error.line, 0);
@@ -347,15 +347,15 @@ static void tokens_and_steps(void **state)
     assert_int_equal(error.line, 7);
     assert_int_equal(tokmap_run_cursor(NULL, 0, &cursor, NULL), TOKMAP_ERROR_ARGUMENT);
     assert_int_equal(tokmap_run_cursor(run, 0, NULL, NULL), TOKMAP_ERROR_ARGUMENT);
-    assert_int_equal(tokmap_run_check(NULL, &cursor, NULL), TOKMAP_ERROR_ARGUMENT);
-    assert_int_equal(tokmap_run_check(run, NULL, NULL), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(tokmap_run_check_cursor(NULL, &cursor, NULL), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(tokmap_run_check_cursor(run, NULL, NULL), TOKMAP_ERROR_ARGUMENT);
     tokmap_run_close(run);
 
     /* If only skipped steps are left, the next step is the end of the run. */
     run = parse(BASE_RUN "steps 50\nskip 45..60\n");
     assert_int_equal(tokmap_run_cursor(run, 45, &cursor, NULL), TOKMAP_OK);
     assert_int_equal(cursor.step, 50);
-    assert_int_equal(tokmap_run_check(run, &cursor, NULL), TOKMAP_OK);
+    assert_int_equal(tokmap_run_check_cursor(run, &cursor, NULL), TOKMAP_OK);
     tokmap_run_close(run);
 
     /* A cursor whose text was edited fits no run. */
@@ -363,23 +363,23 @@ static void tokens_and_steps(void **state)
     assert_int_equal(tokmap_run_cursor(run, 200, &cursor, NULL), TOKMAP_OK);
     struct tokmap_cursor edited = cursor;
     edited.step = 201;
-    assert_int_equal(tokmap_run_check(run, &edited, &error), TOKMAP_ERROR_PAST);
+    assert_int_equal(tokmap_run_check_cursor(run, &edited, &error), TOKMAP_ERROR_PAST);
     edited = cursor;
     edited.tokens++;
-    assert_int_equal(tokmap_run_check(run, &edited, &error), TOKMAP_ERROR_PAST);
+    assert_int_equal(tokmap_run_check_cursor(run, &edited, &error), TOKMAP_ERROR_PAST);
     edited = cursor;
     edited.past[1] ^= 1;
-    assert_int_equal(tokmap_run_check(run, &edited, &error), TOKMAP_ERROR_PAST);
+    assert_int_equal(tokmap_run_check_cursor(run, &edited, &error), TOKMAP_ERROR_PAST);
     edited = cursor;
     edited.step = 0;
-    assert_int_equal(tokmap_run_check(run, &edited, &error), TOKMAP_ERROR_PAST);
+    assert_int_equal(tokmap_run_check_cursor(run, &edited, &error), TOKMAP_ERROR_PAST);
     tokmap_run_close(run);
 
     /* The number of tokens does not fit 64 bits. */
     run = parse("seq_len 9000\nbatch 2147483648\nsource web d\n");
     assert_int_equal(tokmap_run_cursor(run, (uint64_t)1 << 32, &cursor, NULL), TOKMAP_OK);
     assert_true(cursor.tokens == UINT64_MAX);
-    assert_int_equal(tokmap_run_check(run, &cursor, NULL), TOKMAP_OK);
+    assert_int_equal(tokmap_run_check_cursor(run, &cursor, NULL), TOKMAP_OK);
     assert_int_equal(tokmap_run_cursor(run, ((uint64_t)1 << 32) + 1, &cursor, NULL), TOKMAP_ERROR_RANGE);
     tokmap_run_close(run);
 }

@@ -114,7 +114,7 @@ static void golden(const char *text, const char *const *expected, size_t count)
         char printed[TOKMAP_CURSOR_TEXT];
         struct tokmap_error error = {0};
         assert_int_equal(tokmap_cursor_parse(&cursor, expected[i], NULL), TOKMAP_OK);
-        if (tokmap_run_check(run, &cursor, &error))
+        if (tokmap_run_check_cursor(run, &cursor, &error))
             fail_msg("%s: %s", expected[i], error.message);
         if (!tokmap_run_delivers(run, cursor.step))
             continue;
@@ -141,15 +141,15 @@ static void earlier_versions(void **state)
         struct tokmap_error error = {0};
         struct tokmap_cursor cursor;
         assert_int_equal(tokmap_cursor_parse(&cursor, mixed_before[i], NULL), TOKMAP_OK);
-        assert_int_equal(tokmap_run_check(runs[0], &cursor, &error), TOKMAP_ERROR_PAST);
+        assert_int_equal(tokmap_run_check_cursor(runs[0], &cursor, &error), TOKMAP_ERROR_PAST);
         if (!strstr(error.message,
                     "an earlier version, which with 'tail pad' and lookahead 2 left out the last target "))
             fail_msg("%s", error.message);
         cursor.past[0]++;
-        assert_int_equal(tokmap_run_check(runs[0], &cursor, &error), TOKMAP_ERROR_PAST);
+        assert_int_equal(tokmap_run_check_cursor(runs[0], &cursor, &error), TOKMAP_ERROR_PAST);
         assert_non_null(strstr(error.message, "in its geometry ("));
         assert_int_equal(tokmap_cursor_parse(&cursor, even_before[i], NULL), TOKMAP_OK);
-        assert_int_equal(tokmap_run_check(runs[1], &cursor, &error), TOKMAP_OK);
+        assert_int_equal(tokmap_run_check_cursor(runs[1], &cursor, &error), TOKMAP_OK);
     }
     tokmap_run_close(runs[0]);
     tokmap_run_close(runs[1]);
@@ -163,10 +163,10 @@ static void earlier_natural_weights(void **state)
         struct tokmap_error error = {0};
         struct tokmap_cursor cursor;
         assert_int_equal(tokmap_cursor_parse(&cursor, natural_before[i], NULL), TOKMAP_OK);
-        assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_ERROR_PAST);
+        assert_int_equal(tokmap_run_check_cursor(run, &cursor, &error), TOKMAP_ERROR_PAST);
         assert_non_null(strstr(error.message, "left out the last target of a dataset"));
         cursor.of[0]++;
-        assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_ERROR_PAST);
+        assert_int_equal(tokmap_run_check_cursor(run, &cursor, &error), TOKMAP_ERROR_PAST);
         assert_non_null(strstr(error.message, "in its geometry ("));
     }
     tokmap_run_close(run);
@@ -184,7 +184,7 @@ static unsigned refused(const char *from, const char *to, uint64_t step, struct 
     *error = (struct tokmap_error){0};
     assert_int_equal(tokmap_run_cursor(before, step, &cursor, NULL), TOKMAP_OK);
     assert_int_equal(cursor.step, step);
-    const enum tokmap_status status = tokmap_run_check(after, &cursor, error);
+    const enum tokmap_status status = tokmap_run_check_cursor(after, &cursor, error);
     for (int kind = 0; kind < PAST_KINDS; kind++)
         if (strstr(error->message, names[kind]))
             kinds |= 1u << kind;
@@ -297,7 +297,7 @@ static void shorter(void **state)
     struct tokmap_cursor cursor;
     struct tokmap_error error = {0};
     assert_int_equal(tokmap_run_cursor(before, 30, &cursor, NULL), TOKMAP_OK);
-    assert_int_equal(tokmap_run_check(after, &cursor, &error), TOKMAP_ERROR_RANGE);
+    assert_int_equal(tokmap_run_check_cursor(after, &cursor, &error), TOKMAP_ERROR_RANGE);
     tokmap_run_close(before);
     tokmap_run_close(after);
 }

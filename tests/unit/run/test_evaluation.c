@@ -66,7 +66,7 @@ static void counts_each_target_once(const struct tokmap_run *run)
         for (uint64_t row = 0; row < info.batch; row++) {
             struct tokmap_place place;
             assert_int_equal(tokmap_run_locate(run, step, row, &place, NULL), TOKMAP_OK);
-            assert_int_equal(place.source == TOKMAP_NO_SOURCE, row >= tokmap_run_valid(run, step));
+            assert_int_equal(place.source == TOKMAP_NO_SOURCE, row >= tokmap_run_real_rows(run, step));
             if (place.source == TOKMAP_NO_SOURCE)
                 continue;
             assert_int_equal(place.epoch, 0);
@@ -210,7 +210,7 @@ static void validation_sets(void **state)
     assert_true(source.windows == (1500 - 1 + 15) / 16 && source.tail == 0 && source.line == 6);
     assert_int_equal(tokmap_run_source(run, 3, &source), TOKMAP_ERROR_RANGE);
     assert_int_equal(tokmap_run_cursor(run, 40, &cursor, NULL), TOKMAP_OK);
-    assert_int_equal(tokmap_run_check(without, &cursor, NULL), TOKMAP_OK);
+    assert_int_equal(tokmap_run_check_cursor(without, &cursor, NULL), TOKMAP_OK);
     struct tokmap_run *again = parse(tokmap_run_text(run));
     assert_string_equal(tokmap_run_text(run), tokmap_run_text(again));
     assert_non_null(strstr(tokmap_run_text(run), "validation val " WEB "#docs=195..200\nvalidation wiki " WIKI "\n"));
@@ -275,13 +275,13 @@ static void chosen_parts_and_values(void **state)
     has_sources(run, expected, 1);
     assert_int_equal(tokmap_run_info(run, &info), TOKMAP_OK);
     assert_true(info.batch == 3 && info.seq_len == 7 && info.lookahead == 2 && info.pad_id == 11 &&
-                info.tail_pad == 1 && info.ordering == TOKMAP_SEQUENTIAL && info.steps > 2);
+                info.tail_pad == 1 && info.order == TOKMAP_SEQUENTIAL && info.steps > 2);
     tokmap_run_close(run);
     options.steps = 2;
     run = evaluate(HEAD "source web " WEB "#docs=0..90%\n", &options);
     assert_int_equal(tokmap_run_info(run, &info), TOKMAP_OK);
     assert_int_equal(info.steps, 2);
-    assert_int_equal(info.valid_last, 3);
+    assert_int_equal(info.real_rows_last, 3);
     tokmap_run_close(run);
     options =
         (struct tokmap_evaluation_options)TOKMAP_EVALUATION_OPTIONS_INIT; /* the largest seq_len, the first batch */

@@ -34,7 +34,7 @@ static void four_lines(void **state)
     assert_int_equal(spec.lookahead, 1);
     assert_int_equal(spec.batch, 1024);
     assert_int_equal(spec.seed, 1234);
-    assert_int_equal(spec.ordering, TOKMAP_SHUFFLE);
+    assert_int_equal(spec.order, TOKMAP_SHUFFLE);
     assert_true(spec.steps == TOKMAP_FOREVER && spec.passes == TOKMAP_FOREVER);
     assert_string_equal(spec.sources[0].name, "web");
     assert_string_equal(spec.sources[0].data, "data/web");
@@ -67,7 +67,7 @@ static void everything(void **state)
     assert_string_equal(spec.sources[0].data, "my data/w \"q\" \\ #1");
     assert_true(spec.seed == UINT64_MAX && spec.seq_len == (uint64_t)1 << 31 && spec.batch == (uint64_t)1 << 31);
     assert_int_equal(spec.lookahead, 0);
-    assert_int_equal(spec.ordering, TOKMAP_SEQUENTIAL);
+    assert_int_equal(spec.order, TOKMAP_SEQUENTIAL);
     assert_int_equal(spec.passes, 3);
     assert_int_equal(spec.skip_count, 3);
     assert_int_equal(spec.skips[1].first, 3);
@@ -430,7 +430,7 @@ static void arguments(void **state)
     REFUSED(options.lookahead = UINT64_MAX, TOKMAP_ERROR_ARGUMENT, "lookahead is");
     REFUSED(options.steps = 4, TOKMAP_ERROR_ARGUMENT, "are both set");
     REFUSED(options.passes = 0, TOKMAP_ERROR_ARGUMENT, "passes is 0");
-    REFUSED(options.ordering = (enum tokmap_ordering)7, TOKMAP_ERROR_ARGUMENT, "ordering is 7");
+    REFUSED(options.order = (enum tokmap_order_kind)7, TOKMAP_ERROR_ARGUMENT, "order is 7");
     REFUSED(options.seq_len = 1000, TOKMAP_ERROR_RANGE, "lower options.seq_len to 999");
     REFUSED(options.size = sizeof options + 8, TOKMAP_ERROR_ARGUMENT, "tokmap_run_options.size");
     assert_int_equal(tokmap_run_make(NULL, &base, &error), TOKMAP_ERROR_ARGUMENT);

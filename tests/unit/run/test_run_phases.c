@@ -45,7 +45,7 @@ struct made_phase {
 
 struct made_run {
     uint64_t seq_len, lookahead, batch, seed, stride, blocks, span;
-    enum tokmap_ordering ordering;
+    enum tokmap_order_kind order;
     bool tail_pad;
     uint64_t sources, tokens[SOURCES], epochs_most[SOURCES];
     char names[SOURCES][8];
@@ -121,10 +121,10 @@ static void print_run(struct made_run *run)
     static const char *const orders[] = {"shuffle", "sequential"};
     add(run, "seq_len %u\nlookahead %u\nbatch %u\nseed %u\n", (unsigned)run->seq_len, (unsigned)run->lookahead,
         (unsigned)run->batch, (unsigned)run->seed);
-    if (run->ordering == TOKMAP_BLOCKS)
+    if (run->order == TOKMAP_BLOCKS)
         add(run, "order blocks %u %u\n", (unsigned)run->blocks, (unsigned)run->span);
     else
-        add(run, "order %s\n", orders[run->ordering]);
+        add(run, "order %s\n", orders[run->order]);
     if (run->stride)
         add(run, "stride %u\n", (unsigned)run->stride);
     if (run->tail_pad)
@@ -167,7 +167,7 @@ static void make_run(struct made_run *run)
     run->lookahead = below(3);
     run->batch = 1 + below(ROWS);
     run->seed = below(1000);
-    run->ordering = (enum tokmap_ordering)below(3);
+    run->order = (enum tokmap_order_kind)below(3);
     run->blocks = 1 + below(6);
     run->span = 1 + below(4);
     run->tail_pad = below(3) == 0;
@@ -308,17 +308,17 @@ static void draw_place(struct model *model, uint64_t step, uint64_t draw, struct
         model->ran_out = step;
     uint64_t window = source->drawn_in_epoch++, shift = 0;
     source->drawn++;
-    if (run->ordering == TOKMAP_SHUFFLE) {
+    if (run->order == TOKMAP_SHUFFLE) {
         struct tokmap_order order;
         assert_int_equal(tokmap_order_init(&order, source->n, run->seed, name, source->epoch), TOKMAP_OK);
         window = tokmap_order_window(&order, window);
-    } else if (run->ordering == TOKMAP_BLOCKS) {
+    } else if (run->order == TOKMAP_BLOCKS) {
         struct blocks_order order;
         blocks_init(&order, source->n, run->blocks, run->span, run->seed, name, strlen(name), source->epoch);
         window = blocks_forward(&order, window);
     }
     assert_int_equal(source->shown[window]++, 0);
-    if (run->ordering != TOKMAP_SEQUENTIAL && source->epoch && stride == model->seq_len && !run->tail_pad)
+    if (run->order != TOKMAP_SEQUENTIAL && source->epoch && stride == model->seq_len && !run->tail_pad)
         shift = order_key_below(order_key("shift", run->seed, name, strlen(name), source->epoch), model->seq_len);
     *place = (struct tokmap_place){
         .step = step,
@@ -382,7 +382,7 @@ static bool play(struct model *model, const struct made_run *run)
         for (uint64_t row = 0; row < model->batch; row++) {
             struct tokmap_place *place = &model->places[step][row];
             if (row < rows)
-                *place = drawn[run->ordering == TOKMAP_SEQUENTIAL ? row : permutation_forward(&order, row)];
+                *place = drawn[run->order == TOKMAP_SEQUENTIAL ? row : permutation_forward(&order, row)];
             else
                 *place = (struct tokmap_place){.step = step, .draw = draw + row, .source = TOKMAP_NO_SOURCE};
             place->row = row;
@@ -471,7 +471,7 @@ static void check_rows(const struct tokmap_run *run, const struct model *model)
         assert_int_equal(of.valid, model->valid[step]);
         assert_int_equal(of.phase, tokmap_run_phase_at(run, step));
         assert_int_equal(tokmap_run_rows(run, step), model->rows[step]);
-        assert_int_equal(tokmap_run_valid(run, step), model->valid[step]);
+        assert_int_equal(tokmap_run_real_rows(run, step), model->valid[step]);
         for (uint64_t row = 0; row < model->rows[step]; row++) {
             const struct tokmap_place *expected = &model->places[step][row];
             struct tokmap_place place;
@@ -507,7 +507,7 @@ static void check_counts(const struct tokmap_run *run, const struct model *model
     struct tokmap_run_info info = {.size = sizeof info};
     assert_int_equal(tokmap_run_info(run, &info), TOKMAP_OK);
     assert_int_equal(info.steps, model->steps);
-    assert_int_equal(info.valid_last, model->valid[model->steps - 1]);
+    assert_int_equal(info.real_rows_last, model->valid[model->steps - 1]);
     uint64_t total[SOURCES] = {0}, draws;
     for (uint64_t step = 0; step <= model->steps; step++)
         for (uint64_t i = 0; i < model->run->sources; i++) {

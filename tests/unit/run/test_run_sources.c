@@ -168,11 +168,11 @@ static void padding_of_earlier_versions(void **state)
         assert_int_equal(tokmap_run_parse(&now, texts[i], folder, NULL), TOKMAP_OK);
         assert_int_equal(tokmap_run_parse(&then, text, folder, NULL), TOKMAP_OK);
         assert_int_equal(tokmap_run_cursor(then, 5, &cursor, NULL), TOKMAP_OK);
-        assert_int_equal(tokmap_run_check(now, &cursor, &error), says[i] ? TOKMAP_ERROR_PAST : TOKMAP_OK);
+        assert_int_equal(tokmap_run_check_cursor(now, &cursor, &error), says[i] ? TOKMAP_ERROR_PAST : TOKMAP_OK);
         if (says[i] && (!strstr(error.message, says[i]) || !strstr(error.message, "write the line 'pad ")))
             fail_msg("%s", error.message);
         assert_int_equal(tokmap_run_cursor(now, 5, &cursor, NULL), TOKMAP_OK);
-        assert_int_equal(tokmap_run_check(now, &cursor, NULL), TOKMAP_OK);
+        assert_int_equal(tokmap_run_check_cursor(now, &cursor, NULL), TOKMAP_OK);
         tokmap_run_close(now);
         tokmap_run_close(then);
     }

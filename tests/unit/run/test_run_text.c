@@ -82,7 +82,7 @@ static void everything(void **state)
     assert_int_equal(spec.phases[4].weights[1].source, 2);
     assert_int_equal(spec.passes, 2);
     assert_int_equal(spec.passes_of, 1);
-    assert_int_equal(spec.ordering, TOKMAP_BLOCKS);
+    assert_int_equal(spec.order, TOKMAP_BLOCKS);
     assert_int_equal(spec.blocks, 64);
     assert_int_equal(spec.span, 16);
     assert_int_equal(spec.stride, 4096);

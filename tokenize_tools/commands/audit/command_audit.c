@@ -178,7 +178,7 @@ static bool draws_before(const struct audit *audit, uint64_t step, uint64_t *dra
         *draws >> 63)
         return false;
     if (audit->info.tail_pad && step && step == audit->info.steps)
-        *draws -= tokmap_run_rows(audit->run, step - 1) - tokmap_run_valid(audit->run, step - 1);
+        *draws -= tokmap_run_rows(audit->run, step - 1) - tokmap_run_real_rows(audit->run, step - 1);
     return true;
 }
 
@@ -499,7 +499,7 @@ static void facts_print(const struct audit *audit)
     if (audit->info.tail_pad && audit->steps) {
         const uint64_t rows = tokmap_run_rows(audit->run, audit->steps - 1);
         printf("padding: %s at the end of the last step\n",
-               cli_counted(rows - tokmap_run_valid(audit->run, audit->steps - 1), "row", a));
+               cli_counted(rows - tokmap_run_real_rows(audit->run, audit->steps - 1), "row", a));
     }
     for (uint64_t i = 0; i < audit->info.validations && i < VALIDATIONS_PRINTED; i++) {
         struct tokmap_source_info held_out = {.size = sizeof held_out};

@@ -204,11 +204,11 @@ static bool chunk_prepare(struct counter *counter)
 static void window_draws(const struct counting *counting, struct expected *expected, const uint64_t *windows,
                          uint64_t count, uint64_t *draws)
 {
-    const enum tokmap_ordering ordering = counting->info.ordering;
+    const enum tokmap_order_kind order = counting->info.order;
     const uint64_t name_bytes = expected->order_known ? 0 : strlen(expected->name);
-    if (ordering == TOKMAP_SEQUENTIAL) {
+    if (order == TOKMAP_SEQUENTIAL) {
         memcpy(draws, windows, count * sizeof draws[0]);
-    } else if (ordering == TOKMAP_BLOCKS) {
+    } else if (order == TOKMAP_BLOCKS) {
         if (!expected->order_known)
             blocks_init(&expected->order.blocks, expected->windows, counting->info.blocks, counting->info.span,
                         counting->info.seed, expected->name, name_bytes, expected->epoch);
@@ -295,7 +295,7 @@ static bool rows_count(struct counter *counter, uint64_t step, uint64_t valid, u
         const uint64_t count = min64(valid - i, ROWS_AT_ONCE);
         for (uint64_t j = 0; j < count; j++)
             counter->rows[j] = i + j;
-        if (counting->info.ordering != TOKMAP_SEQUENTIAL)
+        if (counting->info.order != TOKMAP_SEQUENTIAL)
             permutation_inverse_many(&order, counter->rows, count, counter->rows);
         run_walk_rows(&counter->walk, step, counter->rows, count, counter->places);
         for (uint64_t j = 0; j < count; j++, i++) {
@@ -351,7 +351,7 @@ static bool step_count(struct counter *counter, uint64_t step)
 {
     const struct tokmap_phase_info *about = &counter->chunk.about;
     const uint64_t first_draw = about->first_draw + (step - about->first_step) * about->batch;
-    const uint64_t valid = tokmap_run_valid(counter->counting->coverage->run, step);
+    const uint64_t valid = tokmap_run_real_rows(counter->counting->coverage->run, step);
     struct tokmap_place place;
     if (valid && !(valid <= SORTED_ROWS ? rows_sort_and_count : rows_count)(counter, step, valid, first_draw))
         return false;
@@ -552,7 +552,7 @@ enum tokmap_status coverage_sample(const struct coverage *coverage, uint64_t fir
     *samples = 0;
     for (uint64_t i = 0; i < tries && !status && !fault[0]; i++) {
         const uint64_t step = first + random_below(&state, end - first);
-        const uint64_t valid = tokmap_run_valid(coverage->run, step);
+        const uint64_t valid = tokmap_run_real_rows(coverage->run, step);
         const uint64_t row = random_below(&state, valid);
         if (!valid || !tokmap_run_delivers(coverage->run, step))
             continue;

@@ -140,9 +140,9 @@ enum tokmap_status loader_trial_step(struct loader_trial *trial, uint64_t rank, 
     options.threads = 0;
     options.resume = text;
     status = tokmap_loader_open(&loader, trial->run, &options, error);
-    if (!status && tokmap_loader_calls(loader) != calls)
+    if (!status && tokmap_loader_calls_per_step(loader) != calls)
         fault_set(trial, "rank %" PRIu64 " makes %" PRIu64 " calls a step, not %" PRIu64, rank,
-                  tokmap_loader_calls(loader), calls);
+                  tokmap_loader_calls_per_step(loader), calls);
     for (uint64_t call = 0; call < calls && !status && !trial->fault[0]; call++) {
         struct tokmap_batch batch = TOKMAP_BATCH_INIT;
         const uint64_t begin = mul_div(call, rows, calls), end = mul_div(call + 1, rows, calls);

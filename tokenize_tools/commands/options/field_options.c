@@ -53,7 +53,7 @@ static const struct field_option table[] = {
     {"no_ids", "no-ids", NULL},
     {"null", "null", NULL},
     {"offsets", NULL, NULL},
-    {"ordering", "order", NULL},
+    {"order", "order", NULL},
     {"other_output", "skipped-list", NULL},
     {"passes", "passes", NULL},
     {"pattern", "pattern", NULL},

@@ -22,7 +22,7 @@ static enum tokmap_status run_make(struct target *target, const struct run_argum
     options.lookahead = arguments->lookahead;
     options.batch = arguments->batch;
     options.seed = arguments->seed;
-    options.ordering = (enum tokmap_ordering)arguments->ordering;
+    options.order = (enum tokmap_order_kind)arguments->order;
     options.steps = arguments->steps;
     options.passes = arguments->passes;
     return tokmap_run_make(&target->run, &options, error);

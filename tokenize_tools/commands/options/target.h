@@ -16,7 +16,7 @@
 /* The arguments of a run that is made from a dataset. Their names are those of the run file's directives. */
 struct run_arguments {
     uint64_t seq_len, lookahead, batch, seed, steps, passes;
-    int ordering; /* enum tokmap_ordering */
+    int order; /* enum tokmap_order_kind */
     bool seq_len_given, lookahead_given, batch_given, seed_given, ordering_given, steps_given, passes_given;
 };
 #define RUN_ARGUMENTS_INIT                                                                                             \
@@ -32,7 +32,7 @@ struct run_arguments {
      "tokens of a window after those of the row, for targets (default: 1)", NULL},                                     \
     {0, "batch", CLI_NUMBER, &(run).batch, &(run).batch_given, "G", "rows of a global batch", NULL},                   \
     {0, "seed", CLI_NUMBER, &(run).seed, &(run).seed_given, "SEED", "seed of the order (default: 0)", NULL},           \
-    {0, "order", CLI_CHOICE, &(run).ordering, &(run).ordering_given, "ORDER",                                          \
+    {0, "order", CLI_CHOICE, &(run).order, &(run).ordering_given, "ORDER",                                          \
      "shuffle (default), or sequential, which uses no seed", "shuffle|sequential"}
 /* clang-format on */
 

@@ -47,7 +47,7 @@ static bool part_get(const struct mixture_report *report, uint64_t number, struc
     const uint64_t steps = part->end_step - min64(part->about.first_step, part->end_step);
     part->draws = steps * part->about.batch;
     if (steps && report->info.tail_pad)
-        part->draws -= part->about.batch - tokmap_run_valid(report->run, part->end_step - 1);
+        part->draws -= part->about.batch - tokmap_run_real_rows(report->run, part->end_step - 1);
     return true;
 }
 

@@ -133,8 +133,8 @@ void run_about_report(const struct run_about *about, struct cli_report *report)
     cli_fact(report, "tail_pad", info->tail_pad ? "tail" : NULL, cli_bool(info->tail_pad),
              "padded, so that each target counts once");
     cli_fact(report, "pad_id", padded ? "pad id" : NULL, cli_number(info->pad_id), "%s", CLI_COUNT(info->pad_id));
-    cli_fact(report, "valid_last", info->tail_pad && ends ? "last step" : NULL, cli_number_if(ends, info->valid_last),
-             "%s not padding", CLI_COUNTED(info->valid_last, "row"));
+    cli_fact(report, "valid_last", info->tail_pad && ends ? "last step" : NULL,
+             cli_number_if(ends, info->real_rows_last), "%s not padding", CLI_COUNTED(info->real_rows_last, "row"));
     cli_member(report, "blocks", cli_number_if(info->blocks, info->blocks));
     cli_member(report, "span", cli_number_if(info->span, info->span));
     cli_member(report, "vocabulary", cli_number(info->vocabulary));

@@ -134,11 +134,11 @@ static const char kind_document[] = "document", kind_window[] = "window", kind_t
 
 /* One range of tokens to print, or a row of several. */
 struct item {
-    const char *kind;                  /* one of the names above */
-    uint64_t first, count;             /* tokens; past the last one it continues at token 0 */
-    const struct tokmap_place *place;  /* for kind_row, else NULL */
-    uint64_t document, window;         /* for kind_document and kind_window */
-    const struct tokmap_piece *pieces; /* of a row of a plan; NULL: the range above is all */
+    const char *kind;                   /* one of the names above */
+    uint64_t first, count;              /* tokens; past the last one it continues at token 0 */
+    const struct tokmap_place *place;   /* for kind_row, else NULL */
+    uint64_t document, window;          /* for kind_document and kind_window */
+    const struct tokmap_extent *pieces; /* of a row of a plan; NULL: the range above is all */
     uint64_t piece_count;
     uint64_t padding; /* of a row: tokens after those of the dataset */
 };
@@ -151,7 +151,7 @@ struct showing {
     struct printer *printers;         /* one for each source, all zero until it is used */
     struct printer *printer;          /* of the source at hand */
     struct tokmap_source_info source; /* of the source at hand, if the target is a run */
-    struct tokmap_piece *pieces;      /* of the row at hand */
+    struct tokmap_extent *pieces;     /* of the row at hand */
     uint64_t pieces_capacity;
     bool assumed_said; /* that a dataset does not record its tokenizer */
     struct cli_json json;
@@ -351,7 +351,7 @@ static enum tokmap_status item_parts(struct showing *show, const struct item *it
         return item->count ? parts_walk(show->printer->dataset, item->first, item->count, each, user, error) : status;
     struct shifted shifted = {0, each, user};
     for (uint64_t i = 0; i < item->piece_count && !status; i++) {
-        const struct tokmap_piece *piece = &item->pieces[i];
+        const struct tokmap_extent *piece = &item->pieces[i];
         status = parts_walk(show->printer->dataset, piece->first_token, piece->tokens, part_shifted, &shifted, error);
         shifted.by += piece->tokens;
     }
@@ -368,12 +368,12 @@ static bool begins_document(const struct showing *show, uint64_t token)
 /* Prints the tokens of an item, as text or ids, without a newline after them. */
 static enum tokmap_status item_print(struct showing *show, const struct item *item, struct tokmap_error *error)
 {
-    const struct tokmap_piece range = {item->first, item->count};
-    const struct tokmap_piece *pieces = item->pieces ? item->pieces : &range;
+    const struct tokmap_extent range = {item->first, item->count};
+    const struct tokmap_extent *pieces = item->pieces ? item->pieces : &range;
     const uint64_t count = item->pieces ? item->piece_count : item->count > 0;
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < count && !status; i++) {
-        const struct tokmap_piece *piece = &pieces[i];
+        const struct tokmap_extent *piece = &pieces[i];
         if (!show->given->ids) {
             const bool start = item->pieces ? begins_document(show, piece->first_token) : item->kind == kind_document;
             status = printer_text(show->printer, piece->first_token, piece->tokens, start, error);
@@ -398,7 +398,7 @@ static enum tokmap_status item_json(struct showing *show, const struct item *ite
     if (!status && item->pieces) {
         cli_json_array(json, "pieces");
         for (uint64_t i = 0; i < item->piece_count && !status; i++) {
-            const struct tokmap_piece *piece = &item->pieces[i];
+            const struct tokmap_extent *piece = &item->pieces[i];
             cli_json_object(json, NULL);
             cli_json_number(json, "first_token", piece->first_token);
             cli_json_number(json, "tokens", piece->tokens);
@@ -512,15 +512,15 @@ static enum tokmap_status pieces_list(struct showing *show, const struct tokmap_
                                       struct tokmap_error *error)
 {
     enum tokmap_status status =
-        tokmap_run_pieces(show->target->run, place, show->pieces, show->pieces_capacity, count, error);
+        tokmap_run_extents(show->target->run, place, show->pieces, show->pieces_capacity, count, error);
     if (status != TOKMAP_ERROR_LIMIT)
         return status;
-    struct tokmap_piece *grown = realloc(show->pieces, *count * sizeof *grown);
+    struct tokmap_extent *grown = realloc(show->pieces, *count * sizeof *grown);
     if (!grown)
         return error_set_memory(error, "the pieces of a row", *count * sizeof *grown);
     show->pieces = grown;
     show->pieces_capacity = *count;
-    return tokmap_run_pieces(show->target->run, place, show->pieces, show->pieces_capacity, count, error);
+    return tokmap_run_extents(show->target->run, place, show->pieces, show->pieces_capacity, count, error);
 }
 
 static enum tokmap_status show_row(struct showing *show, uint64_t row, bool one_of_many, struct tokmap_error *error)

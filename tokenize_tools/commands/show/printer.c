@@ -217,26 +217,26 @@ enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t
 
 /* Ranges of tokens that do not count, while they are collected. */
 struct ranges {
-    struct tokmap_piece *list;
+    struct tokmap_extent *list;
     uint64_t count, capacity;
 };
 
 static enum tokmap_status ranges_add(struct ranges *ranges, uint64_t first, uint64_t tokens, struct tokmap_error *error)
 {
-    struct tokmap_piece *last = ranges->count ? &ranges->list[ranges->count - 1] : NULL;
+    struct tokmap_extent *last = ranges->count ? &ranges->list[ranges->count - 1] : NULL;
     if (last && last->first_token + last->tokens == first) {
         last->tokens += tokens;
         return TOKMAP_OK;
     }
     if (ranges->count == ranges->capacity) {
         const uint64_t capacity = ranges->capacity ? 2 * ranges->capacity : 16;
-        struct tokmap_piece *grown = realloc(ranges->list, capacity * sizeof *grown);
+        struct tokmap_extent *grown = realloc(ranges->list, capacity * sizeof *grown);
         if (!grown)
             return error_set_memory(error, "the ranges of a mask", capacity * sizeof *grown);
         ranges->list = grown;
         ranges->capacity = capacity;
     }
-    ranges->list[ranges->count++] = (struct tokmap_piece){first, tokens};
+    ranges->list[ranges->count++] = (struct tokmap_extent){first, tokens};
     return TOKMAP_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dlpack_deleted.c - deleters of DLPack tensors that only set their owner's flag. The only member of dlpack.h's structs
+/* dlpack_deleter.c - deleters of DLPack tensors that only set their owner's flag. The only member of dlpack.h's structs
  * that they use is manager_ctx, so the structs here are complete only up to it. */
 #include "tokmap/tokmap.h"
 
@@ -28,13 +28,13 @@ static void set_flag(void *manager_ctx)
     __atomic_store_n((uint32_t *)manager_ctx, 1, __ATOMIC_RELEASE);
 }
 
-void tokmap_dlpack_deleted(void *tensor)
+void tokmap_dlpack_deleter(void *tensor)
 {
     if (tensor)
         set_flag(((const struct managed *)tensor)->manager_ctx);
 }
 
-void tokmap_dlpack_deleted_versioned(void *tensor)
+void tokmap_dlpack_deleter_versioned(void *tensor)
 {
     if (tensor)
         set_flag(((const struct versioned *)tensor)->manager_ctx);
