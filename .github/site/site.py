@@ -270,7 +270,7 @@ def header_body(page, names):
             out.append(told if len(out) > 1 else told.replace("<p>", '<p class="lead">', 1))
         table, values, declaration = members(declaration)
         names.update({name: f"{page.name}#{name}" for name in values})
-        out.append(table)
+        out += [table] if table else []
         if declaration and found_names:
             out.append(code(re.sub(r"TOKMAP_API (TOKMAP_MUST_CHECK )?", "", declaration), "c"))
     return "\n".join(out)
