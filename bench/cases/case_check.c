@@ -38,11 +38,11 @@
 #include "harness/verdict.h"
 #include "platform/os.h"
 
-/* ---- check rank ---- */
+/* ==== a rank, in a copy of this program ==== */
 
 /*
- * One of the ranks of the case `check`: a copy of this program with one loader, as a training
- * program has one loader in each of its processes.
+ * One of the ranks of the case `check`: a copy of this program with one loader, as a training program has one loader in
+ * each of its processes.
  */
 
 #define CHECK_STEPS_MOST 4000 /* steps of an emulated training that a rank can report */
@@ -241,7 +241,7 @@ static bool check_report_read(const char *text, struct check_report *report)
     return true;
 }
 
-/* ---- the case ---- */
+/* ==== the case `check` ==== */
 
 #define RANKS_MOST 256
 #define COLD_BYTES_MOST ((uint64_t)16 << 30)

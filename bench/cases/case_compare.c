@@ -435,7 +435,7 @@ const struct bench_case case_compare = {
     "compare", "tokmap beside other loaders on the same tokens; [TABLE] [DATA], --peers, --venv, --offline",
     compare_run};
 
-/* ---- faults ---- */
+/* ==== the case `faults` ==== */
 
 /*
  * The fault matrix: what each loader does when its files, its storage, or its processes fail.

@@ -207,7 +207,7 @@ static int h2d_run(struct bench *bench)
 const struct bench_case case_h2d = {
     "h2d", "copies from host to GPU by size and kind of memory, beside the best of them", h2d_run};
 
-/* ---- expand ---- */
+/* ==== the case `expand` ==== */
 
 /*
  * The library's kernel, which expands a slot into the outputs.

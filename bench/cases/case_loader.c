@@ -27,11 +27,11 @@
 #include "harness/loops.h"
 #include "platform/os.h"
 
-/* ---- loader cold ---- */
+/* ==== the case `loader` with --cold ==== */
 
 /*
- * Batches of shuffled windows from cold storage: all tokens have been dropped from the page cache,
- * and the loader reads with pread.
+ * Batches of shuffled windows from cold storage: all tokens have been dropped from the page cache, and the loader reads
+ * with pread.
  *
  * The limit is what the storage delivers: as many windows of the same order, at other places, read as whole pages with
  * O_DIRECT by 64 threads. The loader and the limit take turns in going first, so that neither profits from what the
@@ -217,7 +217,7 @@ static int loader_cold(struct bench *bench)
     return CLI_DONE;
 }
 
-/* ---- the case ---- */
+/* ==== the case `loader` ==== */
 
 #define BOTH (TOKMAP_INPUTS | TOKMAP_TARGETS)
 

@@ -27,11 +27,11 @@
 #include "platform/os.h"
 #include "tokmap/cuda.h"
 
-/* ---- loader calls ---- */
+/* ==== the calls of a batch, and the first loader of a process ==== */
 
 /*
- * Parts of the case `loader --device`: the driver's calls that a batch needs, and the opening of
- * the first loader of a process; and what they share with the rest of that case.
+ * Parts of the case `loader --device`: the driver's calls that a batch needs, and the opening of the first loader of a
+ * process; and what they share with the rest of that case.
  *
  * Functions that return an int return CLI_DONE, or CLI_FAILED after a message.
  *
@@ -240,7 +240,7 @@ static void first_opening_report(struct bench *bench, const struct first_opening
     bench_result(bench, "open_first_compiled_64mib_ms", "ms", &opening->compiled, NULL);
 }
 
-/* ---- the case ---- */
+/* ==== the case `loader` with --device ==== */
 
 #define ENQUEUED 32          /* batches enqueued by hand before the case waits for them */
 #define PACED_NS_LEAST 50000 /* a paced consumer takes at most 20,000 batches per second */

@@ -28,11 +28,10 @@
 #include "platform/process.h"
 #include "text/path.h"
 
-/* ---- open sources ---- */
+/* ==== many sources and many shards ==== */
 
 /*
- * The part of the case `open` that opens many shards: as a run of many sources, and as one
- * dataset.
+ * The part of the case `open` that opens many shards: as a run of many sources, and as one dataset.
  *
  * A run is opened once in the life of a process, so copies of this program open it: what a process pays only once, as
  * for the growth of its table of files, is part of the time. The limit is a copy that makes, in as many threads, the
@@ -289,7 +288,7 @@ static int open_sources(struct bench *bench)
     return result || bench_stopped() ? result : open_manifest(bench);
 }
 
-/* ---- the case ---- */
+/* ==== the case `open` ==== */
 
 #define BOTH (TOKMAP_INPUTS | TOKMAP_TARGETS)
 #define SHARD_TOKENS ((uint64_t)2000000000000) /* 4 TB of two-byte tokens */

@@ -291,11 +291,11 @@ const struct bench_case case_order = {
     "draw to window, its inverse, and the set-up of an epoch, for 2 to 2^63 windows; mixtures of 8 and 1,000 sources",
     order_run};
 
-/* ---- plan ---- */
+/* ==== the case `plan` ==== */
 
 /*
- * Plans: the command `tokmap plan` on documents of web-like lengths, as a process, and the rate at which
- * a loader delivers the rows of a plan, beside windows of the same dataset.
+ * Plans: the command `tokmap plan` on documents of web-like lengths, as a process, and the rate at which a loader
+ * delivers the rows of a plan, beside windows of the same dataset.
  *
  * The first dataset is sparse: only its index is read. A hundredth of --tokens is the number of its documents, whose
  * lengths are lognormal, as those of web pages are, with a median of 400 tokens and a mean of 700. The second one is

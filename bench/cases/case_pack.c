@@ -27,7 +27,7 @@
 #include "platform/os.h"
 #include "tokmap/pack.h"
 
-/* ---- pack memory ---- */
+/* ==== the case `pack` with --memory ==== */
 
 /*
  * `tokmap-bench pack --memory`: the peak memory of packing, beside what the manual page states.
@@ -260,7 +260,7 @@ static int pack_memory_run(struct bench *bench)
     return options->require_given && !held ? CLI_FAILED : CLI_DONE;
 }
 
-/* ---- the case ---- */
+/* ==== the case `pack` ==== */
 
 #define TEXTS 16 /* files */
 #define COPY_BLOCK ((size_t)1 << 20)
@@ -440,7 +440,7 @@ static int pack_run(struct bench *bench)
 const struct bench_case case_pack = {
     "pack", "tokmap pack on plain text, beside a loop that moves the same bytes, and on records, by stages", pack_run};
 
-/* ---- writer ---- */
+/* ==== the case `writer` ==== */
 
 /*
  * The functions of tokmap/pack.h: ids from this program's memory to a shard.

@@ -24,7 +24,7 @@
 #include "platform/zstd_library.h"
 #include "tokenizer/tokenizer.h"
 
-/* ---- made parquet ---- */
+/* ==== a Parquet file of documents ==== */
 
 /*
  * Writes documents as a Parquet file, for cases that measure how fast such files are read.
@@ -302,7 +302,7 @@ static void made_parquet_free(struct made_parquet *made)
     *made = (struct made_parquet){.page_count = 0};
 }
 
-/* ---- the case ---- */
+/* ==== the case `parquet` ==== */
 
 #define RUN_BYTES ((uint64_t)1 << 20) /* of a run of rows, as in pack on a few threads */
 #define RUN_ROWS 8192

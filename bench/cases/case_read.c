@@ -2,8 +2,8 @@
 /*
  * case_read.c - the cases `limits`, `slice`, and `verify`: reading a dataset without a loader.
  *
- * `limits` is what this machine can do at best: memory copies, reads from the page cache and from storage, the
- * clock, and the plain loop that gathers windows and widens their tokens. Other cases are compared with these figures.
+ * `limits` is what this machine can do at best: memory copies, reads from the page cache and from storage, the clock,
+ * and the plain loop that gathers windows and widens their tokens. Other cases are compared with these figures.
  */
 #include "cases.h"
 
@@ -255,11 +255,10 @@ static int limits_run(struct bench *bench)
 const struct bench_case case_limits = {
     "limits", "memory copies, cached and cold reads, the plain gather-and-widen loop", limits_run};
 
-/* ---- slice ---- */
+/* ==== the case `slice` ==== */
 
 /*
- * One window at a time, at random places, warm: a view of it, a copy from the mapping, and a copy by
- * pread.
+ * One window at a time, at random places, warm: a view of it, a copy from the mapping, and a copy by pread.
  *
  * The limits are a bare memcpy and a bare pread of windows of the same size. Percentiles are of single calls and
  * include one look at the clock, except for views: a view costs no more than a look at the clock, so views are timed in
@@ -440,11 +439,11 @@ static int slice_run(struct bench *bench)
 const struct bench_case case_slice = {
     "slice", "single windows at random places: a view, a mapped copy, a copy by pread", slice_run};
 
-/* ---- verify ---- */
+/* ==== the case `verify` ==== */
 
 /*
- * The rate of verification, which reads and hashes every byte. The limit is the rate of reading every
- * byte from the page cache with the same number of threads.
+ * The rate of verification, which reads and hashes every byte. The limit is the rate of reading every byte from the
+ * page cache with the same number of threads.
  */
 
 #define THREADS_MOST 64

@@ -199,7 +199,7 @@ const struct bench_case case_sources = {
     "sources", "loaders of mixtures, masks, other projects' files, and several targets, beside windows of one source",
     sources_run};
 
-/* ---- trace ---- */
+/* ==== the case `trace` ==== */
 
 /*
  * What a trace costs, and how fast it is replayed.

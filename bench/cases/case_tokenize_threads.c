@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * case_tokenize_threads.c - see case_tokenize_threads.h.
- */
+/* case_tokenize_threads.c - see case_tokenize_threads.h. */
 #include "case_tokenize_threads.h"
 
 #include <assert.h>
@@ -124,7 +122,7 @@ int two_threads_look_up(uint64_t table_bytes, double *ratio)
     return system;
 }
 
-/* ---- tokenize pack ---- */
+/* ==== tokmap pack on two threads ==== */
 
 #define BUFFER ((size_t)1 << 20)
 #define ESCAPED 6 /* bytes that a byte of text takes in JSON, at most */

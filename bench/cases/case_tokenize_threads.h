@@ -2,9 +2,9 @@
 /*
  * case_tokenize_threads.h - the parts of the case `tokenize` that use two threads.
  *
- * What a second thread adds on this machine, for two loops that share nothing: one that works in
- * registers, and one that reads at random addresses of a table of its own. No program that encodes can expect more from
- * a second thread than these loops get.
+ * What a second thread adds on this machine, for two loops that share nothing: one that works in registers, and one
+ * that reads at random addresses of a table of its own. No program that encodes can expect more from a second thread
+ * than these loops get.
  *
  * The second loop is there because two virtual processors usually share a level of cache, and often also with other
  * machines: a table that fits in that level alone may not fit beside another one.
@@ -28,11 +28,11 @@ int two_threads_compute(double *ratio);
  * about 0.2 s. Returns 0, ENOMEM, or an errno of starting a thread. */
 int two_threads_look_up(uint64_t table_bytes, double *ratio);
 
-/* ---- tokenize pack ---- */
+/* ==== tokmap pack on two threads ==== */
 
 /*
- * A part of the case `tokenize`: `tokmap pack` on two threads, as a process, from the documents
- * of the text as JSONL to a shard on storage.
+ * A part of the case `tokenize`: `tokmap pack` on two threads, as a process, from the documents of the text as JSONL to
+ * a shard on storage.
  */
 
 struct pack_records {

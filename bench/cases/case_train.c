@@ -33,11 +33,11 @@
 #include "platform/os.h"
 #include "tokmap/cuda.h"
 
-/* ---- train device ---- */
+/* ==== the case `train` with --device ==== */
 
 /*
- * A training loop whose step a GPU computes: take a batch, read its inputs and targets, multiply
- * matrices for --step-ms, and so on.
+ * A training loop whose step a GPU computes: take a batch, read its inputs and targets, multiply matrices for
+ * --step-ms, and so on.
  *
  * Two loops are compared. One gets its batches from the loader. The other uses a single batch of random ids that stays
  * on the GPU, so data costs it nothing. Their difference is what the loader costs, for whatever reason: a wait, a copy
@@ -346,7 +346,7 @@ static int train_device(struct bench *bench)
     return CLI_DONE;
 }
 
-/* ---- the case ---- */
+/* ==== the case `train` ==== */
 
 #define LONG_WAIT_NS 10000
 #define UNCACHED_BYTES ((uint64_t)4 << 20) /* of batches in turn: more than the second-level cache of a processor */

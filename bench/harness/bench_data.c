@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * bench_data.c - see bench_data.h.
- */
+/* bench_data.c - see bench_data.h. */
 #include "bench_data.h"
 
 #include <assert.h>
@@ -318,7 +316,7 @@ int run_get_info(struct bench *bench, const struct tokmap_run *run, struct tokma
     return dataset_get_info(bench, source->dataset, info, NULL);
 }
 
-/* ---- operand ---- */
+/* ==== what the command line names ==== */
 
 /* Returns the first option that a run file contradicts, or NULL. */
 static const char *contradiction(const struct bench_options *options)
@@ -427,7 +425,7 @@ int operand_resolve(const struct cli_command *command, struct bench *bench, cons
     return -1;
 }
 
-/* ---- made files ---- */
+/* ==== files that the command creates ==== */
 
 #define SUFFIX_MOST 32 /* room for ".tmx.partial" and the like */
 

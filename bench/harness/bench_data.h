@@ -48,11 +48,10 @@ int run_make(struct bench *bench, const char *dataset, enum tokmap_reading readi
 int run_get_info(struct bench *bench, const struct tokmap_run *run, struct tokmap_source_info *source,
                  struct tokmap_dataset_info *info);
 
-/* ---- operand ---- */
+/* ==== what the command line names ==== */
 
 /*
- * What a case reads: the run file or the dataset that the command line names, and the geometry of its
- * batches.
+ * What a case reads: the run file or the dataset that the command line names, and the geometry of its batches.
  *
  * A run file says everything: source, seq_len, lookahead, batch, seed, order. A dataset says nothing, so the options
  * say it, or their defaults. --ranks and --world cut the global batch into slices, and --rows cuts a slice into calls.
@@ -72,7 +71,7 @@ void operand_rows(struct bench *bench, uint64_t rows);
 /* Returns the rows that bench->rank reads in each step. */
 uint64_t operand_slice(const struct bench *bench);
 
-/* ---- made files ---- */
+/* ==== files that the command creates ==== */
 
 /*
  * The files that the command creates.

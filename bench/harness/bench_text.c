@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * bench_text.c - see bench_text.h.
- */
+/* bench_text.c - see bench_text.h. */
 #include "bench_text.h"
 
 #include <assert.h>
@@ -105,7 +103,7 @@ int bench_tokenizer_open(struct bench *bench, struct tokenizer **tokenizer)
     return vocabulary_open(tokenizer, options->tokenizer, &asked, &error) ? bench_failed(bench, &error) : CLI_DONE;
 }
 
-/* ---- made text ---- */
+/* ==== text of made-up words ==== */
 
 #define WORDS ((uint32_t)1 << 16) /* size of the vocabulary */
 

@@ -33,7 +33,7 @@ void bench_text_close(struct bench_text *text);
  * message. */
 int bench_tokenizer_open(struct bench *bench, struct tokenizer **tokenizer);
 
-/* ---- made text ---- */
+/* ==== text of made-up words ==== */
 
 /*
  * Text of made-up words, for cases that need any amount of it. For one thread at a time.

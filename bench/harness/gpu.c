@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * gpu.c - see gpu.h.
- */
+/* gpu.c - see gpu.h. */
 #include "gpu.h"
 
 #include <assert.h>
@@ -202,7 +200,7 @@ int gpu_timer_read(struct gpu *gpu, struct gpu_timer *timer, double *ms)
     return gpu_check(gpu, result, "timing the GPU");
 }
 
-/* ---- driver calls ---- */
+/* ==== calls of the driver, counted ==== */
 
 /* The functions that are replaced, as XX(waits, field, arguments, passed):
  *   waits    1: it allocates, frees, or waits for the GPU; 2: it does that in the consumer, and in the producer it

@@ -73,7 +73,7 @@ int gpu_timer_stop(struct gpu *gpu, struct gpu_timer *timer);
 /* Waits until the GPU has reached the stop and sets *ms to the time since the start. */
 int gpu_timer_read(struct gpu *gpu, struct gpu_timer *timer, double *ms);
 
-/* ---- driver calls ---- */
+/* ==== calls of the driver, counted ==== */
 
 /*
  * Counts and times the calls of the CUDA driver that a loader makes, in both of its threads.

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * loops.c - see loops.h.
- */
+/* loops.c - see loops.h. */
 #include "loops.h"
 
 #include <assert.h>
@@ -265,7 +263,7 @@ double plain_loop_repeat(const struct plain_loop *loop, uint64_t *next, double s
     return (double)(batches * loop->rows * loop->windows->seq_len) / ((double)(now - started) / 1e9);
 }
 
-/* ---- reader ---- */
+/* ==== the loader's loop ==== */
 
 int reader_open_loader(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
                        uint32_t fields, uint64_t step)

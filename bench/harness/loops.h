@@ -2,8 +2,8 @@
 /*
  * loops.h - the two loops that read windows: the plain one, which is the limit, and the loader's.
  *
- * The limit of the loader: a loop in plain C that reads windows from the mapping and widens them into
- * inputs and targets. It has no order to compute, no ids to check, no ring and no statistics.
+ * The limit of the loader: a loop in plain C that reads windows from the mapping and widens them into inputs and
+ * targets. It has no order to compute, no ids to check, no ring and no statistics.
  *
  * The loop reads each window once, from the mapping, and writes both outputs. As the limit it is compiled with the same
  * flags as the rest of the program. Compiled from the same source for the processor's widest vectors (AVX2, AVX-512) it
@@ -87,7 +87,7 @@ struct plain_loop {
  * time of each batch is added to it. Returns the rate in tokens per second; a batch counts as rows * seq_len tokens. */
 double plain_loop_repeat(const struct plain_loop *loop, uint64_t *next, double seconds, struct samples *samples);
 
-/* ---- reader ---- */
+/* ==== the loader's loop ==== */
 
 /*
  * A loader together with the buffers that it fills and the last batch that it delivered.

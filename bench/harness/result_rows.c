@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * result_rows.c - see result_rows.h.
- */
+/* result_rows.c - see result_rows.h. */
 #include "result_rows.h"
 
 #include <ctype.h>
@@ -229,7 +227,7 @@ void result_rows_free(struct result_rows *rows)
     *rows = (struct result_rows){0};
 }
 
-/* ---- result plots ---- */
+/* ==== pictures ==== */
 
 #define LOG_FROM 30.0  /* largest value / smallest value */
 #define LABELS_MOST 48 /* groups of bars in one picture; more become further pictures */

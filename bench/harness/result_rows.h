@@ -53,7 +53,7 @@ enum tokmap_status result_rows_parse(struct result_rows *rows, const char *text,
 enum tokmap_status result_rows_read(struct result_rows *rows, const char *path, struct tokmap_error *error);
 void result_rows_free(struct result_rows *rows);
 
-/* ---- result plots ---- */
+/* ==== pictures ==== */
 
 /*
  * The pictures of results: which rows belong into one, and how it is drawn.

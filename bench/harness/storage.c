@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * storage.c - see storage.h.
- */
+/* storage.c - see storage.h. */
 #include "storage.h"
 
 #include <assert.h>
@@ -141,7 +139,7 @@ int page_cache_warm(struct bench *bench, const struct tokmap_dataset *dataset)
     return result;
 }
 
-/* ---- direct reads ---- */
+/* ==== reads past the page cache ==== */
 
 struct direct_pool {
     int fd;

@@ -27,11 +27,11 @@ int page_cache_warm(struct bench *bench, const struct tokmap_dataset *dataset);
 /* Reads a file from front to back, so that it is in the page cache. Some systems drop what was not used for a while. */
 int page_cache_read(struct bench *bench, const char *path);
 
-/* ---- direct reads ---- */
+/* ==== reads past the page cache ==== */
 
 /*
- * The limit of loading from cold storage: reads of given byte ranges with O_DIRECT by a pool of
- * threads, each of which has one read in flight. The bytes that are read are thrown away.
+ * The limit of loading from cold storage: reads of given byte ranges with O_DIRECT by a pool of threads, each of which
+ * has one read in flight. The bytes that are read are thrown away.
  */
 
 struct byte_range {

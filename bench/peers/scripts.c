@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * scripts.c - see scripts.h.
- */
+/* scripts.c - see scripts.h. */
 #include "scripts.h"
 
 #include <assert.h>
@@ -18,11 +16,11 @@
 #include "platform/process.h"
 #include "text/path.h"
 
-/* ---- script ---- */
+/* ==== running a script ==== */
 
 /*
- * Runs a program for minutes, reads its standard output line by line while it runs, and keeps the end of
- * what it writes to standard error for the message if it fails.
+ * Runs a program for minutes, reads its standard output line by line while it runs, and keeps the end of what it writes
+ * to standard error for the message if it fails.
  */
 
 struct script {
@@ -167,7 +165,7 @@ static int script_run(struct bench *bench, const struct script *script)
     return result;
 }
 
-/* ---- the case ---- */
+/* ==== the scripts ==== */
 
 /* The words with which lines begin, and how many fields follow. */
 static const struct {
