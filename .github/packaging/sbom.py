@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import time
+import zipfile
 
 # Licenses of libraries that can be inside, as SPDX expressions, and what the expression of an unknown one is.
 LICENSES = {"zstd": "BSD-3-Clause", "isal": "BSD-3-Clause", "pcre2-8": "BSD-3-Clause", "snappy": "BSD-3-Clause",
@@ -72,6 +73,12 @@ def bundled(folder):
         packages[name] = package(f"lib{name}", f"bundled-{clean(name)}", version, LICENSES.get(name, "NOASSERTION"),
                                  home, comment=f"copied by the linker from {os.path.basename(path)}" +
                                  (f" of the package {owner}" if owner else ""))
+    for path in shared_inside(folder):
+        name = re.sub(r"^lib|\.so.*", "", os.path.basename(path))
+        owner, version, home = package_of(path) or (None, "NOASSERTION", "")
+        packages[name] = package(f"lib{name}", f"bundled-{clean(name)}", version, LICENSES.get(name, "NOASSERTION"),
+                                 home, comment=f"the file {os.path.basename(path)}" +
+                                 (f" of the package {owner}" if owner else ""))
     if "xxhash" not in packages:  # its functions are in its header, which libtokmap includes
         owner, version, home = package_of("/usr/include/xxhash.h") or (None, "NOASSERTION", "")
         packages["xxhash"] = package("libxxhash", "bundled-xxhash", version, LICENSES["xxhash"], home,
@@ -79,13 +86,22 @@ def bundled(folder):
     return list(packages.values())
 
 
+def shared_inside(folder):
+    """Returns the paths on this machine of the shared libraries that the wheel has copies of."""
+    wheel, = glob.glob(os.path.join(folder, "*.whl"))
+    with zipfile.ZipFile(wheel) as file:
+        names = [os.path.basename(name) for name in file.namelist() if ".so." in name and "libtokmap" not in name]
+    return [(glob.glob(f"/usr/lib/*/{name}") or glob.glob(f"/lib/*/{name}") or [name])[0] for name in sorted(names)]
+
+
 def loaded(folder):
     """Returns the names of the shared libraries that the wheel's files need from the machine."""
+    inside = {os.path.basename(path) for path in shared_inside(folder)}
     names = set()
     for path in glob.glob(os.path.join(folder, "*.so.*")) + glob.glob(os.path.join(folder, "bin", "*")):
         if not path.endswith(".map"):
             names |= set(re.findall(r"\(NEEDED\).*\[(.+)\]", said("readelf", "-W", "-d", path)))
-    return sorted(name for name in names if not name.startswith("libtokmap"))
+    return sorted(name for name in names - inside if not name.startswith("libtokmap"))
 
 
 def clean(name):
