@@ -317,39 +317,39 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
 
 /* ---- files of other projects ---- */
 
-static enum tokmap_status open_foreign_indexes(struct tokmap_dataset *dataset, const struct foreign_set *set,
+static enum tokmap_status open_foreign_indexes(struct tokmap_dataset *dataset, const struct foreign_group *group,
                                                struct tokmap_error *error)
 {
     struct shard_names names = {0};
-    enum tokmap_status status = foreign_set_indexes(set, &names, error);
+    enum tokmap_status status = foreign_group_indexes(group, &names, error);
     if (!status)
         status = open_shards(dataset, &names, error);
     shard_names_free(&names);
     for (uint64_t i = 0; i < dataset->shard_count && !status; i++)
-        status = foreign_check_words(set, &dataset->shards[i], error);
+        status = foreign_check_words(group, &dataset->shards[i], error);
     return status ? status : combine_shards(dataset, SHARDS_OF_PATTERN, dataset->name, error);
 }
 
-static enum tokmap_status open_foreign_files(struct tokmap_dataset *dataset, const struct foreign_set *set,
+static enum tokmap_status open_foreign_files(struct tokmap_dataset *dataset, const struct foreign_group *group,
                                              struct tokmap_error *error)
 {
     const struct shard *known = NULL;
     enum tokmap_status status = TOKMAP_OK;
-    dataset->shards = calloc(set->count, sizeof *dataset->shards);
+    dataset->shards = calloc(group->count, sizeof *dataset->shards);
     if (!dataset->shards)
-        return error_set_memory(error, "the shards", set->count * sizeof *dataset->shards);
-    for (uint64_t i = 0; i < set->count && !status; i++) {
-        status = foreign_shard_open(&dataset->shards[i], set, i, error);
+        return error_set_memory(error, "the shards", group->count * sizeof *dataset->shards);
+    for (uint64_t i = 0; i < group->count && !status; i++) {
+        status = foreign_shard_open(&dataset->shards[i], group, i, error);
         if (!status)
             status = join(dataset, &known, error);
         if (status && dataset->shard_count == i)
             dataset_shard_close(&dataset->shards[i]);
     }
-    if (!status && set->indexed &&
+    if (!status && group->indexed &&
         !warning_add(dataset,
                      "only %" PRIu64 " of the %" PRIu64 " files have an index, so none is used; run `tokmap index` on "
                      "all of them",
-                     set->indexed, set->count))
+                     group->indexed, group->count))
         status = error_set_memory(error, "a warning", 1024);
     if (!status)
         status = check_sets(dataset, SHARDS_OF_PATTERN, dataset->name, error);
@@ -361,15 +361,15 @@ static enum tokmap_status open_foreign_files(struct tokmap_dataset *dataset, con
 static enum tokmap_status open_foreign(struct tokmap_dataset *dataset, const char *name, bool named,
                                        struct tokmap_error *error)
 {
-    struct foreign_set set;
-    enum tokmap_status status = foreign_set_find(&set, name, named, error);
+    struct foreign_group group;
+    enum tokmap_status status = foreign_group_find(&group, name, named, error);
     if (!status) {
-        const bool indexed = set.indexed == set.count;
-        dataset->kind = indexed ? "shards" : foreign_kind_name(set.kinds[0]);
+        const bool indexed = group.indexed == group.count;
+        dataset->kind = indexed ? "shards" : foreign_kind_name(group.kinds[0]);
         dataset->identity = indexed ? TOKMAP_IDENTITY_FULL : TOKMAP_IDENTITY_SAMPLED;
-        status = indexed ? open_foreign_indexes(dataset, &set, error) : open_foreign_files(dataset, &set, error);
+        status = indexed ? open_foreign_indexes(dataset, &group, error) : open_foreign_files(dataset, &group, error);
     }
-    foreign_set_free(&set);
+    foreign_group_free(&group);
     return status;
 }
 
@@ -414,7 +414,7 @@ static enum tokmap_status settle_reading(struct tokmap_dataset *dataset, struct 
 }
 
 enum tokmap_status dataset_open_as(struct tokmap_dataset **dataset, const char *name, enum tokmap_reading reading,
-                                struct tokmap_error *error)
+                                   struct tokmap_error *error)
 {
     if ((uint32_t)reading > TOKMAP_READ_PREAD)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,

@@ -185,13 +185,13 @@ static const char *ending_of(enum foreign_kind kind)
     return ".bin";
 }
 
-void foreign_set_free(struct foreign_set *set)
+void foreign_group_free(struct foreign_group *group)
 {
-    for (uint64_t i = 0; i < set->count; i++)
-        free(set->paths[i]);
-    free(set->paths);
-    free(set->kinds);
-    memset(set, 0, sizeof *set);
+    for (uint64_t i = 0; i < group->count; i++)
+        free(group->paths[i]);
+    free(group->paths);
+    free(group->kinds);
+    memset(group, 0, sizeof *group);
 }
 
 /* Lists what the path of a name refers to. */
@@ -228,7 +228,7 @@ static enum tokmap_status paths_find(struct path_list *list, enum foreign_kind k
 }
 
 /* Adds a file. Of Megatron's two files, each of which a pattern may match, the second is left out. */
-static enum tokmap_status file_add(struct foreign_set *set, enum foreign_kind kind, const char *path, bool many,
+static enum tokmap_status file_add(struct foreign_group *group, enum foreign_kind kind, const char *path, bool many,
                                    struct tokmap_error *error)
 {
     const enum foreign_kind found = kind ? kind : foreign_kind_of(path);
@@ -239,20 +239,20 @@ static enum tokmap_status file_add(struct foreign_set *set, enum foreign_kind ki
                     : TOKMAP_ERROR_NOT_FOUND;
     char *tokens = foreign_tokens_path(found, path);
     char *index_path = tokens ? foreign_index_path(tokens) : NULL;
-    if (set->count == set->capacity && index_path) {
-        const uint64_t capacity = set->capacity ? 2 * set->capacity : 16;
-        char **paths = realloc(set->paths, capacity * sizeof *paths);
-        set->paths = paths ? paths : set->paths;
-        enum foreign_kind *kinds = realloc(set->kinds, capacity * sizeof *kinds);
-        set->kinds = kinds ? kinds : set->kinds;
-        set->capacity = paths && kinds ? capacity : set->capacity;
+    if (group->count == group->capacity && index_path) {
+        const uint64_t capacity = group->capacity ? 2 * group->capacity : 16;
+        char **paths = realloc(group->paths, capacity * sizeof *paths);
+        group->paths = paths ? paths : group->paths;
+        enum foreign_kind *kinds = realloc(group->kinds, capacity * sizeof *kinds);
+        group->kinds = kinds ? kinds : group->kinds;
+        group->capacity = paths && kinds ? capacity : group->capacity;
     }
-    if (!index_path || set->count == set->capacity) {
+    if (!index_path || group->count == group->capacity) {
         free(tokens);
         free(index_path);
         return error_set_memory(error, "the paths of files", 0);
     }
-    if (set->count && !strcmp(set->paths[set->count - 1], tokens)) {
+    if (group->count && !strcmp(group->paths[group->count - 1], tokens)) {
         free(tokens);
     } else {
         /* An index that only could not be read now must not count as none: without it the dataset would be another. */
@@ -264,21 +264,22 @@ static enum tokmap_status file_add(struct foreign_set *set, enum foreign_kind ki
             return status;
         }
         if (!status) {
-            set->indexed += index.store.offset != 0;
+            group->indexed += index.store.offset != 0;
             index_close(&index);
         }
-        set->kinds[set->count] = found;
-        set->paths[set->count++] = tokens;
+        group->kinds[group->count] = found;
+        group->paths[group->count++] = tokens;
     }
     free(index_path);
     return TOKMAP_OK;
 }
 
-enum tokmap_status foreign_set_find(struct foreign_set *set, const char *name, bool named, struct tokmap_error *error)
+enum tokmap_status foreign_group_find(struct foreign_group *group, const char *name, bool named,
+                                      struct tokmap_error *error)
 {
     struct foreign_name parsed;
     struct path_list list = {NULL, 0, 0};
-    memset(set, 0, sizeof *set);
+    memset(group, 0, sizeof *group);
     enum tokmap_status status = foreign_name_parse(&parsed, name, error);
     if (status)
         return status;
@@ -286,36 +287,36 @@ enum tokmap_status foreign_set_find(struct foreign_set *set, const char *name, b
     char *path = strndup(parsed.path, parsed.path_bytes);
     if (!path)
         return error_set_memory(error, "the path of a file", parsed.path_bytes);
-    set->words = parsed.words;
+    group->words = parsed.words;
     status = paths_find(&list, parsed.kind, path, error);
     for (uint64_t i = 0; i < list.count && !status; i++)
-        status = file_add(set, parsed.kind, list.paths[i], is_pattern(path, parsed.path_bytes), error);
-    for (uint64_t i = 0; i < set->count && !status; i++)
-        status = foreign_words_check(&set->words, set->kinds[i], name, error);
+        status = file_add(group, parsed.kind, list.paths[i], is_pattern(path, parsed.path_bytes), error);
+    for (uint64_t i = 0; i < group->count && !status; i++)
+        status = foreign_words_check(&group->words, group->kinds[i], name, error);
     list_free(&list);
     free(path);
     return status;
 }
 
-enum tokmap_status foreign_set_indexes(const struct foreign_set *set, struct shard_names *names,
-                                       struct tokmap_error *error)
+enum tokmap_status foreign_group_indexes(const struct foreign_group *group, struct shard_names *names,
+                                         struct tokmap_error *error)
 {
-    names->index_paths = calloc(set->count, sizeof *names->index_paths);
-    names->lines = calloc(set->count, sizeof *names->lines);
+    names->index_paths = calloc(group->count, sizeof *names->index_paths);
+    names->lines = calloc(group->count, sizeof *names->lines);
     if (!names->index_paths || !names->lines)
-        return error_set_memory(error, "the paths of indexes", set->count * sizeof *names->index_paths);
-    for (; names->count < set->count; names->count++) {
-        names->index_paths[names->count] = foreign_index_path(set->paths[names->count]);
+        return error_set_memory(error, "the paths of indexes", group->count * sizeof *names->index_paths);
+    for (; names->count < group->count; names->count++) {
+        names->index_paths[names->count] = foreign_index_path(group->paths[names->count]);
         if (!names->index_paths[names->count])
             return error_set_memory(error, "the path of an index", 0);
     }
     return TOKMAP_OK;
 }
 
-enum tokmap_status foreign_check_words(const struct foreign_set *set, const struct shard *shard,
+enum tokmap_status foreign_check_words(const struct foreign_group *group, const struct shard *shard,
                                        struct tokmap_error *error)
 {
-    const struct foreign_words *words = &set->words;
+    const struct foreign_words *words = &group->words;
     const struct section_shard *head = &shard->index.shard;
     const struct store *store = &shard->store;
     const char *word = NULL;
@@ -366,7 +367,7 @@ static void file_close(void *user)
     free(user);
 }
 
-enum tokmap_status foreign_shard_open(struct shard *shard, const struct foreign_set *set, uint64_t number,
+enum tokmap_status foreign_shard_open(struct shard *shard, const struct foreign_group *group, uint64_t number,
                                       struct tokmap_error *error)
 {
     struct section_shard *head = &shard->index.shard;
@@ -375,7 +376,7 @@ enum tokmap_status foreign_shard_open(struct shard *shard, const struct foreign_
     shard->store.fd = shard->mask.fd = -1;
     if (!file)
         return error_set_memory(error, "a file of tokens", sizeof *file);
-    enum tokmap_status status = foreign_open(file, set->kinds[number], set->paths[number], &set->words, error);
+    enum tokmap_status status = foreign_open(file, group->kinds[number], group->paths[number], &group->words, error);
     if (status) {
         free(file);
         return status;

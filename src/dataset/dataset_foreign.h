@@ -14,7 +14,7 @@
 #include "shard_names.h"
 
 /* The files that a name refers to. */
-struct foreign_set {
+struct foreign_group {
     struct foreign_words words;
     enum foreign_kind *kinds; /* of each file; with an unnamed kind, its magic tells */
     char **paths;             /* the files with the tokens, in byte order */
@@ -23,21 +23,22 @@ struct foreign_set {
 };
 
 /* Finds the files of a name. named: the name begins with a KIND; otherwise a name whose files have no magic is
- * NOT_FOUND, without a message. The caller frees *set with every status. Statuses: OK, ERROR_NOT_FOUND, ERROR_ARGUMENT,
- * ERROR_FORMAT, ERROR_IO, ERROR_LIMIT, ERROR_MEMORY. */
-enum tokmap_status foreign_set_find(struct foreign_set *set, const char *name, bool named, struct tokmap_error *error);
-void foreign_set_free(struct foreign_set *set);
+ * NOT_FOUND, without a message. The caller frees *group with every status. Statuses: OK, ERROR_NOT_FOUND,
+ * ERROR_ARGUMENT, ERROR_FORMAT, ERROR_IO, ERROR_LIMIT, ERROR_MEMORY. */
+enum tokmap_status foreign_group_find(struct foreign_group *group, const char *name, bool named,
+                                      struct tokmap_error *error);
+void foreign_group_free(struct foreign_group *group);
 
-/* Lists the indexes of all files, if each has one (set->indexed == set->count). Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status foreign_set_indexes(const struct foreign_set *set, struct shard_names *names,
-                                       struct tokmap_error *error);
+/* Lists the indexes of all files, if each has one (group->indexed == group->count). Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status foreign_group_indexes(const struct foreign_group *group, struct shard_names *names,
+                                         struct tokmap_error *error);
 
 /* Returns ERROR_MISMATCH if a word of the name contradicts what the index of a file says. */
-enum tokmap_status foreign_check_words(const struct foreign_set *set, const struct shard *shard,
+enum tokmap_status foreign_check_words(const struct foreign_group *group, const struct shard *shard,
                                        struct tokmap_error *error);
 
 /* Opens file `number` as a shard without an index of ours. Statuses: those of foreign_open(). */
-enum tokmap_status foreign_shard_open(struct shard *shard, const struct foreign_set *set, uint64_t number,
+enum tokmap_status foreign_shard_open(struct shard *shard, const struct foreign_group *group, uint64_t number,
                                       struct tokmap_error *error);
 
 /* Computes the sampled identity of a dataset of such shards. Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_MEMORY. */

@@ -439,12 +439,12 @@ static enum tokmap_status file_write(struct indexing *indexing, const struct os_
     return status;
 }
 
-static enum tokmap_status file_index(const struct foreign_set *set, uint64_t number, struct indexing *indexing,
+static enum tokmap_status file_index(const struct foreign_group *group, uint64_t number, struct indexing *indexing,
                                      struct tokmap_index_result *result, struct tokmap_error *error)
 {
     struct shard shard;
     struct os_stat before;
-    enum tokmap_status status = foreign_shard_open(&shard, set, number, error);
+    enum tokmap_status status = foreign_shard_open(&shard, group, number, error);
     const int system = status ? 0 : os_fstat(shard.store.fd, &before);
     if (system)
         status = error_set_system(error, system, shard.store.path, TOKMAP_NO_OFFSET,
@@ -472,13 +472,14 @@ static enum tokmap_status file_index(const struct foreign_set *set, uint64_t num
 /* ---- all files ---- */
 
 /* Adds up the work, and fails before it begins if an index exists or a file cannot be opened. */
-static enum tokmap_status prepare(const struct foreign_set *set, struct indexing *indexing, struct tokmap_error *error)
+static enum tokmap_status prepare(const struct foreign_group *group, struct indexing *indexing,
+                                  struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t i = 0; i < set->count && !status; i++) {
+    for (uint64_t i = 0; i < group->count && !status; i++) {
         struct shard shard;
         struct os_stat found;
-        status = foreign_shard_open(&shard, set, i, error);
+        status = foreign_shard_open(&shard, group, i, error);
         if (!status && !indexing->options->replace && !os_lstat(foreign_of(&shard)->index_path, &found))
             status = error_set(error, TOKMAP_ERROR_EXISTS, foreign_of(&shard)->index_path, TOKMAP_NO_OFFSET,
                                "the index already exists; use options.replace to write it again");
@@ -489,12 +490,12 @@ static enum tokmap_status prepare(const struct foreign_set *set, struct indexing
     return status;
 }
 
-static enum tokmap_status set_find(struct foreign_set *set, const char *name, struct tokmap_error *error)
+static enum tokmap_status group_find(struct foreign_group *group, const char *name, struct tokmap_error *error)
 {
     const bool named = foreign_name_has_kind(name);
     if (error)
         error->message[0] = '\0';
-    enum tokmap_status status = foreign_set_find(set, name, named, error);
+    enum tokmap_status status = foreign_group_find(group, name, named, error);
     struct tokmap_dataset *dataset;
     if (status == TOKMAP_ERROR_NOT_FOUND && !named && !dataset_open_as(&dataset, name, TOKMAP_READ_AUTO, NULL)) {
         tokmap_dataset_close(dataset);
@@ -524,10 +525,10 @@ static enum tokmap_status tokenizer_check(const struct tokmap_index_options *opt
 }
 
 /* Takes the vocabulary of the tokenizer as the word vocab of the name. */
-static enum tokmap_status vocabulary_settle(struct foreign_set *set, const struct tokmap_index_options *options,
+static enum tokmap_status vocabulary_settle(struct foreign_group *group, const struct tokmap_index_options *options,
                                             const char *name, struct tokmap_error *error)
 {
-    uint64_t *word = &set->words.vocabulary;
+    uint64_t *word = &group->words.vocabulary;
     if (options->vocabulary && *word && *word != options->vocabulary)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
                          "the name says vocab=%" PRIu64 ", but the tokenizer has %" PRIu64
@@ -543,7 +544,7 @@ enum tokmap_status tokmap_dataset_index(const char *name, const struct tokmap_in
     static const struct tokmap_index_options defaults = TOKMAP_INDEX_OPTIONS_INIT;
     struct tokmap_index_options chosen;
     struct tokmap_index_result made = {.size = sizeof made};
-    struct foreign_set set;
+    struct foreign_group group;
     if (!name || !*name)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "the name of the dataset is missing");
     enum tokmap_status status =
@@ -556,18 +557,18 @@ enum tokmap_status tokmap_dataset_index(const char *name, const struct tokmap_in
     status = tokenizer_check(&chosen, error);
     if (status)
         return status;
-    status = set_find(&set, name, error);
+    status = group_find(&group, name, error);
     if (!status)
-        status = vocabulary_settle(&set, &chosen, name, error);
+        status = vocabulary_settle(&group, &chosen, name, error);
     if (!status)
-        status = prepare(&set, &indexing, error);
+        status = prepare(&group, &indexing, error);
     if (!status && (os_mutex_new(&indexing.mutex) || os_condition_new(&indexing.written_more)))
         status = error_set_memory(error, "the indexing", 0);
-    for (uint64_t i = 0; i < set.count && !status; i++)
-        status = file_index(&set, i, &indexing, &made, error);
+    for (uint64_t i = 0; i < group.count && !status; i++)
+        status = file_index(&group, i, &indexing, &made, error);
     os_condition_free(indexing.written_more);
     os_mutex_free(indexing.mutex);
-    foreign_set_free(&set);
+    foreign_group_free(&group);
     if (!result)
         return status;
     const enum tokmap_status copied =

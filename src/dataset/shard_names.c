@@ -111,9 +111,9 @@ struct walk {
     struct shard_names *names;
     char **folders;
     uint64_t count, capacity;
-    const char *folder;              /* the folder that is being listed */
-    struct stem_set indexes, others; /* the stems of the indexes, and of the other files that a shard has */
-    bool missing;                    /* an index was not listed, but is there now */
+    const char *folder;                 /* the folder that is being listed */
+    struct shard_stems indexes, others; /* the stems of the indexes, and of the other files that a shard has */
+    bool missing;                       /* an index was not listed, but is there now */
     enum tokmap_status status;
     struct tokmap_error *error;
 };

@@ -30,58 +30,58 @@ enum shard_role shard_role_of(const char *name, size_t bytes, size_t *stem_bytes
 }
 
 /* 0 marks an empty slot. */
-static uint64_t hash_of(const struct stem_set *set, const char *folder, const char *name, size_t stem_bytes)
+static uint64_t hash_of(const struct shard_stems *stems, const char *folder, const char *name, size_t stem_bytes)
 {
-    const uint64_t of_folder = table_hash(set->key, (const uint8_t *)folder, strlen(folder));
-    const uint64_t hash = table_mix(set->key, of_folder, table_hash(set->key, (const uint8_t *)name, stem_bytes));
+    const uint64_t of_folder = table_hash(stems->key, (const uint8_t *)folder, strlen(folder));
+    const uint64_t hash = table_mix(stems->key, of_folder, table_hash(stems->key, (const uint8_t *)name, stem_bytes));
     return hash ? hash : 1;
 }
 
-bool shard_stems_add(struct stem_set *set, const char *folder, const char *name, size_t stem_bytes)
+bool shard_stems_add(struct shard_stems *stems, const char *folder, const char *name, size_t stem_bytes)
 {
-    if (set->count == set->capacity) {
-        const uint64_t capacity = set->capacity ? 2 * set->capacity : 64;
-        uint64_t *hashes = realloc(set->hashes, capacity * sizeof *hashes);
+    if (stems->count == stems->capacity) {
+        const uint64_t capacity = stems->capacity ? 2 * stems->capacity : 64;
+        uint64_t *hashes = realloc(stems->hashes, capacity * sizeof *hashes);
         if (!hashes)
             return false;
-        set->hashes = hashes;
-        set->capacity = capacity;
+        stems->hashes = hashes;
+        stems->capacity = capacity;
     }
-    set->hashes[set->count++] = hash_of(set, folder, name, stem_bytes);
+    stems->hashes[stems->count++] = hash_of(stems, folder, name, stem_bytes);
     return true;
 }
 
-static uint64_t slot_of(const struct stem_set *set, uint64_t hash)
+static uint64_t slot_of(const struct shard_stems *stems, uint64_t hash)
 {
-    uint64_t slot = hash & (set->slots - 1);
-    while (set->table[slot] && set->table[slot] != hash)
-        slot = (slot + 1) & (set->slots - 1);
+    uint64_t slot = hash & (stems->slots - 1);
+    while (stems->table[slot] && stems->table[slot] != hash)
+        slot = (slot + 1) & (stems->slots - 1);
     return slot;
 }
 
-bool shard_stems_ready(struct stem_set *set)
+bool shard_stems_ready(struct shard_stems *stems)
 {
-    set->slots = 16;
-    set->passed = 0;
-    while (set->slots < 2 * set->count)
-        set->slots *= 2;
-    free(set->table);
-    set->table = calloc(set->slots, sizeof *set->table);
-    for (uint64_t i = 0; set->table && i < set->count; i++) {
-        const uint64_t slot = slot_of(set, set->hashes[i]);
-        set->passed += (slot - set->hashes[i]) & (set->slots - 1);
-        set->table[slot] = set->hashes[i];
+    stems->slots = 16;
+    stems->passed = 0;
+    while (stems->slots < 2 * stems->count)
+        stems->slots *= 2;
+    free(stems->table);
+    stems->table = calloc(stems->slots, sizeof *stems->table);
+    for (uint64_t i = 0; stems->table && i < stems->count; i++) {
+        const uint64_t slot = slot_of(stems, stems->hashes[i]);
+        stems->passed += (slot - stems->hashes[i]) & (stems->slots - 1);
+        stems->table[slot] = stems->hashes[i];
     }
-    return set->table != NULL;
+    return stems->table != NULL;
 }
 
-bool shard_stems_has(const struct stem_set *set, const char *folder, const char *name, size_t stem_bytes)
+bool shard_stems_has(const struct shard_stems *stems, const char *folder, const char *name, size_t stem_bytes)
 {
-    assert(set->table);
-    return set->table[slot_of(set, hash_of(set, folder, name, stem_bytes))] != 0;
+    assert(stems->table);
+    return stems->table[slot_of(stems, hash_of(stems, folder, name, stem_bytes))] != 0;
 }
 
-bool shard_stems_within(const struct stem_set *some, const struct stem_set *all)
+bool shard_stems_within(const struct shard_stems *some, const struct shard_stems *all)
 {
     assert(all->table);
     for (uint64_t i = 0; i < some->count; i++)
@@ -90,11 +90,11 @@ bool shard_stems_within(const struct stem_set *some, const struct stem_set *all)
     return true;
 }
 
-void shard_stems_free(struct stem_set *set)
+void shard_stems_free(struct shard_stems *stems)
 {
-    free(set->hashes);
-    free(set->table);
-    memset(set, 0, sizeof *set);
+    free(stems->hashes);
+    free(stems->table);
+    memset(stems, 0, sizeof *stems);
 }
 
 /* Returns whether an index that is missing may appear: a writer that replaces the shard has removed it first, because

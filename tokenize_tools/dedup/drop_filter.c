@@ -94,7 +94,7 @@ static enum tokmap_status ngrams_begin(struct drop_filter *filter, struct tokmap
     struct ngram_counts counts;
     if (!filter->options.drop->ngrams)
         return TOKMAP_OK;
-    ngram_set_counts(filter->options.drop->ngrams, &counts);
+    ngram_table_counts(filter->options.drop->ngrams, &counts);
     filter->ngram_numbers = calloc((size_t)counts.listed, sizeof *filter->ngram_numbers);
     return filter->ngram_numbers
                ? TOKMAP_OK
@@ -206,7 +206,7 @@ static enum tokmap_status batch_judge(const struct drop_filter *filter, struct d
                                       const struct corpus_batch *batch, struct tokmap_error *error)
 {
     const struct drop_filter_options *options = &filter->options;
-    const struct ngram_set *ngrams = options->source ? NULL : options->drop->ngrams;
+    const struct ngram_table *ngrams = options->source ? NULL : options->drop->ngrams;
     enum tokmap_status status = TOKMAP_OK;
     of->judged.count = 0;
     for (uint64_t i = 0; i < batch->document_count && !status; i++) {
@@ -215,8 +215,8 @@ static enum tokmap_status batch_judge(const struct drop_filter *filter, struct d
         if (filter->tabled || options->source)
             judged.key = document_key(document);
         if (ngrams)
-            status = ngram_set_find(ngrams, &of->search, document->text, document->bytes, document->second,
-                                    document->second_bytes, &judged.ngram, error);
+            status = ngram_table_find(ngrams, &of->search, document->text, document->bytes, document->second,
+                                      document->second_bytes, &judged.ngram, error);
         if (!status && !bytes_append(&of->judged, &judged, sizeof judged))
             status = error_set_memory(error, "the keys of a batch", batch->document_count * sizeof judged);
     }
@@ -255,7 +255,7 @@ static enum tokmap_status excluded_list(struct drop_filter *filter, const struct
     if (!filter->list)
         return TOKMAP_OK;
     if (!filter->ngram_numbers[ngram]) {
-        ngram_set_origin(filter->options.drop->ngrams, ngram, &origin);
+        ngram_table_origin(filter->options.drop->ngrams, ngram, &origin);
         status = dropped_writer_ngram(filter->list, origin.text, origin.bytes, origin.path, origin.record, error);
         if (!status && !ngram_number(filter, ngram))
             status = error_set_memory(error, "the list of n-grams", filter->journal.ngrams.count);
@@ -329,7 +329,7 @@ static enum tokmap_status known_find(const struct drop_filter *filter, struct de
     if (!filter->list)
         return TOKMAP_OK;
     if (filter->options.drop->ngrams)
-        ngram_set_counts(filter->options.drop->ngrams, &counts);
+        ngram_table_counts(filter->options.drop->ngrams, &counts);
     if (is_excluded)
         decided->ngram = record.first;
     decided->kept = (struct document_place){.record = record.first, .input = (uint32_t)record.second};
@@ -557,7 +557,7 @@ enum tokmap_status drop_filter_load(struct drop_filter *filter, uint32_t kind, c
         return keys_load(filter, bytes, count, error);
     bool good = kind == SAVED_NGRAMS && filter->options.drop->ngrams && filter->list && count % sizeof(uint64_t) == 0;
     if (good)
-        ngram_set_counts(filter->options.drop->ngrams, &counts);
+        ngram_table_counts(filter->options.drop->ngrams, &counts);
     for (size_t at = 0; at < count && good; at += sizeof(uint64_t)) {
         const uint64_t ngram = load64(bytes + at);
         good = ngram < counts.listed && !filter->ngram_numbers[ngram];

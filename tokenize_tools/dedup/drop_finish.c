@@ -114,7 +114,7 @@ static enum tokmap_status excluded_list(struct finish *finish, const struct unit
     struct ngram_origin origin;
     enum tokmap_status status = TOKMAP_OK;
     if (!finish->listed[record->first]) {
-        ngram_set_origin(finish->stage->drop->ngrams, record->first, &origin);
+        ngram_table_origin(finish->stage->drop->ngrams, record->first, &origin);
         status = dropped_writer_ngram(finish->list, origin.text, origin.bytes, origin.path, origin.record, error);
         finish->listed[record->first] = ++finish->ngrams_listed;
     }
@@ -198,7 +198,7 @@ enum tokmap_status drop_finish(struct dropped_writer **list, const char *name, c
     struct ngram_counts counts = {0};
     bool open = false;
     if (stage->drop->ngrams)
-        ngram_set_counts(stage->drop->ngrams, &counts);
+        ngram_table_counts(stage->drop->ngrams, &counts);
     finish.ngrams = counts.listed;
     finish.listed = calloc((size_t)max64(counts.listed, 1), sizeof *finish.listed);
     enum tokmap_status status = dropped_writer_open(list, name, error);

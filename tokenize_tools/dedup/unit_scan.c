@@ -76,7 +76,7 @@ static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
 static enum tokmap_status scan_process(void *self, struct work_item *item, struct tokmap_error *error)
 {
     const struct scan *scan = self;
-    const struct ngram_set *ngrams = scan->options->stage.drop->ngrams;
+    const struct ngram_table *ngrams = scan->options->stage.drop->ngrams;
     struct scan_item *own = &scan->items[item->index];
     enum tokmap_status status = TOKMAP_OK;
     own->judged.count = own->found.count = 0;
@@ -85,8 +85,8 @@ static enum tokmap_status scan_process(void *self, struct work_item *item, struc
         struct judged judged = {.key = document_key(document), .ngram = NGRAM_NONE};
         assert(!document->resumed && !document->unfinished);
         if (ngrams)
-            status = ngram_set_find(ngrams, &own->search, document->text, document->bytes, document->second,
-                                    document->second_bytes, &judged.ngram, error);
+            status = ngram_table_find(ngrams, &own->search, document->text, document->bytes, document->second,
+                                      document->second_bytes, &judged.ngram, error);
         if (!status && !bytes_append(&own->judged, &judged, sizeof judged))
             status = no_memory(own->judged.count, error);
         if (!status && scan->options->stage.drop->minhash)

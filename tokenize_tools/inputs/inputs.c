@@ -11,7 +11,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "name_kind.h"
-#include "path_set.h"
+#include "known_paths.h"
 #include "pattern_expand.h"
 #include "platform/os.h"
 #include "remote/remote_list.h"
@@ -51,8 +51,8 @@ static void path_list_close(struct path_list *list)
 /* Opens a list. name: a path, or "-" for standard input; it must stay valid until path_list_close(). null: the paths
  * end with a zero byte instead of a newline. stop and user as for stream_new(). Statuses: OK, those of stream_open(),
  * ERROR_UNSUPPORTED (a URL). */
-static enum tokmap_status path_list_open(struct path_list **list, const char *name, bool null,
-                                         bool (*stop)(void *user), void *user, struct tokmap_error *error)
+static enum tokmap_status path_list_open(struct path_list **list, const char *name, bool null, bool (*stop)(void *user),
+                                         void *user, struct tokmap_error *error)
 {
     struct path_list *made = calloc(1, sizeof *made);
     *list = NULL;
@@ -168,11 +168,11 @@ struct inputs {
     uint64_t tag;                /* of the last path, or 0 */
     struct level *levels;
     size_t depth, level_capacity;
-    char *kinds[2];         /* the first file with a name of a text, and of records, that the operand names */
-    bool is_several, mixed; /* the operand names several files; selection->mixed() was called for it */
-    struct path_set paths;  /* of selection->repeated() */
-    bool repeated;          /* it was called */
-    bool found_any;         /* the folder that an operand names has at least one file */
+    char *kinds[2];           /* the first file with a name of a text, and of records, that the operand names */
+    bool is_several, mixed;   /* the operand names several files; selection->mixed() was called for it */
+    struct known_paths paths; /* of selection->repeated() */
+    bool repeated;            /* it was called */
+    bool found_any;           /* the folder that an operand names has at least one file */
     char *path;
     size_t path_bytes, path_capacity;
 };
@@ -254,7 +254,7 @@ static void repeated_look(struct inputs *inputs)
     const struct inputs_selection *selection = inputs->selection;
     if (!selection->repeated || inputs->repeated || (inputs->operand_count < 2 && !selection->list_count))
         return;
-    inputs->repeated = path_set_add(&inputs->paths, inputs->path, remote_kind(inputs->path) != 0) == PATH_KNOWN;
+    inputs->repeated = known_paths_add(&inputs->paths, inputs->path, remote_kind(inputs->path) != 0) == PATH_KNOWN;
     char *shown = inputs->repeated ? remote_shown(inputs->path) : NULL; /* without secrets */
     if (shown)
         selection->repeated(selection->user, shown);
@@ -270,7 +270,7 @@ void inputs_free(struct inputs *inputs)
     path_list_close(inputs->list);
     remote_list_close(inputs->objects);
     kinds_clear(inputs);
-    path_set_free(&inputs->paths);
+    known_paths_free(&inputs->paths);
     free(inputs->levels);
     free(inputs->path);
     free(inputs);

@@ -44,8 +44,8 @@ struct inputs_selection {
      * which would be a document. NULL: not called. */
     void (*mixed)(void *user, const char *operand, const char *text, const char *records);
 
-    /* Called, from any thread, for the first path that inputs_next() has returned before (path_set.h): the patterns and
-     * folders of several operands may overlap. NULL: not called. */
+    /* Called, from any thread, for the first path that inputs_next() has returned before (known_paths.h): the patterns
+     * and folders of several operands may overlap. NULL: not called. */
     void (*repeated)(void *user, const char *path);
     void *user;                /* of both */
     struct remote_watch watch; /* of all URLs; called from any thread */

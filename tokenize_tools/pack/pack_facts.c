@@ -144,7 +144,7 @@ static void drop_facts(struct pack_facts *facts, const struct drop_options *drop
                        form->words, form->bands, form->rows);
     if (drop && drop->ngrams) {
         uint8_t identity[16];
-        ngram_set_identity(drop->ngrams, identity);
+        ngram_table_identity(drop->ngrams, identity);
         hash128_hex(identity, hex);
     }
     text_fact(facts, "options.dedup", drop && drop->duplicates ? "exact" : minhash);

@@ -87,10 +87,10 @@ static void drop_write(struct cli_json *json, const struct shard_about *about)
     }
     if (!about->ngrams)
         return;
-    ngram_set_identity(about->ngrams, identity);
+    ngram_table_identity(about->ngrams, identity);
     hash128_hex(identity, hex);
     cli_json_object(json, "exclude_ngrams");
-    cli_json_number(json, "words", ngram_set_words(about->ngrams));
+    cli_json_number(json, "words", ngram_table_words(about->ngrams));
     cli_json_text(json, "ngrams", hex);
     cli_json_end(json);
 }

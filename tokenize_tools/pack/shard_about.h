@@ -12,7 +12,7 @@
 
 #include "cli/cli.h"
 #include "dedup/minhash.h"
-#include "dedup/ngram_set.h"
+#include "dedup/ngram_table.h"
 #include "encode/shard_set.h"
 #include "encode/split.h"
 #include "inputs/corpus.h"
@@ -35,7 +35,7 @@ struct shard_about {
     uint64_t min_tokens, max_tokens;    /* 0: no limit */
     bool dedup;                         /* true if duplicates were left out */
     const struct minhash_form *minhash; /* near-duplicates were left out; NULL: they were not */
-    const struct ngram_set *ngrams;     /* documents with one of them were left out; NULL: none */
+    const struct ngram_table *ngrams;   /* documents with one of them were left out; NULL: none */
     bool has_mask;
     uint64_t counted_tokens;
     const uint64_t *shuffle; /* the seed; NULL: the documents have the order of the inputs */

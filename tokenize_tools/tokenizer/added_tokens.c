@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * added_tokens.c - a set of texts to search for (match_set.h) per pass, and what the flags of a token do to a match.
+ * added_tokens.c - a table of texts to search for (match_table.h) per pass, and what the flags of a token do to a
+ * match.
  */
 #include "added_tokens.h"
 
@@ -15,7 +16,7 @@
 
 /* The tokens of one pass. */
 struct finder {
-    struct match_set *set; /* NULL if there are no tokens */
+    struct match_table *table; /* NULL if there are no tokens */
     struct match_text *texts;
     const struct added_token **tokens; /* of each text */
     bool any_plain;                    /* there are tokens that are not special */
@@ -86,7 +87,7 @@ static enum tokmap_status finder_make(struct added_tokens *added, enum added_pas
     for (size_t i = 0; i < count; i++)
         finder->texts[i] = (struct match_text){finder->tokens[i]->match, finder->tokens[i]->match_bytes};
     if (!status)
-        status = match_set_new(&finder->set, finder->texts, count, path, error);
+        status = match_table_new(&finder->table, finder->texts, count, path, error);
     return status;
 }
 
@@ -160,7 +161,7 @@ void added_tokens_free(struct added_tokens *added)
     if (!added)
         return;
     for (int pass = 0; pass < ADDED_PASSES; pass++) {
-        match_set_free(added->finders[pass].set);
+        match_table_free(added->finders[pass].table);
         free(added->finders[pass].texts);
         free(added->finders[pass].tokens);
     }
@@ -204,7 +205,7 @@ const struct added_token *added_tokens_by_text(const struct added_tokens *added,
 
 bool added_tokens_any(const struct added_tokens *added, enum added_pass pass, bool specials)
 {
-    return added && added->finders[pass].set && (specials || added->finders[pass].any_plain);
+    return added && added->finders[pass].table && (specials || added->finders[pass].any_plain);
 }
 
 /* ---- search ---- */
@@ -232,8 +233,8 @@ void added_split_begin(struct added_split *split, const struct added_tokens *add
     assert(added && pass < ADDED_PASSES && (text || !count));
     const struct finder *finder = &added->finders[pass];
     *split = (struct added_split){.finder = finder, .specials = specials, .text = text, .count = count};
-    if (finder->set)
-        match_search_begin(&split->search, finder->set, text, count);
+    if (finder->table)
+        match_search_begin(&split->search, finder->table, text, count);
 }
 
 enum tokmap_status added_split_end(struct added_split *split, struct tokmap_error *error)
@@ -278,7 +279,7 @@ bool added_split_next(struct added_split *split, struct added_part *part)
     }
     const struct finder *finder = split->finder;
     size_t from = split->at, found;
-    while (finder->set && (found = match_search_next(&split->search, &from)) != MATCH_NONE) {
+    while (finder->table && (found = match_search_next(&split->search, &from)) != MATCH_NONE) {
         const struct added_token *token = finder->tokens[found];
         size_t to = from + token->match_bytes;
         split->at = to;

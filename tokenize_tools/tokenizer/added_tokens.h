@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "match_set.h"
+#include "match_table.h"
 #include "tokmap/tokmap.h"
 
 struct added_token {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * match_long.h - finds, for each place of a text, the longest of some texts that begins there, in time that is linear
- * in the text whatever the texts are. match_set.h uses it for texts that are too long to compare them at each place.
+ * in the text whatever the texts are. match_table.h uses it for texts that are too long to compare them at each place.
  */
 #ifndef TOKMAP_TOKENIZER_MATCH_LONG_H
 #define TOKMAP_TOKENIZER_MATCH_LONG_H

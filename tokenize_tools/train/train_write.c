@@ -11,7 +11,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "file_set.h"
+#include "file_group.h"
 #include "format/partial_file.h"
 #include "platform/os.h"
 #include "pretokenize/pretokenizer.h"
@@ -253,15 +253,15 @@ static enum tokmap_status exists_check(const struct train_files *files, struct t
     return TOKMAP_OK;
 }
 
-static struct file_set set_of(const struct train_files *files)
+static struct file_group set_of(const struct train_files *files)
 {
-    return (struct file_set){FILES, files->paths, files->partials, files->replaced};
+    return (struct file_group){FILES, files->paths, files->partials, files->replaced};
 }
 
 static int take_back(void *user)
 {
-    const struct file_set set = set_of(user);
-    return file_set_take_back(&set);
+    const struct file_group group = set_of(user);
+    return file_group_take_back(&group);
 }
 
 static enum tokmap_status cannot_create(int system, const char *path, struct tokmap_error *error)
@@ -279,7 +279,7 @@ static enum tokmap_status cannot_create(int system, const char *path, struct tok
  * special tokens, what a killed writer has left of theirs is removed. */
 static enum tokmap_status partials_open(struct train_files *files, struct tokmap_error *error)
 {
-    const struct file_set set = set_of(files);
+    const struct file_group group = set_of(files);
     for (int i = FILES - 1; i >= 0; i--) {
         if (!i && !files->specials) {
             (void)os_unlink(files->partials[i]);
@@ -290,7 +290,7 @@ static enum tokmap_status partials_open(struct train_files *files, struct tokmap
         if (system)
             return cannot_create(system, files->partials[i], error);
     }
-    const int system = file_set_finish(&set);
+    const int system = file_group_finish(&group);
     return system ? cannot_create(system, files->paths[FILES - 1], error) : exists_check(files, error);
 }
 
@@ -384,10 +384,10 @@ enum tokmap_status train_files_commit(struct train_files *files, const struct tr
     free(g.bytes);
     if (!status)
         status = exists_check(files, error);
-    const struct file_set set = set_of(files);
+    const struct file_group group = set_of(files);
     const bool made[FILES] = {files->specials, true, true};
     if (!status) {
-        status = file_set_commit(&set, made, error);
+        status = file_group_commit(&group, made, error);
         for (int i = 0; i < FILES && !status; i++) { /* the partial files have their names */
             os_close(files->fds[i]);
             files->fds[i] = -1;

@@ -7,9 +7,9 @@
  *     PREFIX.json            a tokenizer.json of Hugging Face
  *
  * While a file is being written, its name ends in .partial. Each file appears complete or not at all, in the order of
- * this list, and an old set is replaced as file_set.h describes: never is a file of the old set beside one of the new
- * set, and an old PREFIX.specials.json goes if the new set has none. If two processes write to the same prefix, the
- * second one fails with ERROR_BUSY.
+ * this list, and an old group is replaced as file_group.h describes: never is a file of the old group beside one of the
+ * new group, and an old PREFIX.specials.json goes if the new group has none. If two processes write to the same prefix,
+ * the second one fails with ERROR_BUSY.
  */
 #ifndef TOKMAP_TRAIN_TRAIN_WRITE_H
 #define TOKMAP_TRAIN_TRAIN_WRITE_H

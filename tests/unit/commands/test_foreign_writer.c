@@ -25,23 +25,23 @@
 
 static const char *const endings[] = {".a", ".b"};
 
-static void set_open(struct output_set *set, const char *prefix)
+static void group_open(struct output_group *group, const char *prefix)
 {
-    const struct output_set_options options = {.prefix = prefix, .endings = endings, .count = 2, .replace = true};
+    const struct output_group_options options = {.prefix = prefix, .endings = endings, .count = 2, .replace = true};
     struct tokmap_error error = {0};
-    assert_int_equal(output_set_open(set, &options, &error), TOKMAP_OK);
+    assert_int_equal(output_group_open(group, &options, &error), TOKMAP_OK);
 }
 
-/* Commits the set and returns the bytes of its second file, which the caller frees. */
-static uint8_t *set_read(struct output_set *set, const char *prefix, size_t *bytes)
+/* Commits the group and returns the bytes of its second file, which the caller frees. */
+static uint8_t *group_read(struct output_group *group, const char *prefix, size_t *bytes)
 {
     char path[640];
     struct os_stat found;
     struct tokmap_error error = {0};
     int fd;
     (void)snprintf(path, sizeof path, "%s.b", prefix);
-    assert_int_equal(output_set_commit(set, &error), TOKMAP_OK);
-    output_set_free(set);
+    assert_int_equal(output_group_commit(group, &error), TOKMAP_OK);
+    output_group_free(group);
     assert_int_equal(os_open(path, OS_READ, &fd), 0);
     assert_int_equal(os_fstat(fd, &found), 0);
     uint8_t *read = malloc(found.bytes + 1);
@@ -52,20 +52,20 @@ static uint8_t *set_read(struct output_set *set, const char *prefix, size_t *byt
     return read;
 }
 
-/* Writes a set of which the second file has 300,000 bytes, as a process does that continues the work of a killed one.
+/* Writes a group of which the second file has 300,000 bytes, as a process does that continues the work of a killed one.
  */
 static enum tokmap_status equal_write(const char *prefix, const char *absent, struct tokmap_error *error)
 {
     static const uint8_t zeros[300000];
-    const struct output_set_options options = {
+    const struct output_group_options options = {
         .prefix = prefix, .endings = endings, .count = 2, .absent = absent, .replace = true, .equal = true};
-    struct output_set set;
-    enum tokmap_status status = output_set_open(&set, &options, error);
+    struct output_group group;
+    enum tokmap_status status = output_group_open(&group, &options, error);
     for (uint32_t i = 0; i < 2 && !status; i++)
-        status = output_set_add(&set, i, zeros, i ? sizeof zeros : 5, error);
+        status = output_group_add(&group, i, zeros, i ? sizeof zeros : 5, error);
     if (!status)
-        status = output_set_commit(&set, error);
-    output_set_free(&set);
+        status = output_group_commit(&group, error);
+    output_group_free(&group);
     return status;
 }
 
@@ -106,21 +106,21 @@ static void test_megatron_lengths(void **unused)
 {
     (void)unused;
     char prefix[600];
-    struct output_set set;
+    struct output_group group;
     struct megatron_writer writer;
     struct megatron_index index;
     struct tokmap_error error = {0};
     size_t bytes = 0;
     (void)snprintf(prefix, sizeof prefix, "%s/x", folder);
-    set_open(&set, prefix);
+    group_open(&group, prefix);
     megatron_writer_init(&writer, folder);
     const uint64_t large = ((uint64_t)1 << 32) + 7;
     assert_int_equal(megatron_writer_add(&writer, 3), 0);
     assert_int_equal(megatron_writer_add(&writer, large), 0);
     assert_int_equal(megatron_writer_add(&writer, 0), 0);
-    assert_int_equal(megatron_writer_finish(&writer, ELEMENT_U16, &set, 1, &error), TOKMAP_OK);
+    assert_int_equal(megatron_writer_finish(&writer, ELEMENT_U16, &group, 1, &error), TOKMAP_OK);
     megatron_writer_free(&writer);
-    uint8_t *read = set_read(&set, prefix, &bytes);
+    uint8_t *read = group_read(&group, prefix, &bytes);
     assert_int_equal(megatron_parse(&index, "x", read, bytes, bytes, &error), TOKMAP_OK);
     const struct foreign_bytes in_memory = {"x", read, bytes, -1};
     assert_int_equal(megatron_check(&index, &in_memory, &error), TOKMAP_OK);
@@ -143,29 +143,29 @@ static void test_gzip(void **unused)
 {
     (void)unused;
     char prefix[600];
-    struct output_set set;
+    struct output_group group;
     struct gzip_stored gzip;
     struct tokmap_error error = {0};
     uint8_t block[GZIP_BLOCK], text[1070];
     size_t bytes = 0;
     (void)snprintf(prefix, sizeof prefix, "%s/x", folder);
-    set_open(&set, prefix);
+    group_open(&group, prefix);
     memcpy(text, "123456789", 9);
-    assert_int_equal(gzip_stored_begin(&gzip, block, &set, 1, &error), TOKMAP_OK);
-    assert_int_equal(gzip_stored_add(&gzip, text, 9, &set, 1, &error), TOKMAP_OK);
-    assert_int_equal(gzip_stored_end(&gzip, &set, 1, &error), TOKMAP_OK);
-    uint8_t *read = set_read(&set, prefix, &bytes);
+    assert_int_equal(gzip_stored_begin(&gzip, block, &group, 1, &error), TOKMAP_OK);
+    assert_int_equal(gzip_stored_add(&gzip, text, 9, &group, 1, &error), TOKMAP_OK);
+    assert_int_equal(gzip_stored_end(&gzip, &group, 1, &error), TOKMAP_OK);
+    uint8_t *read = group_read(&group, prefix, &bytes);
     assert_int_equal(bytes, 10 + 5 + 9 + 8);
     assert_true(load32(read + bytes - 8) == 0xCBF43926u && load32(read + bytes - 4) == 9);
     assert_true(read[10] == 1 && load16(read + 11) == 9 && load16(read + 13) == (uint16_t)~9);
     free(read);
-    set_open(&set, prefix);
+    group_open(&group, prefix);
     memset(text, 'x', sizeof text);
-    assert_int_equal(gzip_stored_begin(&gzip, block, &set, 1, &error), TOKMAP_OK);
+    assert_int_equal(gzip_stored_begin(&gzip, block, &group, 1, &error), TOKMAP_OK);
     for (int i = 0; i < 131; i++)
-        assert_int_equal(gzip_stored_add(&gzip, text, i < 130 ? 1000 : 1070, &set, 1, &error), TOKMAP_OK);
-    assert_int_equal(gzip_stored_end(&gzip, &set, 1, &error), TOKMAP_OK);
-    read = set_read(&set, prefix, &bytes);
+        assert_int_equal(gzip_stored_add(&gzip, text, i < 130 ? 1000 : 1070, &group, 1, &error), TOKMAP_OK);
+    assert_int_equal(gzip_stored_end(&gzip, &group, 1, &error), TOKMAP_OK);
+    read = group_read(&group, prefix, &bytes);
     assert_int_equal(bytes, 10 + 3 * 5 + 131070 + 8); /* two full blocks, and an empty one */
     assert_true(read[10] == 0 && load16(read + 11) == GZIP_BLOCK && read[bytes - 13] == 1);
     free(read);
@@ -175,7 +175,7 @@ static void test_csv(void **unused)
 {
     (void)unused;
     char prefix[600];
-    struct output_set set;
+    struct output_group group;
     struct olmo_writer *writer = malloc(sizeof *writer);
     struct tokmap_error error = {0};
     const char path[] = "a,\"b\"\n";
@@ -184,12 +184,12 @@ static void test_csv(void **unused)
     size_t bytes = 0;
     assert_non_null(writer);
     (void)snprintf(prefix, sizeof prefix, "%s/x", folder);
-    set_open(&set, prefix);
-    assert_int_equal(olmo_writer_begin(writer, &set, 1, &error), TOKMAP_OK);
-    assert_int_equal(olmo_writer_add(writer, 0, 5, &origin, &set, 1, &error), TOKMAP_OK);
-    assert_int_equal(olmo_writer_add(writer, 5, 5, NULL, &set, 1, &error), TOKMAP_OK);
-    assert_int_equal(olmo_writer_end(writer, &set, 1, &error), TOKMAP_OK);
-    uint8_t *read = set_read(&set, prefix, &bytes);
+    group_open(&group, prefix);
+    assert_int_equal(olmo_writer_begin(writer, &group, 1, &error), TOKMAP_OK);
+    assert_int_equal(olmo_writer_add(writer, 0, 5, &origin, &group, 1, &error), TOKMAP_OK);
+    assert_int_equal(olmo_writer_add(writer, 5, 5, NULL, &group, 1, &error), TOKMAP_OK);
+    assert_int_equal(olmo_writer_end(writer, &group, 1, &error), TOKMAP_OK);
+    uint8_t *read = group_read(&group, prefix, &bytes);
     assert_int_equal(bytes, 10 + 5 + sizeof wanted - 1 + 8);
     assert_memory_equal(read + 15, wanted, sizeof wanted - 1);
     free(read);
@@ -230,32 +230,32 @@ static void test_large(void **unused)
     static const uint8_t bytes[MIB] = {1};
     if (!file_pages_drop(folder))
         skip();
-    const struct output_set_options options = {
+    const struct output_group_options options = {
         .prefix = in_folder(folder, "large"), .endings = endings, .count = 2, .sync = true};
     struct tokmap_error error = {0};
-    struct output_set set;
-    assert_int_equal(output_set_open(&set, &options, &error), TOKMAP_OK);
+    struct output_group group;
+    assert_int_equal(output_group_open(&group, &options, &error), TOKMAP_OK);
     for (int i = 0; i < LARGE; i++)
-        assert_int_equal(output_set_add(&set, 1, bytes, sizeof bytes, &error), TOKMAP_OK);
-    assert_int_equal(output_set_commit(&set, &error), TOKMAP_OK);
-    output_set_free(&set);
+        assert_int_equal(output_group_add(&group, 1, bytes, sizeof bytes, &error), TOKMAP_OK);
+    assert_int_equal(output_group_commit(&group, &error), TOKMAP_OK);
+    output_group_free(&group);
     assert_in_range(file_cached(in_folder(folder, "large.b")), 1, WRITE_BEHIND_KEPT + 2 * MIB);
 }
 
-/* A set is given up while a thread stores a file. That thread has ended before the file is closed. */
+/* A group is given up while a thread stores a file. That thread has ended before the file is closed. */
 static void test_given_up(void **unused)
 {
     (void)unused;
     static const uint8_t bytes[1 << 20] = {1};
-    const struct output_set_options options = {
+    const struct output_group_options options = {
         .prefix = in_folder(folder, "large"), .endings = endings, .count = 2, .sync = true};
     struct tokmap_error error = {0};
-    struct output_set set;
-    assert_int_equal(output_set_open(&set, &options, &error), TOKMAP_OK);
-    while (!set.parts[1].behind.flush && set.parts[1].bytes < 2 * WRITE_BEHIND_FLUSH)
-        assert_int_equal(output_set_add(&set, 1, bytes, sizeof bytes, &error), TOKMAP_OK);
-    assert_in_range(set.parts[1].bytes, WRITE_BEHIND_FLUSH, WRITE_BEHIND_FLUSH + 2 * sizeof bytes);
-    output_set_free(&set);
+    struct output_group group;
+    assert_int_equal(output_group_open(&group, &options, &error), TOKMAP_OK);
+    while (!group.parts[1].behind.flush && group.parts[1].bytes < 2 * WRITE_BEHIND_FLUSH)
+        assert_int_equal(output_group_add(&group, 1, bytes, sizeof bytes, &error), TOKMAP_OK);
+    assert_in_range(group.parts[1].bytes, WRITE_BEHIND_FLUSH, WRITE_BEHIND_FLUSH + 2 * sizeof bytes);
+    output_group_free(&group);
     assert_false(file_exists(in_folder(folder, "large.b.partial")));
 }
 

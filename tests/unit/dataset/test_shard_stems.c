@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ci: nonroot */
 /*
- * test_shard_stems.c - a set of stems finds what was added, and names that collide without a key cost no more than
+ * test_shard_stems.c - a table of stems finds what was added, and names that collide without a key cost no more than
  * others. The test counts places that are passed over, and measures no time.
  */
 #include <stdarg.h>
@@ -42,29 +42,29 @@ static uint64_t plain_hash(const char *name, size_t bytes)
  * places are passed over. */
 static uint64_t passed(struct table_key key, hash_function *hash)
 {
-    struct stem_set set = {.key = key}, some = {.key = key};
+    struct shard_stems stems = {.key = key}, some = {.key = key};
     char name[32];
     uint64_t last = 0;
-    for (uint64_t number = 0; set.count < NAMES; number++) {
+    for (uint64_t number = 0; stems.count < NAMES; number++) {
         const size_t bytes = (size_t)snprintf(name, sizeof name, "%016llx", (unsigned long long)number);
         if (hash && (hash(name, bytes) & (2 * NAMES - 1)) >= FIRST)
             continue;
-        assert_true(shard_stems_add(&set, FOLDER, name, bytes));
-        if (set.count % 2)
+        assert_true(shard_stems_add(&stems, FOLDER, name, bytes));
+        if (stems.count % 2)
             assert_true(shard_stems_add(&some, FOLDER, name, bytes));
         last = number;
     }
-    assert_true(shard_stems_ready(&set));
-    const uint64_t result = set.passed;
+    assert_true(shard_stems_ready(&stems));
+    const uint64_t result = stems.passed;
     (void)snprintf(name, sizeof name, "%016llx", (unsigned long long)last);
-    assert_true(shard_stems_has(&set, FOLDER, name, 16));
-    assert_false(shard_stems_has(&set, FOLDER "2", name, 16));
-    assert_false(shard_stems_has(&set, FOLDER, name, 15));
-    assert_true(shard_stems_within(&some, &set));
+    assert_true(shard_stems_has(&stems, FOLDER, name, 16));
+    assert_false(shard_stems_has(&stems, FOLDER "2", name, 16));
+    assert_false(shard_stems_has(&stems, FOLDER, name, 15));
+    assert_true(shard_stems_within(&some, &stems));
     assert_true(shard_stems_add(&some, FOLDER, "other", 5));
-    assert_false(shard_stems_within(&some, &set));
+    assert_false(shard_stems_within(&some, &stems));
     shard_stems_free(&some);
-    shard_stems_free(&set);
+    shard_stems_free(&stems);
     return result;
 }
 

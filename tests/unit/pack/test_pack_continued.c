@@ -51,7 +51,7 @@ static size_t separator_bytes;
 static const struct minhash_form form = {.words = 2, .bands = 3, .rows = 3};
 static struct pack_shuffle shuffle = {.seed = 5, .memory = 65536};
 static struct tokenizer *tokenizer;
-static struct ngram_set *ngrams;
+static struct ngram_table *ngrams;
 static struct split split;
 static struct drop_options drop;
 static enum moment moment;
@@ -94,15 +94,15 @@ static int continued_setup(void **state)
         return -1;
     split.seed = 1;
     input_make();
-    if (ngram_set_new(&ngrams, 1, &error) ||
-        ngram_set_add(ngrams, excluded, strlen(excluded), "excluded.txt", 0, &error))
+    if (ngram_table_new(&ngrams, 1, &error) ||
+        ngram_table_add(ngrams, excluded, strlen(excluded), "excluded.txt", 0, &error))
         return -1;
-    return ngram_set_finish(ngrams, &error) != TOKMAP_OK;
+    return ngram_table_finish(ngrams, &error) != TOKMAP_OK;
 }
 
 static int continued_teardown(void **state)
 {
-    ngram_set_free(ngrams);
+    ngram_table_free(ngrams);
     tokenizer_close(tokenizer);
     return chdir("/") || teardown(state);
 }

@@ -17,7 +17,7 @@
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "dedup/near_resolve.h"
-#include "dedup/ngram_set.h"
+#include "dedup/ngram_table.h"
 #include "dedup/unit_scan.h"
 #include "pack/pack_stages.h"
 #include "support/scratch_folder.h"
@@ -33,7 +33,7 @@
 static const struct minhash_form form = {.words = 2, .bands = 3, .rows = 3};
 static const char *const inputs[UNITS][2] = {{"a.jsonl", "b.jsonl"}, {"c.jsonl"}};
 static const uint64_t input_counts[UNITS] = {2, 1};
-static struct ngram_set *ngrams;
+static struct ngram_table *ngrams;
 static struct drop_options drop;
 static struct pack_options pack;
 static uint64_t batches, batches_most;
@@ -513,14 +513,14 @@ static int inputs_setup(void **state)
     input_make("a.jsonl", LINES, LINES * 2 / 3);
     input_make("b.jsonl", 3000, 2000);
     input_make("c.jsonl", LINES, LINES);
-    assert_int_equal(ngram_set_new(&ngrams, 3, &error), TOKMAP_OK);
-    assert_int_equal(ngram_set_add(ngrams, excluded, strlen(excluded), "excluded.txt", 0, &error), TOKMAP_OK);
-    return ngram_set_finish(ngrams, &error);
+    assert_int_equal(ngram_table_new(&ngrams, 3, &error), TOKMAP_OK);
+    assert_int_equal(ngram_table_add(ngrams, excluded, strlen(excluded), "excluded.txt", 0, &error), TOKMAP_OK);
+    return ngram_table_finish(ngrams, &error);
 }
 
 static int inputs_teardown(void **state)
 {
-    ngram_set_free(ngrams);
+    ngram_table_free(ngrams);
     return teardown(state);
 }
 

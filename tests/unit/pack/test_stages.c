@@ -19,7 +19,7 @@
 #include "dedup/drop_finish.h"
 #include "dedup/drop_list.h"
 #include "dedup/near_resolve.h"
-#include "dedup/ngram_set.h"
+#include "dedup/ngram_table.h"
 #include "inputs/corpus_range.h"
 #include "pack/pack_stages.h"
 #include "pack/unit_record.h"
@@ -35,7 +35,7 @@ static const struct minhash_form form = {.words = 2, .bands = 2, .rows = 4};
 static struct drop_options drop;
 static struct pack_options pack;
 static struct work_units units;
-static struct ngram_set *ngrams;
+static struct ngram_table *ngrams;
 
 /* ---- make ---- */
 
@@ -496,14 +496,14 @@ static int inputs_setup(void **state)
 #endif
     assert_int_equal(chdir(folder), 0);
     inputs_make();
-    assert_int_equal(ngram_set_new(&ngrams, 3, &error), TOKMAP_OK);
-    assert_int_equal(ngram_set_add(ngrams, excluded, strlen(excluded), "excluded.txt", 0, &error), TOKMAP_OK);
-    return ngram_set_finish(ngrams, &error);
+    assert_int_equal(ngram_table_new(&ngrams, 3, &error), TOKMAP_OK);
+    assert_int_equal(ngram_table_add(ngrams, excluded, strlen(excluded), "excluded.txt", 0, &error), TOKMAP_OK);
+    return ngram_table_finish(ngrams, &error);
 }
 
 static int inputs_teardown(void **state)
 {
-    ngram_set_free(ngrams);
+    ngram_table_free(ngrams);
     return teardown(state);
 }
 

@@ -2,9 +2,9 @@
 /*
  * foreign_writer.c - see foreign_writer.h.
  *
- * Each format has a row in the table below: the endings of its files, of which the last is the key (output_set.h), and
- * which of them has the tokens and the documents. With shared tokens, the file of the tokens is left out if its name is
- * that of the shard, and otherwise becomes a link.
+ * Each format has a row in the table below: the endings of its files, of which the last is the key (output_group.h),
+ * and which of them has the tokens and the documents. With shared tokens, the file of the tokens is left out if its
+ * name is that of the shard, and otherwise becomes a link.
  */
 #include "foreign_writer.h"
 
@@ -22,13 +22,13 @@
 #include "llmc_writer.h"
 #include "megatron_writer.h"
 #include "olmo_writer.h"
-#include "output_set.h"
+#include "output_group.h"
 #include "platform/os.h"
 #include "text/path.h"
 
 enum file_use { USE_NONE, USE_TOKENS, USE_DOCUMENTS, USE_METADATA, USE_MASK, USE_NOTE };
 
-enum { NONE = OUTPUT_SET_MOST };     /* no such part */
+enum { NONE = OUTPUT_GROUP_MOST };   /* no such part */
 enum { CONVERTED_TOKENS = 1 << 14 }; /* tokens that are converted at once */
 
 static const struct format {
@@ -36,7 +36,7 @@ static const struct format {
     struct {
         const char *ending;
         enum file_use use;
-    } files[OUTPUT_SET_MOST];
+    } files[OUTPUT_GROUP_MOST];
 } formats[FOREIGN_TARGETS] = {
     [TARGET_MEGATRON] = {"megatron", {{".bin", USE_TOKENS}, {".idx", USE_DOCUMENTS}}},
     [TARGET_LLMC] = {"llmc", {{".bin", USE_TOKENS}}},
@@ -49,7 +49,7 @@ static const struct format {
 
 struct foreign_writer {
     struct foreign_writer_options options;
-    struct output_set set;
+    struct output_group group;
     uint32_t parts[USE_NOTE + 1]; /* of each use; NONE */
     char *folder, *absent;
     uint64_t tokens, documents, masked;
@@ -69,7 +69,7 @@ const char *foreign_target_name(enum foreign_target target)
 
 static bool has_use(enum foreign_target target, enum file_use use)
 {
-    for (int i = 0; i < OUTPUT_SET_MOST; i++)
+    for (int i = 0; i < OUTPUT_GROUP_MOST; i++)
         if (formats[target].files[i].use == use)
             return true;
     return false;
@@ -93,13 +93,13 @@ bool foreign_target_shares(enum foreign_target target, uint32_t width)
 /* ---- open ---- */
 
 /* Lists the endings of the files that are written. Returns their number. */
-static uint32_t endings_list(const struct foreign_writer_options *options, const char *endings[OUTPUT_SET_MOST],
+static uint32_t endings_list(const struct foreign_writer_options *options, const char *endings[OUTPUT_GROUP_MOST],
                              uint32_t parts[USE_NOTE + 1])
 {
     uint32_t count = 0;
     for (int use = 0; use <= USE_NOTE; use++)
         parts[use] = NONE;
-    for (int i = 0; i < OUTPUT_SET_MOST && formats[options->target].files[i].ending; i++) {
+    for (int i = 0; i < OUTPUT_GROUP_MOST && formats[options->target].files[i].ending; i++) {
         const char *ending = formats[options->target].files[i].ending;
         const enum file_use use = formats[options->target].files[i].use;
         if ((use == USE_MASK && !options->mask) ||
@@ -113,14 +113,14 @@ static uint32_t endings_list(const struct foreign_writer_options *options, const
 
 uint32_t foreign_writer_files(const struct foreign_writer_options *options)
 {
-    const char *endings[OUTPUT_SET_MOST];
+    const char *endings[OUTPUT_GROUP_MOST];
     uint32_t parts[USE_NOTE + 1];
     return endings_list(options, endings, parts);
 }
 
 char *foreign_writer_path(const struct foreign_writer_options *options, uint32_t n)
 {
-    const char *endings[OUTPUT_SET_MOST];
+    const char *endings[OUTPUT_GROUP_MOST];
     uint32_t parts[USE_NOTE + 1];
     return n < endings_list(options, endings, parts) ? path_ended(options->prefix, endings[n]) : NULL;
 }
@@ -141,7 +141,7 @@ static enum tokmap_status shard_check(const struct foreign_writer_options *optio
     return status;
 }
 
-/* Finds the file of an older set that a set without a mask must not have beside it. */
+/* Finds the file of an older group that a group without a mask must not have beside it. */
 static enum tokmap_status absent_find(struct foreign_writer *writer, struct tokmap_error *error)
 {
     const struct foreign_writer_options *options = &writer->options;
@@ -157,24 +157,24 @@ static enum tokmap_status files_begin(struct foreign_writer *writer, struct tokm
     const struct foreign_writer_options *options = &writer->options;
     const uint32_t tokens = writer->parts[USE_TOKENS];
     if (options->shared_tokens && tokens != NONE)
-        output_set_link(&writer->set, tokens, options->shared_tokens);
+        output_group_link(&writer->group, tokens, options->shared_tokens);
     megatron_writer_init(&writer->megatron, writer->folder);
     if (options->target == TARGET_LLMC) {
         uint8_t head[LLMC_HEAD_BYTES];
         llmc_head(head, options->stored, 0);
-        return output_set_add(&writer->set, tokens, head, sizeof head, error);
+        return output_group_add(&writer->group, tokens, head, sizeof head, error);
     }
     if (options->target != TARGET_OLMO)
         return TOKMAP_OK;
     writer->olmo = malloc(sizeof *writer->olmo);
-    return writer->olmo ? olmo_writer_begin(writer->olmo, &writer->set, writer->parts[USE_DOCUMENTS], error)
+    return writer->olmo ? olmo_writer_begin(writer->olmo, &writer->group, writer->parts[USE_DOCUMENTS], error)
                         : error_set_memory(error, "the list of documents", sizeof *writer->olmo);
 }
 
 enum tokmap_status foreign_writer_open(struct foreign_writer **writer, const struct foreign_writer_options *options,
                                        struct tokmap_error *error)
 {
-    const char *endings[OUTPUT_SET_MOST];
+    const char *endings[OUTPUT_GROUP_MOST];
     struct foreign_writer *made = calloc(1, sizeof *made);
     *writer = NULL;
     if (!made)
@@ -184,21 +184,21 @@ enum tokmap_status foreign_writer_open(struct foreign_writer **writer, const str
     assert(!options->shared_tokens ||
            (options->stored == options->width && foreign_target_shares(options->target, options->width)));
     made->options = *options;
-    struct output_set_options set = {.prefix = options->prefix,
-                                     .endings = endings,
-                                     .replace = options->replace,
-                                     .equal = options->equal,
-                                     .sync = options->sync};
-    set.count = endings_list(options, endings, made->parts);
+    struct output_group_options group = {.prefix = options->prefix,
+                                         .endings = endings,
+                                         .replace = options->replace,
+                                         .equal = options->equal,
+                                         .sync = options->sync};
+    group.count = endings_list(options, endings, made->parts);
     made->folder = path_folder(options->prefix);
     enum tokmap_status status = made->folder ? TOKMAP_OK : error_set_memory(error, "a path", strlen(options->prefix));
     if (!status)
         status = absent_find(made, error);
-    set.absent = made->absent;
+    group.absent = made->absent;
     if (!status && made->parts[USE_TOKENS] != NONE && !strcmp(endings[made->parts[USE_TOKENS]], ".bin"))
         status = shard_check(options, error);
     if (!status)
-        status = output_set_open(&made->set, &set, error);
+        status = output_group_open(&made->group, &group, error);
     if (!status)
         status = files_begin(made, error);
     if (status)
@@ -257,7 +257,7 @@ static enum tokmap_status tokens_write(struct foreign_writer *writer, const uint
     if (options->shared_tokens || !count)
         return TOKMAP_OK;
     if (options->width == options->stored)
-        return output_set_add(&writer->set, part, tokens, (size_t)count * options->width, error);
+        return output_group_add(&writer->group, part, tokens, (size_t)count * options->width, error);
     for (uint64_t done = 0; done < count && !status; done += CONVERTED_TOKENS) {
         const size_t some = (size_t)min64(CONVERTED_TOKENS, count - done);
         const uint8_t *from = tokens + done * options->width;
@@ -266,7 +266,7 @@ static enum tokmap_status tokens_write(struct foreign_writer *writer, const uint
                 store16(writer->converted + 2 * i, (uint16_t)load32(from + 4 * i));
             else
                 store32(writer->converted + 4 * i, load16(from + 2 * i));
-        status = output_set_add(&writer->set, part, writer->converted, some * options->stored, error);
+        status = output_group_add(&writer->group, part, writer->converted, some * options->stored, error);
     }
     return status;
 }
@@ -319,12 +319,12 @@ static enum tokmap_status document_add(struct foreign_writer *writer, uint64_t e
     switch (writer->options.target) {
     case TARGET_MEGATRON:
         system = megatron_writer_add(&writer->megatron, end - start);
-        return system ? output_set_failed(&writer->set, part, system, error) : TOKMAP_OK;
+        return system ? output_group_failed(&writer->group, part, system, error) : TOKMAP_OK;
     case TARGET_DATATROVE:
         store64(bytes, end);
-        return output_set_add(&writer->set, part, bytes, sizeof bytes, error);
+        return output_group_add(&writer->group, part, bytes, sizeof bytes, error);
     case TARGET_OLMO:
-        return olmo_writer_add(writer->olmo, start, end, origin, &writer->set, part, error);
+        return olmo_writer_add(writer->olmo, start, end, origin, &writer->group, part, error);
     case TARGET_LLMC:
     case TARGET_NANOGPT:
     case FOREIGN_TARGETS:
@@ -371,7 +371,7 @@ enum tokmap_status foreign_writer_mask(struct foreign_writer *writer, const uint
         const size_t some = (size_t)min64(sizeof writer->converted, count - done);
         for (size_t i = 0; i < some; i++)
             writer->converted[i] = (bits[(done + i) / 8] >> ((done + i) % 8)) & 1;
-        status = output_set_add(&writer->set, writer->parts[USE_MASK], writer->converted, some, error);
+        status = output_group_add(&writer->group, writer->parts[USE_MASK], writer->converted, some, error);
         done += some;
     }
     writer->masked += count;
@@ -397,28 +397,28 @@ static enum tokmap_status note_write(struct foreign_writer *writer, struct tokma
                                "{\"dtype\":\"uint16\",\"vocab_size\":%" PRIu64 ",\"tokens\":%" PRIu64
                                ",\"documents\":%" PRIu64 ",\"eod_id\":%s,\"bos_id\":%s}\n",
                                options->vocabulary, writer->tokens, writer->documents, eod, bos);
-    return output_set_add(&writer->set, writer->parts[USE_NOTE], text, (size_t)bytes, error);
+    return output_group_add(&writer->group, writer->parts[USE_NOTE], text, (size_t)bytes, error);
 }
 
 /* Writes what is known only at the end. */
 static enum tokmap_status files_finish(struct foreign_writer *writer, struct tokmap_error *error)
 {
     const struct foreign_writer_options *options = &writer->options;
-    struct output_set *set = &writer->set;
+    struct output_group *group = &writer->group;
     uint8_t head[LLMC_HEAD_BYTES];
     char text[DATATROVE_TEXT_MOST];
     switch (options->target) {
     case TARGET_MEGATRON:
-        return megatron_writer_finish(&writer->megatron, options->stored == 2 ? ELEMENT_U16 : ELEMENT_I32, set,
+        return megatron_writer_finish(&writer->megatron, options->stored == 2 ? ELEMENT_U16 : ELEMENT_I32, group,
                                       writer->parts[USE_DOCUMENTS], error);
     case TARGET_LLMC:
         llmc_head(head, options->stored, writer->tokens);
-        return output_set_rewrite(set, writer->parts[USE_TOKENS], 0, head, sizeof head, error);
+        return output_group_rewrite(group, writer->parts[USE_TOKENS], 0, head, sizeof head, error);
     case TARGET_DATATROVE:
-        return output_set_add(set, writer->parts[USE_METADATA], text,
-                              datatrove_metadata(text, options->tokenizer, options->stored, writer->tokens), error);
+        return output_group_add(group, writer->parts[USE_METADATA], text,
+                                datatrove_metadata(text, options->tokenizer, options->stored, writer->tokens), error);
     case TARGET_OLMO:
-        return olmo_writer_end(writer->olmo, set, writer->parts[USE_DOCUMENTS], error);
+        return olmo_writer_end(writer->olmo, group, writer->parts[USE_DOCUMENTS], error);
     case TARGET_NANOGPT:
         return note_write(writer, error);
     case FOREIGN_TARGETS:
@@ -432,8 +432,8 @@ static void account(const struct foreign_writer *writer, struct foreign_written 
     const uint64_t token_bytes = writer->tokens * writer->options.stored;
     uint64_t shared = writer->options.shared_tokens ? token_bytes : 0;
     *written = (struct foreign_written){.tokens = writer->tokens, .documents = writer->documents, .lost = writer->lost};
-    for (uint32_t i = 0; i < writer->set.count; i++) {
-        const struct output_part *part = &writer->set.parts[i];
+    for (uint32_t i = 0; i < writer->group.count; i++) {
+        const struct output_part *part = &writer->group.parts[i];
         if (part->copied)
             shared = 0;
         written->written_bytes += part->linked && !part->copied ? 0 : part->bytes;
@@ -459,7 +459,7 @@ enum tokmap_status foreign_writer_commit(struct foreign_writer *writer, struct f
     if (!status)
         status = files_finish(writer, error);
     if (!status)
-        status = output_set_commit(&writer->set, error);
+        status = output_group_commit(&writer->group, error);
     if (!status)
         account(writer, written);
     foreign_writer_abort(writer);
@@ -470,7 +470,7 @@ void foreign_writer_abort(struct foreign_writer *writer)
 {
     if (!writer)
         return;
-    output_set_free(&writer->set);
+    output_group_free(&writer->group);
     megatron_writer_free(&writer->megatron);
     free(writer->olmo);
     free(writer->folder);

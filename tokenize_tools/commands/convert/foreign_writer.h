@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * foreign_writer.h - writes a dataset as the files of another project, as a stream: memory does not grow with tokens or
- * documents, and the files appear complete or not at all (output_set.h).
+ * documents, and the files appear complete or not at all (output_group.h).
  *
  *     megatron   PREFIX.bin and PREFIX.idx
  *     llmc       PREFIX.bin, with a header; no index of documents

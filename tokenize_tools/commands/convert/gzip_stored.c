@@ -28,31 +28,31 @@ static uint32_t crc_add(uint32_t crc, const uint8_t *bytes, size_t count)
     return ~crc;
 }
 
-static enum tokmap_status block_write(struct gzip_stored *gzip, bool last, struct output_set *set, uint32_t part,
+static enum tokmap_status block_write(struct gzip_stored *gzip, bool last, struct output_group *group, uint32_t part,
                                       struct tokmap_error *error)
 {
     uint8_t head[5] = {last};
     store16(head + 1, (uint16_t)gzip->used);
     store16(head + 3, (uint16_t)~gzip->used);
-    enum tokmap_status status = output_set_add(set, part, head, sizeof head, error);
+    enum tokmap_status status = output_group_add(group, part, head, sizeof head, error);
     if (!status)
-        status = output_set_add(set, part, gzip->block, gzip->used, error);
+        status = output_group_add(group, part, gzip->block, gzip->used, error);
     gzip->crc = crc_add(gzip->crc, gzip->block, gzip->used);
     gzip->bytes += gzip->used;
     gzip->used = 0;
     return status;
 }
 
-enum tokmap_status gzip_stored_begin(struct gzip_stored *gzip, uint8_t *block, struct output_set *set, uint32_t part,
-                                     struct tokmap_error *error)
+enum tokmap_status gzip_stored_begin(struct gzip_stored *gzip, uint8_t *block, struct output_group *group,
+                                     uint32_t part, struct tokmap_error *error)
 {
     static const uint8_t head[10] = {0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF}; /* no time, unknown system */
     *gzip = (struct gzip_stored){.block = block};
-    return output_set_add(set, part, head, sizeof head, error);
+    return output_group_add(group, part, head, sizeof head, error);
 }
 
-enum tokmap_status gzip_stored_add(struct gzip_stored *gzip, const void *bytes, size_t count, struct output_set *set,
-                                   uint32_t part, struct tokmap_error *error)
+enum tokmap_status gzip_stored_add(struct gzip_stored *gzip, const void *bytes, size_t count,
+                                   struct output_group *group, uint32_t part, struct tokmap_error *error)
 {
     const uint8_t *from = bytes;
     enum tokmap_status status = TOKMAP_OK;
@@ -63,17 +63,17 @@ enum tokmap_status gzip_stored_add(struct gzip_stored *gzip, const void *bytes, 
         from += some;
         count -= some;
         if (gzip->used == GZIP_BLOCK)
-            status = block_write(gzip, false, set, part, error);
+            status = block_write(gzip, false, group, part, error);
     }
     return status;
 }
 
-enum tokmap_status gzip_stored_end(struct gzip_stored *gzip, struct output_set *set, uint32_t part,
+enum tokmap_status gzip_stored_end(struct gzip_stored *gzip, struct output_group *group, uint32_t part,
                                    struct tokmap_error *error)
 {
     uint8_t tail[8];
-    enum tokmap_status status = block_write(gzip, true, set, part, error);
+    enum tokmap_status status = block_write(gzip, true, group, part, error);
     store32(tail, gzip->crc);
     store32(tail + 4, (uint32_t)gzip->bytes);
-    return status ? status : output_set_add(set, part, tail, sizeof tail, error);
+    return status ? status : output_group_add(group, part, tail, sizeof tail, error);
 }

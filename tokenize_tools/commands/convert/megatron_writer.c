@@ -70,7 +70,7 @@ static size_t array_fill(enum array array, const uint32_t *lengths, size_t count
 }
 
 static enum tokmap_status array_write(const struct megatron_writer *writer, enum array array, uint32_t width,
-                                      struct output_set *set, uint32_t part, struct tokmap_error *error)
+                                      struct output_group *group, uint32_t part, struct tokmap_error *error)
 {
     uint32_t lengths[LENGTHS_AT_ONCE];
     uint8_t out[LENGTHS_AT_ONCE * 8];
@@ -80,15 +80,15 @@ static enum tokmap_status array_write(const struct megatron_writer *writer, enum
         const size_t count = (size_t)min64(LENGTHS_AT_ONCE, writer->sequences - first);
         const int system = spill_read(&writer->lengths, first * sizeof lengths[0], lengths, count * sizeof lengths[0]);
         if (system)
-            return output_set_failed(set, part, system, error);
+            return output_group_failed(group, part, system, error);
         const size_t bytes = array_fill(array, lengths, count, first, width, &at, out);
-        status = output_set_add(set, part, out, bytes, error);
+        status = output_group_add(group, part, out, bytes, error);
     }
     return status;
 }
 
-enum tokmap_status megatron_writer_finish(struct megatron_writer *writer, enum element element, struct output_set *set,
-                                          uint32_t part, struct tokmap_error *error)
+enum tokmap_status megatron_writer_finish(struct megatron_writer *writer, enum element element,
+                                          struct output_group *group, uint32_t part, struct tokmap_error *error)
 {
     uint8_t head[MEGATRON_HEAD_BYTES] = MEGATRON_MAGIC, last[8];
     store64(head + 9, MEGATRON_VERSION);
@@ -96,8 +96,8 @@ enum tokmap_status megatron_writer_finish(struct megatron_writer *writer, enum e
     store64(head + 18, writer->sequences);
     store64(head + 26, writer->documents + 1);
     store64(last, writer->sequences);
-    enum tokmap_status status = output_set_add(set, part, head, sizeof head, error);
+    enum tokmap_status status = output_group_add(group, part, head, sizeof head, error);
     for (enum array array = LENGTHS; array <= DOCUMENTS && !status; array++)
-        status = array_write(writer, array, element_bytes(element), set, part, error);
-    return status ? status : output_set_add(set, part, last, sizeof last, error);
+        status = array_write(writer, array, element_bytes(element), group, part, error);
+    return status ? status : output_group_add(group, part, last, sizeof last, error);
 }

@@ -11,7 +11,7 @@
 
 #include "format/element.h"
 #include "format/index_writer.h"
-#include "output_set.h"
+#include "output_group.h"
 
 struct megatron_writer {
     struct spill lengths; /* u32 of each sequence; bit 31: the sequence continues the document of the one before it */
@@ -25,8 +25,8 @@ void megatron_writer_free(struct megatron_writer *writer); /* a zeroed writer is
 /* Adds a document of so many tokens. Returns 0 or an errno. */
 int megatron_writer_add(struct megatron_writer *writer, uint64_t tokens);
 
-/* Writes the index as a part of the set. To be called once. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status megatron_writer_finish(struct megatron_writer *writer, enum element element, struct output_set *set,
-                                          uint32_t part, struct tokmap_error *error);
+/* Writes the index as a part of the group. To be called once. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status megatron_writer_finish(struct megatron_writer *writer, enum element element,
+                                          struct output_group *group, uint32_t part, struct tokmap_error *error);
 
 #endif

@@ -503,30 +503,30 @@ int drop_arguments_open(const struct cli_command *command, struct drop_arguments
         *options = &drop->options;
     if (!drop->ngrams.count)
         return 0;
-    enum tokmap_status status = ngram_set_new(&drop->set, (uint32_t)drop->words, &error);
+    enum tokmap_status status = ngram_table_new(&drop->excluded, (uint32_t)drop->words, &error);
     if (status)
         return command_failed(command, &error);
-    status = ngram_set_load(drop->set, drop->ngrams.values, drop->ngrams.count, drop->field ? drop->field : "text",
-                            stop, user, &error);
+    status = ngram_table_load(drop->excluded, drop->ngrams.values, drop->ngrams.count,
+                              drop->field ? drop->field : "text", stop, user, &error);
     if (status)
         return list_failed(command, &error);
-    status = ngram_set_finish(drop->set, &error);
+    status = ngram_table_finish(drop->excluded, &error);
     if (status)
         return command_failed(command, &error);
-    ngram_set_counts(drop->set, &counts);
+    ngram_table_counts(drop->excluded, &counts);
     if (counts.short_texts)
         cli_warn(command->program,
                  "%" PRIu64 " of %" PRIu64 " texts of --exclude-ngrams have fewer than %" PRIu64
                  " words, so they exclude nothing; --exclude-words N sets another number",
                  counts.short_texts, counts.texts, drop->words);
-    drop->options.ngrams = drop->set;
+    drop->options.ngrams = drop->excluded;
     return 0;
 }
 
 void drop_arguments_free(struct drop_arguments *drop)
 {
-    ngram_set_free(drop->set);
-    drop->set = NULL;
+    ngram_table_free(drop->excluded);
+    drop->excluded = NULL;
 }
 
 void drop_report_print(const struct drop_counts *counts, const char *name)

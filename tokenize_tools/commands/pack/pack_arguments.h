@@ -101,7 +101,7 @@ struct drop_arguments {
     uint64_t words;
     bool words_given;
     const char *field;
-    struct ngram_set *set; /* made by drop_arguments_open() */
+    struct ngram_table *excluded; /* made by drop_arguments_open() */
     struct drop_options options;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ngram_set.h - finds texts that contain an n-gram of a list: N consecutive words of a line or record of the files of
+ * ngram_table.h - finds texts that contain an n-gram of a list: N consecutive words of a line or record of the files of
  * `pack --exclude-ngrams`, such as evaluation sets.
  *
  * A word is what is between two places with white space (that of Unicode, and the bytes 0x1c to 0x1f, as Python's
@@ -14,8 +14,8 @@
  * proportional to the text, because the sum moves from word to word, and the hash of a word depends on a random key, so
  * that no text can be made whose sums are often those of other n-grams.
  */
-#ifndef TOKMAP_DEDUP_NGRAM_SET_H
-#define TOKMAP_DEDUP_NGRAM_SET_H
+#ifndef TOKMAP_DEDUP_NGRAM_TABLE_H
+#define TOKMAP_DEDUP_NGRAM_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@
 #define NGRAM_WORDS_MOST 1000
 #define NGRAM_NONE UINT64_MAX
 
-struct ngram_set; /* immutable after ngram_set_finish(): any thread may search */
+struct ngram_table; /* immutable after ngram_table_finish(): any thread may search */
 
 /* Figures of a list. */
 struct ngram_counts {
@@ -44,26 +44,27 @@ struct ngram_origin {
 };
 
 /* words: N, 1 to NGRAM_WORDS_MOST. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status ngram_set_new(struct ngram_set **set, uint32_t words, struct tokmap_error *error);
-void ngram_set_free(struct ngram_set *set); /* accepts NULL */
+enum tokmap_status ngram_table_new(struct ngram_table **table, uint32_t words, struct tokmap_error *error);
+void ngram_table_free(struct ngram_table *table); /* accepts NULL */
 
-/* Adds the n-grams of a text; not after ngram_set_finish(). A path that is the last one's is the same file. Statuses:
+/* Adds the n-grams of a text; not after ngram_table_finish(). A path that is the last one's is the same file. Statuses:
  * OK, ERROR_LIMIT (2^32 - 1 n-grams), ERROR_MEMORY. */
-enum tokmap_status ngram_set_add(struct ngram_set *set, const char *text, uint64_t bytes, const char *path,
-                                 uint64_t record, struct tokmap_error *error);
+enum tokmap_status ngram_table_add(struct ngram_table *table, const char *text, uint64_t bytes, const char *path,
+                                   uint64_t record, struct tokmap_error *error);
 
 /* Adds the texts of files: each line of a text file, or the field of each record (JSONL, JSON, Parquet; also
  * compressed), as the packer reads its inputs. The first error ends the work. Statuses: those of the corpus. */
-enum tokmap_status ngram_set_load(struct ngram_set *set, const char *const *files, size_t count, const char *field,
-                                  bool (*stop)(void *user), void *user, struct tokmap_error *error);
+enum tokmap_status ngram_table_load(struct ngram_table *table, const char *const *files, size_t count,
+                                    const char *field, bool (*stop)(void *user), void *user,
+                                    struct tokmap_error *error);
 
 /* Prepares for searching. Statuses: OK, ERROR_INPUT (there is no n-gram), ERROR_MEMORY. */
-enum tokmap_status ngram_set_finish(struct ngram_set *set, struct tokmap_error *error);
+enum tokmap_status ngram_table_finish(struct ngram_table *table, struct tokmap_error *error);
 
-void ngram_set_counts(const struct ngram_set *set, struct ngram_counts *counts);
-uint32_t ngram_set_words(const struct ngram_set *set);
+void ngram_table_counts(const struct ngram_table *table, struct ngram_counts *counts);
+uint32_t ngram_table_words(const struct ngram_table *table);
 /* 128 bits that depend on N and on all different n-grams, in the order in which they were added. */
-void ngram_set_identity(const struct ngram_set *set, uint8_t identity[16]);
+void ngram_table_identity(const struct ngram_table *table, uint8_t identity[16]);
 
 /* State of one thread that searches. Begins as zero bytes. */
 struct ngram_search {
@@ -75,11 +76,11 @@ void ngram_search_free(struct ngram_search *search);
 
 /* Finds the first n-gram of the list in two texts, one after the other; the second one may be NULL. *found: its number,
  * or NGRAM_NONE. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status ngram_set_find(const struct ngram_set *set, struct ngram_search *search, const char *text,
-                                  uint64_t bytes, const char *second, uint64_t second_bytes, uint64_t *found,
-                                  struct tokmap_error *error);
+enum tokmap_status ngram_table_find(const struct ngram_table *table, struct ngram_search *search, const char *text,
+                                    uint64_t bytes, const char *second, uint64_t second_bytes, uint64_t *found,
+                                    struct tokmap_error *error);
 
-/* Describes an n-gram: where it was listed first. Valid until ngram_set_free(). */
-void ngram_set_origin(const struct ngram_set *set, uint64_t ngram, struct ngram_origin *origin);
+/* Describes an n-gram: where it was listed first. Valid until ngram_table_free(). */
+void ngram_table_origin(const struct ngram_table *table, uint64_t ngram, struct ngram_origin *origin);
 
 #endif

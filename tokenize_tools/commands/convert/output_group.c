@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* output_set.c - see output_set.h. */
-#include "output_set.h"
+/* output_group.c - see output_group.h. */
+#include "output_group.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -35,11 +35,11 @@ static enum tokmap_status place_check(const char *path, bool replace, struct tok
     return TOKMAP_OK;
 }
 
-static enum tokmap_status places_check(const struct output_set *set, struct tokmap_error *error)
+static enum tokmap_status places_check(const struct output_group *group, struct tokmap_error *error)
 {
-    enum tokmap_status status = set->absent ? place_check(set->absent, set->replace, error) : TOKMAP_OK;
-    for (uint32_t i = 0; i < set->count && !status; i++)
-        status = place_check(set->parts[i].path, set->replace, error);
+    enum tokmap_status status = group->absent ? place_check(group->absent, group->replace, error) : TOKMAP_OK;
+    for (uint32_t i = 0; i < group->count && !status; i++)
+        status = place_check(group->parts[i].path, group->replace, error);
     return status;
 }
 
@@ -61,19 +61,19 @@ static enum tokmap_status part_open(struct output_part *part, struct tokmap_erro
     return TOKMAP_OK;
 }
 
-enum tokmap_status output_set_open(struct output_set *set, const struct output_set_options *options,
-                                   struct tokmap_error *error)
+enum tokmap_status output_group_open(struct output_group *group, const struct output_group_options *options,
+                                     struct tokmap_error *error)
 {
     const size_t bytes = strlen(options->prefix);
     enum tokmap_status status = TOKMAP_OK;
-    assert(options->count && options->count <= OUTPUT_SET_MOST);
-    *set = (struct output_set){.count = options->count,
-                               .absent = options->absent,
-                               .replace = options->replace,
-                               .equal = options->equal,
-                               .sync = options->sync};
-    for (uint32_t i = 0; i < set->count; i++) {
-        struct output_part *part = &set->parts[i];
+    assert(options->count && options->count <= OUTPUT_GROUP_MOST);
+    *group = (struct output_group){.count = options->count,
+                                   .absent = options->absent,
+                                   .replace = options->replace,
+                                   .equal = options->equal,
+                                   .sync = options->sync};
+    for (uint32_t i = 0; i < group->count; i++) {
+        struct output_part *part = &group->parts[i];
         part->fd = -1;
         part->path = path_join("", 0, options->prefix, bytes, options->endings[i]);
         part->partial = part->path ? path_ended(part->path, ".partial") : NULL;
@@ -81,22 +81,23 @@ enum tokmap_status output_set_open(struct output_set *set, const struct output_s
             status = error_set_memory(error, "a path", bytes);
     }
     if (!status)
-        status = places_check(set, error);
-    for (uint32_t i = set->count; i-- && !status;) /* the key first: its lock decides between two writers */
-        status = part_open(&set->parts[i], error);
+        status = places_check(group, error);
+    for (uint32_t i = group->count; i-- && !status;) /* the key first: its lock decides between two writers */
+        status = part_open(&group->parts[i], error);
     if (status)
-        output_set_free(set);
+        output_group_free(group);
     return status;
 }
 
 /* ---- write ---- */
 
-enum tokmap_status output_set_failed(const struct output_set *set, uint32_t part, int system,
-                                     struct tokmap_error *error)
+enum tokmap_status output_group_failed(const struct output_group *group, uint32_t part, int system,
+                                       struct tokmap_error *error)
 {
     if (system == ENOMEM)
         return error_set_memory(error, "the output", 0);
-    return error_set_system(error, system, set->parts[part].partial, TOKMAP_NO_OFFSET, "the output cannot be written");
+    return error_set_system(error, system, group->parts[part].partial, TOKMAP_NO_OFFSET,
+                            "the output cannot be written");
 }
 
 static int flush(struct output_part *part)
@@ -106,12 +107,12 @@ static int flush(struct output_part *part)
     return system;
 }
 
-enum tokmap_status output_set_add(struct output_set *set, uint32_t number, const void *bytes, size_t count,
-                                  struct tokmap_error *error)
+enum tokmap_status output_group_add(struct output_group *group, uint32_t number, const void *bytes, size_t count,
+                                    struct tokmap_error *error)
 {
-    struct output_part *part = &set->parts[number];
+    struct output_part *part = &group->parts[number];
     int system = 0;
-    assert(number < set->count && !part->linked);
+    assert(number < group->count && !part->linked);
     if (count > BUFFER_BYTES - part->used)
         system = flush(part);
     part->bytes += count;
@@ -121,26 +122,26 @@ enum tokmap_status output_set_add(struct output_set *set, uint32_t number, const
         memcpy(part->buffer + part->used, bytes, count);
         part->used += count;
     }
-    if (!system && set->sync)
+    if (!system && group->sync)
         write_behind(&part->behind, part->fd, part->bytes - part->used);
-    return system ? output_set_failed(set, number, system, error) : TOKMAP_OK;
+    return system ? output_group_failed(group, number, system, error) : TOKMAP_OK;
 }
 
-enum tokmap_status output_set_rewrite(struct output_set *set, uint32_t number, uint64_t at, const void *bytes,
-                                      size_t count, struct tokmap_error *error)
+enum tokmap_status output_group_rewrite(struct output_group *group, uint32_t number, uint64_t at, const void *bytes,
+                                        size_t count, struct tokmap_error *error)
 {
-    struct output_part *part = &set->parts[number];
-    assert(number < set->count && at <= part->bytes && count <= part->bytes - at);
+    struct output_part *part = &group->parts[number];
+    assert(number < group->count && at <= part->bytes && count <= part->bytes - at);
     int system = flush(part);
     if (!system)
         system = os_pwrite(part->fd, bytes, count, at);
-    return system ? output_set_failed(set, number, system, error) : TOKMAP_OK;
+    return system ? output_group_failed(group, number, system, error) : TOKMAP_OK;
 }
 
-void output_set_link(struct output_set *set, uint32_t number, const char *path)
+void output_group_link(struct output_group *group, uint32_t number, const char *path)
 {
-    assert(number < set->count && !set->parts[number].bytes);
-    set->parts[number].linked = path;
+    assert(number < group->count && !group->parts[number].bytes);
+    group->parts[number].linked = path;
 }
 
 /* ---- commit ---- */
@@ -184,23 +185,23 @@ static int link_one(struct output_part *part)
     return system ? system : copy_linked(part);
 }
 
-static enum tokmap_status parts_complete(struct output_set *set, struct tokmap_error *error)
+static enum tokmap_status parts_complete(struct output_group *group, struct tokmap_error *error)
 {
-    for (uint32_t i = 0; i < set->count; i++) {
-        struct output_part *part = &set->parts[i];
+    for (uint32_t i = 0; i < group->count; i++) {
+        struct output_part *part = &group->parts[i];
         int system = part->linked ? link_one(part) : flush(part);
-        if (!system && set->sync && (!part->linked || part->copied))
+        if (!system && group->sync && (!part->linked || part->copied))
             system = write_behind_sync(&part->behind, part->fd, part->bytes);
         if (system)
-            return output_set_failed(set, i, system, error);
+            return output_group_failed(group, i, system, error);
     }
     return TOKMAP_OK;
 }
 
-static enum tokmap_status folder_sync(const struct output_set *set, const char *state, struct tokmap_error *error)
+static enum tokmap_status folder_sync(const struct output_group *group, const char *state, struct tokmap_error *error)
 {
-    const char *path = set->parts[0].path;
-    const int system = set->sync ? os_sync_folder(path) : 0;
+    const char *path = group->parts[0].path;
+    const int system = group->sync ? os_sync_folder(path) : 0;
     return system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the output's folder cannot be synced%s",
                                      state)
                   : TOKMAP_OK;
@@ -231,20 +232,20 @@ static int bytes_compare(int a, int b, bool *equal)
     return system;
 }
 
-/* Refuses a file that is not equal to the new one of its name, or that the new set does not have. */
-static enum tokmap_status equal_check(const struct output_set *set, uint32_t number, struct tokmap_error *error)
+/* Refuses a file that is not equal to the new one of its name, or that the new group does not have. */
+static enum tokmap_status equal_check(const struct output_group *group, uint32_t number, struct tokmap_error *error)
 {
-    const char *path = number < set->count ? set->parts[number].path : set->absent;
+    const char *path = number < group->count ? group->parts[number].path : group->absent;
     struct os_stat found;
     int old = -1, new = -1;
     bool equal = false;
     if (!path || os_lstat(path, &found) == ENOENT)
         return TOKMAP_OK;
     int system = 0;
-    if (number < set->count && found.kind == OS_KIND_FILE) {
+    if (number < group->count && found.kind == OS_KIND_FILE) {
         system = os_open(path, OS_READ_NOW, &old);
         if (!system)
-            system = os_open(set->parts[number].partial, OS_READ_NOW, &new);
+            system = os_open(group->parts[number].partial, OS_READ_NOW, &new);
         if (!system)
             system = bytes_compare(old, new, &equal);
         os_close(old);
@@ -260,20 +261,20 @@ static enum tokmap_status equal_check(const struct output_set *set, uint32_t num
 }
 
 /* Refuses to replace what an earlier process cannot have made. */
-static enum tokmap_status equals_check(const struct output_set *set, struct tokmap_error *error)
+static enum tokmap_status equals_check(const struct output_group *group, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    for (uint32_t i = 0; set->equal && i <= set->count && !status; i++)
-        status = equal_check(set, i, error);
+    for (uint32_t i = 0; group->equal && i <= group->count && !status; i++)
+        status = equal_check(group, i, error);
     return status;
 }
 
-/* Removes the key of an older set, and the file that the new set does not have. */
-static enum tokmap_status old_remove(const struct output_set *set, bool *removed, struct tokmap_error *error)
+/* Removes the key of an older group, and the file that the new group does not have. */
+static enum tokmap_status old_remove(const struct output_group *group, bool *removed, struct tokmap_error *error)
 {
-    const char *const paths[] = {set->parts[set->count - 1].path, set->absent};
+    const char *const paths[] = {group->parts[group->count - 1].path, group->absent};
     *removed = false;
-    if (!set->replace || (set->count == 1 && !set->absent)) /* one rename replaces one file */
+    if (!group->replace || (group->count == 1 && !group->absent)) /* one rename replaces one file */
         return TOKMAP_OK;
     for (size_t i = 0; i < 2; i++) {
         const int system = paths[i] ? os_unlink(paths[i]) : ENOENT;
@@ -281,24 +282,24 @@ static enum tokmap_status old_remove(const struct output_set *set, bool *removed
             return error_set_system(error, system, paths[i], TOKMAP_NO_OFFSET, "the old output cannot be removed");
         *removed = *removed || !system;
     }
-    return *removed ? folder_sync(set, "; the old output has already been removed", error) : TOKMAP_OK;
+    return *removed ? folder_sync(group, "; the old output has already been removed", error) : TOKMAP_OK;
 }
 
-enum tokmap_status output_set_commit(struct output_set *set, struct tokmap_error *error)
+enum tokmap_status output_group_commit(struct output_group *group, struct tokmap_error *error)
 {
     bool removed = false;
     uint32_t renamed = 0;
-    enum tokmap_status status = parts_complete(set, error);
+    enum tokmap_status status = parts_complete(group, error);
     if (!status) /* another process may have made a file meanwhile */
-        status = places_check(set, error);
+        status = places_check(group, error);
     if (!status)
-        status = equals_check(set, error);
+        status = equals_check(group, error);
     if (!status)
-        status = old_remove(set, &removed, error);
-    for (; renamed < set->count && !status; renamed++) {
-        struct output_part *part = &set->parts[renamed];
-        if (renamed && renamed + 1 == set->count)
-            status = folder_sync(set, removed ? "; the old output has already been removed" : "", error);
+        status = old_remove(group, &removed, error);
+    for (; renamed < group->count && !status; renamed++) {
+        struct output_part *part = &group->parts[renamed];
+        if (renamed && renamed + 1 == group->count)
+            status = folder_sync(group, removed ? "; the old output has already been removed" : "", error);
         const int system = status ? 0 : os_rename(part->partial, part->path);
         if (system)
             status = error_set_system(error, system, part->path, TOKMAP_NO_OFFSET, "the output cannot be renamed%s",
@@ -308,14 +309,14 @@ enum tokmap_status output_set_commit(struct output_set *set, struct tokmap_error
         part->made = false;
     }
     for (uint32_t i = 0; i < renamed && status; i++) /* without their key they are useless */
-        (void)os_unlink(set->parts[i].path);
-    return status ? status : folder_sync(set, "; the output is complete, but a power failure could lose it", error);
+        (void)os_unlink(group->parts[i].path);
+    return status ? status : folder_sync(group, "; the output is complete, but a power failure could lose it", error);
 }
 
-void output_set_free(struct output_set *set)
+void output_group_free(struct output_group *group)
 {
-    for (uint32_t i = 0; i < set->count; i++) {
-        struct output_part *part = &set->parts[i];
+    for (uint32_t i = 0; i < group->count; i++) {
+        struct output_part *part = &group->parts[i];
         if (part->made)
             (void)os_unlink(part->partial);
         write_behind_end(&part->behind);
@@ -324,5 +325,5 @@ void output_set_free(struct output_set *set)
         free(part->path);
         free(part->partial);
     }
-    memset(set, 0, sizeof *set);
+    memset(group, 0, sizeof *group);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ngram_set.c - see ngram_set.h.
+ * ngram_table.c - see ngram_table.h.
  *
  * The sum of an n-gram is h1 M^(N-1) + h2 M^(N-2) + ... + hN modulo 2^64, where h1 to hN are the hashes of its words
  * and M is odd. One more word w moves it: sum * M + hw - h1 M^N. Example with N = 2: after "a b" the sum is a M + b,
@@ -10,7 +10,7 @@
  * of one access to memory that no n-gram has them. Then in a table with open addressing, whose slots have numbers of
  * n-grams.
  */
-#include "ngram_set.h"
+#include "ngram_table.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ enum { BYTE_DELETED = 1, BYTE_SPACE = 2, BYTE_MAYBE_SPACE = 3 };
 
 struct ngram {
     uint64_t sum;
-    uint64_t begin; /* of its words in set->words */
+    uint64_t begin; /* of its words in table->words */
     uint32_t bytes;
     uint32_t text; /* number of the text that lists it */
 };
@@ -42,7 +42,7 @@ struct listed_text {
 };
 
 /* Lists of n-grams, texts, and files, and a hash table of the n-grams with a filter before it. */
-struct ngram_set {
+struct ngram_table {
     uint32_t words_each; /* N */
     struct table_key key;
     uint64_t multiplier, power; /* M, and M^N */
@@ -95,7 +95,7 @@ static uint64_t wide_space(const uint8_t *at, uint64_t left)
 
 /* The words of one text, or of two, as they are found. */
 struct scan {
-    const struct ngram_set *set;
+    const struct ngram_table *table;
     struct ngram_search *search;
     uint64_t words; /* so far */
     uint64_t begin; /* of the current word in search->words */
@@ -106,11 +106,11 @@ struct scan {
     bool ended;
 };
 
-static bool search_begin(const struct ngram_set *set, struct ngram_search *search)
+static bool search_begin(const struct ngram_table *table, struct ngram_search *search)
 {
     if (!search->begins) {
-        search->begins = malloc(set->words_each * sizeof *search->begins);
-        search->hashes = malloc(set->words_each * sizeof *search->hashes);
+        search->begins = malloc(table->words_each * sizeof *search->begins);
+        search->hashes = malloc(table->words_each * sizeof *search->hashes);
     }
     search->words.count = 0;
     return search->begins && search->hashes;
@@ -120,7 +120,7 @@ static bool search_begin(const struct ngram_set *set, struct ngram_search *searc
 static void words_shorten(struct scan *scan)
 {
     struct ngram_search *search = scan->search;
-    const uint32_t each = scan->set->words_each;
+    const uint32_t each = scan->table->words_each;
     const uint64_t first = scan->words < each ? search->begins[0] : search->begins[scan->words % each];
     if (search->words.count < WORDS_KEPT || first < search->words.count / 2)
         return;
@@ -135,19 +135,19 @@ static void words_shorten(struct scan *scan)
 static void word_end(struct scan *scan)
 {
     struct ngram_search *search = scan->search;
-    const struct ngram_set *set = scan->set;
-    const uint64_t bytes = search->words.count - scan->begin, at = scan->words % set->words_each;
+    const struct ngram_table *table = scan->table;
+    const uint64_t bytes = search->words.count - scan->begin, at = scan->words % table->words_each;
     if (!bytes)
         return;
-    const uint64_t hash = table_hash(set->key, search->words.bytes + scan->begin, bytes);
-    scan->sum = scan->sum * set->multiplier + hash;
-    if (scan->words >= set->words_each)
-        scan->sum -= search->hashes[at] * set->power;
+    const uint64_t hash = table_hash(table->key, search->words.bytes + scan->begin, bytes);
+    scan->sum = scan->sum * table->multiplier + hash;
+    if (scan->words >= table->words_each)
+        scan->sum -= search->hashes[at] * table->power;
     search->hashes[at] = hash;
     search->begins[at] = scan->begin;
     scan->words++;
-    if (scan->words >= set->words_each) {
-        const uint64_t first = search->begins[scan->words % set->words_each];
+    if (scan->words >= table->words_each) {
+        const uint64_t first = search->begins[scan->words % table->words_each];
         scan->ended = !scan->ngram(scan->user, scan->sum, search->words.bytes + first, search->words.count - first);
     }
     search->words.bytes[search->words.count++] = ' ';
@@ -160,7 +160,7 @@ static void word_end(struct scan *scan)
 static bool text_scan(struct scan *scan, const char *text, uint64_t count)
 {
     const uint8_t *bytes = (const uint8_t *)text;
-    const uint8_t *describe = scan->set->bytes;
+    const uint8_t *describe = scan->table->bytes;
     struct bytes_buffer *words = &scan->search->words;
     for (uint64_t i = 0; i < count && !scan->ended;) {
         const uint64_t end = i + min64(CHUNK, count - i);
@@ -188,11 +188,11 @@ static bool text_scan(struct scan *scan, const char *text, uint64_t count)
     return true;
 }
 
-/* ---- making a set ---- */
+/* ---- making a table ---- */
 
-enum tokmap_status ngram_set_new(struct ngram_set **set, uint32_t words, struct tokmap_error *error)
+enum tokmap_status ngram_table_new(struct ngram_table **table, uint32_t words, struct tokmap_error *error)
 {
-    struct ngram_set *made = *set = calloc(1, sizeof *made);
+    struct ngram_table *made = *table = calloc(1, sizeof *made);
     assert(words && words <= NGRAM_WORDS_MOST);
     if (!made)
         return error_set_memory(error, "a list of n-grams", sizeof *made);
@@ -214,20 +214,20 @@ void ngram_search_free(struct ngram_search *search)
     *search = (struct ngram_search){0};
 }
 
-void ngram_set_free(struct ngram_set *set)
+void ngram_table_free(struct ngram_table *table)
 {
-    if (!set)
+    if (!table)
         return;
-    for (uint64_t i = 0; i < set->file_count; i++)
-        free(set->files[i]);
-    free(set->files);
-    free(set->texts);
-    free(set->ngrams);
-    free(set->slots);
-    free(set->filter);
-    bytes_free(&set->words);
-    ngram_search_free(&set->search);
-    free(set);
+    for (uint64_t i = 0; i < table->file_count; i++)
+        free(table->files[i]);
+    free(table->files);
+    free(table->texts);
+    free(table->ngrams);
+    free(table->slots);
+    free(table->filter);
+    bytes_free(&table->words);
+    ngram_search_free(&table->search);
+    free(table);
 }
 
 /* Makes room for one more element. */
@@ -245,76 +245,76 @@ static bool list_reserve(void **list, uint64_t count, uint64_t *capacity, size_t
 }
 
 struct adding {
-    struct ngram_set *set;
-    uint64_t words_end; /* of the text's words in set->words, as far as they are copied */
+    struct ngram_table *table;
+    uint64_t words_end; /* of the text's words in table->words, as far as they are copied */
     uint64_t ngrams;
     enum tokmap_status status;
     struct tokmap_error *error;
 };
 
-/* Adds an n-gram: its last word, or of the first one of a text all words, to the words of the set. */
+/* Adds an n-gram: its last word, or of the first one of a text all words, to the words of the table. */
 static bool ngram_add(void *user, uint64_t sum, const uint8_t *text, uint64_t bytes)
 {
     struct adding *adding = user;
-    struct ngram_set *set = adding->set;
-    void *list = set->ngrams;
-    const bool room = list_reserve(&list, set->count, &set->capacity, sizeof *set->ngrams);
-    set->ngrams = list;
+    struct ngram_table *table = adding->table;
+    void *list = table->ngrams;
+    const bool room = list_reserve(&list, table->count, &table->capacity, sizeof *table->ngrams);
+    table->ngrams = list;
     uint64_t last = bytes;
     while (adding->ngrams && last && text[last - 1] != ' ')
         last--;
     last = adding->ngrams ? last : 0;
-    const bool blank = adding->ngrams && set->words.count;
-    if (!room || bytes > UINT32_MAX || (blank && !bytes_append(&set->words, " ", 1)) ||
-        !bytes_append(&set->words, text + last, (size_t)(bytes - last))) {
-        adding->status = error_set_memory(adding->error, "a list of n-grams", set->count * sizeof *set->ngrams);
+    const bool blank = adding->ngrams && table->words.count;
+    if (!room || bytes > UINT32_MAX || (blank && !bytes_append(&table->words, " ", 1)) ||
+        !bytes_append(&table->words, text + last, (size_t)(bytes - last))) {
+        adding->status = error_set_memory(adding->error, "a list of n-grams", table->count * sizeof *table->ngrams);
         return false;
     }
-    if (set->count == NO_NGRAM) {
+    if (table->count == NO_NGRAM) {
         adding->status = error_set(adding->error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                                    "the files of options.exclude_ngrams have more than 2^32 n-grams; name fewer");
         return false;
     }
-    set->ngrams[set->count++] = (struct ngram){
-        .sum = sum, .begin = set->words.count - bytes, .bytes = (uint32_t)bytes, .text = (uint32_t)set->text_count};
+    table->ngrams[table->count++] = (struct ngram){
+        .sum = sum, .begin = table->words.count - bytes, .bytes = (uint32_t)bytes, .text = (uint32_t)table->text_count};
     adding->ngrams++;
     return true;
 }
 
-static enum tokmap_status file_add(struct ngram_set *set, const char *path, struct tokmap_error *error)
+static enum tokmap_status file_add(struct ngram_table *table, const char *path, struct tokmap_error *error)
 {
-    void *list = set->files;
-    if (set->file_count && !strcmp(set->files[set->file_count - 1], path))
+    void *list = table->files;
+    if (table->file_count && !strcmp(table->files[table->file_count - 1], path))
         return TOKMAP_OK;
-    const bool room = list_reserve(&list, set->file_count, &set->file_capacity, sizeof *set->files);
-    set->files = list;
+    const bool room = list_reserve(&list, table->file_count, &table->file_capacity, sizeof *table->files);
+    table->files = list;
     char *copy = room ? strdup(path) : NULL;
     if (!copy)
-        return error_set_memory(error, "a list of n-grams", set->file_count * sizeof *set->files);
-    set->files[set->file_count++] = copy;
+        return error_set_memory(error, "a list of n-grams", table->file_count * sizeof *table->files);
+    table->files[table->file_count++] = copy;
     return TOKMAP_OK;
 }
 
-enum tokmap_status ngram_set_add(struct ngram_set *set, const char *text, uint64_t bytes, const char *path,
-                                 uint64_t record, struct tokmap_error *error)
+enum tokmap_status ngram_table_add(struct ngram_table *table, const char *text, uint64_t bytes, const char *path,
+                                   uint64_t record, struct tokmap_error *error)
 {
-    struct adding adding = {.set = set, .error = error};
-    struct scan scan = {.set = set, .search = &set->search, .ngram = ngram_add, .user = &adding};
-    void *list = set->texts;
-    assert(!set->slots);
-    const bool room = list_reserve(&list, set->text_count, &set->text_capacity, sizeof *set->texts);
-    set->texts = list;
-    if (!room || !search_begin(set, &set->search))
-        return error_set_memory(error, "a list of n-grams", set->text_count * sizeof *set->texts);
-    const enum tokmap_status status = file_add(set, path, error);
+    struct adding adding = {.table = table, .error = error};
+    struct scan scan = {.table = table, .search = &table->search, .ngram = ngram_add, .user = &adding};
+    void *list = table->texts;
+    assert(!table->slots);
+    const bool room = list_reserve(&list, table->text_count, &table->text_capacity, sizeof *table->texts);
+    table->texts = list;
+    if (!room || !search_begin(table, &table->search))
+        return error_set_memory(error, "a list of n-grams", table->text_count * sizeof *table->texts);
+    const enum tokmap_status status = file_add(table, path, error);
     if (status)
         return status;
-    set->texts[set->text_count] = (struct listed_text){record, (uint32_t)(set->file_count - 1)};
+    table->texts[table->text_count] = (struct listed_text){record, (uint32_t)(table->file_count - 1)};
     if (!text_scan(&scan, text, bytes))
         return error_set_memory(error, "the words of a text", bytes);
-    set->counts.texts += scan.words != 0;
-    set->counts.short_texts += scan.words && !adding.ngrams;
-    set->text_count += adding.ngrams != 0;
+    table->counts.texts += scan.words != 0;
+    table->counts.short_texts += scan.words && !adding.ngrams;
+    table->text_count += adding.ngrams != 0;
     return adding.status;
 }
 
@@ -322,19 +322,19 @@ enum tokmap_status ngram_set_add(struct ngram_set *set, const char *text, uint64
 
 static enum tokmap_status texts_add(void *self, struct work_item *item, struct tokmap_error *error)
 {
-    struct ngram_set *set = self;
+    struct ngram_table *table = self;
     const struct corpus_batch *batch = &item->batch;
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < batch->document_count && !status; i++) {
         const struct corpus_document *document = &batch->documents[i];
-        status = ngram_set_add(set, document->text, document->bytes, batch->parts[document->part].path,
-                               document->record, error);
+        status = ngram_table_add(table, document->text, document->bytes, batch->parts[document->part].path,
+                                 document->record, error);
     }
     return status;
 }
 
-enum tokmap_status ngram_set_load(struct ngram_set *set, const char *const *files, size_t count, const char *field,
-                                  bool (*stop)(void *user), void *user, struct tokmap_error *error)
+enum tokmap_status ngram_table_load(struct ngram_table *table, const char *const *files, size_t count,
+                                    const char *field, bool (*stop)(void *user), void *user, struct tokmap_error *error)
 {
     struct corpus_counts counts = {0};
     struct ordered_workers *workers = NULL;
@@ -348,84 +348,85 @@ enum tokmap_status ngram_set_load(struct ngram_set *set, const char *const *file
                                                                .document_limit = (uint64_t)64 << 20},
                                                     .counts = &counts,
                                                     .process = texts_add,
-                                                    .self = set,
+                                                    .self = table,
                                                     .stop = stop,
                                                     .user = user};
     enum tokmap_status status = ordered_workers_new(&workers, &options, files, count, error);
     if (!status)
         status = ordered_workers_run(workers, error);
     ordered_workers_free(workers);
-    set->counts.files += counts.files;
+    table->counts.files += counts.files;
     return status;
 }
 
 /* ---- searching ---- */
 
-static bool is_same(const struct ngram_set *set, const struct ngram *ngram, uint64_t sum, const uint8_t *text,
+static bool is_same(const struct ngram_table *table, const struct ngram *ngram, uint64_t sum, const uint8_t *text,
                     uint64_t bytes)
 {
-    return ngram->sum == sum && ngram->bytes == bytes && !memcmp(set->words.bytes + ngram->begin, text, (size_t)bytes);
+    return ngram->sum == sum && ngram->bytes == bytes &&
+           !memcmp(table->words.bytes + ngram->begin, text, (size_t)bytes);
 }
 
 /* Returns the slot of an n-gram, or the free one where the search for it ends. */
-static uint64_t slot_find(const struct ngram_set *set, uint64_t sum, const uint8_t *text, uint64_t bytes)
+static uint64_t slot_find(const struct ngram_table *table, uint64_t sum, const uint8_t *text, uint64_t bytes)
 {
-    uint64_t slot = table_mix(set->key, sum, 0) & set->slot_mask;
-    while (set->slots[slot] != NO_NGRAM && !is_same(set, &set->ngrams[set->slots[slot]], sum, text, bytes))
-        slot = (slot + 1) & set->slot_mask;
+    uint64_t slot = table_mix(table->key, sum, 0) & table->slot_mask;
+    while (table->slots[slot] != NO_NGRAM && !is_same(table, &table->ngrams[table->slots[slot]], sum, text, bytes))
+        slot = (slot + 1) & table->slot_mask;
     return slot;
 }
 
-enum tokmap_status ngram_set_finish(struct ngram_set *set, struct tokmap_error *error)
+enum tokmap_status ngram_table_finish(struct ngram_table *table, struct tokmap_error *error)
 {
     uint64_t slots = 64;
-    if (!set->count)
+    if (!table->count)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "the files of options.exclude_ngrams have no line or record with %" PRIu32
                          " words, so they exclude nothing; name other files, or lower options.exclude_words",
-                         set->words_each);
-    while (slots < 2 * set->count)
+                         table->words_each);
+    while (slots < 2 * table->count)
         slots *= 2;
-    set->slots = malloc((size_t)slots * sizeof *set->slots);
-    set->filter = calloc((size_t)slots / 8, sizeof *set->filter); /* 8 bits a slot */
-    if (!set->slots || !set->filter)
-        return error_set_memory(error, "a list of n-grams", slots * (sizeof *set->slots + 1));
-    set->slot_mask = slots - 1;
-    memset(set->slots, 0xff, (size_t)slots * sizeof *set->slots);
-    set->filter_shift = 64 - 3 - __builtin_ctzll(slots);
-    for (uint64_t i = 0; i < set->count; i++) {
-        const struct ngram *ngram = &set->ngrams[i];
-        const uint64_t slot = slot_find(set, ngram->sum, set->words.bytes + ngram->begin, ngram->bytes);
-        if (set->slots[slot] != NO_NGRAM)
+    table->slots = malloc((size_t)slots * sizeof *table->slots);
+    table->filter = calloc((size_t)slots / 8, sizeof *table->filter); /* 8 bits a slot */
+    if (!table->slots || !table->filter)
+        return error_set_memory(error, "a list of n-grams", slots * (sizeof *table->slots + 1));
+    table->slot_mask = slots - 1;
+    memset(table->slots, 0xff, (size_t)slots * sizeof *table->slots);
+    table->filter_shift = 64 - 3 - __builtin_ctzll(slots);
+    for (uint64_t i = 0; i < table->count; i++) {
+        const struct ngram *ngram = &table->ngrams[i];
+        const uint64_t slot = slot_find(table, ngram->sum, table->words.bytes + ngram->begin, ngram->bytes);
+        if (table->slots[slot] != NO_NGRAM)
             continue;
-        const uint64_t bit = ngram->sum * 0x9e3779b97f4a7c15U >> set->filter_shift;
-        set->slots[slot] = (uint32_t)i;
-        set->filter[bit / 64] |= (uint64_t)1 << bit % 64;
-        set->counts.ngrams++;
+        const uint64_t bit = ngram->sum * 0x9e3779b97f4a7c15U >> table->filter_shift;
+        table->slots[slot] = (uint32_t)i;
+        table->filter[bit / 64] |= (uint64_t)1 << bit % 64;
+        table->counts.ngrams++;
     }
-    ngram_search_free(&set->search);
+    ngram_search_free(&table->search);
     return TOKMAP_OK;
 }
 
-void ngram_set_counts(const struct ngram_set *set, struct ngram_counts *counts)
+void ngram_table_counts(const struct ngram_table *table, struct ngram_counts *counts)
 {
-    *counts = set->counts;
-    counts->listed = set->count;
+    *counts = table->counts;
+    counts->listed = table->count;
 }
 
-uint32_t ngram_set_words(const struct ngram_set *set)
+uint32_t ngram_table_words(const struct ngram_table *table)
 {
-    return set->words_each;
+    return table->words_each;
 }
 
-void ngram_set_identity(const struct ngram_set *set, uint8_t identity[16])
+void ngram_table_identity(const struct ngram_table *table, uint8_t identity[16])
 {
-    uint64_t fields[2] = {set->words_each};
+    uint64_t fields[2] = {table->words_each};
     struct hash128 sum = hash128(fields, sizeof fields);
-    for (uint64_t i = 0; i < set->count; i++) {
-        const struct ngram *ngram = &set->ngrams[i];
-        const uint8_t *text = set->words.bytes + ngram->begin;
-        if (set->slots[slot_find(set, ngram->sum, text, ngram->bytes)] != i)
+    for (uint64_t i = 0; i < table->count; i++) {
+        const struct ngram *ngram = &table->ngrams[i];
+        const uint8_t *text = table->words.bytes + ngram->begin;
+        if (table->slots[slot_find(table, ngram->sum, text, ngram->bytes)] != i)
             continue; /* it was listed before */
         const struct hash128 hash = hash128(text, ngram->bytes);
         const uint64_t both[] = {sum.low, sum.high, hash.low, hash.high};
@@ -434,43 +435,43 @@ void ngram_set_identity(const struct ngram_set *set, uint8_t identity[16])
     hash128_store(sum, identity);
 }
 
-void ngram_set_origin(const struct ngram_set *set, uint64_t ngram, struct ngram_origin *origin)
+void ngram_table_origin(const struct ngram_table *table, uint64_t ngram, struct ngram_origin *origin)
 {
-    const struct ngram *found = &set->ngrams[ngram];
-    const struct listed_text *text = &set->texts[found->text];
-    *origin = (struct ngram_origin){.path = set->files[text->file],
+    const struct ngram *found = &table->ngrams[ngram];
+    const struct listed_text *text = &table->texts[found->text];
+    *origin = (struct ngram_origin){.path = table->files[text->file],
                                     .record = text->record,
-                                    .text = (const char *)set->words.bytes + found->begin,
+                                    .text = (const char *)table->words.bytes + found->begin,
                                     .bytes = found->bytes};
 }
 
 struct finding {
-    const struct ngram_set *set;
+    const struct ngram_table *table;
     uint64_t found;
 };
 
 static bool ngram_find(void *user, uint64_t sum, const uint8_t *text, uint64_t bytes)
 {
     struct finding *finding = user;
-    const struct ngram_set *set = finding->set;
-    const uint64_t bit = sum * 0x9e3779b97f4a7c15U >> set->filter_shift;
-    if (!(set->filter[bit / 64] >> bit % 64 & 1))
+    const struct ngram_table *table = finding->table;
+    const uint64_t bit = sum * 0x9e3779b97f4a7c15U >> table->filter_shift;
+    if (!(table->filter[bit / 64] >> bit % 64 & 1))
         return true;
-    const uint32_t ngram = set->slots[slot_find(set, sum, text, bytes)];
+    const uint32_t ngram = table->slots[slot_find(table, sum, text, bytes)];
     if (ngram == NO_NGRAM)
         return true;
     finding->found = ngram;
     return false;
 }
 
-enum tokmap_status ngram_set_find(const struct ngram_set *set, struct ngram_search *search, const char *text,
-                                  uint64_t bytes, const char *second, uint64_t second_bytes, uint64_t *found,
-                                  struct tokmap_error *error)
+enum tokmap_status ngram_table_find(const struct ngram_table *table, struct ngram_search *search, const char *text,
+                                    uint64_t bytes, const char *second, uint64_t second_bytes, uint64_t *found,
+                                    struct tokmap_error *error)
 {
-    struct finding finding = {set, NGRAM_NONE};
-    struct scan scan = {.set = set, .search = search, .ngram = ngram_find, .user = &finding};
-    assert(set->slots);
-    if (!search_begin(set, search) || !text_scan(&scan, text, bytes) ||
+    struct finding finding = {table, NGRAM_NONE};
+    struct scan scan = {.table = table, .search = search, .ngram = ngram_find, .user = &finding};
+    assert(table->slots);
+    if (!search_begin(table, search) || !text_scan(&scan, text, bytes) ||
         (second && !scan.ended && !text_scan(&scan, second, second_bytes)))
         return error_set_memory(error, "the words of a text", bytes + second_bytes);
     *found = finding.found;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* path_set.c - see path_set.h. A table with open addressing, at most half full. */
-#include "path_set.h"
+/* known_paths.c - see known_paths.h. A table with open addressing, at most half full. */
+#include "known_paths.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,22 +37,22 @@ static uint64_t *slot_of(uint64_t *slots, size_t capacity, uint64_t hash)
     return &slots[at];
 }
 
-static bool set_grow(struct path_set *set)
+static bool set_grow(struct known_paths *known)
 {
-    const size_t capacity = set->capacity ? 2 * set->capacity : CAPACITY_FIRST;
+    const size_t capacity = known->capacity ? 2 * known->capacity : CAPACITY_FIRST;
     uint64_t *slots = calloc(capacity, sizeof *slots);
     if (!slots)
         return false;
-    for (size_t i = 0; i < set->capacity; i++)
-        if (set->slots[i])
-            *slot_of(slots, capacity, set->slots[i]) = set->slots[i];
-    free(set->slots);
-    set->slots = slots;
-    set->capacity = capacity;
+    for (size_t i = 0; i < known->capacity; i++)
+        if (known->slots[i])
+            *slot_of(slots, capacity, known->slots[i]) = known->slots[i];
+    free(known->slots);
+    known->slots = slots;
+    known->capacity = capacity;
     return true;
 }
 
-enum path_set_result path_set_add(struct path_set *set, const char *path, bool exact)
+enum known_paths_result known_paths_add(struct known_paths *known, const char *path, bool exact)
 {
     char *plain = malloc(strlen(path) + 1);
     if (!plain)
@@ -60,20 +60,20 @@ enum path_set_result path_set_add(struct path_set *set, const char *path, bool e
     const uint64_t found = exact ? hash64(path, strlen(path)) : hash64(plain, path_plain(path, plain));
     const uint64_t hash = found ? found : 1;
     free(plain);
-    if (2 * set->count >= set->capacity && set->count < PATH_SET_MOST && !set_grow(set))
+    if (2 * known->count >= known->capacity && known->count < KNOWN_PATHS_MOST && !set_grow(known))
         return PATH_MEMORY;
-    uint64_t *slot = slot_of(set->slots, set->capacity, hash);
+    uint64_t *slot = slot_of(known->slots, known->capacity, hash);
     if (*slot)
         return PATH_KNOWN;
-    if (set->count < PATH_SET_MOST) {
+    if (known->count < KNOWN_PATHS_MOST) {
         *slot = hash;
-        set->count++;
+        known->count++;
     }
     return PATH_NEW;
 }
 
-void path_set_free(struct path_set *set)
+void known_paths_free(struct known_paths *known)
 {
-    free(set->slots);
-    *set = (struct path_set){0};
+    free(known->slots);
+    *known = (struct known_paths){0};
 }

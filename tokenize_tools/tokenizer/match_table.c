@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * match_set.c - a filter, a small trie, and an automaton (match_long.h), each used only where the one before it finds
+ * match_table.c - a filter, a small trie, and an automaton (match_long.h), each used only where the one before it finds
  * something.
  *
  *     filter     where do the first two bytes of some text occur? Most texts have no such place, so the search for
@@ -14,7 +14,7 @@
  *
  *     0: ""  ->  1: "<"  ->  2: "</s>" (text)   3: "<pad>" (text)   4: "<s>" (text)
  */
-#include "match_set.h"
+#include "match_table.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ struct node {
     uint8_t deep;  /* longer texts begin with the node's MATCH_WALK bytes */
 };
 
-struct match_set {
+struct match_table {
     const struct match_text *texts;
     struct node *nodes;
     uint8_t *bytes; /* of each node: the first byte after those of its parent */
@@ -71,10 +71,10 @@ static uint32_t common_bytes(const struct match_text *one, const struct match_te
 }
 
 /* Adds the children of a node, whose texts are [from, to), to the end of the trie. Returns the new number of nodes. */
-static uint32_t add_children(struct match_set *set, struct node *node, uint32_t from, uint32_t to, uint32_t nodes,
+static uint32_t add_children(struct match_table *table, struct node *node, uint32_t from, uint32_t to, uint32_t nodes,
                              uint32_t *ends)
 {
-    const struct match_text *texts = set->texts;
+    const struct match_text *texts = table->texts;
     const uint32_t depth = node->depth;
     if (from < to && texts[from].count == depth)
         node->text = ++from;
@@ -85,8 +85,8 @@ static uint32_t add_children(struct match_set *set, struct node *node, uint32_t 
         const uint32_t begin = from;
         while (from < to && texts[from].bytes[depth] == byte)
             from++;
-        set->bytes[nodes] = byte;
-        set->nodes[nodes] =
+        table->bytes[nodes] = byte;
+        table->nodes[nodes] =
             (struct node){.sample = begin, .depth = (uint8_t)common_bytes(&texts[begin], &texts[from - 1], depth + 1)};
         ends[nodes++] = from;
     }
@@ -94,22 +94,22 @@ static uint32_t add_children(struct match_set *set, struct node *node, uint32_t 
     return nodes;
 }
 
-static bool make_trie(struct match_set *set, size_t count)
+static bool make_trie(struct match_table *table, size_t count)
 {
     const size_t room = 2 * count + 1; /* each node but the root branches, ends a text, or is deep */
-    set->nodes = malloc(room * sizeof *set->nodes);
-    set->bytes = malloc(room);
+    table->nodes = malloc(room * sizeof *table->nodes);
+    table->bytes = malloc(room);
     uint32_t *ends = malloc(room * sizeof *ends);
-    if (!set->nodes || !set->bytes || !ends) {
+    if (!table->nodes || !table->bytes || !ends) {
         free(ends);
         return false;
     }
     uint32_t nodes = 1;
-    set->nodes[0] = (struct node){.sample = 0};
-    set->bytes[0] = 0;
+    table->nodes[0] = (struct node){.sample = 0};
+    table->bytes[0] = 0;
     ends[0] = (uint32_t)count;
     for (uint32_t n = 0; n < nodes; n++)
-        nodes = add_children(set, &set->nodes[n], set->nodes[n].sample, ends[n], nodes, ends);
+        nodes = add_children(table, &table->nodes[n], table->nodes[n].sample, ends[n], nodes, ends);
     assert(nodes <= room);
     free(ends);
     return true;
@@ -127,32 +127,32 @@ static size_t few_add(uint8_t few[FEW_FIRSTS], size_t count, uint8_t byte)
     return count + 1;
 }
 
-static void make_filter(struct match_set *set, size_t count)
+static void make_filter(struct match_table *table, size_t count)
 {
     size_t firsts = 0, seconds = 0;
     for (size_t i = 0; i < count; i++) {
-        const uint8_t *bytes = set->texts[i].bytes;
-        const bool one = set->texts[i].count == 1;
-        set->first[bytes[0]] = true;
-        firsts = firsts > FEW_FIRSTS ? firsts : few_add(set->firsts, firsts, bytes[0]);
-        seconds = one || seconds > FEW_FIRSTS ? FEW_FIRSTS + 1 : few_add(set->seconds, seconds, bytes[1]);
+        const uint8_t *bytes = table->texts[i].bytes;
+        const bool one = table->texts[i].count == 1;
+        table->first[bytes[0]] = true;
+        firsts = firsts > FEW_FIRSTS ? firsts : few_add(table->firsts, firsts, bytes[0]);
+        seconds = one || seconds > FEW_FIRSTS ? FEW_FIRSTS + 1 : few_add(table->seconds, seconds, bytes[1]);
         for (uint32_t second = one ? 0 : bytes[1]; second <= (one ? 255u : bytes[1]); second++)
-            set->pairs[(second << 8 | bytes[0]) / 64] |= UINT64_C(1) << bytes[0] % 64;
+            table->pairs[(second << 8 | bytes[0]) / 64] |= UINT64_C(1) << bytes[0] % 64;
     }
-    set->few = firsts <= FEW_FIRSTS;
-    set->one_first = firsts == 1 && set->firsts[0] != ' ';
-    set->few_seconds = seconds <= FEW_FIRSTS;
+    table->few = firsts <= FEW_FIRSTS;
+    table->one_first = firsts == 1 && table->firsts[0] != ' ';
+    table->few_seconds = seconds <= FEW_FIRSTS;
     for (size_t i = firsts; i && i < FEW_FIRSTS; i++)
-        set->firsts[i] = set->firsts[0];
+        table->firsts[i] = table->firsts[0];
     for (size_t i = seconds; i && i < FEW_FIRSTS; i++)
-        set->seconds[i] = set->seconds[0];
+        table->seconds[i] = table->seconds[0];
 }
 
-enum tokmap_status match_set_new(struct match_set **set, const struct match_text *texts, size_t count, const char *path,
-                                 struct tokmap_error *error)
+enum tokmap_status match_table_new(struct match_table **table, const struct match_text *texts, size_t count,
+                                   const char *path, struct tokmap_error *error)
 {
     uint64_t bytes = 0;
-    *set = NULL;
+    *table = NULL;
     assert(count);
     for (size_t i = 0; i < count; i++) {
         assert(texts[i].count && (!i || match_text_compare(&texts[i - 1], &texts[i]) < 0));
@@ -163,30 +163,30 @@ enum tokmap_status match_set_new(struct match_set **set, const struct match_text
                          "the added tokens of more than %u bytes have %" PRIu64 " bytes in total, but at most %" PRIu64
                          " are supported; remove some of them",
                          MATCH_WALK, bytes, MATCH_LONG_MOST);
-    struct match_set *made = calloc(1, sizeof *made);
+    struct match_table *made = calloc(1, sizeof *made);
     if (made)
         made->texts = texts;
     if (!made || !make_trie(made, count)) {
-        match_set_free(made);
+        match_table_free(made);
         return error_set_memory(error, "added tokens", count * 2 * sizeof(struct node));
     }
     make_filter(made, count);
     const enum tokmap_status status = match_long_new(&made->longs, texts, count, MATCH_WALK, error);
     if (status)
-        match_set_free(made);
+        match_table_free(made);
     else
-        *set = made;
+        *table = made;
     return status;
 }
 
-void match_set_free(struct match_set *set)
+void match_table_free(struct match_table *table)
 {
-    if (!set)
+    if (!table)
         return;
-    free(set->nodes);
-    free(set->bytes);
-    match_long_free(set->longs);
-    free(set);
+    free(table->nodes);
+    free(table->bytes);
+    match_long_free(table->longs);
+    free(table);
 }
 
 /* ---- search ---- */
@@ -205,49 +205,49 @@ static inline int any_of(const uint8_t *text, const uint8_t four[FEW_FIRSTS])
 
 /* Returns the first offset from `at` on at which the first byte of a text is, or `count`. If there are few second
  * bytes, they are compared, too: the added tokens of Llama-2 all begin with a space. */
-static size_t next_first(const struct match_set *set, const uint8_t *text, size_t at, size_t count)
+static size_t next_first(const struct match_table *table, const uint8_t *text, size_t at, size_t count)
 {
-    if (set->one_first) {
-        const uint8_t *found = at < count ? memchr(text + at, set->firsts[0], count - at) : NULL;
+    if (table->one_first) {
+        const uint8_t *found = at < count ? memchr(text + at, table->firsts[0], count - at) : NULL;
         return found ? (size_t)(found - text) : count;
     }
 #if defined(__SSE2__)
-    for (; set->few && count - at >= 17; at += 16) {
-        int mask = any_of(text + at, set->firsts);
-        if (mask && set->few_seconds)
-            mask &= any_of(text + at + 1, set->seconds);
+    for (; table->few && count - at >= 17; at += 16) {
+        int mask = any_of(text + at, table->firsts);
+        if (mask && table->few_seconds)
+            mask &= any_of(text + at + 1, table->seconds);
         if (mask)
             return at + (size_t)__builtin_ctz((unsigned)mask);
     }
 #endif
-    while (at < count && !set->first[text[at]])
+    while (at < count && !table->first[text[at]])
         at++;
     return at;
 }
 
 /* Returns the child of a node by a byte, or NULL. */
-static inline const struct node *child_by(const struct match_set *set, const struct node *node, uint8_t byte)
+static inline const struct node *child_by(const struct match_table *table, const struct node *node, uint8_t byte)
 {
     uint32_t low = node->first_child;
     const uint32_t end = low + node->children;
     for (uint32_t high = end; low < high;) {
         const uint32_t middle = (low + high) / 2;
-        if (set->bytes[middle] < byte)
+        if (table->bytes[middle] < byte)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < end && set->bytes[low] == byte ? &set->nodes[low] : NULL;
+    return low < end && table->bytes[low] == byte ? &table->nodes[low] : NULL;
 }
 
 /* Returns 1 + the index of the longest text of at most MATCH_WALK bytes that begins at text[0], or 0. *deep: the first
  * MATCH_WALK bytes of a longer text are there. */
-static uint32_t walk(const struct match_set *set, const uint8_t *text, size_t count, bool *deep, uint64_t *steps)
+static uint32_t walk(const struct match_table *table, const uint8_t *text, size_t count, bool *deep, uint64_t *steps)
 {
-    const struct node *node = &set->nodes[0];
+    const struct node *node = &table->nodes[0];
     uint32_t found = 0, depth = 0;
-    while (depth < count && (node = child_by(set, node, text[depth])) && node->depth <= count &&
-           !memcmp(text + depth, set->texts[node->sample].bytes + depth, node->depth - depth)) {
+    while (depth < count && (node = child_by(table, node, text[depth])) && node->depth <= count &&
+           !memcmp(text + depth, table->texts[node->sample].bytes + depth, node->depth - depth)) {
         depth = node->depth;
         found = node->text ? node->text : found;
         *deep |= node->deep;
@@ -260,14 +260,14 @@ static uint32_t walk(const struct match_set *set, const uint8_t *text, size_t co
 static uint32_t long_at(struct match_search *search, size_t place)
 {
     if (place >= search->found_to) {
-        const size_t most = max64(PLACES_LEAST, match_long_longest(search->set->longs));
+        const size_t most = max64(PLACES_LEAST, match_long_longest(search->table->longs));
         const size_t places = min64(most, search->count - place);
         if (!search->found) /* the first block is the largest */
             search->found = malloc(places * sizeof *search->found);
         search->lacks_memory = !search->found;
         if (search->lacks_memory)
             return 0;
-        match_long_find(search->set->longs, search->text + place, places, search->count - place, search->found,
+        match_long_find(search->table->longs, search->text + place, places, search->count - place, search->found,
                         &search->steps);
         search->found_from = place;
         search->found_to = place + places;
@@ -276,24 +276,25 @@ static uint32_t long_at(struct match_search *search, size_t place)
     return search->found[place - search->found_from];
 }
 
-void match_search_begin(struct match_search *search, const struct match_set *set, const uint8_t *text, size_t count)
+void match_search_begin(struct match_search *search, const struct match_table *table, const uint8_t *text, size_t count)
 {
-    *search = (struct match_search){.set = set, .text = text, .count = count};
+    *search = (struct match_search){.table = table, .text = text, .count = count};
 }
 
 size_t match_search_next(struct match_search *search, size_t *at)
 {
-    const struct match_set *set = search->set;
+    const struct match_table *table = search->table;
     const uint8_t *text = search->text;
     const size_t count = search->count;
-    for (size_t place = *at; !search->lacks_memory && (place = next_first(set, text, place, count)) < count; place++) {
+    for (size_t place = *at; !search->lacks_memory && (place = next_first(table, text, place, count)) < count;
+         place++) {
         if (place + 1 < count) {
             const uint32_t pair = load16(text + place);
-            if (!(set->pairs[pair / 64] >> pair % 64 & 1))
+            if (!(table->pairs[pair / 64] >> pair % 64 & 1))
                 continue;
         }
         bool deep = false;
-        uint32_t found = walk(set, text + place, count - place, &deep, &search->steps);
+        uint32_t found = walk(table, text + place, count - place, &deep, &search->steps);
         const uint32_t longer = deep ? long_at(search, place) : 0;
         found = longer ? longer : found;
         if (found && !search->lacks_memory) {

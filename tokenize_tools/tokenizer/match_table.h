@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * match_set.h - searches a text for the leftmost of many texts, and of several that begin there for the longest.
+ * match_table.h - searches a text for the leftmost of many texts, and of several that begin there for the longest.
  *
- * The work of a search is linear in the text, whatever the texts are; the memory of a set is linear in the number of
+ * The work of a search is linear in the text, whatever the texts are; the memory of a table is linear in the number of
  * texts, plus 13 bytes for each byte of texts longer than MATCH_WALK bytes.
  */
-#ifndef TOKMAP_TOKENIZER_MATCH_SET_H
-#define TOKMAP_TOKENIZER_MATCH_SET_H
+#ifndef TOKMAP_TOKENIZER_MATCH_TABLE_H
+#define TOKMAP_TOKENIZER_MATCH_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,23 +18,22 @@
 #define MATCH_LONG_MOST (UINT64_C(1) << 20) /* bytes of all texts that have more than MATCH_WALK bytes */
 #define MATCH_NONE SIZE_MAX
 
-struct match_set; /* immutable; shared by threads */
+struct match_table; /* immutable; shared by threads */
 
 /* Compares two texts by their bytes; of two that begin alike, the shorter one is first. Returns less than 0, 0, or more
  * than 0. */
 int match_text_compare(const struct match_text *one, const struct match_text *other);
 
-/* Makes a set of `count` texts, at least 1, sorted by match_text_compare, of which no two are equal. The array and the
- * bytes of the texts must outlive the set. `path` is
- * for messages and may be NULL. On failure *set is NULL. Statuses: OK, ERROR_LIMIT (see MATCH_LONG_MOST),
- * ERROR_MEMORY. */
-enum tokmap_status match_set_new(struct match_set **set, const struct match_text *texts, size_t count, const char *path,
-                                 struct tokmap_error *error);
-void match_set_free(struct match_set *set); /* accepts NULL */
+/* Makes a table of `count` texts, at least 1, sorted by match_text_compare, of which no two are equal. The array and
+ * the bytes of the texts must outlive the table. `path` is for messages and may be NULL. On failure *table is NULL.
+ * Statuses: OK, ERROR_LIMIT (see MATCH_LONG_MOST), ERROR_MEMORY. */
+enum tokmap_status match_table_new(struct match_table **table, const struct match_text *texts, size_t count,
+                                   const char *path, struct tokmap_error *error);
+void match_table_free(struct match_table *table); /* accepts NULL */
 
 /* A search of one text. */
 struct match_search {
-    const struct match_set *set;
+    const struct match_table *table;
     const uint8_t *text;
     size_t count;
     uint32_t *found; /* of places [found_from, found_to): 1 + the long text that begins there, or 0 */
@@ -44,7 +43,8 @@ struct match_search {
 };
 
 /* Starts a search of `count` bytes, which must stay until match_search_end(). */
-void match_search_begin(struct match_search *search, const struct match_set *set, const uint8_t *text, size_t count);
+void match_search_begin(struct match_search *search, const struct match_table *table, const uint8_t *text,
+                        size_t count);
 /* Returns the index of the next text that begins at *at or after it, and sets *at to where it begins; or MATCH_NONE.
  * *at must not decrease from call to call. After MATCH_NONE, look at search->lacks_memory. */
 size_t match_search_next(struct match_search *search, size_t *at);

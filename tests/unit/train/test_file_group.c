@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_file_set.c - a writer of a set of files is killed after each of its calls, and so is the next one before it has
- * done anything but create its partial file: the set that was complete stays. */
+/* test_file_group.c - a writer of a group of files is killed after each of its calls, and so is the next one before it
+ * has done anything but create its partial file: the group that was complete stays. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "support/scratch.h"
-#include "train/file_set.h"
+#include "train/file_group.h"
 
 #define FILES 3
 #define CALLS (3 * FILES)
@@ -21,7 +21,7 @@
 static char folder[512];
 static char texts[3][FILES][600];
 static char *paths[FILES], *partials[FILES], *replaced[FILES];
-static const struct file_set set = {FILES, paths, partials, replaced};
+static const struct file_group group = {FILES, paths, partials, replaced};
 
 static int setup(void **unused)
 {
@@ -56,7 +56,7 @@ static bool has(const char *path, const char *text)
     return same;
 }
 
-/* The files after the first calls of a writer that replaces old by new ones; the old set may lack the first file. */
+/* The files after the first calls of a writer that replaces old by new ones; the old group may lack the first file. */
 static void files_after(uint64_t calls, bool first)
 {
     for (int i = 0; i < FILES; i++) {
@@ -89,12 +89,12 @@ static void the_complete_set_stays(void **unused)
                 if (later) /* a second writer, which was killed after it had created its file */
                     file_write_text(partials[FILES - 1], "");
                 if (!access(partials[FILES - 1], F_OK)) /* as partial_file_open() does it */
-                    assert_int_equal(file_set_take_back(&set), 0);
-                assert_int_equal(file_set_finish(&set), 0);
+                    assert_int_equal(file_group_take_back(&group), 0);
+                assert_int_equal(file_group_finish(&group), 0);
                 for (int i = 0; i < FILES; i++) {
                     const bool absent = !i && !first && !complete;
                     if (absent ? !access(paths[i], F_OK) : !has(paths[i], complete ? "new" : "old"))
-                        fail_msg("file %d after %d calls, the old set %s, %s", i, (int)calls,
+                        fail_msg("file %d after %d calls, the old group %s, %s", i, (int)calls,
                                  first ? "whole" : "without the first file", later ? "and a second writer" : "alone");
                     assert_int_equal(access(replaced[i], F_OK), -1);
                 }

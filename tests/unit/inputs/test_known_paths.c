@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_path_set.c - which paths a set knows, also while it grows, and at its limit. */
+/* test_known_paths.c - which paths a list knows, also while it grows, and at its limit. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -8,13 +8,13 @@
 
 #include <stdio.h>
 
-#include "inputs/path_set.h"
+#include "inputs/known_paths.h"
 
 static void test_forms(void **state)
 {
     static const struct {
         const char *path;
-        enum path_set_result result;
+        enum known_paths_result result;
     } paths[] = {
         {"a/b", PATH_NEW},
         {"a/b", PATH_KNOWN},
@@ -38,35 +38,35 @@ static void test_forms(void **state)
         {"https://host/b", PATH_NEW},
         {"https://host/a", PATH_KNOWN},
     };
-    struct path_set set = {0};
+    struct known_paths known = {0};
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
-        if (path_set_add(&set, paths[i].path, false) != paths[i].result)
+        if (known_paths_add(&known, paths[i].path, false) != paths[i].result)
             fail_msg("'%s' (number %zu) is %s", paths[i].path, i, paths[i].result == PATH_NEW ? "known" : "new");
-    path_set_free(&set);
-    assert_int_equal(path_set_add(&set, "s3://bucket/a//b", true), PATH_NEW);
-    assert_int_equal(path_set_add(&set, "s3://bucket/a/b", true), PATH_NEW);
-    assert_int_equal(path_set_add(&set, "s3://bucket/a//b", true), PATH_KNOWN);
-    path_set_free(&set);
-    assert_int_equal(path_set_add(&set, "a/b", false), PATH_NEW);
-    path_set_free(&set);
+    known_paths_free(&known);
+    assert_int_equal(known_paths_add(&known, "s3://bucket/a//b", true), PATH_NEW);
+    assert_int_equal(known_paths_add(&known, "s3://bucket/a/b", true), PATH_NEW);
+    assert_int_equal(known_paths_add(&known, "s3://bucket/a//b", true), PATH_KNOWN);
+    known_paths_free(&known);
+    assert_int_equal(known_paths_add(&known, "a/b", false), PATH_NEW);
+    known_paths_free(&known);
 }
 
 static void test_many(void **state)
 {
-    struct path_set set = {0};
+    struct known_paths known = {0};
     char path[32];
-    for (size_t i = 0; i < PATH_SET_MOST + 2; i++) {
+    for (size_t i = 0; i < KNOWN_PATHS_MOST + 2; i++) {
         (void)snprintf(path, sizeof path, "part-%zu.jsonl", i);
-        if (path_set_add(&set, path, false) != PATH_NEW)
+        if (known_paths_add(&known, path, false) != PATH_NEW)
             fail_msg("%s is known", path);
     }
-    assert_int_equal(set.count, PATH_SET_MOST);
-    assert_int_equal(path_set_add(&set, "part-0.jsonl", false), PATH_KNOWN);
-    (void)snprintf(path, sizeof path, "part-%zu.jsonl", PATH_SET_MOST - 1);
-    assert_int_equal(path_set_add(&set, path, false), PATH_KNOWN);
-    assert_int_equal(path_set_add(&set, "another", false), PATH_NEW);
-    assert_int_equal(path_set_add(&set, "another", false), PATH_NEW); /* it is not kept */
-    path_set_free(&set);
+    assert_int_equal(known.count, KNOWN_PATHS_MOST);
+    assert_int_equal(known_paths_add(&known, "part-0.jsonl", false), PATH_KNOWN);
+    (void)snprintf(path, sizeof path, "part-%zu.jsonl", KNOWN_PATHS_MOST - 1);
+    assert_int_equal(known_paths_add(&known, path, false), PATH_KNOWN);
+    assert_int_equal(known_paths_add(&known, "another", false), PATH_NEW);
+    assert_int_equal(known_paths_add(&known, "another", false), PATH_NEW); /* it is not kept */
+    known_paths_free(&known);
 }
 
 int main(void)
