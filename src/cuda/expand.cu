@@ -3,13 +3,13 @@
  * expand.cu - does on a GPU what expand.c does on the host: one launch per batch writes every requested output. See
  * expand.c for an example of what is computed, and expand_arguments.h for the layout of the slot.
  *
- * The unit of work is a *piece*: the elements of one output row that share 16 bytes of memory at an address that is a
+ * The unit of work is a *strip*: the elements of one output row that share 16 bytes of memory at an address that is a
  * multiple of 16, that is 4 elements of 4 bytes or 2 of 8. A thread reads the 4 to 16 bytes of tokens that belong to
- * its piece and writes 16 bytes to each output. Thread t of n takes pieces t, t + n, t + 2n, and so on through all
+ * its strip and writes 16 bytes to each output. Thread t of n takes strips t, t + n, t + 2n, and so on through all
  * rows. So the lanes of a warp access consecutive memory, which is what the GPU needs for full bandwidth.
  *
- * A row whose output does not begin at a multiple of 16 has a shorter first piece, and a row can have a shorter last
- * one. Shorter pieces are written element by element. Every row gets the same number of pieces, as many as any row can
+ * A row whose output does not begin at a multiple of 16 has a shorter first strip, and a row can have a shorter last
+ * one. Shorter strips are written element by element. Every row gets the same number of strips, as many as any row can
  * need, so some are empty. An example with elements of 4 bytes and seq_len 10, in an output that begins at a multiple
  * of 16:
  *
@@ -17,8 +17,8 @@
  *     row 1, at byte 40     [0, 2)  [2, 6)  [6, 10)  empty
  *
  * The division follows the first output that is requested. An output that has another remainder modulo 16 is written
- * element by element. Rows of the slot always begin at a multiple of 64, so the tokens of a piece can be loaded at once
- * only where the piece begins at a multiple of its size in the row; elsewhere they are loaded one by one, and come from
+ * element by element. Rows of the slot always begin at a multiple of 64, so the tokens of a strip can be loaded at once
+ * only where the strip begins at a multiple of its size in the row; elsewhere they are loaded one by one, and come from
  * the cache.
  *
  * Positions, document numbers, and masks are computed from one mark (64 tokens), which 16 or 32 neighboring lanes
@@ -26,7 +26,7 @@
  * the row by all threads together, would need synchronization between them.
  *
  * targets_ahead is written element by element: consecutive elements are overlapping tokens, so nothing can be loaded
- * at once, and what is loaded again comes from the cache. So are labels, which are targets one token later: as pieces,
+ * at once, and what is loaded again comes from the cache. So are labels, which are targets one token later: as strips,
  * beside all other outputs, they would take more registers than some GPUs have.
  *
  * The file is C as well as CUDA. Compiled as C it runs on the host, one thread after another: that is how the tests
@@ -58,20 +58,20 @@ struct two {
 } __attribute__((aligned(8)));
 
 /* The elements [from, from + count) of a row. */
-struct piece {
+struct strip {
     uint64_t row;
     uint32_t from;
-    uint32_t count; /* 0: the piece is empty */
-    uint32_t whole; /* 1: it has all elements that a piece can have */
+    uint32_t count; /* 0: the strip is empty */
+    uint32_t whole; /* 1: it has all elements that a strip can have */
 };
 
-/* How the rows of an output are divided into pieces. */
+/* How the rows of an output are divided into strips. */
 struct division {
     uint64_t row_elements;
-    uint32_t elements;   /* that a piece can have */
+    uint32_t elements;   /* that a strip can have */
     uint32_t phase;      /* distance of the output's address from a multiple of 16, in elements */
     uint32_t row_phase;  /* what each row adds to that distance */
-    uint32_t row_pieces; /* pieces of each row, including empty ones */
+    uint32_t row_strips; /* strips of each row, including empty ones */
 };
 
 INLINE struct division divide(uint64_t output, uint64_t row_elements, uint32_t bytes)
@@ -81,49 +81,49 @@ INLINE struct division divide(uint64_t output, uint64_t row_elements, uint32_t b
     division.elements = 16 / bytes;
     division.phase = (uint32_t)(output % 16) / bytes;
     division.row_phase = (uint32_t)(row_elements % division.elements);
-    division.row_pieces = (uint32_t)(division.phase | division.row_phase ? expand_row_pieces(row_elements, bytes)
+    division.row_strips = (uint32_t)(division.phase | division.row_phase ? expand_row_strips(row_elements, bytes)
                                                                          : row_elements / division.elements);
     return division;
 }
 
-/* The piece at which a thread is. To advance by `threads` pieces, across the ends of rows, takes additions and no
+/* The strip at which a thread is. To advance by `threads` strips, across the ends of rows, takes additions and no
  * arithmetic division. */
 struct iterator {
     uint64_t row;
-    uint32_t number;       /* of the piece in the row */
-    uint32_t rows, pieces; /* `threads` pieces are this many rows and pieces */
+    uint32_t number;       /* of the strip in the row */
+    uint32_t rows, strips; /* `threads` strips are this many rows and strips */
 };
 
 INLINE struct iterator iterator_begin(const struct division *division, uint32_t thread, uint32_t threads)
 {
-    struct iterator iterator = {thread / division->row_pieces, thread % division->row_pieces,
-                                threads / division->row_pieces, threads % division->row_pieces};
+    struct iterator iterator = {thread / division->row_strips, thread % division->row_strips,
+                                threads / division->row_strips, threads % division->row_strips};
     return iterator;
 }
 
 INLINE void iterator_next(struct iterator *iterator, const struct division *division)
 {
     iterator->row += iterator->rows;
-    iterator->number += iterator->pieces;
-    if (iterator->number >= division->row_pieces) {
-        iterator->number -= division->row_pieces;
+    iterator->number += iterator->strips;
+    if (iterator->number >= division->row_strips) {
+        iterator->number -= division->row_strips;
         iterator->row++;
     }
 }
 
-/* Returns the piece at which the thread is. */
-INLINE struct piece piece_of(const struct division *division, const struct iterator *iterator)
+/* Returns the strip at which the thread is. */
+INLINE struct strip strip_of(const struct division *division, const struct iterator *iterator)
 {
-    struct piece piece;
+    struct strip strip;
     uint32_t skew = (division->phase + (uint32_t)iterator->row * division->row_phase) % division->elements;
     uint64_t from = (uint64_t)iterator->number * division->elements, to = from + division->elements - skew;
     from = from > skew ? from - skew : 0;
     to = to < division->row_elements ? to : division->row_elements;
-    piece.row = iterator->row;
-    piece.from = (uint32_t)from;
-    piece.count = from < to ? (uint32_t)(to - from) : 0;
-    piece.whole = piece.count == division->elements;
-    return piece;
+    strip.row = iterator->row;
+    strip.from = (uint32_t)from;
+    strip.count = from < to ? (uint32_t)(to - from) : 0;
+    strip.whole = strip.count == division->elements;
+    return strip;
 }
 
 /* Loads one token. */
@@ -132,16 +132,16 @@ INLINE uint32_t load_token(uint64_t at, uint32_t width)
     return width == 4 ? *AT(const uint32_t, at) : *AT(const uint16_t, at);
 }
 
-/* Loads the tokens of a piece and, if targets are requested, the token after it. A GPU waits at the first use of what
- * it loads, so both loads are issued before either is used: the piece then waits for memory once, not twice. */
-INLINE void load_tokens(const struct expand_arguments *work, const struct piece *piece, uint32_t width,
+/* Loads the tokens of a strip and, if targets are requested, the token after it. A GPU waits at the first use of what
+ * it loads, so both loads are issued before either is used: the strip then waits for memory once, not twice. */
+INLINE void load_tokens(const struct expand_arguments *work, const struct strip *strip, uint32_t width,
                         uint32_t elements, uint64_t tokens[5])
 {
-    const uint64_t at = work->slot + piece->row * work->row_stride + (uint64_t)piece->from * width;
+    const uint64_t at = work->slot + strip->row * work->row_stride + (uint64_t)strip->from * width;
     const uint32_t ahead = work->targets != 0;
-    if (!piece->whole || piece->from % elements) {
+    if (!strip->whole || strip->from % elements) {
         for (uint32_t k = 0; k <= elements; k++)
-            if (k < piece->count + ahead)
+            if (k < strip->count + ahead)
                 tokens[k] = load_token(at + k * width, width);
         return;
     }
@@ -169,12 +169,12 @@ INLINE void load_tokens(const struct expand_arguments *work, const struct piece 
     tokens[elements] = after;
 }
 
-/* Writes the elements of a piece to the output that begins at address `base`. */
-INLINE void store(uint64_t base, const struct expand_arguments *work, const struct piece *piece, uint32_t element,
+/* Writes the elements of a strip to the output that begins at address `base`. */
+INLINE void store(uint64_t base, const struct expand_arguments *work, const struct strip *strip, uint32_t element,
                   const uint64_t values[4])
 {
-    uint64_t at = base + (piece->row * work->seq_len + piece->from) * element;
-    if (piece->whole && at % 16 == 0) {
+    uint64_t at = base + (strip->row * work->seq_len + strip->from) * element;
+    if (strip->whole && at % 16 == 0) {
         struct four write;
         write.x = (uint32_t)values[0];
         write.y = (uint32_t)(element == 8 ? values[0] >> 32 : values[1]);
@@ -184,36 +184,36 @@ INLINE void store(uint64_t base, const struct expand_arguments *work, const stru
         return;
     }
     for (uint32_t k = 0; k < 16 / element; k++)
-        if (k < piece->count && element == 8)
+        if (k < strip->count && element == 8)
             *AT(uint64_t, at + k * 8) = values[k];
-        else if (k < piece->count)
+        else if (k < strip->count)
             *AT(uint32_t, at + k * 4) = (uint32_t)values[k];
 }
 
-INLINE struct mark load_mark(const struct expand_arguments *work, const struct piece *piece, uint32_t word)
+INLINE struct mark load_mark(const struct expand_arguments *work, const struct strip *strip, uint32_t word)
 {
-    struct four read = *AT(const struct four, work->slot + work->marks_at + (piece->row * work->row_marks + word) * 16);
+    struct four read = *AT(const struct four, work->slot + work->marks_at + (strip->row * work->row_marks + word) * 16);
     struct mark mark = {(uint64_t)read.y << 32 | read.x, read.z, read.w};
     return mark;
 }
 
-/* Computes, for each element of a piece, its position, the number of its document, and, if `ahead` is set, whether the
+/* Computes, for each element of a strip, its position, the number of its document, and, if `ahead` is set, whether the
  * next token is in the same document (within). The next token needs a mark then. */
-INLINE void evaluate_marks(const struct expand_arguments *work, const struct piece *piece, uint32_t elements,
+INLINE void evaluate_marks(const struct expand_arguments *work, const struct strip *strip, uint32_t elements,
                            uint32_t ahead, uint64_t positions[4], uint64_t documents[4], uint64_t within[4])
 {
     struct mark mark = {0, 0, 0};
     for (uint32_t k = 0; k < elements; k++) {
-        uint32_t j = piece->from + k, bit = j % 64;
-        if (k >= piece->count)
+        uint32_t j = strip->from + k, bit = j % 64;
+        if (k >= strip->count)
             continue;
         if (k == 0 || bit == 0)
-            mark = load_mark(work, piece, j / 64);
+            mark = load_mark(work, strip, j / 64);
         uint64_t starts = mark.starts & ~(uint64_t)0 >> (63 - bit);
         positions[k] = j - (starts ? j - bit + highest_bit(starts) : mark.last);
         documents[k] = mark.before + count_bits(starts) - 1;
         if (ahead)
-            within[k] = 1 ^ (bit < 63 ? mark.starts >> (bit + 1) & 1 : load_mark(work, piece, j / 64 + 1).starts & 1);
+            within[k] = 1 ^ (bit < 63 ? mark.starts >> (bit + 1) & 1 : load_mark(work, strip, j / 64 + 1).starts & 1);
     }
 }
 
@@ -236,15 +236,15 @@ INLINE uint32_t is_uncounted(const struct expand_arguments *work, uint64_t row, 
     return work->row_bits ? (uint32_t)(*AT(const uint64_t, at) >> target % 64) & 1 : 0;
 }
 
-/* Clears `within` for each element of a piece whose target does not count, and reports whether it is in padding. */
-INLINE void evaluate_counts(const struct expand_arguments *work, const struct piece *piece, uint32_t elements,
+/* Clears `within` for each element of a strip whose target does not count, and reports whether it is in padding. */
+INLINE void evaluate_counts(const struct expand_arguments *work, const struct strip *strip, uint32_t elements,
                             uint64_t within[4], uint32_t padding[4])
 {
-    const struct extent extent = load_extent(work, piece->row);
+    const struct extent extent = load_extent(work, strip->row);
     for (uint32_t k = 0; k < elements; k++) {
-        uint64_t j = (uint64_t)piece->from + k;
+        uint64_t j = (uint64_t)strip->from + k;
         padding[k] = j + 1 >= extent.tokens;
-        if (k < piece->count && (padding[k] || j < extent.scored_from || is_uncounted(work, piece->row, j)))
+        if (k < strip->count && (padding[k] || j < extent.scored_from || is_uncounted(work, strip->row, j)))
             within[k] = 0;
     }
 }
@@ -253,7 +253,7 @@ INLINE void evaluate_counts(const struct expand_arguments *work, const struct pi
 struct needs {
     uint32_t tokens;
     uint32_t marks;
-    uint32_t ahead;  /* also the mark of the token after the piece */
+    uint32_t ahead;  /* also the mark of the token after the strip */
     uint32_t counts; /* whether targets count: their bits and their row's extent */
 };
 
@@ -267,30 +267,30 @@ INLINE struct needs needs_of(const struct expand_arguments *work)
     return needs;
 }
 
-INLINE void expand_piece(const struct expand_arguments *work, const struct needs *needs, const struct piece *piece,
+INLINE void expand_strip(const struct expand_arguments *work, const struct needs *needs, const struct strip *strip,
                          uint32_t width, uint32_t element)
 {
     uint64_t tokens[5] = {0}, positions[4] = {0}, documents[4] = {0}, within[4] = {0};
     uint32_t padding[4] = {0};
     if (needs->tokens)
-        load_tokens(work, piece, width, 16 / element, tokens);
+        load_tokens(work, strip, width, 16 / element, tokens);
     if (needs->marks)
-        evaluate_marks(work, piece, 16 / element, needs->ahead, positions, documents, within);
+        evaluate_marks(work, strip, 16 / element, needs->ahead, positions, documents, within);
     if (needs->counts)
-        evaluate_counts(work, piece, 16 / element, within, padding);
+        evaluate_counts(work, strip, 16 / element, within, padding);
     if (work->inputs)
-        store(work->inputs, work, piece, element, tokens);
+        store(work->inputs, work, strip, element, tokens);
     if (work->targets) {
         for (uint32_t k = 0; k < 16 / element; k++)
             tokens[k] = padding[k] || (work->mask_targets && !within[k]) ? (uint64_t)IGNORE : tokens[k + 1];
-        store(work->targets, work, piece, element, tokens);
+        store(work->targets, work, strip, element, tokens);
     }
     if (work->position_ids)
-        store(work->position_ids, work, piece, element, positions);
+        store(work->position_ids, work, strip, element, positions);
     if (work->document_ids)
-        store(work->document_ids, work, piece, element, documents);
+        store(work->document_ids, work, strip, element, documents);
     if (work->loss_mask)
-        store(work->loss_mask, work, piece, element, within);
+        store(work->loss_mask, work, strip, element, within);
 }
 
 INLINE void expand_fields(const struct expand_arguments *work, const struct needs *needs, uint32_t thread,
@@ -304,9 +304,9 @@ INLINE void expand_fields(const struct expand_arguments *work, const struct need
     const struct division division = divide(first, work->seq_len, element);
     struct iterator iterator = iterator_begin(&division, thread, threads);
     for (; iterator.row < work->count; iterator_next(&iterator, &division)) {
-        struct piece piece = piece_of(&division, &iterator);
-        if (piece.count)
-            expand_piece(work, needs, &piece, width, element);
+        struct strip strip = strip_of(&division, &iterator);
+        if (strip.count)
+            expand_strip(work, needs, &strip, width, element);
     }
 }
 
@@ -316,14 +316,14 @@ INLINE void copy_rows(const struct expand_arguments *work, uint32_t thread, uint
     const struct division division = divide(work->rows, work->row_tokens, width);
     struct iterator iterator = iterator_begin(&division, thread, threads);
     for (; iterator.row < work->count; iterator_next(&iterator, &division)) {
-        struct piece piece = piece_of(&division, &iterator);
-        uint64_t from = work->slot + piece.row * work->row_stride + (uint64_t)piece.from * width;
-        uint64_t to = work->rows + (piece.row * work->row_tokens + piece.from) * width;
-        if (piece.whole && (from | to) % 16 == 0) {
+        struct strip strip = strip_of(&division, &iterator);
+        uint64_t from = work->slot + strip.row * work->row_stride + (uint64_t)strip.from * width;
+        uint64_t to = work->rows + (strip.row * work->row_tokens + strip.from) * width;
+        if (strip.whole && (from | to) % 16 == 0) {
             *AT(struct four, to) = *AT(const struct four, from);
             continue;
         }
-        for (uint32_t k = 0; k < piece.count; k++)
+        for (uint32_t k = 0; k < strip.count; k++)
             if (width == 4)
                 *AT(uint32_t, to + k * 4) = *AT(const uint32_t, from + k * 4);
             else
@@ -430,7 +430,7 @@ INLINE void expand_thread(const struct expand_arguments *work, uint32_t thread, 
         copy_rows(work, thread, threads, 2);
     else if (work->rows)
         copy_rows(work, thread, threads, 4);
-    if (work->cu_seqlens) /* in reverse order of threads, because the first threads may have had one more piece */
+    if (work->cu_seqlens) /* in reverse order of threads, because the first threads may have had one more strip */
         copy_cu(work, threads - 1 - thread, threads);
 }
 

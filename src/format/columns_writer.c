@@ -213,14 +213,14 @@ int columns_writer_add(struct columns_writer *writer, const struct shard_value *
 
 enum { SAVED_NUMBERS, SAVED_CODES, SAVED_LOWS, SAVED_CARRIES, SAVED_PLAIN, SAVED_ENDS, SAVED_BYTES };
 enum { NUMBER_PLAIN, NUMBER_CODED, NUMBER_VALUES, NUMBER_TOTAL, NUMBER_CARRIED, NUMBERS };
-enum { PIECE = 1 << 14 };
+enum { SAVED_MOST = 1 << 14 };
 
-/* Passes on memory in pieces. */
+/* Passes on memory in increments. */
 static int memory_save(const void *bytes, uint64_t count, uint32_t kind, const struct state_sink *sink)
 {
     int system = 0;
-    for (uint64_t done = 0; done < count && !system; done += PIECE)
-        system = sink->put(sink->user, kind, (const uint8_t *)bytes + done, (size_t)min64(count - done, PIECE));
+    for (uint64_t done = 0; done < count && !system; done += SAVED_MOST)
+        system = sink->put(sink->user, kind, (const uint8_t *)bytes + done, (size_t)min64(count - done, SAVED_MOST));
     return system;
 }
 

@@ -10,7 +10,7 @@
 #include "common/hash.h"
 #include "platform/os.h"
 
-enum { WRITER_BUFFER = 1 << 18, SAVED_PIECE = 1 << 14 };
+enum { WRITER_BUFFER = 1 << 18, SAVED_AT_ONCE = 1 << 14 };
 
 /* ---- spill ---- */
 
@@ -80,13 +80,13 @@ int spill_read(const struct spill *spill, uint64_t offset, void *into, size_t co
 
 int spill_save(struct spill *spill, uint32_t kind, const struct state_sink *sink)
 {
-    uint8_t piece[SAVED_PIECE];
+    uint8_t copy[SAVED_AT_ONCE];
     int system = 0;
     while (spill->saved < spill_bytes(spill) && !system) {
-        const size_t part = (size_t)min64(spill_bytes(spill) - spill->saved, sizeof piece);
-        system = spill_read(spill, spill->saved, piece, part);
+        const size_t part = (size_t)min64(spill_bytes(spill) - spill->saved, sizeof copy);
+        system = spill_read(spill, spill->saved, copy, part);
         if (!system)
-            system = sink->put(sink->user, kind, piece, part);
+            system = sink->put(sink->user, kind, copy, part);
         spill->saved += part;
     }
     return system;
@@ -205,15 +205,15 @@ int index_writer_pad(struct index_writer *writer, uint64_t power)
 int index_writer_save(const struct index_writer *writer, uint64_t from, uint32_t kind, const struct state_sink *sink)
 {
     const uint64_t flushed = writer->offset - writer->used;
-    uint8_t piece[SAVED_PIECE];
+    uint8_t copy[SAVED_AT_ONCE];
     int system = 0;
     while (from < writer->offset && !system) {
-        size_t part = (size_t)min64((from < flushed ? flushed : writer->offset) - from, sizeof piece), got = part;
+        size_t part = (size_t)min64((from < flushed ? flushed : writer->offset) - from, sizeof copy), got = part;
         if (from < flushed)
-            system = os_pread(writer->fd, piece, part, from, &got);
+            system = os_pread(writer->fd, copy, part, from, &got);
         if (!system && got < part)
             system = EIO; /* our own file has become shorter */
-        const uint8_t *bytes = from < flushed ? piece : writer->buffer + (from - flushed);
+        const uint8_t *bytes = from < flushed ? copy : writer->buffer + (from - flushed);
         if (!system)
             system = sink->put(sink->user, kind, bytes, part);
         from += part;

@@ -30,7 +30,7 @@ void spill_free(struct spill *spill);
 int spill_add(struct spill *spill, const void *bytes, size_t count);
 /* Reads bytes back; offset + count is at most spill_bytes(). */
 int spill_read(const struct spill *spill, uint64_t offset, void *into, size_t count);
-/* Receiver of a writer's state when it is saved, so that a later process continues: pieces of at most SPILL_BUFFER
+/* Receiver of a writer's state when it is saved, so that a later process continues: increments of at most SPILL_BUFFER
  * bytes, of a kind that the writer's file defines. put() returns 0 or an errno, which ends the saving. */
 struct state_sink {
     int (*put)(void *user, uint32_t kind, const void *bytes, size_t count);

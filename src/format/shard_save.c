@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
-#include "shard_pieces.h"
+#include "shard_slabs.h"
 #include "shard_writing.h"
 
 #define COLUMNS_FROM 64U /* kinds of the columns begin here */
@@ -83,7 +83,7 @@ static int numbers_save(struct shard_writer *writer, const struct state_sink *si
     return system;
 }
 
-static int pieces_save(struct shard_writer *writer, const struct state_sink *sink)
+static int increments_save(struct shard_writer *writer, const struct state_sink *sink)
 {
     struct index_writer *index = &writer->index;
     const uint64_t begin = index->table[0].offset;
@@ -112,14 +112,14 @@ static int pieces_save(struct shard_writer *writer, const struct state_sink *sin
 enum tokmap_status shard_writer_save(struct shard_writer *writer, const struct state_sink *sink,
                                      struct tokmap_error *error)
 {
-    int system = writer->failed || writer->holes ? ENOTSUP : shard_pieces_wait(writer);
-    /* The buffer keeps its bytes: the writer writes whole pieces, and this one again when it is whole. */
+    int system = writer->failed || writer->holes ? ENOTSUP : shard_slabs_wait(writer);
+    /* The buffer keeps its bytes: the writer writes whole slabs, and this one again when it is whole. */
     if (!system)
         system = os_pwrite(writer->tokens_fd, writer->buffer, writer->buffered, writer->written);
     if (!system && writer->options.mask)
         system = mask_writer_flush(&writer->mask);
     if (!system)
-        system = pieces_save(writer, sink);
+        system = increments_save(writer, sink);
     return system ? failed(writer, system, "the unfinished output cannot be saved", error) : TOKMAP_OK;
 }
 
@@ -252,15 +252,15 @@ static int table_restore(struct origin_state *origin)
 static int tokens_restore(struct shard_writer *writer)
 {
     const uint64_t bytes = writer->tokens * writer->options.width;
-    const uint64_t written = round_down(bytes, PIECE_BYTES), begin = round_down(written, BLOCK_BYTES);
+    const uint64_t written = round_down(bytes, SLAB_BYTES), begin = round_down(written, BLOCK_BYTES);
     int system = numbers_are_sound(writer, written) ? 0 : EINVAL;
-    for (uint64_t at = begin; at < written && !system; at += PIECE_BYTES) {
+    for (uint64_t at = begin; at < written && !system; at += SLAB_BYTES) {
         size_t got = 0;
-        system = os_pread(writer->tokens_fd, writer->buffer, PIECE_BYTES, at, &got);
-        if (!system && got < PIECE_BYTES)
+        system = os_pread(writer->tokens_fd, writer->buffer, SLAB_BYTES, at, &got);
+        if (!system && got < SLAB_BYTES)
             system = EINVAL;
         if (!system)
-            hash_state_add(writer->block, writer->buffer, PIECE_BYTES);
+            hash_state_add(writer->block, writer->buffer, SLAB_BYTES);
     }
     size_t got = 0;
     writer->buffered = (size_t)(bytes - written);

@@ -4,9 +4,9 @@
  * killed.
  *
  * What the tokens file and the mask file have is not saved again: the continuing writer cuts them to their lengths, and
- * reads only the open block. All else is passed on in pieces, each time only what was added since the last time:
- * the ends of documents, hashes of blocks and pages, origins, and columns. With the pieces of all savings up to one, in
- * order, a writer that was opened with options.resume has the state of that one.
+ * reads only the open block. All else is passed on in increments, each time only what was added since the last time:
+ * the ends of documents, hashes of blocks and pages, origins, and columns. With the increments of all savings up to
+ * one, in order, a writer that was opened with options.resume has the state of that one.
  */
 #ifndef TOKMAP_FORMAT_SHARD_SAVE_H
 #define TOKMAP_FORMAT_SHARD_SAVE_H
@@ -14,9 +14,9 @@
 #include "index_writer.h"
 #include "shard_writer.h"
 
-#define SHARD_SAVE_KINDS 1024U /* kinds of pieces are below this */
+#define SHARD_SAVE_KINDS 1024U /* kinds of increments are below this */
 
-/* Writes the buffered tokens and mask, and passes on the pieces. Statuses: OK, ERROR_IO, ERROR_MEMORY; what put()
+/* Writes the buffered tokens and mask, and passes on the increments. Statuses: OK, ERROR_IO, ERROR_MEMORY; what put()
  * returns becomes ERROR_IO. */
 enum tokmap_status shard_writer_save(struct shard_writer *writer, const struct state_sink *sink,
                                      struct tokmap_error *error);
@@ -24,11 +24,11 @@ enum tokmap_status shard_writer_save(struct shard_writer *writer, const struct s
 /* Syncs the files whose bytes the last shard_writer_save() counts on. Statuses: OK, ERROR_IO. */
 enum tokmap_status shard_writer_sync(struct shard_writer *writer, struct tokmap_error *error);
 
-/* Takes a piece. Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_MEMORY. */
+/* Takes an increment. Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status shard_writer_load(struct shard_writer *writer, uint32_t kind, const uint8_t *bytes, size_t count,
                                      struct tokmap_error *error);
 
-/* Ends a restoration, when all pieces have been taken: checks them and the files, and cuts the files. Statuses: OK,
+/* Ends a restoration, when all increments have been taken: checks them and the files, and cuts the files. Statuses: OK,
  * ERROR_CORRUPT, ERROR_IO. */
 enum tokmap_status shard_writer_restored(struct shard_writer *writer, struct tokmap_error *error);
 

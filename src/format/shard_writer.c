@@ -2,7 +2,7 @@
 /*
  * shard_writer.c - writes a shard as a stream; shard_writer.h describes the protocol.
  *
- * shard_pieces.h hashes and writes the tokens in pieces of PIECE_BYTES.
+ * shard_slabs.h hashes and writes the tokens in slabs of SLAB_BYTES.
  *
  * NAME.tmx.partial is both the index under construction and the lock: see partial_file.h. Only the holder of the lock
  * touches NAME.bin.partial and NAME.mask.partial. shard_commit.h gives the files their names.
@@ -23,7 +23,7 @@
 #include "platform/os.h"
 #include "sealed.h"
 #include "shard_commit.h"
-#include "shard_pieces.h"
+#include "shard_slabs.h"
 #include "shard_writing.h"
 #include "text/path.h"
 
@@ -251,12 +251,12 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
     spill_init(&made->origin.run_spill, made->folder);
     spill_init(&made->origin.file_spill, made->folder);
     spill_init(&made->origin.path_spill, made->folder);
-    complete = (made->buffer = malloc(PIECE_BYTES)) && complete;
+    complete = (made->buffer = malloc(SLAB_BYTES)) && complete;
     complete = (made->block = hash_state_new()) && complete;
     if (options->column_count && complete)
         complete = !columns_writer_init(&made->columns, options->columns, options->column_count, made->folder);
     if (!complete)
-        status = error_set_memory(error, "the shard writer", PIECE_BYTES);
+        status = error_set_memory(error, "the shard writer", SLAB_BYTES);
     else if (!options->resume) /* what a killed writer has left has its names only once it is locked */
         status = check_absent(made, error);
     if (status == TOKMAP_ERROR_EXISTS)
@@ -264,7 +264,7 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
     if (!status)
         status = make_partials(made, error);
     if (!status && index_writer_init(&made->index, made->index_fd))
-        status = error_set_memory(error, "the index writer", PIECE_BYTES);
+        status = error_set_memory(error, "the index writer", SLAB_BYTES);
     if (!status) {
         int system = index_writer_begin(&made->index, SECTION_DOCUMENTS);
         if (system)
@@ -399,7 +399,7 @@ enum tokmap_status shard_writer_add(struct shard_writer *writer, const void *tok
     enum tokmap_status status = check_add(writer, count, ends, documents, largest, error);
     if (status)
         return status;
-    int system = shard_pieces_add(writer, tokens, count * writer->options.width);
+    int system = shard_slabs_add(writer, tokens, count * writer->options.width);
     if (system) {
         writer->failed = true;
         return system_failed(writer, system, TOKENS_PARTIAL, "the tokens cannot be written", error);
@@ -418,9 +418,9 @@ static int append_zeros(struct shard_writer *writer, uint64_t count)
 {
     static const uint8_t zeros[ZERO_BYTES];
     int system = 0;
-    while (count && !(system = shard_pieces_wait(writer))) {
+    while (count && !(system = shard_slabs_wait(writer))) {
         if (writer->buffered && !((writer->written + writer->buffered) % BLOCK_BYTES))
-            system = shard_pieces_flush(writer);
+            system = shard_slabs_flush(writer);
         if (!system && !writer->buffered && !writer->block_filled && count >= BLOCK_BYTES) {
             if (!writer->zero_block_hash) {
                 for (size_t done = 0; done < BLOCK_BYTES; done += sizeof zeros)
@@ -437,7 +437,7 @@ static int append_zeros(struct shard_writer *writer, uint64_t count)
         } else if (!system) {
             uint64_t to_block = BLOCK_BYTES - (writer->written + writer->buffered) % BLOCK_BYTES;
             uint64_t part = min64(min64(count, to_block), sizeof zeros);
-            system = shard_pieces_add(writer, zeros, part);
+            system = shard_slabs_add(writer, zeros, part);
             count -= part;
         }
     }
@@ -547,9 +547,9 @@ uint64_t shard_writer_documents(const struct shard_writer *writer)
 
 static int finish_tokens(struct shard_writer *writer)
 {
-    int system = shard_pieces_flush(writer);
+    int system = shard_slabs_flush(writer);
     if (!system && writer->block_filled)
-        system = shard_pieces_end_block(writer);
+        system = shard_slabs_end_block(writer);
     if (!system)
         system =
             os_truncate(writer->tokens_fd, writer->written); /* a hole at the end does not extend the file by itself */
@@ -800,7 +800,7 @@ void shard_writer_abort(struct shard_writer *writer)
 {
     if (!writer)
         return;
-    shard_pieces_free(writer);
+    shard_slabs_free(writer);
     if (writer->tokens_made)
         (void)os_unlink(writer->paths[TOKENS_PARTIAL]);
     if (writer->mask_made)

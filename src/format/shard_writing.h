@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* shard_writing.h - the state of a shard writer, for shard_writer.c, shard_pieces.c, and shard_save.c. */
+/* shard_writing.h - the state of a shard writer, for shard_writer.c, shard_slabs.c, and shard_save.c. */
 #ifndef TOKMAP_FORMAT_SHARD_WRITING_H
 #define TOKMAP_FORMAT_SHARD_WRITING_H
 
@@ -10,7 +10,7 @@
 #include "write_behind.h"
 #include "writer_options.h"
 
-#define PIECE_BYTES ((size_t)1 << 18)
+#define SLAB_BYTES ((size_t)1 << 18)
 #define FILE_BYTES_MAX ((uint64_t)1 << 62)
 
 enum path { TOKENS, INDEX, MASK, SEALED, TOKENS_PARTIAL, INDEX_PARTIAL, MASK_PARTIAL, SEALED_PARTIAL, PATHS };
@@ -39,11 +39,11 @@ struct shard_writer {
     bool document_open; /* tokens have been added since the last end */
     uint64_t tokens, documents, largest;
 
-    uint8_t *buffer; /* PIECE_BYTES */
+    uint8_t *buffer; /* SLAB_BYTES */
     size_t buffered;
-    struct shard_pieces *pieces; /* the second thread, or NULL: see shard_pieces.h, which says who may use what follows
-                                  */
-    uint64_t written;            /* bytes written to the .bin, without those in the buffer */
+    struct shard_slabs *slabs; /* the second thread, or NULL: see shard_slabs.h, which says who may use what follows
+                                */
+    uint64_t written;          /* bytes written to the .bin, without those in the buffer */
     struct write_behind behind;
     struct hash_state *block;
     size_t block_filled;

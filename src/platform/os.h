@@ -248,7 +248,7 @@ int os_thread_start_detached(const char *name, void (*body)(void *user), void *u
 void os_thread_join(struct os_thread *thread); /* waits until body() has returned and frees the handle; accepts NULL */
 /* Calls body(user, number) for the numbers below `count`, which is at least 1, each on a thread of its own, and returns
  * when all of them have returned. The calling thread takes number 0. The numbers whose threads cannot be started are
- * left out, so the calls share work of which each takes the next piece. */
+ * left out, so the calls share work of which each takes the next share. */
 void os_threads_share(const char *name, uint32_t count, void (*body)(void *user, uint32_t number), void *user);
 /* From now on the calling thread runs on the processors of that NUMA node, if it may run on any of them. A hint. */
 void os_thread_prefer_node(int node);

@@ -219,10 +219,10 @@ int os_pread(int fd, void *into, size_t count, uint64_t offset, size_t *got)
 int os_pread_cached(int fd, void *into, size_t count, uint64_t offset, size_t *got)
 {
     *got = 0;
-    struct iovec piece = {into, count};
+    struct iovec vector = {into, count};
     ssize_t part;
     do
-        part = preadv2(fd, &piece, 1, (off_t)offset, RWF_NOWAIT);
+        part = preadv2(fd, &vector, 1, (off_t)offset, RWF_NOWAIT);
     while (part < 0 && errno == EINTR);
     if (part < 0)
         return errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL ? ENOTSUP : errno;

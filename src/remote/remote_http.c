@@ -3,7 +3,7 @@
  * remote_http.c - see remote_http.h.
  *
  * libcurl's multi interface does all work inside our calls: pump() lets it send and receive until what the caller waits
- * for is there. The body arrives in on_body(), which keeps it in a buffer of fixed size. If the next piece does not
+ * for is there. The body arrives in on_body(), which keeps it in a buffer of fixed size. If the next delivery does not
  * fit, on_body() pauses the transfer, and http_read() continues it when the buffer is empty.
  *
  * What a server sends is bounded: the buffer by its size, a header by HEADER_MOST, and the few texts that are kept of
@@ -95,7 +95,7 @@ struct http {
     bool http1, chunked;
     size_t header_bytes;
     size_t at, filled;         /* bytes [at, filled) of `buffer` have not been read */
-    uint64_t activity;         /* grows with each piece of a header or body */
+    uint64_t activity;         /* grows with each delivery of a header or body */
     uint64_t waited, received; /* nanoseconds and bytes: of the header, and then of the body since the last SLOW_NS */
     struct http_answer answer;
     char curl_reason[CURL_ERROR_SIZE];

@@ -13,7 +13,7 @@
 #define SHA256_BYTES 32
 #define SHA256_BLOCK 64
 
-/* A text that is hashed piece by piece. */
+/* A text that is hashed step by step. */
 struct sha256 {
     uint32_t words[8];
     uint64_t bytes; /* added so far; the last bytes mod SHA256_BLOCK of them are in `block` */

@@ -443,12 +443,12 @@ static void put(struct printer *printer, const char *format, ...) __attribute__(
 
 static void put(struct printer *printer, const char *format, ...)
 {
-    char piece[2 * RUN_NAME_MOST + 64];
+    char line[2 * RUN_NAME_MOST + 64];
     va_list arguments;
     va_start(arguments, format);
-    const int length = vsnprintf(piece, sizeof piece, format, arguments);
+    const int length = vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    if (length < 0 || (size_t)length >= sizeof piece || !bytes_append(&printer->text, piece, (size_t)length))
+    if (length < 0 || (size_t)length >= sizeof line || !bytes_append(&printer->text, line, (size_t)length))
         printer->failed = true;
 }
 

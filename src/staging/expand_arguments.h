@@ -58,42 +58,42 @@ struct expand_arguments {
 #define EXPAND_BLOCK 256
 #define EXPAND_BLOCKS_HELD 4
 
-/* Returns the largest number of 16-byte pieces that a row of `elements` elements of `bytes` bytes touches, wherever it
+/* Returns the largest number of 16-byte strips that a row of `elements` elements of `bytes` bytes touches, wherever it
  * begins. */
 #ifdef __CUDACC__
 __host__ __device__
 #endif
     static inline uint64_t
-    expand_row_pieces(uint64_t elements, uint32_t bytes)
+    expand_row_strips(uint64_t elements, uint32_t bytes)
 {
-    uint32_t per_piece = 16 / bytes;
-    return (elements + per_piece - 2) / per_piece + 1;
+    uint32_t per_strip = 16 / bytes;
+    return (elements + per_strip - 2) / per_strip + 1;
 }
 
-/* Returns the smaller of rows * pieces and `most`. */
-static inline uint64_t expand_at_most(uint64_t rows, uint64_t pieces, uint64_t most)
+/* Returns the smaller of rows * strips and `most`. */
+static inline uint64_t expand_at_most(uint64_t rows, uint64_t strips, uint64_t most)
 {
-    return rows < most / pieces ? rows * pieces : most;
+    return rows < most / strips ? rows * strips : most;
 }
 
 /* Returns the number of blocks of EXPAND_BLOCK threads with which a device expands this batch fastest.
  *   held   how many of these blocks the device holds at once, on all its multiprocessors together; at least 1. With
  *          no more than that, all blocks of the launch run at the same time, and none is left to run alone at the end
- * Any number from 1 on produces the same outputs: of n threads each takes every n-th piece. */
+ * Any number from 1 on produces the same outputs: of n threads each takes every n-th strip. */
 static inline uint32_t expand_blocks(const struct expand_arguments *work, uint32_t held)
 {
     uint64_t blocks = held ? held : 1, most = blocks * EXPAND_BLOCK;
-    uint64_t pieces = expand_at_most(work->count, expand_row_pieces(work->seq_len, work->element), most);
-    uint64_t raw = work->rows ? expand_at_most(work->count, expand_row_pieces(work->row_tokens, work->width), most) : 0;
+    uint64_t strips = expand_at_most(work->count, expand_row_strips(work->seq_len, work->element), most);
+    uint64_t raw = work->rows ? expand_at_most(work->count, expand_row_strips(work->row_tokens, work->width), most) : 0;
     uint64_t ahead = work->targets_ahead ? work->seq_len * (work->row_tokens - work->seq_len)
                      : work->labels      ? work->seq_len
                                          : 0;
     ahead = ahead ? expand_at_most(work->count, ahead, most) : 0;
     uint64_t cu = work->cu_seqlens ? work->cu_elements / 4 : 0;
-    pieces = raw > pieces ? raw : pieces;
-    pieces = ahead > pieces ? ahead : pieces;
-    pieces = cu > pieces ? cu : pieces;
-    return (uint32_t)(pieces < most ? pieces / EXPAND_BLOCK + 1 : blocks);
+    strips = raw > strips ? raw : strips;
+    strips = ahead > strips ? ahead : strips;
+    strips = cu > strips ? cu : strips;
+    return (uint32_t)(strips < most ? strips / EXPAND_BLOCK + 1 : blocks);
 }
 
 #endif

@@ -21,7 +21,7 @@ enum chat_ability {
     CHAT_WRITES_TOOLS = 1,    /* the tools of the record */
     CHAT_WRITES_CALLS = 2,    /* calls of tools, and their results */
     CHAT_WRITES_THOUGHTS = 4, /* reasoning_content */
-    CHAT_IS_RENDERED = 8,     /* the messages are pieces of a text that has all that the record says */
+    CHAT_IS_RENDERED = 8,     /* the messages are sections of a text that has all that the record says */
 };
 
 /* A call of a tool. Texts of NULL are missing. */

@@ -470,16 +470,16 @@ static void rendered_render(struct chat_writer *writer, struct chat_messages *me
     if (!chat_roles_are(messages, roles) || !chat_contents_are_text(messages))
         return;
     for (size_t i = 0; i < messages->count; i++) {
-        const struct chat_message *piece = &messages->at[i];
-        const bool is_token = chat_is_role(piece, "token") || chat_is_role(piece, "said-token");
+        const struct chat_message *section = &messages->at[i];
+        const bool is_token = chat_is_role(section, "token") || chat_is_role(section, "said-token");
         const uint64_t id =
-            is_token ? chat_added_id(writer->tokenizer, piece->text.bytes, piece->text.count) : TOKMAP_NO_ID;
+            is_token ? chat_added_id(writer->tokenizer, section->text.bytes, section->text.count) : TOKMAP_NO_ID;
         if (is_token && id == TOKMAP_NO_ID) {
-            chat_messages_refuse(messages, "the vocabulary lacks the special token", i, &piece->text);
+            chat_messages_refuse(messages, "the vocabulary lacks the special token", i, &section->text);
             return;
         }
-        chat_begin(writer, chat_is_role(piece, "said") || chat_is_role(piece, "said-token"));
-        chat_put_id(writer, piece->text, id);
+        chat_begin(writer, chat_is_role(section, "said") || chat_is_role(section, "said-token"));
+        chat_put_id(writer, section->text, id);
         chat_end(writer);
     }
 }

@@ -7,8 +7,8 @@
  * document 1 is dropped, because of document 0 of unit 0.
  *
  * The table has one entry for each different key. A portion of several units has about PORTION_DOCUMENTS documents, so
- * that this is 176 MB at most, as long as there are fewer than 2^32 documents. One of work in one piece, which no other
- * task waits for, has about PIECE_DOCUMENTS, and this is 11 MB, as long as there are fewer than 2^28 of them: the
+ * that this is 176 MB at most, as long as there are fewer than 2^32 documents. One of work without units, which no
+ * other task waits for, has about WHOLE_DOCUMENTS, and this is 11 MB, as long as there are fewer than 2^28 of them: the
  * processor's caches have most of it. Copies of one text, however many, take one entry.
  */
 #include "drop_resolve.h"
@@ -22,7 +22,7 @@
 #include "document_bands.h"
 
 #define PORTION_DOCUMENTS ((uint64_t)1 << 22)
-#define PIECE_DOCUMENTS ((uint64_t)1 << 18)
+#define WHOLE_DOCUMENTS ((uint64_t)1 << 18)
 #define PORTIONS_MOST ((uint64_t)1024)
 #define TABLE_LEAST ((uint64_t)512 << 20)
 #define READ_BYTES ((uint32_t)16 << 10)
@@ -58,7 +58,7 @@ enum tokmap_status all_scans_read(struct all_scans *scans, const struct drop_sta
     if (scans->inputs[units] >= UINT32_MAX)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "there are more than 2^32 inputs; pack fewer at once");
-    const uint64_t most = stage->in_units ? PORTION_DOCUMENTS : PIECE_DOCUMENTS;
+    const uint64_t most = stage->in_units ? PORTION_DOCUMENTS : WHOLE_DOCUMENTS;
     if (stage->drop->duplicates)
         for (scans->portions = 1; scans->portions < PORTIONS_MOST && scans->documents / scans->portions >= most;)
             scans->portions *= 2;

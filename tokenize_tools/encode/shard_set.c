@@ -17,7 +17,7 @@
 #include "platform/os.h"
 #include "text/path.h"
 
-#define COPY_BYTES ((size_t)1 << 16) /* of the tokens that wait, in one piece */
+#define COPY_BYTES ((size_t)1 << 16) /* of the tokens that wait; moved at once */
 
 struct shard_set {
     struct shard_set_options options;
@@ -245,18 +245,18 @@ static bool fits(const struct shard_set *set, uint64_t tokens)
 static enum tokmap_status waiting_write(struct shard_set *set, struct tokmap_error *error)
 {
     const uint64_t bytes = spill_bytes(&set->open.waiting);
-    char *piece = bytes ? malloc(COPY_BYTES) : NULL;
-    enum tokmap_status status = bytes && !piece ? error_set_memory(error, "tokens that wait", COPY_BYTES) : TOKMAP_OK;
+    char *copy = bytes ? malloc(COPY_BYTES) : NULL;
+    enum tokmap_status status = bytes && !copy ? error_set_memory(error, "tokens that wait", COPY_BYTES) : TOKMAP_OK;
     for (uint64_t done = 0; done < bytes && !status;) {
         const size_t part = (size_t)min64(bytes - done, COPY_BYTES);
-        const int system = spill_read(&set->open.waiting, done, piece, part);
+        const int system = spill_read(&set->open.waiting, done, copy, part);
         status = system ? error_set_system(error, system, set->open.folder, TOKMAP_NO_OFFSET,
                                            "the tokens of a long document, in an unnamed file, cannot be read")
-                        : shard_writer_add(set->writer, piece, part / set->options.shard.width, NULL, 0,
+                        : shard_writer_add(set->writer, copy, part / set->options.shard.width, NULL, 0,
                                            set->open.largest, error);
         done += part;
     }
-    free(piece);
+    free(copy);
     spill_free(&set->open.waiting);
     spill_init(&set->open.waiting, set->open.folder);
     set->open.largest = 0;

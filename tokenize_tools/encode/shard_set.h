@@ -75,8 +75,8 @@ struct shard_set_state {
 
 /* Returns false while tokens wait for their shard: the set cannot be saved at the moment. */
 bool shard_set_can_save(const struct shard_set *set);
-/* Passes on what was added to the open shard since the last call, and states the rest. Pieces are those of one shard:
- * state->shards is its number. Statuses: those of shard_writer_save(). */
+/* Passes on what was added to the open shard since the last call, and states the rest. Increments are those of one
+ * shard: state->shards is its number. Statuses: those of shard_writer_save(). */
 enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state *state, const struct state_sink *sink,
                                   struct tokmap_error *error);
 enum tokmap_status shard_set_sync(struct shard_set *set, struct tokmap_error *error);
@@ -84,9 +84,9 @@ enum tokmap_status shard_set_sync(struct shard_set *set, struct tokmap_error *er
  * of a shard that is sealed now. */
 void shard_set_saved(struct shard_set *set);
 
-/* Opens the set of a killed process with the state that it saved last; shard_set_load() takes the pieces of the shard
- * state->shards, in order, and shard_set_restored() ends that. Shards that were finished later are removed. Statuses:
- * those of shard_set_open(), ERROR_NOT_FOUND (a file of it is missing), ERROR_CORRUPT. */
+/* Opens the set of a killed process with the state that it saved last; shard_set_load() takes the increments of the
+ * shard state->shards, in order, and shard_set_restored() ends that. Shards that were finished later are removed.
+ * Statuses: those of shard_set_open(), ERROR_NOT_FOUND (a file of it is missing), ERROR_CORRUPT. */
 enum tokmap_status shard_set_reopen(struct shard_set **set, const struct shard_set_options *options,
                                     const struct shard_set_state *state, struct tokmap_error *error);
 enum tokmap_status shard_set_load(struct shard_set *set, uint32_t kind, const uint8_t *bytes, size_t count,

@@ -70,7 +70,7 @@ enum tokmap_status corpus_range_groups(const char *path, const struct corpus_opt
     return status;
 }
 
-/* Reads [at, end) of a file, in pieces that look() gets. It returns true to end the reading. */
+/* Reads [at, end) of a file, in buffers that look() gets. It returns true to end the reading. */
 static enum tokmap_status file_walk(const char *path, uint64_t at, uint64_t end, bool (*stop)(void *user), void *user,
                                     bool (*look)(uint64_t *found, const char *bytes, size_t count), uint64_t *found,
                                     struct tokmap_error *error)

@@ -182,7 +182,7 @@ enum judged warc_has_no_fields(const struct first_bytes *first, struct judgment 
 
 enum judged warc_end_judge(const char *path, const struct warc_scan *scan, struct judgment *judgment)
 {
-    if (scan->state == WARC_PIECES) {
+    if (scan->state == WARC_OTHERS) {
         (void)error_set(&judgment->why, TOKMAP_ERROR_TRUNCATED, stream_name(path), TOKMAP_NO_OFFSET,
                         "the file ends inside a record, %" PRIu64
                         " bytes before its end, or the record's Content-Length is wrong; get the file again",

@@ -19,7 +19,7 @@ struct judgment {
 };
 
 /* Progress of earlier calls that looked for the end of the first line. Zeros at the beginning of a file. Without this,
- * a long first line that comes in small pieces would be searched from its beginning for each of them. */
+ * a long first line that comes in small reads would be searched from its beginning for each of them. */
 struct first_line {
     uint64_t blank;    /* bytes at the beginning that are a byte order mark or blank */
     uint64_t searched; /* bytes that have no newline after the first one that is not blank */

@@ -30,7 +30,7 @@ struct cursor {
     const struct parquet_column *column;
     const struct parquet_slice *slices;
     uint64_t count, slice;
-    uint64_t piece; /* of the slice, from its first one */
+    uint64_t fragment; /* of the slice, from its first one */
 };
 
 /* The rows of a part in the making. */
@@ -51,7 +51,7 @@ struct row_reading {
 /* The list that one column has in one row. */
 struct row_list {
     struct cursor from; /* beginning of the row */
-    uint64_t pieces;
+    uint64_t fragments;
     uint64_t elements;     /* 0 if the list is null or empty */
     uint64_t null_element; /* the first one that is null; UINT64_MAX: none */
     uint64_t text_bytes;   /* of all elements, if they are texts */
@@ -99,33 +99,33 @@ enum tokmap_status parquet_open(struct parquet_source **source, const char *path
 
 /* ---- cursors ---- */
 
-/* Returns the page of the current piece. */
+/* Returns the page of the current fragment. */
 static const struct parquet_page *cursor_page(const struct cursor *cursor)
 {
     assert(cursor->slice < cursor->count);
     return cursor->slices[cursor->slice].page;
 }
 
-/* Moves to the next piece, and returns true if it continues the row. */
+/* Moves to the next fragment, and returns true if it continues the row. */
 static bool cursor_next(struct cursor *cursor)
 {
-    if (++cursor->piece < cursor->slices[cursor->slice].count)
+    if (++cursor->fragment < cursor->slices[cursor->slice].count)
         return false;
-    cursor->piece = 0;
+    cursor->fragment = 0;
     if (++cursor->slice == cursor->count)
         return false;
     const struct parquet_slice *slice = &cursor->slices[cursor->slice];
     return !slice->first && slice->page->continues;
 }
 
-/* Sets the entries [*begin, *end) of the current piece. */
-static void piece_entries(const struct cursor *cursor, uint64_t *begin, uint64_t *end)
+/* Sets the entries [*begin, *end) of the current fragment. */
+static void fragment_entries(const struct cursor *cursor, uint64_t *begin, uint64_t *end)
 {
     const struct parquet_page *page = cursor_page(cursor);
-    const uint64_t piece = cursor->slices[cursor->slice].first + cursor->piece;
-    assert(piece < page->piece_count);
-    *begin = page->pieces ? page->pieces[piece] : piece;
-    *end = page->pieces ? page->pieces[piece + 1] : piece + 1;
+    const uint64_t fragment = cursor->slices[cursor->slice].first + cursor->fragment;
+    assert(fragment < page->fragment_count);
+    *begin = page->fragments ? page->fragments[fragment] : fragment;
+    *end = page->fragments ? page->fragments[fragment + 1] : fragment + 1;
 }
 
 /* Kinds of entries: with a value; an element of a list without a value; an empty list. */
@@ -198,7 +198,7 @@ static enum tokmap_status list_find(struct row_reading *reading, struct cursor *
     do {
         const struct parquet_page *page = cursor_page(cursor);
         uint64_t begin, end;
-        piece_entries(cursor, &begin, &end);
+        fragment_entries(cursor, &begin, &end);
         for (uint64_t i = begin; i < end && (page->definitions || page->values.spans); i++) {
             const enum entry_kind kind = entry_kind(cursor, i);
             list->is_null |= kind == ENTRY_NULL;
@@ -209,7 +209,7 @@ static enum tokmap_status list_find(struct row_reading *reading, struct cursor *
                 list->text_bytes += page->values.spans[i].bytes;
         }
         list->elements += end - begin;
-        list->pieces++;
+        list->fragments++;
         more = cursor_next(cursor);
     } while (more);
     if (hole && list->elements > 1)
@@ -266,9 +266,9 @@ static enum tokmap_status list_take(struct row_reading *reading, size_t field, b
     void *taken = corpus_batch_take(reading->making->batch, (list.elements + 1) * (is_mask ? 1 : sizeof(uint32_t)));
     if (!taken)
         return making_no_memory(reading->making);
-    for (uint64_t p = 0; p < list.pieces && done < list.elements; p++) {
+    for (uint64_t p = 0; p < list.fragments && done < list.elements; p++) {
         uint64_t begin, end, largest = 0;
-        piece_entries(&list.from, &begin, &end);
+        fragment_entries(&list.from, &begin, &end);
         const uint64_t *numbers = cursor_page(&list.from)->values.numbers + begin;
         const uint64_t count = end - begin;
         for (uint64_t i = 0; i < count; i++) {
@@ -352,7 +352,7 @@ static enum tokmap_status value_take(struct row_reading *reading, size_t field, 
     const struct parquet_column *column = cursor->column;
     const char *bytes = "";
     uint64_t entry, end, count = 0;
-    piece_entries(cursor, &entry, &end);
+    fragment_entries(cursor, &entry, &end);
     const enum entry_kind kind = entry_kind(cursor, entry);
     (void)cursor_next(cursor);
     *value = (struct record_value){.kind = JSON_NOTHING};
@@ -446,7 +446,7 @@ static enum tokmap_status messages_take(struct row_reading *reading, size_t fiel
         if (status)
             return status;
         at[c] = list.from;
-        piece_entries(&at[c], &entries[c], &ends[c]);
+        fragment_entries(&at[c], &entries[c], &ends[c]);
         elements = list.elements;
         texts += list.text_bytes;
         names += 6 * strlen(column->last) + 8 + (column->in_group ? 6 * strlen(column->group) + 5 : 0);
@@ -465,7 +465,7 @@ static enum tokmap_status messages_take(struct row_reading *reading, size_t fiel
         for (uint32_t c = 0; c < columns; c++)
             if (entries[c] == ends[c]) {
                 (void)cursor_next(&at[c]);
-                piece_entries(&at[c], &entries[c], &ends[c]);
+                fragment_entries(&at[c], &entries[c], &ends[c]);
             }
         if (i)
             text[bytes++] = ',';
@@ -509,7 +509,7 @@ static uint64_t row_bytes(const struct cursor *first)
     uint64_t bytes = 0;
     bool more;
     do {
-        bytes += parquet_piece_bytes(cursor_page(&cursor), cursor.slices[cursor.slice].first + cursor.piece);
+        bytes += parquet_fragment_bytes(cursor_page(&cursor), cursor.slices[cursor.slice].first + cursor.fragment);
         more = cursor_next(&cursor);
     } while (more);
     return bytes;

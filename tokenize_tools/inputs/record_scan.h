@@ -64,7 +64,7 @@ struct record_scan {
 enum record_kind {
     RECORD_UNFINISHED, /* the segment does not end in these bytes */
     RECORD_WHOLE,      /* it contains a record */
-    RECORD_BLANK /* it contains no record: a blank line, the bracket of an array, an empty array, a piece of WARC */
+    RECORD_BLANK /* it contains no record: a blank line, the bracket of an array, an empty array, filler of WARC */
 };
 
 /* Begins at the first byte of a file. Any thread, as everything here. */

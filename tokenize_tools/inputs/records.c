@@ -367,7 +367,7 @@ static void other_count(struct making *making, enum warc_class class, uint64_t r
     }
 }
 
-/* Returns what is wrong with a segment that is not a piece. */
+/* Returns what is wrong with a segment that is not filler. */
 static enum warc_fault segment_fault(const struct warc_segment *segment)
 {
     const struct warc_scan *after = segment->after;
@@ -432,7 +432,7 @@ static enum tokmap_status text_document(struct making *making, const struct warc
     return made;
 }
 
-/* Makes a document from a segment that is not a piece, or counts what is left out. */
+/* Makes a document from a segment that is not filler, or counts what is left out. */
 static enum tokmap_status warc_record_add(struct making *making, const struct warc_segment *segment,
                                           const struct source_record *source)
 {
@@ -459,11 +459,11 @@ static enum tokmap_status warc_record_add(struct making *making, const struct wa
     return TOKMAP_OK;
 }
 
-/* Counts a piece: the content of a record without a document, line ends between records, or bytes of no record. */
-static void piece_count(struct making *making, const struct warc_segment *segment)
+/* Counts filler: the content of a record without a document, line ends between records, or bytes of no record. */
+static void fragment_count(struct making *making, const struct warc_segment *segment)
 {
     const struct warc_scan *before = segment->before;
-    if (before->state == WARC_PIECES)
+    if (before->state == WARC_OTHERS)
         other_count(making, before->class, 0, segment->count);
     else if (before->lost)
         left_out_count(making, CORPUS_REASON_SYNTAX, 0, segment->count);
@@ -497,7 +497,7 @@ static enum tokmap_status warc_part_documents(struct making *making, uint32_t pa
                                              .whole = segment.count};
         const uint64_t lines = record_scan_lines(at, segment.count);
         if (segment.kind == RECORD_BLANK || lost)
-            piece_count(making, &segment);
+            fragment_count(making, &segment);
         else
             status = warc_record_add(making, &segment, &source);
         line += lines;

@@ -2,7 +2,7 @@
 /*
  * warc_scan.c - see warc_scan.h.
  *
- * The scanner sees a header in pieces of any size, and its state must stay small. So it keeps the first bytes of one
+ * The scanner sees a header in stretches of any size, and its state must stay small. So it keeps the first bytes of one
  * line, which suffice for the three lines that decide how the file continues: Content-Length, WARC-Type, Content-Type.
  * The other lines are read later, by the thread that makes the document and has the whole header.
  */
@@ -59,7 +59,7 @@ static void lose(struct warc_scan *scan, bool inside, bool after_blank)
     scan->matched = 0;
 }
 
-/* Takes pieces up to where a record may begin. Stops there, and returns how many bytes are before it. */
+/* Takes filler up to where a record may begin. Stops there, and returns how many bytes are before it. */
 static uint64_t lost_take(struct warc_scan *scan, const char *bytes, uint64_t count)
 {
     uint64_t i = 0;
@@ -195,7 +195,7 @@ static bool header_end(struct warc_scan *scan)
     scan->left = scan->length;
     scan->texts += scan->class == WARC_TEXT;
     scan->others += scan->class == WARC_OTHER || (scan->class == WARC_ABOUT && !scan->is_info);
-    scan->state = scan->class == WARC_TEXT ? WARC_CONTENT : scan->left ? WARC_PIECES : WARC_BETWEEN;
+    scan->state = scan->class == WARC_TEXT ? WARC_CONTENT : scan->left ? WARC_OTHERS : WARC_BETWEEN;
     return scan->class != WARC_TEXT;
 }
 
@@ -246,7 +246,7 @@ static uint64_t between_take(struct warc_scan *scan, const char *bytes, uint64_t
             while (i < count && (bytes[i] == '\r' || bytes[i] == '\n'))
                 i++;
         if (i) {
-            *end = WARC_PIECE;
+            *end = WARC_FILLER;
             return i;
         }
     }
@@ -256,7 +256,7 @@ static uint64_t between_take(struct warc_scan *scan, const char *bytes, uint64_t
         header_begin(scan);
     } else if (i < count && scan->lost) { /* it only began like the mark */
         lose(scan, true, false);
-        *end = WARC_PIECE;
+        *end = WARC_FILLER;
     } else if (i < count) {
         scan->fault = WARC_FAULT_NOT_A_RECORD;
         scan->class = WARC_WRONG;
@@ -305,11 +305,11 @@ uint64_t warc_scan_take(struct warc_scan *scan, const char *bytes, uint64_t coun
             scan->left -= some;
             scan->state = scan->left ? WARC_CONTENT : WARC_AFTER;
             break;
-        case WARC_PIECES:
+        case WARC_OTHERS:
             i += some;
             scan->left -= some;
-            scan->state = scan->left ? WARC_PIECES : WARC_BETWEEN;
-            *end = WARC_PIECE;
+            scan->state = scan->left ? WARC_OTHERS : WARC_BETWEEN;
+            *end = WARC_FILLER;
             break;
         case WARC_AFTER:
             i += after_take(scan, bytes + i, count - i, end);

@@ -8,10 +8,10 @@
  *
  * Only a record of text (a conversion whose Content-Type is text/plain, or that has none) becomes a document, so only
  * such a record is one segment, from its header to the first line end after its content. Of any other record, the
- * segment is the header alone, and the content follows in pieces that end wherever the bytes do: no memory has to hold
- * it. Line ends between records are pieces, too.
+ * segment is the header alone, and the content follows as filler, which ends wherever the bytes do: no memory has to
+ * hold it. Line ends between records are filler, too.
  *
- * Where a header cannot say how long its record is, the scanner is *lost*: it takes pieces up to the next line that
+ * Where a header cannot say how long its record is, the scanner is *lost*: it takes filler up to the next line that
  * begins with "WARC/1." after an empty line. So one damaged record does not cost the rest of the file.
  *
  * Headers are read as warcio reads them: lines may end with a newline alone, names count without case, lines without a
@@ -61,7 +61,7 @@ enum warc_state {
     WARC_HEADER,  /* in a header */
     WARC_CONTENT, /* in the content of a record of text */
     WARC_AFTER,   /* after that content, before the line end */
-    WARC_PIECES   /* in the content of another record */
+    WARC_OTHERS   /* in the content of another record */
 };
 
 /* The state of the scanner, which may be interrupted after any byte: so all that it knows is here. All zeros at the
@@ -90,8 +90,8 @@ struct warc_scan {
     uint64_t texts, others; /* records of text; all other valid ones but warcinfo */
 };
 
-/* Kinds of the bytes that were taken: a part of a segment, the rest of a record's segment, or a piece. */
-enum warc_end { WARC_OPEN, WARC_RECORD, WARC_PIECE };
+/* Kinds of the bytes that were taken: a part of a segment, the rest of a record's segment, or filler. */
+enum warc_end { WARC_OPEN, WARC_RECORD, WARC_FILLER };
 
 /* Takes the bytes up to the end of a segment, or all if it does not end in them. Returns how many it has taken, which
  * may be 0 when a segment that began in earlier bytes ends before these. Any thread. */

@@ -26,15 +26,15 @@
 
 /* CHECKPOINT_SHORT: the only checkpoint of work that took less than one interval. Other commands may replace such
  * work. */
-enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY, CHECKPOINT_SHORT };
+enum { INCREMENT = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY, CHECKPOINT_SHORT };
 
-#define USER_SET UINT32_MAX       /* the set of pieces of the caller */
+#define USER_SET UINT32_MAX       /* the set of increments of the caller */
 #define DROP_SET (UINT32_MAX - 1) /* of those of the drop filter */
 #define SHUFFLE_SET (UINT32_MAX - 2)
 #define PAIRS 4096 /* of lengths in a record */
 
-/* Head of a piece. */
-struct piece_head {
+/* Head of an increment. */
+struct increment_head {
     uint32_t set, kind;
     uint64_t shard; /* of the set */
 };
@@ -74,13 +74,13 @@ struct pack_journal {
         struct checkpoint last; /* last checkpoint that was read or made */
     } checkpoint;
 
-    /* The checkpoint in the making: the source of the pieces, and the reason why one could not be written. */
+    /* The checkpoint in the making: the source of the increments, and the reason why one could not be written. */
     struct {
         uint32_t set;
         uint64_t shard;
         struct tokmap_error failure;
         enum tokmap_status failed;
-    } piece;
+    } increment;
 };
 
 /* Returns a number that changes if the bytes of a record mean something else. */
@@ -313,11 +313,11 @@ void pack_journal_close(struct pack_journal *journal, bool done)
 
 /* ---- restore ---- */
 
-static enum tokmap_status piece_load(struct pack_journal *journal, const struct pack_parts *parts,
-                                     const struct work_record *record, struct tokmap_error *error)
+static enum tokmap_status increment_load(struct pack_journal *journal, const struct pack_parts *parts,
+                                         const struct work_record *record, struct tokmap_error *error)
 {
     const struct pack_options *options = journal->options;
-    struct piece_head head;
+    struct increment_head head;
     if (record->bytes < sizeof head)
         return work_folder_damaged(journal->folder, error);
     memcpy(&head, record->payload, sizeof head);
@@ -379,8 +379,8 @@ static enum tokmap_status records_load(struct pack_journal *journal, const struc
     work_folder_rewind(journal->folder);
     while (!status && record.end < journal->checkpoint.end) {
         status = work_folder_next(journal->folder, &record, error);
-        if (!status && record.type == PIECE)
-            status = piece_load(journal, parts, &record, error);
+        if (!status && record.type == INCREMENT)
+            status = increment_load(journal, parts, &record, error);
         else if (!status && record.type == LENGTHS)
             status = lengths_load(journal, parts, &record, error);
         else if (!status && record.type > COMPLETE && record.type != CHECKPOINT_SHORT)
@@ -419,14 +419,14 @@ enum tokmap_status pack_journal_restore(struct pack_journal *journal, const stru
 
 /* ---- save ---- */
 
-static int piece_put(void *user, uint32_t kind, const void *bytes, size_t count)
+static int increment_put(void *user, uint32_t kind, const void *bytes, size_t count)
 {
     struct pack_journal *journal = user;
-    const struct piece_head head = {journal->piece.set, kind, journal->piece.shard};
-    if (!journal->piece.failed)
-        journal->piece.failed =
-            work_folder_pieces(journal->folder, PIECE, &head, sizeof head, bytes, count, &journal->piece.failure);
-    return journal->piece.failed ? EIO : 0;
+    const struct increment_head head = {journal->increment.set, kind, journal->increment.shard};
+    if (!journal->increment.failed)
+        journal->increment.failed = work_folder_increments(journal->folder, INCREMENT, &head, sizeof head, bytes, count,
+                                                           &journal->increment.failure);
+    return journal->increment.failed ? EIO : 0;
 }
 
 static enum tokmap_status lengths_save(struct pack_journal *journal, const struct histogram *lengths,
@@ -445,37 +445,37 @@ static enum tokmap_status lengths_save(struct pack_journal *journal, const struc
     return status;
 }
 
-/* Appends all pieces. */
+/* Appends all increments. */
 static enum tokmap_status parts_save(struct pack_journal *journal, const struct pack_parts *parts,
                                      struct tokmap_error *error)
 {
     const struct pack_options *options = journal->options;
-    const struct state_sink sink = {piece_put, journal};
+    const struct state_sink sink = {increment_put, journal};
     enum tokmap_status status = TOKMAP_OK;
-    journal->piece.failed = TOKMAP_OK;
+    journal->increment.failed = TOKMAP_OK;
     for (uint32_t i = 0; i < parts->set_count && !status; i++) {
         struct shard_set_result result;
         shard_set_result(parts->sets[i], &result);
-        journal->piece.set = i;
-        journal->piece.shard = result.shards;
+        journal->increment.set = i;
+        journal->increment.shard = result.shards;
         status = shard_set_save(parts->sets[i], &journal->checkpoint.last.sets[i], &sink, error);
     }
-    journal->piece.set = DROP_SET;
-    journal->piece.shard = 0;
+    journal->increment.set = DROP_SET;
+    journal->increment.shard = 0;
     if (!status && parts->drop)
         status = drop_filter_save(parts->drop, &journal->checkpoint.last.drop, &sink, error);
     journal->checkpoint.last.result.dropped = journal->checkpoint.last.drop.counts;
-    journal->piece.set = SHUFFLE_SET;
+    journal->increment.set = SHUFFLE_SET;
     if (!status && parts->shuffle)
         status = shuffle_save(parts->shuffle, &journal->checkpoint.last.shuffle, &sink, error);
-    journal->piece.set = USER_SET;
-    if (!status && options->state_save && options->state_save(options->user, &sink) && !journal->piece.failed)
+    journal->increment.set = USER_SET;
+    if (!status && options->state_save && options->state_save(options->user, &sink) && !journal->increment.failed)
         status = error_set(error, TOKMAP_ERROR_IO, options->other_output, TOKMAP_NO_OFFSET,
                            "the file cannot be synced to storage");
-    if (journal->piece.failed) { /* the message of the sets does not have the cause */
+    if (journal->increment.failed) { /* the message of the sets does not have the cause */
         if (error)
-            *error = journal->piece.failure;
-        status = journal->piece.failed;
+            *error = journal->increment.failure;
+        status = journal->increment.failed;
     }
     return status ? status : lengths_save(journal, parts->lengths, error);
 }
@@ -599,18 +599,18 @@ enum tokmap_status pack_journal_save_now(struct pack_journal *journal, const str
 enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_filter *drop,
                                       struct tokmap_error *error)
 {
-    const struct state_sink sink = {piece_put, journal};
+    const struct state_sink sink = {increment_put, journal};
     const char *folder;
     enum tokmap_status status = pack_journal_begin(journal, &folder, error);
     if (status)
         return status;
-    journal->piece.set = DROP_SET;
-    journal->piece.shard = 0;
-    journal->piece.failed = TOKMAP_OK;
+    journal->increment.set = DROP_SET;
+    journal->increment.shard = 0;
+    journal->increment.failed = TOKMAP_OK;
     status = drop_filter_flush(drop, folder ? &sink : NULL, error);
-    if (journal->piece.failed && error)
-        *error = journal->piece.failure;
-    return journal->piece.failed ? journal->piece.failed : status;
+    if (journal->increment.failed && error)
+        *error = journal->increment.failure;
+    return journal->increment.failed ? journal->increment.failed : status;
 }
 
 enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,

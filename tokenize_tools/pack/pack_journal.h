@@ -5,15 +5,15 @@
  * A checkpoint is a batch border: all that was committed before it is in the files, and nothing after it. What the
  * files do not have is in the journal (work_folder.h):
  *
- *     piece        bytes that the open shard of a set, or the caller, has added since the last checkpoint
+ *     increment    bytes that the open shard of a set, or the caller, has added since the last checkpoint
  *     lengths      counts of lengths of documents, all of them
- *     checkpoint   where the reader is, the counters, and the state of each set; valid with all pieces before it
+ *     checkpoint   where the reader is, the counters, and the state of each set; valid with all increments before it
  *     complete     all inputs are packed, and from now on the files may get their names
  *
- * The pieces of a checkpoint are appended, then the files are synced, then the checkpoint is appended and the journal
- * is synced. So a checkpoint that can be read is one whose bytes are all on storage. The folder is made by the first
- * checkpoint: a run that ends before has none. Only where documents are compared in stages (pack_stages.h) it is made
- * before them, and what they have found can be continued without a checkpoint.
+ * The increments of a checkpoint are appended, then the files are synced, then the checkpoint is appended and the
+ * journal is synced. So a checkpoint that can be read is one whose bytes are all on storage. The folder is made by the
+ * first checkpoint: a run that ends before has none. Only where documents are compared in stages (pack_stages.h) it is
+ * made before them, and what they have found can be continued without a checkpoint.
  */
 #ifndef TOKMAP_PACK_PACK_JOURNAL_H
 #define TOKMAP_PACK_PACK_JOURNAL_H
@@ -86,7 +86,7 @@ void pack_journal_staged(struct pack_journal *journal);
 /* Returns the folder; NULL if there is no folder or journal, or if the work cannot be continued. */
 const char *pack_journal_folder(const struct pack_journal *journal);
 const char *pack_journal_kept_folder(const struct pack_journal *journal);
-/* Returns true if an entry of the folder is a file that a pack in one piece has made, other than the journal and the
+/* Returns true if an entry of the folder is a file that a pack without units has made, other than the journal and the
  * shards (work_folder.h). A chunk of documents contains only tokens, so it cannot be identified without a journal. */
 bool pack_journal_owns(const char *folder, const char *entry, bool journal);
 /* Does the same for the folder of a unit, which is never one of the user's. */

@@ -220,7 +220,7 @@ void pack_stages_free(struct pack_stages *stages)
     sorted_units_free(&stages->found.units);
 }
 
-/* ---- work in one piece ---- */
+/* ---- work without units ---- */
 
 struct stages_work {
     const struct pack_options *options;

@@ -14,7 +14,7 @@
  *         cut       once           where shards begin                 cuts-000000         shuffle_cut.h
  *         merge     each shard     the shard                          merged-000007       shard_merge.h
  *
- * Work in one piece has the first two of them, with all inputs as one unit. Near-duplicates are compared before the
+ * Work without units has the first two of them, with all inputs as one unit. Near-duplicates are compared before the
  * first document is packed; equal documents only when the table of their keys is full (drop_filter.h), in the middle of
  * packing.
  *
@@ -67,7 +67,7 @@ size_t pack_stages_list(const struct pack_options *options, const struct stage *
 enum tokmap_status pack_stages_begin(struct pack_stages *stages, struct tokmap_error *error);
 void pack_stages_free(struct pack_stages *stages); /* accepts zeros */
 
-/* ---- work in one piece ---- */
+/* ---- work without units ---- */
 
 /* Returns true if documents are compared before the first one is packed. */
 bool drop_stages_precede(const struct pack_options *options);

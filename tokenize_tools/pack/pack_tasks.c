@@ -462,11 +462,11 @@ static uint64_t tasks_known(const struct tasks *tasks, uint64_t *at_work)
 }
 
 /* Appends to a text that is cut if it is full. */
-static void text_add(char *text, size_t capacity, const char *piece)
+static void text_add(char *text, size_t capacity, const char *more_text)
 {
-    const size_t used = strlen(text), more = strlen(piece);
+    const size_t used = strlen(text), more = strlen(more_text);
     if (used + more < capacity)
-        memcpy(text + used, piece, more + 1);
+        memcpy(text + used, more_text, more + 1);
 }
 
 /* Names the parts of the work that are missing, and the tasks that make them. any: every task makes all of them. */
@@ -475,15 +475,15 @@ static enum tokmap_status parts_missing(const struct tasks *tasks, const char *w
 {
     uint64_t at_work, last = UINT64_MAX;
     const uint64_t known = tasks_known(tasks, &at_work);
-    char list[SCHEDULE_LISTED * 24 + 8] = "", again[SCHEDULE_LISTED * 24 + 8] = "", piece[48], wait[96] = "";
+    char list[SCHEDULE_LISTED * 24 + 8] = "", again[SCHEDULE_LISTED * 24 + 8] = "", one[48], wait[96] = "";
     for (uint64_t i = 0; i < left->missing && i < SCHEDULE_LISTED; i++) {
-        (void)snprintf(piece, sizeof piece, "%s%" PRIu64, i ? ", " : "", left->list[i]);
-        text_add(list, sizeof list, piece);
+        (void)snprintf(one, sizeof one, "%s%" PRIu64, i ? ", " : "", left->list[i]);
+        text_add(list, sizeof list, one);
         const uint64_t task = known ? schedule_task_of(left->count, left->list[i], known) : 0;
         if (task == last)
             continue;
-        (void)snprintf(piece, sizeof piece, "%s%" PRIu64, last == UINT64_MAX ? "" : ", ", task);
-        text_add(again, sizeof again, piece);
+        (void)snprintf(one, sizeof one, "%s%" PRIu64, last == UINT64_MAX ? "" : ", ", task);
+        text_add(again, sizeof again, one);
         last = task;
     }
     if (left->missing > SCHEDULE_LISTED) {

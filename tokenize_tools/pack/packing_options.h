@@ -132,7 +132,7 @@ struct pack_options {
      * output. A status other than OK ends the work with it. May be NULL. */
     enum tokmap_status (*before_commit)(void *user, struct tokmap_error *error);
     const struct pack_also *also; /* called with `user` after the commit; NULL: the shards are all of the output */
-    /* State that the caller keeps of the calls of skipped(): state_save() passes on pieces of any kind below 2^32
+    /* State that the caller keeps of the calls of skipped(): state_save() passes on increments of any kind below 2^32
      * whenever the work is saved, and state_load() gets those of a killed process in the same order. Either may be
      * NULL. Statuses of state_load(): any. */
     int (*state_save)(void *user, const struct state_sink *sink);

@@ -20,7 +20,7 @@
 
 #define BUFFER ((size_t)64 << 10)
 #define ENDING ".skipped"
-#define SAVED 1 /* kind of the one piece */
+#define SAVED 1 /* kind of the only increment */
 
 struct item_head {
     uint32_t path_bytes, message_bytes;

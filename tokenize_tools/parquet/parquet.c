@@ -18,10 +18,10 @@
 #define RATIO_MOST 4096                  /* largest ratio of compression of a page that is believed */
 #define LARGE_BYTES ((uint64_t)32 << 20)
 
-/* A page of which some pieces are in no run yet. */
+/* A page of which some fragments are in no run yet. */
 struct queued_page {
     struct parquet_page *page;
-    uint64_t taken; /* pieces */
+    uint64_t taken; /* fragments */
 };
 
 /* The pages of one column in the current row group. */
@@ -68,11 +68,11 @@ void parquet_rows_free(struct parquet_rows *rows)
     free(rows);
 }
 
-uint64_t parquet_piece_bytes(const struct parquet_page *page, uint64_t piece)
+uint64_t parquet_fragment_bytes(const struct parquet_page *page, uint64_t fragment)
 {
-    const uint64_t stored = page->header.stored, pieces = page->piece_count;
-    assert(piece < pieces);
-    return (piece + 1) * stored / pieces - piece * stored / pieces;
+    const uint64_t stored = page->header.stored, fragments = page->fragment_count;
+    assert(fragment < fragments);
+    return (fragment + 1) * stored / fragments - fragment * stored / fragments;
 }
 
 /* ---- the pages of a column ---- */
@@ -203,12 +203,12 @@ static enum tokmap_status weight_check(const struct parquet_source *source, cons
     return parquet_page_fault(source->file, source->group, feed->column, offset, TOKMAP_ERROR_LIMIT, reason, error);
 }
 
-/* Notes that the last row is also in this page, which has the begins of `pieces` rows. */
+/* Notes that the last row is also in this page, which has the begins of `fragments` rows. */
 static enum tokmap_status list_check(const struct parquet_source *source, struct feed *feed,
-                                     const struct parquet_page *page, uint64_t pieces, struct tokmap_error *error)
+                                     const struct parquet_page *page, uint64_t fragments, struct tokmap_error *error)
 {
-    feed->list_weight = page_weight(page) + (pieces ? 0 : feed->list_weight);
-    feed->list_stored = page->header.stored + (pieces ? 0 : feed->list_stored);
+    feed->list_weight = page_weight(page) + (fragments ? 0 : feed->list_weight);
+    feed->list_stored = page->header.stored + (fragments ? 0 : feed->list_stored);
     return weight_check(source, feed, page->offset, feed->list_weight, feed->list_stored, error);
 }
 
@@ -218,7 +218,7 @@ static enum tokmap_status data_take(const struct parquet_source *source, struct 
 {
     const bool list = source->file->footer.columns[feed->column].max_repetition > 0;
     const struct parquet_page_header *header = &page->header;
-    uint64_t pieces = header->entries;
+    uint64_t fragments = header->entries;
     if (header->entries > feed->chunk.values - feed->entries)
         return feed_fault(source, feed, page->offset, "the pages of the column have more values than the footer says",
                           error);
@@ -234,15 +234,15 @@ static enum tokmap_status data_take(const struct parquet_source *source, struct 
         const enum tokmap_status status = parquet_page_divide(page, error);
         if (status)
             return status;
-        pieces = page->piece_count - page->continues;
+        fragments = page->fragment_count - page->continues;
         if (page->continues && feed->queue_first == feed->queue_end)
             return feed_fault(source, feed, page->offset, "it continues a row that did not begin", error);
     }
-    enum tokmap_status status = list_check(source, feed, page, pieces, error);
+    enum tokmap_status status = list_check(source, feed, page, fragments, error);
     if (!status)
         status = queue_add(feed, page, error);
     if (!status)
-        feed->starts += pieces;
+        feed->starts += fragments;
     return status;
 }
 
@@ -351,7 +351,7 @@ static struct parquet_slice *slice_add(struct parquet_rows *rows)
     return &rows->slices[rows->slice_count++];
 }
 
-/* Moves the pieces of the next `count` rows, which are complete, from the queue to the run. */
+/* Moves the fragments of the next `count` rows, which are complete, from the queue to the run. */
 static enum tokmap_status feed_take(struct feed *feed, uint64_t count, struct parquet_rows *rows,
                                     struct tokmap_error *error)
 {
@@ -360,8 +360,9 @@ static enum tokmap_status feed_take(struct feed *feed, uint64_t count, struct pa
     for (uint64_t i = feed->queue_first; i < feed->queue_end; i++) {
         struct queued_page *queued = &feed->queue[i];
         struct parquet_page *page = queued->page;
-        const uint64_t continued = !queued->taken && page->continues; /* pieces of a row that is in the run already */
-        const uint64_t some = min64(page->piece_count - queued->taken, count + continued);
+        const uint64_t continued =
+            !queued->taken && page->continues; /* fragments of a row that is in the run already */
+        const uint64_t some = min64(page->fragment_count - queued->taken, count + continued);
         if (!some)
             break;
         struct parquet_slice *slice = slice_add(rows);
@@ -370,7 +371,7 @@ static enum tokmap_status feed_take(struct feed *feed, uint64_t count, struct pa
         *slice = (struct parquet_slice){page, queued->taken, some};
         count -= some - continued;
         queued->taken += some;
-        if (queued->taken < page->piece_count) {
+        if (queued->taken < page->fragment_count) {
             parquet_page_hold(page);
             break;
         }
@@ -415,8 +416,8 @@ static enum tokmap_status run_size(struct parquet_source *source, uint64_t *rows
                 break;
         }
         const struct queued_page *queued = &feed->queue[i];
-        const uint64_t pieces = queued->page->piece_count, left = pieces - queued->taken;
-        const uint64_t all = mul_div(page_bytes(queued->page), left, pieces);
+        const uint64_t fragments = queued->page->fragment_count, left = fragments - queued->taken;
+        const uint64_t all = mul_div(page_bytes(queued->page), left, fragments);
         const uint64_t room = source->options.run_bytes - min64(bytes, source->options.run_bytes);
         uint64_t some = left;
         /* A page that is a little too large is not divided. */
@@ -493,7 +494,7 @@ static enum tokmap_status run_make(struct parquet_source *source, uint64_t count
         }
         for (uint64_t i = before; i < made->slice_count && !c; i++)
             for (uint64_t k = 0; k < made->slices[i].count; k++)
-                made->stored_bytes += parquet_piece_bytes(made->slices[i].page, made->slices[i].first + k);
+                made->stored_bytes += parquet_fragment_bytes(made->slices[i].page, made->slices[i].first + k);
     }
     source->group_row += count;
     source->at = max64(source->at, source->feeds[0].at);

@@ -14,8 +14,8 @@
  *     score    | page C: 0 1 2 3 4 5 6           |      run 1: rows 3 to 6, text B, score C from its row 3 on
  *
  * Accounts: of the bytes of the file, those of the data pages of its first column, without their headers, belong to
- * rows: a page of c bytes with n pieces gives piece i the bytes from floor(i * c / n) up to floor((i + 1) * c / n).
- * All other bytes are structure.
+ * rows: a page of c bytes with n fragments gives fragment i the bytes from floor(i * c / n) up to floor((i + 1) * c /
+ * n). All other bytes are structure.
  *
  * Thread rule: one thread at a time per source. The runs are independent of it, and of each other.
  */
@@ -25,14 +25,14 @@
 #include "parquet_cut.h"
 #include "parquet_page.h"
 
-/* Consecutive pieces of a page. */
+/* Consecutive fragments of a page. */
 struct parquet_slice {
     struct parquet_page *page;
     uint64_t first, count;
 };
 
-/* Consecutive rows of one row group. For each column of the footer, the slices have the pieces of the rows in order. A
- * slice that begins with piece 0 of a page that `continues` continues a row. */
+/* Consecutive rows of one row group. For each column of the footer, the slices have the fragments of the rows in order.
+ * A slice that begins with fragment 0 of a page that `continues` continues a row. */
 struct parquet_rows {
     struct parquet_file *file;
     uint64_t group, first, count; /* `first` is a row of the file */
@@ -45,8 +45,8 @@ struct parquet_rows {
 /* Frees the rows and their pages. Accepts NULL. */
 void parquet_rows_free(struct parquet_rows *rows);
 
-/* Returns the bytes of the file that belong to piece `piece` of a page, as above. */
-uint64_t parquet_piece_bytes(const struct parquet_page *page, uint64_t piece);
+/* Returns the bytes of the file that belong to fragment `fragment` of a page, as above. */
+uint64_t parquet_fragment_bytes(const struct parquet_page *page, uint64_t fragment);
 
 struct parquet_source;
 

@@ -406,8 +406,8 @@ static uint32_t load32_big(const uint8_t *from)
     return __builtin_bswap32(load32(from));
 }
 
-/* Hadoop's framing: the size of a piece, then blocks, each after its stored size, until the piece is complete; then the
- * next piece. All numbers are big-endian. Example, a page of 300 bytes in two pieces, of one block and of two:
+/* Hadoop's framing: the size of a frame, then blocks, each after its stored size, until the frame is complete; then the
+ * next frame. All numbers are big-endian. Example, a page of 300 bytes in two frames, of one block and of two:
  *
  *     0 0 0 200   0 0 0 90  BLOCK    0 0 0 100   0 0 0 40  BLOCK   0 0 0 5  BLOCK
  *
@@ -419,17 +419,17 @@ static bool lz4_hadoop(struct page *page)
     while (at < page->stored) {
         if (page->stored - at < 4)
             return false;
-        const size_t begin = page->into->count, piece = load32_big(page->from + at);
+        const size_t begin = page->into->count, frame = load32_big(page->from + at);
         at += 4;
-        if (piece > page->bytes - begin)
+        if (frame > page->bytes - begin)
             return false;
-        while (page->into->count < begin + piece) {
+        while (page->into->count < begin + frame) {
             if (page->stored - at < 4)
                 return false;
             const size_t stored = load32_big(page->from + at);
             at += 4;
             if (!stored || stored > page->stored - at ||
-                !lz4_block(page, page->from + at, stored, begin + piece - page->into->count))
+                !lz4_block(page, page->from + at, stored, begin + frame - page->into->count))
                 return false;
             at += stored;
         }

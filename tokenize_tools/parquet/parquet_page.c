@@ -170,7 +170,7 @@ enum tokmap_status parquet_page_new(struct parquet_page **page, struct parquet_f
         parquet_page_hold(dictionary);
     made->stored = *stored;
     *stored = (struct bytes_buffer){NULL, 0, 0};
-    made->piece_count = header->entries;
+    made->fragment_count = header->entries;
     return TOKMAP_OK;
 }
 
@@ -188,7 +188,7 @@ void parquet_page_release(struct parquet_page *page)
     parquet_pool_buffer_back(page->file->pool, &page->data);
     parquet_values_free(&page->values);
     free(page->definitions);
-    free(page->pieces);
+    free(page->fragments);
     free(page->failure);
     os_mutex_free(page->mutex);
     parquet_file_release(page->file);
@@ -308,35 +308,35 @@ static const char *levels_take(struct parquet_page *page, struct page_bytes *byt
     return NULL;
 }
 
-/* Finds the pieces of a list. Only the levels tell: what the header of a page of version 2 calls its rows are its
+/* Finds the fragments of a list. Only the levels tell: what the header of a page of version 2 calls its rows are its
  * entries in files of Arrow before 12, and though such a page must not continue a row, some programs write such. */
-static const char *pieces_find(struct parquet_page *page, const uint8_t *repetitions)
+static const char *fragments_find(struct parquet_page *page, const uint8_t *repetitions)
 {
     const uint64_t entries = page->header.entries;
-    uint64_t count = 0, piece = 0;
+    uint64_t count = 0, fragment = 0;
     for (uint64_t i = 0; i < entries; i++)
         count += !i || !repetitions[i];
     page->continues = entries && repetitions[0];
-    page->piece_count = count;
-    page->pieces = malloc((count + 1) * sizeof *page->pieces);
-    if (!page->pieces)
+    page->fragment_count = count;
+    page->fragments = malloc((count + 1) * sizeof *page->fragments);
+    if (!page->fragments)
         return PARQUET_NO_MEMORY;
     for (uint64_t i = 0; i < entries; i++)
         if (!i || !repetitions[i])
-            page->pieces[piece++] = (uint32_t)i;
-    assert(piece == count);
-    page->pieces[count] = (uint32_t)entries;
+            page->fragments[fragment++] = (uint32_t)i;
+    assert(fragment == count);
+    page->fragments[count] = (uint32_t)entries;
     return NULL;
 }
 
-/* Takes the repetition levels of a list, and finds its pieces. */
+/* Takes the repetition levels of a list, and finds its fragments. */
 static const char *lists_take(struct parquet_page *page, struct page_bytes *bytes)
 {
     const struct parquet_column *column = &page->file->footer.columns[page->column];
     uint8_t *repetitions;
     const char *fault = levels_take(page, bytes, column->max_repetition, true, &repetitions);
     if (!fault)
-        fault = pieces_find(page, repetitions);
+        fault = fragments_find(page, repetitions);
     free(repetitions);
     return fault;
 }
@@ -368,7 +368,7 @@ static const char *data_decode(struct parquet_page *page, struct page_bytes *byt
     const struct parquet_column *column = &page->file->footer.columns[page->column];
     const struct parquet_page_header *header = &page->header;
     const char *fault = NULL;
-    if (page->pieces) {
+    if (page->fragments) {
         bytes->levels += header->repetition_bytes;
         bytes->levels_left -= header->repetition_bytes;
     } else if (column->max_repetition) {

@@ -9,9 +9,9 @@
  *     version 1    compressed together: repetition levels, definition levels, values
  *     version 2    repetition levels, definition levels, compressed: values
  *
- * The entries of one row in one page are a *piece*. Of a flat column each entry is a piece. A list can begin in one
- * page and continue in the next ones: those begin with a piece that continues the row (`continues`). Version 2 forbids
- * that, but some programs do it.
+ * The entries of one row in one page are a *fragment*. Of a flat column each entry is a fragment. A list can begin in
+ * one page and continue in the next ones: those begin with a fragment that continues the row (`continues`). Version 2
+ * forbids that, but some programs do it.
  *
  * A page is made by the thread that reads the file and decoded by the first thread that needs it, so that decoding is
  * parallel by page. It is freed with the last reference to it.
@@ -76,14 +76,14 @@ struct parquet_page {
     uint8_t *definitions; /* of each entry, or NULL: all have values */
 
     /* Valid after parquet_page_divide(); of a flat column, always. */
-    uint32_t *pieces;     /* of a list: the first entry of each piece, and the number of entries; else NULL */
-    uint64_t piece_count; /* of a flat column, the entries */
-    bool continues;       /* piece 0 continues a row of an earlier page */
+    uint32_t *fragments;     /* of a list: the first entry of each fragment, and the number of entries; else NULL */
+    uint64_t fragment_count; /* of a flat column, the entries */
+    bool continues;          /* fragment 0 continues a row of an earlier page */
 
     /* State of parquet_page.c. */
     struct os_mutex *mutex;
     struct bytes_buffer stored, data;
-    bool checked, decoded; /* its checksum was compared; it was decoded, or failed */
+    bool checked, decoded;        /* its checksum was compared; it was decoded, or failed */
     struct tokmap_error *failure; /* reason why it cannot be decoded, or NULL */
 };
 

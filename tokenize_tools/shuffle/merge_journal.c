@@ -14,9 +14,9 @@
 #include "platform/os.h"
 #include "work/work_folder.h"
 
-enum { PIECE = WORK_TYPE_FIRST, CHECKPOINT };
+enum { INCREMENT = WORK_TYPE_FIRST, CHECKPOINT };
 
-#define PLACES UINT32_MAX /* kind of the pieces of the merge */
+#define PLACES UINT32_MAX /* kind of the increments of the merge */
 
 struct merge_journal {
     struct merge_journal_options options;
@@ -26,7 +26,7 @@ struct merge_journal {
     uint64_t next_ns, checkpoint_end;
     struct shard_set_state last; /* of the last checkpoint, read or made */
 
-    /* The status for which a piece could not be written. */
+    /* The status for which an increment could not be written. */
     struct tokmap_error failure;
     enum tokmap_status failed;
 };
@@ -127,7 +127,7 @@ static enum tokmap_status record_load(struct merge_journal *journal, struct shar
 {
     if (record->type == CHECKPOINT)
         return TOKMAP_OK;
-    if (record->type != PIECE || record->bytes < 8)
+    if (record->type != INCREMENT || record->bytes < 8)
         return work_folder_damaged(journal->folder, error);
     const uint32_t kind = (uint32_t)load64(record->payload);
     if (kind != PLACES)
@@ -164,20 +164,20 @@ enum tokmap_status merge_journal_restore(struct merge_journal *journal, struct s
 
 /* ---- save ---- */
 
-static int piece_put(void *user, uint32_t kind, const void *bytes, size_t count)
+static int increment_put(void *user, uint32_t kind, const void *bytes, size_t count)
 {
     struct merge_journal *journal = user;
     const uint64_t head = kind;
     if (!journal->failed)
         journal->failed =
-            work_folder_pieces(journal->folder, PIECE, &head, sizeof head, bytes, count, &journal->failure);
+            work_folder_increments(journal->folder, INCREMENT, &head, sizeof head, bytes, count, &journal->failure);
     return journal->failed ? EIO : 0;
 }
 
 static enum tokmap_status checkpoint_make(struct merge_journal *journal, struct shard_set *set,
                                           const struct shuffle_merge *merge, struct tokmap_error *error)
 {
-    const struct state_sink sink = {piece_put, journal};
+    const struct state_sink sink = {increment_put, journal};
     struct shard_set_state *last = &journal->last;
     memset(last, 0, sizeof *last);
     journal->failed = TOKMAP_OK;

@@ -7,11 +7,11 @@
  *
  * After the fact follow, for each checkpoint:
  *
- *     piece        u64 kind, and bytes that the shard has added since the last checkpoint (shard_set_save()), or where
+ *     increment    u64 kind, and bytes that the shard has added since the last checkpoint (shard_set_save()), or where
  *                  the merge is in each chunk (shuffle_merge_save())
- *     checkpoint   struct shard_set_state; valid with all pieces before it
+ *     checkpoint   struct shard_set_state; valid with all increments before it
  *
- * As in pack_journal.h, pieces are appended, the files of the shard are synced, and then the checkpoint is
+ * As in pack_journal.h, increments are appended, the files of the shard are synced, and then the checkpoint is
  * appended and the journal synced. A journal that is damaged, or of another cut, is removed: the merge begins again.
  */
 #ifndef TOKMAP_SHUFFLE_MERGE_JOURNAL_H

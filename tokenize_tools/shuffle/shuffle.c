@@ -9,7 +9,7 @@
  *
  * Example, with documents of 5, 700,000, and 3 tokens of 2 bytes: the records of the first and the third have 56 + 16
  * and 56 + 8 bytes. The second one has 1,400,000 bytes of tokens, which are in the file of long documents, and a record
- * of 56 + 24 bytes. In the second pass it is read in pieces of 256 KiB, and only its last piece ends the document.
+ * of 56 + 24 bytes. In the second pass it is read in slabs of 256 KiB, and only its last slab ends the document.
  */
 #include "shuffle.h"
 
@@ -32,11 +32,11 @@
 #include "shuffle_merge.h"
 #include "text/path.h"
 
-#define PIECE_BYTES ((uint64_t)256 << 10) /* of a long document that is read again */
+#define SLAB_BYTES ((uint64_t)256 << 10) /* of a long document that is read again */
 #define CHUNKS SHUFFLE_CHUNKS_NAME
 #define LONG SHUFFLE_LONG_NAME
 
-enum { SAVED_CHUNK, SAVED_PATHS, SAVED_PLACES }; /* kinds of pieces */
+enum { SAVED_CHUNK, SAVED_PATHS, SAVED_PLACES }; /* kinds of increments */
 #define PAYLOAD_MOST ((uint64_t)1 << 62)
 
 /* The document that has not ended. */
@@ -308,13 +308,13 @@ static enum tokmap_status payload_add(struct shuffle *shuffle, const void *bytes
 static enum tokmap_status mask_add(struct shuffle *shuffle, const uint8_t *bits, uint64_t first, uint64_t count,
                                    struct tokmap_error *error)
 {
-    uint8_t piece[512];
+    uint8_t copy[512];
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t done = 0; done < count && !status;) {
-        const uint64_t part = min64(count - done, 8 * sizeof piece);
-        piece[(part - 1) / 8] = 0;
-        bit_copy(piece, 0, bits, first + done, part);
-        status = payload_add(shuffle, piece, div_ceil(part, 8), error);
+        const uint64_t part = min64(count - done, 8 * sizeof copy);
+        copy[(part - 1) / 8] = 0;
+        bit_copy(copy, 0, bits, first + done, part);
+        status = payload_add(shuffle, copy, div_ceil(part, 8), error);
         done += part;
     }
     return status;
@@ -712,21 +712,21 @@ static enum tokmap_status long_restore(struct shuffle *shuffle, const struct shu
 {
     if (!state->has_long)
         return state->open || state->long_bytes ? damaged(shuffle, error) : TOKMAP_OK;
-    uint8_t *piece = malloc(PIECE_BYTES);
-    enum tokmap_status status = piece ? file_reopen(shuffle, LONG, 0, state->long_bytes, true, &shuffle->long_fd, error)
-                                      : error_set_memory(error, "a long document to shuffle", PIECE_BYTES);
+    uint8_t *slab = malloc(SLAB_BYTES);
+    enum tokmap_status status = slab ? file_reopen(shuffle, LONG, 0, state->long_bytes, true, &shuffle->long_fd, error)
+                                     : error_set_memory(error, "a long document to shuffle", SLAB_BYTES);
     shuffle->named.long_named = true;
     shuffle->long_bytes = state->long_bytes;
     if (!status && state->open && state->open_at > state->long_bytes)
         status = damaged(shuffle, error);
     for (uint64_t at = state->open_at; state->open && at < state->long_bytes && !status;) {
-        const uint64_t part = min64(PIECE_BYTES, state->long_bytes - at);
-        status = shuffle_file_read(shuffle->named.folder, shuffle->long_fd, piece, part, at, error);
+        const uint64_t part = min64(SLAB_BYTES, state->long_bytes - at);
+        status = shuffle_file_read(shuffle->named.folder, shuffle->long_fd, slab, part, at, error);
         if (!status)
-            hash_state_add(shuffle->hash, piece, (size_t)part);
+            hash_state_add(shuffle->hash, slab, (size_t)part);
         at += part;
     }
-    free(piece);
+    free(slab);
     return status;
 }
 

@@ -11,7 +11,7 @@
  *
  * Memory: SHUFFLE_CHUNK_BYTES for a chunk, and then as much for the merge; the path of each input file, and 16 bytes.
  * A document in parts is collected up to the size of a record (1 MiB); what is longer goes to a file of its own kind
- * and is copied from there in pieces, unless it has a mask, with which the caller has held it in memory, too.
+ * and is copied from there in slabs, unless it has a mask, with which the caller has held it in memory, too.
  *
  * Storage: until the end, files in `folder` hold the tokens and 56 to 63 bytes a document, unless all of it fits in one
  * chunk. They have no names, and disappear however the program ends. Where the work can be continued (options.place),
@@ -94,7 +94,7 @@ bool shuffle_is_name(const char *entry);
 
 /* ---- for another process that continues ---- */
 
-/* All that is saved beside the pieces. */
+/* All that is saved beside the increments. */
 struct shuffle_state {
     uint64_t chunks, files, file_bytes, has_long, long_bytes, path_bytes;
     uint64_t tokens, largest;
@@ -110,9 +110,9 @@ enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *s
                                 struct tokmap_error *error);
 enum tokmap_status shuffle_sync(struct shuffle *shuffle, struct tokmap_error *error);
 
-/* After shuffle_open(): takes the pieces of all calls of shuffle_save(), in their order, and then the state of the last
- * one. Bytes that were written later are cut off. Statuses: OK, ERROR_CORRUPT, ERROR_NOT_FOUND (a file is missing),
- * ERROR_IO, ERROR_MEMORY, those of options.place. */
+/* After shuffle_open(): takes the increments of all calls of shuffle_save(), in their order, and then the state of the
+ * last one. Bytes that were written later are cut off. Statuses: OK, ERROR_CORRUPT, ERROR_NOT_FOUND (a file is
+ * missing), ERROR_IO, ERROR_MEMORY, those of options.place. */
 enum tokmap_status shuffle_load(struct shuffle *shuffle, uint32_t kind, const uint8_t *bytes, size_t count,
                                 struct tokmap_error *error);
 enum tokmap_status shuffle_restored(struct shuffle *shuffle, const struct shuffle_state *state,

@@ -12,14 +12,14 @@
 #include "platform/os.h"
 #include "shuffle_merge.h"
 
-#define PIECE_BYTES ((uint64_t)256 << 10) /* of a long document */
-#define STOP_TOKENS ((uint64_t)1 << 16)   /* about how often options.stop and .progress are called */
+#define SLAB_BYTES ((uint64_t)256 << 10) /* of a long document */
+#define STOP_TOKENS ((uint64_t)1 << 16)  /* about how often options.stop and .progress are called */
 #define STOP_DOCUMENTS 1024
 
 struct shuffle_hand {
     struct shuffle_hand_options options;
     struct hash_state *hash;
-    uint8_t *piece;
+    uint8_t *slab;
     struct bytes_buffer whole; /* the payload of a long document, or its values */
     struct corpus_value values[COLUMNS_MAX];
     uint64_t done, next_stop, since_stop;
@@ -32,14 +32,14 @@ enum tokmap_status shuffle_hand_new(struct shuffle_hand **hand, const struct shu
     if (made) {
         made->options = *options;
         made->done = done;
-        made->piece = malloc(PIECE_BYTES);
+        made->slab = malloc(SLAB_BYTES);
         made->hash = hash_state_new();
     }
-    if (made && made->piece && made->hash)
+    if (made && made->slab && made->hash)
         return TOKMAP_OK;
     shuffle_hand_free(made);
     *hand = NULL;
-    return error_set_memory(error, "a long document to shuffle", PIECE_BYTES);
+    return error_set_memory(error, "a long document to shuffle", SLAB_BYTES);
 }
 
 void shuffle_hand_free(struct shuffle_hand *hand)
@@ -48,7 +48,7 @@ void shuffle_hand_free(struct shuffle_hand *hand)
         return;
     hash_state_free(hand->hash);
     bytes_free(&hand->whole);
-    free(hand->piece);
+    free(hand->slab);
     free(hand);
 }
 
@@ -157,10 +157,10 @@ static enum tokmap_status long_read(struct shuffle_hand *hand, const struct shuf
     return TOKMAP_OK;
 }
 
-/* Hands over the tokens of a long document piece by piece; its last token and its values are the last run. */
-static enum tokmap_status long_pieces(struct shuffle_hand *hand, struct shard_set *set,
-                                      const struct shuffle_source *source, const struct shuffle_head *head,
-                                      const struct shuffle_long *where, struct tokmap_error *error)
+/* Hands over the tokens of a long document slab by slab; its last token and its values are the last run. */
+static enum tokmap_status long_slabs(struct shuffle_hand *hand, struct shard_set *set,
+                                     const struct shuffle_source *source, const struct shuffle_head *head,
+                                     const struct shuffle_long *where, struct tokmap_error *error)
 {
     const uint32_t width = hand->options.width;
     const uint64_t none = 0;
@@ -172,12 +172,12 @@ static enum tokmap_status long_pieces(struct shuffle_hand *hand, struct shard_se
     handed.run.unfinished = true;
     handed.run.text_bytes = &none;
     for (uint64_t done = 0; done < head->tokens && !status;) {
-        const uint64_t part = min64(head->tokens - done, PIECE_BYTES / width);
-        status = long_get(hand, source, hand->piece, part * width, where->offset + done * width, error);
+        const uint64_t part = min64(head->tokens - done, SLAB_BYTES / width);
+        status = long_get(hand, source, hand->slab, part * width, where->offset + done * width, error);
         if (status)
             break;
-        hash_state_add(hand->hash, hand->piece, (size_t)(part * width));
-        handed.run.tokens = (const char *)hand->piece;
+        hash_state_add(hand->hash, hand->slab, (size_t)(part * width));
+        handed.run.tokens = (const char *)hand->slab;
         handed.run.count = part;
         status = shard_set_add(set, &handed.run, error);
         done += part;
@@ -227,7 +227,7 @@ static enum tokmap_status long_hand(struct shuffle_hand *hand, struct shard_set 
     hash_state_reset(hand->hash);
     enum tokmap_status status = TOKMAP_OK;
     if (!hand->options.mask) {
-        status = long_pieces(hand, set, source, head, &where, error);
+        status = long_slabs(hand, set, source, head, &where, error);
     } else {
         status = long_read(hand, source, &where, 0, error);
         if (!status && (hash_state_64(hand->hash) != where.hash ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * shuffle_hand.h - the end of the shuffle: makes documents of records (shuffle_record.h), and adds them to shard sets
- * in the order in which the records come. The payload of a long document is copied from its file in pieces, unless it
+ * in the order in which the records come. The payload of a long document is copied from its file in slabs, unless it
  * has a mask.
  */
 #ifndef TOKMAP_SHUFFLE_SHUFFLE_HAND_H

@@ -6,7 +6,7 @@
  * of a record must be in a buffer to find its place; the whole record is needed once it is on top, and if it does not
  * end in the buffer, it is completed in memory that all cursors share. So the buffers may be smaller than a record.
  *
- * Example: 100 chunks share 96 MiB, so a buffer has 983,040 bytes, and a chunk of 96 MiB is read in 103 pieces, each of
+ * Example: 100 chunks share 96 MiB, so a buffer has 983,040 bytes, and a chunk of 96 MiB is read in 103 steps, each of
  * which is asked for when the one before it is read. Fewer chunks have buffers of 1 MiB: while a larger one is filled,
  * the thread of the shard writer would finish what it has, and wait.
  */
@@ -22,7 +22,7 @@
 
 #define BUFFER_LEAST ((uint64_t)4096)
 #define BUFFER_MOST ((uint64_t)1 << 20)
-#define PLACES 4096 /* in a piece that is saved */
+#define PLACES 4096 /* in an increment that is saved */
 
 struct cursor {
     struct shuffle_place place; /* of its next record */
@@ -282,16 +282,16 @@ const struct shuffle_chunk *shuffle_merge_from(const struct shuffle_merge *merge
 
 int shuffle_merge_save(const struct shuffle_merge *merge, uint32_t kind, const struct state_sink *sink)
 {
-    uint64_t piece[PLACES + 1];
+    uint64_t increment[PLACES + 1];
     int failed = 0;
     for (uint64_t i = 0; i < merge->cursor_count && !failed; i += PLACES) {
         const uint64_t count = min64(PLACES, merge->cursor_count - i);
-        piece[0] = i;
+        increment[0] = i;
         for (uint64_t k = 0; k < count; k++) {
             const struct cursor *cursor = &merge->cursors[i + k];
-            piece[k + 1] = cursor->offset - (cursor->filled - cursor->at);
+            increment[k + 1] = cursor->offset - (cursor->filled - cursor->at);
         }
-        failed = sink->put(sink->user, kind, piece, (size_t)(8 * (count + 1)));
+        failed = sink->put(sink->user, kind, increment, (size_t)(8 * (count + 1)));
     }
     return failed;
 }

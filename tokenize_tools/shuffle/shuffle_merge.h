@@ -31,11 +31,11 @@ enum tokmap_status shuffle_merge_next(struct shuffle_merge *merge, struct shuffl
 /* Returns the chunk of the record that was returned last, which is in a file. */
 const struct shuffle_chunk *shuffle_merge_from(const struct shuffle_merge *merge);
 
-/* Passes on where the merge is in each chunk, as pieces of this kind: u64 number of a chunk, and of this chunk and
+/* Passes on where the merge is in each chunk, as increments of this kind: u64 number of a chunk, and of this chunk and
  * those after it u64 where the next record begins. Returns 0, or what sink->put() returns. */
 int shuffle_merge_save(const struct shuffle_merge *merge, uint32_t kind, const struct state_sink *sink);
-/* Takes such a piece: `places` becomes those of all chunks. A later piece replaces what an earlier one has said.
- * Returns 0, EINVAL (it is damaged), or ENOMEM. */
+/* Takes such an increment: `places` becomes those of all chunks. A later increment replaces what an earlier one has
+ * said. Returns 0, EINVAL (it is damaged), or ENOMEM. */
 int shuffle_places_load(struct bytes_buffer *places, const uint8_t *bytes, size_t count);
 /* Moves the beginnings of the chunks to these places. Returns false if they cannot be those of the chunks. */
 bool shuffle_places_restore(const struct bytes_buffer *places, struct shuffle_chunks *chunks);

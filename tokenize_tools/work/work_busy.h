@@ -5,7 +5,7 @@
  *
  * A process at work holds a lock (flock) on a file:
  *
- *     packing in one piece     NAME.partial or NAME.tmx.partial, and soon the journal
+ *     packing without units     NAME.partial or NAME.tmx.partial, and soon the journal
  *     making the journal       journal.new
  *     a task                   its status file
  *     naming the shards        NAME.partial

@@ -36,7 +36,7 @@
 #define INPUT_HEAD 24U /* of the record of an input, before its name */
 #define PROBE_BYTES ((size_t)64 << 10)
 #define PROBES 16 /* of a file that is larger than all of them */
-#define PIECE ((size_t)64 << 10)
+#define INCREMENT_MOST ((size_t)64 << 10)
 #define FLUSH_BYTES ((size_t)1 << 18)
 #define JOURNAL "journal"
 #define JOURNAL_NEW "journal.new"
@@ -135,7 +135,7 @@ static enum tokmap_status flush(struct work_folder *folder, struct tokmap_error 
     return TOKMAP_OK;
 }
 
-/* Appends a record of two pieces. */
+/* Appends a record whose bytes are in two places. */
 static enum tokmap_status record_add(struct work_folder *folder, uint32_t type, const void *first, size_t first_bytes,
                                      const void *second, size_t second_bytes, struct tokmap_error *error)
 {
@@ -185,14 +185,15 @@ enum tokmap_status work_folder_append(struct work_folder *folder, uint32_t type,
     return record_add(folder, type, payload, bytes, NULL, 0, error);
 }
 
-enum tokmap_status work_folder_pieces(struct work_folder *folder, uint32_t type, const void *head, size_t head_bytes,
-                                      const void *bytes, size_t count, struct tokmap_error *error)
+enum tokmap_status work_folder_increments(struct work_folder *folder, uint32_t type, const void *head,
+                                          size_t head_bytes, const void *bytes, size_t count,
+                                          struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
     size_t done = 0;
     assert(type >= WORK_TYPE_FIRST);
     do {
-        const size_t part = (size_t)min64(count - done, PIECE);
+        const size_t part = (size_t)min64(count - done, INCREMENT_MOST);
         status = record_add(folder, type, head, head_bytes, part ? (const uint8_t *)bytes + done : NULL, part, error);
         done += part;
     } while (done < count && !status);
@@ -297,9 +298,9 @@ static enum tokmap_status not_twice(const struct work_folder *folder, const char
                      "this input is no regular file, so it cannot be read twice, which unfinished work needs");
 }
 
-/* Reads a small file, or pieces of a large one, and returns how many bytes these are. All are asked for before the
+/* Reads a small file, or samples of a large one, and returns how many bytes these are. All are asked for before the
  * first one is read: storage that is far away then answers once, and not for each of them. */
-static int pieces_read(const struct work_folder *folder, int fd, uint64_t bytes, size_t *got)
+static int samples_read(const struct work_folder *folder, int fd, uint64_t bytes, size_t *got)
 {
     const uint64_t all = PROBES * PROBE_BYTES, last = bytes - min64(bytes, PROBE_BYTES);
     int system = 0;
@@ -334,7 +335,7 @@ static enum tokmap_status file_probe(struct work_folder *folder, const char *pat
         return not_twice(folder, path, error);
     }
     if (!system)
-        system = pieces_read(folder, fd, found.bytes, &got);
+        system = samples_read(folder, fd, found.bytes, &got);
     os_close(fd);
     if (system)
         return TOKMAP_OK;

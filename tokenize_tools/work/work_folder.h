@@ -4,7 +4,7 @@
  * command that was killed continues where it was.
  *
  * The file NAME.work/journal begins with all that the output depends on: facts (options, the tokenizer), and of each
- * input its name, its size, and XXH3-64 of its bytes, or of a file above 1 MiB of 16 pieces of 64 KiB: piece i begins
+ * input its name, its size, and XXH3-64 of its bytes, or of a file above 1 MiB of 16 samples of 64 KiB: sample i begins
  * at floor(i * (size - 64 KiB) / 15). After them follow the records of the caller.
  *
  *     16 bytes   "tokmap-journal 2"
@@ -128,8 +128,9 @@ enum tokmap_status work_folder_append(struct work_folder *folder, uint32_t type,
                                       struct tokmap_error *error);
 /* Appends bytes as records of a type. Each of them begins with the head, and has at most 64 KiB of the bytes after it,
  * so entries of 2^n bytes stay whole. Without bytes it is one record. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status work_folder_pieces(struct work_folder *folder, uint32_t type, const void *head, size_t head_bytes,
-                                      const void *bytes, size_t count, struct tokmap_error *error);
+enum tokmap_status work_folder_increments(struct work_folder *folder, uint32_t type, const void *head,
+                                          size_t head_bytes, const void *bytes, size_t count,
+                                          struct tokmap_error *error);
 enum tokmap_status work_folder_sync(struct work_folder *folder, struct tokmap_error *error);
 
 /* Closes the folder and leaves it for the next attempt. NULL is ignored. */

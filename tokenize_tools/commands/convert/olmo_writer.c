@@ -24,24 +24,24 @@ enum tokmap_status olmo_writer_begin(struct olmo_writer *writer, struct output_g
 static enum tokmap_status field_add(struct olmo_writer *writer, const char *text, uint64_t bytes,
                                     struct output_group *group, uint32_t part, struct tokmap_error *error)
 {
-    char piece[512];
+    char buffer[512];
     size_t used = 0;
     enum tokmap_status status = TOKMAP_OK;
     const bool quoted = bytes && (memchr(text, ',', bytes) || memchr(text, '"', bytes));
     if (quoted)
-        piece[used++] = '"';
+        buffer[used++] = '"';
     for (uint64_t i = 0; i < bytes && !status; i++) {
         if (text[i] == '"')
-            piece[used++] = '"';
-        piece[used++] = (unsigned char)text[i] < ' ' || text[i] == 127 ? '?' : text[i];
-        if (used > sizeof piece - 4) {
-            status = gzip_stored_add(&writer->gzip, piece, used, group, part, error);
+            buffer[used++] = '"';
+        buffer[used++] = (unsigned char)text[i] < ' ' || text[i] == 127 ? '?' : text[i];
+        if (used > sizeof buffer - 4) {
+            status = gzip_stored_add(&writer->gzip, buffer, used, group, part, error);
             used = 0;
         }
     }
     if (quoted)
-        piece[used++] = '"';
-    return status ? status : gzip_stored_add(&writer->gzip, piece, used, group, part, error);
+        buffer[used++] = '"';
+    return status ? status : gzip_stored_add(&writer->gzip, buffer, used, group, part, error);
 }
 
 enum tokmap_status olmo_writer_add(struct olmo_writer *writer, uint64_t start, uint64_t end,

@@ -50,7 +50,7 @@ static enum tokmap_status units_pack(struct task_pack *tasks, const struct work_
     return pack_tasks_run(&work, result, &tasks->outcome, error);
 }
 
-/* Packs in one piece. The folder of unfinished work may be that of tasks, whose work is not removed unasked. */
+/* Packs without units. The folder of unfinished work may be that of tasks, whose work is not removed unasked. */
 static enum tokmap_status whole_pack(const struct pack_options *options, const char *const *operands,
                                      size_t operand_count, struct pack_result *result, struct tokmap_error *error)
 {
@@ -68,7 +68,7 @@ static enum tokmap_status whole_pack(const struct pack_options *options, const c
         status = work_idle_check(options->prefix, folder, error);
         if (!status)
             status = error_set(error, TOKMAP_ERROR_MISMATCH, folder, TOKMAP_NO_OFFSET,
-                               "here is the unfinished work of tasks, and this command packs in one piece: repeat "
+                               "here is the unfinished work of tasks, and this command packs without units: repeat "
                                "the tasks' command, or start over with options.start_over");
     } else if (there) {
         status = pack_clear_start(options->prefix, folder, error);

@@ -12,7 +12,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 
-#define PIECE ((uint64_t)1 << 16) /* documents that a thread takes at a time */
+#define LOT ((uint64_t)1 << 16) /* documents that a thread takes at a time */
 
 /* ---- bins ---- */
 
@@ -103,12 +103,12 @@ enum tokmap_status document_report_make(struct document_report *report, const st
     if (status)
         return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
     report->counted = info.shards ? info.documents : min64(info.documents, SYNTHETIC_DOCUMENTS);
-    const uint32_t wanted = range_threads(threads, report->counted, PIECE);
+    const uint32_t wanted = range_threads(threads, report->counted, LOT);
     struct measuring measuring = {dataset, origins && info.shards, calloc(wanted, sizeof *report)};
     bool memory = histogram_new(&report->lengths) && measuring.parts;
     for (uint32_t i = 0; i < wanted && memory; i++)
         memory = histogram_new(&measuring.parts[i].lengths);
-    const struct range_share share = {"measuring documents", "documents", report->counted, PIECE, wanted, progress,
+    const struct range_share share = {"measuring documents", "documents", report->counted, LOT, wanted, progress,
                                       documents_count,       &measuring};
     if (memory)
         status = range_share_run(&share, error);

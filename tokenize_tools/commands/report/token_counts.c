@@ -11,7 +11,7 @@
  *
  * A table has a power of two of rows: 65,536 for tokens of 2 bytes, for which no id can be outside. Of 4 tokens of 4
  * bytes, the bits above that power are tested together. What is in the table but not below the vocabulary is found when
- * a piece has been counted. Such a piece is searched again for the first token that is wrong.
+ * a lot has been counted. Such a lot is searched again for the first token that is wrong.
  *
  * A table has at most FLAT_IDS rows. No tokenizer has more ids, but files of other projects may not say how many there
  * are, and an index may claim any number. From the first id on that is beyond the table, a chunk is added to the sums
@@ -34,7 +34,7 @@ enum { LANES = 4 };
 #define FLAT_IDS ((uint64_t)1 << 20)
 #define PAGE_IDS ((uint64_t)4096)
 #define PAGE_BYTES (PAGE_IDS * sizeof(uint64_t))
-#define PIECE ((uint64_t)1 << 22)    /* tokens that a thread takes at a time */
+#define LOT ((uint64_t)1 << 22)      /* tokens that a thread takes at a time */
 #define CHUNK ((uint64_t)1 << 16)    /* tokens that are read and then counted, so that they are in the cache */
 #define FLUSH_AT ((uint64_t)1 << 31) /* tokens after which a table is added to the sums */
 
@@ -216,8 +216,8 @@ static enum tokmap_status chunk_count(struct counting *counting, struct counter 
     return *outside ? TOKMAP_OK : count_sums(counting, counter->chunk + 4 * counted, count - counted, outside, error);
 }
 
-static enum tokmap_status piece_count(void *user, uint32_t thread, uint64_t first, uint64_t total,
-                                      struct tokmap_error *error)
+static enum tokmap_status lot_count(void *user, uint32_t thread, uint64_t first, uint64_t total,
+                                    struct tokmap_error *error)
 {
     struct counting *counting = user;
     struct counter *counter = &counting->counters[thread];
@@ -311,14 +311,14 @@ enum tokmap_status token_counts_make(struct token_counts *counts, const struct t
     counts->pages = calloc(max64(1, counts->page_count), sizeof *counts->pages);
     counting.rows = table_rows(info);
     counting.page_limit = max64(1024, os_memory_limit() / 2 / PAGE_BYTES);
-    const uint32_t wanted = range_threads(threads, counts->tokens, PIECE);
+    const uint32_t wanted = range_threads(threads, counts->tokens, LOT);
     const uint32_t made = counters_new(&counting, wanted);
     if (!counts->pages || !made || os_mutex_new(&counting.mutex)) {
         counters_free(&counting, made);
         return error_set_memory(error, "the counters of ids", counting.rows * LANES * sizeof(uint32_t));
     }
-    const struct range_share share = {"counting ids", "tokens", counts->tokens, PIECE,
-                                      made,           progress, piece_count,    &counting};
+    const struct range_share share = {"counting ids", "tokens", counts->tokens, LOT,
+                                      made,           progress, lot_count,      &counting};
     status = block_compare_open(&counting.compare, dataset, error);
     if (!status)
         status = range_share_run(&share, error);
@@ -409,7 +409,7 @@ enum tokmap_status dataset_targets(const struct tokmap_dataset *dataset, uint64_
     if (!info.masked)
         return TOKMAP_OK;
     const struct range_share share = {
-        "counting targets", "tokens",      info.tokens, PIECE, range_threads(threads, info.tokens, PIECE),
+        "counting targets", "tokens",      info.tokens, LOT, range_threads(threads, info.tokens, LOT),
         progress,           targets_count, &counting};
     status = range_share_run(&share, error);
     *targets = counting.counted;
