@@ -181,8 +181,8 @@ def include_arrows():
             yield f"{path}:{number}: {source} may not include {to}"
 
 
-def unit_of(path):
-    """Returns the unit of a file: its .c file without the ending. CPU variants (X_avx2.c) and headers without a .c file
+def module_of(path):
+    """Returns the module of a file: its .c file without the ending. CPU variants (X_avx2.c) and headers without a .c file
     of their own that are named after it (X_internal.h) belong to it."""
     base = re.sub(r"(_(avx2|avx512|vbmi|neon))?\.(c|h|cu)$", "", path)
     shorter = base
@@ -235,12 +235,12 @@ def inner_calls():
 
 @rule("no circles between files")
 def circles():
-    """Units (X.c with X.h) do not include each other in a circle, so each can be read and tested after those below it.
-    A call of a public function counts as an include of the unit that defines it.
-    Units that include nothing, and those that nothing includes, are removed until the circles are left, and what is
+    """Modules (X.c with X.h) do not include each other in a circle, so each can be read and tested after those below it.
+    A call of a public function counts as an include of the module that defines it.
+    Modules that include nothing, and those that nothing includes, are removed until the circles are left, and what is
     between two circles."""
-    edges = {(unit_of(path), unit_of(target)) for path, _, _, target in includes() if target}
-    edges |= {(unit_of(path), unit_of(home)) for path, _, _, home in public_calls()}
+    edges = {(module_of(path), module_of(target)) for path, _, _, target in includes() if target}
+    edges |= {(module_of(path), module_of(home)) for path, _, _, home in public_calls()}
     edges = {(source, target) for source, target in edges if source != target}
     while True:
         ends = {source for source, _ in edges} & {target for _, target in edges}
@@ -445,7 +445,7 @@ def declarations(path):
 
 @rule("headers declare what their .c files define")
 def headers():
-    """A header declares only what its own unit defines (the .c file of the same name and its CPU variants), so a reader
+    """A header declares only what its own module defines (the .c file of the same name and its CPU variants), so a reader
     knows where to look."""
     defined = {}
     for path, letter, name in symbols():
@@ -538,13 +538,13 @@ def machine_paths():
 
 @rule("file names are unique")
 def names():
-    """Two units do not have the same name (X.c and X.h are one unit), so a name in a message identifies a file. Public
+    """Two modules do not have the same name (X.c and X.h are one module), so a name in a message identifies a file. Public
     headers are exempt, because they are named after what they declare."""
-    units = {}
+    modules = {}
     for path in without(CODE, "include/"):
-        unit = re.sub(r"\.(c|h|cpp)$", "", path)
-        units.setdefault(os.path.basename(unit), set()).add(unit)
-    for name, places in sorted(units.items()):
+        module = re.sub(r"\.(c|h|cpp)$", "", path)
+        modules.setdefault(os.path.basename(module), set()).add(module)
+    for name, places in sorted(modules.items()):
         if len(places) > 1:
             yield f"{name}: {' '.join(sorted(places))}"
 
