@@ -280,20 +280,6 @@ enum tokmap_status plan_segment(const struct plan *plan, uint64_t number, struct
     return TOKMAP_OK;
 }
 
-enum tokmap_status plan_row_segments(const struct plan *plan, uint64_t row, struct plan_segment *segments,
-                                     uint64_t *count, struct tokmap_error *error)
-{
-    uint64_t first, tokens = 0;
-    enum tokmap_status status = plan_row(plan, row, &first, count, error);
-    for (uint64_t i = 0; !status && i < *count; i++) {
-        status = plan_segment(plan, first + i, &segments[i], error);
-        tokens += segments[i].tokens; /* fewer than 2^32 segments of up to 2^31 tokens */
-        if (!status && tokens > plan->header.seq_len)
-            return bad_row(plan, row, error);
-    }
-    return status;
-}
-
 /* Reads the pairs of a row, in the loop that loaders spend their time in: it reads segments one after another, without
  * a call for each. */
 enum tokmap_status plan_row_pairs(const struct plan *plan, uint64_t row, uint64_t *pairs, uint64_t capacity,

@@ -93,12 +93,8 @@ void plan_prefetch_segments(const struct plan *plan, uint64_t row);
 /* Reads a segment (< header.segments); its tokens are within the dataset's and at most seq_len. */
 enum tokmap_status plan_segment(const struct plan *plan, uint64_t number, struct plan_segment *segment,
                                 struct tokmap_error *error);
-/* Reads the segments of a row, of which `segments` has room for header.row_segments, and checks that together they have
- * at most seq_len tokens. */
-enum tokmap_status plan_row_segments(const struct plan *plan, uint64_t row, struct plan_segment *segments,
-                                     uint64_t *count, struct tokmap_error *error);
 /* Counts the segments of a row and their tokens, and writes the first `capacity` of them as pairs of first token and
- * tokens. Checks what plan_row_segments() checks. */
+ * tokens. Checks that together they have at most seq_len tokens. */
 enum tokmap_status plan_row_pairs(const struct plan *plan, uint64_t row, uint64_t *pairs, uint64_t capacity,
                                   uint64_t *count, uint64_t *tokens, struct tokmap_error *error);
 /* Finds the i-th segment by first token (i < header.segments). */

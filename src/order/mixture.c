@@ -210,25 +210,6 @@ uint64_t mixture_count(const struct mixture *mixture, uint64_t leaf, uint64_t dr
     return draws;
 }
 
-static void counts_fill(const struct mixture *mixture, uint64_t node, uint64_t draws, uint64_t *counts, uint64_t count)
-{
-    if (count == 1) {
-        counts[0] = draws;
-        return;
-    }
-    const uint64_t on_left = count - count / 2;
-    wide fraction;
-    const uint64_t left = sent_left(mixture->shares[node], draws, &fraction);
-    counts_fill(mixture, node + 1, left, counts, on_left);
-    counts_fill(mixture, node + on_left, draws - left, counts + on_left, count - on_left);
-}
-
-void mixture_counts(const struct mixture *mixture, uint64_t draws, uint64_t *counts)
-{
-    assert(draws <= MIXTURE_DRAWS);
-    counts_fill(mixture, 0, draws, counts, mixture->leaves);
-}
-
 uint64_t mixture_draw_of(const struct mixture *mixture, uint64_t leaf, uint64_t k)
 {
     uint64_t

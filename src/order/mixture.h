@@ -43,7 +43,4 @@ uint64_t mixture_draw_of(const struct mixture *mixture, uint64_t leaf, uint64_t 
  * draws: at most MIXTURE_DRAWS. O(log count). */
 uint64_t mixture_count(const struct mixture *mixture, uint64_t leaf, uint64_t draws);
 
-/* Writes mixture_count() of each leaf to counts[0 .. leaves - 1], in O(count). */
-void mixture_counts(const struct mixture *mixture, uint64_t draws, uint64_t *counts);
-
 #endif

@@ -44,7 +44,7 @@ static void specials_write(const char *path)
     size_t count = 0;
     FILE *file = fopen(path, "wb");
     REQUIRE(file);
-    for (const char *const *name = chat_template_names(); *name; name++)
+    for (const char *const *name = chat_known_names(); *name; name++)
         for (const struct chat_token *token = chat_known_by_name(*name)->tokens; token->text; token++) {
             size_t before = 0;
             while (before < count && strcmp(written[before], token->text) != 0)
@@ -72,7 +72,7 @@ static void prepare(void)
     (void)unlink(specials);
     tokenizer_info(tokenizer, &info);
     REQUIRE(info.width == 2 && tokenizer_state_new(&encoder, tokenizer, &error) == TOKMAP_OK);
-    for (const char *const *name = chat_template_names(); *name; name++) {
+    for (const char *const *name = chat_known_names(); *name; name++) {
         REQUIRE(template_count < TEMPLATES_MOST);
         REQUIRE(chat_template_open(&templates[template_count++], *name, NULL, tokenizer, &error) == TOKMAP_OK);
     }

@@ -44,11 +44,6 @@ const char *chat_template_name(const struct chat_template *template)
     return template->known->name;
 }
 
-const char *const *chat_template_names(void)
-{
-    return chat_known_names();
-}
-
 /* ---- opening ---- */
 
 /* Finds the tokens of the template in the vocabulary. */

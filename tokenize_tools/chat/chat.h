@@ -26,7 +26,7 @@
 struct chat_template;
 
 /* Opens a template for a tokenizer, which must outlive it.
- *   choice          the name of a built-in template ("chatml", "llama3"; chat_template_names), or the path of a file:
+ *   choice          the name of a built-in template ("chatml", "llama3"; chat_known_names), or the path of a file:
  *                   a tokenizer_config.json, a chat_template.json or .jinja, or a folder with one of them. A name is a
  *                   template even if a file has that name, too; write "./chatml" for the file. NULL: what belongs to
  *                   the tokenizer, in the folder of tokenizer_path
@@ -44,8 +44,6 @@ void chat_template_close(struct chat_template *template);
 void chat_template_ignore(struct chat_template *template, const char *const *keys, size_t count);
 /* Returns the name of the built-in template that it is; static. */
 const char *chat_template_name(const struct chat_template *template);
-/* Returns the names of all built-in templates, in alphabetical order, and a NULL; static. */
-const char *const *chat_template_names(void);
 
 void chat_text_free(struct chat_text *text);
 

@@ -398,13 +398,6 @@ enum tokmap_status rank_file_check(const struct rank_file *file, const char *tex
                                 duplicate);
 }
 
-enum tokmap_status rank_file_read(struct rank_file *file, const char *path, const char *text, uint64_t count,
-                                  struct tokmap_error *error)
-{
-    const enum tokmap_status status = rank_file_parse(file, path, text, count, error);
-    return status ? status : rank_file_check(file, text, count, error);
-}
-
 void rank_file_free(struct rank_file *file)
 {
     free(file->bytes);

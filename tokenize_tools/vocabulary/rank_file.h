@@ -37,14 +37,11 @@ struct rank_file {
 
 /* Returns whether the first line of a text is one of a rank file. */
 bool rank_file_is(const char *text, uint64_t count);
-/* Reads the `count` bytes of a rank file. path, which must outlive *file, is its name in messages. Lines may be in
- * any order; empty lines are skipped. Call rank_file_free after success and after failure. Statuses: OK,
- * ERROR_FORMAT (the error names the line), ERROR_LIMIT (more than 1 GiB), ERROR_MEMORY. */
-enum tokmap_status rank_file_read(struct rank_file *file, const char *path, const char *text, uint64_t count,
-                                  struct tokmap_error *error);
-
-/* Do the two steps of rank_file_read(). The second one looks for a text that two ranks have, and only reads *file:
- * another thread may do it. Until it has returned OK, the tokens may not all be different. */
+/* Reads the `count` bytes of a rank file in two steps. path, which must outlive *file, is its name in messages. Lines
+ * may be in any order; empty lines are skipped. The second step looks for a text that two ranks have, and only reads
+ * *file: another thread may do it. Until it has returned OK, the tokens may not all be different. Call rank_file_free
+ * after success and after failure. Statuses: OK, ERROR_FORMAT (the error names the line), ERROR_LIMIT (more than 1
+ * GiB), ERROR_MEMORY. */
 enum tokmap_status rank_file_parse(struct rank_file *file, const char *path, const char *text, uint64_t count,
                                    struct tokmap_error *error);
 enum tokmap_status rank_file_check(const struct rank_file *file, const char *text, uint64_t count,

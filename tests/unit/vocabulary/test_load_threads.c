@@ -478,13 +478,20 @@ static uint32_t say_ranks(struct text *text, uint32_t step, const char *end)
     return count;
 }
 
+static enum tokmap_status ranks_read(struct rank_file *file, const char *path, const char *text, uint64_t count,
+                                     struct tokmap_error *error)
+{
+    const enum tokmap_status status = rank_file_parse(file, path, text, count, error);
+    return status ? status : rank_file_check(file, text, count, error);
+}
+
 static enum tokmap_status read_ranks(const struct text *text, struct rank_file *file, struct tokmap_error *error)
 {
     memset(error, 0, sizeof *error);
     char *copy = malloc(text->count);
     assert_non_null(copy);
     memcpy(copy, text->bytes, text->count);
-    const enum tokmap_status status = rank_file_read(file, "test", copy, text->count, error);
+    const enum tokmap_status status = ranks_read(file, "test", copy, text->count, error);
     free(copy);
     return status;
 }
