@@ -382,19 +382,25 @@ def _stop(process: subprocess.Popen[bytes], number: int) -> None:
     process.__exit__(None, None, None)  # closes the pipes
 
 
+def command_path(wanted: str) -> str:
+    """The path of the command tokmap, which something needs."""
+    try:
+        from _tokmap_commands import _path
+        program = _path("tokmap")
+    except ImportError:
+        program = None
+    if program is None:
+        raise ArgumentError(f"{wanted} needs the command tokmap, which this installation lacks: reinstall the package "
+                            "(pip install ./src/python), or build it (make)")
+    return program
+
+
 def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, options: dict[str, Any],
              progress: bool | None, documents: Iterable[Any] | None = None) -> Packed:
     """Runs tokmap pack, of files or of documents that it reads from its standard input."""
     import subprocess
     from tempfile import TemporaryFile
-    try:
-        from _tokmap_commands import _path as command_path
-        program = command_path("tokmap")
-    except ImportError:
-        program = None
-    if program is None:
-        raise ArgumentError("packing files needs the command tokmap, which this installation lacks: reinstall the "
-                            "package (pip install ./src/python), or build it (make)")
+    program = command_path("packing")
     if isinstance(tokenizer, Tokenizer):
         special, pattern, regex, special_tokens = tokenizer._asked
         options = {"special": None if special == "text" else special, "pattern": pattern, "pattern_regex": regex,

@@ -39,7 +39,7 @@ from importlib import import_module
 
 from .dataset import Dataset
 from .errors import ArgumentError, InputError, TokmapError, error_of
-from .pack import Packed, _packed, _warn_of_empty, pack as pack_here
+from .pack import Packed, _packed, _warn_of_empty, command_path, pack as pack_here
 from .tokenizer import Tokenizer
 from ._library import number
 
@@ -169,15 +169,7 @@ def _is_converted(prefix: str) -> bool:
 def _run(wanted: str, arguments: list[str], lock: int) -> bytes:
     """Runs a command, which holds the lock, too. Returns what it prints."""
     import subprocess
-    try:
-        from _tokmap_commands import _path as command_path
-        program = command_path("tokmap")
-    except ImportError:
-        program = None
-    if program is None:
-        raise ArgumentError(f"{wanted} needs the command tokmap, which this installation lacks on a node: reinstall "
-                            "the package (pip install ./src/python), or build it (make)")
-    done = subprocess.run([program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    done = subprocess.run([command_path(wanted), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, check=False, pass_fds=(lock,))
     if done.returncode:
         raise TokmapError(done.stderr.decode("utf-8", "replace").strip() or
