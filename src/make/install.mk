@@ -28,7 +28,7 @@ man5_pages := $(sort $(wildcard tokenize_tools/man/*.5))
 man7_pages := $(sort $(wildcard tokenize_tools/man/*.7 bench/man/*.7))
 public_headers := $(sort $(wildcard include/tokmap/*.h))
 # Manual pages and README name the documents where they are installed.
-doc_pages := README.md LICENSE .github/INSTALL.md .github/tokmap.svg \
+doc_pages := README.md LICENSE $(addprefix .github/,INSTALL.md COMPATIBILITY.md CHANGELOG.md SECURITY.md tokmap.svg) \
   $(sort $(wildcard src/*/*.md tokenize_tools/pack/*.md))
 # The documents are installed side by side, so that of the Python package has another name.
 doc_name = $(notdir $(patsubst %/python/README.md,%/PYTHON.md,$(1)))

@@ -30,8 +30,8 @@ for file in bin/tokmap bin/tokmap-bench lib/libtokmap.a lib/libtokmap.so lib/lib
     share/man/man1/tokmap.1 share/man/man1/tokmap-bench.1 share/man/man5/tokmap-run.5; do
     check "$file" test -f "$into$prefix/$file"
 done
-for file in FORMAT.md RUN.md ORDER.md README.md PYTHON.md RESUME.md MIXTURES.md CLUSTER.md INSTALL.md tokmap.svg \
-    examples/train.c examples/train.py; do
+for file in FORMAT.md RUN.md ORDER.md README.md PYTHON.md RESUME.md MIXTURES.md CLUSTER.md INSTALL.md CHANGELOG.md \
+    tokmap.svg examples/train.c examples/train.py; do
     check "$file" test -f "$into$prefix/share/doc/tokmap/$file"
 done
 for file in encode.py compare/__main__.py compare/systems/tokmap.py compare/tables/loaders.py; do
