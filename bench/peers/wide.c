@@ -426,8 +426,8 @@ static void json_cell(struct bench *bench, const struct wide *wide, size_t r, si
 }
 
 /* Writes a line whose value is a text. */
-static void json_text(struct bench *bench, const struct row *row, const char *metric, double value,
-                      const char *verdict, const char *text)
+static void json_text(struct bench *bench, const struct row *row, const char *metric, double value, const char *verdict,
+                      const char *text)
 {
     struct cli_json json;
     json_begin(bench, &json, row ? row->table : NULL, row ? row->label : NULL, metric);

@@ -75,6 +75,7 @@ enum {
  *   version     the CUDA version that introduced this signature, 1000 * major + 10 * minor. An optional function is
  *               NULL with drivers before it: they may have another signature by that name
  * Device addresses are 64-bit numbers, devices are ints. */
+/* clang-format off */
 #define CUDA_DRIVER_MAP(XX)                                                                                            \
     XX(1, init, "cuInit", "cuInit", 11030, (unsigned flags))                                                           \
     XX(1, driver_get_version, "cuDriverGetVersion", "cuDriverGetVersion", 11030, (int *version))                       \
@@ -156,6 +157,7 @@ enum {
         void **extra))                                                                                                 \
     XX(1, pointer_get_attribute, "cuPointerGetAttribute", "cuPointerGetAttribute", 11030,                              \
        (void *value, int attribute, uint64_t address))
+/* clang-format on */
 
 struct cuda_driver {
     char path[256]; /* the library's file, as the dynamic linker found it */

@@ -16,7 +16,7 @@
 /* Does what tokmap_dataset_open() does, for a place and a name that are there. *dataset is NULL after a failure only if
  * it was before. */
 enum tokmap_status dataset_open_as(struct tokmap_dataset **dataset, const char *name, enum tokmap_reading reading,
-                                struct tokmap_error *error);
+                                   struct tokmap_error *error);
 
 /* Returns true for a synthetic dataset. It has no shards, files, or mappings. */
 bool dataset_is_synthetic(const struct tokmap_dataset *dataset);

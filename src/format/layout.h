@@ -22,24 +22,24 @@
 struct index_header {
     uint8_t magic[8];
     uint16_t major, minor;
-    uint32_t header_bytes;  /* 64 */
-    uint32_t entry_bytes;   /* 40 */
+    uint32_t header_bytes; /* 64 */
+    uint32_t entry_bytes;  /* 40 */
     uint32_t sections;
     uint64_t table_offset;
-    uint64_t file_bytes;    /* table_offset + sections * entry_bytes */
-    uint64_t table_hash;    /* XXH3-64 of the table */
-    uint64_t reserved;      /* 0 */
-    uint64_t header_hash;   /* XXH3-64 of the preceding 56 bytes */
+    uint64_t file_bytes;  /* table_offset + sections * entry_bytes */
+    uint64_t table_hash;  /* XXH3-64 of the table */
+    uint64_t reserved;    /* 0 */
+    uint64_t header_hash; /* XXH3-64 of the preceding 56 bytes */
 };
 _Static_assert(sizeof(struct index_header) == 64, "as in FORMAT.md");
 
 struct index_entry {
-    uint32_t type;          /* enum section_type */
-    uint32_t flags;         /* SECTION_REQUIRED or 0; 0 for the types of version 1.0 */
-    uint64_t offset;        /* multiple of 64 */
+    uint32_t type;   /* enum section_type */
+    uint32_t flags;  /* SECTION_REQUIRED or 0; 0 for the types of version 1.0 */
+    uint64_t offset; /* multiple of 64 */
     uint64_t bytes;
-    uint64_t hash;          /* XXH3-64 of the section's bytes */
-    uint64_t reserved;      /* 0 */
+    uint64_t hash;     /* XXH3-64 of the section's bytes */
+    uint64_t reserved; /* 0 */
 };
 _Static_assert(sizeof(struct index_entry) == 40, "as in FORMAT.md");
 
@@ -85,14 +85,14 @@ static inline uint16_t section_minor(uint32_t type)
 struct section_shard {
     uint64_t tokens;
     uint64_t documents;
-    uint32_t width;         /* 2 or 4 */
-    uint32_t block_bytes;   /* 1 MiB */
-    uint64_t vocabulary;    /* ids are below it; at most 2^16 for width 2, 2^32 for width 4 */
-    uint64_t largest_id;    /* the largest id in the .bin; 0 without tokens */
+    uint32_t width;          /* 2 or 4 */
+    uint32_t block_bytes;    /* 1 MiB */
+    uint64_t vocabulary;     /* ids are below it; at most 2^16 for width 2, 2^32 for width 4 */
+    uint64_t largest_id;     /* the largest id in the .bin; 0 without tokens */
     uint64_t eod_id, bos_id; /* or NO_ID */
-    uint8_t content[16];    /* content id: XXH3-128 of struct content_source */
-    uint8_t tokenizer[16];  /* fingerprint; zero if unknown */
-    uint64_t reserved[4];   /* 0 */
+    uint8_t content[16];     /* content id: XXH3-128 of struct content_source */
+    uint8_t tokenizer[16];   /* fingerprint; zero if unknown */
+    uint64_t reserved[4];    /* 0 */
 };
 _Static_assert(sizeof(struct section_shard) == 120, "as in FORMAT.md");
 
@@ -134,12 +134,12 @@ _Static_assert(sizeof(struct content_source) == 40, "as in FORMAT.md");
 #define SEEK_HEAD_MAGIC 0x184D2A5Eu
 #define SEEK_FOOT_MAGIC 0x8F92EAB1u
 struct frames_head {
-    uint64_t frame_bytes;   /* FRAME_BYTES */
-    uint64_t file_bytes;    /* the size of NAME.bin.zst */
+    uint64_t frame_bytes; /* FRAME_BYTES */
+    uint64_t file_bytes;  /* the size of NAME.bin.zst */
 };
 struct frame_entry {
-    uint64_t end;           /* of the frame in the file */
-    uint64_t hash;          /* XXH3-64 of its uncompressed bytes */
+    uint64_t end;  /* of the frame in the file */
+    uint64_t hash; /* XXH3-64 of its uncompressed bytes */
 };
 
 /* Origin: struct origin_head, struct origin_run runs[], struct origin_file files[], then the bytes of the paths. A
@@ -149,20 +149,20 @@ struct origin_head {
     uint64_t runs, files, path_bytes, reserved;
 };
 struct origin_run {
-    uint64_t document;      /* 0 in the first run, greater in each later one */
+    uint64_t document; /* 0 in the first run, greater in each later one */
     uint64_t record;
     uint64_t file;
 };
 struct origin_file {
-    uint64_t path_end;      /* in the bytes of the paths; a path begins where the previous one ends */
+    uint64_t path_end; /* in the bytes of the paths; a path begins where the previous one ends */
 };
 
 /* Store: struct store_head, then the bytes of the path, which starts from the folder of the index unless it begins with
  * a slash. The tokens are in that file instead of NAME.bin. */
 struct store_head {
-    uint64_t element;       /* enum element */
-    uint64_t offset;        /* of token 0 in the file, in bytes */
-    uint64_t file_bytes;    /* the size of the file */
+    uint64_t element;    /* enum element */
+    uint64_t offset;     /* of token 0 in the file, in bytes */
+    uint64_t file_bytes; /* the size of the file */
     uint64_t path_bytes;
 };
 /* Streams: uint64_t count, struct stream_entry entries[count], then uint64_t hash[ceil(file_bytes / 1 MiB)] of each
@@ -171,9 +171,9 @@ struct store_head {
  * 0. */
 #define STREAM_MASK "mask"
 struct stream_entry {
-    char name[16];          /* padded with zeros */
-    uint64_t bits;          /* per token; 1 for "mask" */
-    uint64_t file_bytes;    /* ceil(tokens * bits / 8) */
+    char name[16];       /* padded with zeros */
+    uint64_t bits;       /* per token; 1 for "mask" */
+    uint64_t file_bytes; /* ceil(tokens * bits / 8) */
 };
 _Static_assert(sizeof(struct stream_entry) == 32, "as in FORMAT.md");
 
@@ -183,16 +183,16 @@ _Static_assert(sizeof(struct stream_entry) == 32, "as in FORMAT.md");
  * 32], the ends of values, as the section documents stores those of documents; and the bytes of the values. Each part
  * is padded with zeros to a multiple of 8 bytes. */
 #define COLUMNS_MAX 64
-#define COLUMN_NAME_MAX 1024                              /* bytes of a name, at least 1 */
-#define COLUMN_VALUES_MAX 65536                           /* of a dictionary */
-#define COLUMN_DICTIONARY_BYTES ((uint64_t)16 << 20)      /* of all values of a dictionary */
-#define COLUMN_DEPTH 64                                   /* containers inside one another in a value */
+#define COLUMN_NAME_MAX 1024                         /* bytes of a name, at least 1 */
+#define COLUMN_VALUES_MAX 65536                      /* of a dictionary */
+#define COLUMN_DICTIONARY_BYTES ((uint64_t)16 << 20) /* of all values of a dictionary */
+#define COLUMN_DEPTH 64                              /* containers inside one another in a value */
 struct column_head {
-    uint64_t code_bytes;    /* 1: up to 256 values; 2: more; 0: plain, document i has value i, and there are no codes */
+    uint64_t code_bytes; /* 1: up to 256 values; 2: more; 0: plain, document i has value i, and there are no codes */
     uint64_t name_bytes;
     uint64_t values;
-    uint64_t value_bytes;   /* of all values */
-    uint64_t offset;        /* of the column's data in the section */
+    uint64_t value_bytes; /* of all values */
+    uint64_t offset;      /* of the column's data in the section */
 };
 _Static_assert(sizeof(struct column_head) == 40, "as in FORMAT.md");
 

@@ -194,6 +194,7 @@ AHEAD(32, 32, 1, 0)
 AHEAD(32, 64, 1, 1)
 
 /* The members of struct expand_kernels after the name. */
+/* clang-format off */
 #define EXPAND_KERNELS                                                                                                 \
     {{one_16_32, one_16_64}, {one_32_32, one_32_64}}, {{pair_16_32, pair_16_64}, {pair_32_32, pair_32_64}},            \
         {{pair_except_16_32, pair_except_16_64}, {pair_except_32_32, pair_except_32_64}}, {zeros_32, zeros_64},        \
@@ -201,5 +202,6 @@ AHEAD(32, 64, 1, 1)
     {                                                                                                                  \
         {ahead_16_32, ahead_16_64}, {ahead_32_32, ahead_32_64}                                                         \
     }
+/* clang-format on */
 
 #endif

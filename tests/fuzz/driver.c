@@ -166,9 +166,9 @@ static void add_path(const char *path)
 
 static void store_number(uint8_t *bytes, size_t count)
 {
-    static const uint64_t interesting[] = {0,          1,          2,          0x7f,       0x80,           0xff,
-                                           0x7fff,     0x8000,     0xffff,     0x10000,    0x7fffffff,     0x80000000,
-                                           0xffffffff, 0x100000000, 1u << 20,  UINT64_MAX, UINT64_MAX - 1, INT64_MAX};
+    static const uint64_t interesting[] = {0,          1,           2,        0x7f,       0x80,           0xff,
+                                           0x7fff,     0x8000,      0xffff,   0x10000,    0x7fffffff,     0x80000000,
+                                           0xffffffff, 0x100000000, 1u << 20, UINT64_MAX, UINT64_MAX - 1, INT64_MAX};
     size_t width = (size_t)1 << below(4);
     if (width > count)
         return;

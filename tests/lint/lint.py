@@ -16,6 +16,7 @@ plant a fault for it in test_lint.sh.
 import argparse
 import fnmatch
 import functools
+import hashlib
 import os
 import re
 import shutil
@@ -609,6 +610,35 @@ def first_words():
         for match in ON_MEMBER.finditer(text):
             if match.group(1) in ("what", "whether", "how", "where", "who", "which", "why"):
                 yield f"{path}:{text.count(chr(10), 0, match.start(1)) + 1}: a member's comment begins with {match.group(1)}"
+
+
+FORMAT = "14"  # the version of clang-format that Debian 12 has; others lay out some lines in another way
+
+
+@rule("clang-format")
+def formatted():
+    """C files are laid out by clang-format (.clang-format). Tables that are better by hand have the comments
+    "clang-format off" and "clang-format on"; generated files and the public headers are exempt."""
+    if not shutil.which("clang-format"):
+        raise Skip("clang-format is missing")
+    version = re.search(r"version (\d+)", " ".join(output_of("clang-format", "--version")[1])).group(1)
+    if version != FORMAT:
+        raise Skip(f"clang-format has version {version}, and the files are laid out by version {FORMAT}")
+    checked = f"{BUILD}/lint/formatted"  # the files of earlier runs, by their text, because each takes a while
+    before = set(text_of(checked).split()) if os.path.isfile(checked) else set()
+    style = text_of(".clang-format") if os.path.isfile(".clang-format") else ""
+    key = {path: hashlib.sha256(f"{style} {path} {text_of(path)}".encode(errors="surrogateescape")).hexdigest()
+           for path in with_ending(without(CODE, "include/"), ".c", ".h") if "do not edit" not in text_of(path)}
+    paths = [path for path in key if key[path] not in before]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = list(pool.map(lambda share: output_of("clang-format", "-n", *share) if share else (0, []),
+                             [paths[i::16] for i in range(16)]))
+    places = [re.match(r"(\S+):\d+:\d+: warning: ", line) for _, lines in runs for line in lines]
+    wrong = sorted({place.group(1) for place in places if place})
+    os.makedirs(os.path.dirname(checked), exist_ok=True)
+    with open(checked, "w", encoding="ascii") as file:
+        file.writelines(f"{key[path]}\n" for path in key if path not in wrong)
+    yield from (f"{path}: clang-format -i {path} lays it out in another way" for path in wrong)
 
 
 # ---- man pages ----

@@ -159,6 +159,12 @@ fi
 mkdir -p "$tree/tokenize_tools/man"
 printf '.It Fl Fl progress none\n' >"$tree/tokenize_tools/man/tokmap.1"
 finds "man pages: a value is marked with Ar or Cm"
+if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
+    code src/common/part.c 'int  wide;\n'
+    finds "clang-format"
+else
+    echo "clang-format" >>"$TMPDIR/covered"
+fi
 code src/common/part.c 'int spaced; \n'
 finds "no space at the end of a line"
 code src/common/part.c '\tint tabbed;\n'

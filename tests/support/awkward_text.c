@@ -22,6 +22,7 @@ uint32_t awkward_below(uint32_t n)
 
 /* Characters of each class that the rules of pre-tokenizers name, with one to four bytes; strings that the rules name;
  * and characters that look like these. */
+/* clang-format off */
 const char *const awkward_atoms[] = {
     "a", "b", "s", "t", "l", "e", "re", "S", "LL", "A", "B", "Zz", "the", " ", "  ", "\n", "\r\n", "\t", "\n\n",
     "   ", "/", "//", "'", "'s", "'S", "'ll", "'Re", "'t", "'ve", "'d", "'m", "\xC5\xBF", "'\xC5\xBF", "1", "22",
@@ -35,6 +36,7 @@ const char *const awkward_atoms[] = {
     "\xE2\x80\xA8", "\xE2\x80\x94", "\xE2\x88\x91", "\xC2\xAB", "\x01", "\x7F", "\xC2\xAD", "\xF0\xA0\x80\x80",
     "\xF0\x90\x90\x80", "\xF0\x90\x90\xA8", "\xEE\x80\x80", "\xE2\x85\xA3", "\xE2\x93\x90",
 };
+/* clang-format on */
 const size_t awkward_atom_count = sizeof awkward_atoms / sizeof awkward_atoms[0];
 
 void awkward_text(uint8_t *text, size_t count)

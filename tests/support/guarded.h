@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 struct guarded {
-    char *at; /* the usable bytes, zeroed. They end at the page, so they may have any alignment */
+    char *at;      /* the usable bytes, zeroed. They end at the page, so they may have any alignment */
     void *base;    /* of the mapping */
     size_t length; /* of the mapping, in bytes */
 };

@@ -100,8 +100,8 @@ static void sha256_block(uint32_t hash[8], const uint32_t constants[64], const u
     for (int i = 0; i < 64; i++) {
         const uint32_t a = v[7] + (right(v[4], 6) ^ right(v[4], 11) ^ right(v[4], 25)) +
                            ((v[4] & v[5]) ^ (~v[4] & v[6])) + constants[i] + w[i];
-        const uint32_t b = (right(v[0], 2) ^ right(v[0], 13) ^ right(v[0], 22)) +
-                           ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
+        const uint32_t b =
+            (right(v[0], 2) ^ right(v[0], 13) ^ right(v[0], 22)) + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
         memmove(v + 1, v, 7 * sizeof *v);
         v[4] += a;
         v[0] = a + b;

@@ -19,13 +19,13 @@ struct chat_text {
     uint64_t mark_count, mark_capacity;
     struct chat_span *counted; /* spans that count as targets, in the order of the text */
     uint64_t counted_count, counted_capacity;
-    uint64_t messages;  /* their number */
-    uint64_t lone;      /* escapes of half a surrogate pair in them, each of which became U+FFFD */
+    uint64_t messages; /* their number */
+    uint64_t lone;     /* escapes of half a surrogate pair in them, each of which became U+FFFD */
     /* Reason why the conversation cannot be written: a sentence without its full stop, static; or NULL. */
     const char *reason;
-    uint64_t message;   /* with a reason: the number of the message, from 0, or UINT64_MAX: the whole conversation */
-    char detail[96];    /* with a reason: a word of the conversation that it is about, such as a role, or "" */
-    uint32_t width;     /* bytes of an id of the template's tokenizer */
+    uint64_t message; /* with a reason: the number of the message, from 0, or UINT64_MAX: the whole conversation */
+    char detail[96];  /* with a reason: a word of the conversation that it is about, such as a role, or "" */
+    uint32_t width;   /* bytes of an id of the template's tokenizer */
     struct chat_messages *parsed;   /* memory of chat_render() */
     struct tokenizer_place *places; /* memory of chat_encode() */
     uint64_t *offsets;

@@ -88,8 +88,7 @@ static bool feed_is_left(const struct byte_source *source)
 {
     /* A parent in another namespace of processes has the number 0 here, gone or not. */
     const uint32_t parent = os_parent_id();
-    return source->kind->is_feed && parent && parent != source->feeder &&
-           os_wait_readable(source->fd, 0) == ETIMEDOUT;
+    return source->kind->is_feed && parent && parent != source->feeder && os_wait_readable(source->fd, 0) == ETIMEDOUT;
 }
 
 /* Reads what a pipe has, or waits for it; *got is 0 at the end. */
@@ -312,8 +311,7 @@ enum tokmap_status byte_source_read(struct byte_source *source, char *into, size
 bool byte_source_waits(const struct byte_source *source)
 {
     /* A URL and a redirected file look like files. */
-    return source->open && !source->ended && source->stat.kind != OS_KIND_FILE &&
-           os_wait_readable(source->fd, 0) != 0;
+    return source->open && !source->ended && source->stat.kind != OS_KIND_FILE && os_wait_readable(source->fd, 0) != 0;
 }
 
 bool byte_source_is_resumable(const struct byte_source *source)

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-
 /* A growing list of names or paths. Begins as zeros. The names belong to the list. */
 struct names {
     char **names;

@@ -8,8 +8,9 @@
 
 #include "document_make.h"
 
-#define CORPUS_VALUE_DEPTH 64 /* objects and arrays inside one another in a value that is kept as a column; the most
-                               * that an index takes: COLUMN_DEPTH of format/layout.h */
+/* Objects and arrays inside one another in a value that is kept as a column: as many as an index takes at most
+ * (COLUMN_DEPTH of format/layout.h). */
+#define CORPUS_VALUE_DEPTH 64
 #define CORPUS_VALUE_DEEP "the value of the field has objects and arrays nested more than 64 deep"
 
 /* The value of a field. */

@@ -92,7 +92,7 @@ struct intervals {
     size_t count;     /* number of intervals, one less than starts */
     uint64_t *has;    /* `words` words per interval: bit i is 1 if the interval belongs to set i */
     size_t words;
-    uint8_t *kinds;   /* by interval */
+    uint8_t *kinds;             /* by interval */
     size_t of_kind[KINDS_MOST]; /* the first interval of each kind */
     uint32_t kind_count;
 };
@@ -169,7 +169,7 @@ static bool block_add(struct regex_kinds *kinds, size_t number, const uint8_t bl
         same++;
     if (same == kinds->block_room) {
         const uint32_t room = kinds->block_room ? 2 * kinds->block_room : 64;
-        uint8_t (*grown)[256] = realloc(kinds->blocks, room * sizeof *grown);
+        uint8_t(*grown)[256] = realloc(kinds->blocks, room * sizeof *grown);
         if (!grown)
             return false;
         kinds->blocks = grown;
@@ -271,8 +271,7 @@ bool regex_kinds_make(struct regex_kinds *kinds, const struct regex_sets *sets, 
 
 /* ---- texts ---- */
 
-bool regex_kinds_of_text(const struct regex_kinds *kinds, const uint8_t *text, size_t count,
-                         struct bytes_buffer *into)
+bool regex_kinds_of_text(const struct regex_kinds *kinds, const uint8_t *text, size_t count, struct bytes_buffer *into)
 {
     if (!bytes_reserve(into, count))
         return false;
@@ -286,8 +285,7 @@ bool regex_kinds_of_text(const struct regex_kinds *kinds, const uint8_t *text, s
     return true;
 }
 
-bool regex_kinds_of_bytes(const struct regex_kinds *kinds, const uint8_t *text, size_t count,
-                          struct bytes_buffer *into)
+bool regex_kinds_of_bytes(const struct regex_kinds *kinds, const uint8_t *text, size_t count, struct bytes_buffer *into)
 {
     if (!bytes_reserve(into, count))
         return false;

@@ -23,9 +23,9 @@
 struct regex_sets {
     struct code_range *ranges; /* of all sets, in the order of the sets; ascending within a set */
     size_t range_count, range_room;
-    size_t *ends;              /* ends[i]: where the ranges of set i end */
+    size_t *ends; /* ends[i]: where the ranges of set i end */
     uint32_t count, room;
-    size_t begun;              /* beginning of the ranges of the set that is being made */
+    size_t begun; /* beginning of the ranges of the set that is being made */
 };
 void regex_sets_free(struct regex_sets *sets);
 
@@ -54,8 +54,7 @@ bool regex_kinds_make(struct regex_kinds *kinds, const struct regex_sets *sets, 
 
 /* Appends the kinds of a text to `into`: one byte per character of valid UTF-8 (regex_kinds_of_text), or one byte per
  * byte, for the characters that represent the bytes (regex_kinds_of_bytes). Both return false if memory is lacking. */
-bool regex_kinds_of_text(const struct regex_kinds *kinds, const uint8_t *text, size_t count,
-                         struct bytes_buffer *into);
+bool regex_kinds_of_text(const struct regex_kinds *kinds, const uint8_t *text, size_t count, struct bytes_buffer *into);
 bool regex_kinds_of_bytes(const struct regex_kinds *kinds, const uint8_t *text, size_t count,
                           struct bytes_buffer *into);
 

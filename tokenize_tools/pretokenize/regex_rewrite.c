@@ -30,8 +30,8 @@ struct rewriter {
     struct regex_fault *fault;
     bool folds[GROUPS_MOST]; /* by depth of groups: (?i) applies */
     uint32_t depth;
-    uint32_t classes; /* open classes, not counting the outermost */
-    struct set *set;  /* the set that is being collected */
+    uint32_t classes;                                               /* open classes, not counting the outermost */
+    struct set *set;                                                /* the set that is being collected */
     enum { NOTHING_BEFORE, ATOM_BEFORE, QUANTIFIED_BEFORE } before; /* target of a quantifier */
 };
 
@@ -191,6 +191,7 @@ static bool same_name(const char *name, size_t bytes, const char *known)
     return true;
 }
 
+/* clang-format off */
 static const struct {
     const char *name;
     enum code_set_name first, last;
@@ -214,6 +215,7 @@ static const struct {
     {"Latin", CODE_LATIN, CODE_LATIN},                {"Tamil", CODE_TAMIL, CODE_TAMIL},
     {"Thai", CODE_THAI, CODE_THAI},
 };
+/* clang-format on */
 
 /* After \p or \P: parses the name and adds the set. */
 static bool parse_property(struct rewriter *r, bool inverted)
@@ -290,6 +292,7 @@ static enum escape parse_escape(struct rewriter *r, bool in_brackets, uint32_t *
     }
     const char kind = *r->at++;
     switch (kind) {
+    /* clang-format off */
     case 'n': *code = '\n'; return ESCAPE_CODE;
     case 'r': *code = '\r'; return ESCAPE_CODE;
     case 't': *code = '\t'; return ESCAPE_CODE;
@@ -306,6 +309,7 @@ static enum escape parse_escape(struct rewriter *r, bool in_brackets, uint32_t *
     case 'W': word_add(r, kind == 'W', in_brackets); return ESCAPE_SET;
     case 'p':
     case 'P': return parse_property(r, kind == 'P') ? ESCAPE_SET : ESCAPE_FAULT;
+    /* clang-format on */
     case 'A':
     case 'z':
         if (!in_brackets)

@@ -20,25 +20,25 @@
 #define CASED_FIRST "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+"
 #define CASED_SECOND "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*"
 #define AFTER_CASED "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define O200K \
-    CASED_FIRST "(?i:" CONTRACTIONS ")?|" CASED_SECOND "(?i:" CONTRACTIONS ")?|\\p{N}{1,3}" AFTER_CASED
+#define O200K CASED_FIRST "(?i:" CONTRACTIONS ")?|" CASED_SECOND "(?i:" CONTRACTIONS ")?|\\p{N}{1,3}" AFTER_CASED
 #define TEKKEN CASED_FIRST "|" CASED_SECOND "|\\p{N}" AFTER_CASED
 
 #define DEEPSEEK_REST                                                                                                  \
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+"   \
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "                \
+    "?[\\p{P}\\p{S}]+"                                                                                                 \
     "[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
 const char *const split_deepseek_steps[SPLIT_STEPS] = {
     "\\p{N}{1,3}", "[\xE4\xB8\x80-\xE9\xBE\xA5\xE3\x81\x80-\xE3\x82\x9F\xE3\x82\xA0-\xE3\x83\xBF]+", DEEPSEEK_REST};
 
 static const struct split_rules gpt2 = {LETTERS_PLAIN, CONTRACTION_EXACT, PREFIX_SPACE, TAIL_NONE, 0, false, false};
 static const struct split_rules cl100k = {LETTERS_PLAIN, CONTRACTION_FOLDED, PREFIX_ANY, TAIL_NEWLINES, 3, true, false};
-static const struct split_rules two_digits = {LETTERS_PLAIN, CONTRACTION_FOLDED, PREFIX_ANY, TAIL_NEWLINES,
-                                              2,             true,               false};
+static const struct split_rules two_digits = {LETTERS_PLAIN, CONTRACTION_FOLDED, PREFIX_ANY, TAIL_NEWLINES, 2, true,
+                                              false};
 static const struct split_rules qwen2 = {LETTERS_PLAIN, CONTRACTION_FOLDED, PREFIX_ANY, TAIL_NEWLINES, 1, true, false};
-static const struct split_rules qwen3_5 = {LETTERS_MARKS, CONTRACTION_FOLDED, PREFIX_ANY, TAIL_NEWLINES,
-                                           1,             true,               false};
-static const struct split_rules o200k = {LETTERS_CASED,       CONTRACTION_SUFFIX, PREFIX_ANY,
-                                         TAIL_NEWLINES_SLASH, 3, true, false};
+static const struct split_rules qwen3_5 = {LETTERS_MARKS, CONTRACTION_FOLDED, PREFIX_ANY, TAIL_NEWLINES, 1, true,
+                                           false};
+static const struct split_rules o200k = {LETTERS_CASED, CONTRACTION_SUFFIX, PREFIX_ANY, TAIL_NEWLINES_SLASH, 3, true,
+                                         false};
 static const struct split_rules tekken = {LETTERS_CASED, CONTRACTION_NONE, PREFIX_ANY, TAIL_NEWLINES_SLASH, 1, true,
                                           false};
 static const struct split_rules deepseek_v3 = {LETTERS_MARKS, CONTRACTION_NONE, PREFIX_ANY, TAIL_NEWLINES, 3, true,
@@ -48,9 +48,9 @@ static const struct {
     const char *name;
     const struct split_rules *rules;
 } named[] = {
-    {"gpt2", &gpt2},           {"r50k_base", &gpt2},          {"p50k_base", &gpt2},   {"p50k_edit", &gpt2},
-    {"cl100k_base", &cl100k},  {"llama3", &cl100k},           {"qwen2", &qwen2},      {"qwen3_5", &qwen3_5},
-    {"o200k_base", &o200k},    {"o200k_harmony", &o200k},     {"llama4", &o200k},     {"tekken", &tekken},
+    {"gpt2", &gpt2},           {"r50k_base", &gpt2},          {"p50k_base", &gpt2}, {"p50k_edit", &gpt2},
+    {"cl100k_base", &cl100k},  {"llama3", &cl100k},           {"qwen2", &qwen2},    {"qwen3_5", &qwen3_5},
+    {"o200k_base", &o200k},    {"o200k_harmony", &o200k},     {"llama4", &o200k},   {"tekken", &tekken},
     {"nanochat", &two_digits}, {"deepseek_v3", &deepseek_v3},
 };
 #define NAMED (sizeof named / sizeof named[0])
@@ -59,9 +59,8 @@ static const struct {
     const char *regex;
     const struct split_rules *rules;
 } written[] = {
-    {GPT2, &gpt2},         {GPT2_POSSESSIVE, &gpt2}, {CL100K, &cl100k},
-    {TWO_DIGITS, &two_digits}, {QWEN2, &qwen2},     {QWEN3_5, &qwen3_5}, {O200K, &o200k},
-    {TEKKEN, &tekken},
+    {GPT2, &gpt2},   {GPT2_POSSESSIVE, &gpt2}, {CL100K, &cl100k}, {TWO_DIGITS, &two_digits},
+    {QWEN2, &qwen2}, {QWEN3_5, &qwen3_5},      {O200K, &o200k},   {TEKKEN, &tekken},
 };
 
 const struct split_rules *split_rules_named(const char *name)
@@ -90,8 +89,8 @@ const char *split_rules_regex(const struct split_rules *rules)
 
 const char *const *split_rules_names(void)
 {
-    static const char *const names[] = {"gpt2",   "r50k_base", "p50k_base",   "p50k_edit",     "cl100k_base",
-                                        "llama3", "qwen2",     "qwen3_5",     "o200k_base",    "o200k_harmony",
-                                        "llama4", "tekken",    "nanochat",    "deepseek_v3",   NULL};
+    static const char *const names[] = {"gpt2",   "r50k_base", "p50k_base", "p50k_edit",   "cl100k_base",
+                                        "llama3", "qwen2",     "qwen3_5",   "o200k_base",  "o200k_harmony",
+                                        "llama4", "tekken",    "nanochat",  "deepseek_v3", NULL};
     return names;
 }

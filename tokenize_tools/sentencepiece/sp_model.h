@@ -19,7 +19,8 @@
 #include "sp_source.h"
 
 /* A symbol is what merging works on: a token, or a character that has no token but is part of one. */
-#define SP_NO_SYMBOL (BPE_IDS - 2) /* a character that no token holds. (BPE_IDS - 1 twice looks like an empty slot.) */
+/* A character that no token holds. (BPE_IDS - 1 twice looks like an empty slot.) */
+#define SP_NO_SYMBOL (BPE_IDS - 2)
 
 struct sp_model {
     struct bpe_model head; /* must be first. Texts are those that ids decode to; byte_ids are the tokens "<0x..>"; pairs

@@ -27,8 +27,8 @@ enum sp_kind {
 
 /* All memory stays the loader's, which may free it after sp_model_build(). */
 struct sp_source {
-    const char *path;    /* for errors */
-    uint32_t vocabulary; /* ids are below it; at most BPE_IDS - 2 */
+    const char *path;        /* for errors */
+    uint32_t vocabulary;     /* ids are below it; at most BPE_IDS - 2 */
     const uint8_t *bytes;    /* texts of all ids as in the file ("▁", "<0x0A>"), in the order of ids, without gaps */
     const uint32_t *offsets; /* vocabulary + 1: where each text begins; an id that no text becomes has an empty text */
     /* Either merges (Hugging Face) or scores (SentencePiece) is not NULL. */

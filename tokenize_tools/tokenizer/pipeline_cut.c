@@ -73,10 +73,12 @@ static size_t letter_before(const uint8_t *text, size_t at)
  * None of them composes with a character before it. */
 static bool is_stable(const uint8_t *letter, size_t bytes)
 {
-    const uint32_t code = bytes == 1 ? letter[0] : bytes == 2 ? (letter[0] & 31u) << 6 | (letter[1] & 63u)
-                        : bytes == 3 ? (letter[0] & 15u) << 12 | (letter[1] & 63u) << 6 | (letter[2] & 63u) : 0x110000;
-    return code < 0x80 || (code >= 0x410 && code < 0x450) ||
-           (code >= 0x4E00 && code < 0xA000) || (code >= 0xAC00 && code < 0xD7A4);
+    const uint32_t code = bytes == 1   ? letter[0]
+                          : bytes == 2 ? (letter[0] & 31u) << 6 | (letter[1] & 63u)
+                          : bytes == 3 ? (letter[0] & 15u) << 12 | (letter[1] & 63u) << 6 | (letter[2] & 63u)
+                                       : 0x110000;
+    return code < 0x80 || (code >= 0x410 && code < 0x450) || (code >= 0x4E00 && code < 0xA000) ||
+           (code >= 0xAC00 && code < 0xD7A4);
 }
 
 /* Removes the right characters that this added token forbids. */
@@ -89,8 +91,8 @@ static void token_forbids(struct pipeline_cuts *cuts, const struct added_token *
         if (right < CUT_RIGHTS && (at ? letter_before(match, at) < at : token->single_word))
             cuts->rights[right] = false;
     }
-        /* With rstrip, the spaces after l belong to the token. An engine that puts a space before the text after a
-         * token (SentencePiece) would not put one before a part that begins there. */
+    /* With rstrip, the spaces after l belong to the token. An engine that puts a space before the text after a
+     * token (SentencePiece) would not put one before a part that begins there. */
     const bool begins = token->rstrip || (!token->normalized && cuts->engine->kind->puts_space);
     if (begins && count && letter_before(match, count) < count)
         memset(cuts->rights, 0, sizeof cuts->rights);
@@ -125,8 +127,8 @@ size_t pipeline_cut(const struct pipeline_cuts *cuts, const uint8_t *text, size_
     assert(cuts->engine);
     const size_t last = count > WINDOW ? count - WINDOW : 1;
     for (size_t at = count; at-- > last;) {
-        const uint32_t right = text[at] == ' ' || text[at] == '\n' || text[at] >= 0xE3 ? right_at(text, at, count)
-                                                                                      : CUT_RIGHTS;
+        const uint32_t right =
+            text[at] == ' ' || text[at] == '\n' || text[at] >= 0xE3 ? right_at(text, at, count) : CUT_RIGHTS;
         if (right == CUT_RIGHTS || !cuts->rights[right])
             continue;
         const size_t from = letter_before(text, at);

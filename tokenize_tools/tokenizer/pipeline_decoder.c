@@ -112,8 +112,7 @@ static void added_spell(struct pipeline_decoder *own, const struct added_token *
         return;
     own->spelled.count = 0;
     spelling->lacks_memory = !bytes_reserve(&own->spelled, (size_t)token->decoded_bytes + 1);
-    if (!spelling->lacks_memory &&
-        text_decoder_map(token->decoded, token->decoded_bytes, own->spelled.bytes, &made)) {
+    if (!spelling->lacks_memory && text_decoder_map(token->decoded, token->decoded_bytes, own->spelled.bytes, &made)) {
         spelling->text = own->spelled.bytes;
         spelling->count = (uint32_t)made;
     }

@@ -32,17 +32,17 @@ struct pipeline_parts {
     struct added_tokens *added; /* or NULL */
     struct normalizer normalizer;
     struct pretokenizer pretokenizer;
-    bool engine_cuts;           /* the engine splits what the pre-tokenizer leaves; otherwise these are pieces */
+    bool engine_cuts; /* the engine splits what the pre-tokenizer leaves; otherwise these are pieces */
     struct text_engine *engine;
     uint64_t ids_per_byte_most; /* the most ids that the engine makes of one byte; 0 counts as 1 */
     struct text_decoder decoder;
-    bool decoder_given;         /* the vocabulary has a decoder; otherwise pipeline_new makes one that joins bytes */
-    uint32_t vocabulary;        /* every id is less than this number */
+    bool decoder_given;          /* the vocabulary has a decoder; otherwise pipeline_new makes one that joins bytes */
+    uint32_t vocabulary;         /* every id is less than this number */
     struct pipeline_text *texts; /* ascending by id */
     uint32_t text_count;
-    uint8_t *text_bytes;        /* the memory of the texts in `texts` */
-    uint32_t eod, bos;          /* ids, or PIPELINE_NO_ID */
-    uint8_t fingerprint[16];    /* of everything that determines ids, except the policy for special tokens */
+    uint8_t *text_bytes;     /* the memory of the texts in `texts` */
+    uint32_t eod, bos;       /* ids, or PIPELINE_NO_ID */
+    uint8_t fingerprint[16]; /* of everything that determines ids, except the policy for special tokens */
 };
 
 /* Frees what the parts own and sets them to zeros. */

@@ -36,18 +36,18 @@ enum decode_kind {
 /* A step. A kind that lacks a field ignores it. The step owns its texts and its pattern. */
 struct decode_step {
     enum decode_kind kind;
-    uint8_t *pattern;      /* REPLACE: the text to replace; WORDPIECE: the prefix; CTC: the token to remove; BPE: the
-                              suffix */
-    size_t pattern_bytes;  /* not 0 for REPLACE without `regex` */
-    struct regex *regex;   /* REPLACE: the pattern to replace, or NULL */
-    uint8_t *content;      /* REPLACE: what replaces it; CTC: the text that becomes a space */
+    uint8_t *pattern;     /* REPLACE: the text to replace; WORDPIECE: the prefix; CTC: the token to remove; BPE: the
+                             suffix */
+    size_t pattern_bytes; /* not 0 for REPLACE without `regex` */
+    struct regex *regex;  /* REPLACE: the pattern to replace, or NULL */
+    uint8_t *content;     /* REPLACE: what replaces it; CTC: the text that becomes a space */
     size_t content_bytes;
-    uint32_t character;    /* STRIP: the character to take off; METASPACE: the mark */
-    uint64_t start, stop;  /* STRIP: how many of them at most, from the front and from the end */
-    bool prepends;         /* METASPACE: the tokenizer puts a mark before a text */
-    bool cleanup;          /* WORDPIECE, CTC: takes out spaces before punctuation */
-    bool trims_front;      /* SENTENCEPIECE: a space before the text is taken off */
-    bool trims_spaces;     /* SENTENCEPIECE: all such spaces are taken off */
+    uint32_t character;   /* STRIP: the character to take off; METASPACE: the mark */
+    uint64_t start, stop; /* STRIP: how many of them at most, from the front and from the end */
+    bool prepends;        /* METASPACE: the tokenizer puts a mark before a text */
+    bool cleanup;         /* WORDPIECE, CTC: takes out spaces before punctuation */
+    bool trims_front;     /* SENTENCEPIECE: a space before the text is taken off */
+    bool trims_spaces;    /* SENTENCEPIECE: all such spaces are taken off */
 };
 
 /* The kinds of tokens that SentencePiece's decoder tells apart. */
@@ -58,12 +58,12 @@ enum decode_token { DECODE_TEXT, DECODE_BYTE, DECODE_CONTROL };
 struct text_decoder {
     struct decode_step steps[DECODER_STEPS_MOST];
     uint32_t count;
-    bool mapped;       /* the file's first step is ByteLevel, and the engine has applied it to its own tokens; it
-                          remains to be applied to the texts of added tokens */
+    bool mapped;        /* the file's first step is ByteLevel, and the engine has applied it to its own tokens; it
+                           remains to be applied to the texts of added tokens */
     bool spelled_bytes; /* the engine's tokens are bytes, but the first step wants the characters that stand for them */
-    uint8_t *texts;    /* the tokens as the file spells them, in the order of ids; NULL: the engine's texts are used */
-    uint32_t *offsets; /* vocabulary + 1: where each text begins */
-    uint8_t *kinds;    /* by id: enum decode_token; NULL: all are DECODE_TEXT */
+    uint8_t *texts;     /* the tokens as the file spells them, in the order of ids; NULL: the engine's texts are used */
+    uint32_t *offsets;  /* vocabulary + 1: where each text begins */
+    uint8_t *kinds;     /* by id: enum decode_token; NULL: all are DECODE_TEXT */
     uint32_t vocabulary;
     char refused[240]; /* reason why the file's decoder cannot be reproduced; "": it can */
 };

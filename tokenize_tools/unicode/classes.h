@@ -23,8 +23,8 @@ enum {
     CLASS_NUMBER,
     CLASS_PUNCTUATION,
     CLASS_SYMBOL,
-    CLASS_SPACE,     /* \s except CR and LF */
-    CLASS_NEWLINE,   /* CR and LF */
+    CLASS_SPACE,   /* \s except CR and LF */
+    CLASS_NEWLINE, /* CR and LF */
     CLASS_KINDS,
     CLASS_KIND = 15, /* mask of the values above */
     CLASS_HAN = 16,  /* flag: \p{Han} */

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* clang-format off */
 enum code_set_name {
     CODE_NUMERIC,     /* of the step Digits: \p{N} of Unicode 17 */
     CODE_PUNCTUATION, /* of the step Punctuation: ASCII punctuation and symbols, and \p{P} of Unicode 8 */
@@ -22,6 +23,7 @@ enum code_set_name {
     CODE_HAN, CODE_HANGUL, CODE_HEBREW, CODE_HIRAGANA, CODE_KATAKANA, CODE_KHMER, CODE_LATIN, CODE_TAMIL, CODE_THAI,
     CODE_SETS
 };
+/* clang-format on */
 
 struct code_range {
     uint32_t first, last; /* both included */

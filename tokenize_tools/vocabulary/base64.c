@@ -8,6 +8,7 @@
 #define NONE_4 255, 255, 255, 255
 #define NONE_16 NONE_4, NONE_4, NONE_4, NONE_4
 #define NONE_128 NONE_16, NONE_16, NONE_16, NONE_16, NONE_16, NONE_16, NONE_16, NONE_16
+/* clang-format off */
 static const uint8_t digit_values[256] = {
     NONE_16, NONE_16, NONE_4, NONE_4, 255, 255, 255, 62, 255, 255, 255, 63,
     52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 255, 255, 255, 64, 255, 255,
@@ -17,6 +18,7 @@ static const uint8_t digit_values[256] = {
     255, NONE_4,
     NONE_128,
 };
+/* clang-format on */
 
 uint32_t base64_decode(uint8_t *into, const uint8_t *text, uint64_t count)
 {

@@ -21,7 +21,7 @@ bool hf_characters_spaces(struct normalizer *normalizer, const struct added_toke
 /* Makes parts->engine from the model. plain: what hf_characters_plain returned. Sets the fingerprint, the scanner's
  * name and the pretokenizer of `parts`, whose vocabulary and added tokens are already set. Returns false if the file
  * is refused; json_file_status(file) is then the reason. */
-bool hf_characters_join(struct json_file *file, struct hf_model *model, const struct hf_splits *splits,
-                        bool plain, struct pipeline_parts *parts);
+bool hf_characters_join(struct json_file *file, struct hf_model *model, const struct hf_splits *splits, bool plain,
+                        struct pipeline_parts *parts);
 
 #endif

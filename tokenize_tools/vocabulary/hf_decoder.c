@@ -103,9 +103,9 @@ static bool pattern_parse(struct json_file *file, struct fields *fields)
 
 static bool field_parse(struct json_file *file, const struct json_string *name, struct fields *fields)
 {
-    static const char *const names[] = {"type", "content", "suffix", "prefix", "pad_token", "word_delimiter_token",
-                                        "replacement", "prepend_scheme"};
-    struct text *const texts[] = {&fields->type, &fields->content, &fields->suffix, &fields->prefix,
+    static const char *const names[] = {
+        "type", "content", "suffix", "prefix", "pad_token", "word_delimiter_token", "replacement", "prepend_scheme"};
+    struct text *const texts[] = {&fields->type,      &fields->content,   &fields->suffix,      &fields->prefix,
                                   &fields->pad_token, &fields->delimiter, &fields->replacement, &fields->scheme};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (json_name_is(name, names[i]))
@@ -181,9 +181,9 @@ static bool replace_make(struct parsing *parsing, const struct fields *fields, s
     if (!fields->is_regex)
         return fields->pattern.count ||
                refuse(parsing, "the file's field decoder.Replace.pattern is empty, which tokmap cannot reproduce");
-    const enum tokmap_status status = regex_new(&step->regex, (const char *)fields->pattern.bytes,
-                                                fields->pattern.count, REGEX_ONIGURUMA, NULL,
-                                                "decoder.Replace.pattern", &error);
+    const enum tokmap_status status =
+        regex_new(&step->regex, (const char *)fields->pattern.bytes, fields->pattern.count, REGEX_ONIGURUMA, NULL,
+                  "decoder.Replace.pattern", &error);
     if (status == TOKMAP_ERROR_MEMORY) {
         file->status = error_set_memory(file->error, "a decoder", fields->pattern.count);
         return false;
@@ -264,12 +264,14 @@ static bool step_make(struct parsing *parsing, const struct fields *fields, stru
 
 static bool step_add(struct parsing *parsing, const struct fields *fields)
 {
+    /* clang-format off */
     static const struct {
         const char *name;
         enum decode_kind kind;
     } kinds[] = {{"ByteLevel", DECODE_BYTE_LEVEL}, {"ByteFallback", DECODE_BYTE_FALLBACK}, {"Fuse", DECODE_FUSE},
                  {"Replace", DECODE_REPLACE},      {"Strip", DECODE_STRIP},                {"CTC", DECODE_CTC},
                  {"Metaspace", DECODE_METASPACE},  {"WordPiece", DECODE_WORDPIECE},        {"BPEDecoder", DECODE_BPE}};
+    /* clang-format on */
     struct text_decoder *decoder = &parsing->parts->decoder;
     const struct text *type = &fields->type;
     size_t kind = 0;

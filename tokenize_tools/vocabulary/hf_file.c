@@ -53,8 +53,8 @@ static bool added_member(struct json_file *file, const struct json_string *name,
 {
     struct added_token *token = &fields->token;
     static const char *const names[] = {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"};
-    bool *const flags[] = {NULL, NULL, &token->single_word, &token->lstrip, &token->rstrip, &token->normalized,
-                           &token->special};
+    bool *const flags[] = {
+        NULL, NULL, &token->single_word, &token->lstrip, &token->rstrip, &token->normalized, &token->special};
     for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (!json_name_is(name, names[i]))
             continue;
@@ -66,9 +66,9 @@ static bool added_member(struct json_file *file, const struct json_string *name,
         size_t bytes;
         if (i == 0)
             return json_unsigned(&file->scan, &id) &&
-                   (id <= UINT32_MAX || json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                                                         "added_tokens: the id %llu does not fit 32 bits",
-                                                         (unsigned long long)id));
+                   (id <= UINT32_MAX ||
+                    json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens: the id %llu does not fit 32 bits",
+                                     (unsigned long long)id));
         if (i > 1)
             return json_bool(&file->scan, flags[i]);
         if (!json_file_text(file, &token->text, &bytes))
@@ -121,7 +121,8 @@ static bool added_parse(struct reading *reading)
         if (file->scan.fault.reason)
             return false;
         if (fields.given != 127)
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens: a token lacks one of the fields id, "
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                    "added_tokens: a token lacks one of the fields id, "
                                     "content, single_word, lstrip, rstrip, normalized, special");
         if (!added_grow(reading))
             return false;
@@ -236,8 +237,10 @@ static bool added_number(struct reading *reading)
     reading->added_count = kept;
     text_table_free(&places);
     if (!file->status && next > BPE_IDS)
-        json_file_refuse(file, TOKMAP_ERROR_LIMIT, "added_tokens: the largest id would be %u, but the largest that "
-                         "tokmap can read is %u", next - 1, BPE_IDS - 1);
+        json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                         "added_tokens: the largest id would be %u, but the largest that "
+                         "tokmap can read is %u",
+                         next - 1, BPE_IDS - 1);
     return !file->status;
 }
 
@@ -285,8 +288,7 @@ static bool version_parse(struct json_file *file)
         return false;
     return (bytes == 3 && !memcmp(text, "1.0", 3)) ||
            json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "version is '%.*s'; tokmap can only read version 1.0",
-                            bytes < 64 ? (int)bytes : 64,
-                            (const char *)text);
+                            bytes < 64 ? (int)bytes : 64, (const char *)text);
 }
 
 /* Parses "truncation" or "padding". Both say how one caller of the reference wants its batches; the vocabulary does
@@ -321,8 +323,8 @@ static const char *ignored_note(bool truncation, bool padding)
 
 static bool field_parse(struct reading *reading, const struct json_string *name)
 {
-    static const char *const names[] = {"version",    "truncation",    "padding",        "added_tokens",
-                                        "normalizer", "pre_tokenizer", "post_processor", "model", "decoder"};
+    static const char *const names[] = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
+                                        "pre_tokenizer", "post_processor", "model",   "decoder"};
     struct json_file *file = &reading->file;
     const uint32_t fields = sizeof names / sizeof names[0];
     uint32_t field = 0;
@@ -462,10 +464,9 @@ enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, 
     if (!reading)
         return error_set_memory(error, "reading a vocabulary file", sizeof *reading);
     reading->frame = (struct hf_frame){PIPELINE_NO_ID, PIPELINE_NO_ID};
-    const bool good = json_file_begin(&reading->file, path, text, (size_t)count, error) && file_parse(reading) &&
-                      join(reading);
-    enum tokmap_status status =
-        model_check(reading, text, (size_t)count, json_file_status(&reading->file), error);
+    const bool good =
+        json_file_begin(&reading->file, path, text, (size_t)count, error) && file_parse(reading) && join(reading);
+    enum tokmap_status status = model_check(reading, text, (size_t)count, json_file_status(&reading->file), error);
     if (!status && !good)
         status = error_set(error, TOKMAP_ERROR_INTERNAL, path, TOKMAP_NO_OFFSET,
                            "the file was refused without a reason; please report this");

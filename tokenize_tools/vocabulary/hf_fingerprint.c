@@ -27,7 +27,7 @@ static void add_splits(struct hash_state *hash, const struct pipeline_parts *par
                        const struct split_rules *rules)
 {
     if (parts->engine_cuts && !parts->pretokenizer.count) {
-        const uint64_t fields[] = {rules->letters, rules->contraction, rules->prefix,   rules->tail,
+        const uint64_t fields[] = {rules->letters, rules->contraction, rules->prefix,  rules->tail,
                                    rules->numbers, rules->newlines,    rules->deepseek};
         hash_state_add(hash, fields, sizeof fields);
         return;

@@ -150,7 +150,7 @@ static bool parse_replace(struct json_file *file, struct normalizer_step *step)
         return false;
     if (replacing.is_regex) {
         file->status = regex_new(&step->regex, (const char *)replacing.pattern.bytes, replacing.pattern.count,
-                                       REGEX_ONIGURUMA, file->path, "normalizer.Replace.pattern", file->error);
+                                 REGEX_ONIGURUMA, file->path, "normalizer.Replace.pattern", file->error);
         if (!file->status && regex_may_be_empty(step->regex))
             json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
                              "normalizer.Replace.pattern can match an empty text; tokmap cannot read such a file");
@@ -307,10 +307,12 @@ static bool metaspace_finish(struct json_file *file, const struct split_fields *
                                 "pre_tokenizer.Metaspace.prepend_scheme must be never, first, or always");
     if (fields->prefix_false) {
         if (step->prepend != HF_PREPEND_NEVER && fields->scheme.given)
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Metaspace.add_prefix_space is false, but "
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                    "pre_tokenizer.Metaspace.add_prefix_space is false, but "
                                     "prepend_scheme is not 'never'");
         if (!fields->scheme.given)
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Metaspace.add_prefix_space is false, but "
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                    "pre_tokenizer.Metaspace.add_prefix_space is false, but "
                                     "prepend_scheme is missing; the reference refuses that, too");
     }
     return true;
@@ -348,7 +350,8 @@ static bool step_finish(struct json_file *file, const struct text *type, struct 
         step->pattern_bytes = fields->replacement.count;
         uint32_t ignored;
         return one_character(&fields->replacement, &ignored) ||
-               json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.CharDelimiterSplit.delimiter must be one "
+               json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                "pre_tokenizer.CharDelimiterSplit.delimiter must be one "
                                 "character");
     case HF_DIGITS:
         step->behavior = fields->individual ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS;
@@ -356,7 +359,8 @@ static bool step_finish(struct json_file *file, const struct text *type, struct 
     case HF_PUNCTUATION:
         step->behavior = SPLIT_ISOLATED;
         return !fields->behavior.given || behavior_of(&fields->behavior, &step->behavior) ||
-               json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Punctuation.behavior is unknown; the file is "
+               json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                "pre_tokenizer.Punctuation.behavior is unknown; the file is "
                                 "damaged");
     case HF_METASPACE:
         return metaspace_finish(file, fields);

@@ -68,7 +68,7 @@ static bool split_step(struct json_file *file, struct pretokenizer_step *into, c
     if (step->is_regex) {
         into->kind = STEP_REGEX;
         file->status = regex_new(&into->regex, (const char *)step->pattern, step->pattern_bytes, REGEX_ONIGURUMA,
-                                       file->path, "pre_tokenizer.Split.pattern", file->error);
+                                 file->path, "pre_tokenizer.Split.pattern", file->error);
         return !file->status;
     }
     into->kind = STEP_LITERAL;
@@ -81,9 +81,8 @@ static bool split_step(struct json_file *file, struct pretokenizer_step *into, c
 static bool metaspace_step(struct json_file *file, struct pretokenizer_step *into, const struct hf_split *step,
                            bool mapped, bool first)
 {
-    static const enum step_prepend prepends[] = {[HF_PREPEND_NEVER] = PREPEND_NEVER,
-                                                [HF_PREPEND_FIRST] = PREPEND_FIRST,
-                                                [HF_PREPEND_ALWAYS] = PREPEND_ALWAYS};
+    static const enum step_prepend prepends[] = {
+        [HF_PREPEND_NEVER] = PREPEND_NEVER, [HF_PREPEND_FIRST] = PREPEND_FIRST, [HF_PREPEND_ALWAYS] = PREPEND_ALWAYS};
     if (mapped)
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
                                 "pre_tokenizer: tokmap cannot read a file with Metaspace after ByteLevel");

@@ -26,6 +26,7 @@
  * the file leaves out: the split pattern, the special tokens, and which of them begin and end a document. The
  * fingerprints are those of the files exactly as they were published. */
 
+/* clang-format off */
 #define SPECIAL(text, id) {text, sizeof(text) - 1, id}
 
 static const struct rank_catalog_token gpt2_specials[] = {SPECIAL("<|endoftext|>", 50256)};
@@ -63,6 +64,7 @@ static const struct rank_catalog_token llama3_specials[] = {
 };
 
 #define ENTRY(name, specials, eod, bos) {name, specials, sizeof specials / sizeof specials[0], eod, bos}
+/* clang-format on */
 
 static const struct {
     uint8_t fingerprint[16];

@@ -372,7 +372,7 @@ static enum tokmap_status allocate(struct reader *reader, uint64_t pieces, uint6
 /* Reads a model, which must outlive *file, as must path. The caller calls sp_file_free() after success and after
  * failure. */
 static enum tokmap_status sp_file_read(struct sp_file *file, const char *path, const uint8_t *bytes, uint64_t count,
-                                struct tokmap_error *error)
+                                       struct tokmap_error *error)
 {
     const struct message all = {bytes, bytes + count};
     uint64_t pieces, text;
@@ -436,8 +436,8 @@ static enum tokmap_status add_controls(struct pipeline_parts *parts, const struc
         const uint8_t *text = source->bytes + source->offsets[id];
         const uint32_t bytes = source->offsets[id + 1] - source->offsets[id];
         assert(count < file->control_count);
-        tokens[count++] = (struct added_token){.text = text, .bytes = bytes, .id = id, .match = text,
-                                               .match_bytes = bytes, .special = true};
+        tokens[count++] = (struct added_token){
+            .text = text, .bytes = bytes, .id = id, .match = text, .match_bytes = bytes, .special = true};
     }
     const enum tokmap_status status = added_tokens_new(&parts->added, tokens, count, source->path, error);
     free(tokens);
@@ -480,9 +480,8 @@ static void add_decoder(struct pipeline_parts *parts, struct sp_file *file)
     file->kinds = NULL;
 }
 
-enum tokmap_status sp_file_open(struct tokenizer **tokenizer, const char *path, const uint8_t *bytes,
-                                    uint64_t count, const struct tokmap_tokenizer_options *options,
-                                    struct tokmap_error *error)
+enum tokmap_status sp_file_open(struct tokenizer **tokenizer, const char *path, const uint8_t *bytes, uint64_t count,
+                                const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     struct pipeline_parts parts = {.form = "SentencePiece model", .ids_per_byte_most = 2, .engine_cuts = true};
     struct sp_file file;

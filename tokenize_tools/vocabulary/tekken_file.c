@@ -98,8 +98,8 @@ static bool rank_parse(struct tekken *tekken, uint32_t number)
                                 number, number);
     if (!count || count / 4 * 3 > TOKEN_BYTES_MOST)
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                                "vocab: the token_bytes of rank %u are missing, empty, or longer than %u bytes",
-                                number, TOKEN_BYTES_MOST);
+                                "vocab: the token_bytes of rank %u are missing, empty, or longer than %u bytes", number,
+                                TOKEN_BYTES_MOST);
     if (!bytes_reserve(&tekken->bytes, count) || !bytes_reserve(&tekken->ends, sizeof(uint32_t)))
         return no_memory(file, tekken->bytes.count + count);
     const uint32_t made = base64_decode(tekken->bytes.bytes + tekken->bytes.count, text, count);
@@ -118,8 +118,7 @@ static bool vocabulary_parse(struct tekken *tekken)
     for (uint32_t number = 0; json_element(&file->scan); number++) {
         if (number == BPE_IDS)
             return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
-                                    "vocab has more than %u ranks, which is the most that tokmap can read",
-                                    BPE_IDS);
+                                    "vocab has more than %u ranks, which is the most that tokmap can read", BPE_IDS);
         if (!rank_parse(tekken, number))
             return false;
     }
@@ -186,15 +185,19 @@ static bool tekken_parse(struct tekken *tekken)
 /* Adds the special tokens that the file does not name. */
 static bool specials_name(struct tekken *tekken)
 {
+    /* clang-format off */
     static const char *const common[] = {"<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]",
                                          "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]"};
+    /* clang-format on */
     struct json_file *file = &tekken->file;
     bool *named = calloc((size_t)tekken->special_count + 1, sizeof *named);
     bool good = named || no_memory(file, (size_t)tekken->special_count + 1);
     for (uint32_t i = 0; good && i < tekken->specials.count; i++) {
         if (tekken->specials.tokens[i].id >= tekken->special_count)
-            good = json_file_refuse(file, TOKMAP_ERROR_FORMAT, "special_tokens: the rank %u must be below "
-                                    "config.default_num_special_tokens", tekken->specials.tokens[i].id);
+            good = json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                    "special_tokens: the rank %u must be below "
+                                    "config.default_num_special_tokens",
+                                    tekken->specials.tokens[i].id);
         else
             named[tekken->specials.tokens[i].id] = true;
     }
@@ -224,11 +227,13 @@ static bool sizes_check(struct tekken *tekken)
     struct json_file *file = &tekken->file;
     const uint64_t ranks = tekken->ends.count / sizeof(uint32_t);
     if (!tekken->pattern || !ranks)
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "config.pattern or vocab is missing, so the file is not a "
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                "config.pattern or vocab is missing, so the file is not a "
                                 "tekken.json");
     if (tekken->special_count > SPECIALS_MOST || tekken->size <= tekken->special_count || tekken->size > BPE_IDS ||
         tekken->size - tekken->special_count > ranks)
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "config: a default_vocab_size of %llu and a "
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                "config: a default_vocab_size of %llu and a "
                                 "default_num_special_tokens of %llu do not fit the %llu ranks of vocab",
                                 (unsigned long long)tekken->size, (unsigned long long)tekken->special_count,
                                 (unsigned long long)ranks);
@@ -255,14 +260,18 @@ static bool pattern_choose(struct tekken *tekken, struct pipeline_parts *parts, 
     }
     (void)snprintf(parts->scanner, sizeof parts->scanner, "PCRE2");
     splits->count = 1;
-    splits->steps[0] = (struct hf_split){.kind = HF_SPLIT, .is_regex = true, .behavior = SPLIT_REMOVED, .invert = true,
-                                         .pattern = tekken->pattern, .pattern_bytes = tekken->pattern_bytes};
+    splits->steps[0] = (struct hf_split){.kind = HF_SPLIT,
+                                         .is_regex = true,
+                                         .behavior = SPLIT_REMOVED,
+                                         .invert = true,
+                                         .pattern = tekken->pattern,
+                                         .pattern_bytes = tekken->pattern_bytes};
     parts->pretokenizer.count = 1;
     parts->pretokenizer.steps[0].kind = STEP_REGEX;
     parts->pretokenizer.steps[0].behavior = SPLIT_REMOVED;
     parts->pretokenizer.steps[0].invert = true;
     file->status = regex_new(&parts->pretokenizer.steps[0].regex, (const char *)tekken->pattern, tekken->pattern_bytes,
-                                   REGEX_RUST, file->path, "config.pattern", file->error);
+                             REGEX_RUST, file->path, "config.pattern", file->error);
     return !file->status;
 }
 
@@ -279,8 +288,12 @@ static enum tokmap_status model_make(struct tekken *tekken, struct pipeline_part
         return error_set_memory(file->error, "a vocabulary", size * sizeof *offsets);
     for (uint32_t rank = 0; rank < size - specials; rank++)
         offsets[specials + rank + 1] = ends[rank];
-    const struct bpe_source source = {.path = file->path, .vocabulary = size, .bytes = tekken->bytes.bytes,
-                                      .offsets = offsets, .whole = true, .rules = *rules};
+    const struct bpe_source source = {.path = file->path,
+                                      .vocabulary = size,
+                                      .bytes = tekken->bytes.bytes,
+                                      .offsets = offsets,
+                                      .whole = true,
+                                      .rules = *rules};
     enum tokmap_status status = bpe_model_build(&model, &source, file->error);
     if (!status)
         status = byte_level_fingerprint(parts->fingerprint, model, NULL, 0, true, parts->added, file->error);

@@ -16,14 +16,10 @@
 static const struct {
     const char *fingerprint, *name;
 } known[] = {
-    {"682b3971f7356ce080ca8cdaace6949b", "gpt2"},
-    {"76df4be1fd2d40272ce75f003ad5485f", "deepseek-v3"},
-    {"fcc89d4a47cc03b9af32d2cb4c5fc61c", "gemma"},
-    {"312d1de33cd50e921fb2b8f4df9d6a30", "gpt-neox-20b"},
-    {"365cb76c1a65609e6990d63f8f58e9f0", "llama3"},
-    {"0dde7283bd249434f765edf9f8c2d673", "llama2"},
-    {"184b983f0cfe002c230a39aec71bfe2d", "mistral-nemo"},
-    {"e07439d43a99537187c745feb804c5b3", "mistral-7b"},
+    {"682b3971f7356ce080ca8cdaace6949b", "gpt2"},         {"76df4be1fd2d40272ce75f003ad5485f", "deepseek-v3"},
+    {"fcc89d4a47cc03b9af32d2cb4c5fc61c", "gemma"},        {"312d1de33cd50e921fb2b8f4df9d6a30", "gpt-neox-20b"},
+    {"365cb76c1a65609e6990d63f8f58e9f0", "llama3"},       {"0dde7283bd249434f765edf9f8c2d673", "llama2"},
+    {"184b983f0cfe002c230a39aec71bfe2d", "mistral-nemo"}, {"e07439d43a99537187c745feb804c5b3", "mistral-7b"},
     {"a6efbeecaffc71206b0348303b5e39e5", "qwen2.5"},
 };
 
@@ -96,8 +92,8 @@ static void name_copy(struct pipeline_parts *parts, const struct part *part, boo
 
 void vocabulary_name(struct pipeline_parts *parts, const char *path)
 {
-    static const char *const usual[] = {"tokenizer.json", "tekken.json", "tokenizer.model", "vocab.bpe", "encoder.json",
-                                        "merges.txt", "vocab.json"};
+    static const char *const usual[] = {"tokenizer.json", "tekken.json", "tokenizer.model", "vocab.bpe",
+                                        "encoder.json",   "merges.txt",  "vocab.json"};
     const char *name = known_name(parts);
     size_t bytes = strlen(path);
     assert(bytes);

@@ -38,10 +38,10 @@ struct set_work_options {
      * SETS_MOST, all different, of 0 to SET_ENDING_MOST letters, digits, points, dashes, and underscores. */
     const char *const *endings;
     uint32_t sets;
-    bool sealed;  /* true if the units are sealed: they have .bin.zst in place of .bin */
-    bool replace; /* true if existing sets of these names are replaced; if false, opening reports ERROR_EXISTS */
-    bool sync;    /* false only for files that need not survive a crash */
-    bool keep;    /* true if the folder for the units may exist, and its files are continued */
+    bool sealed;    /* true if the units are sealed: they have .bin.zst in place of .bin */
+    bool replace;   /* true if existing sets of these names are replaced; if false, opening reports ERROR_EXISTS */
+    bool sync;      /* false only for files that need not survive a crash */
+    bool keep;      /* true if the folder for the units may exist, and its files are continued */
     bool journaled; /* true if the caller owns the journal and removes it */
     /* More work follows the commit: a journal stays, also if it is what a killed writer has left, and NAME.work/named,
      * which the caller removes, after the journal. */

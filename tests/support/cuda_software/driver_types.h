@@ -121,59 +121,59 @@ enum { CU_STREAM_CAPTURE_MODE_GLOBAL = 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 
     XX(cuGetErrorName, cuGetErrorName, (CUresult result, const char **name))                                           \
     XX(cuGetErrorString, cuGetErrorString, (CUresult result, const char **text))                                       \
     XX(cuDeviceGetCount, cuDeviceGetCount, (int *count))                                                               \
-    XX(cuDeviceGet, cuDeviceGet, (CUdevice *device, int ordinal))                                                      \
+    XX(cuDeviceGet, cuDeviceGet, (CUdevice * device, int ordinal))                                                     \
     XX(cuDeviceGetName, cuDeviceGetName, (char *name, int bytes, CUdevice device))                                     \
     XX(cuDeviceGetAttribute, cuDeviceGetAttribute, (int *value, int attribute, CUdevice device))                       \
-    XX(cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t *bytes, CUdevice device))                                        \
+    XX(cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                                       \
     XX(cuDeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *id, int bytes, CUdevice device))                               \
     XX(cuDeviceGetUuid, cuDeviceGetUuid_v2, (unsigned char uuid[16], CUdevice device))                                 \
-    XX(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device))                      \
+    XX(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                     \
     XX(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                     \
     XX(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, (CUdevice device))                                         \
     XX(cuCtxGetId, cuCtxGetId, (CUcontext context, unsigned long long *id))                                            \
     XX(cuCtxPushCurrent, cuCtxPushCurrent_v2, (CUcontext context))                                                     \
-    XX(cuCtxPopCurrent, cuCtxPopCurrent_v2, (CUcontext *context))                                                      \
+    XX(cuCtxPopCurrent, cuCtxPopCurrent_v2, (CUcontext * context))                                                     \
     XX(cuCtxSetCurrent, cuCtxSetCurrent, (CUcontext context))                                                          \
-    XX(cuCtxGetCurrent, cuCtxGetCurrent, (CUcontext *context))                                                         \
-    XX(cuCtxGetDevice, cuCtxGetDevice, (CUdevice *device))                                                             \
+    XX(cuCtxGetCurrent, cuCtxGetCurrent, (CUcontext * context))                                                        \
+    XX(cuCtxGetDevice, cuCtxGetDevice, (CUdevice * device))                                                            \
     XX(cuCtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, (int *least, int *greatest))                          \
     XX(cuCtxSynchronize, cuCtxSynchronize, (void))                                                                     \
     XX(cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, (int *mode))                              \
     XX(cuStreamBeginCapture, cuStreamBeginCapture_v2, (CUstream stream, int mode))                                     \
-    XX(cuStreamEndCapture, cuStreamEndCapture, (CUstream stream, CUgraph *graph))                                      \
+    XX(cuStreamEndCapture, cuStreamEndCapture, (CUstream stream, CUgraph * graph))                                     \
     XX(cuStreamIsCapturing, cuStreamIsCapturing, (CUstream stream, int *status))                                       \
-    XX(cuStreamCreate, cuStreamCreate, (CUstream *stream, unsigned flags))                                             \
-    XX(cuStreamCreateWithPriority, cuStreamCreateWithPriority, (CUstream *stream, unsigned flags, int priority))       \
+    XX(cuStreamCreate, cuStreamCreate, (CUstream * stream, unsigned flags))                                            \
+    XX(cuStreamCreateWithPriority, cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority))      \
     XX(cuStreamDestroy, cuStreamDestroy_v2, (CUstream stream))                                                         \
-    XX(cuStreamGetCtx, cuStreamGetCtx, (CUstream stream, CUcontext *context))                                          \
-    XX(cuStreamGetCtx_v2, cuStreamGetCtx_v2, (CUstream stream, CUcontext *context, CUgreenCtx *green))                 \
-    XX(cuStreamGetGreenCtx, cuStreamGetGreenCtx, (CUstream stream, CUgreenCtx *green))                                 \
-    XX(cuDeviceGetDevResource, cuDeviceGetDevResource, (CUdevice device, CUdevResource *resource, int type))           \
+    XX(cuStreamGetCtx, cuStreamGetCtx, (CUstream stream, CUcontext * context))                                         \
+    XX(cuStreamGetCtx_v2, cuStreamGetCtx_v2, (CUstream stream, CUcontext * context, CUgreenCtx * green))               \
+    XX(cuStreamGetGreenCtx, cuStreamGetGreenCtx, (CUstream stream, CUgreenCtx * green))                                \
+    XX(cuDeviceGetDevResource, cuDeviceGetDevResource, (CUdevice device, CUdevResource * resource, int type))          \
     XX(cuDevResourceGenerateDesc, cuDevResourceGenerateDesc,                                                           \
-       (CUdevResourceDesc *description, CUdevResource *resources, unsigned count))                                     \
+       (CUdevResourceDesc * description, CUdevResource * resources, unsigned count))                                   \
     XX(cuGreenCtxCreate, cuGreenCtxCreate,                                                                             \
-       (CUgreenCtx *green, CUdevResourceDesc description, CUdevice device, unsigned flags))                            \
+       (CUgreenCtx * green, CUdevResourceDesc description, CUdevice device, unsigned flags))                           \
     XX(cuGreenCtxDestroy, cuGreenCtxDestroy, (CUgreenCtx green))                                                       \
     XX(cuGreenCtxStreamCreate, cuGreenCtxStreamCreate,                                                                 \
-       (CUstream *stream, CUgreenCtx green, unsigned flags, int priority))                                             \
-    XX(cuCtxFromGreenCtx, cuCtxFromGreenCtx, (CUcontext *context, CUgreenCtx green))                                   \
+       (CUstream * stream, CUgreenCtx green, unsigned flags, int priority))                                            \
+    XX(cuCtxFromGreenCtx, cuCtxFromGreenCtx, (CUcontext * context, CUgreenCtx green))                                  \
     XX(cuStreamWaitEvent, cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))                         \
     XX(cuStreamSynchronize, cuStreamSynchronize, (CUstream stream))                                                    \
     XX(cuStreamQuery, cuStreamQuery, (CUstream stream))                                                                \
-    XX(cuEventCreate, cuEventCreate, (CUevent *event, unsigned flags))                                                 \
+    XX(cuEventCreate, cuEventCreate, (CUevent * event, unsigned flags))                                                \
     XX(cuEventDestroy, cuEventDestroy_v2, (CUevent event))                                                             \
     XX(cuEventRecord, cuEventRecord, (CUevent event, CUstream stream))                                                 \
     XX(cuEventQuery, cuEventQuery, (CUevent event))                                                                    \
     XX(cuEventSynchronize, cuEventSynchronize, (CUevent event))                                                        \
     XX(cuEventElapsedTime, cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end))                      \
-    XX(cuMemGetInfo, cuMemGetInfo_v2, (size_t *available, size_t *total))                                              \
-    XX(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr *address, size_t bytes))                                                \
+    XX(cuMemGetInfo, cuMemGetInfo_v2, (size_t * available, size_t * total))                                            \
+    XX(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes))                                               \
     XX(cuMemFree, cuMemFree_v2, (CUdeviceptr address))                                                                 \
     XX(cuMemHostAlloc, cuMemHostAlloc, (void **address, size_t bytes, unsigned flags))                                 \
     XX(cuMemFreeHost, cuMemFreeHost, (void *address))                                                                  \
     XX(cuMemHostRegister, cuMemHostRegister_v2, (void *address, size_t bytes, unsigned flags))                         \
     XX(cuMemHostUnregister, cuMemHostUnregister, (void *address))                                                      \
-    XX(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, (CUdeviceptr *device, void *host, unsigned flags))     \
+    XX(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, (CUdeviceptr * device, void *host, unsigned flags))    \
     XX(cuMemcpyHtoD, cuMemcpyHtoD_v2, (CUdeviceptr into, const void *from, size_t bytes))                              \
     XX(cuMemcpyDtoH, cuMemcpyDtoH_v2, (void *into, CUdeviceptr from, size_t bytes))                                    \
     XX(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (CUdeviceptr into, const void *from, size_t bytes, CUstream stream))   \
@@ -182,11 +182,11 @@ enum { CU_STREAM_CAPTURE_MODE_GLOBAL = 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 
     XX(cuMemsetD8Async, cuMemsetD8Async, (CUdeviceptr into, unsigned char value, size_t bytes, CUstream stream))       \
     XX(cuPointerGetAttribute, cuPointerGetAttribute, (void *data, int attribute, CUdeviceptr address))                 \
     XX(cuModuleLoadDataEx, cuModuleLoadDataEx,                                                                         \
-       (CUmodule *module, const void *image, unsigned options, int *names, void **values))                             \
-    XX(cuModuleLoadData, cuModuleLoadData, (CUmodule *module, const void *image))                                      \
-    XX(cuModuleLoadFatBinary, cuModuleLoadFatBinary, (CUmodule *module, const void *image))                            \
+       (CUmodule * module, const void *image, unsigned options, int *names, void **values))                            \
+    XX(cuModuleLoadData, cuModuleLoadData, (CUmodule * module, const void *image))                                     \
+    XX(cuModuleLoadFatBinary, cuModuleLoadFatBinary, (CUmodule * module, const void *image))                           \
     XX(cuModuleUnload, cuModuleUnload, (CUmodule module))                                                              \
-    XX(cuModuleGetFunction, cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name))            \
+    XX(cuModuleGetFunction, cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name))           \
     XX(cuFuncLoad, cuFuncLoad, (CUfunction function))                                                                  \
     XX(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor,                       \
        (int *blocks, CUfunction function, int block_size, size_t shared_bytes))                                        \
@@ -204,7 +204,7 @@ enum cuda_entry {
 #define CUDA_ENTRY_NUMBER(name, symbol, arguments) ENTRY_##name,
     CUDA_ENTRIES(CUDA_ENTRY_NUMBER)
 #undef CUDA_ENTRY_NUMBER
-    CUDA_ENTRY_COUNT
+        CUDA_ENTRY_COUNT
 };
 
 #endif

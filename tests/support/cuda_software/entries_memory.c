@@ -106,19 +106,28 @@ CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr address)
         return leave(CUDA_ERROR_INVALID_VALUE);
     bool device = region->kind == REGION_DEVICE;
     switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)data = region->context; break;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *(CUcontext *)data = region->context;
+        break;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(unsigned *)data = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
         break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)data = address; break;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(bool *)data = false; break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = region->context->device; break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        *(CUdeviceptr *)data = address;
+        break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(bool *)data = false;
+        break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *(int *)data = region->context->device;
+        break;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
         if (device)
             return leave(CUDA_ERROR_INVALID_VALUE);
         *(void **)data = (void *)(uintptr_t)address;
         break;
-    default: return leave(CUDA_ERROR_INVALID_VALUE);
+    default:
+        return leave(CUDA_ERROR_INVALID_VALUE);
     }
     return leave(CUDA_SUCCESS);
 }
@@ -141,8 +150,8 @@ static bool copy_side(const struct copy *copy, bool write, CUstream stream, stru
 {
     struct range range = {write ? copy->into : copy->from, copy->bytes, write};
     bool device = copy->kind == DEVICE_TO_DEVICE || (copy->kind == HOST_TO_DEVICE) == write;
-    struct region *region = device ? region_for(range.address, range.bytes, copy->call)
-                                   : region_of(range.address, range.bytes);
+    struct region *region =
+        device ? region_for(range.address, range.bytes, copy->call) : region_of(range.address, range.bytes);
     *memory = (uint8_t *)(uintptr_t)range.address;
     if (device && !region)
         return false;
@@ -219,8 +228,8 @@ static CUresult copy_and_wait(const struct copy *copy)
 CUresult cuMemcpyHtoD_v2(CUdeviceptr into, const void *from, size_t bytes)
 {
     ENTER(cuMemcpyHtoD, CONTEXT);
-    const struct copy copy = {"cuMemcpyHtoD", ENTRY_cuMemcpyHtoD, HOST_TO_DEVICE, into, (uint64_t)(uintptr_t)from,
-                              bytes};
+    const struct copy copy = {"cuMemcpyHtoD", ENTRY_cuMemcpyHtoD,        HOST_TO_DEVICE,
+                              into,           (uint64_t)(uintptr_t)from, bytes};
     return leave(copy_and_wait(&copy));
 }
 
@@ -235,16 +244,16 @@ CUresult cuMemcpyDtoH_v2(void *into, CUdeviceptr from, size_t bytes)
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr into, const void *from, size_t bytes, CUstream stream)
 {
     ENTER_WITH(cuMemcpyHtoDAsync, CONTEXT, stream, NULL);
-    const struct copy copy = {"cuMemcpyHtoDAsync", ENTRY_cuMemcpyHtoDAsync, HOST_TO_DEVICE, into,
-                              (uint64_t)(uintptr_t)from, bytes};
+    const struct copy copy = {
+        "cuMemcpyHtoDAsync", ENTRY_cuMemcpyHtoDAsync, HOST_TO_DEVICE, into, (uint64_t)(uintptr_t)from, bytes};
     return leave(copy_issue(&copy, stream, &stream));
 }
 
 CUresult cuMemcpyDtoHAsync_v2(void *into, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     ENTER_WITH(cuMemcpyDtoHAsync, CONTEXT, stream, NULL);
-    const struct copy copy = {"cuMemcpyDtoHAsync", ENTRY_cuMemcpyDtoHAsync, DEVICE_TO_HOST, (uint64_t)(uintptr_t)into,
-                              from, bytes};
+    const struct copy copy = {
+        "cuMemcpyDtoHAsync", ENTRY_cuMemcpyDtoHAsync, DEVICE_TO_HOST, (uint64_t)(uintptr_t)into, from, bytes};
     return leave(copy_issue(&copy, stream, &stream));
 }
 

@@ -118,8 +118,8 @@ struct CUevent_st {
     unsigned flags;
     bool destroyed;
     unsigned long long lost; /* the number of its context, whose reset has destroyed it; 0: none has */
-    uint64_t captured; /* not 0: its last record is part of a graph, that of the capture with this number */
-    CUstream stream;   /* of the last record; NULL before the first */
+    uint64_t captured;       /* not 0: its last record is part of a graph, that of the capture with this number */
+    CUstream stream;         /* of the last record; NULL before the first */
     uint64_t number;
     uint64_t clock[COLUMNS];
     double time_ms;   /* when the stream reached the last record */

@@ -33,7 +33,8 @@ static void read_text(const char *text, uint64_t tokens, struct about_facts *fac
 static const char whole[] =
     "{\"tool\": \"tokmap\", \"tokenizer\": {\"name\": \"gpt2\", \"fingerprint\": \"00\", "
     "\"special\": \"recognise\", " /* kept spelling */
-    "\"pattern\": \"gpt2\", \"pattern_regex\": null, \"special_tokens\": \"s.json\", \"path\": \"v/a\\u00e9.tiktoken\"}, "
+    "\"pattern\": \"gpt2\", \"pattern_regex\": null, \"special_tokens\": \"s.json\", \"path\": "
+    "\"v/a\\u00e9.tiktoken\"}, "
     "\"options\": {\"eod\": 3}, \"totals\": {\"files\": 1, \"text_bytes\": 40, \"tokens\": 10}}";
 
 static void test_whole(void **state)
@@ -78,12 +79,14 @@ static void test_cut_anywhere(void **state)
 
 static void test_wrong_values(void **state)
 {
+    /* clang-format off */
     static const char *const texts[] = {
         "", "null", "[]", "{}", "{\"tokenizer\": 3, \"totals\": []}", "{\"tokenizer\": {}, \"totals\": {}}",
         "{\"tokenizer\": {\"name\": 3, \"path\": {\"a\": 1}, \"pattern\": [\"x\"]}, \"totals\": {\"tokens\": -1}}",
         "{\"tokenizer\": {\"name\": \"\\u001b[31m\", \"path\": \"a\\u0000b\"}}", /* not printable; a zero byte */
         "{\"tokenizer\": {\"path\": \"\"}, \"totals\": {\"text_bytes\": 1e3, \"tokens\": 10}}",
     };
+    /* clang-format on */
     struct about_facts facts;
     char title[ABOUT_TITLE];
     (void)state;

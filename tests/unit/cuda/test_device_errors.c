@@ -395,11 +395,13 @@ static void each_call_fails_once_at_opening(void **unused)
 static void each_call_fails_once_while_batches_flow(void **unused)
 {
     (void)unused;
+    /* clang-format off */
     static const char *const calls[] = {
         "cuCtxGetCurrent",   "cuCtxPushCurrent", "cuEventSynchronize",    "cuStreamWaitEvent",
         "cuCtxSetCurrent",   "cuEventCreate",
         "cuMemcpyHtoDAsync", "cuEventRecord",    "cuEventQuery",          "cuLaunchKernel",
         "cuStreamGetCtx",    "cuStreamQuery",    "cuPointerGetAttribute", "cuThreadExchangeStreamCaptureMode"};
+    /* clang-format on */
     unsigned failures = 0;
     for (uint32_t threads = 0; threads < 2; threads++) {
         for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {

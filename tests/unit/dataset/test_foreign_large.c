@@ -48,7 +48,7 @@ static void put(int fd, uint64_t at, const void *bytes, size_t count)
 }
 
 /* Documents of a file of 2^32 + 1000 tokens of 2 bytes. */
-static const uint64_t ends[] = {1,           5,           100000,      POWER32 / 2, POWER32 / 2 + 1,
+static const uint64_t ends[] = {1,           5,           100000,      POWER32 / 2,  POWER32 / 2 + 1,
                                 POWER32 - 1, POWER32 + 1, POWER32 + 2, POWER32 + 900};
 enum { ENDS = sizeof ends / sizeof ends[0] };
 
@@ -146,7 +146,7 @@ static void test_identity(void **unused)
     assert_memory_not_equal(first, now, 16);
     assert_int_equal(os_truncate(fd, BYTES), 0);
     /* The words are a part of it, because they say what the tokens are. */
-    static const char *const words[] = {"width=4", "width=2,eod=3", "width=2,bos=3", "width=2,vocab=65535",
+    static const char *const words[] = {"width=4",          "width=2,eod=3",   "width=2,bos=3", "width=2,vocab=65535",
                                         "width=2,offset=0", "width=2,offset=2"};
     uint8_t seen[7][16];
     memcpy(seen[0], first, 16);

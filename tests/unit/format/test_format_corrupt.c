@@ -286,6 +286,7 @@ struct change {
 #define BAD TOKMAP_ERROR_CORRUPT
 #define HUGE_NUMBER UINT64_MAX
 
+/* clang-format off */
 static const struct change changes[] = {
     IN_HEADER(header_bytes, 63, BAD),
     IN_HEADER(header_bytes, 128, BAD),
@@ -459,6 +460,7 @@ static const struct change changes[] = {
     IN_SECTION(SECTION_COLUMNS, 336, 1, ' '),
     IN_SECTION(SECTION_COLUMNS, 180, 1, '0'), /* value 1 is value 0, too */
 };
+/* clang-format on */
 
 static void store_sized(uint8_t *at, uint32_t width, uint64_t value)
 {

@@ -71,11 +71,8 @@ static void behaviors(void **state)
 {
     struct pretokenizer_step step = {.kind = STEP_LITERAL, .literal = dash, .literal_bytes = 1};
     static const char *const expected[] = {
-        [SPLIT_REMOVED] = "a|b|c|",
-        [SPLIT_ISOLATED] = "a|-|b|-|-|c|",
-        [SPLIT_MERGED_PREVIOUS] = "a-|b-|-|c|",
-        [SPLIT_MERGED_NEXT] = "a|-b|-|-c|",
-        [SPLIT_CONTIGUOUS] = "a|-|b|--|c|",
+        [SPLIT_REMOVED] = "a|b|c|",         [SPLIT_ISOLATED] = "a|-|b|-|-|c|",  [SPLIT_MERGED_PREVIOUS] = "a-|b-|-|c|",
+        [SPLIT_MERGED_NEXT] = "a|-b|-|-c|", [SPLIT_CONTIGUOUS] = "a|-|b|--|c|",
     };
     for (int behavior = SPLIT_REMOVED; behavior <= SPLIT_CONTIGUOUS; behavior++) {
         step.behavior = (enum split_behavior)behavior;
@@ -93,9 +90,12 @@ static void kinds(void **state)
 {
     check_step((struct pretokenizer_step){.kind = STEP_NUMERIC, .behavior = SPLIT_ISOLATED}, "a12 \xC2\xBD.",
                "a|1|2| |\xC2\xBD|.|");
-    check_step((struct pretokenizer_step){.kind = STEP_PUNCTUATION, .behavior = SPLIT_ISOLATED}, "a!+\xE3\x80\x82" "b",
+    check_step((struct pretokenizer_step){.kind = STEP_PUNCTUATION, .behavior = SPLIT_ISOLATED},
+               "a!+\xE3\x80\x82"
+               "b",
                "a|!|+|\xE3\x80\x82|b|");
-    check_step((struct pretokenizer_step){.kind = STEP_SPACE, .behavior = SPLIT_REMOVED}, " a  b\xE3\x80\x80\n", "a|b|");
+    check_step((struct pretokenizer_step){.kind = STEP_SPACE, .behavior = SPLIT_REMOVED}, " a  b\xE3\x80\x80\n",
+               "a|b|");
     check_step((struct pretokenizer_step){.kind = STEP_WORDS, .behavior = SPLIT_REMOVED, .invert = true}, "it's ok.",
                "it|'|s|ok|.|");
     check_step((struct pretokenizer_step){.kind = STEP_NOTHING, .prefix_space = true}, "ab c", " ab c|");
@@ -109,8 +109,12 @@ static void metaspace(void **state)
 {
     struct pretokenizer pretokenizer = {.count = 1};
     struct pretokenizer_step *step = &pretokenizer.steps[0];
-    *step = (struct pretokenizer_step){.kind = STEP_METASPACE, .behavior = SPLIT_MERGED_NEXT, .splits = true,
-                                       .prepend = PREPEND_FIRST, .literal = underline, .literal_bytes = 1};
+    *step = (struct pretokenizer_step){.kind = STEP_METASPACE,
+                                       .behavior = SPLIT_MERGED_NEXT,
+                                       .splits = true,
+                                       .prepend = PREPEND_FIRST,
+                                       .literal = underline,
+                                       .literal_bytes = 1};
     check(&pretokenizer, "a b  c", true, "_a|_b|_|_c|");
     check(&pretokenizer, "a b", false, "a|_b|");
     check(&pretokenizer, " a", true, "_a|");
@@ -128,8 +132,8 @@ static void nested(void **state)
     const struct pretokenizer none = {.count = 0};
     check(&none, "a b", true, "a b|");
     struct pretokenizer two = {.count = 2};
-    two.steps[0] = (struct pretokenizer_step){.kind = STEP_LITERAL, .behavior = SPLIT_MERGED_PREVIOUS, .literal = dash,
-                                              .literal_bytes = 1};
+    two.steps[0] = (struct pretokenizer_step){
+        .kind = STEP_LITERAL, .behavior = SPLIT_MERGED_PREVIOUS, .literal = dash, .literal_bytes = 1};
     two.steps[1] = (struct pretokenizer_step){.kind = STEP_SPACE, .behavior = SPLIT_ISOLATED, .prefix_space = true};
     check(&two, "a-b c-", true, " |a-| |b| |c-|");
 }

@@ -224,11 +224,8 @@ static void test_sniff_far(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sniff_far),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_sniff),
+        cmocka_unit_test(test_sniff_far), cmocka_unit_test(test_files), cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_random),    cmocka_unit_test(test_sniff),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,8 +60,13 @@ static uint64_t encode(const uint8_t *text, size_t count, bool resumed, bool unf
     uint64_t end;
     const struct tokmap_text document = {(const char *)text, count};
     const struct tokenizer_batch batch = {&document, 1, resumed, unfinished};
-    struct tokenizer_out out = {.tokens = ids, .capacity = room, .ends = &end, .has_prefix = true, .has_suffix = true,
-                                .prefix = 1, .suffix = 2};
+    struct tokenizer_out out = {.tokens = ids,
+                                .capacity = room,
+                                .ends = &end,
+                                .has_prefix = true,
+                                .has_suffix = true,
+                                .prefix = 1,
+                                .suffix = 2};
     if (tokenizer_encode(encoder, &batch, &out, &error))
         fail_msg("%s", error.message);
     return out.count;
@@ -87,8 +92,9 @@ static size_t compare(const uint8_t *text, size_t count, size_t known)
         at += part;
     }
     if (made != wanted || memcmp(whole, parts, wanted * info.width) != 0)
-        fail_msg("%s: in parts of at most %zu bytes the text has %llu ids that are not the %llu of the whole: %.*s", info.scanner,
-                 known, (unsigned long long)made, (unsigned long long)wanted, (int)count, (const char *)text);
+        fail_msg("%s: in parts of at most %zu bytes the text has %llu ids that are not the %llu of the whole: %.*s",
+                 info.scanner, known, (unsigned long long)made, (unsigned long long)wanted, (int)count,
+                 (const char *)text);
     free(whole);
     free(parts);
     return cuts;
@@ -103,8 +109,8 @@ static size_t compare_texts(int rounds)
         awkward_text(text, count);
         /* Words and spaces, so that there are places for cuts. */
         for (size_t i = 0; i + 8 < count && round % 2; i += 1 + awkward_below(40)) {
-            static const char *const common[] = {"e x", "s\nt", "A  b", "\xE4\xB8\xAD\xE3\x80\x82", "d \n", "\xD0\xB6 a",
-                                                 "x the."};
+            static const char *const common[] = {"e x",  "s\nt",       "A  b",  "\xE4\xB8\xAD\xE3\x80\x82",
+                                                 "d \n", "\xD0\xB6 a", "x the."};
             const char *put = common[awkward_below(7)];
             if ((text[i] & 0xC0) != 0x80 && (text[i + strlen(put)] & 0xC0) != 0x80)
                 memcpy(text + i, put, strlen(put));
@@ -183,10 +189,12 @@ static void json_write(const char *normalizer, const char *pre_tokenizer, const 
                        const char *model)
 {
     static char file[60000];
-    size_t used = (size_t)snprintf(file, sizeof file, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,"
-                                   "\"added_tokens\":[%s],\"normalizer\":%s,\"pre_tokenizer\":%s,\"post_processor\":null,"
-                                   "\"decoder\":null,\"model\":{\"type\":\"BPE\",%s\"vocab\":{", added, normalizer,
-                                   pre_tokenizer, model);
+    size_t used =
+        (size_t)snprintf(file, sizeof file,
+                         "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,"
+                         "\"added_tokens\":[%s],\"normalizer\":%s,\"pre_tokenizer\":%s,\"post_processor\":null,"
+                         "\"decoder\":null,\"model\":{\"type\":\"BPE\",%s\"vocab\":{",
+                         added, normalizer, pre_tokenizer, model);
     for (unsigned byte = 0; byte < 256; byte++) {
         uint8_t text[5] = {0};
         text[code_point_put(text, byte_character((uint8_t)byte))] = 0;
@@ -195,30 +203,36 @@ static void json_write(const char *normalizer, const char *pre_tokenizer, const 
                                               *text == '"' || *text == '\\' ? "\\" : "", (char *)text, byte);
     }
     for (unsigned c = 33; c < 127 && characters; c++)
-        used += (size_t)snprintf(file + used, sizeof file - used, "\"%s%c\":%u,", c == '"' || c == '\\' ? "\\" : "", (char)c,
-                                 223 + c);
+        used += (size_t)snprintf(file + used, sizeof file - used, "\"%s%c\":%u,", c == '"' || c == '\\' ? "\\" : "",
+                                 (char)c, 223 + c);
     const char *space = characters ? "\xE2\x96\x81" : "\xC4\xA0";
     if (characters)
         used += (size_t)snprintf(file + used, sizeof file - used, "\"%s\":399,", space);
-    used += (size_t)snprintf(file + used, sizeof file - used,
-                             "\"th\":400,\"the\":401,\"%sthe\":402,\"%s%s\":403,\"re\":404,\"ab\":405,\"%sab\":406,\"%s.\":407},"
-                             "\"merges\":[\"t h\",\"th e\",\"%s the\",\"%s %s\",\"r e\",\"a b\",\"%s ab\",\"%s .\"]}}",
-                             space, space, space, space, space, space, space, space, space, space);
+    used += (size_t)snprintf(
+        file + used, sizeof file - used,
+        "\"th\":400,\"the\":401,\"%sthe\":402,\"%s%s\":403,\"re\":404,\"ab\":405,\"%sab\":406,\"%s.\":407},"
+        "\"merges\":[\"t h\",\"th e\",\"%s the\",\"%s %s\",\"r e\",\"a b\",\"%s ab\",\"%s .\"]}}",
+        space, space, space, space, space, space, space, space, space, space);
     assert_true(used < sizeof file);
     write_file(file, used);
 }
 
 #define TOKEN(text, single, left, right, normal)                                                                       \
-    "{\"id\":0,\"content\":\"" text "\",\"single_word\":" #single ",\"lstrip\":" #left ",\"rstrip\":" #right               \
+    "{\"id\":0,\"content\":\"" text "\",\"single_word\":" #single ",\"lstrip\":" #left ",\"rstrip\":" #right           \
     ",\"normalized\":" #normal ",\"special\":false}"
 
 static void parts(void **state)
 {
-    static const char none[] = "null", nfc[] = "{\"type\":\"NFC\"}", gpt2[] = "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}";
-    static const char llama[] = "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"},"
-                                "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xE2\x96\x81\"}]}";
-    static const char metaspace[] = "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":\"always\"}";
-    static const char first[] = "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":\"first\"}";
+    static const char none[] = "null", nfc[] = "{\"type\":\"NFC\"}",
+                      gpt2[] = "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}";
+    static const char llama[] =
+        "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"},"
+        "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xE2\x96\x81\"}]}";
+    static const char metaspace[] =
+        "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":\"always\"}";
+    static const char first[] =
+        "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":\"first\"}";
+    /* clang-format off */
     static const struct {
         const char *normalizer, *pre_tokenizer, *added, *model;
         bool characters, cuts;
@@ -240,6 +254,7 @@ static void parts(void **state)
         {none, metaspace, "", "\"byte_fallback\":true,", true, true},
         {none, first, TOKEN("ab", false, false, false, false), "\"byte_fallback\":true,", true, false},
     };
+    /* clang-format on */
     awkward_seed(22);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         json_write(cases[i].normalizer, cases[i].pre_tokenizer, cases[i].added, cases[i].characters, cases[i].model);
@@ -278,8 +293,9 @@ static void stretches(void **state)
 {
     static const char gpt2[] = "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}";
     static const char nfc[] = "{\"type\":\"NFC\"}";
-    static const char llama[] = "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"},"
-                                "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xE2\x96\x81\"}]}";
+    static const char llama[] =
+        "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"},"
+        "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xE2\x96\x81\"}]}";
     static uint8_t text[LONG_TEXT];
     awkward_seed(23);
     for (int kind = 0; kind < 3; kind++) {
@@ -310,7 +326,8 @@ static void special_far(void **state)
     struct tokenizer_out out = {.tokens = ids, .capacity = sizeof text, .ends = &end};
     json_write("null", "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}",
                "{\"id\":0,\"content\":\"<s>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
-               "\"normalized\":false,\"special\":true}", false, "");
+               "\"normalized\":false,\"special\":true}",
+               false, "");
     open_tokenizer(&options);
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = "ab "[i % 3];

@@ -37,6 +37,7 @@ static uint8_t class_of(uint32_t c)
 /* Some characters that need no reference data. */
 static void known_characters(void **state)
 {
+    /* clang-format off */
     static const struct {
         uint32_t c;
         uint8_t class;
@@ -53,6 +54,7 @@ static void known_characters(void **state)
         {0x20000, CLASS_LETTER | CLASS_HAN},            {0x1F600, CLASS_SYMBOL}, {0x10FFFF, CLASS_OTHER},
         {0x1C89, CLASS_UPPER},    {0x10D40, CLASS_NUMBER}, /* new in Unicode 16 */
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         assert_int_equal(class_of(known[i].c), known[i].class);
 }
@@ -97,8 +99,8 @@ static void read_ranges(const char *json, const char *name, const char *engine, 
 static void all_characters(void **state)
 {
     static const char *const names[] = {"Lu", "Lt", "Ll", "Lm", "Lo", "M", "N", "P", "S", "s", "Han"};
-    static const uint8_t classes[] = {CLASS_UPPER, CLASS_TITLE, CLASS_LOWER, CLASS_MODIFIER, CLASS_LETTER,
-                                      CLASS_MARK,  CLASS_NUMBER, CLASS_PUNCTUATION, CLASS_SYMBOL, CLASS_SPACE};
+    static const uint8_t classes[] = {CLASS_UPPER, CLASS_TITLE,  CLASS_LOWER,       CLASS_MODIFIER, CLASS_LETTER,
+                                      CLASS_MARK,  CLASS_NUMBER, CLASS_PUNCTUATION, CLASS_SYMBOL,   CLASS_SPACE};
     char *json = reference();
     if (!json) {
         print_message("classes_unicode16_reference.json is missing\n");

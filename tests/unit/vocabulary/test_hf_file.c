@@ -44,7 +44,8 @@ struct parts {
 
 static size_t make(char *into, size_t room, const struct parts *parts)
 {
-    int used = snprintf(into, room, "{\"version\":\"1.0\",%s\"truncation\":%s,\"padding\":%s,\"added_tokens\":[%s],"
+    int used = snprintf(into, room,
+                        "{\"version\":\"1.0\",%s\"truncation\":%s,\"padding\":%s,\"added_tokens\":[%s],"
                         "\"normalizer\":%s,\"pre_tokenizer\":%s,\"post_processor\":%s,\"decoder\":null,"
                         "\"model\":{\"type\":\"BPE\",%s\"vocab\":{",
                         parts->before, parts->truncation ? parts->truncation : "null",
@@ -57,7 +58,9 @@ static size_t make(char *into, size_t room, const struct parts *parts)
         used += snprintf(into + used, room - (size_t)used, "\"%s%s\":%u,", *text == '"' || *text == '\\' ? "\\" : "",
                          (char *)text, byte);
     }
-    used += snprintf(into + used, room - (size_t)used, "%s\"ab\":256,\"abc\":257,\"\xC4\xA0" "a\":258},\"merges\":%s}%s}",
+    used += snprintf(into + used, room - (size_t)used,
+                     "%s\"ab\":256,\"abc\":257,\"\xC4\xA0"
+                     "a\":258},\"merges\":%s}%s}",
                      parts->vocabulary, parts->merges, parts->after);
     assert_true((size_t)used < room);
     return (size_t)used;
@@ -96,7 +99,8 @@ static void fields(void **state)
     REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"a\"}", no, "empty");
     REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"}}", bad, "content");
 #ifdef HAVE_PCRE2
-    REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x*\"},\"content\":\"a\"}", no, "match an empty text");
+    REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x*\"},\"content\":\"a\"}", no,
+            "match an empty text");
 #endif
     /* What comes before a model of another kind is not the reason. */
     struct parts other = SOUND;
@@ -111,12 +115,16 @@ static void fields(void **state)
     REFUSED(normalizer, "7", bad, "object");
     REFUSED(pre_tokenizer, "{\"type\":\"BertPreTokenizer\"}", no, "BertPreTokenizer");
     REFUSED(pre_tokenizer, "{\"type\":\"ByteLevel\"}", bad, "add_prefix_space");
-    REFUSED(pre_tokenizer, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"behavior\":\"Odd\",\"invert\":false}", bad,
-            "behavior");
-    REFUSED(pre_tokenizer, "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
-            "{\"type\":\"Metaspace\",\"replacement\":\"_\"}]}", no, "Metaspace");
-    REFUSED(pre_tokenizer, "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":true},"
-            "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"first\"}]}", no, "prepend_scheme");
+    REFUSED(pre_tokenizer, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"behavior\":\"Odd\",\"invert\":false}",
+            bad, "behavior");
+    REFUSED(pre_tokenizer,
+            "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
+            "{\"type\":\"Metaspace\",\"replacement\":\"_\"}]}",
+            no, "Metaspace");
+    REFUSED(pre_tokenizer,
+            "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":true},"
+            "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"first\"}]}",
+            no, "prepend_scheme");
     REFUSED(model, "\"dropout\":0.1,", no, "dropout");
     REFUSED(model, "\"continuing_subword_prefix\":\"##\",", no, "continuing_subword_prefix");
     REFUSED(model, "\"end_of_word_suffix\":\"</w>\",", no, "end_of_word_suffix");
@@ -283,7 +291,8 @@ static void characters(void **state)
 {
     struct parts parts = SOUND;
     parts.model = "\"unk_token\":\"x\",";
-    parts.vocabulary = "\"\xE2\x96\x81\":300,\"\xE2\x96\x81" "a\":301,\" \":302,";
+    parts.vocabulary = "\"\xE2\x96\x81\":300,\"\xE2\x96\x81"
+                       "a\":301,\" \":302,";
     parts.merges = "[[\"a\",\"b\"],[\"ab\",\"c\"],[\"\xE2\x96\x81\",\"a\"]]";
     parts.pre_tokenizer = "null";
     /* The mark that is prepended is not a space, although spaces are not replaced by marks. */
@@ -291,7 +300,10 @@ static void characters(void **state)
     CHECK(&parts, TOKMAP_SPECIAL_TEXT, "ab b", 300, 256, 302, 'b');
     parts.normalizer = "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
                        "\"\xE2\x96\x81\"},\"content\":\" \"},{\"type\":\"NFC\"}]}";
-    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "a\xE2\x96\x81" "a a", 'a', 302, 'a', 302, 'a');
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT,
+          "a\xE2\x96\x81"
+          "a a",
+          'a', 302, 'a', 302, 'a');
     parts.normalizer = "null";
     parts.pre_tokenizer = "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Metaspace\",\"replacement\":"
                           "\"\xE2\x96\x81\",\"prepend_scheme\":\"first\"},{\"type\":\"Digits\",\"individual_digits\":"
@@ -331,10 +343,11 @@ static void frame(void **state)
     struct tokenizer *tokenizer;
     struct tokenizer_info info;
     struct tokmap_error error;
-    parts.post_processor = "{\"type\":\"TemplateProcessing\",\"special_tokens\":{\"x\":{\"id\":\"x\",\"ids\":[5],\"tokens\":"
-                           "[\"x\"]},\"y\":{\"id\":\"y\",\"ids\":[6],\"tokens\":[\"y\"]}},\"single\":[{\"SpecialToken\":"
-                           "{\"id\":\"x\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"SpecialToken\":"
-                           "{\"id\":\"y\",\"type_id\":0}}]}";
+    parts.post_processor =
+        "{\"type\":\"TemplateProcessing\",\"special_tokens\":{\"x\":{\"id\":\"x\",\"ids\":[5],\"tokens\":"
+        "[\"x\"]},\"y\":{\"id\":\"y\",\"ids\":[6],\"tokens\":[\"y\"]}},\"single\":[{\"SpecialToken\":"
+        "{\"id\":\"x\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"SpecialToken\":"
+        "{\"id\":\"y\",\"type_id\":0}}]}";
     assert_int_equal(open_parts(&tokenizer, &parts, TOKMAP_SPECIAL_TEXT, &error), TOKMAP_OK);
     tokenizer_info(tokenizer, &info);
     assert_int_equal(info.bos_id, 5);
@@ -448,9 +461,17 @@ int main(void)
         return 1;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields), cmocka_unit_test(damaged), cmocka_unit_test(deep),       cmocka_unit_test(specials),
-        cmocka_unit_test(merges), cmocka_unit_test(frame),   cmocka_unit_test(normalized), cmocka_unit_test(folders),
-        cmocka_unit_test(stripped), cmocka_unit_test(characters), cmocka_unit_test(truncation_and_padding),
+        cmocka_unit_test(fields),
+        cmocka_unit_test(damaged),
+        cmocka_unit_test(deep),
+        cmocka_unit_test(specials),
+        cmocka_unit_test(merges),
+        cmocka_unit_test(frame),
+        cmocka_unit_test(normalized),
+        cmocka_unit_test(folders),
+        cmocka_unit_test(stripped),
+        cmocka_unit_test(characters),
+        cmocka_unit_test(truncation_and_padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@
 #include "support/awkward_text.h"
 #include "support/reference_data.h"
 
+/* clang-format off */
 static const struct {
     const char *strings, *files, *path; /* names of the golden strings and files */
     bool inverse;                       /* decoding returns the text unchanged; false if there is a normalizer */
@@ -26,6 +27,7 @@ static const struct {
     enum { MARKS = 1,               /* U+2581 is decoded to a space */
            AS_TEXT = 2 } how;       /* the golden ids exist only for special tokens as text */
 } vocabularies[] = {
+    /* clang-format on */
     {"r50k_base", "gpt2_hf", "vocab/gpt2/tokenizer.json", true, 0, 0},
     {"r50k_base", NULL, "vocab/gpt2/vocab.bpe", true, 0, 0},
     {"llama3", "llama3_hf", "vocab/llama3/tokenizer.json", true, 0, 0},
@@ -254,8 +256,8 @@ int main(void)
     }
     for (size_t i = 0; i < VOCABULARIES; i++)
         for (int special = 0; special < 2; special++) {
-            const struct tokmap_tokenizer_options options = {
-                .special = special ? TOKMAP_SPECIAL_RECOGNIZE : TOKMAP_SPECIAL_TEXT};
+            const struct tokmap_tokenizer_options options = {.special = special ? TOKMAP_SPECIAL_RECOGNIZE
+                                                                                : TOKMAP_SPECIAL_TEXT};
             snprintf(path, sizeof path, "%s/%s", data, vocabularies[i].path);
             if (vocabulary_open(&tokenizers[i][special], path, &options, &error) ||
                 tokenizer_state_new(&states[i][special], tokenizers[i][special], &error)) {

@@ -207,9 +207,8 @@ static void empty_token(void **state)
 
 static void recognized_by_content(void **state)
 {
-    static const char *const others[] = {"", "\n", "{\"version\": \"1.0\"}", "#version: 0.2\na b\n", "the cat sat",
-                                         "\x0a\x10<unk>",
-                                         "YWI=\t256\n"};
+    static const char *const others[] = {
+        "", "\n", "{\"version\": \"1.0\"}", "#version: 0.2\na b\n", "the cat sat", "\x0a\x10<unk>", "YWI=\t256\n"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         assert_false(rank_file_is(others[i], strlen(others[i])));
     assert_true(rank_file_is("IQ== 0", 6));

@@ -233,7 +233,8 @@ static void batch_check(const struct tokmap_tokenizer *tokenizer, const struct t
 static void test_batch(void **state)
 {
     struct tokmap_tokenizer *tokenizer = bytes_open();
-    const uint32_t wanted[] = {'a', 'b', 256, 256, 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 256};
+    const uint32_t wanted[] = {'a', 'b', 256, 256, 'c', 'd', 'e', 'f', 'g',
+                               'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 256};
     const struct tokmap_text some[] = {{"ab", 2}, {NULL, 0}, {"cdefghijklmno", 13}};
     const int32_t offsets32[] = {0, 2, 2, 15};
     const int64_t offsets64[] = {0, 2, 2, 15};
@@ -346,8 +347,7 @@ static void *encode_often(void *user)
         encoded.ids = ids;
         encoded.room = sharing->count;
         sharing->good = !tokmap_tokenizer_encode(sharing->tokenizer, sharing->text, sharing->bytes, &encoded, NULL) &&
-                        encoded.count == sharing->count &&
-                        !memcmp(ids, sharing->wanted, sharing->count * sizeof *ids);
+                        encoded.count == sharing->count && !memcmp(ids, sharing->wanted, sharing->count * sizeof *ids);
     }
     free(ids);
     return NULL;
@@ -443,10 +443,10 @@ static void test_real_tokens(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open),   cmocka_unit_test(test_info), cmocka_unit_test(test_encode),
-        cmocka_unit_test(test_decode), cmocka_unit_test(test_tokens), cmocka_unit_test(test_real),
-        cmocka_unit_test(test_real_tokens), cmocka_unit_test(test_offsets), cmocka_unit_test(test_added),
-        cmocka_unit_test(test_batch), cmocka_unit_test(test_batch_errors), cmocka_unit_test(test_decode_batch),
+        cmocka_unit_test(test_open),        cmocka_unit_test(test_info),         cmocka_unit_test(test_encode),
+        cmocka_unit_test(test_decode),      cmocka_unit_test(test_tokens),       cmocka_unit_test(test_real),
+        cmocka_unit_test(test_real_tokens), cmocka_unit_test(test_offsets),      cmocka_unit_test(test_added),
+        cmocka_unit_test(test_batch),       cmocka_unit_test(test_batch_errors), cmocka_unit_test(test_decode_batch),
     };
     return cmocka_run_group_tests_name("tokenizer_library", tests, NULL, NULL);
 }

@@ -138,11 +138,8 @@ static void file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts),
-        cmocka_unit_test(added_tokens),
-        cmocka_unit_test(merges),
-        cmocka_unit_test(bytes),
-        cmocka_unit_test(file),
+        cmocka_unit_test(texts), cmocka_unit_test(added_tokens), cmocka_unit_test(merges),
+        cmocka_unit_test(bytes), cmocka_unit_test(file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@
 #include "support/awkward_text.h"
 #include "support/reference_data.h"
 
+/* clang-format off */
 static const char *const atoms[] = {
     "a", "A", " ", "\n", "1", "-", "_", "\xe4\xb8\xad", "\xe3\x81\x82", "\xcc\x81", "\xf0\x9f\x98\x80", "ab", "aB",
     "a ", " \n", "a1", "'s", "1 ",
@@ -30,6 +31,7 @@ static const char *const atoms[] = {
     "\xe0\xb8\x81", "e\xcc\x81", "\xe4\xb8\xad\xe6\x96\x87",
     "\xf0\x9f\x91\xa8\xe2\x80\x8d", "aaaaaaaaaaaaaaab", "\xc2\xa0", "\xe3\x80\x80", "\x01", "\r\n", "<", "<s>", "|||",
 };
+/* clang-format on */
 #define ATOMS (sizeof atoms / sizeof atoms[0])
 
 static const struct {

@@ -579,8 +579,7 @@ static void facts_json(const struct audit *audit, struct cli_report *report)
     cli_member(report, "steps", cli_number(audit->steps));
     cli_member(report, "delivered", cli_number(audit->delivered));
     cli_member(report, "draws", cli_number(audit->draws));
-    cli_member(report, "draws_counted",
-               cli_number(draws_before(audit, audit->counted_steps, &counted) ? counted : 0));
+    cli_member(report, "draws_counted", cli_number(draws_before(audit, audit->counted_steps, &counted) ? counted : 0));
     cli_member(report, "tokens", cli_number(audit->tokens));
     cli_member(report, "seq_len", cli_number(audit->info.seq_len));
     cli_member(report, "batch", cli_number(audit->info.batch));

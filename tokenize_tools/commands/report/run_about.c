@@ -216,8 +216,7 @@ static void phases_report(const struct run_about *about, struct cli_report *repo
             const double weight = (double)share.weight, weights = (double)share.weights;
             cli_report_item(report);
             cli_fact_text(report, "source", "source", source_get(about, share.source).name);
-            cli_fact(report, "share", "share", cli_real(weight / weights), "%.4g%%",
-                     100.0 * weight / weights);
+            cli_fact(report, "share", "share", cli_real(weight / weights), "%.4g%%", 100.0 * weight / weights);
             cli_member(report, "weight", cli_number(share.weight));
             cli_member(report, "weights", cli_number(share.weights));
             cli_member(report, "windows", cli_number(share.windows));
