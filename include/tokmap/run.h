@@ -260,18 +260,18 @@ struct tokmap_extent {
     uint64_t tokens;
 };
 
-/* Reports what a row is made of: pieces[0] to pieces[*used - 1], one after another, and after them padding up to
- * seq_len + lookahead tokens. A window is one piece. A row of a plan is one piece for each of its segments, in their
+/* Reports what a row is made of: extents[0] to extents[*used - 1], one after another, and after them padding up to
+ * seq_len + lookahead tokens. A window is one extent. A row of a plan is one extent for each of its segments, in their
  * order; the segments are whole documents, or parts of a document that is longer than a row. A padding row has none.
  *   place     from tokmap_run_locate() or tokmap_run_find() of this run
- *   pieces    receives the first `capacity` of them; NULL if the capacity is 0
+ *   extents   receives the first `capacity` of them; NULL if the capacity is 0
  *   used      receives their number
  * Any thread may call it. Statuses: OK, ERROR_LIMIT (there are more than `capacity`: call it again with room for
  * *used), ERROR_CORRUPT (the plan contradicts itself), ERROR_IO or ERROR_TRUNCATED (it cannot be read),
  * ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_extents(const struct tokmap_run *run,
                                                                    const struct tokmap_place *place,
-                                                                   struct tokmap_extent *pieces, uint64_t capacity,
+                                                                   struct tokmap_extent *extents, uint64_t capacity,
                                                                    uint64_t *used, struct tokmap_error *error);
 
 /* The inverse of tokmap_run_locate(): calls found() for every delivered row of steps [first_step, end_step) whose

@@ -44,14 +44,14 @@ static enum tokmap_status mark_range(const struct tokmap_dataset *dataset, uint6
     return TOKMAP_OK;
 }
 
-/* Marks where documents start inside a piece whose first token is token `at` of the row, which has `marked` tokens of
+/* Marks where documents start inside an extent whose first token is token `at` of the row, which has `marked` tokens of
  * interest. */
-static enum tokmap_status mark_piece(const struct boundaries_row *row, const struct row_piece *piece, uint64_t at,
-                                     uint64_t marked, struct mark *marks, struct tokmap_error *error)
+static enum tokmap_status mark_extent(const struct boundaries_row *row, const struct tokmap_extent *extent, uint64_t at,
+                                      uint64_t marked, struct mark *marks, struct tokmap_error *error)
 {
-    uint64_t count = min64(piece->tokens, marked - at),
-             before_seam = min64(count, row->dataset_tokens - piece->first_token);
-    enum tokmap_status status = mark_range(row->dataset, piece->first_token, before_seam, at, marked, marks, error);
+    uint64_t count = min64(extent->tokens, marked - at),
+             before_seam = min64(count, row->dataset_tokens - extent->first_token);
+    enum tokmap_status status = mark_range(row->dataset, extent->first_token, before_seam, at, marked, marks, error);
     if (!status && before_seam < count) {
         mark(marks, at + before_seam);
         status = mark_range(row->dataset, 0, count - before_seam, at + before_seam, marked, marks, error);
@@ -59,18 +59,18 @@ static enum tokmap_status mark_piece(const struct boundaries_row *row, const str
     return status;
 }
 
-enum tokmap_status boundaries_mark_pieces(const struct boundaries_row *row, uint64_t marked, struct mark *marks,
-                                          struct tokmap_error *error)
+enum tokmap_status boundaries_mark_extents(const struct boundaries_row *row, uint64_t marked, struct mark *marks,
+                                           struct tokmap_error *error)
 {
     uint64_t at = 0;
     assert(marked);
     memset(marks, 0, mark_words(marked) * sizeof *marks);
     mark(marks, 0);
-    for (uint64_t i = 0; i < row->count && at < marked; at += row->pieces[i++].tokens) {
+    for (uint64_t i = 0; i < row->count && at < marked; at += row->extents[i++].tokens) {
         mark(marks, at);
         if (row->segments)
             continue;
-        enum tokmap_status status = mark_piece(row, &row->pieces[i], at, marked, marks, error);
+        enum tokmap_status status = mark_extent(row, &row->extents[i], at, marked, marks, error);
         if (status)
             return status;
     }

@@ -11,25 +11,25 @@
 
 #include <stdbool.h>
 
-#include "dataset/row_piece.h"
+#include "dataset/row_extents.h"
 #include "mark.h"
 #include "tokmap/tokmap.h"
 
 /* A row whose marks are wanted. */
 struct boundaries_row {
-    const struct tokmap_dataset *dataset; /* of the pieces; NULL if there are none */
+    const struct tokmap_dataset *dataset; /* of the extents; NULL if there are none */
     uint64_t dataset_tokens;
-    const struct row_piece *pieces; /* `count` of them, as in gather_row() */
+    const struct tokmap_extent *extents; /* `count` of them, as in gather_row() */
     uint64_t count;
-    bool segments; /* each piece is one segment of a plan: no document starts inside it */
+    bool segments; /* each extent is one segment of a plan: no document starts inside it */
 };
 
-/* Fills the mark_words(marked) marks of the first `marked` tokens of a row. 1 <= marked <= 2^32; pieces may go beyond.
- * A start bit is set at token 0, at the first token of each piece, at the first token of padding, at the seam, and
+/* Fills the mark_words(marked) marks of the first `marked` tokens of a row. 1 <= marked <= 2^32; extents may go beyond.
+ * A start bit is set at token 0, at the first token of each extent, at the first token of padding, at the seam, and
  * where a document starts. All other bits are 0, and so are the sums.
  * Statuses: OK, ERROR_CORRUPT (the documents section contradicts itself), ERROR_IO. */
-enum tokmap_status boundaries_mark_pieces(const struct boundaries_row *row, uint64_t marked, struct mark *marks,
-                                          struct tokmap_error *error);
+enum tokmap_status boundaries_mark_extents(const struct boundaries_row *row, uint64_t marked, struct mark *marks,
+                                           struct tokmap_error *error);
 
 /* Fills the sums of `words` marks whose start bits are filled. A GPU needs the sums; the host does not, because it
  * expands a row from start to start. */

@@ -3,7 +3,7 @@
  * copy_avx512.c - the kernels of copy.h with 512-bit instructions.
  *
  * The last vector of a copy ends where the tokens end, and overlaps the one before. Masked stores, the obvious way,
- * cost some processors (AMD's Zen 4) as much as many whole vectors; rows of short pieces spent a tenth of their time
+ * cost some processors (AMD's Zen 4) as much as many whole vectors; rows of short extents spent a tenth of their time
  * there.
  */
 #if defined(__x86_64__)

@@ -2,7 +2,7 @@
 /*
  * gather.c - see gather.h.
  *
- * The idea. A piece is a range of token addresses, and its tokens are already in memory, in the page cache of the
+ * The idea. An extent is a range of token addresses, and its tokens are already in memory, in the page cache of the
  * kernel. The gather brings them to their row with exactly one copy, and finds the largest id in the same pass, so that
  * the check against the vocabulary costs no second look at the bytes. There are two ways to make the copy:
  *
@@ -13,7 +13,7 @@
  *                     processor's cache. Every failure is an error number, which becomes a status. It is used for
  *                     everything else: pages that are not populated, file systems that should not be mapped, cold data.
  *
- * An example. A dataset has two shards of 1000 and 500 tokens of 2 bytes, and a window (a row of one piece) has 300
+ * An example. A dataset has two shards of 1000 and 500 tokens of 2 bytes, and a window (a row of one extent) has 300
  * tokens. The window at token 900 is cut into two stretches: tokens 900 to 999 of shard 0 (bytes 1800 to 1999 of its
  * file) and tokens 0 to 199 of shard 1. The window at token 1400 crosses the seam: tokens 400 to 499 of shard 1, and
  * then tokens 0 to 199 of shard 0, since the dataset begins again past its end. Each stretch is copied in the way that
@@ -56,7 +56,7 @@
 #include "format/store.h"
 #include "platform/os.h"
 
-#define PREFETCH_AT_MOST ((uint64_t)32 << 10) /* bytes of a piece */
+#define PREFETCH_AT_MOST ((uint64_t)32 << 10) /* bytes of an extent */
 #define LINE 64
 #define ASIDE_BYTES ((size_t)32 << 10) /* stays in the second-level cache */
 #define BYPASS_LEAST 512               /* bytes of a row that are stored around the caches */
@@ -392,24 +392,24 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
     return TOKMAP_OK;
 }
 
-static void compute_piece(const struct gather *gather, const struct row_piece *piece, uint8_t *into)
+static void compute_extent(const struct gather *gather, const struct tokmap_extent *extent, uint8_t *into)
 {
     const struct tokmap_dataset *dataset = gather->views->dataset;
-    const uint64_t before_seam = min64(piece->tokens, gather->views->tokens - piece->first_token);
-    uint8_t *to = read_to(gather, into, piece->tokens);
-    dataset_synthetic_copy(dataset, piece->first_token, before_seam, to);
-    dataset_synthetic_copy(dataset, 0, piece->tokens - before_seam, to + (before_seam << gather->width_shift));
+    const uint64_t before_seam = min64(extent->tokens, gather->views->tokens - extent->first_token);
+    uint8_t *to = read_to(gather, into, extent->tokens);
+    dataset_synthetic_copy(dataset, extent->first_token, before_seam, to);
+    dataset_synthetic_copy(dataset, 0, extent->tokens - before_seam, to + (before_seam << gather->width_shift));
     if (is_widened(gather))
-        (void)gather->kernels->widen16(into, to, piece->tokens);
+        (void)gather->kernels->widen16(into, to, extent->tokens);
 }
 
-static enum tokmap_status read_piece(struct gather *gather, const struct row_piece *piece, uint8_t *into, bool *cold,
-                                     struct tokmap_error *error)
+static enum tokmap_status read_extent(struct gather *gather, const struct tokmap_extent *extent, uint8_t *into,
+                                      bool *cold, struct tokmap_error *error)
 {
     struct stretch stretch;
-    for (uint64_t done = 0; done < piece->tokens; done += stretch.count) {
+    for (uint64_t done = 0; done < extent->tokens; done += stretch.count) {
         enum tokmap_status status =
-            shard_views_stretch(gather->views, piece->first_token + done, piece->tokens - done, &stretch, error);
+            shard_views_stretch(gather->views, extent->first_token + done, extent->tokens - done, &stretch, error);
         if (!status)
             status = gather_stretch(gather, &stretch, into + (done << gather->row_shift), cold, error);
         if (status)
@@ -428,24 +428,24 @@ void gather_padding(uint32_t pad_id, uint32_t width, uint64_t row_tokens, void *
             store16((uint8_t *)row + i * 2, (uint16_t)pad_id);
 }
 
-enum tokmap_status gather_row(struct gather *gather, const struct row_piece *pieces, uint64_t count,
+enum tokmap_status gather_row(struct gather *gather, const struct tokmap_extent *extents, uint64_t count,
                               uint64_t row_tokens, void *row, bool bypass, bool *cold, struct tokmap_error *error)
 {
     uint64_t done = 0;
     gather->bypass = bypass && gather->passed_on;
     for (uint64_t i = 0; i < count; i++) {
-        const struct row_piece *piece = &pieces[i];
+        const struct tokmap_extent *extent = &extents[i];
         uint8_t *into = (uint8_t *)row + (done << gather->row_shift);
-        assert(piece->first_token < gather->views->tokens && piece->tokens <= gather->views->tokens);
-        assert(piece->tokens <= row_tokens - done);
+        assert(extent->first_token < gather->views->tokens && extent->tokens <= gather->views->tokens);
+        assert(extent->tokens <= row_tokens - done);
         enum tokmap_status status = TOKMAP_OK;
         if (gather->synthetic)
-            compute_piece(gather, piece, into);
+            compute_extent(gather, extent, into);
         else
-            status = read_piece(gather, piece, into, cold, error);
+            status = read_extent(gather, extent, into, cold, error);
         if (status)
             return status;
-        done += piece->tokens;
+        done += extent->tokens;
     }
     if (done < row_tokens)
         gather_padding(gather->pad_id, 1u << gather->row_shift, row_tokens - done,
@@ -454,24 +454,24 @@ enum tokmap_status gather_row(struct gather *gather, const struct row_piece *pie
     return TOKMAP_OK;
 }
 
-void gather_prefetch(const struct gather *gather, const struct row_piece *piece, bool later)
+void gather_prefetch(const struct gather *gather, const struct tokmap_extent *extent, bool later)
 {
     const struct shard_views *views = gather->views;
-    const uint64_t first = piece->first_token;
+    const uint64_t first = extent->first_token;
     if (!views->mapped)
         return;
-    uncounted_prefetch(gather->uncounted, piece);
+    uncounted_prefetch(gather->uncounted, extent);
     struct shard_view *view = &views->views[views->current];
     if (first < view->first_token || first >= view->end_token)
         view = &views->views[dataset_shard_of(views->dataset, first, views->current)];
-    if (!view->known || first + piece->tokens > view->end_token)
+    if (!view->known || first + extent->tokens > view->end_token)
         return;
     const struct stretch stretch = {view, view->offset + ((first - view->first_token) << gather->width_shift),
-                                    piece->tokens};
+                                    extent->tokens};
     if (!residency_is_populated(gather->source, &stretch))
         return; /* walking the page table for a missing page costs more than the prefetch saves */
     const uint8_t *from = view->tokens + round_down(stretch.offset, LINE);
-    const uint8_t *to = view->tokens + stretch.offset + min64(piece->tokens << gather->width_shift, PREFETCH_AT_MOST);
+    const uint8_t *to = view->tokens + stretch.offset + min64(extent->tokens << gather->width_shift, PREFETCH_AT_MOST);
     if (later)
         for (; from < to; from += LINE)
             __builtin_prefetch(from, 0, 2);

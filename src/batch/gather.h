@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gather.h - copies pieces of one dataset into rows. Every id is checked on the way, and every failure is a status.
+ * gather.h - copies extents of one dataset into rows. Every id is checked on the way, and every failure is a status.
  *
- * A piece is taken modulo the tokens of the dataset and may cross shards. One thread at a time may use a gather; it
+ * An extent is taken modulo the tokens of the dataset and may cross shards. One thread at a time may use a gather; it
  * allocates memory only when it is opened (a shard is mapped when it is first used). A gather does not decide what is
  * in memory: its residency does.
  */
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "copy.h"
-#include "dataset/row_piece.h"
+#include "dataset/row_extents.h"
 #include "residency.h"
 #include "uncounted.h"
 #include "tokmap/tokmap.h"
@@ -22,7 +22,7 @@ struct gather;
 struct gather_options {
     bool trust_files;   /* do not compare ids with the vocabulary */
     uint32_t row_width; /* bytes of a token in rows: 0 means the dataset's width; 4 widens tokens of 2 */
-    uint32_t pad_id;    /* fills a row after its last piece; it must fit row_width */
+    uint32_t pad_id;    /* fills a row after its last extent; it must fit row_width */
     bool passed_on;     /* another thread reads the rows, so large ones may be stored around the caches */
     const struct copy_kernels *kernels; /* NULL: the best of this processor */
 };
@@ -32,24 +32,24 @@ enum tokmap_status gather_open(struct gather **gather, struct residency_source *
                                const struct gather_options *options, struct tokmap_error *error);
 void gather_close(struct gather *gather); /* accepts NULL */
 
-/* Copies `count` pieces one after another to row, which has room for row_tokens tokens and may have any alignment, and
- * fills the rest with the pad id. The pieces have at most row_tokens tokens together. Sets *cold, and never clears it,
- * if some of a piece was not in the page cache, as far as the kernel reports it. bypass: a large row is stored around
+/* Copies `count` extents one after another to row, which has room for row_tokens tokens and may have any alignment, and
+ * fills the rest with the pad id. The extents have at most row_tokens tokens together. Sets *cold, and never clears it,
+ * if some of an extent was not in the page cache, as far as the kernel reports it. bypass: a large row is stored around
  * the caches, if options.passed_on allows it. After a failure the content of row is undefined.
  * Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_TIMEOUT, ERROR_TOKEN (an id is not in the vocabulary),
  * ERROR_CORRUPT (a page does not match its hash), ERROR_MEMORY. */
-enum tokmap_status gather_row(struct gather *gather, const struct row_piece *pieces, uint64_t count,
+enum tokmap_status gather_row(struct gather *gather, const struct tokmap_extent *extents, uint64_t count,
                               uint64_t row_tokens, void *row, bool bypass, bool *cold, struct tokmap_error *error);
 
-/* Fills a row that has no piece: row_tokens tokens of `width` bytes, all of them pad_id. */
+/* Fills a row that has no extent: row_tokens tokens of `width` bytes, all of them pad_id. */
 void gather_padding(uint32_t pad_id, uint32_t width, uint64_t row_tokens, void *row);
 
 /* Returns the masks of the gather's dataset, or NULL if it has none. They belong to the gather. */
 struct uncounted *gather_uncounted(const struct gather *gather);
 
-/* Prefetches the first cache lines of a piece into the processor's first-level cache, if its pages are populated. Never
- * faults. later: into the second-level cache, because other rows are gathered before. */
-void gather_prefetch(const struct gather *gather, const struct row_piece *piece, bool later);
+/* Prefetches the first cache lines of an extent into the processor's first-level cache, if its pages are populated.
+ * Never faults. later: into the second-level cache, because other rows are gathered before. */
+void gather_prefetch(const struct gather *gather, const struct tokmap_extent *extent, bool later);
 
 /* Returns the bytes of tokens copied so far, as they are in the dataset. Any thread. */
 uint64_t gather_bytes(const struct gather *gather);

@@ -7,10 +7,10 @@
  *     marks      where documents start, in words of 64 tokens with running sums. The position and the document of any
  *                token follow from one word
  *     uncounted  bit j mod 64 of word j / 64 is 1 if target j of the row, which is token j + 1, does not count
- * according to the dataset's mask stream extent     of each row: which inputs are scored here, and where padding begins
+ * according to the dataset's mask stream bounds     of each row: which inputs are scored here, and where padding begins
  *
  * Target j of a row counts if tokens j and j + 1 are in the same document, its bit in `uncounted` is 0, and
- * scored_from <= j and j + 1 < tokens of the row's extent.
+ * scored_from <= j and j + 1 < tokens of the row's bounds.
  */
 #ifndef TOKMAP_BATCH_MARK_H
 #define TOKMAP_BATCH_MARK_H
@@ -26,7 +26,7 @@ struct mark {
 };
 
 /* The part of a row that counts. Stored in slots like marks. */
-struct extent {
+struct row_bounds {
     uint64_t scored_from; /* targets of inputs before this one were scored in an earlier window; usually 0 */
     uint64_t tokens;      /* the row's tokens that are data; all further ones are padding */
 };

@@ -193,14 +193,14 @@ static int pages_cached(struct residency_source *source, const struct shard_view
     return cached == 1 && end - first > 1 ? page_cached(source, view, end - 1) : cached;
 }
 
-bool residency_is_cached(struct residency_source *source, const struct row_piece *piece)
+bool residency_is_cached(struct residency_source *source, const struct tokmap_extent *extent)
 {
     struct stretch stretch;
     if (!source->views.views)
         return true; /* synthetic */
-    for (uint64_t done = 0; done < piece->tokens; done += stretch.count) {
+    for (uint64_t done = 0; done < extent->tokens; done += stretch.count) {
         uint64_t from, to;
-        if (shard_views_stretch(&source->views, piece->first_token + done, piece->tokens - done, &stretch, NULL) ||
+        if (shard_views_stretch(&source->views, extent->first_token + done, extent->tokens - done, &stretch, NULL) ||
             !sealed_rows_place(&source->check, &stretch, &from, &to))
             return false;
         const uint32_t shift = source->views.page_shift;
@@ -210,13 +210,13 @@ bool residency_is_cached(struct residency_source *source, const struct row_piece
     return true;
 }
 
-/* Returns whether some page of a piece is populated. */
-static bool piece_is_populated(struct residency_source *source, const struct row_piece *piece)
+/* Returns whether some page of an extent is populated. */
+static bool extent_is_populated(struct residency_source *source, const struct tokmap_extent *extent)
 {
     struct stretch stretch;
-    for (uint64_t done = 0; source->populated && done < piece->tokens; done += stretch.count) {
+    for (uint64_t done = 0; source->populated && done < extent->tokens; done += stretch.count) {
         uint64_t first, end;
-        if (shard_views_stretch(&source->views, piece->first_token + done, piece->tokens - done, &stretch, NULL))
+        if (shard_views_stretch(&source->views, extent->first_token + done, extent->tokens - done, &stretch, NULL))
             return false;
         stretch_pages(&source->views, &stretch, &first, &end);
         for (uint64_t page = stretch.view->first_page + first; page < stretch.view->first_page + end; page++)
@@ -392,13 +392,13 @@ static void ask_pool(struct residency_source *source, const struct stretch *stre
     }
 }
 
-static void ask_piece(struct residency_source *source, const struct row_piece *piece)
+static void ask_extent(struct residency_source *source, const struct tokmap_extent *extent)
 {
     struct shard_views *views = &source->views;
     struct stretch stretch;
-    for (uint64_t done = 0; done < piece->tokens; done += stretch.count) {
+    for (uint64_t done = 0; done < extent->tokens; done += stretch.count) {
         uint64_t first, end;
-        if (shard_views_stretch(views, piece->first_token + done, piece->tokens - done, &stretch, NULL))
+        if (shard_views_stretch(views, extent->first_token + done, extent->tokens - done, &stretch, NULL))
             return; /* gathering the row will report it */
         if (residency_is_populated(source, &stretch))
             continue;
@@ -424,7 +424,7 @@ static void ask_piece(struct residency_source *source, const struct row_piece *p
     }
 }
 
-void residency_ask(struct residency *residency, const struct row_pieces *row)
+void residency_ask(struct residency *residency, const struct row_extents *row)
 {
     if (!row->count)
         return;
@@ -436,7 +436,7 @@ void residency_ask(struct residency *residency, const struct row_pieces *row)
         residency_flush(residency);
     residency->asking = source;
     for (uint64_t i = 0; i < row->count; i++)
-        ask_piece(source, &row->pieces[i]);
+        ask_extent(source, &row->extents[i]);
 }
 
 /* ---- the two states ---- */
@@ -450,21 +450,21 @@ static void begin_asking(struct residency *residency, uint64_t next)
     residency->until_look = LOOK_EVERY;
 }
 
-static bool is_cached(struct residency *residency, const struct row_pieces *row)
+static bool is_cached(struct residency *residency, const struct row_extents *row)
 {
     assert(!row->count || row->source < residency->count);
     for (uint64_t i = 0; i < row->count; i++)
-        if (!residency_is_cached(&residency->sources[row->source], &row->pieces[i]))
+        if (!residency_is_cached(&residency->sources[row->source], &row->extents[i]))
             return false;
     return true;
 }
 
 /* Notes that a look did not find a row in the page cache. If it was populated, other populated pages have left, too. */
-static void forget_if_populated(struct residency *residency, const struct row_pieces *row)
+static void forget_if_populated(struct residency *residency, const struct row_extents *row)
 {
     bool populated = false;
     for (uint64_t i = 0; i < row->count && !populated; i++)
-        populated = piece_is_populated(&residency->sources[row->source], &row->pieces[i]);
+        populated = extent_is_populated(&residency->sources[row->source], &row->extents[i]);
     if (!populated)
         return;
     residency->shared.forgotten++;
@@ -474,7 +474,7 @@ static void forget_if_populated(struct residency *residency, const struct row_pi
 
 /* In the warm state, looks from time to time whether a mapping is still in the page cache, by a row that is gathered
  * next. */
-static void look_while_warm(struct residency *residency, const struct row_pieces *row, uint64_t next)
+static void look_while_warm(struct residency *residency, const struct row_extents *row, uint64_t next)
 {
     if (residency->until_look) {
         residency->until_look--;
@@ -489,7 +489,7 @@ static void look_while_warm(struct residency *residency, const struct row_pieces
 
 /* In the asking state, looks from time to time at a row that is about to be asked for. Returns true if that ended
  * the state. */
-static bool look_while_asking(struct residency *residency, const struct row_pieces *row)
+static bool look_while_asking(struct residency *residency, const struct row_extents *row)
 {
     if (residency->until_look) {
         residency->until_look--;
@@ -510,7 +510,7 @@ static bool look_while_asking(struct residency *residency, const struct row_piec
 /* Asks for all rows below `end` that were not asked for. */
 static void ask_until(struct residency *residency, uint64_t end)
 {
-    struct row_pieces row;
+    struct row_extents row;
     for (; residency->asked < end && residency->order(residency->user, residency->asked, &row); residency->asked++) {
         if (look_while_asking(residency, &row))
             break;
@@ -522,7 +522,7 @@ static void ask_until(struct residency *residency, uint64_t end)
 void residency_advance(struct residency *residency, uint64_t number, uint64_t batch_end)
 {
     assert(residency->order && number < batch_end);
-    struct row_pieces row;
+    struct row_extents row;
     if (residency->shared.warm && residency->order(residency->user, number, &row))
         look_while_warm(residency, &row, number);
     if (residency->shared.warm)
@@ -547,13 +547,13 @@ void residency_was_cold(struct residency *residency, uint64_t next)
         begin_asking(residency, next);
 }
 
-void residency_named(struct residency *residency, const struct row_pieces *row, uint64_t next)
+void residency_named(struct residency *residency, const struct row_extents *row, uint64_t next)
 {
     if (residency->shared.warm)
         look_while_warm(residency, row, next);
 }
 
-void residency_named_was(struct residency *residency, const struct row_pieces *row, bool cold, uint64_t next)
+void residency_named_was(struct residency *residency, const struct row_extents *row, bool cold, uint64_t next)
 {
     if (cold) {
         residency->streak = 0;

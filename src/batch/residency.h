@@ -17,7 +17,7 @@
 #include <stdbool.h>
 
 #include "common/bits.h"
-#include "dataset/row_piece.h"
+#include "dataset/row_extents.h"
 #include "page_check.h"
 #include "read_pool.h"
 #include "sealed_rows.h"
@@ -63,7 +63,7 @@ struct residency {
     struct residency_source *sources;
     uint64_t count;
     uint32_t window; /* rows to ask for ahead */
-    bool (*order)(void *user, uint64_t number, struct row_pieces *row);
+    bool (*order)(void *user, uint64_t number, struct row_extents *row);
     void *user;
     struct residency_shared shared;
     struct residency_source *asking; /* the source whose last request is not sent yet; NULL: none */
@@ -81,9 +81,9 @@ struct residency_options {
     bool unmapped;                                /* tokens are not read through a mapping */
     bool in_order;                                /* rows come mostly in order of tokens: a row's last page is kept for
                                                    the next row of the source, and dropped if that row is elsewhere */
-    /* Reports row `number` of the order, whose pieces are used until the next call; false if the order ends before it.
+    /* Reports row `number` of the order, whose extents are used until the next call; false if the order ends before it.
      * It is called for the row that is gathered next and for the `window` rows after it. NULL: all rows are named. */
-    bool (*order)(void *user, uint64_t number, struct row_pieces *row);
+    bool (*order)(void *user, uint64_t number, struct row_extents *row);
     void *user;
 };
 
@@ -125,13 +125,13 @@ void residency_restart(struct residency *residency);
 void residency_was_cold(struct residency *residency, uint64_t next);
 
 /* Announces that a row outside the order is gathered next. next: the number of the next row of the order. */
-void residency_named(struct residency *residency, const struct row_pieces *row, uint64_t next);
+void residency_named(struct residency *residency, const struct row_extents *row, uint64_t next);
 /* Reports whether that row was in the page cache, after it was gathered. */
-void residency_named_was(struct residency *residency, const struct row_pieces *row, bool cold, uint64_t next);
+void residency_named_was(struct residency *residency, const struct row_extents *row, bool cold, uint64_t next);
 
 /* Asks the storage for the pages of a row, except those that are populated. Requests that touch each other are
  * joined; the last one is sent by residency_flush(). */
-void residency_ask(struct residency *residency, const struct row_pieces *row);
+void residency_ask(struct residency *residency, const struct row_extents *row);
 void residency_flush(struct residency *residency);
 
 /* ---- for gather ---- */
@@ -190,9 +190,9 @@ void residency_was_read(struct residency_source *source, const struct stretch *s
 void residency_frame_was_read(struct residency_source *source, const struct shard_view *view,
                               const struct sealed_frame *frame);
 
-/* Returns whether a piece is in the page cache, judged by the first and the last page of each of its stretches.
+/* Returns whether an extent is in the page cache, judged by the first and the last page of each of its stretches.
  * Returns false if the kernel cannot report it. */
-bool residency_is_cached(struct residency_source *source, const struct row_piece *piece);
+bool residency_is_cached(struct residency_source *source, const struct tokmap_extent *extent);
 
 /* Treats no page as populated any more, because populated pages may have left the page cache. */
 void residency_forget(struct residency_source *source);

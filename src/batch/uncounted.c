@@ -3,7 +3,7 @@
  * uncounted.c - see uncounted.h.
  *
  * Bits of the stream say which tokens count, and bits of the row which targets do not, so they are copied with one
- * token's offset and inverted. Example: a row of two pieces, tokens 100 to 104 and 7 to 9 of the dataset, in which the
+ * token's offset and inverted. Example: a row of two extents, tokens 100 to 104 and 7 to 9 of the dataset, in which the
  * stream says that tokens 102, 103, and 8 count. Target t is token t + 1 of the row, so the first token of the row is
  * no target at all:
  *
@@ -259,20 +259,20 @@ static enum tokmap_status fill_range(struct uncounted *uncounted, struct mask_vi
     return TOKMAP_OK;
 }
 
-enum tokmap_status uncounted_fill(struct uncounted *uncounted, const struct row_piece *pieces, uint64_t count,
+enum tokmap_status uncounted_fill(struct uncounted *uncounted, const struct tokmap_extent *extents, uint64_t count,
                                   uint64_t targets, uint64_t *words, struct tokmap_error *error)
 {
-    uint64_t row = 0; /* the piece's first token in the row */
+    uint64_t row = 0; /* the extent's first token in the row */
     memset(words, 0, mark_words(targets) * sizeof *words);
     if (!uncounted)
         return TOKMAP_OK;
     uncounted->used = true;
-    for (uint64_t i = 0; i < count && row <= targets; row += pieces[i++].tokens) {
+    for (uint64_t i = 0; i < count && row <= targets; row += extents[i++].tokens) {
         /* The row's first token is no target, and tokens beyond the last target do not matter. */
-        const uint64_t skip = row ? 0 : 1, end = min64(pieces[i].tokens, targets + 1 - row);
-        assert(pieces[i].first_token < uncounted->tokens && pieces[i].tokens <= uncounted->tokens);
+        const uint64_t skip = row ? 0 : 1, end = min64(extents[i].tokens, targets + 1 - row);
+        assert(extents[i].first_token < uncounted->tokens && extents[i].tokens <= uncounted->tokens);
         for (uint64_t done = skip, part; done < end; done += part) {
-            const uint64_t first = (pieces[i].first_token + done) % uncounted->tokens;
+            const uint64_t first = (extents[i].first_token + done) % uncounted->tokens;
             struct mask_view *view = view_of(uncounted, first);
             part = min64(end - done, view->end_token - first);
             if (view->mask.fd < 0)
@@ -285,16 +285,16 @@ enum tokmap_status uncounted_fill(struct uncounted *uncounted, const struct row_
     return TOKMAP_OK;
 }
 
-void uncounted_prefetch(const struct uncounted *uncounted, const struct row_piece *piece)
+void uncounted_prefetch(const struct uncounted *uncounted, const struct tokmap_extent *extent)
 {
     if (!uncounted || !uncounted->used || !uncounted->source->shared->warm)
         return;
-    const uint64_t shard = dataset_shard_of(uncounted->dataset, piece->first_token, uncounted->current);
+    const uint64_t shard = dataset_shard_of(uncounted->dataset, extent->first_token, uncounted->current);
     const struct mask_view *view = &uncounted->views[shard];
     if (!view->map)
         return;
-    const uint64_t first = view->mask.first_bit + piece->first_token - view->first_token;
-    const uint64_t end = min64((first + piece->tokens) / 8 + 1, view->mask.bytes);
+    const uint64_t first = view->mask.first_bit + extent->first_token - view->first_token;
+    const uint64_t end = min64((first + extent->tokens) / 8 + 1, view->mask.bytes);
     /* Walking the page table for a page that is not populated costs more than the prefetch saves. */
     if (view->populated[first / 8 / NEIGHBORHOOD] && view->populated[(end - 1) / NEIGHBORHOOD])
         for (uint64_t at = round_down(first / 8, LINE); at < end; at += LINE)

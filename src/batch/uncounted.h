@@ -8,7 +8,7 @@
 #ifndef TOKMAP_BATCH_UNCOUNTED_H
 #define TOKMAP_BATCH_UNCOUNTED_H
 
-#include "dataset/row_piece.h"
+#include "dataset/row_extents.h"
 #include "residency.h"
 #include "tokmap/tokmap.h"
 
@@ -20,14 +20,14 @@ enum tokmap_status uncounted_open(struct uncounted **uncounted, struct residency
                                   struct tokmap_error *error);
 void uncounted_close(struct uncounted *uncounted); /* accepts NULL */
 
-/* Fills the mark_words(targets) words with the bits of targets 0 to targets - 1 of the row that has these pieces. A
- * target in padding gets 0, because the row's extent excludes it already; so do all targets if uncounted is NULL.
+/* Fills the mark_words(targets) words with the bits of targets 0 to targets - 1 of the row that has these extents. A
+ * target in padding gets 0, because the bounds of the row exclude it already; so do all targets if uncounted is NULL.
  * Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_TIMEOUT. */
-enum tokmap_status uncounted_fill(struct uncounted *uncounted, const struct row_piece *pieces, uint64_t count,
+enum tokmap_status uncounted_fill(struct uncounted *uncounted, const struct tokmap_extent *extents, uint64_t count,
                                   uint64_t targets, uint64_t *words, struct tokmap_error *error);
 
-/* Prefetches the bits of a piece that is filled soon into the processor's cache, if uncounted_fill() has been used and
- * would read them from a mapping. Never faults. Accepts NULL. */
-void uncounted_prefetch(const struct uncounted *uncounted, const struct row_piece *piece);
+/* Prefetches the bits of an extent that is filled soon into the processor's cache, if uncounted_fill() has been used
+ * and would read them from a mapping. Never faults. Accepts NULL. */
+void uncounted_prefetch(const struct uncounted *uncounted, const struct tokmap_extent *extent);
 
 #endif

@@ -217,16 +217,16 @@ INLINE void evaluate_marks(const struct expand_arguments *work, const struct str
     }
 }
 
-/* Returns the extent of a row; without extents, that of a row that counts from start to end. */
-INLINE struct extent load_extent(const struct expand_arguments *work, uint64_t row)
+/* Returns the bounds of a row; without bounds, that of a row that counts from start to end. */
+INLINE struct row_bounds load_bounds(const struct expand_arguments *work, uint64_t row)
 {
-    struct extent extent = {0, work->row_tokens};
-    if (work->extents) {
-        struct four read = *AT(const struct four, work->slot + work->extents_at + row * 16);
-        extent.scored_from = (uint64_t)read.y << 32 | read.x;
-        extent.tokens = (uint64_t)read.w << 32 | read.z;
+    struct row_bounds bounds = {0, work->row_tokens};
+    if (work->bounds) {
+        struct four read = *AT(const struct four, work->slot + work->bounds_at + row * 16);
+        bounds.scored_from = (uint64_t)read.y << 32 | read.x;
+        bounds.tokens = (uint64_t)read.w << 32 | read.z;
     }
-    return extent;
+    return bounds;
 }
 
 /* Returns whether the dataset's mask excludes a target of a row. */
@@ -240,11 +240,11 @@ INLINE uint32_t is_uncounted(const struct expand_arguments *work, uint64_t row, 
 INLINE void evaluate_counts(const struct expand_arguments *work, const struct strip *strip, uint32_t elements,
                             uint64_t within[4], uint32_t padding[4])
 {
-    const struct extent extent = load_extent(work, strip->row);
+    const struct row_bounds bounds = load_bounds(work, strip->row);
     for (uint32_t k = 0; k < elements; k++) {
         uint64_t j = (uint64_t)strip->from + k;
-        padding[k] = j + 1 >= extent.tokens;
-        if (k < strip->count && (padding[k] || j < extent.scored_from || is_uncounted(work, strip->row, j)))
+        padding[k] = j + 1 >= bounds.tokens;
+        if (k < strip->count && (padding[k] || j < bounds.scored_from || is_uncounted(work, strip->row, j)))
             within[k] = 0;
     }
 }
@@ -254,7 +254,7 @@ struct needs {
     uint32_t tokens;
     uint32_t marks;
     uint32_t ahead;  /* also the mark of the token after the strip */
-    uint32_t counts; /* whether targets count: their bits and their row's extent */
+    uint32_t counts; /* whether targets count: their bits and their row's bounds */
 };
 
 INLINE struct needs needs_of(const struct expand_arguments *work)
@@ -263,7 +263,7 @@ INLINE struct needs needs_of(const struct expand_arguments *work)
     needs.tokens = work->inputs || work->targets;
     needs.ahead = work->loss_mask || (work->targets && work->mask_targets);
     needs.marks = work->position_ids || work->document_ids || needs.ahead;
-    needs.counts = (needs.ahead && work->row_bits) || ((needs.ahead || work->targets) && work->extents);
+    needs.counts = (needs.ahead && work->row_bits) || ((needs.ahead || work->targets) && work->bounds);
     return needs;
 }
 
@@ -348,14 +348,14 @@ INLINE uint32_t starts_between(const struct expand_arguments *work, uint64_t row
 }
 
 /* Returns element k of input j: token j + 1 + k, or IGNORE where that does not count and `masked` is set. */
-INLINE uint64_t target_ahead(const struct expand_arguments *work, const struct extent *extent, uint64_t row,
+INLINE uint64_t target_ahead(const struct expand_arguments *work, const struct row_bounds *bounds, uint64_t row,
                              uint64_t j, uint32_t k, uint32_t masked)
 {
     uint64_t token = j + 1 + k, at = work->slot + row * work->row_stride + token * work->width;
-    if (token >= extent->tokens)
+    if (token >= bounds->tokens)
         return (uint64_t)IGNORE;
     if (masked &&
-        (j < extent->scored_from || is_uncounted(work, row, token - 1) || starts_between(work, row, j + 1, token)))
+        (j < bounds->scored_from || is_uncounted(work, row, token - 1) || starts_between(work, row, j + 1, token)))
         return (uint64_t)IGNORE;
     return work->width == 4 ? *AT(const uint32_t, at) : *AT(const uint16_t, at);
 }
@@ -377,8 +377,8 @@ INLINE void expand_ahead(const struct expand_arguments *work, uint32_t thread, u
     const struct division division = {work->seq_len * many, 1, 0, 0, (uint32_t)work->seq_len * many};
     struct iterator iterator = iterator_begin(&division, thread, threads);
     for (; iterator.row < work->count; iterator_next(&iterator, &division)) {
-        const struct extent extent = load_extent(work, iterator.row);
-        const uint64_t value = target_ahead(work, &extent, iterator.row, iterator.number / many, iterator.number % many,
+        const struct row_bounds bounds = load_bounds(work, iterator.row);
+        const uint64_t value = target_ahead(work, &bounds, iterator.row, iterator.number / many, iterator.number % many,
                                             work->mask_targets);
         store_element(work->targets_ahead, work, iterator.row * division.row_elements + iterator.number, value);
     }
@@ -390,8 +390,8 @@ INLINE void expand_labels(const struct expand_arguments *work, uint32_t thread, 
     const struct division division = {work->seq_len, 1, 0, 0, (uint32_t)work->seq_len};
     struct iterator iterator = iterator_begin(&division, thread, threads);
     for (; iterator.row < work->count; iterator_next(&iterator, &division)) {
-        const struct extent extent = load_extent(work, iterator.row);
-        const uint64_t value = iterator.number ? target_ahead(work, &extent, iterator.row, iterator.number - 1, 0, 1)
+        const struct row_bounds bounds = load_bounds(work, iterator.row);
+        const uint64_t value = iterator.number ? target_ahead(work, &bounds, iterator.row, iterator.number - 1, 0, 1)
                                                : (uint64_t)IGNORE;
         store_element(work->labels, work, iterator.row * work->seq_len + iterator.number, value);
     }

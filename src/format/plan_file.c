@@ -280,10 +280,10 @@ enum tokmap_status plan_segment(const struct plan *plan, uint64_t number, struct
     return TOKMAP_OK;
 }
 
-/* Reads the pairs of a row, in the loop that loaders spend their time in: it reads segments one after another, without
- * a call for each. */
-enum tokmap_status plan_row_pairs(const struct plan *plan, uint64_t row, uint64_t *pairs, uint64_t capacity,
-                                  uint64_t *count, uint64_t *tokens, struct tokmap_error *error)
+/* Reads the extents of a row, in the loop that loaders spend their time in: it reads segments one after another,
+ * without a call for each. */
+enum tokmap_status plan_row_extents(const struct plan *plan, uint64_t row, struct tokmap_extent *extents,
+                                    uint64_t capacity, uint64_t *count, uint64_t *tokens, struct tokmap_error *error)
 {
     const uint64_t seq_len = plan->header.seq_len, all = plan->header.tokens;
     uint64_t first, sum = 0;
@@ -303,10 +303,8 @@ enum tokmap_status plan_row_pairs(const struct plan *plan, uint64_t row, uint64_
         sum += held;
         if (!held || sum > seq_len || begin > all || held > all - begin)
             return bad_row(plan, row, error);
-        if (i < capacity) {
-            pairs[2 * i] = begin;
-            pairs[2 * i + 1] = held;
-        }
+        if (i < capacity)
+            extents[i] = (struct tokmap_extent){begin, held};
     }
     *tokens = sum;
     return TOKMAP_OK;

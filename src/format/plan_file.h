@@ -86,17 +86,17 @@ void plan_close(struct plan *plan); /* accepts a struct that is all zero */
 enum tokmap_status plan_row(const struct plan *plan, uint64_t row, uint64_t *first, uint64_t *count,
                             struct tokmap_error *error);
 /* Prefetch what plan_row() reads of a row (< header.rows), and later, when that has come, the segments that
- * plan_row_pairs() reads. Both pass over what is corrupt, and do nothing if the plan is not mapped. Cannot fail. */
+ * plan_row_extents() reads. Both pass over what is corrupt, and do nothing if the plan is not mapped. Cannot fail. */
 void plan_prefetch_row(const struct plan *plan, uint64_t row);
 void plan_prefetch_segments(const struct plan *plan, uint64_t row);
 
 /* Reads a segment (< header.segments); its tokens are within the dataset's and at most seq_len. */
 enum tokmap_status plan_segment(const struct plan *plan, uint64_t number, struct plan_segment *segment,
                                 struct tokmap_error *error);
-/* Counts the segments of a row and their tokens, and writes the first `capacity` of them as pairs of first token and
- * tokens. Checks that together they have at most seq_len tokens. */
-enum tokmap_status plan_row_pairs(const struct plan *plan, uint64_t row, uint64_t *pairs, uint64_t capacity,
-                                  uint64_t *count, uint64_t *tokens, struct tokmap_error *error);
+/* Counts the segments of a row and their tokens, and writes the first `capacity` of them.
+ * Checks that together they have at most seq_len tokens. */
+enum tokmap_status plan_row_extents(const struct plan *plan, uint64_t row, struct tokmap_extent *extents,
+                                    uint64_t capacity, uint64_t *count, uint64_t *tokens, struct tokmap_error *error);
 /* Finds the i-th segment by first token (i < header.segments). */
 enum tokmap_status plan_ordered(const struct plan *plan, uint64_t i, uint64_t *number, struct plan_segment *segment,
                                 struct tokmap_error *error);

@@ -106,7 +106,7 @@ void consumer_describe_work(const struct tokmap_loader *loader, const struct for
         .row_stride = layout->row_stride,
         .marks_at = layout->marks_at,
         .bits_at = layout->bits_at,
-        .extents_at = layout->extents_at,
+        .bounds_at = layout->bounds_at,
         .cu_at = layout->cu_at,
         .cu_elements = shape->cu_elements,
         .row_marks = shape->row_marks,
@@ -117,7 +117,7 @@ void consumer_describe_work(const struct tokmap_loader *loader, const struct for
         .width = loader->needs.width,
         .element = out->type == TOKMAP_ID_I64 ? 8 : 4,
         .mask_targets = loader->options.mask_targets,
-        .extents = shape->extents,
+        .bounds = shape->bounds,
     };
 }
 
@@ -347,12 +347,12 @@ enum tokmap_status tokmap_loader_flush(struct tokmap_loader *loader, struct tokm
 
 /* ---- rows by name ---- */
 
-/* Returns the pieces of row i of a slot whose places are known. */
-static struct row_pieces pieces_of(const struct tokmap_loader *loader, const struct slot *slot, uint64_t i)
+/* Returns the extents of row i of a slot whose places are known. */
+static struct row_extents extents_of(const struct tokmap_loader *loader, const struct slot *slot, uint64_t i)
 {
-    struct row_pieces row = {slot->places[i].source, loader->fill.queue.pieces, 0};
-    if (run_row_pieces(loader->run, &slot->places[i], loader->fill.queue.pieces, loader->fill.queue.pieces_most,
-                       &row.count, NULL))
+    struct row_extents row = {slot->places[i].source, loader->fill.queue.extents, 0};
+    if (run_row_extents(loader->run, &slot->places[i], loader->fill.queue.extents, loader->fill.queue.extents_most,
+                        &row.count, NULL))
         row.count = 0; /* filling the row reports it */
     return row;
 }
@@ -366,7 +366,7 @@ static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *
     residency_begin(loader->fill.residency, slot->count);
     for (uint64_t i = 0; i < slot->count; i++) {
         const struct tokmap_place place = slot->places[i];
-        struct row_pieces row = pieces_of(loader, slot, i);
+        struct row_extents row = extents_of(loader, slot, i);
         bool cold = false;
         residency_named(loader->fill.residency, &row, next);
         row_queue_prefetch_named(&loader->fill.queue, slot->places, i, slot->count);
@@ -378,7 +378,7 @@ static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *
             continue;
         asked = true;
         for (uint64_t k = i + 1; k < slot->count; k++) {
-            const struct row_pieces later = pieces_of(loader, slot, k);
+            const struct row_extents later = extents_of(loader, slot, k);
             residency_ask(loader->fill.residency, &later);
         }
         residency_flush(loader->fill.residency);

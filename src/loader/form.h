@@ -17,8 +17,8 @@ struct form_needs {
     uint32_t width;       /* bytes of a token in a row */
     uint32_t fields;
     bool mask_targets;
-    bool masked;  /* a source has a mask stream */
-    bool extents; /* some rows have padding, or count only their last targets */
+    bool masked; /* a source has a mask stream */
+    bool bounds; /* some rows have padding, or count only their last targets */
 };
 
 struct form {

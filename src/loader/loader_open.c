@@ -164,12 +164,12 @@ static enum tokmap_status describe_sources(struct tokmap_loader *loader, const s
     loader->fill.gathers = calloc(info->sources, sizeof *loader->fill.gathers);
     loader->source = calloc(info->sources, sizeof *loader->source);
     loader->statistics.sources = calloc(info->sources, sizeof *loader->statistics.sources);
-    loader->fill.pieces = calloc(run_pieces_most(loader->run), sizeof *loader->fill.pieces);
-    if (!loader->fill.gathers || !loader->source || !loader->statistics.sources || !loader->fill.pieces)
+    loader->fill.extents = calloc(run_extents_most(loader->run), sizeof *loader->fill.extents);
+    if (!loader->fill.gathers || !loader->source || !loader->statistics.sources || !loader->fill.extents)
         return error_set_memory(error, "a loader", info->sources * sizeof *loader->source);
     loader->sources = info->sources;
     loader->needs.width = 2;
-    loader->needs.extents = info->tail_pad || info->stride;
+    loader->needs.bounds = info->tail_pad || info->stride;
     for (uint64_t i = 0; i < info->sources; i++) {
         struct tokmap_source_info source;
         struct tokmap_dataset_info found;
@@ -178,7 +178,7 @@ static enum tokmap_status describe_sources(struct tokmap_loader *loader, const s
         loader->source[i] = (struct loader_source){source.dataset, source.name, found.tokens, source.plan != NULL};
         loader->needs.width = found.width > loader->needs.width ? found.width : loader->needs.width;
         loader->needs.masked = loader->needs.masked || dataset_has_mask(source.dataset);
-        loader->needs.extents = loader->needs.extents || source.plan;
+        loader->needs.bounds = loader->needs.bounds || source.plan;
         loader->vocabulary = max64(loader->vocabulary, found.vocabulary);
     }
     return TOKMAP_OK;
@@ -277,14 +277,14 @@ static enum tokmap_status documents_of_phase(const struct tokmap_loader *loader,
         enum tokmap_status status = TOKMAP_OK;
         const struct loader_source *source = &loader->source[run_share_source(loader->run, number, i)];
         if (source->plan)
-            of_source = min64(run_pieces_most(loader->run), phase->seq_len);
+            of_source = min64(run_extents_most(loader->run), phase->seq_len);
         else
             status = capacity_documents_most(source->dataset, min64(phase->seq_len, source->tokens), &of_source, error);
         if (status)
             return status;
         *most = max64(*most, of_source);
     }
-    *most += loader->needs.extents; /* padding is a document too */
+    *most += loader->needs.bounds; /* padding is a document too */
     return TOKMAP_OK;
 }
 
@@ -435,7 +435,7 @@ static enum tokmap_status start_producer(struct tokmap_loader *loader, struct to
  * the run has no stretch of a file, because its data is synthetic or padding. */
 static bool find_stretch(struct tokmap_loader *loader, struct stretch *found, bool *cold)
 {
-    struct row_pieces row;
+    struct row_extents row;
     bool any = false;
     *cold = false;
     for (uint64_t n = 0; n < PROBE_ROWS && n < loader->rows_most && !*cold; n++) {
@@ -446,9 +446,9 @@ static bool find_stretch(struct tokmap_loader *loader, struct stretch *found, bo
             continue;
         struct residency_source *source = &loader->fill.residency->sources[row.source];
         if (!source->views.views ||
-            shard_views_stretch(&source->views, row.pieces[0].first_token, row.pieces[0].tokens, &stretch, NULL))
+            shard_views_stretch(&source->views, row.extents[0].first_token, row.extents[0].tokens, &stretch, NULL))
             continue;
-        *cold = !residency_is_cached(source, &row.pieces[0]);
+        *cold = !residency_is_cached(source, &row.extents[0]);
         if (!any || *cold)
             *found = stretch;
         any = true;
@@ -625,7 +625,7 @@ void tokmap_loader_close(struct tokmap_loader *loader)
     residency_close(loader->fill.residency);
     free(loader->fill.gathers);
     free(loader->source);
-    free(loader->fill.pieces);
+    free(loader->fill.extents);
     free(loader->statistics.sources);
     os_memory_free(loader->thread.fork_canary, os_page_bytes());
     free(loader);

@@ -56,7 +56,7 @@ struct tokmap_loader {
         struct schedule schedule;
         struct form form; /* of the slot that is being filled */
         struct row_queue queue;
-        struct row_piece *pieces; /* of the row that is being filled */
+        struct tokmap_extent *extents; /* of the row that is being filled */
         struct residency *residency;
         struct gather **gathers;    /* one for each source */
         struct read_pool *pool;     /* NULL: no other threads read */

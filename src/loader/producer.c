@@ -16,20 +16,20 @@
 #include "run/cursor.h"
 #include "run/run.h"
 
-/* Fills what marks, masks, and extents say of row i, if the loader delivers anything that needs it. */
+/* Fills what marks, masks, and bounds say of row i, if the loader delivers anything that needs it. */
 static enum tokmap_status describe_row(const struct tokmap_loader *loader, struct slot *slot, uint64_t i,
-                                       const struct tokmap_place *place, uint64_t pieces, struct tokmap_error *error)
+                                       const struct tokmap_place *place, uint64_t extents, struct tokmap_error *error)
 {
     const struct loader_source *source = place->source == TOKMAP_NO_SOURCE ? NULL : &loader->source[place->source];
     enum tokmap_status status = TOKMAP_OK;
-    if (slot->extents) {
+    if (slot->bounds) {
         const uint64_t stride = source && !source->plan && place->window ? loader->stride : 0;
-        slot->extents[i].tokens = source ? place->tokens : 0;
-        slot->extents[i].scored_from = stride && stride < slot->seq_len ? slot->seq_len - stride : 0;
+        slot->bounds[i].tokens = source ? place->tokens : 0;
+        slot->bounds[i].scored_from = stride && stride < slot->seq_len ? slot->seq_len - stride : 0;
     }
     if (slot->uncounted)
         status = uncounted_fill(source ? gather_uncounted(loader->fill.gathers[place->source]) : NULL,
-                                loader->fill.pieces, pieces, form_masked_targets(&loader->needs, slot->seq_len),
+                                loader->fill.extents, extents, form_masked_targets(&loader->needs, slot->seq_len),
                                 slot->uncounted + i * slot->shape.row_bits, error);
     if (status || !slot->marks)
         return status;
@@ -37,11 +37,11 @@ static enum tokmap_status describe_row(const struct tokmap_loader *loader, struc
     const struct boundaries_row row = {
         .dataset = source ? source->dataset : NULL,
         .dataset_tokens = source ? source->tokens : 0,
-        .pieces = loader->fill.pieces,
-        .count = pieces,
+        .extents = loader->fill.extents,
+        .count = extents,
         .segments = source && source->plan,
     };
-    status = boundaries_mark_pieces(&row, form_marked_tokens(&loader->needs, slot->seq_len), marks, error);
+    status = boundaries_mark_extents(&row, form_marked_tokens(&loader->needs, slot->seq_len), marks, error);
     if (!status && !loader->on_host)
         boundaries_sum(marks, slot->shape.row_marks);
     return status;
@@ -51,17 +51,17 @@ enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *
                                      const struct tokmap_place *place, bool *cold, struct tokmap_error *error)
 {
     void *row = (void *)(uintptr_t)slot->rows[i];
-    uint64_t pieces = 0;
+    uint64_t extents = 0;
     enum tokmap_status status = TOKMAP_OK;
     assert(i < slot->shape.rows && (place->source < loader->sources || place->source == TOKMAP_NO_SOURCE));
     if (place->source == TOKMAP_NO_SOURCE) {
         gather_padding(loader->pad_id, loader->needs.width, slot->row_tokens, row);
     } else {
         status =
-            run_row_pieces(loader->run, place, loader->fill.pieces, loader->fill.queue.pieces_most, &pieces, error);
+            run_row_extents(loader->run, place, loader->fill.extents, loader->fill.queue.extents_most, &extents, error);
         if (!status)
-            status = gather_row(loader->fill.gathers[place->source], loader->fill.pieces, pieces, slot->row_tokens, row,
-                                slot->bypass, cold, error);
+            status = gather_row(loader->fill.gathers[place->source], loader->fill.extents, extents, slot->row_tokens,
+                                row, slot->bypass, cold, error);
     }
     if (*cold)
         __atomic_store_n(&loader->fill.cold_reads, loader->fill.cold_reads + 1, __ATOMIC_RELAXED);
@@ -69,12 +69,12 @@ enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *
         return status;
     struct tokmap_place *placed = &slot->places[i];
     *placed = *place;
-    if (pieces && !place->tokens) { /* the plan could not be read when this row was looked up, but now it could */
-        placed->first_token = loader->fill.pieces[0].first_token;
-        for (uint64_t k = 0; k < pieces; k++)
-            placed->tokens += loader->fill.pieces[k].tokens;
+    if (extents && !place->tokens) { /* the plan could not be read when this row was looked up, but now it could */
+        placed->first_token = loader->fill.extents[0].first_token;
+        for (uint64_t k = 0; k < extents; k++)
+            placed->tokens += loader->fill.extents[k].tokens;
     }
-    return describe_row(loader, slot, i, placed, pieces, error);
+    return describe_row(loader, slot, i, placed, extents, error);
 }
 
 enum tokmap_status producer_arrange(struct tokmap_loader *loader, struct slot *slot, uint64_t rows, uint64_t seq_len,
@@ -130,8 +130,8 @@ static uint64_t used_bytes(const struct tokmap_loader *loader, const struct slot
         return layout->cu_at + shape->cu_elements * sizeof(int32_t);
     if (!slot->count)
         return 0;
-    if (slot->extents)
-        return layout->extents_at + slot->count * sizeof(struct extent);
+    if (slot->bounds)
+        return layout->bounds_at + slot->count * sizeof(struct row_bounds);
     if (slot->uncounted)
         return layout->bits_at + slot->count * shape->row_bits * sizeof(uint64_t);
     if (slot->marks)

@@ -44,7 +44,7 @@ void producer_undo(struct tokmap_loader *loader);
 enum tokmap_status producer_arrange(struct tokmap_loader *loader, struct slot *slot, uint64_t rows, uint64_t seq_len,
                                     struct tokmap_error *error);
 
-/* Fills row i of an arranged slot with the row at *place, and what marks, masks, and extents say of it. *cold: see
+/* Fills row i of an arranged slot with the row at *place, and what marks, masks, and bounds say of it. *cold: see
  * gather_row(). Statuses: those of gather_row(), ERROR_CORRUPT (the documents of the index contradict each other). */
 enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *slot, uint64_t i,
                                      const struct tokmap_place *place, bool *cold, struct tokmap_error *error);

@@ -46,14 +46,14 @@ enum tokmap_status row_queue_init(struct row_queue *queue, const struct schedule
         .rows = schedule->rows,
         .first_step = schedule->step,
         .capacity = capacity,
-        .pieces_most = run_pieces_most(schedule->run),
+        .extents_most = run_extents_most(schedule->run),
         .plans = run_has_plans(schedule->run),
     };
     run_walk_init(&queue->walk, queue->run);
     row_queue_restart(queue);
     queue->places = calloc(capacity, sizeof *queue->places);
-    queue->pieces = calloc(queue->pieces_most, sizeof *queue->pieces);
-    if (!queue->places || !queue->pieces)
+    queue->extents = calloc(queue->extents_most, sizeof *queue->extents);
+    if (!queue->places || !queue->extents)
         return error_set_memory(error, "the queue of rows", capacity * sizeof *queue->places);
     return run_walk_keep(&queue->walk, error);
 }
@@ -62,9 +62,9 @@ void row_queue_free(struct row_queue *queue)
 {
     run_walk_free(&queue->walk);
     free(queue->places);
-    free(queue->pieces);
+    free(queue->extents);
     queue->places = NULL;
-    queue->pieces = NULL;
+    queue->extents = NULL;
 }
 
 static void enter_step(struct row_queue *queue, uint64_t step)
@@ -110,26 +110,26 @@ static void read_plans(struct row_queue *queue, uint64_t number)
         run_place_tokens(queue->run, place_of(queue, queue->complete));
 }
 
-bool row_queue_window(void *user, uint64_t number, struct row_pieces *row)
+bool row_queue_window(void *user, uint64_t number, struct row_extents *row)
 {
     struct row_queue *queue = user;
     extend(queue, number + 1);
     if (number >= queue->known)
         return false;
     const struct tokmap_place *place = place_of(queue, number);
-    *row = (struct row_pieces){place->source, queue->pieces, 0};
-    if (run_row_pieces(queue->run, place, queue->pieces, queue->pieces_most, &row->count, NULL))
+    *row = (struct row_extents){place->source, queue->extents, 0};
+    if (run_row_extents(queue->run, place, queue->extents, queue->extents_most, &row->count, NULL))
         row->count = 0; /* filling the row reports it */
     return true;
 }
 
-/* Most rows are one piece. Of a row of a plan, only the first pieces are prefetched: later ones have time to come. */
+/* Most rows are one extent. Of a row of a plan, only the first extents are prefetched: later ones have time to come. */
 static void prefetch(const struct row_queue *queue, const struct tokmap_place *place, bool later)
 {
-    struct row_piece pieces[PIECES_AHEAD];
-    const uint64_t count = run_first_pieces(queue->run, place, pieces, PIECES_AHEAD);
+    struct tokmap_extent extents[PIECES_AHEAD];
+    const uint64_t count = run_first_extents(queue->run, place, extents, PIECES_AHEAD);
     for (uint64_t i = 0; i < count; i++)
-        gather_prefetch(queue->gathers[place->source], &pieces[i], later);
+        gather_prefetch(queue->gathers[place->source], &extents[i], later);
 }
 
 const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count)

@@ -21,19 +21,19 @@ struct row_queue {
     struct residency *residency;
     struct gather *const *gathers; /* one for each source of the run */
     struct run_walk walk;
-    uint64_t rank, world, rows;  /* as in slice_of_step() */
-    uint64_t first_step;         /* of row 0; TOKMAP_FOREVER: the run has no rows */
-    struct slice slice;          /* of `step` */
-    uint64_t step, row;          /* the row that enters the queue next; step TOKMAP_FOREVER: the run has no more */
-    struct tokmap_place *places; /* row n is at n % capacity */
-    uint64_t capacity;           /* a power of two */
-    uint64_t taken;              /* rows below this number were delivered and may leave the queue */
-    uint64_t known;              /* rows below this number are in the queue, or were */
-    bool plans;                  /* some rows are those of a plan, which is read in parts: */
-    uint64_t prefetched;         /* the segments of rows below this number were prefetched, */
-    uint64_t complete;           /* and their first_token and tokens are set below this number */
-    struct row_piece *pieces;    /* of the row that row_queue_window() reported last */
-    uint64_t pieces_most;
+    uint64_t rank, world, rows;    /* as in slice_of_step() */
+    uint64_t first_step;           /* of row 0; TOKMAP_FOREVER: the run has no rows */
+    struct slice slice;            /* of `step` */
+    uint64_t step, row;            /* the row that enters the queue next; step TOKMAP_FOREVER: the run has no more */
+    struct tokmap_place *places;   /* row n is at n % capacity */
+    uint64_t capacity;             /* a power of two */
+    uint64_t taken;                /* rows below this number were delivered and may leave the queue */
+    uint64_t known;                /* rows below this number are in the queue, or were */
+    bool plans;                    /* some rows are those of a plan, which is read in parts: */
+    uint64_t prefetched;           /* the segments of rows below this number were prefetched, */
+    uint64_t complete;             /* and their first_token and tokens are set below this number */
+    struct tokmap_extent *extents; /* of the row that row_queue_window() reported last */
+    uint64_t extents_most;
 };
 
 /* Makes an empty queue.
@@ -49,8 +49,8 @@ void row_queue_free(struct row_queue *queue);
 void row_queue_restart(struct row_queue *queue);
 
 /* Reports row `number` of the order to the residency: an `order` of struct residency_options. user: the queue. A row of
- * padding has no pieces. */
-bool row_queue_window(void *user, uint64_t number, struct row_pieces *row);
+ * padding has no extents. */
+bool row_queue_window(void *user, uint64_t number, struct row_extents *row);
 
 /* Returns the place of row i of the batch at hand, which has `count` rows and is gathered in order of i, and announces
  * it to the residency. The run must have the row. The place stays valid until the batch is taken. */

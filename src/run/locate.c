@@ -88,17 +88,18 @@ static void fill_window(const struct tokmap_run *run, const struct run_source *s
 static enum tokmap_status place_tokens(const struct tokmap_run *run, struct tokmap_place *place,
                                        struct tokmap_error *error)
 {
-    uint64_t pair[2], count, tokens;
+    struct tokmap_extent first;
+    uint64_t count, tokens;
     if (place->source == TOKMAP_NO_SOURCE)
         return TOKMAP_OK;
     const struct run_source *source = &run->sources.of[place->source];
     if (!source->plan_path)
         return TOKMAP_OK;
     place->first_token = place->tokens = 0;
-    const enum tokmap_status status = plan_row_pairs(&source->plan, place->window, pair, 1, &count, &tokens, error);
+    const enum tokmap_status status = plan_row_extents(&source->plan, place->window, &first, 1, &count, &tokens, error);
     if (status)
         return status == TOKMAP_ERROR_CORRUPT ? TOKMAP_OK : status;
-    place->first_token = pair[0];
+    place->first_token = first.first_token;
     place->tokens = tokens;
     return TOKMAP_OK;
 }
@@ -374,48 +375,38 @@ enum tokmap_status tokmap_run_locate(const struct tokmap_run *run, uint64_t step
     return run_walk_locate(&walk, step, row, place, error);
 }
 
-/* ---- pieces ---- */
+/* ---- extents ---- */
 
-uint64_t run_pieces_most(const struct tokmap_run *run)
+uint64_t run_extents_most(const struct tokmap_run *run)
 {
-    return run->sources.pieces_most;
+    return run->sources.extents_most;
 }
 
-/* Counts the pieces of a row, and writes the first `capacity` of them, as pairs of first token and tokens. */
-static enum tokmap_status pieces_list(const struct tokmap_run *run, const struct tokmap_place *place, uint64_t *pairs,
-                                      uint64_t capacity, uint64_t *count, struct tokmap_error *error)
+enum tokmap_status run_row_extents(const struct tokmap_run *run, const struct tokmap_place *place,
+                                   struct tokmap_extent *extents, uint64_t capacity, uint64_t *count,
+                                   struct tokmap_error *error)
 {
     *count = 0;
     if (place->source == TOKMAP_NO_SOURCE)
         return TOKMAP_OK;
+    assert(place->source < run->sources.count);
     const struct run_source *source = &run->sources.of[place->source];
+    uint64_t segments = 0, tokens;
     if (!source->plan_path) {
-        if (capacity) {
-            pairs[0] = place->first_token;
-            pairs[1] = place->tokens;
-        }
+        if (capacity)
+            extents[0] = (struct tokmap_extent){place->first_token, place->tokens};
         *count = 1;
         return TOKMAP_OK;
     }
-    uint64_t segments = 0, tokens;
     const enum tokmap_status status =
-        plan_row_pairs(&source->plan, place->window, pairs, capacity, &segments, &tokens, error);
+        plan_row_extents(&source->plan, place->window, extents, capacity, &segments, &tokens, error);
     if (!status)
         *count = segments;
     return status;
 }
 
-enum tokmap_status run_row_pieces(const struct tokmap_run *run, const struct tokmap_place *place,
-                                  struct row_piece *pieces, uint64_t capacity, uint64_t *count,
-                                  struct tokmap_error *error)
-{
-    assert(place->source == TOKMAP_NO_SOURCE ||
-           (place->source < run->sources.count && capacity >= run->sources.pieces_most));
-    return pieces_list(run, place, (uint64_t *)pieces, capacity, count, error);
-}
-
-uint64_t run_first_pieces(const struct tokmap_run *run, const struct tokmap_place *place, struct row_piece *pieces,
-                          uint64_t capacity)
+uint64_t run_first_extents(const struct tokmap_run *run, const struct tokmap_place *place,
+                           struct tokmap_extent *extents, uint64_t capacity)
 {
     const bool padding = place->source == TOKMAP_NO_SOURCE;
     assert(capacity && (padding || place->source < run->sources.count));
@@ -425,7 +416,7 @@ uint64_t run_first_pieces(const struct tokmap_run *run, const struct tokmap_plac
     if (padding)
         return 0;
     if (!source->plan_path) {
-        pieces[0] = (struct row_piece){.first_token = place->first_token, .tokens = place->tokens};
+        extents[0] = (struct tokmap_extent){.first_token = place->first_token, .tokens = place->tokens};
         return 1;
     }
     if (!source->plan.bytes || plan_row(&source->plan, place->window, &first, &count, NULL))
@@ -434,20 +425,18 @@ uint64_t run_first_pieces(const struct tokmap_run *run, const struct tokmap_plac
     for (uint64_t i = 0; i < count; i++) {
         if (plan_segment(&source->plan, first + i, &segment, NULL))
             return i;
-        pieces[i] = (struct row_piece){.first_token = segment.first_token, .tokens = segment.tokens};
+        extents[i] = (struct tokmap_extent){.first_token = segment.first_token, .tokens = segment.tokens};
     }
     return count;
 }
 
-_Static_assert(sizeof(struct row_piece) == 16 && sizeof(struct tokmap_extent) == 16, "both are pairs of numbers");
-
 enum tokmap_status tokmap_run_extents(const struct tokmap_run *run, const struct tokmap_place *place,
-                                      struct tokmap_extent *pieces, uint64_t capacity, uint64_t *used,
+                                      struct tokmap_extent *extents, uint64_t capacity, uint64_t *used,
                                       struct tokmap_error *error)
 {
-    if (!run || !place || !used || (capacity && !pieces))
+    if (!run || !place || !used || (capacity && !extents))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "run, place, used, or pieces is NULL; pass all of them");
+                         "run, place, used, or extents is NULL; pass all of them");
     *used = 0;
     if (place->source != TOKMAP_NO_SOURCE && place->source >= run->sources.count)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
@@ -458,9 +447,9 @@ enum tokmap_status tokmap_run_extents(const struct tokmap_run *run, const struct
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "place.window is %" PRIu64 ", but the plan has no such row; pass a place of this run",
                          place->window);
-    enum tokmap_status status = pieces_list(run, place, (uint64_t *)pieces, capacity, used, error);
+    enum tokmap_status status = run_row_extents(run, place, extents, capacity, used, error);
     if (!status && *used > capacity)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                         "the row has %" PRIu64 " pieces, but there is room for only %" PRIu64, *used, capacity);
+                         "the row has %" PRIu64 " extents, but there is room for only %" PRIu64, *used, capacity);
     return status;
 }

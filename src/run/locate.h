@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * locate.h - the place of a row: which window it shows, and the pieces of a dataset that it is made of. A walk computes
- * the places of many rows of the same step and epoch faster than tokmap_run_locate(), because it keeps the permutations
- * of that step and epoch.
+ * locate.h - the place of a row: which window it shows, and the extents of a dataset that it is made of. A walk
+ * computes the places of many rows of the same step and epoch faster than tokmap_run_locate(), because it keeps the
+ * permutations of that step and epoch.
  */
 #ifndef TOKMAP_RUN_LOCATE_H
 #define TOKMAP_RUN_LOCATE_H
 
 #include <stdbool.h>
 
-#include "dataset/row_piece.h"
+#include "dataset/row_extents.h"
 #include "order/blocks.h"
 #include "tokmap/tokmap.h"
 
@@ -56,8 +56,8 @@ enum tokmap_status run_walk_keep(struct run_walk *walk, struct tokmap_error *err
 void run_walk_free(struct run_walk *walk);
 
 /* Fills *place with the place of a row. The step must be below the end of the run, and the row below the rows of the
- * step; the step may be skipped. Of a row of a plan that is corrupt, first_token and tokens are 0, and run_row_pieces()
- * reports why. Cannot fail. */
+ * step; the step may be skipped. Of a row of a plan that is corrupt, first_token and tokens are 0, and
+ * run_row_extents() reports why. Cannot fail. */
 void run_walk_place(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place);
 
 /* Fills places[i] with the place of row rows[i] of a step, for i < count: the same as run_walk_place() for each of
@@ -91,21 +91,21 @@ enum tokmap_status run_fill_place(const struct tokmap_run *run, const struct wal
                                   const struct mixture_span *stretch, struct tokmap_place *place,
                                   struct tokmap_error *error);
 
-/* Reports what a row is made of, from a place of this run: pieces[0] to pieces[*count - 1], one after another. A window
- * is one piece, which may continue with the dataset's first token. A row of a plan is its segments, in their order. A
- * padding row is no piece. The tokens of the row after them, up to seq_len + lookahead of its step, are padding.
- * pieces has `capacity` elements, at least run_pieces_most(run). Statuses: OK, ERROR_CORRUPT (the plan contradicts
- * itself there). */
-enum tokmap_status run_row_pieces(const struct tokmap_run *run, const struct tokmap_place *place,
-                                  struct row_piece *pieces, uint64_t capacity, uint64_t *count,
-                                  struct tokmap_error *error);
+/* Reports what a row is made of, from a place of this run: extents[0] to extents[*count - 1], one after another. A
+ * window is one extent, which may continue with the dataset's first token. A row of a plan is its segments, in their
+ * order. A padding row is no extent. The tokens of the row after them, up to seq_len + lookahead of its step, are
+ * padding. extents has `capacity` elements, at least run_extents_most(run). Statuses: OK, ERROR_CORRUPT (the plan
+ * contradicts itself there). */
+enum tokmap_status run_row_extents(const struct tokmap_run *run, const struct tokmap_place *place,
+                                   struct tokmap_extent *extents, uint64_t capacity, uint64_t *count,
+                                   struct tokmap_error *error);
 
-/* Writes the first pieces of a row, at most `capacity` (>= 1) of them, and returns their number: for prefetching. It
+/* Writes the first extents of a row, at most `capacity` (>= 1) of them, and returns their number: for prefetching. It
  * reads no further, and passes over what is corrupt, and over plans that are read with pread. Cannot fail. */
-uint64_t run_first_pieces(const struct tokmap_run *run, const struct tokmap_place *place, struct row_piece *pieces,
-                          uint64_t capacity);
+uint64_t run_first_extents(const struct tokmap_run *run, const struct tokmap_place *place,
+                           struct tokmap_extent *extents, uint64_t capacity);
 
-/* Returns the most pieces of any row, at least 1. */
-uint64_t run_pieces_most(const struct tokmap_run *run);
+/* Returns the most extents of any row, at least 1. */
+uint64_t run_extents_most(const struct tokmap_run *run);
 
 #endif

@@ -18,9 +18,9 @@
  *     rows            11   12   13   24   25   26   37      the row as it is, in its own width
  *
  * Two more parts of a slot may say that a target does not count (batch/mark.h). Bits, one per target, come from the
- * dataset's mask: where a bit is 1, loss_mask is 0, and with mask_targets the target is -100. An extent says from where
+ * dataset's mask: where a bit is 1, loss_mask is 0, and with mask_targets the target is -100. The bounds say from where
  * on the row is padding, and which inputs an earlier window has scored. Padding has no targets, so they are -100 there
- * even without mask_targets. The row above with the extent {2, 4}, so that three tokens are padding, which starts like
+ * even without mask_targets. The row above with the bounds {2, 4}, so that three tokens are padding, which starts like
  * a document, and the first two inputs have been scored:
  *
  *     row             11   12   13 | 24 |  0    0    0      marks: bits 0, 3, 4
@@ -44,7 +44,7 @@
  * expand.cu does decide per token.)
  *
  * Why a target does not count makes no difference to its outputs. So all reasons are first brought to one bit per
- * target: starts moved down by one, the bits of the mask, and the ranges of the extent. The kernels then write every
+ * target: starts moved down by one, the bits of the mask, and the ranges of the bounds. The kernels then write every
  * target and every element of the loss mask once. In the first row above, starts 0, 3, and 6 become bits 2 and 5.
  * Writing all targets first, and then those again that do not count, took a third longer where a mask has many of them.
  */
@@ -260,18 +260,18 @@ static void expand_documents(const struct batch *batch, const struct mark *marks
 struct row_targets {
     const struct mark *marks;
     const uint64_t *bits;
-    struct extent extent; /* without extents: everything counts */
+    struct row_bounds bounds; /* without bounds: everything counts */
 };
 
 static struct row_targets targets_of_row(const struct expand_arguments *work, uint64_t i)
 {
     const char *slot = (const char *)(uintptr_t)work->slot;
-    struct row_targets row = {.extent = {0, work->row_tokens}};
+    struct row_targets row = {.bounds = {0, work->row_tokens}};
     row.marks = (const struct mark *)(const void *)(slot + work->marks_at) + i * work->row_marks;
     if (work->row_bits)
         row.bits = (const uint64_t *)(const void *)(slot + work->bits_at) + i * work->row_bits;
-    if (work->extents)
-        row.extent = ((const struct extent *)(const void *)(slot + work->extents_at))[i];
+    if (work->bounds)
+        row.bounds = ((const struct row_bounds *)(const void *)(slot + work->bounds_at))[i];
     return row;
 }
 
@@ -299,8 +299,8 @@ static void excluded_targets(const struct expand_arguments *work, const struct r
     if (row->bits)
         for (uint64_t i = 0; i < many; i++)
             words[i] |= row->bits[at + i];
-    exclude(words, first, count, 0, row->extent.scored_from);
-    exclude(words, first, count, row->extent.tokens ? row->extent.tokens - 1 : 0, work->seq_len);
+    exclude(words, first, count, 0, row->bounds.scored_from);
+    exclude(words, first, count, row->bounds.tokens ? row->bounds.tokens - 1 : 0, work->seq_len);
 }
 
 /* Writes the inputs and targets of a row. `bits` are those of the targets that are not written; NULL: all are. Inputs
@@ -356,9 +356,9 @@ static void expand_labels(const struct batch *batch, const char *row, const stru
 }
 
 /* Writes TOKMAP_IGNORE to the targets that are padding, which have no value even where masks are not asked for. */
-static void exclude_padding(const struct batch *batch, const struct extent *extent, char *targets)
+static void exclude_padding(const struct batch *batch, const struct row_bounds *bounds, char *targets)
 {
-    const uint64_t from = extent->tokens ? extent->tokens - 1 : 0;
+    const uint64_t from = bounds->tokens ? bounds->tokens - 1 : 0;
     if (from < batch->work->seq_len)
         batch->kernels->fill[batch->type](TOKMAP_IGNORE, batch->work->seq_len - from,
                                           targets + from * batch->work->element);
@@ -420,10 +420,10 @@ static void expand_targets_ahead(const struct batch *batch, const char *row, con
         separate_ahead(batch, known->marks, ahead);
         for (uint64_t from = 0, to = 0; known->bits && next_run(known->bits, targets, &from, &to); from = to)
             exclude_ahead(batch, ahead, from, to);
-        batch->kernels->fill[batch->type](TOKMAP_IGNORE, min64(known->extent.scored_from, work->seq_len) * many, ahead);
+        batch->kernels->fill[batch->type](TOKMAP_IGNORE, min64(known->bounds.scored_from, work->seq_len) * many, ahead);
     }
-    if (known->extent.tokens <= targets)
-        exclude_ahead(batch, ahead, known->extent.tokens ? known->extent.tokens - 1 : 0, targets);
+    if (known->bounds.tokens <= targets)
+        exclude_ahead(batch, ahead, known->bounds.tokens ? known->bounds.tokens - 1 : 0, targets);
 }
 
 static void expand_row(const struct batch *batch, uint64_t i)
@@ -439,7 +439,7 @@ static void expand_row(const struct batch *batch, uint64_t i)
     else
         expand_tokens(batch, row, NULL, work->seq_len, inputs, targets);
     if (targets && !work->mask_targets)
-        exclude_padding(batch, &known.extent, targets);
+        exclude_padding(batch, &known.bounds, targets);
     if (work->labels)
         expand_labels(batch, row, &known, output_row(batch, work->labels, i));
     if (positions || documents)

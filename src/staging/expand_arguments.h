@@ -12,7 +12,7 @@
  *              their bits
  *     bits     row_bits words per row: which targets the mask of the dataset excludes, see batch/mark.h. Present only
  *              if row_bits is not 0
- *     extents  a struct extent per row. Present only if `extents` is 1
+ *     bounds  a struct row_bounds per row. Present only if `bounds` is 1
  *     cu       cu_elements values of type int32, all of them valid. Present only if cu_seqlens is requested
  */
 #ifndef TOKMAP_STAGING_EXPAND_ARGUMENTS_H
@@ -38,7 +38,7 @@ struct expand_arguments {
     uint64_t row_stride;
     uint64_t marks_at;
     uint64_t bits_at;
-    uint64_t extents_at;
+    uint64_t bounds_at;
     uint64_t cu_at;
     uint64_t cu_elements;
     uint64_t row_marks;    /* at least mark_words(seq_len); mark_words(seq_len + 1) for targets and masks, and
@@ -50,7 +50,7 @@ struct expand_arguments {
     uint32_t width;        /* bytes of a token in the slot: 2 or 4 */
     uint32_t element;      /* bytes of an element of the outputs except rows and cu_seqlens: 4 or 8 */
     uint32_t mask_targets; /* 1: a target that does not count is TOKMAP_IGNORE; 0: only one in padding is */
-    uint32_t extents;      /* 1: the slot has extents */
+    uint32_t bounds;       /* 1: the slot has bounds */
 };
 
 /* The threads of a block, and how many blocks every kind of multiprocessor can hold at once: that many leave 64

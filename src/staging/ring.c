@@ -82,11 +82,11 @@ bool ring_layout_of(const struct ring_shape *shape, struct ring_layout *layout)
         mul_overflows(shape->rows, shape->row_marks, &marks) || mul_overflows(marks, sizeof(struct mark), &marks) ||
         mul_overflows(shape->rows, shape->row_bits, &bits) || mul_overflows(bits, sizeof(uint64_t), &bits) ||
         add_overflows(layout->marks_at, marks, &at) || at > UINT64_MAX / 8 || bits > UINT64_MAX / 8 ||
-        shape->rows > UINT64_MAX / 8 / sizeof(struct extent) || shape->cu_elements > UINT64_MAX / 16)
+        shape->rows > UINT64_MAX / 8 / sizeof(struct row_bounds) || shape->cu_elements > UINT64_MAX / 16)
         return false;
     layout->bits_at = round_up(at, LINE);
-    layout->extents_at = round_up(layout->bits_at + bits, LINE);
-    layout->cu_at = round_up(layout->extents_at + (shape->extents ? shape->rows * sizeof(struct extent) : 0), LINE);
+    layout->bounds_at = round_up(layout->bits_at + bits, LINE);
+    layout->cu_at = round_up(layout->bounds_at + (shape->bounds ? shape->rows * sizeof(struct row_bounds) : 0), LINE);
     layout->bytes = layout->cu_at + round_up(shape->cu_elements * sizeof(int32_t), LINE);
     layout->bytes = max64(layout->bytes, LINE);
     return true;
@@ -120,7 +120,7 @@ void ring_slot_arrange(struct slot *slot, const struct ring_shape *shape, const 
     slot->layout = *layout;
     slot->marks = shape->row_marks ? (struct mark *)(void *)(memory + layout->marks_at) : NULL;
     slot->uncounted = shape->row_bits ? (uint64_t *)(void *)(memory + layout->bits_at) : NULL;
-    slot->extents = shape->extents ? (struct extent *)(void *)(memory + layout->extents_at) : NULL;
+    slot->bounds = shape->bounds ? (struct row_bounds *)(void *)(memory + layout->bounds_at) : NULL;
     slot->cu = shape->cu_elements ? (int32_t *)(void *)(memory + layout->cu_at) : NULL;
     for (uint64_t i = 0; i < shape->rows; i++)
         slot->rows[i] = memory + i * layout->row_stride;

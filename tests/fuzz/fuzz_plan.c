@@ -20,19 +20,19 @@ static void rows_exercise(const struct plan *plan)
 {
     const struct plan_header *header = &plan->header;
     struct tokmap_error error;
-    uint64_t *pairs = malloc(header->row_segments * 2 * sizeof *pairs);
-    for (uint64_t row = 0; row < header->rows && pairs; row++) {
+    struct tokmap_extent *extents = malloc(header->row_segments * sizeof *extents);
+    for (uint64_t row = 0; row < header->rows && extents; row++) {
         uint64_t first, count, sum = 0;
         if (plan_row(plan, row, &first, &count, &error))
             continue;
         REQUIRE(count && count <= header->row_segments && first + count <= header->segments);
         uint64_t counted, tokens;
-        if (plan_row_pairs(plan, row, pairs, header->row_segments, &counted, &tokens, &error))
+        if (plan_row_extents(plan, row, extents, header->row_segments, &counted, &tokens, &error))
             continue;
         REQUIRE(counted == count);
         for (uint64_t i = 0; i < count; i++) {
             struct plan_segment segment;
-            const uint64_t from = pairs[2 * i], held = pairs[2 * i + 1];
+            const uint64_t from = extents[i].first_token, held = extents[i].tokens;
             if (!plan_segment(plan, first + i, &segment, &error)) /* which also looks at the order by first token */
                 REQUIRE(from == segment.first_token && held == segment.tokens);
             REQUIRE(held && from + held <= header->tokens);
@@ -40,7 +40,7 @@ static void rows_exercise(const struct plan *plan)
         }
         REQUIRE(sum <= header->seq_len && sum == tokens);
     }
-    free(pairs);
+    free(extents);
 }
 
 static void segments_exercise(const struct plan *plan)

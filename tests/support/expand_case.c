@@ -64,9 +64,9 @@ static uint64_t *bits_of(const struct expand_case *made, uint64_t i)
     return (uint64_t *)(void *)((uint8_t *)made->slot + made->work.bits_at) + i * made->work.row_bits;
 }
 
-static struct extent *extent_of(const struct expand_case *made, uint64_t i)
+static struct row_bounds *bounds_of(const struct expand_case *made, uint64_t i)
 {
-    return (struct extent *)(void *)((uint8_t *)made->slot + made->work.extents_at) + i;
+    return (struct row_bounds *)(void *)((uint8_t *)made->slot + made->work.bounds_at) + i;
 }
 
 static void fill_bits(const struct expand_case *made, uint64_t i, uint64_t *seed)
@@ -85,26 +85,27 @@ static void fill_bits(const struct expand_case *made, uint64_t i, uint64_t *seed
     }
 }
 
-static struct extent draw_extent(const struct expand_shape *shape, uint64_t *seed)
+static struct row_bounds draw_bounds(const struct expand_shape *shape, uint64_t *seed)
 {
     const uint64_t tokens = shape->seq_len + shape->lookahead;
-    struct extent extent = {0, tokens};
-    if (shape->extents == EXPAND_PADDED || shape->extents == EXPAND_BOTH)
-        extent.tokens = draw(seed) % 4 ? draw(seed) % (tokens + 1) : 0;
-    if (shape->extents == EXPAND_SCORED || shape->extents == EXPAND_BOTH)
-        extent.scored_from = draw(seed) % (shape->seq_len + 1);
-    return extent;
+    struct row_bounds bounds = {0, tokens};
+    if (shape->bounds == EXPAND_PADDED || shape->bounds == EXPAND_BOTH)
+        bounds.tokens = draw(seed) % 4 ? draw(seed) % (tokens + 1) : 0;
+    if (shape->bounds == EXPAND_SCORED || shape->bounds == EXPAND_BOTH)
+        bounds.scored_from = draw(seed) % (shape->seq_len + 1);
+    return bounds;
 }
 
 /* Returns target `ahead` of input j of a row, which is `token`, as it is delivered: starts[] and the row's bits and
- * extent say whether it counts. */
+ * bounds say whether it counts. */
 static int64_t target_of(const struct expand_case *made, uint64_t i, const bool *starts, uint64_t j, uint64_t ahead,
                          int64_t token, bool *counts)
 {
-    const struct extent extent = made->work.extents ? *extent_of(made, i) : (struct extent){0, made->work.row_tokens};
+    const struct row_bounds bounds =
+        made->work.bounds ? *bounds_of(made, i) : (struct row_bounds){0, made->work.row_tokens};
     const uint64_t target = j + ahead;
-    const bool padding = target + 1 >= extent.tokens;
-    *counts = !padding && j >= extent.scored_from;
+    const bool padding = target + 1 >= bounds.tokens;
+    *counts = !padding && j >= bounds.scored_from;
     if (made->work.row_bits && bits_of(made, i)[target / 64] >> target % 64 & 1)
         *counts = false;
     for (uint64_t t = j + 1; t <= target + 1; t++)
@@ -198,11 +199,11 @@ static void lay_out(struct expand_case *made, uint64_t documents)
     work->row_marks = mark_words(shape->seq_len + (ahead ? shape->lookahead : shape->lookahead > 0));
     if (shape->bits && (shape->lookahead || (shape->fields & TOKMAP_LABELS)))
         work->row_bits = mark_words(shape->seq_len + (ahead ? shape->lookahead - 1 : 0));
-    work->extents = shape->extents != EXPAND_NO_EXTENTS;
+    work->bounds = shape->bounds != EXPAND_NO_EXTENTS;
     work->marks_at = work->count * work->row_stride;
     work->bits_at = round_up(work->marks_at + work->count * work->row_marks * sizeof(struct mark), 64);
-    work->extents_at = round_up(work->bits_at + work->count * work->row_bits * sizeof(uint64_t), 64);
-    work->cu_at = round_up(work->extents_at + work->count * sizeof(struct extent), 64);
+    work->bounds_at = round_up(work->bits_at + work->count * work->row_bits * sizeof(uint64_t), 64);
+    work->cu_at = round_up(work->bounds_at + work->count * sizeof(struct row_bounds), 64);
     work->cu_elements = shape->fields & TOKMAP_CU_SEQLENS ? documents + 1 + shape->cu_spare : 0;
     made->slot_bytes = work->cu_at + work->cu_elements * 4;
     made->slot = allocate(made->slot_bytes);
@@ -252,8 +253,8 @@ void expand_case_new(struct expand_case *made, const struct expand_shape *shape)
     lay_out(made, documents);
     for (uint64_t i = 0; i < shape->rows; i++) {
         fill_bits(made, i, &seed);
-        if (made->work.extents)
-            *extent_of(made, i) = draw_extent(shape, &seed);
+        if (made->work.bounds)
+            *bounds_of(made, i) = draw_bounds(shape, &seed);
         fill_row(made, i, starts + i * (tokens + 1), &seed);
         expect_ahead(made, i, starts + i * (tokens + 1));
         fill_marks(made, i, starts + i * (tokens + 1));

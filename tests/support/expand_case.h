@@ -36,8 +36,8 @@ enum expand_bits {
     EXPAND_BITS_KINDS
 };
 
-/* The extents of rows. */
-enum expand_extents {
+/* The bounds of rows. */
+enum expand_bounds {
     EXPAND_NO_EXTENTS, /* the slot has none */
     EXPAND_WHOLE,      /* every row counts from start to end */
     EXPAND_PADDED,     /* rows end in padding; some are nothing else */
@@ -56,7 +56,7 @@ struct expand_shape {
     uint64_t cu_spare;               /* elements of cu_seqlens beyond those of the documents */
     enum expand_documents documents; /* EXPAND_KINDS: each row has another kind */
     enum expand_bits bits;
-    enum expand_extents extents;
+    enum expand_bounds bounds;
     uint64_t seed;
 };
 

@@ -52,12 +52,12 @@ static unsigned expand_ranges(const void *arguments, const unsigned grid[3], con
     bool tokens = count && (work->inputs || work->targets || work->rows || work->targets_ahead || work->labels);
     bool masked = work->loss_mask || work->labels || ((work->targets || work->targets_ahead) && work->mask_targets);
     bool marks = work->position_ids || work->document_ids || masked;
-    bool extents = work->extents && (work->loss_mask || work->targets || work->targets_ahead || work->labels);
+    bool bounds = work->bounds && (work->loss_mask || work->targets || work->targets_ahead || work->labels);
     const struct range all[] = {
         {work->slot, tokens ? (count - 1) * work->row_stride + work->row_tokens * work->width : 0, false},
         {work->slot + work->marks_at, marks ? count * work->row_marks * MARK_BYTES : 0, false},
         {work->slot + work->bits_at, masked ? count * work->row_bits * sizeof(uint64_t) : 0, false},
-        {work->slot + work->extents_at, extents ? count * EXTENT_BYTES : 0, false},
+        {work->slot + work->bounds_at, bounds ? count * EXTENT_BYTES : 0, false},
         {work->slot + work->cu_at, work->cu_seqlens ? work->cu_elements * 4 : 0, false},
         {work->inputs, cells, true},
         {work->targets, cells, true},

@@ -13,13 +13,13 @@
 #include "support/scratch_folder.h"
 #include "batch/boundaries.h"
 
-/* The marks of a window, which is a row of one piece. */
+/* The marks of a window, which is a row of one extent. */
 static enum tokmap_status boundaries_mark(const struct tokmap_dataset *dataset, uint64_t tokens, uint64_t first,
                                           uint64_t count, struct mark *marks, struct tokmap_error *error)
 {
-    const struct row_piece piece = {first, count};
-    const struct boundaries_row row = {.dataset = dataset, .dataset_tokens = tokens, .pieces = &piece, .count = 1};
-    return boundaries_mark_pieces(&row, count, marks, error);
+    const struct tokmap_extent extent = {first, count};
+    const struct boundaries_row row = {.dataset = dataset, .dataset_tokens = tokens, .extents = &extent, .count = 1};
+    return boundaries_mark_extents(&row, count, marks, error);
 }
 
 static void check_window(const struct made *made, const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,

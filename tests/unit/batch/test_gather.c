@@ -124,15 +124,15 @@ struct reader {
 static enum tokmap_status gather_window(const struct reader *reader, uint64_t first, void *row, bool *cold,
                                         struct tokmap_error *error)
 {
-    const struct row_piece piece = {first, reader->row_tokens};
-    return gather_row(reader->gather, &piece, 1, reader->row_tokens, row, true, cold, error);
+    const struct tokmap_extent extent = {first, reader->row_tokens};
+    return gather_row(reader->gather, &extent, 1, reader->row_tokens, row, true, cold, error);
 }
 
 static void prefetch(const struct reader *reader, uint64_t first)
 {
-    const struct row_piece piece = {first, reader->row_tokens};
-    gather_prefetch(reader->gather, &piece, true);
-    gather_prefetch(reader->gather, &piece, false);
+    const struct tokmap_extent extent = {first, reader->row_tokens};
+    gather_prefetch(reader->gather, &extent, true);
+    gather_prefetch(reader->gather, &extent, false);
 }
 
 static void set_warm(const struct reader *reader, bool warm)
@@ -187,8 +187,8 @@ static void check_windows(const struct made *made, uint64_t row_tokens, uint64_t
     uint64_t windows = 0;
     set_warm(&reader, warm);
     for (uint64_t first = 0; first < made->tokens; first += every, windows++) {
-        const struct row_piece piece = {first, row_tokens};
-        const struct row_pieces window = {0, &piece, 1};
+        const struct tokmap_extent extent = {first, row_tokens};
+        const struct row_extents window = {0, &extent, 1};
         bool cold = false;
         if (windows % 3 == 0)
             begin(&reader, 3);
@@ -199,7 +199,7 @@ static void check_windows(const struct made *made, uint64_t row_tokens, uint64_t
         memset(row.at, 0xa5, (size_t)row_tokens * made->width);
         assert_int_equal(gather_window(&reader, first, row.at, &cold, NULL), TOKMAP_OK);
         assert_true(made_row_is(made, row.at, first, row_tokens));
-        (void)residency_is_cached(&reader.residency->sources[0], &piece);
+        (void)residency_is_cached(&reader.residency->sources[0], &extent);
         if (windows % 701 == 700)
             residency_forget(&reader.residency->sources[0]);
     }
@@ -454,7 +454,7 @@ static void a_synthetic_window_needs_no_views(void **unused)
         uint64_t before_seam = min64(700, 100000 - first);
         bool cold = false;
         prefetch(&reader, first);
-        assert_true(residency_is_cached(&reader.residency->sources[0], &(const struct row_piece){first, 700}));
+        assert_true(residency_is_cached(&reader.residency->sources[0], &(const struct tokmap_extent){first, 700}));
         assert_int_equal(gather_window(&reader, first, row, &cold, NULL), TOKMAP_OK);
         assert_false(cold);
         assert_int_equal(tokmap_dataset_copy(reader.dataset, first, before_seam, expected, NULL), TOKMAP_OK);

@@ -53,13 +53,13 @@ static int teardown(void **unused)
 
 static uint64_t largest_number; /* of the windows that the residency asked about */
 
-static bool order(void *user, uint64_t number, struct row_pieces *row)
+static bool order(void *user, uint64_t number, struct row_extents *row)
 {
     (void)user;
     largest_number = number > largest_number ? number : largest_number;
-    static struct row_piece piece;
-    piece = (struct row_piece){number * 7919 % made.tokens, ROW_TOKENS};
-    *row = (struct row_pieces){0, &piece, 1};
+    static struct tokmap_extent extent;
+    extent = (struct tokmap_extent){number * 7919 % made.tokens, ROW_TOKENS};
+    *row = (struct row_extents){0, &extent, 1};
     return number < END;
 }
 
@@ -83,7 +83,7 @@ static void files_in_the_page_cache_need_no_asking(void **unused)
     assert_false(residency->shared.warm); /* a single window in the page cache proves little */
     for (uint64_t number = 1; number < END; number++)
         residency_next(residency, number, number - number % 10 + 10);
-    if (!residency_is_cached(&residency->sources[0], &(const struct row_piece){0, ROW_TOKENS}))
+    if (!residency_is_cached(&residency->sources[0], &(const struct tokmap_extent){0, ROW_TOKENS}))
         print_message("the kernel does not report what is in the page cache\n");
     else
         assert_true(residency->shared.warm && residency->asked < 100);
@@ -179,10 +179,10 @@ static bool a_child_sees_wiped_memory(void)
     return child_status == 0;
 }
 
-static enum tokmap_status gather_piece(struct gather *gather, uint64_t first, void *row, bool *cold)
+static enum tokmap_status gather_extent(struct gather *gather, uint64_t first, void *row, bool *cold)
 {
-    const struct row_piece piece = {first, ROW_TOKENS};
-    return gather_row(gather, &piece, 1, ROW_TOKENS, row, false, cold, NULL);
+    const struct tokmap_extent extent = {first, ROW_TOKENS};
+    return gather_row(gather, &extent, 1, ROW_TOKENS, row, false, cold, NULL);
 }
 
 /* The pages of windows that were read in the warm state are populated, also when a window that was not is cold. */
@@ -203,18 +203,18 @@ static void populated_pages_are_remembered(void **unused)
     for (int warm = 0; warm < 2; warm++) {
         residency->shared.warm = warm;
         residency_begin(residency, 1);
-        assert_int_equal(gather_piece(gather, 61000, row, &cold), TOKMAP_OK);
+        assert_int_equal(gather_extent(gather, 61000, row, &cold), TOKMAP_OK);
         if (!warm)
             assert_false(residency_is_populated(source, &stretch));
         else if (!cold && !source->cannot_populate)
             assert_true(residency_is_populated(source, &stretch));
     }
     if (residency_is_populated(source, &stretch)) {
-        const struct row_piece pieces[2] = {{61000, ROW_TOKENS}, {1000, ROW_TOKENS}};
-        const struct row_pieces populated = {0, &pieces[0], 1}, other = {0, &pieces[1], 1};
+        const struct tokmap_extent extents[2] = {{61000, ROW_TOKENS}, {1000, ROW_TOKENS}};
+        const struct row_extents populated = {0, &extents[0], 1}, other = {0, &extents[1], 1};
         struct stretch late = {0};
         assert_int_equal(shard_views_stretch(&source->views, 1000, ROW_TOKENS, &late, NULL), TOKMAP_OK);
-        assert_int_equal(gather_piece(gather, 1000, row, &cold), TOKMAP_OK);
+        assert_int_equal(gather_extent(gather, 1000, row, &cold), TOKMAP_OK);
         assert_false(residency_is_populated(source, &late)); /* a batch of one window populates one neighborhood */
         residency_ask(residency, &populated);
         assert_int_equal(source->ask_fd, -1);
@@ -252,8 +252,8 @@ static bool look_once(bool warm, uint64_t marked, bool *stays_warm)
     struct residency *residency = open_residency();
     struct residency_source *source = &residency->sources[0];
     struct stretch stretch = {0};
-    const struct row_piece piece = {0, ROW_TOKENS};
-    const struct row_pieces row = {0, &piece, 1};
+    const struct tokmap_extent extent = {0, ROW_TOKENS};
+    const struct row_extents row = {0, &extent, 1};
     assert_int_equal(shard_views_stretch(&source->views, 0, ROW_TOKENS, &stretch, NULL), TOKMAP_OK);
     os_advise_random(stretch.view->fd);
     assert_int_equal(os_sync(stretch.view->fd), 0);
@@ -325,7 +325,7 @@ static void pages_that_are_not_cached_are_not_populated(void **unused)
     if (can_drop) {
         residency->shared.warm = true;
         residency_begin(residency, 1);
-        assert_int_equal(gather_piece(gather, 0, row, &cold), TOKMAP_OK);
+        assert_int_equal(gather_extent(gather, 0, row, &cold), TOKMAP_OK);
         assert_false(cold);
         assert_true(residency_is_populated(source, &stretch) || source->cannot_populate);
         for (uint64_t i = 1; i < 15; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gather.h, boundaries.h, and uncounted.h for rows of any pieces: random rows are compared with a model that looks up
+ * gather.h, boundaries.h, and uncounted.h for rows of any extents: random rows are compared with a model that looks up
  * each token on its own.
  */
 #include <stdarg.h>
@@ -33,28 +33,28 @@ static uint64_t below(uint64_t limit)
 
 /* A row, and what the model says about each of its tokens. */
 struct row {
-    struct row_piece pieces[PIECES];
+    struct tokmap_extent extents[PIECES];
     uint64_t count, tokens;
     uint64_t from[MOST]; /* the dataset's number of the token; UINT64_MAX: padding */
     bool starts[MOST];
 };
 
-/* Draws a row of `tokens` tokens: no piece, one, or several, and padding or none. */
+/* Draws a row of `tokens` tokens: no extent, one, or several, and padding or none. */
 static void draw_row(struct row *row, const struct made *made, uint64_t tokens, bool segments)
 {
-    uint64_t left = tokens, at = 0, pieces = below(4) ? 1 + below(PIECES) : below(2);
+    uint64_t left = tokens, at = 0, extents = below(4) ? 1 + below(PIECES) : below(2);
     row->count = 0;
     row->tokens = tokens;
-    for (uint64_t i = 0; i < pieces && left; i++) {
+    for (uint64_t i = 0; i < extents && left; i++) {
         const uint64_t most = min64(left, made->tokens);
-        struct row_piece *piece = &row->pieces[row->count++];
-        piece->first_token = below(5) ? below(made->tokens) : made->tokens - 1 - below(min64(made->tokens, 3));
-        piece->tokens = i + 1 == pieces && below(2) ? most : 1 + below(most);
-        for (uint64_t k = 0; k < piece->tokens; k++, at++) {
-            row->from[at] = (piece->first_token + k) % made->tokens;
+        struct tokmap_extent *extent = &row->extents[row->count++];
+        extent->first_token = below(5) ? below(made->tokens) : made->tokens - 1 - below(min64(made->tokens, 3));
+        extent->tokens = i + 1 == extents && below(2) ? most : 1 + below(most);
+        for (uint64_t k = 0; k < extent->tokens; k++, at++) {
+            row->from[at] = (extent->first_token + k) % made->tokens;
             row->starts[at] = !k || (!segments && made->starts[row->from[at]]);
         }
-        left -= piece->tokens;
+        left -= extent->tokens;
     }
     for (uint64_t k = 0; k < left; k++) {
         row->from[at + k] = UINT64_MAX;
@@ -75,10 +75,10 @@ static void check_marks(const struct tokmap_dataset *dataset, const struct made 
                         bool segments)
 {
     struct mark marks[MOST / 64 + 2];
-    const struct boundaries_row asked = {row->count ? dataset : NULL, made->tokens, row->pieces, row->count, segments};
+    const struct boundaries_row asked = {row->count ? dataset : NULL, made->tokens, row->extents, row->count, segments};
     const uint64_t marked = 1 + below(row->tokens);
     memset(marks, 0xff, sizeof marks);
-    assert_int_equal(boundaries_mark_pieces(&asked, marked, marks, NULL), TOKMAP_OK);
+    assert_int_equal(boundaries_mark_extents(&asked, marked, marks, NULL), TOKMAP_OK);
     for (uint64_t j = 0; j < mark_words(marked) * 64; j++)
         assert_int_equal(marks[j / 64].starts >> j % 64 & 1, j < marked && row->starts[j]);
     assert_true(marks[mark_words(marked)].starts == UINT64_MAX);
@@ -90,7 +90,7 @@ static void check_uncounted(struct gather *gather, const struct made *made, cons
     const uint64_t targets = below(row->tokens);
     memset(words, 0xff, sizeof words);
     assert_int_equal(
-        uncounted_fill(row->count ? gather_uncounted(gather) : NULL, row->pieces, row->count, targets, words, NULL),
+        uncounted_fill(row->count ? gather_uncounted(gather) : NULL, row->extents, row->count, targets, words, NULL),
         TOKMAP_OK);
     for (uint64_t t = 0; t < mark_words(targets) * 64; t++) {
         const bool excluded =
@@ -123,13 +123,13 @@ static void check_rows(const struct made *made, uint32_t width, enum tokmap_read
         bool cold = false;
         draw_row(&row, made, 1 + below(i % 10 ? 80 : MOST - 1), segments);
         struct guarded memory = guarded_new((size_t)(row.tokens * width));
-        const struct row_pieces pieces = {0, row.pieces, row.count};
+        const struct row_extents extents = {0, row.extents, row.count};
         if (i % 3 == 0)
             residency_begin(residency, 3);
-        residency_ask(residency, &pieces);
+        residency_ask(residency, &extents);
         if (row.count)
-            gather_prefetch(gather, &row.pieces[0], row.count % 2);
-        assert_int_equal(gather_row(gather, row.pieces, row.count, row.tokens, memory.at, false, &cold, NULL),
+            gather_prefetch(gather, &row.extents[0], row.count % 2);
+        assert_int_equal(gather_row(gather, row.extents, row.count, row.tokens, memory.at, false, &cold, NULL),
                          TOKMAP_OK);
         check_tokens(made, &row, memory.at, width);
         check_marks(dataset, made, &row, segments);
@@ -141,7 +141,7 @@ static void check_rows(const struct made *made, uint32_t width, enum tokmap_read
     tokmap_dataset_close(dataset);
 }
 
-static void rows_are_their_pieces(void **unused)
+static void rows_are_their_extents(void **unused)
 {
     (void)unused;
     const uint64_t sizes[] = {1, 900, 3, 1500, 64, 777, 20};
@@ -182,14 +182,14 @@ static void rows_of_computed_tokens_are_widened(void **unused)
     const struct gather_options gathered = {.row_width = 4, .pad_id = 70000};
     assert_int_equal(residency_open(&residency, &options, NULL), TOKMAP_OK);
     assert_int_equal(gather_open(&gather, &residency->sources[0], &gathered, NULL), TOKMAP_OK);
-    const struct row_piece pieces[] = {{4990, 30}, {17, 100}};
+    const struct tokmap_extent extents[] = {{4990, 30}, {17, 100}};
     uint16_t expected[130];
     uint32_t row[140];
     bool cold = false;
     assert_int_equal(tokmap_dataset_copy(dataset, 4990, 10, expected, NULL), TOKMAP_OK);
     assert_int_equal(tokmap_dataset_copy(dataset, 0, 20, expected + 10, NULL), TOKMAP_OK);
     assert_int_equal(tokmap_dataset_copy(dataset, 17, 100, expected + 30, NULL), TOKMAP_OK);
-    assert_int_equal(gather_row(gather, pieces, 2, 140, row, false, &cold, NULL), TOKMAP_OK);
+    assert_int_equal(gather_row(gather, extents, 2, 140, row, false, &cold, NULL), TOKMAP_OK);
     for (uint64_t i = 0; i < 140; i++)
         assert_int_equal(row[i], i < 130 ? expected[i] : 70000);
     assert_int_equal(gather_bytes(gather), 260);
@@ -236,7 +236,7 @@ static void widening_may_overlap(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_their_pieces),
+        cmocka_unit_test(rows_are_their_extents),
         cmocka_unit_test(a_small_dataset),
         cmocka_unit_test(rows_of_computed_tokens_are_widened),
         cmocka_unit_test(padding_fills_rows_of_both_widths),

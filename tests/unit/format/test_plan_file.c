@@ -106,15 +106,16 @@ static void the_reader_reads_the_golden_bytes(void **unused)
     assert_false(plan_is_file(folder));
     MUST(plan_open(&plan, golden(), &error));
     MUST(plan_verify(&plan, NULL, NULL, &error));
-    uint64_t pairs[2 * 3], count, first, row, i, tokens;
+    struct tokmap_extent extents[3];
+    uint64_t count, first, row, i, tokens;
     for (uint64_t r = 0; r < 4; r++) {
         MUST(plan_row(&plan, r, &first, &count, &error));
         assert_int_equal(first, golden_first[r]);
         assert_int_equal(count, r < 3 ? 1 : 3);
-        MUST(plan_row_pairs(&plan, r, pairs, 3, &count, &tokens, &error));
+        MUST(plan_row_extents(&plan, r, extents, 3, &count, &tokens, &error));
         for (i = 0; i < count; i++) {
-            assert_int_equal(pairs[2 * i], golden_segments[first + i].first_token);
-            assert_int_equal(pairs[2 * i + 1], golden_segments[first + i].tokens);
+            assert_int_equal(extents[i].first_token, golden_segments[first + i].first_token);
+            assert_int_equal(extents[i].tokens, golden_segments[first + i].tokens);
         }
     }
     for (uint64_t token = 0; token < 24; token++) {
@@ -287,7 +288,8 @@ static void hostile_values_are_refused(void **unused)
         if (!opens)
             continue;
         /* Every use of it ends. */
-        uint64_t found, row, count, tokens, pairs[2 * 6];
+        uint64_t found, row, count, tokens;
+        struct tokmap_extent extents[6];
         for (uint64_t token = 0; token < plan.header.tokens; token++)
             if (plan_find(&plan, token, &found, &error))
                 assert_int_equal(error.status, TOKMAP_ERROR_CORRUPT);
@@ -295,7 +297,7 @@ static void hostile_values_are_refused(void **unused)
             if (plan_row_of(&plan, s, &row, &error))
                 assert_int_equal(error.status, TOKMAP_ERROR_CORRUPT);
         for (uint64_t r = 0; r < plan.header.rows; r++)
-            if (plan_row_pairs(&plan, r, pairs, 6, &count, &tokens, &error))
+            if (plan_row_extents(&plan, r, extents, 6, &count, &tokens, &error))
                 assert_int_equal(error.status, TOKMAP_ERROR_CORRUPT);
         plan_close(&plan);
     }

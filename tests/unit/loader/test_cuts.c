@@ -272,7 +272,7 @@ static void use_run(const char *data, enum tokmap_reading reading, uint32_t thre
 {
     (void)threads;
     struct tokmap_run *run;
-    struct tokmap_extent pieces[8];
+    struct tokmap_extent extents[8];
     struct tokmap_place place = {0};
     struct tokmap_error error;
     uint64_t state = (uint64_t)getpid(), used;
@@ -284,7 +284,7 @@ static void use_run(const char *data, enum tokmap_reading reading, uint32_t thre
         status = tokmap_run_locate(run, random_below(&state, 1000), 0, &place, &error);
         NEED(status || place.tokens == SEQ_LEN); /* never a row without tokens */
         if (!status)
-            status = tokmap_run_extents(run, &place, pieces, 8, &used, &error);
+            status = tokmap_run_extents(run, &place, extents, 8, &used, &error);
         NEED(os_clock_ns() < until);
     } while (!status);
     NEED(status == TOKMAP_ERROR_TRUNCATED && names_file(&error, data));

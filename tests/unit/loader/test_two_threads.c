@@ -66,7 +66,7 @@ static void make_model(const char *path, uint64_t seed, unsigned letters)
     file.count = 0;
     for (unsigned i = 0; i < 4 + letters + letters * letters + letters * letters * letters; i++) {
         static const char *const specials[] = {"<unk>", "<s>", "</s>", "\xe2\x96\x81"};
-        struct file piece = {.count = 0};
+        struct file extent = {.count = 0};
         char word[4] = "";
         const char *text = i < 4 ? specials[i] : word;
         float score = i < 4 ? 0 : -(float)(random_below(&seed, 100000) + letters);
@@ -76,12 +76,12 @@ static void make_model(const char *path, uint64_t seed, unsigned letters)
         for (unsigned k = 0; i >= 4 && k < length; k++, number /= letters)
             word[k] = (char)('a' + number % letters);
         uint8_t kind = i == 0 ? 2 : i < 3 ? 3 : 1;
-        put_field(&piece, 1, text, strlen(text));
-        put_varint(&piece, 2 << 3 | 5);
-        put(&piece, &score, sizeof score);
-        put_varint(&piece, 3 << 3);
-        put_varint(&piece, kind);
-        put_field(&file, 1, piece.bytes, piece.count);
+        put_field(&extent, 1, text, strlen(text));
+        put_varint(&extent, 2 << 3 | 5);
+        put(&extent, &score, sizeof score);
+        put_varint(&extent, 3 << 3);
+        put_varint(&extent, kind);
+        put_field(&file, 1, extent.bytes, extent.count);
     }
     const uint8_t bpe[] = {3 << 3, 2}, keep_spaces[] = {4 << 3, 0};
     put_field(&file, 2, bpe, sizeof bpe);

@@ -481,12 +481,12 @@ static void check_rows(const struct tokmap_run *run, const struct model *model)
             assert_memory_equal(&place, expected, sizeof place);
             run_walk_place(&kept, step, row, &place);
             assert_memory_equal(&place, expected, sizeof place);
-            struct row_piece piece;
-            uint64_t pieces = 7;
-            assert_int_equal(run_row_pieces(run, &place, &piece, 1, &pieces, NULL), TOKMAP_OK);
-            assert_int_equal(pieces, row < model->valid[step]);
-            if (pieces)
-                assert_true(piece.first_token == place.first_token && piece.tokens == place.tokens);
+            struct tokmap_extent extent;
+            uint64_t extents = 7;
+            assert_int_equal(run_row_extents(run, &place, &extent, 1, &extents, NULL), TOKMAP_OK);
+            assert_int_equal(extents, row < model->valid[step]);
+            if (extents)
+                assert_true(extent.first_token == place.first_token && extent.tokens == place.tokens);
         }
         check_rows_at_once(&walk, model, step);
         check_rows_at_once(&kept, model, step);

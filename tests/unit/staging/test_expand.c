@@ -211,7 +211,7 @@ static void a_batch_is_what_the_header_says(void **unused)
                     .cu_spare = number % 9,
                     .documents = (enum expand_documents)kind,
                     .bits = number / 3 % EXPAND_BITS_KINDS,
-                    .extents = number / 7 % EXPAND_EXTENTS_KINDS,
+                    .bounds = number / 7 % EXPAND_EXTENTS_KINDS,
                     .seed = number,
                 };
                 check_case(&shape);
@@ -239,7 +239,7 @@ static void masks_of_every_kind(void **unused)
                 .cu_spare = 3,
                 .documents = (enum expand_documents)(drawn / 262144 % (EXPAND_KINDS + 1)),
                 .bits = (enum expand_bits)(number % EXPAND_BITS_KINDS),
-                .extents = (enum expand_extents)(number / 5 % EXPAND_EXTENTS_KINDS),
+                .bounds = (enum expand_bounds)(number / 5 % EXPAND_EXTENTS_KINDS),
                 .seed = number,
             };
             check_case(&shape);
@@ -260,7 +260,7 @@ static void long_rows(void **unused)
     uint64_t number = 0;
     for (unsigned size = 0; size < sizeof sizes / sizeof sizes[0]; size++)
         for (unsigned bits = 0; bits < EXPAND_BITS_KINDS; bits++)
-            for (unsigned extents = 0; extents < EXPAND_EXTENTS_KINDS; extents++, number++) {
+            for (unsigned bounds = 0; bounds < EXPAND_EXTENTS_KINDS; bounds++, number++) {
                 struct expand_shape shape = {
                     .rows = 1 + number % 2,
                     .seq_len = sizes[size],
@@ -273,7 +273,7 @@ static void long_rows(void **unused)
                     .cu_spare = 3,
                     .documents = (enum expand_documents)(number % (EXPAND_KINDS + 1)),
                     .bits = (enum expand_bits)bits,
-                    .extents = (enum expand_extents)extents,
+                    .bounds = (enum expand_bounds)bounds,
                     .seed = number,
                 };
                 check_case(&shape);
@@ -297,7 +297,7 @@ static void any_fields(void **unused)
                 .cu_spare = 5,
                 .documents = EXPAND_KINDS,
                 .bits = fields / 2 % EXPAND_BITS_KINDS,
-                .extents = fields / 3 % EXPAND_EXTENTS_KINDS,
+                .bounds = fields / 3 % EXPAND_EXTENTS_KINDS,
                 .seed = fields,
             };
             if (!rows)

@@ -32,11 +32,11 @@ enum tokmap_status loader_trial_begin(struct loader_trial *trial, const struct t
     if (status)
         return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "the run cannot be described");
     const uint64_t row_tokens = trial->info.seq_len_most + trial->info.lookahead;
-    trial->pieces_most = run_pieces_most(run);
+    trial->extents_most = run_extents_most(run);
     trial->expected = malloc(row_tokens * 4);
     trial->narrow = malloc(row_tokens * 4);
-    trial->pieces = malloc(trial->pieces_most * sizeof *trial->pieces);
-    if (!trial->expected || !trial->narrow || !trial->pieces)
+    trial->extents = malloc(trial->extents_most * sizeof *trial->extents);
+    if (!trial->expected || !trial->narrow || !trial->extents)
         return error_set_memory(error, "a row", row_tokens * 8);
     return TOKMAP_OK;
 }
@@ -45,9 +45,9 @@ void loader_trial_end(struct loader_trial *trial)
 {
     free(trial->expected);
     free(trial->narrow);
-    free(trial->pieces);
+    free(trial->extents);
     trial->expected = trial->narrow = NULL;
-    trial->pieces = NULL;
+    trial->extents = NULL;
 }
 
 /* Copies tokens of a dataset to token number `at` of the expected row, in the width of rows. */
@@ -77,14 +77,14 @@ static enum tokmap_status row_expect(struct loader_trial *trial, const struct to
                                      struct tokmap_error *error)
 {
     uint64_t count = 0, at = 0;
-    enum tokmap_status status = run_row_pieces(trial->run, place, trial->pieces, trial->pieces_most, &count, error);
+    enum tokmap_status status = run_row_extents(trial->run, place, trial->extents, trial->extents_most, &count, error);
     for (uint64_t i = 0; i < count && !status; i++) {
         struct tokmap_source_info source = {.size = sizeof source};
         status = tokmap_run_source(trial->run, place->source, &source);
         if (!status)
             status =
-                tokens_copy(trial, source.dataset, trial->pieces[i].first_token, trial->pieces[i].tokens, at, error);
-        at += trial->pieces[i].tokens;
+                tokens_copy(trial, source.dataset, trial->extents[i].first_token, trial->extents[i].tokens, at, error);
+        at += trial->extents[i].tokens;
     }
     const uint32_t pad = (uint32_t)trial->info.pad_id;
     for (; at < row_tokens && !status; at++)

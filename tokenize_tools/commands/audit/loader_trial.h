@@ -10,16 +10,16 @@
 
 #define TRIAL_FAULT 200 /* bytes of a fault's text, its zero included */
 
-struct row_piece;
+struct tokmap_extent;
 
 struct loader_trial {
     const struct tokmap_run *run;
     uint64_t ranks;
     uint64_t rows; /* the most of a call; 0: a rank's whole slice */
     struct tokmap_run_info info;
-    uint8_t *expected, *narrow; /* one row, and the same with the dataset's width */
-    struct row_piece *pieces;   /* of one row */
-    uint64_t pieces_most;
+    uint8_t *expected, *narrow;    /* one row, and the same with the dataset's width */
+    struct tokmap_extent *extents; /* of one row */
+    uint64_t extents_most;
     uint64_t batches, delivered; /* that were compared; delivered: rows */
     char fault[TRIAL_FAULT];     /* the first fault, or "" */
 };

@@ -134,12 +134,12 @@ static const char kind_document[] = "document", kind_window[] = "window", kind_t
 
 /* One range of tokens to print, or a row of several. */
 struct item {
-    const char *kind;                   /* one of the names above */
-    uint64_t first, count;              /* tokens; past the last one it continues at token 0 */
-    const struct tokmap_place *place;   /* for kind_row, else NULL */
-    uint64_t document, window;          /* for kind_document and kind_window */
-    const struct tokmap_extent *pieces; /* of a row of a plan; NULL: the range above is all */
-    uint64_t piece_count;
+    const char *kind;                    /* one of the names above */
+    uint64_t first, count;               /* tokens; past the last one it continues at token 0 */
+    const struct tokmap_place *place;    /* for kind_row, else NULL */
+    uint64_t document, window;           /* for kind_document and kind_window */
+    const struct tokmap_extent *extents; /* of a row of a plan; NULL: the range above is all */
+    uint64_t extent_count;
     uint64_t padding; /* of a row: tokens after those of the dataset */
 };
 
@@ -151,8 +151,8 @@ struct showing {
     struct printer *printers;         /* one for each source, all zero until it is used */
     struct printer *printer;          /* of the source at hand */
     struct tokmap_source_info source; /* of the source at hand, if the target is a run */
-    struct tokmap_extent *pieces;     /* of the row at hand */
-    uint64_t pieces_capacity;
+    struct tokmap_extent *extents;    /* of the row at hand */
+    uint64_t extents_capacity;
     bool assumed_said; /* that a dataset does not record its tokenizer */
     struct cli_json json;
 };
@@ -267,9 +267,9 @@ static void row_head_print(const struct showing *show, const struct item *item)
     if (show->sources > 1)
         cli_print_to(stderr, "source %s, ", show->source.name);
     (void)fprintf(stderr, "epoch %" PRIu64 ", ", place->epoch);
-    if (item->pieces)
+    if (item->extents)
         (void)fprintf(stderr, "row %" PRIu64 " of the plan: %s in %s", place->window,
-                      cli_counted(place->tokens, "token", a), cli_counted(item->piece_count, "segment", b));
+                      cli_counted(place->tokens, "token", a), cli_counted(item->extent_count, "segment", b));
     else
         (void)fprintf(stderr, "window %" PRIu64 ": tokens %" PRIu64 "..%" PRIu64, place->window, item->first,
                       item->first + item->count);
@@ -315,11 +315,11 @@ static void item_head_json(const struct showing *show, const struct item *item, 
     }
     cli_json_number(json, "first_token", item->first);
     cli_json_number(json, "tokens", item->count);
-    if (item->padding || item->pieces)
+    if (item->padding || item->extents)
         cli_json_number(json, "padding", item->padding);
 }
 
-/* Passes on a part of a piece, whose offset is counted from the start of the row. */
+/* Passes on a part of an extent, whose offset is counted from the start of the row. */
 struct shifted {
     uint64_t by;
     void (*each)(void *user, const struct part *part);
@@ -347,13 +347,13 @@ static enum tokmap_status item_parts(struct showing *show, const struct item *it
             each(user, &part);
         return status;
     }
-    if (!item->pieces)
+    if (!item->extents)
         return item->count ? parts_walk(show->printer->dataset, item->first, item->count, each, user, error) : status;
     struct shifted shifted = {0, each, user};
-    for (uint64_t i = 0; i < item->piece_count && !status; i++) {
-        const struct tokmap_extent *piece = &item->pieces[i];
-        status = parts_walk(show->printer->dataset, piece->first_token, piece->tokens, part_shifted, &shifted, error);
-        shifted.by += piece->tokens;
+    for (uint64_t i = 0; i < item->extent_count && !status; i++) {
+        const struct tokmap_extent *extent = &item->extents[i];
+        status = parts_walk(show->printer->dataset, extent->first_token, extent->tokens, part_shifted, &shifted, error);
+        shifted.by += extent->tokens;
     }
     return status;
 }
@@ -369,19 +369,19 @@ static bool begins_document(const struct showing *show, uint64_t token)
 static enum tokmap_status item_print(struct showing *show, const struct item *item, struct tokmap_error *error)
 {
     const struct tokmap_extent range = {item->first, item->count};
-    const struct tokmap_extent *pieces = item->pieces ? item->pieces : &range;
-    const uint64_t count = item->pieces ? item->piece_count : item->count > 0;
+    const struct tokmap_extent *extents = item->extents ? item->extents : &range;
+    const uint64_t count = item->extents ? item->extent_count : item->count > 0;
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < count && !status; i++) {
-        const struct tokmap_extent *piece = &pieces[i];
+        const struct tokmap_extent *extent = &extents[i];
         if (!show->given->ids) {
-            const bool start = item->pieces ? begins_document(show, piece->first_token) : item->kind == kind_document;
-            status = printer_text(show->printer, piece->first_token, piece->tokens, start, error);
+            const bool start = item->extents ? begins_document(show, extent->first_token) : item->kind == kind_document;
+            status = printer_text(show->printer, extent->first_token, extent->tokens, start, error);
             continue;
         }
         if (i)
             putchar(' ');
-        status = printer_ids(show->printer, piece->first_token, piece->tokens, error);
+        status = printer_ids(show->printer, extent->first_token, extent->tokens, error);
     }
     return status;
 }
@@ -395,15 +395,15 @@ static enum tokmap_status item_json(struct showing *show, const struct item *ite
     cli_json_array(json, "documents");
     enum tokmap_status status = item_parts(show, item, part_to_json, json, error);
     cli_json_end(json);
-    if (!status && item->pieces) {
+    if (!status && item->extents) {
         cli_json_array(json, "pieces");
-        for (uint64_t i = 0; i < item->piece_count && !status; i++) {
-            const struct tokmap_extent *piece = &item->pieces[i];
+        for (uint64_t i = 0; i < item->extent_count && !status; i++) {
+            const struct tokmap_extent *extent = &item->extents[i];
             cli_json_object(json, NULL);
-            cli_json_number(json, "first_token", piece->first_token);
-            cli_json_number(json, "tokens", piece->tokens);
-            status = printer_json(show->printer, piece->first_token, piece->tokens,
-                                  begins_document(show, piece->first_token), json, error);
+            cli_json_number(json, "first_token", extent->first_token);
+            cli_json_number(json, "tokens", extent->tokens);
+            status = printer_json(show->printer, extent->first_token, extent->tokens,
+                                  begins_document(show, extent->first_token), json, error);
             cli_json_end(json);
         }
         cli_json_end(json);
@@ -507,20 +507,20 @@ static enum tokmap_status show_window(struct showing *show, struct tokmap_error 
     return item_show(show, &item, false, error);
 }
 
-/* Lists the pieces of a row in show->pieces. */
-static enum tokmap_status pieces_list(struct showing *show, const struct tokmap_place *place, uint64_t *count,
-                                      struct tokmap_error *error)
+/* Lists the extents of a row in show->extents. */
+static enum tokmap_status extents_list(struct showing *show, const struct tokmap_place *place, uint64_t *count,
+                                       struct tokmap_error *error)
 {
     enum tokmap_status status =
-        tokmap_run_extents(show->target->run, place, show->pieces, show->pieces_capacity, count, error);
+        tokmap_run_extents(show->target->run, place, show->extents, show->extents_capacity, count, error);
     if (status != TOKMAP_ERROR_LIMIT)
         return status;
-    struct tokmap_extent *grown = realloc(show->pieces, *count * sizeof *grown);
+    struct tokmap_extent *grown = realloc(show->extents, *count * sizeof *grown);
     if (!grown)
-        return error_set_memory(error, "the pieces of a row", *count * sizeof *grown);
-    show->pieces = grown;
-    show->pieces_capacity = *count;
-    return tokmap_run_extents(show->target->run, place, show->pieces, show->pieces_capacity, count, error);
+        return error_set_memory(error, "the extents of a row", *count * sizeof *grown);
+    show->extents = grown;
+    show->extents_capacity = *count;
+    return tokmap_run_extents(show->target->run, place, show->extents, show->extents_capacity, count, error);
 }
 
 static enum tokmap_status show_row(struct showing *show, uint64_t row, bool one_of_many, struct tokmap_error *error)
@@ -539,8 +539,8 @@ static enum tokmap_status show_row(struct showing *show, uint64_t row, bool one_
     if (!status)
         status = tokmap_run_phase(run, tokmap_run_phase_at(run, place.step), &phase);
     if (!status && show->printer && show->source.plan) {
-        status = pieces_list(show, &place, &item.piece_count, error);
-        item.pieces = show->pieces;
+        status = extents_list(show, &place, &item.extent_count, error);
+        item.extents = show->extents;
     }
     item.first = place.first_token;
     item.count = place.tokens;
@@ -618,7 +618,7 @@ static uint64_t tokens_shared(uint64_t first, uint64_t count, uint64_t start, ui
     return shared;
 }
 
-/* Does the same for all pieces of a row; returns 0 if they cannot be read. */
+/* Does the same for all extents of a row; returns 0 if they cannot be read. */
 static uint64_t row_shared(const struct where *where, const struct tokmap_place *place)
 {
     const uint64_t all = where->show->printer->info.tokens;
@@ -626,11 +626,11 @@ static uint64_t row_shared(const struct where *where, const struct tokmap_place 
     uint64_t count, shared = 0;
     if (!where->show->source.plan)
         return tokens_shared(where->first, where->count, place->first_token, place->tokens, all);
-    if (pieces_list(where->show, place, &count, &error))
+    if (extents_list(where->show, place, &count, &error))
         return 0;
     for (uint64_t i = 0; i < count; i++)
-        shared += tokens_shared(where->first, where->count, where->show->pieces[i].first_token,
-                                where->show->pieces[i].tokens, all);
+        shared += tokens_shared(where->first, where->count, where->show->extents[i].first_token,
+                                where->show->extents[i].tokens, all);
     return shared;
 }
 
@@ -779,7 +779,7 @@ static int name_show(const struct cli_command *command, const struct show_argume
     for (uint64_t i = 0; i < showing.sources && showing.printers; i++)
         printer_close(&showing.printers[i]);
     free(showing.printers);
-    free(showing.pieces);
+    free(showing.extents);
     target_close(&target);
     return cli_finish(program, exit_status);
 }
