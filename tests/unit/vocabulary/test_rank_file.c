@@ -92,11 +92,11 @@ static void good_files(void **state)
     }
 }
 
-static enum tokmap_status ranks_read(struct rank_file *file, const char *path, const char *text, uint64_t count,
+static enum tokmap_status ranks_read(struct rank_file *file, const char *path, const char *content, uint64_t count,
                                      struct tokmap_error *error)
 {
-    const enum tokmap_status status = rank_file_parse(file, path, text, count, error);
-    return status ? status : rank_file_check(file, text, count, error);
+    const enum tokmap_status status = rank_file_parse(file, path, content, count, error);
+    return status ? status : rank_file_check(file, content, count, error);
 }
 
 /* Lines may be in any order. */
