@@ -112,8 +112,8 @@ demo: ## go from text found on this machine to batches and check every step (nee
 demo-run: all $(BUILD)/tests/consumer
 	@$(test_environment) sh tests/support/demo.sh
 
-lint: all ## check includes, circles, calls, symbols, names, and language (LINT='PATTERN' chooses rules by name)
-	@$(test_environment) OBJ='$(OBJ)' $(PYTHON) tests/lint/lint.py $(if $(LINT),'$(LINT)')
+lint: all ## check includes, circles, calls, symbols, names, and language (RULES='PATTERN' chooses rules by name)
+	@$(test_environment) OBJ='$(OBJ)' $(PYTHON) tests/lint/lint.py $(if $(RULES),'$(RULES)')
 
 asan: ## run the tests with the address and undefined behavior sanitizers
 	+@$(sub_make) BUILD=$(BUILD)/asan SANITIZE=address,undefined test-run

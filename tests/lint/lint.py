@@ -771,6 +771,9 @@ def main():
     parser.add_argument("patterns", nargs="*", default=["*"], metavar="PATTERN")
     arguments = parser.parse_args()
     passed = failed = skipped = 0
+    for pattern in arguments.patterns:
+        if not fnmatch.filter([name for name, _ in RULES], pattern):
+            parser.error(f"no rule matches '{pattern}'; --list prints the names of the rules")
     for name, check in RULES:
         if any(fnmatch.fnmatch(name, pattern) for pattern in arguments.without) or \
                 not any(fnmatch.fnmatch(name, pattern) for pattern in arguments.patterns):
