@@ -290,7 +290,7 @@ def test_numpy(standard, bos_standard):
         numpy.save(path_of("wrong.npy"), wrong)
         try:
             tokmap.Dataset(path_of("wrong.npy"))
-        except tokmap.UnsupportedError as problem:
+        except NotImplementedError as problem:
             assert problem.path == path_of("wrong.npy")
         else:
             raise AssertionError(f"{wrong.dtype} {wrong.shape} was opened")

@@ -89,6 +89,7 @@ cat >"$TMPDIR/tokenizer.c" <<'PROGRAM'
 #include <stdio.h>
 #include <string.h>
 #include <tokmap/tokenizer.h>
+#include <tokmap/tokmap.h>
 int main(void)
 {
     struct tokmap_tokenizer *tokenizer;

@@ -157,5 +157,5 @@ for name in $(awk '/^```/ { code = !code } !code { sub(/^tokmap /, "") } 1' $pag
     check "tokmap $name" sh -c "'$TOKMAP' $name --help >/dev/null"
 done
 for name in $(cat $pages | grep -oE '(^|`)make [a-z]+' | sed 's/.*make //' | sort -u); do
-    check "make $name" grep -q "^$name:.*##" Makefile
+    check "make $name" grep -q "^$name:.*##" Makefile src/make/*.mk tests/tests.mk
 done

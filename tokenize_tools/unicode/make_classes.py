@@ -78,6 +78,7 @@ def main():
                 first.append(middle_numbers[row])
     folder = sys.argv[2] if len(sys.argv) > 2 else os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(folder, "classes.c"), "w", encoding="ascii") as out:
+        out.write("/* SPDX-License-Identifier: MIT */\n")
         out.write("/* classes.c - the class of every character of Unicode 16.0. "
                   "Made by make_classes.py: do not edit. */\n")
         out.write('#include "classes.h"\n\n')

@@ -114,6 +114,7 @@ def nfc_tables():
             spans.append([c, c, len(flat), len(parts[c])])
         flat += [ord(p) for p in parts[c]]
     with open(os.path.join(FOLDER, "nfc_tables.c"), "w", encoding="ascii") as out:
+        out.write("/* SPDX-License-Identifier: MIT */\n")
         out.write("/* nfc_tables.c - canonical decomposition and composition (Unicode 9, as in the reference).\n"
                   " * Made by make_unicode.py: do not edit. */\n#include \"nfc_tables.h\"\n\n")
         out.write("const uint64_t nfc_masks[0x10000 / 64] = {\n%s\n};\n\n" % lines(runs(masks, "0x%X")))
@@ -173,6 +174,7 @@ def code_sets():
     for name in SCRIPTS:
         sets[name.upper()] = regex(r"[\p{%s}&&[^a]]" % name) + ([ord("a")] if name == "Latin" else [])
     with open(os.path.join(FOLDER, "code_sets.c"), "w", encoding="ascii") as out:
+        out.write("/* SPDX-License-Identifier: MIT */\n")
         out.write("/* code_sets.c - sets of code points, as in the reference.\n"
                   " * Made by make_unicode.py: do not edit. */\n"
                   "#include \"code_sets.h\"\n\n")

@@ -591,7 +591,8 @@ static void without_the_kernel_the_host_expands(void **unused)
     (void)unused;
     static const char *const words[] = {"", "fail=cuModuleLoadDataEx:1+:222", "fail=cuModuleGetFunction:1+:500"};
     for (uint32_t threads = 0; threads < 2; threads++) {
-        for (unsigned type = 0; type < 2; type++) {
+        for (unsigned wide = 0; wide < 2; wide++) {
+            const enum tokmap_id_type type = wide ? TOKMAP_ID_I64 : TOKMAP_ID_I32;
             struct tokmap_loader_options options = device_options(threads);
             struct tokmap_loader *loader;
             uint8_t *expected, *found;
@@ -601,7 +602,7 @@ static void without_the_kernel_the_host_expands(void **unused)
             options.rows = 3; /* calls of 2 rows */
             options.device = NULL;
             assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
-            collect(loader, NULL, (enum tokmap_id_type)type, &expected, &expected_length);
+            collect(loader, NULL, type, &expected, &expected_length);
             tokmap_loader_close(loader);
             assert_true(expected_length > 1000);
             for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -619,7 +620,7 @@ static void without_the_kernel_the_host_expands(void **unused)
                     assert_non_null(strstr(what.reason, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"));
                 assert_true(what.pinned_bytes > 0);
                 assert_int_equal(what.device_bytes > 0, i == 0);
-                collect(loader, "cuda:0", (enum tokmap_id_type)type, &found, &found_length);
+                collect(loader, "cuda:0", type, &found, &found_length);
                 assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
                 assert_int_equal(stats.host_expanded, i ? stats.batches : 0);
                 assert_int_equal(stats.device_bytes, what.device_bytes);
