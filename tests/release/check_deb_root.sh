@@ -28,7 +28,8 @@ for suite in ${SUITES:-bookworm trixie}; do
     check "$suite: the packages are installed with apt" sh -c \
         'test ! -e "$1/not-installed" || { tail "$2"; exit 1; }' sh "$root" "$TMPDIR/mmdebstrap.log"
     mkdir "$root/demo"
-    cp "$TMPDIR/consumer" tests/support/demo.sh "$root/demo/"
+    # A minimal root has too little text, so the demo also packs copies of the sources.
+    cp -r "$TMPDIR/consumer" tests/support/demo.sh src include "$root/demo/"
     # In a mount namespace of its own, so that nothing stays mounted.
     in_root() {
         unshare -m sh -c 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" \
