@@ -3,7 +3,7 @@
 # check_sbom.sh: `make sbom` lists what the wheel has of others, as a document that the tools of SPDX accept.
 . tests/release/release_common.sh
 need python3 python3
-check "make sbom" $MAKE --no-print-directory BUILD="$BUILD_DIR" CC="$CC" CFLAGS="$CFLAGS" sbom
+check "make sbom" $MAKE --no-print-directory BUILD="$BUILD" CC="$CC" CFLAGS="$CFLAGS" sbom
 sbom=$BUILD_DIR/dist/tokmap-$version.spdx.json
 check "the document has what SPDX 2.3 requires" python3 .github/packaging/sbom.py --check "$sbom"
 sed 's/"SPDXRef-tokmap"/"SPDXRef-other"/' "$sbom" >"$TMPDIR/wrong.spdx.json"
