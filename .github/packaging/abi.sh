@@ -22,8 +22,9 @@ for name in libtokmap libtokmap_tokenize; do
         case $1 in
         dump) mkdir -p "$2" && dump "$file" "$stored" ;;
         check)
-            dump "$file" "$lib/$name.abi"
-            abidiff --suppressions "${ALLOWED:-$here/allowed.suppr}" --no-added-syms "$stored" "$lib/$name.abi" || bad=1 ;;
+            mkdir -p "${BUILD:-build}/abi" && dump "$file" "${BUILD:-build}/abi/$name.abi"
+            abidiff --suppressions "${ALLOWED:-$here/allowed.suppr}" --no-added-syms "$stored" \
+                "${BUILD:-build}/abi/$name.abi" || bad=1 ;;
         esac
     done
 done
