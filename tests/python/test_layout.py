@@ -167,6 +167,17 @@ def circle(imports):
 
 
 class Imports(unittest.TestCase):
+    def test_nothing_of_the_package_is_imported_by_a_function(self):
+        """A child of fork() would wait forever for the import lock of a module that another thread of its parent was
+        importing. So each module is imported with the package; functions import only what lies outside of it, and
+        hints, which needs the module typing and which pack() alone imports."""
+        folder = os.path.dirname(tokmap.__file__)
+        for name in sorted(name for name in os.listdir(folder) if name.endswith(".py")):
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                functions = [node for node in ast.walk(ast.parse(file.read())) if isinstance(node, ast.FunctionDef)]
+            self.assertEqual([], [f"{name}:{node.lineno}" for function in functions for node in ast.walk(function)
+                                  if isinstance(node, ast.ImportFrom) and node.level and node.module != "hints"])
+
     def test_no_circle(self):
         """No module of the package imports itself through others. Imports inside functions count."""
         folder = os.path.dirname(tokmap.__file__)

@@ -2,6 +2,7 @@
 """Datasets: shards of tokens that form one address space."""
 from __future__ import annotations
 
+import json
 import os
 import warnings
 import weakref
@@ -387,7 +388,6 @@ class Dataset:
                                        byref(found), byref(error)), error)
         if not found.bytes:
             return default
-        import json  # here, because importing this package should not wait for it
         try:
             return json.loads(string_at(found.json, found.bytes))
         except ValueError as problem:

@@ -7,6 +7,8 @@ code that does not import tokmap can catch them, too.
 """
 from __future__ import annotations
 
+import re
+
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
     from typing import Any, Match
@@ -212,7 +214,6 @@ def _function(found: Match[str]) -> str:
 
 def in_python(message: str) -> str:
     """The message with the names that a Python program uses."""
-    import re  # here, because importing this package should not wait for it
     message = re.sub(r"\bTOKMAP_([A-Z0-9_]+)", _constant, message)
     message = re.sub(r"\bset options\.([a-z_]+)\b(?! to\b)", r"pass \1=", message)
     message = re.sub(r"\b(options|out)\.([a-z_]+)", _member, message)

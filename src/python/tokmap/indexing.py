@@ -2,6 +2,7 @@
 """index(): writes the indexes of other projects' token files."""
 from __future__ import annotations
 
+import json
 import os
 from ctypes import addressof, byref, c_uint8, sizeof
 
@@ -88,7 +89,6 @@ def index(name: Path, *, threads: int = 0, replace: bool = False,
         c.PROGRESS(lambda _user, done, total: call.guard(progress, lambda: (done, total))),
         c.ENDS() if asked is None else c.ENDS(on_ends), None)
     if tokenizer is not None:
-        import json  # here, because importing this package should not wait for it
         fingerprint = (c_uint8 * 16)(*bytes.fromhex(tokenizer.fingerprint))
         options.tokenizer, options.vocabulary = addressof(fingerprint), tokenizer.vocab_size
         options.tokenizer_about = json.dumps(tokenizer._about()).encode()

@@ -14,6 +14,7 @@ from .dataset import Dataset, Origin, absolute_name, warn_of
 from .errors import ArgumentError, TokmapError, error_of
 from .handles import Handle, RunHandle, new
 from .records import NamedTuple
+from .run_text import text_of
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -243,7 +244,6 @@ class OpenedRun:
                 raise ArgumentError(f"steps is {steps} and passes is {passes}: pass one of them, because either ends "
                                     f"the run")
             if not made:
-                from .run_text import text_of  # here, because it needs the module decimal
                 text = text_of({"data": data} if sources is None else sources,  # type: ignore[dict-item]
                                seq_len=seq_len, batch=batch, seed=seed, lookahead=lookahead, order=order,
                                weights=weights, phases=phases, stride=stride, tail=tail, pad=pad, steps=steps,

@@ -2,6 +2,7 @@
 """ShardWriter: a shard from documents of ids that a program has, from a tokenizer of its own."""
 from __future__ import annotations
 
+import json
 import os
 import warnings
 import weakref
@@ -128,7 +129,6 @@ def _mask(values: Any, count: int) -> _Memory | None:
 
 
 def _json(value: object, name: str) -> bytes:
-    import json  # here, because importing this package should not wait for it
     def plain(other: Any) -> Any:  # numbers and arrays of NumPy and torch
         if hasattr(other, "tolist"):
             return other.tolist()

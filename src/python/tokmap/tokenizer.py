@@ -2,6 +2,7 @@
 """Text to token ids and back, with every vocabulary that the command tokmap reads."""
 from __future__ import annotations
 
+import json
 import os
 from array import array
 from collections import OrderedDict
@@ -9,6 +10,7 @@ from ctypes import addressof, byref, c_char_p, c_uint64, c_void_p, create_string
 
 from . import _library as c
 from . import _tokenize_library as t
+from ._batches import decode, encode
 from ._library import check, numpy_or_none, table
 from .errors import ArgumentError, InputError, TokmapError, error_of
 
@@ -317,7 +319,6 @@ class Tokenizer:
         offsets  with flat: begins and ends of tokens are wanted, too
         field    the column of an Arrow table
         """
-        from ._batches import encode  # here, because importing this package should not wait for it
         count = num_threads if threads is None else threads
         return encode(self, texts, flat=flat, dtype=dtype, offsets=offsets, field=field,
                       threads=0 if count is None else c.number(count, "threads", 1),
@@ -358,7 +359,6 @@ class Tokenizer:
                      num_threads: int | None = None, skip_special_tokens: bool | None = None) -> list[str]:
         """The texts of several lists of ids, decoded on several threads. `batch` is an iterable of lists or arrays, an
         array of two dimensions, or an Encoded."""
-        from ._batches import decode
         count = num_threads if threads is None else threads
         return decode(self, batch, specials=specials if skip_special_tokens is None else not skip_special_tokens,
                       resumed=resumed, threads=0 if count is None else c.number(count, "threads", 1))
@@ -536,7 +536,6 @@ def _try(path: str, wanted: str, about: dict[str, Any], special_tokens: str | No
 
 def _recorded(dataset: Dataset) -> Iterable[tuple[str, dict[str, Any]]]:
     """For each shard whose index records the path of its tokenizer: the index, and what it says of the tokenizer."""
-    import json  # here, because importing this package should not wait for it
     for number in range(min(dataset.info.shards, 64)):
         shard = dataset.shard(number)
         try:
