@@ -186,7 +186,7 @@ static int list_cases(void)
 /* Prints a line if there is no GPU. */
 static bool gpu_exists(struct bench *bench)
 {
-    struct tokmap_cuda_info info = {.size = sizeof info};
+    struct tokmap_cuda_info info = TOKMAP_CUDA_INFO_INIT;
     struct tokmap_error error = {0};
     if (!tokmap_cuda_probe(&info, &error))
         return true;

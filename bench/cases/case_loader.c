@@ -138,7 +138,7 @@ static int cold_limit(struct bench *bench, struct cold *cold, uint64_t seed)
 
 static int cold_open(struct bench *bench, struct cold *cold)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct tokmap_error error = {0};
     int result = dataset_name(bench, &cold->name);
     if (!result)
@@ -150,7 +150,7 @@ static int cold_open(struct bench *bench, struct cold *cold)
     if (result)
         return result;
     for (uint64_t i = 0; i < info.shards; i++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         if (tokmap_dataset_shard(cold->dataset, i, &shard, &error))
             return bench_failed(bench, &error);
         if (!i || shard.tokens > cold->shard.tokens)
@@ -262,9 +262,9 @@ static int first_pass(struct bench *bench, struct reader *reader, uint64_t batch
 
 static int flat_out_open(struct bench *bench, struct loader_case *it, const char *name)
 {
-    struct tokmap_source_info source = {.size = sizeof source};
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     struct tokmap_error error = {0};
     int result = run_make(bench, name, TOKMAP_READ_MAPPED, 1, TOKMAP_FOREVER, &it->mapped_run);
     if (!result)
@@ -443,7 +443,7 @@ static int child_rss(struct bench *bench)
 {
     struct tokmap_run *run = NULL;
     struct reader reader = {.loader = NULL};
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     uint64_t most = 0;
     int result = run_make(bench, bench->options.dataset, TOKMAP_READ_PREAD, 3, TOKMAP_FOREVER, &run);
     if (!result)

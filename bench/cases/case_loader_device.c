@@ -299,8 +299,8 @@ static int open_all(struct bench *bench, struct device_loader *it)
         result = dataset_name(bench, &name);
     if (!result)
         result = run_make(bench, name, TOKMAP_READ_AUTO, 1, TOKMAP_FOREVER, &it->run);
-    struct tokmap_source_info source = {.size = sizeof source};
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     if (!result)
         result = run_get_info(bench, it->run, &source, &info);
     if (!result)
@@ -499,7 +499,7 @@ static void report(struct bench *bench, const struct device_loader *it, const st
 int loader_device(struct bench *bench)
 {
     static struct device_loader it;
-    struct tokmap_loader_device device = {.size = sizeof device};
+    struct tokmap_loader_device device = TOKMAP_LOADER_DEVICE_INIT;
     bench->name = "device_loader";
     int result = open_all(bench, &it);
     if (!result && tokmap_loader_device(it.reader.loader, &device))

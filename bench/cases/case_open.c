@@ -486,8 +486,8 @@ static int bare_open(const char *tokens_path, const char *index_path, double *us
 static int open_repeat(struct bench *bench, struct opening *opening, size_t size)
 {
     struct tokmap_dataset *dataset = NULL;
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     struct tokmap_error error = {0};
     double us = 0;
     const uint64_t started = os_clock_ns();
@@ -648,8 +648,8 @@ static int measure(struct bench *bench, struct opening *opening)
 static int plain_find(struct bench *bench, struct opening *opening)
 {
     struct tokmap_dataset *dataset = NULL;
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     int result = dataset_open(bench, TOKMAP_READ_PREAD, &dataset);
     if (!result)
         result = dataset_get_info(bench, dataset, &info, &shard);
@@ -663,7 +663,7 @@ static int plain_find(struct bench *bench, struct opening *opening)
 static bool tokens_can_be_dropped(struct bench *bench)
 {
     struct tokmap_dataset *dataset = NULL;
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     struct tokmap_error error;
     int fd;
     bool memory = false;

@@ -412,8 +412,8 @@ static int first_pass(struct bench *bench, struct reader *reader, const struct t
 
 static int reader_prepare(struct bench *bench, struct reader *reader, const struct tokmap_run *run)
 {
-    struct tokmap_source_info source = {.size = sizeof source};
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     int result = run_get_info(bench, run, &source, &info);
     if (!result)
         result = page_cache_warm(bench, source.dataset);

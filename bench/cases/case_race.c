@@ -84,9 +84,9 @@ static int loader_open(struct bench *bench, struct race *race, const struct roun
 
 static int round_open(struct bench *bench, struct race *race, struct round *round)
 {
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
-    struct tokmap_source_info source = {.size = sizeof source};
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    char numbers[128];
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     memset(round, 0, sizeof *round);
     round->seed = random_next(&race->state);
     round->seq_len = 1 + random_below(&race->state, SEQ_LEN_MOST);
@@ -96,11 +96,9 @@ static int round_open(struct bench *bench, struct race *race, struct round *roun
         round->fields |= drawn >> field & 1 ? field_bits[field] : 0;
     round->mask_targets = round->fields & TOKMAP_TARGETS && random_below(&race->state, 2);
     round->ring_bytes = random_below(&race->state, 2) ? 0 : (uint64_t)1 << (17 + random_below(&race->state, 4));
-    options.data = race->data;
-    options.seq_len = round->seq_len;
-    options.batch = round->rows;
-    options.seed = round->seed;
-    if (tokmap_run_make(&round->run, &options, &race->error))
+    (void)snprintf(numbers, sizeof numbers, "seq_len %" PRIu64 "\nbatch %" PRIu64 "\nseed %" PRIu64 "\n",
+                   round->seq_len, round->rows, round->seed);
+    if (run_of_dataset(&round->run, race->data, numbers, TOKMAP_READ_AUTO, &race->error))
         return bench_failed(bench, &race->error);
     int result = run_get_info(bench, round->run, &source, &info);
     if (result)
@@ -121,7 +119,7 @@ static int round_open(struct bench *bench, struct race *race, struct round *roun
 
 static void round_close(struct race *race, struct round *round)
 {
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     if (round->device && !tokmap_loader_stats(round->device, &stats)) {
         race->waits += stats.waits;
         race->late_copies += stats.late_copies;

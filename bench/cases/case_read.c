@@ -230,8 +230,8 @@ static int measure_loop(struct bench *bench, const struct tokmap_dataset *datase
 static int limits_run(struct bench *bench)
 {
     struct tokmap_dataset *dataset = NULL;
-    struct tokmap_shard_info shard = {.size = sizeof shard};
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     int result = dataset_open(bench, TOKMAP_READ_MAPPED, &dataset);
     if (!result)
         result = dataset_get_info(bench, dataset, &info, &shard);
@@ -377,8 +377,8 @@ static const struct slice_kind {
 
 static int slices_open(struct bench *bench, struct slices *slices)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     int result = dataset_open(bench, TOKMAP_READ_MAPPED, &slices->dataset);
     if (result)
         return result;
@@ -495,7 +495,7 @@ static int read_repeat(struct bench *bench, const char *path, uint64_t bytes, ui
 static int verify_repeat(struct bench *bench, const struct tokmap_dataset *dataset, uint32_t threads, double *rate)
 {
     struct tokmap_verify_options options = TOKMAP_VERIFY_OPTIONS_INIT;
-    struct tokmap_verify_result result = {.size = sizeof result};
+    struct tokmap_verify_result result = TOKMAP_VERIFY_RESULT_INIT;
     struct tokmap_error error = {0};
     options.threads = threads;
     const uint64_t started = os_clock_ns();
@@ -509,8 +509,8 @@ static int verify_run(struct bench *bench)
 {
     static struct series found, limit;
     struct tokmap_dataset *dataset = NULL;
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     const uint32_t threads = (uint32_t)max64(1, min64(bench->options.threads, THREADS_MOST));
     int result = dataset_open(bench, TOKMAP_READ_AUTO, &dataset); /* as the command tokmap opens it */
     if (!result)

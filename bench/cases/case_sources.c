@@ -52,7 +52,7 @@ static int side_open(struct bench *bench, struct side *side, const char *sources
 {
     static char text[SOURCES * BENCH_PATH];
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-    struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     reader_clear(&side->reader);
     (void)snprintf(text, sizeof text, "seq_len %" PRIu64 "\nlookahead %" PRIu64 "\nbatch %" PRIu64 "\n%s",
                    bench->options.seq_len, how->lookahead, bench->options.batch, sources);
@@ -167,8 +167,8 @@ static int sources_run(struct bench *bench)
     static char plain[2 * BENCH_PATH], other[2 * BENCH_PATH], parts[SOURCES * BENCH_PATH];
     const struct how both = {BOTH, 0, 1};
     struct tokmap_dataset *dataset = NULL;
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     const char *name = NULL;
     int result = dataset_name(bench, &name);
     if (!result)
@@ -305,8 +305,8 @@ static int measure_consumer(struct bench *bench, struct tracing *tracing)
 
 static int measure_inline(struct bench *bench, struct tracing *tracing)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     int result = open_both(bench, tracing, 0, "inline.trace");
     if (!result)
         result = run_get_info(bench, tracing->run, &source, &info);
@@ -354,8 +354,8 @@ static int write_run(struct bench *bench, const char *text, char path[BENCH_PATH
 static int measure_replay(struct bench *bench, struct tracing *tracing, const char *run_path)
 {
     static struct series rates;
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     char path[BENCH_PATH];
     int result = made_file(bench, "replay.trace", path);
     if (!result)
@@ -407,7 +407,7 @@ static int trace_run(struct bench *bench)
     free(here);
     bench->name = "loader";
     result = write_run(bench, text, path);
-    if (!result && tokmap_run_open(&tracing.run, path, &error))
+    if (!result && tokmap_run_open(&tracing.run, path, NULL, &error))
         result = bench_failed(bench, &error);
     if (!result)
         result = measure_consumer(bench, &tracing);

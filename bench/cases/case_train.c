@@ -247,8 +247,8 @@ static int loader_start(struct bench *bench, struct device_train *train)
 static int device_train_open(struct bench *bench, struct device_train *train)
 {
     const char *name = NULL;
-    struct tokmap_source_info source = {.size = sizeof source};
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     operand_rows(bench, max64(1, bench->options.batch_tokens / bench->options.seq_len));
     train->tokens = bench->options.rows * bench->options.seq_len;
     train->steps = max64(8, (uint64_t)(bench_seconds(bench, 2) * 1000 / bench->options.step_ms));
@@ -517,7 +517,7 @@ static int train_open(struct bench *bench, struct train *train)
         result = dataset_open(bench, TOKMAP_READ_PREAD, &train->dataset);
     if (!result && !bench->options.cold)
         result = page_cache_warm(bench, train->dataset);
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     if (!result)
         result = dataset_get_info(bench, train->dataset, &info, NULL);
     if (result)

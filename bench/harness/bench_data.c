@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "format/shard_writer.h"
 #include "platform/os.h"
@@ -288,20 +289,36 @@ int dataset_get_info(struct bench *bench, const struct tokmap_dataset *dataset, 
     return status ? bench_failed(bench, &error) : CLI_DONE;
 }
 
+enum tokmap_status run_of_dataset(struct tokmap_run **run, const char *dataset, const char *numbers,
+                                  enum tokmap_reading reading, struct tokmap_error *error)
+{
+    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct bytes_buffer text = {0};
+    const char quote = '"', escape = '\\';
+    bool fits = bytes_append(&text, numbers, strlen(numbers)) && bytes_append(&text, "source data \"", 13);
+    for (const char *at = dataset; *at && fits; at++)
+        fits = (*at != quote && *at != escape) || bytes_append(&text, &escape, 1) ? bytes_append(&text, at, 1) : false;
+    options.reading = reading;
+    enum tokmap_status status = fits && bytes_append(&text, "\"\n", 3)
+                                    ? tokmap_run_parse(run, (const char *)text.bytes, &options, error)
+                                    : error_set_memory(error, "the run's text", strlen(dataset));
+    bytes_free(&text);
+    return status;
+}
+
 int run_make(struct bench *bench, const char *dataset, enum tokmap_reading reading, uint64_t seed, uint64_t steps,
              struct tokmap_run **run)
 {
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
     struct tokmap_error error = {0};
-    options.data = dataset;
-    options.seq_len = bench->options.seq_len;
-    options.lookahead = bench->options.lookahead;
-    options.batch = bench->options.batch;
-    options.seed = bench->options.seed + seed - 1;
-    options.order = (enum tokmap_order_kind)bench->options.order;
-    options.steps = steps;
-    options.reading = reading;
-    return tokmap_run_make(run, &options, &error) ? bench_failed(bench, &error) : CLI_DONE;
+    const struct bench_options *options = &bench->options;
+    char numbers[256], end[64] = "";
+    if (steps != TOKMAP_FOREVER)
+        (void)snprintf(end, sizeof end, "steps %" PRIu64 "\n", steps);
+    (void)snprintf(numbers, sizeof numbers,
+                   "seq_len %" PRIu64 "\nlookahead %" PRIu64 "\nbatch %" PRIu64 "\nseed %" PRIu64 "\norder %s\n%s",
+                   options->seq_len, options->lookahead, options->batch, options->seed + seed - 1,
+                   options->order == TOKMAP_SEQUENTIAL ? "sequential" : "shuffle", end);
+    return run_of_dataset(run, dataset, numbers, reading, &error) ? bench_failed(bench, &error) : CLI_DONE;
 }
 
 int run_get_info(struct bench *bench, const struct tokmap_run *run, struct tokmap_source_info *source,
@@ -332,7 +349,7 @@ static const char *contradiction(const struct bench_options *options)
 static enum tokmap_status dataset_warn(const struct bench *bench, const char *name, struct tokmap_error *error)
 {
     struct tokmap_dataset *dataset = NULL;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     const enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, error);
     if (!status && !tokmap_dataset_info(dataset, &info) && info.warning)
         cli_warn(bench->program, "%s: %s", bench->options.run_file ? bench->options.run_file : name, info.warning);
@@ -345,9 +362,9 @@ static enum tokmap_status run_file_read(struct bench_options *options, char data
                                         struct tokmap_error *error)
 {
     struct tokmap_run *run = NULL;
-    struct tokmap_run_info info = {.size = sizeof info};
-    struct tokmap_source_info source = {.size = sizeof source};
-    enum tokmap_status status = tokmap_run_open(&run, options->run_file, error);
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+    enum tokmap_status status = tokmap_run_open(&run, options->run_file, NULL, error);
     if (status)
         return status;
     status = tokmap_run_info(run, &info);

@@ -43,6 +43,13 @@ int dataset_make_sparse(struct bench *bench, const char *label, uint64_t shards,
 int run_make(struct bench *bench, const char *dataset, enum tokmap_reading reading, uint64_t seed, uint64_t steps,
              struct tokmap_run **run);
 
+/* Opens the run of a text of one source, called "data".
+ *   dataset  its name
+ *   numbers  the other lines of the text, such as "seq_len 128\nbatch 4\n"
+ * Statuses: those of tokmap_run_parse(). */
+enum tokmap_status run_of_dataset(struct tokmap_run **run, const char *dataset, const char *numbers,
+                                  enum tokmap_reading reading, struct tokmap_error *error);
+
 /* Fills in *source and *info, which describe the only source of such a run and its dataset. source->dataset belongs to
  * the run. */
 int run_get_info(struct bench *bench, const struct tokmap_run *run, struct tokmap_source_info *source,

@@ -73,7 +73,7 @@ int gpu_open(struct bench *bench, struct gpu *gpu)
         return gpu_check(gpu, result, "entering the GPU's context");
     }
     gpu->open = true;
-    struct tokmap_cuda_device_info info = {.size = sizeof info};
+    struct tokmap_cuda_device_info info = TOKMAP_CUDA_DEVICE_INFO_INIT;
     result = gpu->driver->device_get_attribute(&gpu->processors, CUDA_DEVICE_MULTIPROCESSORS, gpu->device.handle);
     if (!result)
         result = gpu->driver->stream_create(&gpu->stream, CUDA_STREAM_NON_BLOCKING);

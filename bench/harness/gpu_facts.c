@@ -62,7 +62,7 @@ static void read_kernel_driver(char *version, size_t capacity)
 
 void gpu_facts_read(struct gpu *gpu, struct gpu_facts *facts)
 {
-    struct tokmap_cuda_device_info info = {.size = sizeof info};
+    struct tokmap_cuda_device_info info = TOKMAP_CUDA_DEVICE_INFO_INIT;
     struct tokmap_error error = {0};
     int khz = 0;
     memset(facts, 0, sizeof *facts);

@@ -121,7 +121,7 @@ static enum tokmap_status windows_find(struct windows *windows, const struct tok
 enum tokmap_status windows_new(struct windows *windows, const struct tokmap_dataset *dataset, uint64_t seq_len,
                                uint64_t most, uint64_t seed, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     memset(windows, 0, sizeof *windows);
     assert(seq_len && most);
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);

@@ -99,12 +99,12 @@ int page_cache_read(struct bench *bench, const char *path)
 
 enum tokmap_status page_cache_try_drop(const struct tokmap_dataset *dataset, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     if (status)
         return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "The dataset cannot be described.");
     for (uint64_t i = 0; !status && i < info.shards; i++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         status = tokmap_dataset_shard(dataset, i, &shard, error);
         if (!status)
             status = file_drop(shard.tokens_path, error);
@@ -120,7 +120,7 @@ int page_cache_drop(struct bench *bench, const struct tokmap_dataset *dataset)
 
 int page_cache_warm(struct bench *bench, const struct tokmap_dataset *dataset)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     int result = dataset_get_info(bench, dataset, &info, NULL);
     if (result)
         return result;
@@ -129,7 +129,7 @@ int page_cache_warm(struct bench *bench, const struct tokmap_dataset *dataset)
         return CLI_DONE;
     }
     for (uint64_t i = 0; !result && i < info.shards; i++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         struct tokmap_error error = {0};
         if (tokmap_dataset_shard(dataset, i, &shard, &error))
             result = bench_failed(bench, &error);

@@ -88,7 +88,7 @@ static int files_list(struct bench *bench, const struct tokmap_dataset *dataset,
     int result = made_file(bench, "files.list", path);
     int system = result ? 0 : os_open(path, OS_WRITE_NEW, &fd);
     for (uint64_t i = 0; i < shards && !result && !system; i++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         struct tokmap_error error = {0};
         if (tokmap_dataset_shard(dataset, i, &shard, &error)) {
             result = bench_failed(bench, &error);
@@ -106,8 +106,8 @@ static int files_list(struct bench *bench, const struct tokmap_dataset *dataset,
 
 int flat_tokens_open(struct bench *bench, struct flat_tokens *flat)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_shard_info first = {.size = sizeof first};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_shard_info first = TOKMAP_SHARD_INFO_INIT;
     struct tokmap_dataset *dataset = NULL;
     memset(flat, 0, sizeof *flat);
     int result = dataset_open(bench, TOKMAP_READ_PREAD, &dataset);

@@ -125,12 +125,12 @@ struct CUstream_st;
  *
  * @code
  *     struct tokmap_error e = {0};
- *     struct tokmap_cuda_info info = {.size = sizeof info};
+ *     struct tokmap_cuda_info info = TOKMAP_CUDA_INFO_INIT;
  *     if (tokmap_cuda_probe(&info, &e)) {
  *         puts(e.message);                            // why no GPU can be used
  *     } else {
  *         for (int i = 0; i < info.devices; i++) {
- *             struct tokmap_cuda_device_info gpu = {.size = sizeof gpu};
+ *             struct tokmap_cuda_device_info gpu = TOKMAP_CUDA_DEVICE_INFO_INIT;
  *             if (tokmap_cuda_device(i, &gpu, &e))
  *                 fatal(&e);
  *             printf("cuda:%d: %s, %" PRIu64 " MiB\n", i, gpu.name, gpu.memory >> 20);
@@ -139,11 +139,12 @@ struct CUstream_st;
  * @endcode
  */
 struct tokmap_cuda_info {
-    size_t size;        /* sizeof(struct tokmap_cuda_info) */
+    size_t size;
     int driver_version; /* newest CUDA version that the driver supports: 1000 * major + 10 * minor */
     int devices;        /* number of GPUs that this process may use, at least 1 */
     char path[256];     /* the file of the driver's library; the end is cut off if it is longer */
 };
+#define TOKMAP_CUDA_INFO_INIT TOKMAP_SIZED(struct tokmap_cuda_info)
 
 /* Finds out whether there is a usable driver and at least one GPU, and fills *info. Creates no CUDA context.
  * Statuses: OK, ERROR_NO_DEVICE (the message says why: there is no driver library, it is a stub or too old, there is no
@@ -153,12 +154,13 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_cuda_probe(struct tokmap_
 
 /* One GPU. */
 struct tokmap_cuda_device_info {
-    size_t size;                            /* sizeof(struct tokmap_cuda_device_info) */
+    size_t size;
     char name[128];                         /* for example "NVIDIA H100 80GB HBM3" */
     int capability_major, capability_minor; /* compute capability */
     int numa_node;                          /* the host's NUMA node nearest to the GPU; -1: unknown, or no NUMA */
     uint64_t memory;                        /* bytes of GPU memory */
 };
+#define TOKMAP_CUDA_DEVICE_INFO_INIT TOKMAP_SIZED(struct tokmap_cuda_device_info)
 
 /* Describes a GPU in *info. Creates no CUDA context.
  *   device   number of the GPU, from 0 to tokmap_cuda_info.devices - 1
@@ -172,11 +174,9 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_cuda_device(int device, s
 /* tokmap_loader_next() with the stream's type; see there for all other arguments and for the statuses.
  *   stream   of the loader's GPU; NULL is the legacy default stream. Calls may pass different streams, but then the
  *            program must order its own use of the outputs between them. */
-TOKMAP_MUST_CHECK static inline enum tokmap_status tokmap_cuda_next(struct tokmap_loader *loader,
-                                                                    const struct tokmap_out *out,
-                                                                    struct CUstream_st *stream,
-                                                                    struct tokmap_batch *batch,
-                                                                    struct tokmap_error *error)
+TOKMAP_MUST_CHECK static inline enum tokmap_status
+tokmap_cuda_next(struct tokmap_loader *loader, const struct tokmap_out *out, struct CUstream_st *stream,
+                 struct tokmap_batch *batch, struct tokmap_error *error)
 {
     return tokmap_loader_next(loader, out, (void *)stream, batch, error);
 }
@@ -184,7 +184,7 @@ TOKMAP_MUST_CHECK static inline enum tokmap_status tokmap_cuda_next(struct tokma
 /* How a loader delivers.
  *
  * @code
- *     struct tokmap_loader_device where = {.size = sizeof where};
+ *     struct tokmap_loader_device where = TOKMAP_LOADER_DEVICE_INIT;
  *     if (tokmap_loader_device(loader, &where))
  *         abort();
  *     if (where.device >= 0 && !where.kernel)
@@ -192,7 +192,7 @@ TOKMAP_MUST_CHECK static inline enum tokmap_status tokmap_cuda_next(struct tokma
  * @endcode
  */
 struct tokmap_loader_device {
-    size_t size;           /* sizeof(struct tokmap_loader_device) */
+    size_t size;
     int device;            /* N of "cuda:N". -1: the loader delivers on the host; then numa_node is -1, the rest is 0 */
     int numa_node;         /* of the page-locked memory and the producer thread; -1: any node */
     int kernel;            /* 1: the GPU expands the batches. 0: the host does, which costs its time and sends every
@@ -203,6 +203,7 @@ struct tokmap_loader_device {
     int coherent;          /* 1: the GPU reads all memory of the host through the host's page tables, as in GH200 and
                               GB200, so it could read batches in place. Only reported: the loader copies them */
 };
+#define TOKMAP_LOADER_DEVICE_INIT TOKMAP_SIZED(struct tokmap_loader_device)
 
 /* Fills *info. Statuses: OK, ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_device(const struct tokmap_loader *loader,
@@ -277,9 +278,8 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_cuda_stream_wait(const ch
 
 /* Waits until all work that is enqueued on the stream is done.
  * Statuses: OK, ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_ARGUMENT, ERROR_MEMORY. */
-TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_cuda_stream_synchronize(const char *device,
-                                                                               struct CUstream_st *stream,
-                                                                               struct tokmap_error *error);
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
+tokmap_cuda_stream_synchronize(const char *device, struct CUstream_st *stream, struct tokmap_error *error);
 
 #ifdef __cplusplus
 }

@@ -16,12 +16,10 @@ extern "C" {
 
 /* The order in which the windows of one epoch of one source are drawn: a keyed bijection on [0, windows). Each call
  * takes constant time and memory. The definition is in src/order/ORDER.md and never changes. The struct is a plain
- * value: it may be copied, and any thread may use it. Its content is private.
- *
- * The order can be computed without any data, for example to list the windows that begin epoch 3:
+ * value: it may be copied, and any thread may use it. Its content is private. It needs no data:
  *
  * @code
- *     struct tokmap_order order;
+ *     struct tokmap_order order;                      // the windows that begin epoch 3
  *     if (tokmap_order_init(&order, 1000000, 1234, "web", 3) == TOKMAP_OK)
  *         for (uint64_t draw = 0; draw < 10; draw++)
  *             printf("%" PRIu64 "\n", tokmap_order_window(&order, draw));
@@ -34,11 +32,11 @@ struct tokmap_order {
 /* Prepares an order.
  *   windows  1 to 2^63
  *   seed     the seed of the run, any value
- *   source   the name of the source, of any length; "data" for a run made by tokmap_run_make()
+ *   source   the name of the source, of any length
  *   epoch    any value
- * Statuses: OK, ERROR_ARGUMENT (a NULL argument, or windows is out of range). */
-TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_order_init(struct tokmap_order *order, uint64_t windows,
-                                                                  uint64_t seed, const char *source, uint64_t epoch);
+ * Statuses: OK. */
+TOKMAP_STATUS tokmap_order_init(struct tokmap_order *order, uint64_t windows, uint64_t seed, const char *source,
+                                uint64_t epoch);
 
 /* Returns the window of a draw, or UINT64_MAX if draw is not below `windows` or order is NULL. Cannot fail. */
 TOKMAP_API uint64_t tokmap_order_window(const struct tokmap_order *order, uint64_t draw);

@@ -81,26 +81,26 @@ extern "C" {
 struct tokmap_writer;
 
 struct tokmap_writer_options {
-    size_t size;             /* sizeof(struct tokmap_writer_options) */
-    uint64_t vocabulary;     /* number of ids of the tokenizer, special tokens included, 1 to 2^32; required */
-    uint32_t width;          /* bytes of a stored token: 2 or 4. Default 0: 2 if the vocabulary is at most 65,536, else
-                                4 */
-    int sync;                /* 1 (default): a committed shard survives a power failure. 0: faster, for files that need
-                                not */
-    int replace;             /* 1: the commit replaces a shard of this name. 0 (default): opening is ERROR_EXISTS if
-                                there is one */
-    int mask;                /* 1: the shard has a mask, which says for each token whether it counts as a target */
-    uint64_t eod_id;         /* the id that ends each document, or TOKMAP_NO_ID (default). The writer appends it */
-    uint64_t bos_id;         /* the id that begins each document, or TOKMAP_NO_ID (default). The writer prepends it */
-    int delimited;           /* 1: the documents have their EOD and BOS already; the writer adds none, and refuses a
-                                document that lacks one. Default: 0 */
-    uint32_t column_count;   /* number of columns, at most 64; default: 0 */
+    size_t size;
+    uint64_t vocabulary;   /* number of ids of the tokenizer, special tokens included, 1 to 2^32; required */
+    uint32_t width;        /* bytes of a stored token: 2 or 4. Default 0: 2 if the vocabulary is at most 65,536, else
+                              4 */
+    int sync;              /* 1 (default): a committed shard survives a power failure. 0: faster, for files that need
+                              not */
+    int replace;           /* 1: the commit replaces a shard of this name. 0 (default): opening is ERROR_EXISTS if
+                              there is one */
+    int mask;              /* 1: the shard has a mask, which says for each token whether it counts as a target */
+    uint64_t eod_id;       /* the id that ends each document, or TOKMAP_NO_ID (default). The writer appends it */
+    uint64_t bos_id;       /* the id that begins each document, or TOKMAP_NO_ID (default). The writer prepends it */
+    int delimited;         /* 1: the documents have their EOD and BOS already; the writer adds none, and refuses a
+                              document that lacks one. Default: 0 */
+    uint32_t column_count; /* number of columns, at most 64; default: 0 */
     const char *const *columns; /* their names, each 1 to 1,024 bytes of UTF-8, all different; copied */
-    uint8_t tokenizer[16];   /* fingerprint of the tokenizer, as in struct tokmap_tokenizer_info. All zero (default):
-                                unknown. Datasets whose shards have different ones are refused */
-    const char *about;       /* a JSON object in UTF-8, terminated, that the index keeps, such as the tokenizer's name
-                                and the program's options; copied. At most 64 arrays and objects are inside one
-                                another. NULL (default): the name and version of this library */
+    uint8_t tokenizer[16];      /* fingerprint of the tokenizer, as in struct tokmap_tokenizer_info. All zero (default):
+                                   unknown. Datasets whose shards have different ones are refused */
+    const char *about; /* a JSON object in UTF-8, terminated, that the index keeps, such as the tokenizer's name
+                          and the program's options; copied. At most 64 arrays and objects are inside one
+                          another. NULL (default): the name and version of this library */
 };
 #define TOKMAP_WRITER_OPTIONS_INIT                                                                                     \
     {                                                                                                                  \
@@ -120,8 +120,8 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_writer_open(struct tokmap
 
 /* One or more documents. All pointers must last only during the call, and may have any alignment. */
 struct tokmap_documents {
-    size_t size;             /* sizeof(struct tokmap_documents) */
-    const void *ids;         /* ids of all documents, one document after another; NULL only if there are none */
+    size_t size;
+    const void *ids;          /* ids of all documents, one document after another; NULL only if there are none */
     enum tokmap_id_type type; /* of `ids`; default: TOKMAP_ID_U32 */
     uint64_t id_count;
     const uint64_t *ends;    /* of each document in turn, the number of ids up to its end. Ends never decrease, and the
@@ -134,11 +134,14 @@ struct tokmap_documents {
                                 tokmap_dataset_origin() returns it. NULL (default): the same as before, from the next
                                 record on; or no document of the shard has an origin */
     uint64_t origin_bytes;
-    uint64_t record;         /* number of the first document's record in the origin, from 0, counting up from there */
+    uint64_t record; /* number of the first document's record in the origin, from 0, counting up from there */
     const struct tokmap_value *values; /* the values of the columns: values[d * column_count + c] is that of column c
                                 for document d of this call. NULL (default): the documents have no values */
 };
-#define TOKMAP_DOCUMENTS_INIT {sizeof(struct tokmap_documents), NULL, TOKMAP_ID_U32, 0, NULL, 1, NULL, NULL, 0, 0, NULL}
+#define TOKMAP_DOCUMENTS_INIT                                                                                          \
+    {                                                                                                                  \
+        sizeof(struct tokmap_documents), NULL, TOKMAP_ID_U32, 0, NULL, 1, NULL, NULL, 0, 0, NULL                       \
+    }
 
 /* Adds documents, which may be empty, to the end of the shard. Everything is checked before anything is stored: if the
  * documents are refused, none of them is added, and the writer can continue.
@@ -147,17 +150,17 @@ struct tokmap_documents {
  * text in UTF-8), ERROR_ARGUMENT, after all of which the writer is as it was; ERROR_IO (a file cannot be written, for
  * example on a full disk), ERROR_LIMIT (more than a file can hold), ERROR_MEMORY, after which only
  * tokmap_writer_abandon() is of use. */
-TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_writer_add(struct tokmap_writer *writer,
-                                                                  const struct tokmap_documents *documents,
-                                                                  struct tokmap_error *error);
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
+tokmap_writer_add(struct tokmap_writer *writer, const struct tokmap_documents *documents, struct tokmap_error *error);
 
 /* What has been added so far. */
 struct tokmap_writer_info {
-    size_t size;         /* set by the caller: sizeof(struct tokmap_writer_info) */
-    uint64_t tokens;     /* with the EODs and BOSs that the writer added */
+    size_t size;
+    uint64_t tokens; /* with the EODs and BOSs that the writer added */
     uint64_t documents;
-    uint32_t width;      /* bytes of a stored token: 2 or 4 */
+    uint32_t width; /* bytes of a stored token: 2 or 4 */
 };
+#define TOKMAP_WRITER_INFO_INIT TOKMAP_SIZED(struct tokmap_writer_info)
 
 /* Fills *info. Statuses: OK, ERROR_ARGUMENT (an argument is NULL, or info->size is not set). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_writer_info(const struct tokmap_writer *writer,

@@ -59,7 +59,7 @@ enum tokmap_special {
 };
 
 struct tokmap_tokenizer_options {
-    size_t size;                 /* sizeof(struct tokmap_tokenizer_options) */
+    size_t size;
     enum tokmap_special special; /* default: TOKMAP_SPECIAL_TEXT */
     const char *pattern;         /* for a rank file that is not well known: the name of the pattern that splits text,
                                     such as "cl100k_base"; NULL: that of the known file */
@@ -69,7 +69,9 @@ struct tokmap_tokenizer_options {
     uint32_t cache;              /* has no effect; default: 0 */
 };
 #define TOKMAP_TOKENIZER_OPTIONS_INIT                                                                                  \
-    {sizeof(struct tokmap_tokenizer_options), TOKMAP_SPECIAL_TEXT, NULL, NULL, NULL, 0}
+    {                                                                                                                  \
+        sizeof(struct tokmap_tokenizer_options), TOKMAP_SPECIAL_TEXT, NULL, NULL, NULL, 0                              \
+    }
 
 /* Opens a tokenizer.
  *   tokenizer  receives the handle, NULL on failure
@@ -109,7 +111,7 @@ TOKMAP_API void tokmap_tokenizer_close(struct tokmap_tokenizer *tokenizer);
 
 /* What a tokenizer is. The texts are valid until it is closed. */
 struct tokmap_tokenizer_info {
-    size_t size;             /* set by the caller: sizeof(struct tokmap_tokenizer_info) */
+    size_t size;
     const char *name;        /* a name that people know, such as "gpt2", where the vocabulary is a well-known one; that
                                 of its folder or file otherwise */
     const char *form;        /* the file format, for example "tokenizer.json" */
@@ -122,6 +124,7 @@ struct tokmap_tokenizer_info {
     uint64_t specials;       /* how many of them are special */
     uint8_t fingerprint[16]; /* of everything that decides ids; struct tokmap_dataset_info has that of its tokenizer */
 };
+#define TOKMAP_TOKENIZER_INFO_INIT TOKMAP_SIZED(struct tokmap_tokenizer_info)
 
 /* Fills *info. Any thread may call it. Statuses: OK. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_info(const struct tokmap_tokenizer *tokenizer,
@@ -135,14 +138,17 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_info(const stru
  * nothing in the text, such as a space that the vocabulary puts before it, is empty. Between ends[i] and begins[i + 1]
  * is what the vocabulary dropped. Offsets cost a second pass over the text, which does not merge. */
 struct tokmap_encoded {
-    size_t size;              /* sizeof(struct tokmap_encoded) */
+    size_t size;
     void *ids;                /* the caller's memory; NULL: ids are only counted */
     uint64_t room;            /* number of ids that it has room for, and so have `begins` and `ends` */
     uint64_t count;           /* result: number of ids of the text */
     enum tokmap_id_type type; /* of `ids`; default: TOKMAP_ID_U32 */
     uint64_t *begins, *ends;  /* the caller's memory for the offsets of tokens, or NULL (the default) */
 };
-#define TOKMAP_ENCODED_INIT {sizeof(struct tokmap_encoded), NULL, 0, 0, TOKMAP_ID_U32, NULL, NULL}
+#define TOKMAP_ENCODED_INIT                                                                                            \
+    {                                                                                                                  \
+        sizeof(struct tokmap_encoded), NULL, 0, 0, TOKMAP_ID_U32, NULL, NULL                                           \
+    }
 
 /* Encodes one document. No token is added to those of the text: a caller that wants an EOD appends info.eod_id.
  *   text     `bytes` bytes of UTF-8, which may contain zeros; NULL only if `bytes` is 0
@@ -170,7 +176,7 @@ struct tokmap_text {
 /* The texts of a batch: in an array of pointers, or as Apache Arrow stores them. The caller sets `count` and one of
  * `texts`, `offsets32`, `offsets64`, and `views`. Everything must stay unchanged during the call. */
 struct tokmap_texts {
-    size_t size;                      /* sizeof(struct tokmap_texts) */
+    size_t size;
     uint64_t count;                   /* number of texts */
     const struct tokmap_text *texts;  /* `count` of them */
     const char *data;                 /* with offsets: text i is data[offsets[i]..offsets[i + 1]) */
@@ -181,18 +187,24 @@ struct tokmap_texts {
     const int64_t *view_buffer_bytes; /* their sizes */
     uint64_t view_buffer_count;
 };
-#define TOKMAP_TEXTS_INIT {sizeof(struct tokmap_texts), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0}
+#define TOKMAP_TEXTS_INIT                                                                                              \
+    {                                                                                                                  \
+        sizeof(struct tokmap_texts), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0                                    \
+    }
 
 struct tokmap_encode_options {
-    size_t size;        /* sizeof(struct tokmap_encode_options) */
-    uint32_t threads;   /* how many encode, the calling one among them; 0: one for each processor. Default: 1 */
+    size_t size;
+    uint32_t threads;    /* how many encode, the calling one among them; 0: one for each processor. Default: 1 */
     uint32_t keep_going; /* 1: a text that cannot be encoded gets no ids but a status, and the others are encoded; 0:
                            the batch fails with the error of the first such text (the default) */
-    uint32_t offsets;   /* 1: offsets of tokens are wanted, as in struct tokmap_encoded; default: 0 */
-    uint64_t bos_id;    /* an id to put before each text; default: TOKMAP_NO_ID */
-    uint64_t eod_id;    /* an id to put after each text; default: TOKMAP_NO_ID */
+    uint32_t offsets;    /* 1: offsets of tokens are wanted, as in struct tokmap_encoded; default: 0 */
+    uint64_t bos_id;     /* an id to put before each text; default: TOKMAP_NO_ID */
+    uint64_t eod_id;     /* an id to put after each text; default: TOKMAP_NO_ID */
 };
-#define TOKMAP_ENCODE_OPTIONS_INIT {sizeof(struct tokmap_encode_options), 1, 0, 0, TOKMAP_NO_ID, TOKMAP_NO_ID}
+#define TOKMAP_ENCODE_OPTIONS_INIT                                                                                     \
+    {                                                                                                                  \
+        sizeof(struct tokmap_encode_options), 1, 0, 0, TOKMAP_NO_ID, TOKMAP_NO_ID                                      \
+    }
 
 /* The ids of encoded texts, or the texts of decoded ids, until the caller copies them to its own memory. It is
  * immutable: any number of threads may read it. It stays valid when its tokenizer is closed. */
@@ -212,7 +224,7 @@ struct tokmap_tokenizer_batch;
  *     struct tokmap_tokenizer_batch *batch;
  *     if (tokmap_tokenizer_encode_batch(tokenizer, &texts, &options, &batch, &e))
  *         fatal(&e);
- *     struct tokmap_tokenizer_batch_info info = {.size = sizeof info};
+ *     struct tokmap_tokenizer_batch_info info = TOKMAP_TOKENIZER_BATCH_INFO_INIT;
  *     if (tokmap_tokenizer_batch_info(batch, &info))
  *         abort();
  *     struct tokmap_tokenizer_batch_out out = TOKMAP_TOKENIZER_BATCH_OUT_INIT;
@@ -237,21 +249,27 @@ tokmap_tokenizer_encode_batch(const struct tokmap_tokenizer *tokenizer, const st
 
 /* The ids of several documents, one after the other. */
 struct tokmap_ids {
-    size_t size;              /* sizeof(struct tokmap_ids) */
+    size_t size;
     uint64_t count;           /* number of documents */
     const void *ids;          /* the ids of all documents; NULL only if there are none */
     enum tokmap_id_type type; /* of `ids` */
     const uint64_t *ends;     /* `count`, ascending: where each document ends, counted in ids */
 };
-#define TOKMAP_IDS_INIT {sizeof(struct tokmap_ids), 0, NULL, TOKMAP_ID_U32, NULL}
+#define TOKMAP_IDS_INIT                                                                                                \
+    {                                                                                                                  \
+        sizeof(struct tokmap_ids), 0, NULL, TOKMAP_ID_U32, NULL                                                        \
+    }
 
 struct tokmap_decode_options {
-    size_t size;       /* sizeof(struct tokmap_decode_options) */
+    size_t size;
     uint32_t threads;  /* as in struct tokmap_encode_options; default: 1 */
     uint32_t specials; /* as in struct tokmap_decoded; default: 0 */
     uint32_t resumed;  /* as in struct tokmap_decoded, for all documents; default: 0 */
 };
-#define TOKMAP_DECODE_OPTIONS_INIT {sizeof(struct tokmap_decode_options), 1, 0, 0}
+#define TOKMAP_DECODE_OPTIONS_INIT                                                                                     \
+    {                                                                                                                  \
+        sizeof(struct tokmap_decode_options), 1, 0, 0                                                                  \
+    }
 
 /* Decodes the ids of several documents on several threads; the texts are read with tokmap_tokenizer_batch_read().
  *   options  NULL: the defaults
@@ -264,21 +282,22 @@ tokmap_tokenizer_decode_batch(const struct tokmap_tokenizer *tokenizer, const st
                               struct tokmap_error *error);
 
 struct tokmap_tokenizer_batch_info {
-    size_t size;        /* set by the caller: sizeof(struct tokmap_tokenizer_batch_info) */
+    size_t size;
     uint64_t documents; /* number of texts */
     uint64_t ids;       /* number of ids, added ones included; 0 after decoding */
     uint64_t bytes;     /* number of bytes of the decoded texts; 0 after encoding */
     uint64_t failed;    /* number of texts that could not be encoded, with keep_going */
     uint64_t largest;   /* the largest id; 0 if there is none */
 };
+#define TOKMAP_TOKENIZER_BATCH_INFO_INIT TOKMAP_SIZED(struct tokmap_tokenizer_batch_info)
 
 /* Fills *info. Any thread may call it. Statuses: OK. */
-TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
-tokmap_tokenizer_batch_info(const struct tokmap_tokenizer_batch *batch, struct tokmap_tokenizer_batch_info *info);
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_batch_info(const struct tokmap_tokenizer_batch *batch,
+                                                                            struct tokmap_tokenizer_batch_info *info);
 
 /* Where the results of a batch go. The caller sets the members that it wants; NULL: it does not want them. */
 struct tokmap_tokenizer_batch_out {
-    size_t size;              /* sizeof(struct tokmap_tokenizer_batch_out) */
+    size_t size;
     void *ids;                /* info.ids of them, the texts one after the other */
     enum tokmap_id_type type; /* of `ids` */
     char *text;               /* info.bytes: the decoded texts, one after the other */
@@ -288,7 +307,9 @@ struct tokmap_tokenizer_batch_out {
     int32_t *statuses;        /* info.documents: enum tokmap_status of each text */
 };
 #define TOKMAP_TOKENIZER_BATCH_OUT_INIT                                                                                \
-    {sizeof(struct tokmap_tokenizer_batch_out), NULL, TOKMAP_ID_U32, NULL, NULL, NULL, NULL, NULL}
+    {                                                                                                                  \
+        sizeof(struct tokmap_tokenizer_batch_out), NULL, TOKMAP_ID_U32, NULL, NULL, NULL, NULL, NULL                   \
+    }
 
 /* Copies results to the caller's memory, which must be large enough. It may be called again. Any thread may call it.
  * Statuses: OK, ERROR_ARGUMENT (out.type cannot hold the largest id, or offsets were not asked for). */
@@ -303,7 +324,7 @@ TOKMAP_API void tokmap_tokenizer_batch_close(struct tokmap_tokenizer_batch *batc
 
 /* Where the text of ids goes. The caller sets all members but the last one. */
 struct tokmap_decoded {
-    size_t size;       /* sizeof(struct tokmap_decoded) */
+    size_t size;
     char *text;        /* the caller's memory; NULL: bytes are only counted. The text is not terminated by a zero */
     uint64_t room;     /* in bytes */
     uint32_t specials; /* 1: special tokens become their names; 0: they become nothing (the default) */
@@ -311,7 +332,10 @@ struct tokmap_decoded {
                           decoding takes off, is not expected at their front; 0: they begin one (the default) */
     uint64_t bytes;    /* result: number of bytes of the text */
 };
-#define TOKMAP_DECODED_INIT {sizeof(struct tokmap_decoded), NULL, 0, 0, 0, 0}
+#define TOKMAP_DECODED_INIT                                                                                            \
+    {                                                                                                                  \
+        sizeof(struct tokmap_decoded), NULL, 0, 0, 0, 0                                                                \
+    }
 
 /* Decodes the ids of one document, or of a part of it, as the vocabulary's reference does. The text is UTF-8: what is
  * not, such as half of a character at an end, becomes U+FFFD; only the tokenizer "bytes" returns bytes as they are.
@@ -346,12 +370,13 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_find(const stru
 
 /* An added token: one that is looked for in text before anything else is. */
 struct tokmap_added_token {
-    size_t size;      /* set by the caller: sizeof(struct tokmap_added_token) */
+    size_t size;
     const char *text; /* not terminated by a zero; valid until the tokenizer is closed */
     uint64_t bytes;
     uint64_t id;
     uint32_t special; /* 1: found as options.special says; 0: always found */
 };
+#define TOKMAP_ADDED_TOKEN_INIT TOKMAP_SIZED(struct tokmap_added_token)
 
 /* Describes an added token.
  *   index  less than info.added; the order is that of the ids

@@ -114,7 +114,7 @@ enum tokmap_status tokmap_dataset_column(const struct tokmap_dataset *dataset, c
 {
     if (!dataset || !name)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "the dataset or the name is NULL");
-    struct tokmap_column_info sum = {.size = sizeof sum};
+    struct tokmap_column_info sum = TOKMAP_COLUMN_INFO_INIT;
     enum tokmap_status status = struct_size_check(info, sizeof sum, "tokmap_column_info", error);
     for (uint64_t s = 0; s < dataset->shard_count && !status; s++) {
         struct index_column column;

@@ -543,7 +543,7 @@ enum tokmap_status tokmap_dataset_index(const char *name, const struct tokmap_in
 {
     static const struct tokmap_index_options defaults = TOKMAP_INDEX_OPTIONS_INIT;
     struct tokmap_index_options chosen;
-    struct tokmap_index_result made = {.size = sizeof made};
+    struct tokmap_index_result made = TOKMAP_INDEX_RESULT_INIT;
     struct foreign_group group;
     if (!name || !*name)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "the name of the dataset is missing");

@@ -57,7 +57,7 @@ static enum tokmap_status check_out(const struct tokmap_loader *loader, const st
 }
 
 /* The end of struct tokmap_batch in the first version of the interface. No caller's struct is smaller. */
-#define BATCH_SIZE_FIRST (offsetof(struct tokmap_batch, max_seqlen) + sizeof(uint64_t))
+#define BATCH_SIZE_FIRST (offsetof(struct tokmap_batch, cursor) + sizeof(struct tokmap_cursor))
 
 /* Writes a batch to the caller's struct, up to the caller's size, and leaves that size unchanged. prepare() has checked
  * it. */
@@ -167,9 +167,9 @@ static struct slot *take(struct tokmap_loader *loader, uint64_t *waited)
     } else if (ring_was_full(loader->ring)) {
         statistics_ready(&loader->statistics, ring_ready(loader->ring));
     }
-    loader_range_push(loader, "tokmap wait");
+    loader_event(loader, "tokmap wait", true);
     loader->next.held = ring_filled(loader->ring, waited);
-    loader_range_pop(loader);
+    loader_event(loader, "tokmap wait", false);
     *waited += loader->next.waited_ns;
     statistics_wait(&loader->statistics, *waited);
     loader->next.waited_ns = 0;
@@ -280,9 +280,9 @@ enum tokmap_status tokmap_loader_next(struct tokmap_loader *loader, const struct
     status = consumer_check_fork(loader, error);
     if (status)
         return status;
-    loader_range_push(loader, "tokmap next");
+    loader_event(loader, "tokmap next", true);
     status = next(loader, out, &where, stream, batch, error);
-    loader_range_pop(loader);
+    loader_event(loader, "tokmap next", false);
     return status;
 }
 

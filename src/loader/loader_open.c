@@ -84,10 +84,6 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
     if (options->alarm_percent > 100)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "options.alarm_percent is %" PRIu32 "; set it to 1 to 100", options->alarm_percent);
-    if (!options->range_push != !options->range_pop)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "%s; set both or neither",
-                         options->range_push ? "options.range_pop is NULL, but options.range_push is not"
-                                             : "options.range_push is NULL, but options.range_pop is not");
     return TOKMAP_OK;
 }
 

@@ -131,17 +131,11 @@ static inline bool loader_is_forked(const struct tokmap_loader *loader)
     return loader->thread.fork_canary && !*(const volatile char *)loader->thread.fork_canary;
 }
 
-/* Ranges for a profiler. */
-static inline void loader_range_push(const struct tokmap_loader *loader, const char *name)
+/* Reports to options.event that something begins, or ends. */
+static inline void loader_event(const struct tokmap_loader *loader, const char *name, bool begin)
 {
-    if (loader->options.range_push)
-        loader->options.range_push(loader->options.range_user, name);
-}
-
-static inline void loader_range_pop(const struct tokmap_loader *loader)
-{
-    if (loader->options.range_push)
-        loader->options.range_pop(loader->options.range_user);
+    if (loader->options.event)
+        loader->options.event(loader->options.event_user, name, begin);
 }
 
 #endif

@@ -209,9 +209,9 @@ static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, 
 
 enum tokmap_status producer_fill(struct tokmap_loader *loader, struct slot *vacant)
 {
-    loader_range_push(loader, "tokmap fill");
+    loader_event(loader, "tokmap fill", true);
     enum tokmap_status status = fill(loader, vacant, ring_error(loader->ring));
-    loader_range_pop(loader);
+    loader_event(loader, "tokmap fill", false);
     vacant->status = status;
     ring_publish(loader->ring);
     if (loader->trace && loader->options.threads) /* a new thread may run before loader->thread.producer is set */

@@ -340,8 +340,8 @@ static enum tokmap_status open_run(struct evaluation *evaluation, struct tokmap_
     struct run_spec *spec = &evaluation->spec;
     spec->seq_len = options->seq_len ? options->seq_len : run->phases.seq_len_most;
     spec->batch = options->batch ? options->batch : run->phases.phases[0].batch;
-    spec->lookahead = options->lookahead != TOKMAP_NO_ID ? options->lookahead : 1;
-    spec->pad_id = options->pad_id != TOKMAP_NO_ID ? options->pad_id : run->sources.pad_id;
+    spec->lookahead = options->lookahead != TOKMAP_DEFAULT ? options->lookahead : 1;
+    spec->pad_id = options->pad_id != TOKMAP_DEFAULT ? options->pad_id : run->sources.pad_id;
     spec->stride = options->stride;
     spec->order = TOKMAP_SEQUENTIAL;
     spec->passes_of = SIZE_MAX;

@@ -315,8 +315,25 @@ static enum tokmap_status not_a_run(const char *path, const char *text, size_t b
 
 /* ---- opening ---- */
 
-enum tokmap_status tokmap_run_open(struct tokmap_run **run, const char *path, struct tokmap_error *error)
+/* Fills *options from what the caller gave; NULL: the defaults. */
+static enum tokmap_status take_options(struct tokmap_run_options *options, const struct tokmap_run_options *given,
+                                       struct tokmap_error *error)
 {
+    const struct tokmap_run_options defaults = TOKMAP_RUN_OPTIONS_INIT;
+    enum tokmap_status status = struct_copy_in(options, given, &defaults, sizeof *options, "tokmap_run_options", error);
+    if (!status && options->reading != TOKMAP_READ_AUTO && options->reading != TOKMAP_READ_MAPPED &&
+        options->reading != TOKMAP_READ_PREAD)
+        status = error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                           "options.reading is %d; set it to TOKMAP_READ_AUTO, TOKMAP_READ_MAPPED, or "
+                           "TOKMAP_READ_PREAD",
+                           (int)options->reading);
+    return status;
+}
+
+enum tokmap_status tokmap_run_open(struct tokmap_run **run, const char *path, const struct tokmap_run_options *given,
+                                   struct tokmap_error *error)
+{
+    struct tokmap_run_options options;
     if (!run)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "run is NULL; pass the address of a handle");
@@ -324,10 +341,13 @@ enum tokmap_status tokmap_run_open(struct tokmap_run **run, const char *path, st
     if (!path)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "path is NULL; pass the path of a run file");
-    char *text = NULL, *folder = NULL;
+    char *text = NULL, *own = NULL;
     size_t bytes = 0;
     struct run_spec spec;
-    enum tokmap_status status = read_text(path, &text, &bytes, error);
+    enum tokmap_status status = take_options(&options, given, error);
+    if (status)
+        return status;
+    status = read_text(path, &text, &bytes, error);
     if (!status)
         status = run_text_read(&spec, text, bytes, path, error);
     if (status)
@@ -336,38 +356,32 @@ enum tokmap_status tokmap_run_open(struct tokmap_run **run, const char *path, st
     if (status)
         return status;
     const size_t folder_bytes = path_folder_bytes(path);
-    if (folder_bytes && !(folder = strndup(path, folder_bytes))) {
+    if (!options.folder && folder_bytes && !(own = strndup(path, folder_bytes))) {
         run_spec_free(&spec);
         return error_set_memory(error, "the run's folder", folder_bytes + 1);
     }
-    status = run_new(run, &spec, path, folder, true, error);
-    free(folder);
+    spec.reading = options.reading;
+    status = run_new(run, &spec, path, options.folder ? options.folder : own, true, error);
+    free(own);
     return status;
 }
 
-enum tokmap_status tokmap_run_parse(struct tokmap_run **run, const char *text, const char *folder,
+enum tokmap_status tokmap_run_parse(struct tokmap_run **run, const char *text, const struct tokmap_run_options *given,
                                     struct tokmap_error *error)
 {
-    return tokmap_run_parse_reading(run, text, folder, TOKMAP_READ_AUTO, error);
-}
-
-enum tokmap_status tokmap_run_parse_reading(struct tokmap_run **run, const char *text, const char *folder,
-                                            enum tokmap_reading reading, struct tokmap_error *error)
-{
+    struct tokmap_run_options options;
     if (!run)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "run is NULL; pass the address of a handle");
     *run = NULL;
     if (!text)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "text is NULL; pass the text of a run");
-    if (reading != TOKMAP_READ_AUTO && reading != TOKMAP_READ_MAPPED && reading != TOKMAP_READ_PREAD)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "reading is %d; pass TOKMAP_READ_AUTO, TOKMAP_READ_MAPPED, or TOKMAP_READ_PREAD",
-                         (int)reading);
     struct run_spec spec;
-    enum tokmap_status status = run_text_read(&spec, text, strlen(text), NULL, error);
-    spec.reading = reading;
-    return status ? status : run_new(run, &spec, NULL, folder, true, error);
+    enum tokmap_status status = take_options(&options, given, error);
+    if (status || (status = run_text_read(&spec, text, strlen(text), NULL, error)))
+        return status;
+    spec.reading = options.reading;
+    return run_new(run, &spec, NULL, options.folder, true, error);
 }
 
 static enum tokmap_status check_argument(const char *name, uint64_t value, uint64_t least, uint64_t most,
@@ -379,7 +393,7 @@ static enum tokmap_status check_argument(const char *name, uint64_t value, uint6
                      "options.%s is %" PRIu64 "; it must be %" PRIu64 " to %" PRIu64, name, value, least, most);
 }
 
-static enum tokmap_status check_arguments(const struct tokmap_run_options *options, struct tokmap_error *error)
+static enum tokmap_status check_values(const struct run_values *options, struct tokmap_error *error)
 {
     enum tokmap_status status;
     if (!options->data || !options->data[0])
@@ -404,35 +418,28 @@ static enum tokmap_status check_arguments(const struct tokmap_run_options *optio
     return TOKMAP_OK;
 }
 
-enum tokmap_status tokmap_run_make(struct tokmap_run **run, const struct tokmap_run_options *given,
-                                   struct tokmap_error *error)
+enum tokmap_status run_of_values(struct tokmap_run **run, const struct run_values *options, struct tokmap_error *error)
 {
-    if (!run)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "run is NULL; pass the address of a handle");
     *run = NULL;
-    const struct tokmap_run_options defaults = TOKMAP_RUN_OPTIONS_INIT;
-    struct tokmap_run_options options;
-    enum tokmap_status status = struct_copy_in(&options, given, &defaults, sizeof options, "tokmap_run_options", error);
-    if (status || (status = check_arguments(&options, error)))
+    enum tokmap_status status = check_values(options, error);
+    if (status)
         return status;
     struct run_spec spec = {
-        .seq_len = options.seq_len,
-        .lookahead = options.lookahead,
-        .batch = options.batch,
-        .seed = options.seed,
-        .steps = options.steps,
-        .passes = options.passes,
-        .order = options.order,
-        .reading = options.reading,
+        .seq_len = options->seq_len,
+        .lookahead = options->lookahead,
+        .batch = options->batch,
+        .seed = options->seed,
+        .steps = options->steps,
+        .passes = options->passes,
+        .order = options->order,
         .passes_of = SIZE_MAX,
         .pad_id = TOKMAP_NO_ID,
         .sources = calloc(1, sizeof *spec.sources),
     };
     spec.source_count = spec.sources ? 1 : 0;
-    if (!spec.sources || !(spec.sources[0].name = strdup("data")) || !(spec.sources[0].data = strdup(options.data))) {
+    if (!spec.sources || !(spec.sources[0].name = strdup("data")) || !(spec.sources[0].data = strdup(options->data))) {
         run_spec_free(&spec);
-        return error_set_memory(error, "the run's source", strlen(options.data) + 6);
+        return error_set_memory(error, "the run's source", strlen(options->data) + 6);
     }
     return run_new(run, &spec, NULL, NULL, false, error);
 }
@@ -483,7 +490,6 @@ void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info)
         .real_rows_last = last.valid,
         .vocabulary = run->sources.vocabulary,
         .width = run->sources.width,
-        .warned = run->sources.warning != NULL,
         .warning = run->sources.warning,
         .validations = run->sources.opened - run->sources.count,
     };

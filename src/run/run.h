@@ -28,6 +28,18 @@ uint64_t run_delivered_before(const struct tokmap_run *run, uint64_t step);
  * the number is larger. step: at most the run's end. O(log phases + log skips). */
 uint64_t run_tokens_before(const struct tokmap_run *run, uint64_t step);
 
+/* The values of a run of one source without phases, as a command has them. The source is called "data". */
+struct run_values {
+    const char *data; /* name of its dataset */
+    uint64_t seq_len, lookahead, batch, seed;
+    enum tokmap_order_kind order; /* not TOKMAP_BLOCKS */
+    uint64_t steps, passes;       /* TOKMAP_FOREVER in at least one of them */
+};
+
+/* Opens a run from values. It is the run of a text with the same values, but errors name fields of options.
+ * Statuses: those of tokmap_run_open(), except ERROR_RUN. */
+enum tokmap_status run_of_values(struct tokmap_run **run, const struct run_values *values, struct tokmap_error *error);
+
 /* Opens a run whose text has been read, or whose values are arguments. Takes ownership of *spec, whatever the status.
  *   path       of the run file, or NULL
  *   folder     from which relative names start; NULL: the current folder

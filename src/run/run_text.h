@@ -18,7 +18,7 @@ enum tokmap_status run_text_read(struct run_spec *spec, const char *text, size_t
  * with run_text_read(), it gives the same values, except `reading` and the lines, which are those of the new text.
  * Defaults are left out except the seed, shares have no zeros at their end, and datasets and plans are as they were
  * written, in quotes where they need them. Free it with free(). NULL: there is no memory for it, or a name has a
- * control character other than a tab, which no text of a run can have (only the arguments of tokmap_run_make() can). */
+ * control character other than a tab, which no text of a run can have (only the values of run_of_values() can). */
 char *run_spec_print(const struct run_spec *spec);
 
 #endif

@@ -37,7 +37,7 @@ int main(int argc, char **argv) /* RUN [RANK WORLD [CURSOR]] */
         fprintf(stderr, "Usage: %s RUN [RANK WORLD [CURSOR]]\n", argv[0]);
         return 2;
     }
-    if (tokmap_run_open(&run, argv[1], &e)) /* or tokmap_run_parse(&run, text, folder, &e) */
+    if (tokmap_run_open(&run, argv[1], NULL, &e)) /* or tokmap_run_parse(&run, text, NULL, &e) */
         fatal(&e);
 
     struct tokmap_loader_options o = TOKMAP_LOADER_OPTIONS_INIT;

@@ -30,7 +30,7 @@ int main(int argc, char **argv) /* RUN [DEVICE] */
         fprintf(stderr, "Usage: %s RUN [DEVICE]\n", argv[0]);
         return 2;
     }
-    check(tokmap_run_open(&run, argv[1], &e), &e);
+    check(tokmap_run_open(&run, argv[1], NULL, &e), &e);
     o.rows = 16;
     o.device = argc > 2 ? argv[2] : "cuda:0";
     check(tokmap_loader_open(&ld, run, &o, &e), &e);

@@ -21,16 +21,13 @@ static void fatal(const struct tokmap_error *e)
     exit(1);
 }
 
-static void range_push(void *user, const char *name)
+static void event(void *user, const char *name, int begin)
 {
     (void)user;
-    nvtxRangePushA(name);
-}
-
-static void range_pop(void *user)
-{
-    (void)user;
-    nvtxRangePop();
+    if (begin)
+        nvtxRangePushA(name);
+    else
+        nvtxRangePop();
 }
 
 int main(int argc, char **argv)
@@ -45,11 +42,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "Usage: %s RUN\n", argv[0]);
         return 2;
     }
-    if (tokmap_run_open(&run, argv[1], &e))
+    if (tokmap_run_open(&run, argv[1], NULL, &e))
         fatal(&e);
     o.fields = 0; /* the rows are read where they are */
-    o.range_push = range_push;
-    o.range_pop = range_pop;
+    o.event = event;
     if (tokmap_loader_open(&ld, run, &o, &e))
         fatal(&e);
     uint64_t rows = 0;

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/run_help.h"
 #include "tokmap/tokmap.h"
 
 static int failures;
@@ -64,7 +65,7 @@ static uint64_t read_rows(struct tokmap_loader *loader, uint64_t seq_len, struct
 static uint64_t read_copies(const struct tokmap_dataset *dataset, uint64_t hash)
 {
     struct tokmap_error error = {0};
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     if (tokmap_dataset_info(dataset, &info))
         exit(1);
     char *tokens = malloc((size_t)(info.tokens * info.width));
@@ -89,13 +90,13 @@ int main(int argc, char **argv)
     struct tokmap_error error = {0};
     struct tokmap_run *run;
     struct tokmap_loader *loader;
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct simple_run options = SIMPLE_RUN_INIT;
     options.data = argv[1];
     options.seq_len = 128;
     options.batch = 8;
     options.passes = 1;
     options.reading = strcmp(argv[2], "pread") ? TOKMAP_READ_MAPPED : TOKMAP_READ_PREAD;
-    if (tokmap_run_make(&run, &options, &error)) {
+    if (simple_run_open(&run, &options, &error)) {
         report("run", &error);
         return run ? 3 : 1;
     }
@@ -112,7 +113,7 @@ int main(int argc, char **argv)
     out.inputs = inputs;
     out.targets = targets;
     out.position_ids = positions;
-    struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     if (tokmap_run_source(run, 0, &source))
         return 1;
     uint64_t hash = read_rows(loader, options.seq_len, &out, 0xcbf29ce484222325u);

@@ -88,7 +88,7 @@ static void exercise_columns(const struct tokmap_dataset *dataset, uint64_t numb
     const enum tokmap_status status = tokmap_dataset_columns(dataset, names, 8, &count, &error);
     for (size_t c = 0; c < count && c < 8 && (!status || status == TOKMAP_ERROR_LIMIT); c++) {
         struct tokmap_value value;
-        struct tokmap_column_info info = {.size = sizeof info};
+        struct tokmap_column_info info = TOKMAP_COLUMN_INFO_INIT;
         exercise_holds(names[c][0] != 0);
         if (!tokmap_dataset_column(dataset, names[c], &info, &error))
             exercise_sum += info.bytes;
@@ -123,8 +123,8 @@ static void exercise_tokens(const struct tokmap_dataset *dataset, uint64_t first
 /* Calls every function of a dataset except verify, at its edges and in between. */
 static void exercise_functions(const struct tokmap_dataset *dataset)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     struct tokmap_error error;
     if (tokmap_dataset_info(dataset, &info))
         abort();

@@ -201,7 +201,6 @@ NO_TWIN = {
     "tokmap_status_text": "accepts every number",
     "tokmap_error_print": "accepts every error",
     "tokmap_dataset_close": "accepts every dataset, and NULL",
-    "tokmap_run_parse_reading": "is tokmap_run_parse() with one argument more",
     "tokmap_run_close": "accepts every run, and NULL",
     "tokmap_loader_close": "accepts every loader, and NULL",
     "tokmap_tokenizer_batch_close": "accepts every batch, and NULL",
@@ -363,13 +362,13 @@ def declared():
     functions = []
     for path in PUBLIC:
         comment = ""
-        for match in re.finditer(r"^ *(/\*.*?\*/)|^TOKMAP_API([^;]*);", text_of(path), re.MULTILINE | re.DOTALL):
+        for match in re.finditer(r"^ *(/\*.*?\*/)|^TOKMAP_((?:API|STATUS)\b[^;]*);", text_of(path), re.MULTILINE | re.DOTALL):
             if match.group(1):
                 comment = match.group(1)
                 continue
             name = re.search(r"\b(tokmap_[a-z0-9_]+)\(", match.group(2))
             if name:
-                status = re.search(r"enum tokmap_status\s+tokmap_[a-z0-9_]+\(", match.group(2)) is not None
+                status = re.search(r"(enum tokmap_status|^STATUS)\s+tokmap_[a-z0-9_]+\(", match.group(2)) is not None
                 functions.append((name.group(1), status, comment))
     return functions
 

@@ -15,7 +15,8 @@ from support import TOP, new_folder
 
 CONSTANTS = {
     "TOKMAP_CURSOR_TEXT": _library.CURSOR_TEXT, "TOKMAP_WAIT_BUCKETS": _library.WAIT_BUCKETS,
-    "TOKMAP_FOREVER": _library.FOREVER, "TOKMAP_NO_ID": _library.NO_ID, "TOKMAP_NO_OFFSET": _library.NO_OFFSET,
+    "TOKMAP_FOREVER": _library.FOREVER, "TOKMAP_NO_ID": _library.NO_ID, "TOKMAP_DEFAULT": _library.DEFAULT,
+    "TOKMAP_NO_OFFSET": _library.NO_OFFSET,
     "TOKMAP_ID_I32": _library.I32, "TOKMAP_ID_I64": _library.I64, "TOKMAP_SHUFFLE": _library.ORDERS.index("shuffle"),
     "TOKMAP_SEQUENTIAL": _library.ORDERS.index("sequential"),
     "TOKMAP_BLOCKS": _library.ORDERS.index("blocks"), "TOKMAP_READ_AUTO": _library.READINGS.index("auto"),

@@ -141,14 +141,23 @@ static void point(struct outputs *outputs, enum tokmap_id_type type, uint64_t sh
     void *at[FIELDS];
     for (unsigned i = 0; i < FIELDS; i++)
         at[i] = outputs->bytes[i] ? outputs->memory[i] + shift : NULL;
-    outputs->out = (struct tokmap_out){sizeof(struct tokmap_out), type,  at[0], at[1], at[2], at[3], at[4], at[5],
-                                       (int32_t *)at[6],          at[7], at[8]};
+    outputs->out = (struct tokmap_out){.size = sizeof(struct tokmap_out),
+                                       .type = type,
+                                       .inputs = at[0],
+                                       .targets = at[1],
+                                       .position_ids = at[2],
+                                       .rows = at[3],
+                                       .document_ids = at[4],
+                                       .loss_mask = at[5],
+                                       .cu_seqlens = (int32_t *)at[6],
+                                       .targets_ahead = at[7],
+                                       .labels = at[8]};
 }
 
 static bool outputs_new(struct running *running, struct outputs *outputs, bool on_device)
 {
     const struct device_case *test = running->test;
-    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     struct tokmap_error error;
     uint64_t rows = tokmap_loader_rows(running->host_loader), element = test->type == TOKMAP_ID_I64 ? 8 : 4;
     uint64_t cu = tokmap_loader_cu_seqlens(running->host_loader);
@@ -266,7 +275,7 @@ static bool open_loaders(struct running *running)
         return false;
     options = test->options;
     if (test->slots) { /* the ring of the host's loader has one slot, since it has no producer thread */
-        struct tokmap_stats stats = {.size = sizeof stats};
+        struct tokmap_stats stats = TOKMAP_STATS_INIT;
         if (tokmap_loader_stats(running->host_loader, &stats))
             return failed(running, "tokmap_loader_stats failed");
         options.ring_bytes = stats.ring_bytes * test->slots;
@@ -391,7 +400,7 @@ static bool run_all(struct running *running)
     test->stats.size = sizeof test->stats;
     if (tokmap_loader_stats(running->device_loader, &test->stats) || test->stats.batches != test->batches)
         return failed(running, "the statistics have counted %llu batches", (unsigned long long)test->stats.batches);
-    struct tokmap_loader_device info = {.size = sizeof info};
+    struct tokmap_loader_device info = TOKMAP_LOADER_DEVICE_INIT;
     if (tokmap_loader_device(running->device_loader, &info) || info.device < 0 || !info.kernel != test->host_expands)
         return failed(running, "the loader is on device %d, kernel %d: %s", info.device, info.kernel, info.reason);
     return true;

@@ -106,8 +106,8 @@ static void report(const struct index_arguments *given, const char *name, const 
 static enum tokmap_status index_find(const char *name, char **index_path, struct tokmap_error *error)
 {
     struct tokmap_dataset *dataset = NULL;
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     *index_path = NULL;
     enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, error);
     if (!status)
@@ -131,7 +131,7 @@ static int mask_add(const struct cli_command *command, const struct index_argume
 {
     struct tokmap_error error = {0};
     struct shard_mask_result result = {0, 0};
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     char *index_path, a[64], b[32], hex[33];
     enum tokmap_status status = index_find(name, &index_path, &error);
     if (!status)
@@ -186,8 +186,8 @@ static int index_operands(const struct cli_command *command, const char **operan
     options.tokenizer = given->stated.vocabulary ? given->stated.fingerprint : NULL;
     options.vocabulary = given->stated.vocabulary;
     options.tokenizer_about = given->stated.about;
-    struct tokmap_index_result result = {.size = sizeof result};
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_index_result result = TOKMAP_INDEX_RESULT_INIT;
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     cli_signals_catch();
     cli_progress_start(&given->progress, "indexing", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
     const uint64_t start = os_clock_ns();

@@ -67,7 +67,7 @@ static enum tokmap_status shard_take(struct merging *merging, const char *operan
 static enum tokmap_status operand_take(struct merging *merging, const char *name, struct tokmap_error *error)
 {
     struct tokmap_dataset *dataset = NULL;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, error);
     if (!status)
         status = tokmap_dataset_info(dataset, &info);
@@ -80,7 +80,7 @@ static enum tokmap_status operand_take(struct merging *merging, const char *name
                            "shards with `tokmap index`, or name them in a run",
                            info.kind);
     for (uint64_t number = 0; number < info.shards && !status; number++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         status = tokmap_dataset_shard(dataset, number, &shard, error);
         if (!status)
             status = shard_take(merging, name, &shard, error);
@@ -198,7 +198,7 @@ static enum tokmap_status shards_compare(const struct merging *merging, struct t
     *same = true;
     for (size_t i = 0; i < merging->count && *same; i++) {
         const struct named *wanted = &merging->shards[i];
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         const enum tokmap_status status = tokmap_dataset_shard(dataset, i, &shard, error);
         if (status)
             return status;
@@ -215,7 +215,7 @@ static enum tokmap_status shards_compare(const struct merging *merging, struct t
 static enum tokmap_status manifest_check(const struct merging *merging, const struct output_file *file, bool *same,
                                          struct tokmap_dataset **dataset, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     enum tokmap_status status = tokmap_dataset_open(dataset, file->partial, NULL, error);
     *same = false;
     if (!status)
@@ -279,7 +279,7 @@ static enum tokmap_status merge_operands(struct merging *merging, const char **o
 {
     struct output_file file = {.fd = -1};
     struct tokmap_dataset *dataset = NULL;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct os_stat found;
     enum tokmap_status status = TOKMAP_OK;
     char *index = shard_file_path(merging->output, SHARD_INDEX, SHARD_FINAL);

@@ -71,7 +71,7 @@ static enum tokmap_status plan_make(struct planning *planning, const struct tokm
                                     struct planner_result *result, struct plan_header *header,
                                     struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct planner *planner = NULL;
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     if (!status)

@@ -349,7 +349,7 @@ static enum tokmap_status open_run(struct replay *replay, const char *name, stru
 {
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
-    enum tokmap_status status = tokmap_run_open(&replay->run, name, error);
+    enum tokmap_status status = tokmap_run_open(&replay->run, name, NULL, error);
     if (status)
         return status;
     run_warn(program, replay->run, name);

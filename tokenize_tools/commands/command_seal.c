@@ -72,7 +72,7 @@ static enum tokmap_status list_find(struct shard_list *list, const char *program
                                     struct seal_sum *sum, struct tokmap_error *error)
 {
     struct tokmap_dataset *dataset = NULL;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, error);
     if (!status) {
         dataset_warn(program, dataset, name);
@@ -85,7 +85,7 @@ static enum tokmap_status list_find(struct shard_list *list, const char *program
     if (!status && !(list->paths = calloc(info.shards, sizeof *list->paths)))
         status = error_set_memory(error, "the list of shards", info.shards);
     for (uint64_t i = 0; i < info.shards && !status; i++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         status = tokmap_dataset_shard(dataset, i, &shard, error);
         if (!status && !(list->paths[list->count++] = strdup(shard.index_path))) {
             list->count--;

@@ -68,7 +68,7 @@ static enum tokmap_status text_of_indexes(struct stats *stats, struct tokmap_err
     enum tokmap_status status = TOKMAP_OK;
     bool known = stats->info.shards > 0;
     for (uint64_t number = 0; number < stats->info.shards && known && !status; number++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         struct about_facts about;
         status = tokmap_dataset_shard(stats->dataset, number, &shard, error);
         if (!status)

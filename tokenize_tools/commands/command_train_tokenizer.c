@@ -207,7 +207,7 @@ static bool is_run_file(const char *name, bool incomplete)
         return false;
     if (length > 4 && !strcmp(name + length - 4, ".run"))
         return true;
-    const bool opens = incomplete && !tokmap_run_open(&run, name, NULL);
+    const bool opens = incomplete && !tokmap_run_open(&run, name, NULL, NULL);
     tokmap_run_close(run);
     return opens;
 }

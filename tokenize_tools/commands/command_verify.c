@@ -49,7 +49,7 @@ static enum tokmap_status documents_check(const struct plan *plan, const struct 
                                           int (*progress)(void *user, uint64_t done, uint64_t total), void *user,
                                           struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     uint64_t next = 0;
     for (uint64_t number = 0; number < info.documents && !status; number++) {
@@ -115,8 +115,8 @@ struct verify_report {
 static bool fault_block(const struct verify_report *report, const struct tokmap_error *fault, uint64_t *block,
                         uint64_t *end)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     if (!report->dataset || fault->offset == TOKMAP_NO_OFFSET || tokmap_dataset_info(report->dataset, &info))
         return false;
     for (uint64_t number = 0; number < info.shards; number++) {
@@ -196,8 +196,8 @@ static enum tokmap_status dataset_verify(const struct tokmap_dataset *dataset, c
                                          const struct verify_arguments *given, struct verify_report *report,
                                          struct verify_sum *sum, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_verify_result result = {.size = sizeof result};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_verify_result result = TOKMAP_VERIFY_RESULT_INIT;
     const uint64_t faults = report->faults;
     dataset_warn(program, dataset, name);
     struct tokmap_verify_options options = TOKMAP_VERIFY_OPTIONS_INIT;
@@ -242,7 +242,7 @@ static enum tokmap_status plan_verify_source(const struct tokmap_source_info *so
 /* Returns whether an earlier source of the run reads the same dataset. */
 static bool is_repeated(const struct tokmap_run *run, uint64_t number, const char *data)
 {
-    struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     for (uint64_t before = 0; before < number; before++)
         if (!tokmap_run_source(run, before, &source) && !strcmp(source.data, data))
             return true;
@@ -254,11 +254,11 @@ static enum tokmap_status run_verify(const struct tokmap_run *run, const char *n
                                      const struct verify_arguments *given, struct verify_report *report,
                                      struct verify_sum *sum, struct tokmap_error *error)
 {
-    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     enum tokmap_status status = tokmap_run_info(run, &info), found = TOKMAP_OK;
     const uint64_t datasets = info.sources + info.validations;
     for (uint64_t i = 0; i < datasets && (!status || is_fault(status)); i++) {
-        struct tokmap_source_info source = {.size = sizeof source};
+        struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
         status = tokmap_run_source(run, i, &source);
         if (!status && !is_repeated(run, i, source.data))
             status = dataset_verify(source.dataset, datasets == 1 ? name : source.data, given, report, sum, error);
@@ -278,7 +278,7 @@ static enum tokmap_status verify(const char *name, const struct verify_arguments
     struct tokmap_run *run = NULL;
     const bool is_run = cli_names_run(name);
     enum tokmap_status status =
-        is_run ? tokmap_run_open(&run, name, error) : tokmap_dataset_open(&dataset, name, NULL, error);
+        is_run ? tokmap_run_open(&run, name, NULL, error) : tokmap_dataset_open(&dataset, name, NULL, error);
     /* A failure to open is a fault like any other, but it keeps the rest from being checked. */
     if (is_fault(status)) {
         (void)fault_found(report, error);

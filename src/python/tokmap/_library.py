@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .hints import Path
 
-NO_OFFSET = FOREVER = NO_ID = 2 ** 64 - 1
+NO_OFFSET = FOREVER = NO_ID = DEFAULT = 2 ** 64 - 1
 CURSOR_TEXT = 160
 WAIT_BUCKETS = 64
 
@@ -46,18 +46,18 @@ class DatasetOptions(Structure):
 
 
 class DatasetInfo(Structure):
-    _fields_ = [("size", c_size_t), ("tokens", c_uint64), ("documents", c_uint64), ("shards", c_uint64),
-                ("width", c_uint32), ("reading", c_int), ("vocabulary", c_uint64), ("largest_id", c_uint64),
-                ("eod_id", c_uint64), ("bos_id", c_uint64), ("content", c_uint8 * 16), ("tokenizer", c_uint8 * 16),
-                ("warning", c_char_p), ("kind", c_char_p), ("identity", c_uint32), ("masked", c_uint32),
-                ("page_hashes", c_uint32)]
+    _fields_ = [("size", c_size_t), ("kind", c_char_p), ("tokens", c_uint64), ("documents", c_uint64),
+                ("shards", c_uint64), ("vocabulary", c_uint64), ("largest_id", c_uint64), ("eod_id", c_uint64),
+                ("bos_id", c_uint64), ("width", c_uint32), ("masked", c_uint32), ("page_hashes", c_uint32),
+                ("reading", c_int), ("content", c_uint8 * 16), ("identity", c_uint32), ("tokenizer", c_uint8 * 16),
+                ("warning", c_char_p)]
 
 
 class ShardInfo(Structure):
     _fields_ = [("size", c_size_t), ("index_path", c_char_p), ("tokens_path", c_char_p), ("first_token", c_uint64),
-                ("tokens", c_uint64), ("first_document", c_uint64), ("documents", c_uint64), ("index_bytes", c_uint64),
-                ("blocks", c_uint64), ("content", c_uint8 * 16), ("about", c_void_p), ("about_bytes", c_uint64),
-                ("eod_id", c_uint64), ("bos_id", c_uint64)]
+                ("tokens", c_uint64), ("first_document", c_uint64), ("documents", c_uint64), ("eod_id", c_uint64),
+                ("bos_id", c_uint64), ("content", c_uint8 * 16), ("blocks", c_uint64), ("index_bytes", c_uint64),
+                ("about", c_void_p), ("about_bytes", c_uint64)]
 
 
 class Span(Structure):
@@ -129,24 +129,21 @@ class IndexResult(Structure):
 
 
 class RunOptions(Structure):
-    _fields_ = [("size", c_size_t), ("data", c_char_p), ("seq_len", c_uint64), ("lookahead", c_uint64),
-                ("batch", c_uint64), ("seed", c_uint64), ("order", c_int), ("steps", c_uint64), ("passes", c_uint64),
-                ("reading", c_int)]
+    _fields_ = [("size", c_size_t), ("folder", c_char_p), ("reading", c_int)]
 
 
 class RunInfo(Structure):
-    _fields_ = [("size", c_size_t), ("seq_len", c_uint64), ("lookahead", c_uint64), ("batch", c_uint64),
-                ("seed", c_uint64), ("order", c_int), ("sources", c_uint64), ("steps", c_uint64),
-                ("delivered", c_uint64), ("remainder", c_uint64), ("phases", c_uint64), ("stride", c_uint64),
-                ("batch_most", c_uint64), ("seq_len_most", c_uint64), ("pad_id", c_uint64), ("tail_pad", c_uint32),
-                ("warned", c_uint32), ("blocks", c_uint64), ("span", c_uint64), ("real_rows_last", c_uint64),
-                ("vocabulary", c_uint64), ("width", c_uint32), ("warning", c_char_p), ("validations", c_uint64)]
+    _fields_ = [("size", c_size_t), ("seq_len", c_uint64), ("lookahead", c_uint64), ("stride", c_uint64),
+                ("batch", c_uint64), ("seq_len_most", c_uint64), ("batch_most", c_uint64), ("seed", c_uint64),
+                ("order", c_int), ("width", c_uint32), ("blocks", c_uint64), ("span", c_uint64), ("sources", c_uint64),
+                ("validations", c_uint64), ("phases", c_uint64), ("steps", c_uint64), ("delivered", c_uint64),
+                ("remainder", c_uint64), ("real_rows_last", c_uint64), ("vocabulary", c_uint64), ("pad_id", c_uint64),
+                ("tail_pad", c_uint32), ("warning", c_char_p)]
 
 
 class SourceInfo(Structure):
-    _fields_ = [("size", c_size_t), ("name", c_char_p), ("dataset", c_void_p), ("windows", c_uint64),
-                ("tail", c_uint64), ("data", c_char_p), ("plan", c_char_p), ("epochs_most", c_uint64),
-                ("line", c_uint64)]
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("data", c_char_p), ("dataset", c_void_p), ("plan", c_char_p),
+                ("line", c_uint64), ("windows", c_uint64), ("tail", c_uint64), ("epochs_most", c_uint64)]
 
 
 class PhaseInfo(Structure):
@@ -170,9 +167,9 @@ class Extent(Structure):
 
 
 class EvaluationOptions(Structure):
-    _fields_ = [("size", c_size_t), ("source", c_char_p), ("part", c_char_p), ("batch", c_uint64),
-                ("seq_len", c_uint64), ("lookahead", c_uint64), ("stride", c_uint64), ("pad_id", c_uint64),
-                ("steps", c_uint64), ("trained", c_uint32), ("reading", c_int)]
+    _fields_ = [("size", c_size_t), ("source", c_char_p), ("part", c_char_p), ("seq_len", c_uint64),
+                ("lookahead", c_uint64), ("stride", c_uint64), ("batch", c_uint64), ("steps", c_uint64),
+                ("pad_id", c_uint64), ("trained", c_uint32), ("reading", c_int)]
 
 
 FOUND = CFUNCTYPE(c_int, c_void_p, POINTER(Place))
@@ -188,47 +185,44 @@ class Stall(Structure):
 
 
 ALARM = CFUNCTYPE(None, c_void_p, POINTER(Stall))
-RANGE_PUSH = CFUNCTYPE(None, c_void_p, c_char_p)
-RANGE_POP = CFUNCTYPE(None, c_void_p)
+EVENT = CFUNCTYPE(None, c_void_p, c_char_p, c_int)
 
 
 class LoaderOptions(Structure):
-    _fields_ = [("size", c_size_t), ("rank", c_uint64), ("world", c_uint64), ("rows", c_uint64), ("fields", c_uint32),
-                ("threads", c_uint32), ("resume", c_char_p), ("device", c_char_p), ("ring_bytes", c_uint64),
-                ("read_ahead", c_uint32), ("trust_files", c_uint32), ("drop_behind", c_uint32),
-                ("mask_targets", c_uint32), ("trace", c_char_p), ("deadline_ns", c_uint64), ("io_threads", c_uint32),
-                ("alarm_percent", c_uint32), ("alarm_calls", c_uint32), ("alarm", ALARM), ("alarm_user", c_void_p),
-                ("range_push", RANGE_PUSH), ("range_pop", RANGE_POP), ("range_user", c_void_p)]
+    _fields_ = [("size", c_size_t), ("rank", c_uint64), ("world", c_uint64), ("resume", c_char_p), ("rows", c_uint64),
+                ("fields", c_uint32), ("mask_targets", c_uint32), ("device", c_char_p), ("threads", c_uint32),
+                ("read_ahead", c_uint32), ("ring_bytes", c_uint64), ("io_threads", c_uint32),
+                ("drop_behind", c_uint32), ("trust_files", c_uint32), ("alarm_percent", c_uint32),
+                ("alarm_calls", c_uint32), ("deadline_ns", c_uint64), ("trace", c_char_p), ("alarm", ALARM),
+                ("alarm_user", c_void_p), ("event", EVENT), ("event_user", c_void_p)]
 
 
 class Out(Structure):
-    _fields_ = [("size", c_size_t), ("type", c_int), ("inputs", c_void_p), ("targets", c_void_p),
-                ("position_ids", c_void_p), ("rows", c_void_p), ("document_ids", c_void_p), ("loss_mask", c_void_p),
-                ("cu_seqlens", c_void_p), ("targets_ahead", c_void_p), ("labels", c_void_p)]
+    _fields_ = [("size", c_size_t), ("type", c_int), ("inputs", c_void_p), ("targets", c_void_p), ("labels", c_void_p),
+                ("targets_ahead", c_void_p), ("position_ids", c_void_p), ("document_ids", c_void_p),
+                ("loss_mask", c_void_p), ("rows", c_void_p), ("cu_seqlens", c_void_p)]
 
 
 class Batch(Structure):
     _fields_ = [("size", c_size_t), ("step", c_uint64), ("first_row", c_uint64), ("count", c_uint64),
-                ("tokens", c_uint64), ("last_in_step", c_int), ("width", c_uint32), ("row_tokens", c_uint64),
-                ("rows", c_void_p),
-                ("places", c_void_p), ("cursor", Cursor), ("documents", c_uint64), ("max_seqlen", c_uint64),
-                ("seq_len", c_uint64), ("real_rows", c_uint64)]
+                ("real_rows", c_uint64), ("seq_len", c_uint64), ("tokens", c_uint64), ("last_in_step", c_int),
+                ("width", c_uint32), ("row_tokens", c_uint64), ("rows", c_void_p), ("places", c_void_p),
+                ("documents", c_uint64), ("max_seqlen", c_uint64), ("cursor", Cursor)]
 
 
 class Stats(Structure):
-    _fields_ = [("size", c_size_t), ("batches", c_uint64), ("rows", c_uint64), ("tokens", c_uint64),
-                ("bytes", c_uint64),
-                ("cold_reads", c_uint64), ("epoch", c_uint64), ("ring_bytes", c_uint64), ("ring_slots", c_uint32),
-                ("ring_ready", c_uint32), ("ring_ready_lowest", c_uint32), ("reading", c_int), ("waits", c_uint64),
-                ("wait_ns", c_uint64), ("wait_ns_largest", c_uint64), ("wait_histogram", c_uint64 * WAIT_BUCKETS),
-                ("host_expanded", c_uint64), ("late_copies", c_uint64), ("device_bytes", c_uint64),
-                ("timeouts", c_uint64), ("io_threads", c_uint64), ("io_reads", c_uint64), ("probe_ns", c_uint64),
-                ("padding", c_uint64), ("alarms", c_uint64)]
+    _fields_ = [("size", c_size_t), ("batches", c_uint64), ("rows", c_uint64), ("padding", c_uint64),
+                ("tokens", c_uint64), ("epoch", c_uint64), ("waits", c_uint64), ("wait_ns", c_uint64),
+                ("wait_ns_largest", c_uint64), ("wait_histogram", c_uint64 * WAIT_BUCKETS), ("alarms", c_uint64),
+                ("ring_bytes", c_uint64), ("ring_slots", c_uint32), ("ring_ready", c_uint32),
+                ("ring_ready_lowest", c_uint32), ("reading", c_int), ("bytes", c_uint64), ("cold_reads", c_uint64),
+                ("probe_ns", c_uint64), ("io_threads", c_uint64), ("io_reads", c_uint64), ("timeouts", c_uint64),
+                ("device_bytes", c_uint64), ("late_copies", c_uint64), ("host_expanded", c_uint64)]
 
 
 class SourceStats(Structure):
-    _fields_ = [("size", c_size_t), ("name", c_char_p), ("rows", c_uint64), ("tokens", c_uint64), ("epoch", c_uint64),
-                ("bytes", c_uint64), ("draws", c_uint64), ("windows", c_uint64)]
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("rows", c_uint64), ("tokens", c_uint64), ("bytes", c_uint64),
+                ("epoch", c_uint64), ("draws", c_uint64), ("windows", c_uint64)]
 
 
 class CudaInfo(Structure):
@@ -290,9 +284,8 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tokmap_writer_abandon": (None, (_P,)),
     "tokmap_dataset_verify": (c_int, (_P, _P, _P, _P)),
     "tokmap_dataset_index": (c_int, (_P, _P, _P, _P)),
-    "tokmap_run_open": (c_int, (_P, c_char_p, _P)),
-    "tokmap_run_parse_reading": (c_int, (_P, c_char_p, c_char_p, c_int, _P)),
-    "tokmap_run_make": (c_int, (_P, _P, _P)),
+    "tokmap_run_open": (c_int, (_P, c_char_p, _P, _P)),
+    "tokmap_run_parse": (c_int, (_P, c_char_p, _P, _P)),
     "tokmap_run_close": (None, (_P,)),
     "tokmap_run_info": (c_int, (_P, _P)),
     "tokmap_run_source": (c_int, (_P, c_uint64, _P)),

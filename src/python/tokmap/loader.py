@@ -423,8 +423,7 @@ class Loader(Reader):
                 alarm(Stall(stall.step, stall.calls, stall.stalled, stall.wait_ns))
             self._options.alarm = c.ALARM(on_alarm)
         if push is not None and pop is not None:
-            self._options.range_push = c.RANGE_PUSH(lambda _, name: push(name.decode()))
-            self._options.range_pop = c.RANGE_POP(lambda _: pop())
+            self._options.event = c.EVENT(lambda _, name, begin: push(name.decode()) if begin else pop())
 
     def _start(self, cursor: str | None) -> str:
         """Opens the library's loader at a cursor, which it returns. None is the start of the run. The previous loader

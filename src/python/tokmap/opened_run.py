@@ -236,43 +236,29 @@ class OpenedRun:
         if text is None and sources is None and folder is not None:
             raise ArgumentError("folder is only for text and sources: relative paths in a run file start from the "
                                 "file's own folder")
-        made = data is not None and more == (None,) * 7 and order in c.ORDERS[:2] and not isinstance(passes, str)
+        plain = data is not None and more == (None,) * 7 and order in c.ORDERS[:2] and not isinstance(passes, str)
         if data is not None or sources is not None:
             if seq_len is None:
                 raise ArgumentError("seq_len is missing: pass the number of tokens in a row")
             if steps is not None and passes is not None:
                 raise ArgumentError(f"steps is {steps} and passes is {passes}: pass one of them, because either ends "
                                     f"the run")
-            if not made:
-                text = text_of({"data": data} if sources is None else sources,  # type: ignore[dict-item]
-                               seq_len=seq_len, batch=batch, seed=seed, lookahead=lookahead, order=order,
-                               weights=weights, phases=phases, stride=stride, tail=tail, pad=pad, steps=steps,
-                               passes=passes, skip=skip, validation=validation)
+            text = text_of({"data": os.fsdecode(data)} if data is not None else sources,  # type: ignore[arg-type]
+                           seq_len=seq_len, batch=batch, seed=seed, lookahead=lookahead, order=order, weights=weights,
+                           phases=phases, stride=stride, tail=tail, pad=pad, steps=steps, passes=passes, skip=skip,
+                           validation=validation)
         handle, error = new(RunHandle), c.Error()
         if path is not None:
             self.name = os.fspath(path)
-            status = lib.tokmap_run_open(byref(handle), c.text_argument(path, "path"), byref(error))
+            status = lib.tokmap_run_open(byref(handle), c.text_argument(path, "path"), None, byref(error))
             self._description = {"path": os.path.abspath(self.name)}
-        elif text is not None:
-            self.name = "a text" if data is None and sources is None else "a run"
-            status = lib.tokmap_run_parse_reading(
-                byref(handle), c.text_argument(text, "text"),
-                None if folder is None else c.text_argument(folder, "folder"),
-                c.choice(reading, c.READINGS, "reading"), byref(error))
-            self._description = {"text": text, "folder": os.path.abspath(folder or "."), "reading": reading}
         else:
-            self.name = os.fspath(data or "")
-            options = c.RunOptions(
-                sizeof(c.RunOptions), c.text_argument(self.name, "data"), c.number(seq_len, "seq_len"),
-                c.number(lookahead, "lookahead"), c.number(batch, "batch"), c.number(seed, "seed"),
-                c.choice(order, c.ORDERS[:2], "order"),  # type: ignore[arg-type]
-                c.FOREVER if steps is None else c.number(steps, "steps"),
-                c.FOREVER if passes is None else c.number(passes, "passes"), c.choice(reading, c.READINGS, "reading"))
-            status = lib.tokmap_run_make(byref(handle), byref(options), byref(error))
-            self._description = {"data": absolute_name(self.name), "seq_len": seq_len, "batch": batch, "seed": seed,
-                                 "lookahead": lookahead, "order": order, "steps": steps, "passes": passes,
-                                 "reading": reading}
-        if status and text is not None and self.name == "a run" and error.line:
+            self.name = os.fspath(data) if plain else "a text" if data is None and sources is None else "a run"
+            options = c.RunOptions(sizeof(c.RunOptions), None if folder is None else c.text_argument(folder, "folder"),
+                                   c.choice(reading, c.READINGS, "reading"))
+            status = lib.tokmap_run_parse(byref(handle), c.text_argument(text, "text"), byref(options), byref(error))
+            self._description = {"text": text, "folder": os.path.abspath(folder or "."), "reading": reading}
+        if status and text is not None and self.name != "a text" and error.line:
             # The text has no line that the caller wrote. What it says shows the argument.
             line = text.splitlines()[error.line - 1].encode()
             error.message = (error.message + b" (" + line[:200] + b")")[:c.Error.message.size - 1]
@@ -289,7 +275,7 @@ class OpenedRun:
                             None if found.delivered == c.FOREVER else found.delivered, found.remainder, found.phases,
                             found.stride, found.batch_most, found.seq_len_most, found.pad_id, bool(found.tail_pad),
                             found.blocks, found.span, found.real_rows_last, found.width)
-        if found.warned:
+        if found.warning:
             warnings.warn(f"{self.name}: {os.fsdecode(found.warning)}", stacklevel=3 + self._frames)
         names = []
         for i in range(found.sources + found.validations):

@@ -85,11 +85,11 @@ class Run(OpenedRun):
         options = c.EvaluationOptions(
             sizeof(c.EvaluationOptions), None if source is None else c.text_argument(source, "source"),
             None if part is None else c.text_argument(part, "part"),
-            0 if batch is None else c.number(batch, "batch", 1),
             0 if seq_len is None else c.number(seq_len, "seq_len", 1),
-            c.NO_ID if lookahead is None else c.number(lookahead, "lookahead"),
-            0 if stride is None else c.number(stride, "stride", 1), c.NO_ID if pad is None else c.number(pad, "pad"),
-            c.FOREVER if steps is None else c.number(steps, "steps", 1), bool(trained),
+            c.DEFAULT if lookahead is None else c.number(lookahead, "lookahead"),
+            0 if stride is None else c.number(stride, "stride", 1), 0 if batch is None else c.number(batch, "batch", 1),
+            c.FOREVER if steps is None else c.number(steps, "steps", 1),
+            c.DEFAULT if pad is None else c.number(pad, "pad"), bool(trained),
             c.choice(reading, c.READINGS, "reading"))
         handle, error = new(RunHandle), c.Error()
         check(lib.tokmap_run_evaluation(byref(handle), self._open(), byref(options), byref(error)), error)

@@ -110,7 +110,7 @@ static void training_open(struct training *training, const char *run, uint64_t r
 {
     struct tokmap_error error = {0};
     memset(training, 0, sizeof *training);
-    if (tokmap_run_open(&training->run, run, &error))
+    if (tokmap_run_open(&training->run, run, NULL, &error))
         fail("opening the run", &error);
     training->info.size = sizeof training->info;
     training->source.size = sizeof training->source;
@@ -226,7 +226,7 @@ static int stream(const char *run, const char *tokens_path)
     }
     if (marks != rows || rows + training.info.remainder != training.source.windows * 2)
         wrong("the number of windows delivered is wrong", rows, marks);
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     if (tokmap_loader_stats(training.loader, &stats))
         fail("statistics", &error);
     printf("steps %" PRIu64 "\nrows %" PRIu64 "\ntokens %" PRIu64 "\nremainder %" PRIu64 "\nseconds %.6f\n"

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "support/device_case.h"
+#include "support/run_help.h"
 #include "support/scratch.h"
 #include "support/software_driver.h"
 #include "platform/os.h"
@@ -81,7 +82,7 @@ static struct tokmap_run *parse(const char *text)
 {
     struct tokmap_run *run;
     struct tokmap_error error;
-    if (tokmap_run_parse(&run, text, folder, &error))
+    if (run_parse_in(&run, text, folder, &error))
         fail_msg("%s: %s", text, error.message);
     return run;
 }
@@ -417,7 +418,7 @@ static void next_does_not_wait_for_the_device(void **unused)
         skip();
     open_one(&opened, LONG_RUN, 1, 0);
     software_driver()->hold_stream((CUstream)opened.stream, 1);
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     assert_int_equal(tokmap_loader_stats(opened.loader, &stats), TOKMAP_OK);
     for (unsigned i = 0; i < stats.ring_slots; i++)
         take_next(&opened);
@@ -432,7 +433,7 @@ static void late_copies_are_counted(void **unused)
 {
     (void)unused;
     struct opened opened;
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     if (device_is_real())
         skip();
     software_driver()->hold(1);
@@ -453,7 +454,7 @@ static void a_batch_is_one_copy_and_one_launch(void **unused)
     (void)unused;
     struct opened opened;
     struct cuda_software_counts before, after;
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     if (device_is_real())
         skip();
     for (uint32_t threads = 0; threads < 2; threads++) {
@@ -514,7 +515,7 @@ static void a_batch_costs_few_calls_of_the_driver(void **unused)
     for (uint64_t ring_bytes = 0; ring_bytes <= 8192; ring_bytes += 8192) {
         const unsigned batches = 300;
         open_one(&opened, LONG_RUN, 1, ring_bytes);
-        struct tokmap_stats stats = {.size = sizeof stats};
+        struct tokmap_stats stats = TOKMAP_STATS_INIT;
         assert_int_equal(tokmap_loader_stats(opened.loader, &stats), TOKMAP_OK);
         for (unsigned i = 0; i < stats.ring_slots; i++)
             take_next(&opened);
@@ -548,7 +549,7 @@ static void a_batch_costs_few_calls_of_the_driver(void **unused)
 /* Waits until the ring is full, except for the slots that the test holds. */
 static void await_full(const struct opened *opened, uint64_t held)
 {
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     for (;;) {
         assert_int_equal(tokmap_loader_stats(opened->loader, &stats), TOKMAP_OK);
         if (stats.ring_ready + held >= stats.ring_slots)
@@ -563,7 +564,7 @@ static void no_slot_is_filled_too_early(void **unused)
 {
     (void)unused;
     struct opened opened;
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     struct cuda_software_counts counts;
     if (device_is_real())
         skip();
@@ -651,7 +652,7 @@ static void a_capture_is_not_disturbed(void **unused)
 {
     (void)unused;
     struct opened opened;
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     CUcontext context;
     CUgraph graph;
     int status = CU_STREAM_CAPTURE_STATUS_ACTIVE;

@@ -26,6 +26,7 @@
 #include "platform/os.h"
 #include "staging/expand_arguments.h"
 #include "support/made.h"
+#include "support/run_help.h"
 #include "support/scratch.h"
 #include "support/software_driver.h"
 #include "tokmap/cuda.h"
@@ -68,7 +69,7 @@ static int setup(void **unused)
 {
     (void)unused;
     const uint64_t sizes[] = {9000};
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct simple_run options = SIMPLE_RUN_INIT;
     const struct cuda_driver *found;
     driver = software_driver();
     setenv("TOKMAP_CUDA_DRIVER", driver->path, 1);
@@ -83,7 +84,7 @@ static int setup(void **unused)
     options.seq_len = SEQ_LEN;
     options.lookahead = 1;
     options.batch = BATCH;
-    return tokmap_run_make(&run, &options, NULL) ? -1 : 0;
+    return simple_run_open(&run, &options, NULL) ? -1 : 0;
 }
 
 static int teardown(void **unused)
@@ -128,7 +129,7 @@ static struct tokmap_loader *open_loader(uint32_t threads)
 
 static void kernel_is(const struct tokmap_loader *loader, int kernel, const char *words)
 {
-    struct tokmap_loader_device what = {.size = sizeof what};
+    struct tokmap_loader_device what = TOKMAP_LOADER_DEVICE_INIT;
     assert_int_equal(tokmap_loader_device(loader, &what), TOKMAP_OK);
     if (what.kernel != kernel || !strstr(what.reason, words))
         fail_msg("kernel %d, reason \"%s\"", what.kernel, what.reason);
@@ -428,7 +429,7 @@ static void a_capture_keeps_off_the_legacy_stream(void **unused)
 /* Waits until the producer has filled the ring, so it makes no call of the driver. */
 static void await_full(const struct tokmap_loader *loader)
 {
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     for (unsigned naps = 0;; naps++) {
         assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
         if (stats.ring_ready >= stats.ring_slots)
@@ -611,7 +612,7 @@ static void older_drivers_deliver(void **unused)
                  {11020, "version=11020", {"cuGetProcAddress_v2", "cuGetProcAddress"}}};
     for (size_t i = 0; i < 2; i++) {
         char path[600];
-        struct tokmap_cuda_info info = {.size = sizeof info};
+        struct tokmap_cuda_info info = TOKMAP_CUDA_INFO_INIT;
         struct tokmap_loader *loaders[2];
         struct outputs outputs;
         uint64_t (*count)(const char *) = NULL;
@@ -657,7 +658,7 @@ static void a_loader_reports_coherent_memory(void **unused)
         int coherent;
     } cases[] = {{"", 0}, {"pageable", 0}, {"pageable,host_tables", 1}, {"fail=cuDeviceGetAttribute:1+:1", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct tokmap_loader_device what = {.size = sizeof what};
+        struct tokmap_loader_device what = TOKMAP_LOADER_DEVICE_INIT;
         configure(cases[i].words);
         struct tokmap_loader *loader = open_loader(1);
         assert_int_equal(tokmap_loader_device(loader, &what), TOKMAP_OK);
@@ -672,7 +673,7 @@ static void an_unknown_node_is_looked_for(void **unused)
     (void)unused;
     uint64_t calls[2];
     for (unsigned i = 0; i < 2; i++) {
-        struct tokmap_cuda_device_info info = {.size = sizeof info};
+        struct tokmap_cuda_device_info info = TOKMAP_CUDA_DEVICE_INFO_INIT;
         configure(i ? "numa=-1" : "numa=0");
         driver->reset();
         assert_int_equal(tokmap_cuda_device(0, &info, NULL), TOKMAP_OK);
@@ -743,7 +744,7 @@ static void what_the_operator_can_do_is_said(void **unused)
                                            {"fail=cuInit:1+:803", "restart the machine"},
                                            {"fail=cuInit:1+:804", "cuda-compat"}};
     for (size_t i = 0; i < 3; i++) {
-        struct tokmap_cuda_info info = {.size = sizeof info};
+        struct tokmap_cuda_info info = TOKMAP_CUDA_INFO_INIT;
         struct tokmap_error error;
         configure(cases[i][0]);
         assert_int_equal(tokmap_cuda_probe(&info, &error), TOKMAP_ERROR_NO_DEVICE);

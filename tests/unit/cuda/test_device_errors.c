@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "support/made.h"
+#include "support/run_help.h"
 #include "support/scratch.h"
 #include "support/software_driver.h"
 #include "tokmap/cuda.h"
@@ -47,7 +48,7 @@ static int setup(void **unused)
 {
     (void)unused;
     const uint64_t sizes[] = {2500, 1700};
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct simple_run options = SIMPLE_RUN_INIT;
     driver = software_driver();
     setenv("TOKMAP_CUDA_DRIVER", driver->path, 1);
     unsetenv("CUDA_VISIBLE_DEVICES");
@@ -59,7 +60,7 @@ static int setup(void **unused)
     options.batch = BATCH;
     options.seed = 3;
     options.passes = PASSES;
-    return tokmap_run_make(&run, &options, NULL) ? -1 : 0;
+    return simple_run_open(&run, &options, NULL) ? -1 : 0;
 }
 
 static int teardown(void **unused)
@@ -197,8 +198,8 @@ static void refused(const struct tokmap_loader_options *options, enum tokmap_sta
 static void no_device(const char *words, int device_code)
 {
     struct tokmap_loader_options options = device_options(1);
-    struct tokmap_cuda_info info = {.size = sizeof info};
-    struct tokmap_cuda_device_info what = {.size = sizeof what};
+    struct tokmap_cuda_info info = TOKMAP_CUDA_INFO_INIT;
+    struct tokmap_cuda_device_info what = TOKMAP_CUDA_DEVICE_INFO_INIT;
     struct tokmap_error error;
     void *memory = &info;
     struct CUstream_st *stream = (struct CUstream_st *)&info;
@@ -245,7 +246,7 @@ static void a_missing_driver_is_reported(void **unused)
     struct tokmap_loader *loader;
     options.device = "cpu";
     assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
-    struct tokmap_loader_device what = {.size = sizeof what};
+    struct tokmap_loader_device what = TOKMAP_LOADER_DEVICE_INIT;
     assert_int_equal(tokmap_loader_device(loader, &what), TOKMAP_OK);
     assert_int_equal(what.device, -1);
     assert_int_equal(what.device_bytes + what.pinned_bytes, 0);
@@ -270,7 +271,7 @@ static void invalid_device_names_are_refused(void **unused)
     refused(&options, TOKMAP_ERROR_NO_DEVICE, 0, "99999");
     options.device = "cuda:99999999999999999999";
     refused(&options, TOKMAP_ERROR_ARGUMENT, 0, "cuda:0");
-    struct tokmap_cuda_device_info what = {.size = sizeof what};
+    struct tokmap_cuda_device_info what = TOKMAP_CUDA_DEVICE_INFO_INIT;
     assert_int_equal(tokmap_cuda_device(-1, &what, NULL), TOKMAP_ERROR_NO_DEVICE);
     assert_int_equal(tokmap_cuda_device(2, &what, NULL), TOKMAP_ERROR_NO_DEVICE);
     assert_int_equal(tokmap_cuda_device(1, &what, NULL), TOKMAP_OK);
@@ -288,7 +289,7 @@ static void cuda_without_a_number_is_the_current_device(void **unused)
 {
     (void)unused;
     struct tokmap_loader_options options = device_options(0);
-    struct tokmap_loader_device what = {.size = sizeof what};
+    struct tokmap_loader_device what = TOKMAP_LOADER_DEVICE_INIT;
     struct tokmap_loader *loader;
     CUcontext context, now, popped;
     configure("devices=3");
@@ -606,8 +607,8 @@ static void without_the_kernel_the_host_expands(void **unused)
             tokmap_loader_close(loader);
             assert_true(expected_length > 1000);
             for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-                struct tokmap_loader_device what = {.size = sizeof what};
-                struct tokmap_stats stats = {.size = sizeof stats};
+                struct tokmap_loader_device what = TOKMAP_LOADER_DEVICE_INIT;
+                struct tokmap_stats stats = TOKMAP_STATS_INIT;
                 options.device = "cuda:0";
                 configure(words[i]);
                 assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
@@ -920,8 +921,8 @@ static void a_loader_is_near_its_device(void **unused)
     const int nodes[] = {0, -1, 900};
     for (int i = 0; i < 3; i++) {
         struct tokmap_loader_options options = device_options(1);
-        struct tokmap_loader_device what = {.size = sizeof what};
-        struct tokmap_cuda_device_info info = {.size = sizeof info};
+        struct tokmap_loader_device what = TOKMAP_LOADER_DEVICE_INIT;
+        struct tokmap_cuda_device_info info = TOKMAP_CUDA_DEVICE_INFO_INIT;
         struct consumer consumer;
         configure(words[i]);
         outputs_new(&consumer, "cuda:0");
@@ -934,7 +935,7 @@ static void a_loader_is_near_its_device(void **unused)
         tokmap_loader_close(consumer.loader);
         outputs_free(&consumer);
     }
-    struct tokmap_loader_device what = {.size = sizeof what};
+    struct tokmap_loader_device what = TOKMAP_LOADER_DEVICE_INIT;
     assert_int_equal(tokmap_loader_device(NULL, &what), TOKMAP_ERROR_ARGUMENT);
 }
 
@@ -943,7 +944,7 @@ static void late_copies_are_counted(void **unused)
 {
     (void)unused;
     struct tokmap_loader_options options = device_options(1);
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     struct consumer consumer;
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     outputs_new(&consumer, "cuda:0");

@@ -189,7 +189,7 @@ static void answers_equal_those_of_plain_arrays(void **unused)
         options.reading = round % 3 ? TOKMAP_READ_MAPPED : TOKMAP_READ_PREAD;
         struct tokmap_dataset *dataset;
         MUST(tokmap_dataset_open(&dataset, in_folder(folder, name), &options, &error));
-        struct tokmap_dataset_info info = {.size = sizeof info};
+        struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
         assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
         assert_int_equal(info.tokens, made.tokens);
         assert_int_equal(info.documents, made.documents);
@@ -237,7 +237,7 @@ static void ranges_outside_the_dataset_are_refused(void **unused)
     }
     MUST(tokmap_dataset_view(dataset, 100, 0, NULL, 0, &used, &error));
     MUST(tokmap_dataset_copy(dataset, 100, 0, NULL, &error));
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     assert_int_equal(tokmap_dataset_shard(dataset, 1, &shard, &error), TOKMAP_ERROR_RANGE);
     assert_int_equal(tokmap_dataset_view(NULL, 0, 0, NULL, 0, &used, NULL), TOKMAP_ERROR_ARGUMENT);
     tokmap_dataset_close(dataset);
@@ -269,10 +269,10 @@ static void expect_open(const char *name, enum tokmap_status expected, const cha
 static void check_shard_order(const struct tokmap_dataset *dataset, const char *expected)
 {
     char names[400] = "";
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
     for (uint64_t s = 0; s < info.shards; s++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         MUST(tokmap_dataset_shard(dataset, s, &shard, &error));
         assert_int_equal(shard.about_bytes, 21);
         assert_memory_equal(shard.about, "{\"made\": \"by a test\"}", 21);
@@ -425,7 +425,7 @@ static void shards_must_agree(void **unused)
             assert_non_null(strstr(error.message, cases[i].named));
             continue;
         }
-        struct tokmap_dataset_info info = {.size = sizeof info};
+        struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
         assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
         assert_int_equal(info.vocabulary, 1001);
         assert_int_equal(info.largest_id, 9);
@@ -440,7 +440,7 @@ static void shards_must_agree(void **unused)
                                            "tokmap-shards 1\nnarrow\nnarrow\n"};
     for (size_t i = 0; i < 2; i++) {
         struct tokmap_dataset *dataset;
-        struct tokmap_dataset_info info = {.size = sizeof info};
+        struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
         file_write_text(in_folder(folder, "pair"), agreeing[i]);
         MUST(tokmap_dataset_open(&dataset, in_folder(folder, "pair"), NULL, &error));
         assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
@@ -465,7 +465,7 @@ static void identity_depends_on_content_alone(void **unused)
     uint8_t ids[8][16];
     for (int i = 0; i < 8; i++) {
         struct tokmap_dataset *dataset;
-        struct tokmap_dataset_info info = {.size = sizeof info};
+        struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
         MUST(tokmap_dataset_open(&dataset, in_folder(folder, names[i]), NULL, &error));
         assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
         memcpy(ids[i], info.content, 16);
@@ -628,7 +628,7 @@ static void open_traced(const char *prefix)
         _exit(255);
     (void)raise(SIGSTOP);
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     if (tokmap_dataset_open(&dataset, prefix, NULL, &error) || tokmap_dataset_info(dataset, &info))
         _exit(0);
     _exit((int)info.tokens);

@@ -120,13 +120,13 @@ static void counts_exceed_ten_trillion_tokens(void **unused)
 {
     (void)unused;
     struct tokmap_dataset *dataset = open_list();
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
     assert_true(info.tokens == COPIES * SHARD_TOKENS && info.tokens > 10000000000000);
     assert_int_equal(info.documents, COPIES * documents);
     assert_int_equal(info.reading, TOKMAP_READ_PREAD); /* because it is larger than any memory */
     for (uint64_t s = 0; s < COPIES; s++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         MUST(tokmap_dataset_shard(dataset, s, &shard, &error));
         assert_true(shard.first_token == s * SHARD_TOKENS && shard.tokens == SHARD_TOKENS);
         assert_true(shard.blocks == SHARD_TOKENS * 4 >> 20);

@@ -63,8 +63,8 @@ static void test_beyond_4_gib(void **unused)
     const uint8_t eod[2] = {EOD, 0}, last[2] = {99, 0};
     struct tokmap_error error = {0};
     struct tokmap_dataset *dataset;
-    struct tokmap_index_result result = {.size = sizeof result};
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_index_result result = TOKMAP_INDEX_RESULT_INIT;
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     int fd;
     assert_int_equal(os_open(path, OS_WRITE_OPEN, &fd), 0);
     if (os_truncate(fd, 2 * tokens)) {
@@ -108,7 +108,7 @@ static void identity(const char *of, uint8_t content[16])
 {
     struct tokmap_error error = {0};
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     assert_int_equal(tokmap_dataset_open(&dataset, of, NULL, &error), TOKMAP_OK);
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
     assert_int_equal(info.identity, 2);

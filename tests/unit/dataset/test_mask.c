@@ -66,7 +66,7 @@ static void masks_are_delivered_as_written(void **unused)
     uint64_t state = 3;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct tokmap_dataset *dataset;
-        struct tokmap_dataset_info info = {.size = sizeof info};
+        struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
         char name[20];
         (void)snprintf(name, sizeof name, "m%zu", i);
         make_masked(name, sizes[i], i);
@@ -95,8 +95,8 @@ static void a_mask_is_part_of_the_identity(void **unused)
 {
     (void)unused;
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     uint8_t message[32] = "stream 1", expected[16];
     char path[600];
     make_masked("same", 5000, 1);

@@ -92,7 +92,7 @@ static void make_synthetic(struct whole *made)
     memset(made, 0, sizeof *made);
     made->name = "synthetic:vocab=500,tokens=9000,document=40,seed=3";
     MUST(tokmap_dataset_open(&made->dataset, made->name, NULL, &error));
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     MUST(tokmap_dataset_info(made->dataset, &info));
     made->tokens = info.tokens;
     made->documents = info.documents;
@@ -217,7 +217,7 @@ static void check_walk(const struct tokmap_dataset *dataset, uint64_t tokens, ui
 
 static void check_identity(const struct whole *whole, const struct tokmap_dataset_info *info, const struct part *part)
 {
-    struct tokmap_dataset_info all = {.size = sizeof all};
+    struct tokmap_dataset_info all = TOKMAP_DATASET_INFO_INIT;
     uint8_t message[40] = "part 1", expected[16];
     MUST(tokmap_dataset_info(whole->dataset, &all));
     memcpy(message + 8, all.content, 16);
@@ -233,7 +233,7 @@ static void check_part(const struct whole *whole, const char *suffix, const stru
 {
     char name[700];
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     const uint64_t tokens = part->end - part->first;
     (void)snprintf(name, sizeof name, "%s#%s", whole->name, suffix);
     MUST(tokmap_dataset_open(&dataset, name, NULL, &error));
@@ -253,7 +253,7 @@ static void check_part(const struct whole *whole, const char *suffix, const stru
     }
     uint64_t at_token = 0, at_document = 0;
     for (uint64_t s = 0; s < info.shards; s++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         MUST(tokmap_dataset_shard(dataset, s, &shard, &error));
         assert_int_equal(shard.first_token, at_token);
         assert_int_equal(shard.first_document, at_document);
@@ -350,7 +350,7 @@ static void percentages_partition_the_documents(void **unused)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char name[200];
         struct tokmap_dataset *dataset;
-        struct tokmap_dataset_info info = {.size = sizeof info};
+        struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
         (void)snprintf(name, sizeof name, "synthetic:vocab=9,document=2,tokens=%" PRIu64 "#docs=%s",
                        2 * cases[i].documents, cases[i].part);
         const enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, &error);
@@ -433,7 +433,7 @@ static void verify_reads_the_blocks_of_a_part(void **unused)
     (void)unused;
     uint64_t ends[] = {600000, 2000000};
     struct tokmap_dataset *dataset;
-    struct tokmap_verify_result result = {.size = sizeof result};
+    struct tokmap_verify_result result = TOKMAP_VERIFY_RESULT_INIT;
     char name[700];
     shard_make(in_folder(folder, "large"), 2, 0, ends, 2); /* 4 blocks of 524288 tokens */
     (void)snprintf(name, sizeof name, "%s", in_folder(folder, "large#tokens=524287..524289"));

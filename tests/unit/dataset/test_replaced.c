@@ -69,7 +69,7 @@ static enum tokmap_status version_write(const char *prefix, uint64_t version, bo
 static uint64_t version_read(const char *name, uint64_t shards)
 {
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     uint16_t tokens[TOKENS];
     uint8_t bits[TOKENS / 8];
     MUST(tokmap_dataset_open(&dataset, name, NULL, &error));

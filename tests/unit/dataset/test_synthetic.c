@@ -15,6 +15,7 @@
 #include "common/bytes.h"
 #include "dataset/dataset.h"
 #include "dataset/documents.h"
+#include "support/run_help.h"
 #include "tokmap/tokmap.h"
 
 /* ---- the definition in RUN.md, implemented again, for one token and one document at a time ---- */
@@ -90,7 +91,7 @@ static void a_dataset_has_the_documented_properties(void **unused)
 {
     (void)unused;
     struct tokmap_dataset *dataset = opened("synthetic:vocab=50257");
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
     assert_int_equal(info.tokens, (uint64_t)1 << 40);
     assert_int_equal(info.width, 2);
@@ -102,12 +103,12 @@ static void a_dataset_has_the_documented_properties(void **unused)
     size_t used;
     uint16_t token;
     struct tokmap_origin origin;
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     assert_int_equal(tokmap_dataset_view(dataset, 0, 1, &span, 1, &used, NULL), TOKMAP_ERROR_UNSUPPORTED);
     assert_int_equal(tokmap_dataset_copy(dataset, info.tokens, 1, &token, NULL), TOKMAP_ERROR_RANGE);
     assert_int_equal(tokmap_dataset_origin(dataset, 0, &origin, NULL), TOKMAP_ERROR_NOT_FOUND);
     assert_int_equal(tokmap_dataset_shard(dataset, 0, &shard, NULL), TOKMAP_ERROR_RANGE);
-    struct tokmap_verify_result result = {.size = sizeof result};
+    struct tokmap_verify_result result = TOKMAP_VERIFY_RESULT_INIT;
     assert_int_equal(tokmap_dataset_verify(dataset, NULL, &result, NULL), TOKMAP_OK);
     assert_int_equal(result.bytes, 0);
     tokmap_dataset_close(dataset);
@@ -121,7 +122,7 @@ static void check_documents(uint64_t tokens, uint64_t length, uint64_t seed)
     (void)snprintf(name, sizeof name, "synthetic:vocab=9,tokens=%llu,document=%llu,seed=%llu",
                    (unsigned long long)tokens, (unsigned long long)length, (unsigned long long)seed);
     struct tokmap_dataset *dataset = opened(name);
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
     assert_int_equal(info.documents, div_ceil(tokens, length));
     uint8_t *ends_at = calloc(tokens + 1, 1);
@@ -175,7 +176,7 @@ static void documents_equal_their_definition(void **unused)
 static void content_of(const char *name, uint8_t content[16])
 {
     struct tokmap_dataset *dataset = opened(name);
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
     memcpy(content, info.content, 16);
     tokmap_dataset_close(dataset);
@@ -263,8 +264,8 @@ static void runs_and_loaders_deliver_the_tokens(void **unused)
     struct tokmap_run *run;
     struct tokmap_error error = {0};
     /* The run's folder does not matter, because a synthetic dataset has no files. */
-    assert_int_equal(tokmap_run_parse(&run, run_text, "/there/is/no/such/folder", &error), TOKMAP_OK);
-    struct tokmap_source_info source = {.size = sizeof source};
+    assert_int_equal(run_parse_in(&run, run_text, "/there/is/no/such/folder", &error), TOKMAP_OK);
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     assert_int_equal(tokmap_run_source(run, 0, &source), TOKMAP_OK);
     assert_int_equal(source.windows, 100);
     for (uint32_t threads = 0; threads <= 1; threads++) {
@@ -285,7 +286,7 @@ static void runs_and_loaders_deliver_the_tokens(void **unused)
                 tokmap_cursor_print(&batch.cursor, saved);
         }
         assert_int_equal(batches, 50);
-        struct tokmap_stats stats = {.size = sizeof stats};
+        struct tokmap_stats stats = TOKMAP_STATS_INIT;
         assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
         assert_int_equal(stats.cold_reads, 0);
         tokmap_loader_close(loader);

@@ -103,7 +103,7 @@ static void verify_reads_every_byte_of_sound_shards(void **unused)
     MUST(tokmap_dataset_open(&dataset, in_folder(folder, "sound"), NULL, &error));
     uint64_t bytes = 0;
     for (uint64_t s = 0; s < 2; s++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         MUST(tokmap_dataset_shard(dataset, s, &shard, &error));
         bytes += shard.index_bytes + 2 * shard.tokens;
     }

@@ -304,7 +304,7 @@ static void datasets_have_the_columns_of_their_shards(void **unused)
     assert_int_equal(count, 3);
     MUST(tokmap_dataset_columns(dataset, NULL, 0, &count, &error));
     assert_int_equal(count, 3);
-    struct tokmap_column_info info = {.size = sizeof info};
+    struct tokmap_column_info info = TOKMAP_COLUMN_INFO_INIT;
     MUST(tokmap_dataset_column(dataset, "url", &info, &error));
     assert_true(info.shards == 2 && info.documents == 4 && info.values == 4 && info.bytes > 60);
     assert_int_equal(tokmap_dataset_column(dataset, "nothing", &info, &error), TOKMAP_ERROR_NOT_FOUND);
@@ -340,7 +340,7 @@ static void columns_do_not_change_the_content_id(void **unused)
 {
     (void)unused;
     const uint64_t ends[] = {5, 9, 30};
-    struct tokmap_dataset_info with = {.size = sizeof with}, without = {.size = sizeof without};
+    struct tokmap_dataset_info with = TOKMAP_DATASET_INFO_INIT, without = {.size = sizeof without};
     struct tokmap_dataset *dataset;
     shard_make_columns(in_folder(folder, "with"), 2, 0, ends, 3);
     shard_make(in_folder(folder, "without"), 2, 0, ends, 3);

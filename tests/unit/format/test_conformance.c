@@ -146,8 +146,8 @@ static char *library_text(const char *prefix)
     assert_non_null(text.bytes);
     struct tokmap_dataset *dataset;
     MUST(tokmap_dataset_open(&dataset, prefix, NULL, &error));
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
     MUST(tokmap_dataset_shard(dataset, 0, &shard, &error));
     char content[33], tokenizer[33];

@@ -153,7 +153,7 @@ static void the_reader_reads_the_narrow_shard(void **older)
     struct tokmap_dataset *dataset;
     MUST(tokmap_dataset_open(&dataset, golden("narrow"), NULL, &error));
     MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
     assert_int_equal(info.page_hashes, !*version);
     assert_true(info.tokens == 24 && info.documents == 5 && info.width == 2 && info.vocabulary == 257);
@@ -177,7 +177,7 @@ static void the_reader_reads_the_narrow_shard(void **older)
         assert_int_equal(origin.path_bytes, strlen(expected[d].path));
         assert_memory_equal(origin.path, expected[d].path, origin.path_bytes);
     }
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     MUST(tokmap_dataset_shard(dataset, 0, &shard, &error));
     assert_int_equal(shard.about_bytes, 22);
     assert_memory_equal(shard.about, "{\"tokenizer\": \"bytes\"}", 22);
@@ -219,13 +219,13 @@ static void the_reader_reads_the_wide_shard(void **older)
     struct tokmap_dataset *dataset;
     MUST(tokmap_dataset_open(&dataset, golden("wide.tmx"), NULL, &error));
     MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
     assert_true(info.tokens == 100 && info.documents == 5 && info.width == 4 && info.vocabulary == 200000);
     assert_true(info.largest_id == 199999 && info.eod_id == TOKMAP_NO_ID && info.bos_id == 199999);
     struct tokmap_origin origin;
     assert_int_equal(tokmap_dataset_origin(dataset, 0, &origin, &error), TOKMAP_ERROR_NOT_FOUND);
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     MUST(tokmap_dataset_shard(dataset, 0, &shard, &error));
     assert_int_equal(shard.about_bytes, 0);
     struct tokmap_document document;
@@ -241,7 +241,7 @@ static void the_reader_reads_the_masked_shard(void **older)
 {
     version = *older ? *older : "";
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     MUST(tokmap_dataset_open(&dataset, golden("masked"), NULL, &error));
     MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);

@@ -96,7 +96,7 @@ static void compare(const char *name, const struct documents *expected, uint64_t
                     bool mask)
 {
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     const bool has_bos = bos != TOKMAP_NO_ID, has_eod = eod != TOKMAP_NO_ID;
     MUST(tokmap_dataset_open(&dataset, name, NULL, &error));
     MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
@@ -152,7 +152,7 @@ static void ids_of_every_type_are_stored(void **unused)
                 options.bos_id = form & 4 ? 5 : TOKMAP_NO_ID;
                 MUST(tokmap_writer_open(&writer, in_folder(folder, "kinds"), &options, &error));
                 add_all(writer, &made, kind, once, form & 1);
-                struct tokmap_writer_info info = {.size = sizeof info};
+                struct tokmap_writer_info info = TOKMAP_WRITER_INFO_INIT;
                 MUST(tokmap_writer_info(writer, &info));
                 assert_true(info.documents == 60 && info.width == width);
                 MUST(tokmap_writer_commit(writer, NULL, &error));
@@ -209,7 +209,7 @@ static struct tokmap_documents one(const uint32_t *ids, uint64_t count)
 static void refuse(struct tokmap_writer *writer, const struct tokmap_documents *documents, enum tokmap_status status,
                    const char *words)
 {
-    struct tokmap_writer_info before = {.size = sizeof before}, after = {.size = sizeof after};
+    struct tokmap_writer_info before = TOKMAP_WRITER_INFO_INIT, after = {.size = sizeof after};
     MUST(tokmap_writer_info(writer, &before));
     const enum tokmap_status found = tokmap_writer_add(writer, documents, &error);
     if (found != status || !strstr(error.message, words))
@@ -306,7 +306,7 @@ static void documents_may_have_their_eod_already(void **unused)
     refuse(writer, &documents, TOKMAP_ERROR_INPUT, "does not begin with id 7");
     MUST(tokmap_writer_commit(writer, NULL, &error));
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     MUST(tokmap_dataset_open(&dataset, in_folder(folder, "delimited"), NULL, &error));
     MUST(tokmap_dataset_info(dataset, &info));
     assert_true(info.tokens == 6 && info.documents == 2 && info.eod_id == 9 && info.bos_id == 7);
@@ -346,8 +346,8 @@ static void origins_columns_and_about_are_kept(void **unused)
     assert_int_equal(tokmap_writer_about(writer, "{\"\xff\": 1}", &error), TOKMAP_ERROR_ARGUMENT);
     MUST(tokmap_writer_commit(writer, NULL, &error));
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     MUST(tokmap_dataset_open(&dataset, in_folder(folder, "kept"), NULL, &error));
     MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
     MUST(tokmap_dataset_info(dataset, &info));
@@ -405,7 +405,7 @@ static void options_are_checked(void **unused)
     assert_int_equal(tokmap_writer_open(&writer, "x", NULL, &error), TOKMAP_ERROR_ARGUMENT);
     assert_int_equal(tokmap_writer_add(NULL, NULL, &error), TOKMAP_ERROR_ARGUMENT);
     assert_int_equal(tokmap_writer_commit(NULL, NULL, &error), TOKMAP_ERROR_ARGUMENT);
-    struct tokmap_writer_info info = {.size = sizeof info};
+    struct tokmap_writer_info info = TOKMAP_WRITER_INFO_INIT;
     assert_int_equal(tokmap_writer_info(NULL, &info), TOKMAP_ERROR_ARGUMENT);
     tokmap_writer_abandon(NULL);
 }
@@ -441,7 +441,7 @@ static void a_shard_appears_complete_or_not_at_all(void **unused)
     MUST(tokmap_writer_open(&second, in_folder(folder, "whole"), &options, &error));
     MUST(tokmap_writer_commit(second, NULL, &error)); /* a shard without documents */
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     MUST(tokmap_dataset_open(&dataset, in_folder(folder, "whole"), NULL, &error));
     MUST(tokmap_dataset_info(dataset, &info));
     assert_int_equal(info.tokens, 0);

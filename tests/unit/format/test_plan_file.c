@@ -74,7 +74,7 @@ static struct plan_header golden_header(void)
         .cut = 1,
     };
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     MUST(tokmap_dataset_open(&dataset, in_folder(top(), "tests/golden/narrow"), NULL, &error));
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
     memcpy(header.dataset, info.content, sizeof header.dataset);

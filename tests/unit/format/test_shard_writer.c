@@ -218,7 +218,7 @@ static void empty_shards_can_be_written_and_opened(void **unused)
         struct tokmap_dataset *dataset;
         MUST(tokmap_dataset_open(&dataset, in_folder(folder, names[i]), NULL, &error));
         MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
-        struct tokmap_dataset_info info = {.size = sizeof info};
+        struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
         assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
         assert_int_equal(info.tokens, 0);
         assert_int_equal(info.documents, i ? 2 : 0);
@@ -279,7 +279,7 @@ static void nothing_is_visible_before_the_commit(void **unused)
     assert_false(file_exists(in_folder(folder, "hidden.bin.partial")));
     assert_false(file_exists(in_folder(folder, "hidden.tmx.partial")));
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     MUST(tokmap_dataset_open(&dataset, in_folder(folder, "hidden"), NULL, &error));
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
     assert_memory_equal(info.content, content, 16);

@@ -26,6 +26,7 @@
 #include "format/plan_file.h"
 #include "format/shard_writer.h"
 #include "platform/os.h"
+#include "support/run_help.h"
 #include "support/scratch.h"
 #include "tokmap/tokmap.h"
 
@@ -143,7 +144,7 @@ static void write_plan(const char *folder)
 {
     static uint32_t first[DOCUMENTS / 8];
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     int fd;
     assert_int_equal(tokmap_dataset_open(&dataset, in_folder(folder, "whole"), NULL, NULL), 0);
     assert_int_equal(tokmap_dataset_info(dataset, &info), 0);
@@ -222,7 +223,7 @@ static void open_run(struct tokmap_run **run, const char *data, enum tokmap_read
     (void)snprintf(text, sizeof text, "seq_len %d\nbatch %d\nseed 3\npasses 1000000\nsource a \"%.*s\"%s%s%s\n",
                    SEQ_LEN, BATCH, (int)(bytes - plan), data, plan ? " plan \"" : "", plan ? data : "",
                    plan ? "\"" : "");
-    NEED(!tokmap_run_parse_reading(run, text, NULL, reading, NULL));
+    NEED(!run_parse_reading(run, text, reading, NULL));
 }
 
 /* Whether the error names a file of the dataset, whose name may begin with its kind. */
@@ -354,7 +355,7 @@ static void use_dataset(const char *data, enum tokmap_reading reading, uint32_t 
     (void)threads;
     const struct tokmap_dataset_options options = {sizeof options, reading};
     struct tokmap_dataset *dataset;
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     struct tokmap_error error;
     uint64_t state = (uint64_t)getpid(), sum = 0;
     NEED(!tokmap_dataset_open(&dataset, data, &options, NULL));
@@ -472,7 +473,7 @@ static void write_large(const char *folder, const char *name, uint64_t bytes)
 static void use_free(const char *data, enum tokmap_reading reading, uint32_t threads, int ready)
 {
     static int32_t inputs[BATCH_ROWS * ROW_TOKENS];
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct simple_run options = SIMPLE_RUN_INIT;
     struct tokmap_loader_options how = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_out out = TOKMAP_OUT_INIT;
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
@@ -485,7 +486,7 @@ static void use_free(const char *data, enum tokmap_reading reading, uint32_t thr
     options.seed = 3;
     options.passes = 1000000;
     options.reading = reading;
-    NEED(!tokmap_run_make(&run, &options, NULL));
+    NEED(!simple_run_open(&run, &options, NULL));
     how.fields = TOKMAP_INPUTS;
     how.threads = threads;
     NEED(!tokmap_loader_open(&loader, run, &how, NULL));
@@ -540,7 +541,7 @@ static void pread_reads_what_a_mapping_has(void **unused)
         assert_int_equal(sums[0], sums[1]);
     }
     for (int i = 0; i < 2; i++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         assert_int_equal(tokmap_dataset_shard(datasets[i], 0, &shard, NULL), 0);
         assert_int_equal(shard.about_bytes, 20);
         assert_memory_equal(shard.about, "{\"made\": \"for cuts\"}", 20);

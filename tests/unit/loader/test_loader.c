@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "support/made.h"
+#include "support/run_help.h"
 #include "support/scratch.h"
 #include "common/bytes.h"
 #include "platform/os.h"
@@ -49,7 +50,7 @@ static struct tokmap_run *parse(const char *text)
     struct tokmap_run *run;
     struct tokmap_error error;
     char said[1000];
-    if (tokmap_run_parse(&run, text, folder, &error))
+    if (run_parse_in(&run, text, folder, &error))
         fail_msg("%s: %s", text, tokmap_error_print(&error, said, sizeof said));
     return run;
 }
@@ -275,14 +276,14 @@ static void every_reading_delivers_the_same(void **unused)
     (void)unused;
     for (int reading = TOKMAP_READ_AUTO; reading <= TOKMAP_READ_PREAD; reading++)
         for (uint32_t drop = 0; drop < 2; drop++) {
-            struct tokmap_run_options made_run = TOKMAP_RUN_OPTIONS_INIT;
+            struct simple_run made_run = SIMPLE_RUN_INIT;
             struct tokmap_run *run;
             made_run.data = narrow.name;
             made_run.seq_len = 50;
             made_run.batch = 6;
             made_run.passes = 3;
             made_run.reading = (enum tokmap_reading)reading;
-            assert_int_equal(tokmap_run_make(&run, &made_run, NULL), TOKMAP_OK);
+            assert_int_equal(simple_run_open(&run, &made_run, NULL), TOKMAP_OK);
             struct cover cover;
             cover_new(&cover, &narrow, run);
             struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
@@ -291,7 +292,7 @@ static void every_reading_delivers_the_same(void **unused)
             for (options.threads = 0; options.threads < 2; options.threads++) {
                 struct tokmap_loader *loader = open_loader(run, &options);
                 struct outputs outputs;
-                struct tokmap_stats stats = {.size = sizeof stats};
+                struct tokmap_stats stats = TOKMAP_STATS_INIT;
                 outputs_new(&outputs, tokmap_loader_rows(loader), &cover.info, 2, TOKMAP_ID_I32);
                 (void)take(&cover, loader, &outputs, options.fields, 0, UINT64_MAX, 0, 1);
                 assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
@@ -366,10 +367,10 @@ static void a_cold_file_is_read_exactly(void **unused)
     made_new(&made, folder, "cold", 2, 50257, size, 1);
     for (int reading = TOKMAP_READ_MAPPED; reading <= TOKMAP_READ_PREAD; reading++)
         for (uint32_t threads = 0; threads < 2; threads++) {
-            struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+            struct simple_run options = SIMPLE_RUN_INIT;
             struct tokmap_loader_options how = TOKMAP_LOADER_OPTIONS_INIT;
             struct tokmap_run *run;
-            struct tokmap_stats stats = {.size = sizeof stats};
+            struct tokmap_stats stats = TOKMAP_STATS_INIT;
             struct tokmap_batch batch = TOKMAP_BATCH_INIT;
             int fd;
             options.data = made.name;
@@ -383,7 +384,7 @@ static void a_cold_file_is_read_exactly(void **unused)
             assert_int_equal(os_sync(fd), 0);
             os_advise_drop(fd, 0, size[0] * 2);
             uint64_t before = cached_pages(fd, size[0] * 2); /* the whole file on tmpfs */
-            assert_int_equal(tokmap_run_make(&run, &options, NULL), TOKMAP_OK);
+            assert_int_equal(simple_run_open(&run, &options, NULL), TOKMAP_OK);
             struct tokmap_loader *loader = open_loader(run, &how);
             for (uint64_t step = 0; step < 50; step++) {
                 assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &batch, NULL), TOKMAP_OK);
@@ -444,7 +445,7 @@ static void statistics_tell_the_ring(void **unused)
     struct tokmap_run *run = parse("seq_len 64\nbatch 4\nseed 3\nsteps 100\nsource data wide.list\n");
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_loader *loader = open_loader(run, &options);
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     do /* wait until the producer has filled the ring */
         assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);

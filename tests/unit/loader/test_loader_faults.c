@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "support/made.h"
+#include "support/run_help.h"
 #include "support/sanitized.h"
 #include "support/scratch.h"
 #include "common/bytes.h"
@@ -47,7 +48,7 @@ static int teardown(void **unused)
 
 static struct tokmap_run *make_run(const char *data, enum tokmap_reading reading, uint64_t lookahead)
 {
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct simple_run options = SIMPLE_RUN_INIT;
     struct tokmap_run *run;
     struct tokmap_error error;
     char said[1000];
@@ -58,7 +59,7 @@ static struct tokmap_run *make_run(const char *data, enum tokmap_reading reading
     options.seed = 11;
     options.passes = 4;
     options.reading = reading;
-    if (tokmap_run_make(&run, &options, &error))
+    if (simple_run_open(&run, &options, &error))
         fail_msg("%s", tokmap_error_print(&error, said, sizeof said));
     return run;
 }
@@ -223,7 +224,7 @@ static void a_damaged_index_is_a_status(void **unused)
     const uint64_t size[] = {5000};
     struct made damaged;
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     made_new(&damaged, folder, "damaged", 2, 50257, size, 1);
     assert_int_equal(tokmap_dataset_open(&dataset, damaged.name, NULL, NULL), TOKMAP_OK);
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
@@ -304,7 +305,7 @@ static void check_fault(enum tokmap_reading reading, uint32_t threads, bool cut,
 {
     struct tokmap_run *run = make_run(made.name, reading, 1);
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     struct tokmap_loader *loader;
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     struct tokmap_error error = {.status = TOKMAP_OK};

@@ -110,7 +110,7 @@ static void consume(uint64_t rank, uint64_t world, const char *resume, uint64_t 
     options.threads = threads;
     options.fields = 0;
     options.resume = resume[0] ? resume : NULL;
-    if (tokmap_run_open(&run, run_path, &error) || tokmap_loader_open(&loader, run, &options, &error)) {
+    if (tokmap_run_open(&run, run_path, NULL, &error) || tokmap_loader_open(&loader, run, &options, &error)) {
         note_failure(&error);
         return;
     }
@@ -214,7 +214,7 @@ static void killed_consumers_lose_and_repeat_nothing(void **unused)
     struct tokmap_run *run;
     struct tokmap_error error = {0};
     char resume[TOKMAP_CURSOR_TEXT] = "";
-    if (tokmap_run_open(&run, run_path, &error))
+    if (tokmap_run_open(&run, run_path, NULL, &error))
         fail_msg("%s", error.message);
     read_undisturbed();
     while (killed < wanted || step < STEPS) {

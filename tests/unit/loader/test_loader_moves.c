@@ -20,6 +20,7 @@
 #include "format/trace_file.h"
 #include "loader/loader_state.h"
 #include "support/made.h"
+#include "support/run_help.h"
 #include "support/scratch.h"
 #include "tokmap/tokmap.h"
 
@@ -62,7 +63,7 @@ static struct tokmap_run *parse(const char *text)
     struct tokmap_run *run;
     struct tokmap_error error;
     char said[1500];
-    if (tokmap_run_parse(&run, text, folder, &error))
+    if (run_parse_in(&run, text, folder, &error))
         fail_msg("%s: %s", text, tokmap_error_print(&error, said, sizeof said));
     return run;
 }
@@ -212,7 +213,7 @@ static void moves_lose_and_repeat_nothing(void **unused)
         unsigned char seen[20 * 16] = {0};
         struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
         struct rank ranks[4];
-        struct tokmap_stats stats = {.size = sizeof stats};
+        struct tokmap_stats stats = TOKMAP_STATS_INIT;
         options.threads = threads;
         options.rows = 2;
         for (uint64_t i = 0; i < 2; i++)
@@ -238,7 +239,7 @@ static void moves_lose_and_repeat_nothing(void **unused)
         all_seen_once(run, seen);
         assert_int_equal(tokmap_loader_stats(ranks[0].loader, &stats), TOKMAP_OK);
         assert_int_equal(stats.epoch > 0, 1);
-        struct tokmap_source_stats a = {.size = sizeof a}, b = {.size = sizeof b};
+        struct tokmap_source_stats a = TOKMAP_SOURCE_STATS_INIT, b = {.size = sizeof b};
         assert_int_equal(tokmap_loader_source_stats(ranks[0].loader, 0, &a), TOKMAP_OK);
         assert_int_equal(tokmap_loader_source_stats(ranks[0].loader, 1, &b), TOKMAP_OK);
         assert_int_equal(tokmap_loader_source_stats(ranks[0].loader, 2, &b), TOKMAP_ERROR_RANGE);
@@ -427,18 +428,13 @@ static void on_alarm(void *user, const struct tokmap_stall *stall)
     watch->last = *stall;
 }
 
-static void on_push(void *user, const char *name)
+static void on_event(void *user, const char *name, int begin)
 {
     struct watch *watch = user;
     assert_non_null(strstr(name, "tokmap "));
-    watch->depth++;
-    watch->pushes++;
-}
-
-static void on_pop(void *user)
-{
-    struct watch *watch = user;
-    assert_true(--watch->depth >= 0);
+    watch->depth += begin ? 1 : -1;
+    assert_true(watch->depth >= 0);
+    watch->pushes += begin != 0;
 }
 
 /* With a ring of one slot, the consumer, which does nothing else, waits for most batches. */
@@ -452,21 +448,18 @@ static void watching_programs_are_called(void **unused)
     struct watch watch = {0};
     struct tokmap_loader *loader;
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     options.fields = 0;
     options.threads = 0;
-    options.range_push = on_push;
-    assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_ERROR_ARGUMENT);
-    options.range_pop = on_pop;
-    options.range_user = &watch;
+    options.event = on_event;
+    options.event_user = &watch;
     assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
     for (int i = 0; i < 10; i++)
         assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &batch, NULL), TOKMAP_OK);
     assert_int_equal(watch.depth, 0);
     assert_int_equal(watch.pushes, 30);
     tokmap_loader_close(loader);
-    options.range_push = NULL;
-    options.range_pop = NULL;
+    options.event = NULL;
     options.threads = 1;
     options.ring_bytes = 8000; /* one slot */
     options.alarm = on_alarm;
@@ -497,7 +490,7 @@ static void padding_is_delivered(void **unused)
     static int32_t inputs[8 * 64], targets[8 * 64], mask[8 * 64];
     struct tokmap_out out = TOKMAP_OUT_INIT;
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     uint64_t counted = 0, valid = 0;
     options.fields = TOKMAP_INPUTS | TOKMAP_TARGETS | TOKMAP_LOSS_MASK;
     out.inputs = inputs;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "support/made.h"
+#include "support/run_help.h"
 #include "support/scratch.h"
 #include "loader/loader_state.h"
 #include "tokmap/tokmap.h"
@@ -36,10 +37,8 @@ static int setup(void **unused)
     struct tokmap_error error;
     scratch_make(folder);
     made_new(&made, folder, "narrow", 2, 50257, sizes, 5);
-    return tokmap_run_parse(&run,
-                            "seq_len 33\nbatch 6\nseed 9\nsource data narrow.list\nskip 3..5\nsteps "
-                            "40\n",
-                            folder, &error);
+    return run_parse_in(&run, "seq_len 33\nbatch 6\nseed 9\nsource data narrow.list\nskip 3..5\nsteps 40\n", folder,
+                        &error);
 }
 
 static int teardown(void **unused)
@@ -206,7 +205,7 @@ static void test_read_from_the_mapping(void **unused)
     (void)unused;
     const uint64_t size = 20000;
     struct made mapped;
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct simple_run options = SIMPLE_RUN_INIT;
     struct tokmap_loader_options how = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_run *whole_run;
     struct tokmap_loader *by_order, *by_name;
@@ -217,7 +216,7 @@ static void test_read_from_the_mapping(void **unused)
     options.seq_len = 100;
     options.batch = BATCH;
     options.reading = TOKMAP_READ_MAPPED;
-    assert_int_equal(tokmap_run_make(&whole_run, &options, NULL), TOKMAP_OK);
+    assert_int_equal(simple_run_open(&whole_run, &options, NULL), TOKMAP_OK);
     how.threads = how.fields = 0;
     assert_int_equal(tokmap_loader_open(&by_order, whole_run, &how, NULL), TOKMAP_OK);
     assert_int_equal(tokmap_loader_open(&by_name, whole_run, &how, NULL), TOKMAP_OK);
@@ -314,7 +313,7 @@ static void test_wait(void **unused)
         }
         assert_int_equal(taken, STEPS - 2);
         assert_int_equal(tokmap_loader_wait(loader, UINT64_MAX / 2), 1); /* at the end it does not wait */
-        struct tokmap_stats stats = {.size = sizeof stats};
+        struct tokmap_stats stats = TOKMAP_STATS_INIT;
         assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
         assert_int_equal(stats.batches, taken);
         tokmap_loader_close(loader);
@@ -345,7 +344,7 @@ static void test_wait_counts(void **unused)
         assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &batch, &error), TOKMAP_OK);
         assert_true(made_row_is(&made, batch.rows[0], batch.places[0].first_token, batch.row_tokens));
     }
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
     uint64_t counted = 0;
     for (int i = 0; i < TOKMAP_WAIT_BUCKETS; i++)

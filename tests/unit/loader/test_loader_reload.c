@@ -21,6 +21,7 @@
 #include "platform/os.h"
 #include "support/awkward_text.h"
 #include "support/made.h"
+#include "support/run_help.h"
 #include "support/scratch.h"
 #include "tokmap/tokmap.h"
 
@@ -39,7 +40,7 @@ static void write_plan(void)
     struct planner_result result;
     struct plan_header header;
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     int fd;
     assert_int_equal(tokmap_dataset_open(&dataset, narrow.name, NULL, NULL), TOKMAP_OK);
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
@@ -140,7 +141,7 @@ static struct tokmap_run *run_of(int number)
     struct tokmap_run *run;
     struct tokmap_error error;
     run_text(text, number);
-    if (tokmap_run_parse(&run, text, folder, &error))
+    if (run_parse_in(&run, text, folder, &error))
         fail_msg("%s: %s", text, tokmap_error_print(&error, said, sizeof said));
     return run;
 }
@@ -195,7 +196,7 @@ static void same_batch(struct reader *one, struct reader *other)
 {
     const struct tokmap_batch *a = &one->batch, *b = &other->batch;
     const uint32_t fields = one->options.fields;
-    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     assert_int_equal(a->step, b->step);
     assert_int_equal(a->first_row, b->first_row);
     assert_int_equal(a->count, b->count);
@@ -272,9 +273,9 @@ static bool take_both(struct reader *reader, struct reader *fresh)
  * thread counts bytes meanwhile, so the sources come first. */
 static void stats_agree(const struct reader *reader)
 {
-    struct tokmap_stats all = {.size = sizeof all};
-    struct tokmap_source_stats source = {.size = sizeof source};
-    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_stats all = TOKMAP_STATS_INIT;
+    struct tokmap_source_stats source = TOKMAP_SOURCE_STATS_INIT;
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     uint64_t rows = 0, tokens = 0, bytes = 0, draws;
     struct tokmap_cursor cursor = {0};
     if (reader->at[0])

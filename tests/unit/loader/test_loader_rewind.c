@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "support/made.h"
+#include "support/run_help.h"
 #include "support/scratch.h"
 #include "common/bytes.h"
 #include "platform/os.h"
@@ -47,7 +48,7 @@ static int teardown(void **unused)
 
 static struct tokmap_run *make_run(enum tokmap_reading reading, enum tokmap_order_kind order)
 {
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct simple_run options = SIMPLE_RUN_INIT;
     struct tokmap_run *run;
     struct tokmap_error error;
     options.data = made.name;
@@ -57,7 +58,7 @@ static struct tokmap_run *make_run(enum tokmap_reading reading, enum tokmap_orde
     options.passes = 2;
     options.order = order;
     options.reading = reading;
-    if (tokmap_run_make(&run, &options, &error))
+    if (simple_run_open(&run, &options, &error))
         fail_msg("%s", error.message);
     return run;
 }
@@ -171,9 +172,8 @@ static void an_empty_run(void **unused)
     (void)unused;
     struct tokmap_run *run;
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-    assert_int_equal(
-        tokmap_run_parse(&run, "seq_len 100\nbatch 2\nsteps 3\nskip 0..3\nsource a data.list\n", folder, NULL),
-        TOKMAP_OK);
+    assert_int_equal(run_parse_in(&run, "seq_len 100\nbatch 2\nsteps 3\nskip 0..3\nsource a data.list\n", folder, NULL),
+                     TOKMAP_OK);
     for (options.threads = 0; options.threads < 2; options.threads++) {
         struct tokmap_loader *loader;
         struct tokmap_batch batch = TOKMAP_BATCH_INIT;
@@ -264,7 +264,7 @@ static void statistics_go_on(void **unused)
     (void)unused;
     struct tokmap_run *run = make_run(TOKMAP_READ_AUTO, TOKMAP_SHUFFLE);
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     struct tokmap_loader *loader;
     struct delivered found;
     options.fields |= TOKMAP_POSITION_IDS;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "support/made.h"
+#include "support/run_help.h"
 #include "support/scratch.h"
 #include "common/bytes.h"
 #include "platform/os.h"
@@ -119,7 +120,7 @@ struct use {
 /* Opens a loader of BATCH rows a step, and takes `steps` steps from it. */
 static void use_open(struct use *use, enum tokmap_reading reading, uint32_t threads, uint64_t steps)
 {
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct simple_run options = SIMPLE_RUN_INIT;
     struct tokmap_loader_options how = TOKMAP_LOADER_OPTIONS_INIT;
     *use = (struct use){.out = TOKMAP_OUT_INIT, .batch = TOKMAP_BATCH_INIT};
     use->out.loss_mask = use->loss_mask;
@@ -129,7 +130,7 @@ static void use_open(struct use *use, enum tokmap_reading reading, uint32_t thre
     options.seed = 11;
     options.passes = 4;
     options.reading = reading;
-    NEED(!tokmap_run_make(&use->run, &options, NULL));
+    NEED(!simple_run_open(&use->run, &options, NULL));
     how.fields = TOKMAP_LOSS_MASK;
     how.threads = threads;
     how.ring_bytes = 50000; /* few slots, so that the producer is never far ahead */

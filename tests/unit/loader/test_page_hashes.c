@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "support/made.h"
+#include "support/run_help.h"
 #include "support/scratch_folder.h"
 #include "common/bytes.h"
 #include "format/layout.h"
@@ -41,7 +42,7 @@ enum { WAYS = sizeof ways / sizeof ways[0] };
 
 static struct tokmap_run *make_run(const char *data, enum tokmap_reading reading, uint64_t seq_len, uint64_t passes)
 {
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct simple_run options = SIMPLE_RUN_INIT;
     struct tokmap_run *run;
     options.data = data;
     options.seq_len = seq_len;
@@ -49,7 +50,7 @@ static struct tokmap_run *make_run(const char *data, enum tokmap_reading reading
     options.order = TOKMAP_SEQUENTIAL;
     options.passes = passes;
     options.reading = reading;
-    MUST(tokmap_run_make(&run, &options, &error));
+    MUST(simple_run_open(&run, &options, &error));
     return run;
 }
 
@@ -229,7 +230,7 @@ static void without_hashes_nothing_is_compared(void **unused)
 {
     (void)unused;
     const uint64_t sizes[] = {3000, 3000};
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     struct tokmap_dataset *dataset;
     struct made made;

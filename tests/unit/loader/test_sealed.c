@@ -18,6 +18,7 @@
 #include "fuzz/index_exercise.h"
 
 #include "support/made.h"
+#include "support/run_help.h"
 #include "support/scratch_folder.h"
 #include "support/shard_help.h"
 #include "common/bytes.h"
@@ -81,7 +82,7 @@ static void convert_all(const char *name, bool unseal)
 
 static struct tokmap_run *make_run(const char *data, const struct shape *shape, enum tokmap_reading reading)
 {
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct simple_run options = SIMPLE_RUN_INIT;
     struct tokmap_run *run;
     options.data = data;
     options.seq_len = shape->seq_len;
@@ -90,7 +91,7 @@ static struct tokmap_run *make_run(const char *data, const struct shape *shape, 
     options.order = shape->order;
     options.steps = shape->seq_len > 1000 ? 20 : 60;
     options.reading = reading;
-    MUST(tokmap_run_make(&run, &options, &error));
+    MUST(simple_run_open(&run, &options, &error));
     return run;
 }
 
@@ -182,7 +183,7 @@ static uint64_t faults_of(const struct tokmap_dataset *dataset)
 static void content_of(const char *name, uint8_t content[16])
 {
     struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     MUST(tokmap_dataset_open(&dataset, name, NULL, &error));
     MUST(tokmap_dataset_info(dataset, &info));
     memcpy(content, info.content, 16);
@@ -346,7 +347,7 @@ static void make_one(struct made *made, char index[640], char sealed[640])
 static enum tokmap_status outcome(const struct made *made, const struct way *way, uint64_t *rows)
 {
     const struct shape shape = {100, TOKMAP_SEQUENTIAL, 1};
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct simple_run options = SIMPLE_RUN_INIT;
     struct tokmap_loader_options opening = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_run *run;
     struct tokmap_loader *loader;
@@ -358,7 +359,7 @@ static enum tokmap_status outcome(const struct made *made, const struct way *way
     options.order = shape.order;
     options.passes = 1;
     options.reading = way->reading;
-    enum tokmap_status status = tokmap_run_make(&run, &options, &error);
+    enum tokmap_status status = simple_run_open(&run, &options, &error);
     if (status)
         return status;
     opening.threads = way->threads;

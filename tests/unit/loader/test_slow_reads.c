@@ -24,6 +24,7 @@
 #include "batch/read_pool.h"
 #include "platform/os.h"
 #include "support/made.h"
+#include "support/run_help.h"
 #include "support/scratch.h"
 #include "tokmap/tokmap.h"
 
@@ -232,13 +233,13 @@ static struct tokmap_run *run_open(const char *data)
     char text[1000];
     struct tokmap_run *run;
     (void)snprintf(text, sizeof text, "seq_len 64\nbatch 8\nsource a \"%s\"\nsteps 300\n", data);
-    assert_int_equal(tokmap_run_parse(&run, text, folder, NULL), TOKMAP_OK);
+    assert_int_equal(run_parse_in(&run, text, folder, NULL), TOKMAP_OK);
     return run;
 }
 
 static struct tokmap_stats stats_of(const struct tokmap_loader *loader)
 {
-    struct tokmap_stats stats = {.size = sizeof stats};
+    struct tokmap_stats stats = TOKMAP_STATS_INIT;
     assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
     return stats;
 }
@@ -415,14 +416,14 @@ static void hashes_that_hang_miss_the_deadline(void **unused)
     assert_true(found.st_size > 16384); /* a smaller index is kept in memory */
     hanging_file = found.st_ino;
     asked_here = 0;
-    struct tokmap_run_options how = TOKMAP_RUN_OPTIONS_INIT;
+    struct simple_run how = SIMPLE_RUN_INIT;
     struct tokmap_run *run;
     how.data = hashed.name;
     how.seq_len = 64;
     how.batch = 8;
     how.passes = 1;
     how.reading = TOKMAP_READ_PREAD; /* so that a hint would be a call with the descriptor of the index */
-    assert_int_equal(tokmap_run_make(&run, &how, NULL), TOKMAP_OK);
+    assert_int_equal(simple_run_open(&run, &how, NULL), TOKMAP_OK);
     for (uint32_t threads = 0; threads <= 1; threads++) {
         struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
         struct tokmap_loader *loader;

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "support/made.h"
+#include "support/run_help.h"
 #include "support/scratch.h"
 #include "common/bytes.h"
 #include "platform/os.h"
@@ -185,7 +186,7 @@ static bool read_and_verify(struct work *work, unsigned round)
 {
     struct tokmap_dataset_options how = TOKMAP_DATASET_OPTIONS_INIT;
     struct tokmap_verify_options verify = TOKMAP_VERIFY_OPTIONS_INIT;
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct simple_run options = SIMPLE_RUN_INIT;
     struct tokmap_dataset *dataset;
     struct tokmap_run *run;
     struct tokmap_error error;
@@ -202,7 +203,7 @@ static bool read_and_verify(struct work *work, unsigned round)
     tokmap_dataset_close(dataset);
     if (status)
         return failed(work, "verify", &error);
-    if (tokmap_run_make(&run, &options, &error))
+    if (simple_run_open(&run, &options, &error))
         return failed(work, "run_make", &error);
     bool right = train(work, round / 2 % 2, run, &error);
     tokmap_run_close(run);

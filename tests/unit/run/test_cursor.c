@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "support/made_dataset.h"
+#include "run/run.h"
 #include "run/run_state.h"
+#include "support/run_help.h"
 #include "tokmap/tokmap.h"
 
 static struct made_dataset made, same_tokens, other_tokens, shorter;
@@ -40,7 +42,7 @@ static struct tokmap_run *parse_in(const char *text, const char *folder)
 {
     struct tokmap_run *run = NULL;
     struct tokmap_error error = {0};
-    if (tokmap_run_parse(&run, text, folder, &error))
+    if (run_parse_in(&run, text, folder, &error))
         fail_msg("%s: %s", text, error.message);
     return run;
 }
@@ -305,21 +307,23 @@ static void nothing_to_print(void **state)
 
 static void made_from_arguments(void **state)
 {
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
-    options.data = made.name;
-    options.seq_len = 10;
-    options.batch = 4;
+    struct run_values options = {.data = made.name,
+                                 .seq_len = 10,
+                                 .lookahead = 1,
+                                 .batch = 4,
+                                 .steps = TOKMAP_FOREVER,
+                                 .passes = TOKMAP_FOREVER};
     struct tokmap_run *run = NULL, *text = parse("seq_len 10\nbatch 4\nsource data d\n");
     struct tokmap_cursor cursor;
     struct tokmap_error error = {0};
-    assert_int_equal(tokmap_run_make(&run, &options, &error), TOKMAP_OK);
+    assert_int_equal(run_of_values(&run, &options, &error), TOKMAP_OK);
     assert_int_equal(tokmap_run_cursor(run, 100, &cursor, NULL), TOKMAP_OK);
     assert_int_equal(tokmap_run_check_cursor(text, &cursor, &error), TOKMAP_OK); /* the same run in other words */
     tokmap_run_close(run);
     tokmap_run_close(text);
     options.batch = 8;
     options.seed = 3;
-    assert_int_equal(tokmap_run_make(&run, &options, &error), TOKMAP_OK);
+    assert_int_equal(run_of_values(&run, &options, &error), TOKMAP_OK);
     assert_int_equal(tokmap_run_check_cursor(run, &cursor, &error), TOKMAP_ERROR_PAST);
     assert_non_null(strstr(error.message, "its order (order shuffle, seed 3), its batch (batch 8)"));
     assert_null(strstr(error.message, "line"));

@@ -43,10 +43,10 @@ static struct tokmap_run *evaluate(const char *text, const struct tokmap_evaluat
 /* The evaluation's sources are these names and datasets. */
 static void has_sources(const struct tokmap_run *run, const char *const (*expected)[2], uint64_t count)
 {
-    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     assert_int_equal(tokmap_run_info(run, &info), TOKMAP_OK);
     for (uint64_t i = 0; i < count; i++) {
-        struct tokmap_source_info source = {.size = sizeof source};
+        struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
         assert_int_equal(tokmap_run_source(run, i, &source), TOKMAP_OK);
         assert_string_equal(source.name, expected[i][0]);
         assert_string_equal(source.data, expected[i][1]);
@@ -58,7 +58,7 @@ static void has_sources(const struct tokmap_run *run, const char *const (*expect
 static void counts_each_target_once(const struct tokmap_run *run)
 {
     static unsigned char counted[8][4000];
-    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     assert_int_equal(tokmap_run_info(run, &info), TOKMAP_OK);
     const uint64_t stride = info.stride ? info.stride : info.seq_len;
     memset(counted, 0, sizeof counted);
@@ -75,8 +75,8 @@ static void counts_each_target_once(const struct tokmap_run *run)
                 counted[place.source][place.first_token + i + 1]++;
         }
     for (uint64_t i = 0; i < info.sources; i++) {
-        struct tokmap_source_info source = {.size = sizeof source};
-        struct tokmap_dataset_info dataset = {.size = sizeof dataset};
+        struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+        struct tokmap_dataset_info dataset = TOKMAP_DATASET_INFO_INIT;
         assert_int_equal(tokmap_run_source(run, i, &source), TOKMAP_OK);
         assert_int_equal(tokmap_dataset_info(source.dataset, &dataset), TOKMAP_OK);
         assert_int_equal(counted[i][0], 0);
@@ -152,7 +152,7 @@ static void lookaheads(void **state)
             for (int asked = 0; asked < 2; asked++) {
                 char text[200];
                 struct tokmap_evaluation_options options = TOKMAP_EVALUATION_OPTIONS_INIT;
-                struct tokmap_run_info info = {.size = sizeof info};
+                struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
                 (void)snprintf(text, sizeof text, HEAD "lookahead %u\nsource web " WEB "#tokens=0..%u\n", lookahead,
                                1999 - tokens);
                 if (asked)
@@ -200,8 +200,8 @@ static void validation_sets(void **state)
     tokmap_run_close(once);
     /* They change neither the sources nor the past, and are described after the sources. */
     struct tokmap_run *run = parse(HELD_OUT), *without = parse(HEAD "source web " WEB "#docs=0..190\n");
-    struct tokmap_run_info info = {.size = sizeof info};
-    struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     struct tokmap_cursor cursor;
     assert_int_equal(tokmap_run_info(run, &info), TOKMAP_OK);
     assert_true(info.sources == 1 && info.validations == 2);
@@ -263,7 +263,7 @@ static void chosen_parts_and_values(void **state)
 {
     (void)state;
     struct tokmap_evaluation_options options = TOKMAP_EVALUATION_OPTIONS_INIT;
-    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     options.part = "docs=95..100%";
     options.source = "web";
     options.batch = 3;

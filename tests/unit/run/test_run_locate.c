@@ -20,6 +20,7 @@
 #include "run/locate.h"
 #include "run/run.h"
 #include "run/run_state.h"
+#include "support/run_help.h"
 #include "tokmap/tokmap.h"
 
 static const uint64_t sizes[] = {8, 9, 13, 14, 31, 64};
@@ -75,7 +76,7 @@ static struct tokmap_run *run_of(int size, uint64_t seq_len, uint64_t lookahead,
                    (unsigned long long)seed, shuffle ? "shuffle" : "sequential", more);
     struct tokmap_run *run = NULL;
     struct tokmap_error error = {0};
-    if (tokmap_run_parse(&run, text, made[size].folder, &error))
+    if (run_parse_in(&run, text, made[size].folder, &error))
         fail_msg("%s: %s", text, error.message);
     return run;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "support/made_dataset.h"
+#include "support/run_help.h"
 #include "support/scratch.h"
 #include "run/run.h"
 #include "run/run_text.h"
@@ -224,14 +225,14 @@ static struct tokmap_run *parse(const char *text)
 {
     struct tokmap_run *run = NULL;
     struct tokmap_error error = {0};
-    if (tokmap_run_parse(&run, text, made.folder, &error))
+    if (run_parse_in(&run, text, made.folder, &error))
         fail_msg("%s: %s", text, error.message);
     return run;
 }
 
 static struct tokmap_run_info info_of(const struct tokmap_run *run)
 {
-    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     assert_int_equal(tokmap_run_info(run, &info), TOKMAP_OK);
     return info;
 }
@@ -250,7 +251,7 @@ static void info(void **state)
     assert_int_equal(i.steps, 28); /* floor(2 * 99 / 7) */
     assert_int_equal(i.remainder, 2);
     assert_int_equal(i.delivered, 28 - 5 - 8);
-    struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     assert_int_equal(tokmap_run_source(run, 0, &source), TOKMAP_OK);
     assert_string_equal(source.name, "web");
     assert_int_equal(source.windows, 99);
@@ -338,7 +339,7 @@ static void ranges(void **state)
     for (size_t i = 0; i < sizeof out_of_range / sizeof out_of_range[0]; i++) {
         struct tokmap_run *run = (struct tokmap_run *)&run;
         struct tokmap_error error = {0};
-        enum tokmap_status status = tokmap_run_parse(&run, out_of_range[i].text, made.folder, &error);
+        enum tokmap_status status = run_parse_in(&run, out_of_range[i].text, made.folder, &error);
         if (status != TOKMAP_ERROR_RANGE || run || error.line != out_of_range[i].line ||
             !strstr(error.message, out_of_range[i].says))
             fail_msg("\"%s\": %s, line %u: %s", out_of_range[i].text, tokmap_status_name(status), error.line,
@@ -357,39 +358,39 @@ static void files(void **state)
     assert_int_equal(mkdir(folder, 0777), 0);
     struct tokmap_run *run = NULL;
     struct tokmap_error error = {0};
-    assert_int_equal(tokmap_run_open(&run, path, &error), TOKMAP_ERROR_NOT_FOUND);
+    assert_int_equal(tokmap_run_open(&run, path, NULL, &error), TOKMAP_ERROR_NOT_FOUND);
     assert_string_equal(error.path, path);
-    assert_int_equal(tokmap_run_open(&run, folder, &error), TOKMAP_ERROR_FORMAT);
+    assert_int_equal(tokmap_run_open(&run, folder, NULL, &error), TOKMAP_ERROR_FORMAT);
 
     /* Paths are relative to the folder of the run file, wherever the process runs. */
     file_write_text(path, "seq_len 10\nbatch 2\nsource web ../d\n");
-    assert_int_equal(tokmap_run_open(&run, path, &error), TOKMAP_OK);
+    assert_int_equal(tokmap_run_open(&run, path, NULL, &error), TOKMAP_OK);
     tokmap_run_close(run);
     assert_non_null(getcwd(here, sizeof here));
     assert_int_equal(chdir(folder), 0);
-    assert_int_equal(tokmap_run_open(&run, "a.run", &error), TOKMAP_OK);
+    assert_int_equal(tokmap_run_open(&run, "a.run", NULL, &error), TOKMAP_OK);
     tokmap_run_close(run);
     assert_int_equal(chdir(here), 0);
 
     char text[700];
     (void)snprintf(text, sizeof text, "seq_len 10\nbatch 2\nsource web \"%s\"\n", made.name);
     file_write_text(path, text);
-    assert_int_equal(tokmap_run_open(&run, path, &error), TOKMAP_OK);
+    assert_int_equal(tokmap_run_open(&run, path, NULL, &error), TOKMAP_OK);
     tokmap_run_close(run);
 
     file_write_text(path, "seq_len 10\nbatch 2\nsource web d\n");
-    assert_int_equal(tokmap_run_open(&run, path, &error), TOKMAP_ERROR_NOT_FOUND);
+    assert_int_equal(tokmap_run_open(&run, path, NULL, &error), TOKMAP_ERROR_NOT_FOUND);
     assert_null(run);
     assert_string_equal(error.path, path);
     assert_int_equal(error.line, 3);
     assert_non_null(strstr(error.message, "runs/d'"));
 
     file_write_text(path, "seq_len 10\nbatch x\n");
-    assert_int_equal(tokmap_run_open(&run, path, &error), TOKMAP_ERROR_RUN);
+    assert_int_equal(tokmap_run_open(&run, path, NULL, &error), TOKMAP_ERROR_RUN);
     assert_string_equal(error.path, path);
     assert_int_equal(error.line, 2);
     file_write_text(path, "seq_len 10000\nbatch 1\nsource web ../d\n");
-    assert_int_equal(tokmap_run_open(&run, path, &error), TOKMAP_ERROR_RANGE);
+    assert_int_equal(tokmap_run_open(&run, path, NULL, &error), TOKMAP_ERROR_RANGE);
     assert_string_equal(error.path, path);
     assert_int_equal(error.line, 1);
     assert_int_equal(unlink(path), 0);
@@ -400,13 +401,12 @@ static void arguments(void **state)
 {
     struct tokmap_run *run = NULL;
     struct tokmap_error error = {0};
-    struct tokmap_run_options base = TOKMAP_RUN_OPTIONS_INIT, options;
-    base.data = made.name;
-    base.seq_len = 10;
-    base.batch = 7;
-    base.passes = 1;
-    assert_int_equal(tokmap_run_make(&run, &base, &error), TOKMAP_OK);
-    struct tokmap_source_info source = {.size = sizeof source};
+    const struct run_values base = {
+        .data = made.name, .seq_len = 10, .lookahead = 1, .batch = 7, .steps = TOKMAP_FOREVER, .passes = 1};
+    struct run_values options;
+    struct tokmap_run_options of_text = TOKMAP_RUN_OPTIONS_INIT;
+    assert_int_equal(run_of_values(&run, &base, &error), TOKMAP_OK);
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     assert_int_equal(tokmap_run_source(run, 0, &source), TOKMAP_OK);
     assert_string_equal(source.name, "data");
     assert_int_equal(info_of(run).steps, 14);
@@ -418,7 +418,7 @@ static void arguments(void **state)
     do {                                                                                                               \
         options = base;                                                                                                \
         change;                                                                                                        \
-        assert_int_equal(tokmap_run_make(&run, &options, &error), expected);                                           \
+        assert_int_equal(run_of_values(&run, &options, &error), expected);                                             \
         assert_null(run);                                                                                              \
         assert_non_null(strstr(error.message, text));                                                                  \
         assert_int_equal(error.line, 0);                                                                               \
@@ -432,17 +432,22 @@ static void arguments(void **state)
     REFUSED(options.passes = 0, TOKMAP_ERROR_ARGUMENT, "passes is 0");
     REFUSED(options.order = (enum tokmap_order_kind)7, TOKMAP_ERROR_ARGUMENT, "order is 7");
     REFUSED(options.seq_len = 1000, TOKMAP_ERROR_RANGE, "lower options.seq_len to 999");
-    REFUSED(options.size = sizeof options + 8, TOKMAP_ERROR_ARGUMENT, "tokmap_run_options.size");
-    assert_int_equal(tokmap_run_make(NULL, &base, &error), TOKMAP_ERROR_ARGUMENT);
-    assert_int_equal(tokmap_run_open(NULL, "x", NULL), TOKMAP_ERROR_ARGUMENT);
-    assert_int_equal(tokmap_run_open(&run, NULL, NULL), TOKMAP_ERROR_ARGUMENT);
+    of_text.size += 8;
+    assert_int_equal(tokmap_run_parse(&run, "", &of_text, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "tokmap_run_options.size"));
+    of_text.size -= 8;
+    of_text.reading = (enum tokmap_reading)7;
+    assert_int_equal(tokmap_run_open(&run, "x", &of_text, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "options.reading is 7"));
+    assert_int_equal(tokmap_run_open(NULL, "x", NULL, NULL), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(tokmap_run_open(&run, NULL, NULL, NULL), TOKMAP_ERROR_ARGUMENT);
     assert_int_equal(tokmap_run_parse(&run, NULL, NULL, NULL), TOKMAP_ERROR_ARGUMENT);
 
     /* The structs of an older caller. */
-    options = base;
-    options.size = offsetof(struct tokmap_run_options, passes);
-    options.passes = 0; /* a member that the older caller does not have */
-    assert_int_equal(tokmap_run_make(&run, &options, &error), TOKMAP_OK);
+    of_text.size = offsetof(struct tokmap_run_options, reading); /* whose value would be refused */
+    char text[5000];
+    (void)snprintf(text, sizeof text, "seq_len 10\nbatch 7\nsource data \"%s\"\npasses 1\n", made.name);
+    assert_int_equal(tokmap_run_parse(&run, text, &of_text, &error), TOKMAP_OK);
     struct tokmap_run_info old = {.size = offsetof(struct tokmap_run_info, sources)};
     old.sources = 77;
     assert_int_equal(tokmap_run_info(run, &old), TOKMAP_OK);

@@ -504,7 +504,7 @@ static void check_rows(const struct tokmap_run *run, const struct model *model)
 
 static void check_counts(const struct tokmap_run *run, const struct model *model)
 {
-    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     assert_int_equal(tokmap_run_info(run, &info), TOKMAP_OK);
     assert_int_equal(info.steps, model->steps);
     assert_int_equal(info.real_rows_last, model->valid[model->steps - 1]);
@@ -516,11 +516,11 @@ static void check_counts(const struct tokmap_run *run, const struct model *model
         }
     assert_int_equal(tokmap_run_drawn(run, 0, model->steps + 1, &draws), TOKMAP_ERROR_RANGE);
     for (uint64_t phase = 0; phase < info.phases; phase++) {
-        struct tokmap_phase_info of = {.size = sizeof of};
+        struct tokmap_phase_info of = TOKMAP_PHASE_INFO_INIT;
         assert_int_equal(tokmap_run_phase(run, phase, &of), TOKMAP_OK);
         assert_true(of.first_step < of.end_step && of.end_step <= model->steps);
         for (uint64_t i = 0; i < of.shares; i++) {
-            struct tokmap_share_info share = {.size = sizeof share};
+            struct tokmap_share_info share = TOKMAP_SHARE_INFO_INIT;
             assert_int_equal(tokmap_run_share(run, phase, i, &share), TOKMAP_OK);
             assert_int_equal(share.draws, model->drawn_before[of.end_step][share.source] -
                                               model->drawn_before[of.first_step][share.source]);

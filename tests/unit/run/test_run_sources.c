@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "format/shard_writer.h"
+#include "support/run_help.h"
 #include "support/scratch.h"
 #include "tokmap/tokmap.h"
 
@@ -64,14 +65,13 @@ static void accepted(const char *text, const char *warning, uint32_t width, uint
 {
     struct tokmap_run *run = NULL;
     struct tokmap_error error = {0};
-    struct tokmap_run_info info = {.size = sizeof info};
-    if (tokmap_run_parse(&run, text, folder, &error))
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
+    if (run_parse_in(&run, text, folder, &error))
         fail_msg("%s: line %u: %s", text, error.line, error.message);
     assert_int_equal(tokmap_run_info(run, &info), TOKMAP_OK);
     assert_int_equal(info.width, width);
     assert_int_equal(info.vocabulary, vocabulary);
     assert_int_equal(info.pad_id, pad);
-    assert_int_equal(info.warned, warning != NULL);
     if ((info.warning != NULL) != (warning != NULL) || (warning && !strstr(info.warning, warning)))
         fail_msg("%s: warning: %s", text, info.warning ? info.warning : "(none)");
     tokmap_run_close(run);
@@ -106,7 +106,7 @@ static void refused(const char *text, enum tokmap_status status, unsigned line, 
 {
     struct tokmap_run *run = NULL;
     struct tokmap_error error = {0};
-    const enum tokmap_status got = tokmap_run_parse(&run, text, folder, &error);
+    const enum tokmap_status got = run_parse_in(&run, text, folder, &error);
     if (got != status || error.line != line || !strstr(error.message, message))
         fail_msg("%s\nstatus %d, line %u: %s", text, (int)got, error.line, error.message);
 }
@@ -165,8 +165,8 @@ static void padding_of_earlier_versions(void **state)
         struct tokmap_cursor cursor;
         char text[300];
         (void)snprintf(text, sizeof text, "%s%s", texts[i], lines[i]);
-        assert_int_equal(tokmap_run_parse(&now, texts[i], folder, NULL), TOKMAP_OK);
-        assert_int_equal(tokmap_run_parse(&then, text, folder, NULL), TOKMAP_OK);
+        assert_int_equal(run_parse_in(&now, texts[i], folder, NULL), TOKMAP_OK);
+        assert_int_equal(run_parse_in(&then, text, folder, NULL), TOKMAP_OK);
         assert_int_equal(tokmap_run_cursor(then, 5, &cursor, NULL), TOKMAP_OK);
         assert_int_equal(tokmap_run_check_cursor(now, &cursor, &error), says[i] ? TOKMAP_ERROR_PAST : TOKMAP_OK);
         if (says[i] && (!strstr(error.message, says[i]) || !strstr(error.message, "write the line 'pad ")))

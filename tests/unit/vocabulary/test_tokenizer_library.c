@@ -53,7 +53,7 @@ static void test_open(void **state)
 static void test_info(void **state)
 {
     struct tokmap_tokenizer *tokenizer = bytes_open();
-    struct tokmap_tokenizer_info info = {.size = sizeof info};
+    struct tokmap_tokenizer_info info = TOKMAP_TOKENIZER_INFO_INIT;
     static const uint8_t none[16];
     assert_int_equal(tokmap_tokenizer_info(tokenizer, &info), TOKMAP_OK);
     assert_string_equal(info.name, "bytes");
@@ -193,7 +193,7 @@ static void test_added(void **state)
 {
     struct tokmap_tokenizer *tokenizer = bytes_open(), *shared = tokenizer;
     struct tokmap_error error = {0};
-    struct tokmap_added_token token = {.size = sizeof token};
+    struct tokmap_added_token token = TOKMAP_ADDED_TOKEN_INIT;
     assert_int_equal(tokmap_tokenizer_added(tokenizer, 0, &token, &error), TOKMAP_OK);
     assert_true(token.id == 256 && token.special == 1 && token.bytes == 13);
     assert_memory_equal(token.text, "<|endoftext|>", 13);
@@ -210,7 +210,7 @@ static void batch_check(const struct tokmap_tokenizer *tokenizer, const struct t
     struct tokmap_encode_options options = TOKMAP_ENCODE_OPTIONS_INIT;
     struct tokmap_error error = {0};
     struct tokmap_tokenizer_batch *batch;
-    struct tokmap_tokenizer_batch_info info = {.size = sizeof info};
+    struct tokmap_tokenizer_batch_info info = TOKMAP_TOKENIZER_BATCH_INFO_INIT;
     options.threads = threads;
     options.eod_id = 256;
     assert_int_equal(tokmap_tokenizer_encode_batch(tokenizer, texts, &options, &batch, &error), TOKMAP_OK);
@@ -272,7 +272,7 @@ static void test_batch_errors(void **state)
     struct tokmap_texts texts = TOKMAP_TEXTS_INIT;
     struct tokmap_encode_options options = TOKMAP_ENCODE_OPTIONS_INIT;
     struct tokmap_tokenizer_batch *batch;
-    struct tokmap_tokenizer_batch_info info = {.size = sizeof info};
+    struct tokmap_tokenizer_batch_info info = TOKMAP_TOKENIZER_BATCH_INFO_INIT;
     struct tokmap_error error = {0};
     int32_t statuses[4];
     uint64_t ends[4];

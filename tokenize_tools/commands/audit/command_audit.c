@@ -172,7 +172,7 @@ static bool phase_get(const struct audit *audit, uint64_t number, struct tokmap_
  * 2^63 or more. */
 static bool draws_before(const struct audit *audit, uint64_t step, uint64_t *draws)
 {
-    struct tokmap_phase_info phase = {.size = sizeof phase};
+    struct tokmap_phase_info phase = TOKMAP_PHASE_INFO_INIT;
     if (tokmap_run_phase(audit->run, tokmap_run_phase_at(audit->run, step), &phase) ||
         mul_overflows(step - phase.first_step, phase.batch, draws) || add_overflows(*draws, phase.first_draw, draws) ||
         *draws >> 63)
@@ -502,8 +502,8 @@ static void facts_print(const struct audit *audit)
                cli_counted(rows - tokmap_run_real_rows(audit->run, audit->steps - 1), "row", a));
     }
     for (uint64_t i = 0; i < audit->info.validations && i < VALIDATIONS_PRINTED; i++) {
-        struct tokmap_source_info held_out = {.size = sizeof held_out};
-        struct tokmap_dataset_info data = {.size = sizeof data};
+        struct tokmap_source_info held_out = TOKMAP_SOURCE_INFO_INIT;
+        struct tokmap_dataset_info data = TOKMAP_DATASET_INFO_INIT;
         if (!tokmap_run_source(audit->run, audit->info.sources + i, &held_out) &&
             !tokmap_dataset_info(held_out.dataset, &data))
             cli_print("validation: %s, %.200s, %s; the run trains on none of it\n", held_out.name, held_out.data,

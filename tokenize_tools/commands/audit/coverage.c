@@ -149,7 +149,7 @@ static enum tokmap_status expected_compute(const struct counter *counter, uint64
                                            struct expected *expected)
 {
     const struct tokmap_run *run = counter->counting->coverage->run;
-    struct tokmap_share_info info = {.size = sizeof info};
+    struct tokmap_share_info info = TOKMAP_SHARE_INFO_INIT;
     uint64_t before, now;
     enum tokmap_status status = tokmap_run_share(run, counter->chunk.phase, share, &info);
     if (!status)
@@ -184,7 +184,7 @@ static bool chunk_prepare(struct counter *counter)
     }
     counter->expected_count = count;
     for (uint64_t i = 0; i < count; i++) {
-        struct tokmap_source_info source = {.size = sizeof source};
+        struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
         struct expected *expected = &counter->expected[i];
         enum tokmap_status status = expected_compute(counter, counter->chunk.first_step, i, expected);
         if (!status)
@@ -457,7 +457,7 @@ static void counting_run(struct counting *counting)
 
 static uint64_t rows_before(const struct tokmap_run *run, uint64_t step)
 {
-    struct tokmap_phase_info phase = {.size = sizeof phase};
+    struct tokmap_phase_info phase = TOKMAP_PHASE_INFO_INIT;
     const enum tokmap_status status = tokmap_run_phase(run, tokmap_run_phase_at(run, step), &phase);
     assert(!status);
     return status ? 0 : phase.first_draw + (step - phase.first_step) * phase.batch;

@@ -54,7 +54,7 @@ void loader_trial_end(struct loader_trial *trial)
 static enum tokmap_status tokens_copy(struct loader_trial *trial, const struct tokmap_dataset *dataset, uint64_t first,
                                       uint64_t count, uint64_t at, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info about = {.size = sizeof about};
+    struct tokmap_dataset_info about = TOKMAP_DATASET_INFO_INIT;
     enum tokmap_status status = tokmap_dataset_info(dataset, &about);
     while (count && !status) {
         const uint64_t from = first % about.tokens, part = min64(count, about.tokens - from);
@@ -79,7 +79,7 @@ static enum tokmap_status row_expect(struct loader_trial *trial, const struct to
     uint64_t count = 0, at = 0;
     enum tokmap_status status = run_row_extents(trial->run, place, trial->extents, trial->extents_most, &count, error);
     for (uint64_t i = 0; i < count && !status; i++) {
-        struct tokmap_source_info source = {.size = sizeof source};
+        struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
         status = tokmap_run_source(trial->run, place->source, &source);
         if (!status)
             status =

@@ -124,7 +124,7 @@ static bool is_same_file(const char *path, const struct os_stat *file)
 static enum tokmap_status sharing_find(const struct convert_arguments *given, const struct tokmap_dataset *dataset,
                                        char **tokens, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct os_stat found;
     *tokens = path_ended(given->prefix, ".bin");
     if (!*tokens)
@@ -132,7 +132,7 @@ static enum tokmap_status sharing_find(const struct convert_arguments *given, co
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     bool own = false, whole = false;
     for (uint64_t i = 0; i < info.shards && !status && !own && !os_stat(*tokens, &found); i++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         status = tokmap_dataset_shard(dataset, i, &shard, error);
         own = !status && is_same_file(shard.tokens_path, &found);
         whole = own && info.shards == 1 && !strcmp(info.kind, "shards") && shard.tokens * info.width == found.bytes;
@@ -172,7 +172,7 @@ static enum tokmap_status dataset_open_and_convert(struct convert_arguments *giv
                                                    struct convert_result *result, struct tokmap_error *error)
 {
     struct tokmap_dataset *dataset = NULL;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct stated_tokenizer stated = {.vocabulary = 0};
     char *tokens = NULL;
     enum tokmap_status status = output_place_check(given->prefix, false, error);

@@ -230,7 +230,7 @@ static enum tokmap_status tokenizer_write(const struct shard_sink *sink, struct 
                                           struct tokmap_error *error)
 {
     static const uint8_t unknown[16];
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     struct about_facts facts = {0};
     char hex[33];
     if (sink->options.tokenizer) {
@@ -685,7 +685,7 @@ static enum tokmap_status source_examine(struct converting *converting, struct t
     converting->origins = !status;
     /* If some shards record origins and others do not, none are kept. */
     for (uint64_t i = 0; i < converting->info.shards && converting->origins; i++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         status = tokmap_dataset_shard(converting->dataset, i, &shard, error);
         if (status)
             return status;

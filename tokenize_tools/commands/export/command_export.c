@@ -91,7 +91,7 @@ static enum tokmap_status range_set(const struct exporting *exporting, const cha
                                     const struct tokmap_dataset *dataset, struct text_export_options *options,
                                     uint64_t *tokens, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct tokmap_document first = {0}, last = {0};
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     char counted[64];
@@ -125,14 +125,14 @@ static bool is_same_file(const char *path, const struct os_stat *file)
 static enum tokmap_status output_check(const struct exporting *exporting, const char *name,
                                        const struct tokmap_dataset *dataset, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct os_stat output;
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     if (status || os_stat(exporting->output, &output))
         return status;
     bool own = is_same_file(name, &output);
     for (uint64_t number = 0; number < info.shards && !own; number++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         status = tokmap_dataset_shard(dataset, number, &shard, error);
         if (status)
             return status;

@@ -103,7 +103,7 @@ static enum tokmap_status synthetic_windows(const struct tokmap_dataset *dataset
 static enum tokmap_status rows_count(const struct tokmap_dataset *dataset, uint64_t seq_len, uint64_t lookahead,
                                      struct row_counts *rows, int mode, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct histogram counts;
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     if (status)
@@ -277,7 +277,7 @@ static enum tokmap_status shards_report(const struct tokmap_dataset *dataset, ui
         putchar('\n');
     cli_report_list(report, "shards", ">shard|>tokens|>documents|file");
     for (uint64_t number = 0; number < shards && !status; number++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         status = tokmap_dataset_shard(dataset, number, &shard, error);
         if (status)
             break;
@@ -526,7 +526,7 @@ static void part_report(const char *name, const struct dataset_facts *facts, str
 static enum tokmap_status lengths_print(const struct target *target, const struct info_arguments *given,
                                         struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct document_report report;
     struct cli_report lengths;
     enum tokmap_status status = tokmap_dataset_info(target->dataset, &info);
@@ -603,7 +603,7 @@ static enum tokmap_status source_rows(const struct tokmap_source_info *source, c
                                       const struct tokmap_phase_info *phase, const struct tokmap_share_info *share,
                                       struct row_counts *rows, int mode, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info data = {.size = sizeof data};
+    struct tokmap_dataset_info data = TOKMAP_DATASET_INFO_INIT;
     const struct tokmap_run_info *run = &about->info;
     enum tokmap_status status = TOKMAP_OK;
     *rows = (struct row_counts){0};
@@ -646,7 +646,7 @@ static enum tokmap_status source_print(const struct run_about *about, uint64_t n
                                        const struct info_arguments *given, struct cli_report *report,
                                        struct tokmap_error *error)
 {
-    struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     struct tokmap_phase_info phase;
     struct tokmap_share_info share;
     struct dataset_facts facts;

@@ -98,8 +98,8 @@ struct listing {
 
 static void opened_list(struct listing *listing, const char *name, const struct tokmap_dataset *dataset)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     struct tokmap_error unused;
     struct about_facts facts = {.name = ""};
     char title[ABOUT_TITLE], hex[33];

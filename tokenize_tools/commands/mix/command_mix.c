@@ -237,7 +237,7 @@ static void mix_report(const struct mixing *mixing, const char *text)
 static enum tokmap_status tokens_count(const char *data, uint64_t *tokens, struct tokmap_error *error)
 {
     struct tokmap_dataset *dataset = NULL;
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     enum tokmap_status status = tokmap_dataset_open(&dataset, data, NULL, error);
     if (!status) {
         dataset_warn(program, dataset, data);
@@ -394,11 +394,13 @@ static enum tokmap_status check_and_write(const struct mixing *mixing, const cha
 {
     struct tokmap_run *run = NULL;
     struct output_file file = {.fd = -1};
+    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
     enum tokmap_status status = TOKMAP_OK;
+    options.folder = mixing->there;
     if (mixing->output)
         status = output_file_open(&file, mixing->output, mixing->force, error);
     if (!status && mixing->seq_len_given && mixing->batch_given)
-        status = tokmap_run_parse(&run, text, mixing->there, error);
+        status = tokmap_run_parse(&run, text, &options, error);
     if (status && !error->path[0])
         error->line = 0; /* of a text that nobody has seen */
     tokmap_run_close(run);

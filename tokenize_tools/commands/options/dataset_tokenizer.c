@@ -114,7 +114,7 @@ static enum tokmap_status recorded_try(struct search *search, const struct tokma
 {
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t number = 0; number < search->info->shards && number < SHARDS_TRIED; number++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         struct about_facts facts;
         status = tokmap_dataset_shard(dataset, number, &shard, error);
         if (status)
@@ -138,7 +138,7 @@ static enum tokmap_status recorded_try(struct search *search, const struct tokma
 /* Reports that nothing is recorded about the ids. It names the dataset, because a run may have several. */
 static enum tokmap_status not_recorded(const struct tokmap_dataset *dataset, struct tokmap_error *error)
 {
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     const enum tokmap_status status = tokmap_dataset_shard(dataset, 0, &shard, error);
     return status ? status
                   : error_set(error, TOKMAP_ERROR_UNSUPPORTED, shard.tokens_path, TOKMAP_NO_OFFSET,
@@ -203,7 +203,7 @@ enum tokmap_status dataset_tokenizer_open(struct tokenizer **tokenizer, const st
                                           struct tokmap_error *error)
 {
     static const uint8_t unknown[16];
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct search search = {.info = &info, .asked = asked};
     char *recorded = NULL;
     *assumed = false;

@@ -60,8 +60,6 @@ static const struct field_option table[] = {
     {"pattern_regex", "pattern-regex", NULL},
     {"prefix", "output", NULL},
     {"prompt_field", "prompt-field", NULL},
-    {"range_pop", NULL, NULL},
-    {"range_push", NULL, NULL},
     {"rank", "rank", NULL},
     {"read_ahead", NULL, NULL},
     {"reading", NULL, NULL},

@@ -11,21 +11,23 @@
 #include "common/hash.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
+#include "run/run.h"
 #include "text/path.h"
 
 static enum tokmap_status run_make(struct target *target, const struct run_arguments *arguments,
                                    struct tokmap_error *error)
 {
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
-    options.data = target->name;
-    options.seq_len = arguments->seq_len;
-    options.lookahead = arguments->lookahead;
-    options.batch = arguments->batch;
-    options.seed = arguments->seed;
-    options.order = (enum tokmap_order_kind)arguments->order;
-    options.steps = arguments->steps;
-    options.passes = arguments->passes;
-    return tokmap_run_make(&target->run, &options, error);
+    const struct run_values values = {
+        .data = target->name,
+        .seq_len = arguments->seq_len,
+        .lookahead = arguments->lookahead,
+        .batch = arguments->batch,
+        .seed = arguments->seed,
+        .order = (enum tokmap_order_kind)arguments->order,
+        .steps = arguments->steps,
+        .passes = arguments->passes,
+    };
+    return run_of_values(&target->run, &values, error);
 }
 
 /* Returns the first option that would contradict a run file, which describes the whole run, or NULL. */
@@ -113,7 +115,7 @@ int target_open(struct target *target, const struct cli_command *command, const 
         const char *given = run_option_given(arguments);
         if (given)
             return cli_misused(command, "--%s is only for datasets; the run file '%s' already sets it", given, name);
-        status = tokmap_run_open(&target->run, name, &error);
+        status = tokmap_run_open(&target->run, name, NULL, &error);
     } else if (make_run && arguments->seq_len_given && arguments->batch_given) {
         status = run_make(target, arguments, &error);
     } else {
@@ -138,22 +140,22 @@ int target_open(struct target *target, const struct cli_command *command, const 
 
 void dataset_warn(const char *program, const struct tokmap_dataset *dataset, const char *name)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     if (!tokmap_dataset_info(dataset, &info) && info.warning)
         cli_warn(program, "%s: %s", name, info.warning);
 }
 
 void run_warn(const char *program, const struct tokmap_run *run, const char *name)
 {
-    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     if (!tokmap_run_info(run, &info) && info.warning)
         cli_warn(program, "%s: %s", name, info.warning);
 }
 
 void sources_warn(const char *program, const struct tokmap_run *run, const char *name)
 {
-    struct tokmap_run_info info = {.size = sizeof info};
-    struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     if (tokmap_run_info(run, &info))
         return;
     const uint64_t datasets = info.sources + info.validations;
@@ -174,7 +176,7 @@ const struct tokmap_dataset *target_dataset(const struct target *target, uint64_
 {
     if (target->dataset)
         return target->dataset;
-    struct tokmap_source_info info = {.size = sizeof info};
+    struct tokmap_source_info info = TOKMAP_SOURCE_INFO_INIT;
     return tokmap_run_source(target->run, source, &info) == TOKMAP_OK ? info.dataset : NULL;
 }
 

@@ -150,7 +150,7 @@ const char *about_title(const struct about_facts *facts, char text[ABOUT_TITLE])
 
 bool dataset_tokenizer_name(const struct tokmap_dataset *dataset, char name[ABOUT_NAME])
 {
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     struct tokmap_error unused;
     struct about_facts facts;
     if (tokmap_dataset_shard(dataset, 0, &shard, &unused))
@@ -208,7 +208,7 @@ enum tokmap_status columns_report(const struct tokmap_dataset *dataset, struct c
     enum tokmap_status status = column_names(dataset, &names, &count, error);
     cli_report_array(report, "columns");
     for (size_t c = 0; c < count && !status; c++) {
-        struct tokmap_column_info info = {.size = sizeof info};
+        struct tokmap_column_info info = TOKMAP_COLUMN_INFO_INIT;
         status = tokmap_dataset_column(dataset, names[c], &info, error);
         if (!status)
             column_report(&info, report);

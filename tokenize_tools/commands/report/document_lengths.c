@@ -97,7 +97,7 @@ static bool part_merge(struct document_report *report, const struct document_rep
 enum tokmap_status document_report_make(struct document_report *report, const struct tokmap_dataset *dataset,
                                         uint64_t threads, bool origins, int progress, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     memset(report, 0, sizeof *report);
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     if (status)

@@ -181,7 +181,7 @@ enum tokmap_status mixture_report_make(struct mixture_report *report, const stru
     if (!status && !report->sources)
         return error_set_memory(error, "the sources", report->info.sources * sizeof *report->sources);
     for (uint64_t i = 0; i < report->info.sources && !status; i++) {
-        struct tokmap_source_info source = {.size = sizeof source};
+        struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
         status = tokmap_run_source(run, i, &source);
         report->sources[i].name = source.name;
         report->sources[i].windows = source.windows;

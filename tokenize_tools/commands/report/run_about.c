@@ -37,7 +37,7 @@ static bool share_get(const struct run_about *about, uint64_t phase, uint64_t nu
 
 static struct tokmap_source_info source_get(const struct run_about *about, uint64_t number)
 {
-    struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     if (tokmap_run_source(about->run, number, &source))
         source.name = "";
     return source;
@@ -103,7 +103,7 @@ static void validation_rows(const struct run_about *about, struct cli_report *re
     const struct tokmap_run_info *info = &about->info;
     for (uint64_t i = 0; i < info->validations && i < RUN_ABOUT_LINES; i++) {
         const struct tokmap_source_info held_out = source_get(about, info->sources + i);
-        struct tokmap_dataset_info data = {.size = sizeof data};
+        struct tokmap_dataset_info data = TOKMAP_DATASET_INFO_INIT;
         if (!tokmap_dataset_info(held_out.dataset, &data))
             cli_row(report, "validation", "%.64s: %.60s, %s; the run trains on none of it", held_out.name,
                     held_out.data, CLI_COUNTED(data.tokens, "token"));
@@ -172,7 +172,7 @@ static void sources_print(const struct run_about *about, struct cli_report *repo
     cli_report_list(report, NULL, "source|>tokens|kind|an epoch|>epochs|>limit|>tokens of the run");
     for (uint64_t i = 0; i < about->info.sources && i < RUN_ABOUT_LINES; i++) {
         const struct tokmap_source_info source = source_get(about, i);
-        struct tokmap_dataset_info data = {.size = sizeof data};
+        struct tokmap_dataset_info data = TOKMAP_DATASET_INFO_INIT;
         struct tokmap_phase_info phase;
         struct tokmap_share_info share;
         if (tokmap_dataset_info(source.dataset, &data))
@@ -246,9 +246,9 @@ void run_about_lists(const struct run_about *about, struct cli_report *report)
 
 void run_about_validations(const struct tokmap_run *run, struct cli_report *report)
 {
-    struct tokmap_run_info info = {.size = sizeof info};
-    struct tokmap_source_info source = {.size = sizeof source};
-    struct tokmap_dataset_info data = {.size = sizeof data};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+    struct tokmap_dataset_info data = TOKMAP_DATASET_INFO_INIT;
     cli_report_list(report, "validations", NULL);
     for (uint64_t i = 0; !tokmap_run_info(run, &info) && i < info.validations; i++) {
         if (tokmap_run_source(run, info.sources + i, &source) || tokmap_dataset_info(source.dataset, &data))

@@ -177,7 +177,7 @@ static enum tokmap_status outside_find(struct counting *counting, uint8_t *chunk
             const uint64_t id = width == 2 ? load16(chunk + 2 * i) : load32(chunk + 4 * i);
             if (id < counting->info.vocabulary)
                 continue;
-            struct tokmap_shard_info shard = {.size = sizeof shard};
+            struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
             const char *path = NULL;
             for (uint64_t number = 0; number < counting->info.shards; number++)
                 if (!tokmap_dataset_shard(counting->dataset, number, &shard, NULL) && at + i >= shard.first_token &&
@@ -400,7 +400,7 @@ static enum tokmap_status targets_count(void *user, uint32_t thread, uint64_t fi
 enum tokmap_status dataset_targets(const struct tokmap_dataset *dataset, uint64_t threads, int progress,
                                    uint64_t *targets, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct targets counting = {.dataset = dataset};
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     if (status)

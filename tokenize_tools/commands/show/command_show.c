@@ -197,7 +197,7 @@ static enum tokmap_status source_use(struct showing *show, uint64_t number, stru
 /* Writes the first names of the run's sources, such as "code, web, wiki" or "a, b, c, d, e, f, and 94 more". */
 static void names_write(const struct showing *show, char *into, size_t room)
 {
-    struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     size_t at = 0;
     *into = '\0';
     for (uint64_t i = 0; i < show->sources && at < room; i++) {
@@ -218,7 +218,7 @@ static void names_write(const struct showing *show, char *into, size_t room)
 static enum tokmap_status source_choose(struct showing *show, uint64_t *number, struct tokmap_error *error)
 {
     const char *wanted = show->given->source;
-    struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     *number = 0;
     if (!wanted && show->drawn == 1)
         return TOKMAP_OK;
@@ -481,7 +481,7 @@ static enum tokmap_status show_window(struct showing *show, struct tokmap_error 
             "source '%s' draws the rows of a plan in place of windows; show the rows of a step with --step",
             show->source.name);
     if (show->target->run) {
-        struct tokmap_run_info info = {.size = sizeof info};
+        struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
         const enum tokmap_status status = tokmap_run_info(show->target->run, &info);
         if (status)
             return status;
@@ -526,8 +526,8 @@ static enum tokmap_status extents_list(struct showing *show, const struct tokmap
 static enum tokmap_status show_row(struct showing *show, uint64_t row, bool one_of_many, struct tokmap_error *error)
 {
     struct tokmap_place place;
-    struct tokmap_run_info info = {.size = sizeof info};
-    struct tokmap_phase_info phase = {.size = sizeof phase};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
+    struct tokmap_phase_info phase = TOKMAP_PHASE_INFO_INIT;
     const struct tokmap_run *run = show->target->run;
     enum tokmap_status status = tokmap_run_locate(run, show->given->step, row, &place, error);
     struct item item = {.kind = kind_row, .place = &place};
@@ -555,7 +555,7 @@ static enum tokmap_status show_step(struct showing *show, struct tokmap_error *e
     const uint64_t rows = tokmap_run_rows(show->target->run, given->step);
     uint64_t first = 0, end = rows;
     if (!rows) {
-        struct tokmap_run_info info = {.size = sizeof info};
+        struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
         const enum tokmap_status status = tokmap_run_info(show->target->run, &info);
         if (status)
             return error_set(error, status, show->target->name, TOKMAP_NO_OFFSET, "the run cannot be described");
@@ -669,7 +669,7 @@ static enum tokmap_status show_where(struct showing *show, struct tokmap_error *
 {
     const struct show_arguments *given = show->given;
     struct where where = {.show = show, .first = given->tokens.first, .count = given->tokens.end - given->tokens.first};
-    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     enum tokmap_status status = tokmap_run_info(show->target->run, &info);
     if (!status && given->document_given) {
         struct part part;
@@ -744,7 +744,7 @@ static int name_show(const struct cli_command *command, const struct show_argume
 {
     struct target target = {0};
     struct showing showing = {.given = given, .target = &target, .sources = 1, .drawn = 1};
-    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     struct tokmap_error error = {0};
     const bool make_run = given->step_given || given->where;
     int exit_status = -1;

@@ -92,7 +92,7 @@ static bool counts_at(const struct printer *printer, uint64_t i)
 /* Puts the place of a token before the message that says what is wrong with it. */
 static void place_name(const struct printer *printer, uint64_t token, struct tokmap_error *error)
 {
-    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     struct tokmap_document document;
     struct tokmap_error unused;
     char message[sizeof error->message];
@@ -317,8 +317,8 @@ static enum tokmap_status part_origin(const struct tokmap_dataset *dataset, stru
                                       struct tokmap_error *error)
 {
     struct tokmap_origin origin;
-    struct tokmap_shard_info shard = {.size = sizeof shard};
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     part->dataset = dataset;
     if (!status && !info.shards) { /* synthetic: no shard and no origin */
@@ -349,7 +349,7 @@ static enum tokmap_status part_origin(const struct tokmap_dataset *dataset, stru
 enum tokmap_status parts_walk(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
                               void (*each)(void *user, const struct part *part), void *user, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     if (!info.documents) /* other projects' files that do not say where documents are */
         return status;
