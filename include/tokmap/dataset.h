@@ -50,10 +50,7 @@ struct tokmap_dataset_options {
     size_t size;
     enum tokmap_reading reading; /* default: TOKMAP_READ_AUTO */
 };
-#define TOKMAP_DATASET_OPTIONS_INIT                                                                                    \
-    {                                                                                                                  \
-        sizeof(struct tokmap_dataset_options), TOKMAP_READ_AUTO                                                        \
-    }
+#define TOKMAP_DATASET_OPTIONS_INIT TOKMAP_SIZED(struct tokmap_dataset_options)
 
 /* Opens a dataset.
  *   dataset  receives the handle; close it with tokmap_dataset_close()
@@ -247,10 +244,7 @@ struct tokmap_verify_options {
     int (*progress)(void *user, uint64_t done, uint64_t total);
     void *user; /* passed to both callbacks */
 };
-#define TOKMAP_VERIFY_OPTIONS_INIT                                                                                     \
-    {                                                                                                                  \
-        sizeof(struct tokmap_verify_options), 0, NULL, NULL, NULL                                                      \
-    }
+#define TOKMAP_VERIFY_OPTIONS_INIT TOKMAP_SIZED(struct tokmap_verify_options)
 
 struct tokmap_verify_result {
     size_t size;
@@ -291,10 +285,7 @@ struct tokmap_index_options {
     uint64_t vocabulary;         /* the number of its ids, as the word vocab of a name; 0: not known */
     const char *tokenizer_about; /* a JSON object for the about section, such as {"name":"gpt2"}; NULL: none */
 };
-#define TOKMAP_INDEX_OPTIONS_INIT                                                                                      \
-    {                                                                                                                  \
-        sizeof(struct tokmap_index_options), 0, 0, NULL, NULL, NULL, NULL, 0, NULL                                     \
-    }
+#define TOKMAP_INDEX_OPTIONS_INIT TOKMAP_SIZED(struct tokmap_index_options)
 
 struct tokmap_index_result {
     size_t size;

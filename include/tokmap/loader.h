@@ -132,8 +132,7 @@ struct tokmap_out {
                             of a row ends its last document), then count * seq_len in all further elements */
 };
 /* clang-format off */
-#define TOKMAP_OUT_INIT \
-    {sizeof(struct tokmap_out), TOKMAP_ID_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+#define TOKMAP_OUT_INIT {sizeof(struct tokmap_out), TOKMAP_ID_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 /* clang-format on */
 
 /* What next() delivered. Its pointers are valid until the next call of next(), wait(), rewind(), repartition(),
@@ -202,18 +201,19 @@ TOKMAP_STATUS tokmap_loader_repartition(struct tokmap_loader *loader, uint64_t r
                                         struct tokmap_error *error);
 
 /* Continues with another run, usually the same file after it was edited, in the same way. The past of the new run
- * before that step must be that of the old one. Options stay, and statistics of sources, by name. run   must stay open
- * until the loader is closed; the old run may be closed after a success Statuses: OK, ERROR_PAST, those of
- * tokmap_loader_repartition() and tokmap_loader_open(). */
+ * before that step must be that of the old one. Options stay, and statistics of sources, by name.
+ *   run  must stay open until the loader is closed; the old run may be closed after a success
+ * Statuses: OK, ERROR_PAST, those of tokmap_loader_repartition() and tokmap_loader_open(). */
 TOKMAP_STATUS tokmap_loader_reload(struct tokmap_loader *loader, const struct tokmap_run *run,
                                    struct tokmap_error *error);
 
 /* Delivers chosen rows instead of the next ones: row rows[i] of the global batch of steps[i], for i < count, of any
  * rank. It works only on the host with threads = 0, and does not move the loader. Of *batch, step and first_row are
  * those of the first row, last_in_step is 0, cursor is the loader's, and real_rows counts rows with data, wherever they
- * are. Otherwise it is as tokmap_loader_next(). count   0 to tokmap_loader_rows() Statuses: OK, ERROR_RANGE (the run
- * does not have the row or the step, or the steps have rows of different seq_len), ERROR_LIMIT (count is too large),
- * ERROR_IO, ERROR_TRUNCATED, ERROR_CORRUPT, ERROR_TOKEN, ERROR_TIMEOUT. */
+ * are. Otherwise it is as tokmap_loader_next().
+ *   count  0 to tokmap_loader_rows()
+ * Statuses: OK, ERROR_RANGE (the run does not have the row or the step, or the steps have rows of different seq_len),
+ * ERROR_LIMIT (count is too large), ERROR_IO, ERROR_TRUNCATED, ERROR_CORRUPT, ERROR_TOKEN, ERROR_TIMEOUT. */
 TOKMAP_STATUS tokmap_loader_read(struct tokmap_loader *loader, const uint64_t *steps, const uint64_t *rows,
                                  uint64_t count, const struct tokmap_out *out, struct tokmap_batch *batch,
                                  struct tokmap_error *error);

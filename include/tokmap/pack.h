@@ -138,10 +138,7 @@ struct tokmap_documents {
     const struct tokmap_value *values; /* the values of the columns: values[d * column_count + c] is that of column c
                                 for document d of this call. NULL (default): the documents have no values */
 };
-#define TOKMAP_DOCUMENTS_INIT                                                                                          \
-    {                                                                                                                  \
-        sizeof(struct tokmap_documents), NULL, TOKMAP_ID_U32, 0, NULL, 1, NULL, NULL, 0, 0, NULL                       \
-    }
+#define TOKMAP_DOCUMENTS_INIT {sizeof(struct tokmap_documents), NULL, TOKMAP_ID_U32, 0, NULL, 1, NULL, NULL, 0, 0, NULL}
 
 /* Adds documents, which may be empty, to the end of the shard. Everything is checked before anything is stored: if the
  * documents are refused, none of them is added, and the writer can continue.

@@ -45,10 +45,7 @@ struct tokmap_run_options {
                                     current folder */
     enum tokmap_reading reading; /* of all sources, which changes no row; default: TOKMAP_READ_AUTO */
 };
-#define TOKMAP_RUN_OPTIONS_INIT                                                                                        \
-    {                                                                                                                  \
-        sizeof(struct tokmap_run_options), NULL, TOKMAP_READ_AUTO                                                      \
-    }
+#define TOKMAP_RUN_OPTIONS_INIT TOKMAP_SIZED(struct tokmap_run_options)
 
 /* Opens the run of a run file, or of its text: see src/run/RUN.md and tokmap-run(5).
  *   run      receives the handle; close it with tokmap_run_close()

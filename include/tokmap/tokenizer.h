@@ -145,10 +145,7 @@ struct tokmap_encoded {
     enum tokmap_id_type type; /* of `ids`; default: TOKMAP_ID_U32 */
     uint64_t *begins, *ends;  /* the caller's memory for the offsets of tokens, or NULL (the default) */
 };
-#define TOKMAP_ENCODED_INIT                                                                                            \
-    {                                                                                                                  \
-        sizeof(struct tokmap_encoded), NULL, 0, 0, TOKMAP_ID_U32, NULL, NULL                                           \
-    }
+#define TOKMAP_ENCODED_INIT TOKMAP_SIZED(struct tokmap_encoded)
 
 /* Encodes one document. No token is added to those of the text: a caller that wants an EOD appends info.eod_id.
  *   text     `bytes` bytes of UTF-8, which may contain zeros; NULL only if `bytes` is 0
@@ -187,10 +184,7 @@ struct tokmap_texts {
     const int64_t *view_buffer_bytes; /* their sizes */
     uint64_t view_buffer_count;
 };
-#define TOKMAP_TEXTS_INIT                                                                                              \
-    {                                                                                                                  \
-        sizeof(struct tokmap_texts), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0                                    \
-    }
+#define TOKMAP_TEXTS_INIT TOKMAP_SIZED(struct tokmap_texts)
 
 struct tokmap_encode_options {
     size_t size;
@@ -201,10 +195,7 @@ struct tokmap_encode_options {
     uint64_t bos_id;     /* an id to put before each text; default: TOKMAP_NO_ID */
     uint64_t eod_id;     /* an id to put after each text; default: TOKMAP_NO_ID */
 };
-#define TOKMAP_ENCODE_OPTIONS_INIT                                                                                     \
-    {                                                                                                                  \
-        sizeof(struct tokmap_encode_options), 1, 0, 0, TOKMAP_NO_ID, TOKMAP_NO_ID                                      \
-    }
+#define TOKMAP_ENCODE_OPTIONS_INIT {sizeof(struct tokmap_encode_options), 1, 0, 0, TOKMAP_NO_ID, TOKMAP_NO_ID}
 
 /* The ids of encoded texts, or the texts of decoded ids, until the caller copies them to its own memory. It is
  * immutable: any number of threads may read it. It stays valid when its tokenizer is closed. */
@@ -255,10 +246,7 @@ struct tokmap_ids {
     enum tokmap_id_type type; /* of `ids` */
     const uint64_t *ends;     /* `count`, ascending: where each document ends, counted in ids */
 };
-#define TOKMAP_IDS_INIT                                                                                                \
-    {                                                                                                                  \
-        sizeof(struct tokmap_ids), 0, NULL, TOKMAP_ID_U32, NULL                                                        \
-    }
+#define TOKMAP_IDS_INIT TOKMAP_SIZED(struct tokmap_ids)
 
 struct tokmap_decode_options {
     size_t size;
@@ -266,10 +254,7 @@ struct tokmap_decode_options {
     uint32_t specials; /* as in struct tokmap_decoded; default: 0 */
     uint32_t resumed;  /* as in struct tokmap_decoded, for all documents; default: 0 */
 };
-#define TOKMAP_DECODE_OPTIONS_INIT                                                                                     \
-    {                                                                                                                  \
-        sizeof(struct tokmap_decode_options), 1, 0, 0                                                                  \
-    }
+#define TOKMAP_DECODE_OPTIONS_INIT {sizeof(struct tokmap_decode_options), 1, 0, 0}
 
 /* Decodes the ids of several documents on several threads; the texts are read with tokmap_tokenizer_batch_read().
  *   options  NULL: the defaults
@@ -306,10 +291,7 @@ struct tokmap_tokenizer_batch_out {
                                  added is empty, at the begin or the end of its text */
     int32_t *statuses;        /* info.documents: enum tokmap_status of each text */
 };
-#define TOKMAP_TOKENIZER_BATCH_OUT_INIT                                                                                \
-    {                                                                                                                  \
-        sizeof(struct tokmap_tokenizer_batch_out), NULL, TOKMAP_ID_U32, NULL, NULL, NULL, NULL, NULL                   \
-    }
+#define TOKMAP_TOKENIZER_BATCH_OUT_INIT TOKMAP_SIZED(struct tokmap_tokenizer_batch_out)
 
 /* Copies results to the caller's memory, which must be large enough. It may be called again. Any thread may call it.
  * Statuses: OK, ERROR_ARGUMENT (out.type cannot hold the largest id, or offsets were not asked for). */
@@ -332,10 +314,7 @@ struct tokmap_decoded {
                           decoding takes off, is not expected at their front; 0: they begin one (the default) */
     uint64_t bytes;    /* result: number of bytes of the text */
 };
-#define TOKMAP_DECODED_INIT                                                                                            \
-    {                                                                                                                  \
-        sizeof(struct tokmap_decoded), NULL, 0, 0, 0, 0                                                                \
-    }
+#define TOKMAP_DECODED_INIT TOKMAP_SIZED(struct tokmap_decoded)
 
 /* Decodes the ids of one document, or of a part of it, as the vocabulary's reference does. The text is UTF-8: what is
  * not, such as half of a character at an end, becomes U+FFFD; only the tokenizer "bytes" returns bytes as they are.
