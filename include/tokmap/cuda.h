@@ -199,7 +199,7 @@ struct tokmap_loader_device {
                               field over the bus in its full width; see `reason` */
     uint64_t pinned_bytes; /* page-locked host memory */
     uint64_t device_bytes; /* GPU memory */
-    char reason[256];      /* why the GPU does not expand; "" if it does */
+    char reason[256];      /* for which the GPU does not expand; "" if it does */
     int coherent;          /* 1: the GPU reads all memory of the host through the host's page tables, as in GH200 and
                               GB200, so it could read batches in place. Only reported: the loader copies them */
 };

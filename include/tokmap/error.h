@@ -82,7 +82,7 @@ struct tokmap_error {
     uint32_t line;     /* line of a run file, manifest, or JSONL input, from 1; 0: unknown or not applicable */
     uint64_t offset;   /* byte offset in the file, or TOKMAP_NO_OFFSET */
     char path[512];    /* the file as it is, or ""; of a longer path the end is kept, after "..." */
-    char message[768]; /* what is wrong, and what to do about it; path, line, and offset are not repeated in it */
+    char message[768]; /* the fault, and what to do about it; does not repeat path, line, and offset */
 };
 
 /* Returns the name of a status, for example "ERROR_RANGE", or its meaning, as in TOKMAP_STATUS_MAP; "unknown" for a

@@ -65,7 +65,7 @@ struct tokmap_stall {
     size_t size;
     uint64_t step;    /* of the batch that the last of these calls delivered */
     uint64_t calls;   /* options.alarm_calls */
-    uint64_t stalled; /* how many of them found no filled slot */
+    uint64_t stalled; /* the ones of them that found no filled slot */
     uint64_t wait_ns; /* the sum of their waits */
 };
 #define TOKMAP_STALL_INIT TOKMAP_SIZED(struct tokmap_stall)
@@ -79,7 +79,7 @@ struct tokmap_loader_options {
     uint32_t fields;       /* TOKMAP_INPUTS | ...; default: inputs and targets; 0: pointers to rows (batch.rows) only */
     uint32_t mask_targets; /* 1: what does not count is TOKMAP_IGNORE; needs inputs, targets, or labels. Required,
                               unless TOKMAP_LOSS_MASK says it, where some targets do not count; default: 0 */
-    const char *device;    /* where `out` points: NULL (default) or "cpu"; "cuda:N": GPU N; "cuda": the GPU of the
+    const char *device;    /* to which `out` points: NULL (default) or "cpu"; "cuda:N": GPU N; "cuda": the GPU of the
                               calling thread's current CUDA context, or else GPU 0. See cuda.h */
     uint32_t threads;      /* 1 (default): a producer thread works ahead; 0: next() does the work itself */
     uint32_t read_ahead;   /* windows requested from the storage before they are needed, at most 65536; 0 (default): the

@@ -41,8 +41,8 @@ struct tokmap_run;
 
 struct tokmap_run_options {
     size_t size;
-    const char *folder;          /* where relative paths start; NULL (default): the run file's folder, or for a text the
-                                    current folder */
+    const char *folder;          /* in which relative paths start; NULL (default): the run file's folder, or for a text
+                                    the current folder */
     enum tokmap_reading reading; /* of all sources, which changes no row; default: TOKMAP_READ_AUTO */
 };
 #define TOKMAP_RUN_OPTIONS_INIT TOKMAP_SIZED(struct tokmap_run_options)
@@ -224,7 +224,7 @@ TOKMAP_STATUS tokmap_run_extents(const struct tokmap_run *run, const struct tokm
                                  struct tokmap_extent *extents, uint64_t capacity, uint64_t *used,
                                  struct tokmap_error *error);
 
-/* The inverse of tokmap_run_locate(): calls found() for every delivered row of steps [first_step, end_step) whose
+/* Inverts tokmap_run_locate(): calls found() for every delivered row of steps [first_step, end_step) whose
  * window contains any of the tokens [first_token, first_token + count) of a source's dataset, in order of epoch and
  * window. The time depends on the number of epochs and of windows found, not on the size of the dataset.
  *   end_step  TOKMAP_FOREVER: to the run's end, which it must then have

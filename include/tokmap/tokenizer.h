@@ -115,13 +115,13 @@ struct tokmap_tokenizer_info {
     const char *name;        /* a name that people know, such as "gpt2", where the vocabulary is a well-known one; that
                                 of its folder or file otherwise */
     const char *form;        /* the file format, for example "tokenizer.json" */
-    const char *scanner;     /* how text is split, for example "cl100k_base, AVX-512" */
+    const char *scanner;     /* pattern and method, for example "cl100k_base, AVX-512" */
     const char *note;        /* a sentence that the user should read, such as about an ignored field; NULL: none */
     uint64_t vocabulary;     /* number of ids, special tokens included; every id is below it */
     uint64_t eod_id;         /* the id that ends a document, or TOKMAP_NO_ID */
     uint64_t bos_id;         /* the id that begins a document, or TOKMAP_NO_ID */
     uint64_t added;          /* number of added tokens, special or not */
-    uint64_t specials;       /* how many of them are special */
+    uint64_t specials;       /* the number of special ones among them */
     uint8_t fingerprint[16]; /* of everything that decides ids; struct tokmap_dataset_info has that of its tokenizer */
 };
 #define TOKMAP_TOKENIZER_INFO_INIT TOKMAP_SIZED(struct tokmap_tokenizer_info)
@@ -188,7 +188,7 @@ struct tokmap_texts {
 
 struct tokmap_encode_options {
     size_t size;
-    uint32_t threads;    /* how many encode, the calling one among them; 0: one for each processor. Default: 1 */
+    uint32_t threads;    /* that encode, the calling one among them; 0: one for each processor. Default: 1 */
     uint32_t keep_going; /* 1: a text that cannot be encoded gets no ids but a status, and the others are encoded; 0:
                            the batch fails with the error of the first such text (the default) */
     uint32_t offsets;    /* 1: offsets of tokens are wanted, as in struct tokmap_encoded; default: 0 */

@@ -601,7 +601,7 @@ NO_VERB = re.compile(r"(What|Whether|How|Where|Who|Which|Why|When|Of|The|An?|All
 def first_words():
     """A comment before a function begins with a verb ("Returns ...", "Adds ..."), and a comment on a member with a noun or
     "true if", because a clause such as "whether ..." makes the reader look for its subject."""
-    for path in without(PRODUCT, "include/"):
+    for path in PRODUCT:
         text = text_of(path)
         for match in BEFORE_FUNCTION.finditer(text):
             if NO_VERB.match(match.group(1)):

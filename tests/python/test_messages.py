@@ -119,9 +119,9 @@ class Sentences(WithData):
 
     def test_another_past(self):
         state = self.run_of().cursor(5)
-        for options, words in (({"seq_len": 40}, "in its geometry (seq_len 40, lookahead 1); change"),
-                               ({"seed": 9}, "in its order (order shuffle, seed 9); change"),
-                               ({"batch": 5, "seed": 9}, "in its order (order shuffle, seed 9), its batch (batch 5); change")):
+        for options, words in (({"seq_len": 40}, "in its geometry (line 1: seq_len 40, line 2: lookahead 1); change"),
+                               ({"seed": 9}, "in its order (line 5: order shuffle, line 4: seed 9); change"),
+                               ({"batch": 5, "seed": 9}, "in its order (line 5: order shuffle, line 4: seed 9), its batch (line 3: batch 5); change")):
             self.assertIn(words, self.said(lambda: self.run_of(**options).loader(resume=state), tokmap.PastError))
 
     def test_the_message_has_the_position(self):
