@@ -103,7 +103,7 @@ static enum tokmap_status line_read(struct result_rows *rows, const char *line, 
     struct json_string name;
     bool memory = false;
     struct result_row row = {.case_name = "", .table = "", .row = "", .metric = "", .unit = "", .better = ""};
-    row.text = row.verdict = row.command = row.machine = row.date = "";
+    row.text = row.verdict = row.machine = row.date = "";
     row.value = row.smallest = row.largest = row.limit = row.ratio = (double)NAN;
     json_begin(&scan, line, count);
     if (json_enter_object(&scan))
@@ -126,9 +126,20 @@ static enum tokmap_status line_read(struct result_rows *rows, const char *line, 
     return TOKMAP_OK;
 }
 
+/* Gives a row that names no command the command, machine, and date of the row before it in the file. */
+static void row_complete(struct result_row *row, const struct result_row *before)
+{
+    if (!row->command) {
+        row->command = before ? before->command : "";
+        row->machine = before ? before->machine : row->machine;
+        row->date = before ? before->date : row->date;
+    }
+}
+
 enum tokmap_status result_rows_parse(struct result_rows *rows, const char *text, size_t bytes, const char *path,
                                      struct tokmap_error *error)
 {
+    const size_t first = rows->count;
     enum tokmap_status status = TOKMAP_OK;
     uint64_t number = 1;
     for (size_t at = 0; at < bytes && !status; number++) {
@@ -137,8 +148,12 @@ enum tokmap_status result_rows_parse(struct result_rows *rows, const char *text,
         size_t blanks = 0;
         while (blanks < count && memchr(" \t\r", text[at + blanks], 3))
             blanks++;
-        if (blanks < count)
+        if (blanks < count) {
             status = line_read(rows, text + at, count, path, number, error);
+            const size_t last = rows->count - 1;
+            if (!status)
+                row_complete(&rows->rows[last], last > first ? &rows->rows[last - 1] : NULL);
+        }
         at += count + 1;
     }
     return status;

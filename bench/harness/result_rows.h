@@ -6,8 +6,9 @@
  * are made from these rows, and from nothing else.
  *
  * A line is one JSON object: case, metric, value, unit, better, min, max, n, and, where they are known, table, row,
- * limit, ratio, values, text, verdict, command, machine, date. Members that are not named here are left out. Names are
- * text from a file that anyone may have written: whoever shows one escapes it.
+ * limit, ratio, values, text, verdict, command, machine, date. Members that are not named here are left out. A line
+ * without a command has the command, machine, and date of the line before it. Names are text from a file that anyone
+ * may have written: whoever shows one escapes it.
  *
  * One thread uses a list.
  */

@@ -10,6 +10,7 @@ A row is what a case of tokmap-bench prints, and before that the name of its ste
 replace all earlier ones of that step. Each row has the command that was typed, without the options that only say
 where files are; a case that runs others prints their commands. Each row also has the machine and the date as the case
 printed them, the commit of the program, and in `size` the bytes of the files that the command names, if it names any.
+These five would be most of a file: a row without `command` has all five as the row before it has them.
 Folders of one machine say nothing to a reader: this folder's name is left out, and those that TEXTS, VOCABULARIES,
 and DIR in the environment name become texts, vocab, and data.
 """
@@ -22,20 +23,40 @@ import sys
 
 MACHINE = "machine"  # the step of the rows that describe the machine
 FOLDERS = (("TEXTS", "texts/"), ("VOCABULARIES", "vocab/"), ("DIR", "data/"))
+SHARED = ("command", "machine", "date", "commit", "size")  # what a row leaves out if it is as in the row before it
 ELSEWHERE = r" --(?:json\b|(?:dir|plot) \S+)"  # options that say where files are
 
 
 def read(path):
-    """Yields the rows of a file. A file that does not exist has none."""
+    """Yields the rows of a file, each with all members. A file that does not exist has no rows."""
+    before = {}
     try:
         with open(path, encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
                 try:
-                    yield json.loads(line)
+                    row = json.loads(line)
                 except ValueError as problem:
                     raise SystemExit(f"{path}:{number}: this line is not JSON ({problem}); measure the step again")
+                before = row if "command" in row else {**row, **shared(before)}
+                yield before
     except FileNotFoundError:
         return
+
+
+def shared(row):
+    """Returns the members of a row that the next row leaves out if they are the same."""
+    return {name: row[name] for name in SHARED if name in row}
+
+
+def write(path, rows):
+    """Writes a file of rows at once, in the form that read() reads."""
+    before = {}
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        for row in rows:
+            kept = {name: row[name] for name in row if name not in SHARED} if shared(row) == shared(before) else row
+            file.write(json.dumps(kept, ensure_ascii=False, separators=(",", ":")) + "\n")
+            before = row
+    os.replace(path + ".new", path)
 
 
 def bytes_of(command):
@@ -47,14 +68,12 @@ def bytes_of(command):
 
 
 def replace(path, step, rows):
-    """Writes the file again, with these rows in place of the earlier ones of the step."""
+    """Writes the file again, with these rows in place of the earlier ones of the step. What the machine is comes first:
+    these rows have no command, and would have that of a row before them."""
     old = list(read(path))
-    place = next((i for i, row in enumerate(old) if row["step"] == step), len(old))
+    place = 0 if step == MACHINE else next((i for i, row in enumerate(old) if row["step"] == step), len(old))
     kept = [row for row in old if row["step"] != step]
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        for row in kept[:place] + rows + kept[place:]:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    os.replace(path + ".new", path)
+    write(path, kept[:place] + rows + kept[place:])
 
 
 def without_folders(text):

@@ -70,13 +70,34 @@ touch "$rows/here-loader.svg"
 
 # ---- what is stored ----
 
+# whole FILE: prints the rows of a file, each with all members. written FILE: prints the file that the rows become.
+whole() {
+    PYTHONPATH=$(dirname "$store") "$python" -B -c 'import json, rows, sys
+for row in rows.read(sys.argv[1]): print(json.dumps(row, ensure_ascii=False))' "$1"
+}
+written() {
+    PYTHONPATH=$(dirname "$store") "$python" -B -c 'import rows, sys
+rows.write(sys.argv[2], list(rows.read(sys.argv[1])))' "$1" "$TMPDIR/written" && cat "$TMPDIR/written"
+}
+whole "$rows/here.jsonl" >"$TMPDIR/whole"
 check "a row has its step, command, machine, date, commit, and size, and no folder of this machine" \
-    test "$(grep -c '^{"step": "loader", "case": "loader", .*, "command": "tokmap-bench loader web --seq-len 2048", "machine": "m", "date": "2026-01-02T03:04:05Z", "commit": "abc123", "size": 1024}$' "$rows/here.jsonl")" = 7
-check "a vocabulary is named without its folder" grep -q '"command": "tokmap-bench gpu -t vocab/gpt2.json"' "$rows/here.jsonl"
+    test "$(grep -c '^{"step": "loader", "case": "loader", .*, "command": "tokmap-bench loader web --seq-len 2048", "machine": "m", "date": "2026-01-02T03:04:05Z", "commit": "abc123", "size": 1024}$' "$TMPDIR/whole")" = 7
+check "a vocabulary is named without its folder" grep -q '"command": "tokmap-bench gpu -t vocab/gpt2.json"' "$TMPDIR/whole"
+check "what all rows of a step share is stored in its first row, and separators without blanks" \
+    test "$(grep '^{"step":"loader",' "$rows/here.jsonl" | grep -cE '"(command|machine|date|commit|size)":')" = 1
+check "rows that describe the machine have no command" \
+    test "$(head -n 4 "$TMPDIR/whole" | grep -c '"step": "machine"')$(grep -c '"step": "machine".*"command"' "$TMPDIR/whole")" = 40
 cp "$rows/here.jsonl" "$TMPDIR/before"
-grep '"step": "train"' "$rows/here.jsonl" | sed 's/99.976/98/' | add train 'tokmap-bench train --cold'
+grep '"step": "train"' "$TMPDIR/whole" | sed 's/99.976/98/' | add train 'tokmap-bench train --cold'
+whole "$rows/here.jsonl" >"$TMPDIR/after"
 check "rows of a step replace its earlier ones, and no others" \
-    test "$(diff "$TMPDIR/before" "$rows/here.jsonl" | grep -c '^[<>]')$(grep -c '"value": 98,' "$rows/here.jsonl")" = 21
+    test "$(diff "$TMPDIR/whole" "$TMPDIR/after" | grep -c '^[<>]')$(grep -c '"value": 98,' "$TMPDIR/after")" = 21
+grep -v '"step":"machine"' "$TMPDIR/before" >"$rows/late.jsonl"
+store machine rows/late.jsonl 'state=quiet'
+check "rows that describe the machine come first, so that they have no command of others" \
+    test "$(head -n 1 "$rows/late.jsonl")$(whole "$rows/late.jsonl" | head -n 2 | grep -c '"command"')" = \
+    '{"step":"machine","case":"machine","metric":"state","value":1,"unit":"","better":null,"text":"quiet"}1'
+rm "$rows/late.jsonl"
 cp "$TMPDIR/before" "$rows/here.jsonl"
 check "a machine has a name" sh -c "'$python' '$store' name | grep -qE '^[a-z0-9-]+$'"
 
@@ -192,9 +213,9 @@ measure() { # VARIABLE=VALUE...
 }
 measure ONLY='order trace' MACHINE=new || cat "$TMPDIR/said"
 new=$TMPDIR/tree/bench/results/new.jsonl
-check "a step is stored in the machine's file" grep -q '^{"step": "order", .*"value": 12.5, .*"commit": "' "$new"
-check "a step that fails is stored with its reason" grep -q '^{"step": "trace", .*"text": "no such thing"' "$new"
-check "the machine is described" grep -q '^{"step": "machine", .*"metric": "processor"' "$new"
+check "a step is stored in the machine's file" grep -q '^{"step":"order",.*"value":12.5,.*"commit":"' "$new"
+check "a step that fails is stored with its reason" grep -q '^{"step":"trace",.*"text":"no such thing"' "$new"
+check "the machine is described" grep -q '^{"step":"machine",.*"metric":"processor"' "$new"
 check "the page shows the machine" grep -q 'worst of all sizes up to 2^63 | C | 12.5 ns |' "$TMPDIR/tree/bench/RESULTS.md"
 cp "$TMPDIR/tree/bench/RESULTS.md" "$TMPDIR/before"
 measure ONLY=none || cat "$TMPDIR/said"
@@ -202,6 +223,11 @@ check "ONLY=none writes the pages of the same machine again" cmp "$TMPDIR/before
 
 # ---- the committed pages ----
 
+for file in bench/results/*.jsonl; do
+    written "$file" >"$TMPDIR/again"
+    check "$file has the form that rows.py writes" cmp "$file" "$TMPDIR/again"
+    check "$file has less than 1 MiB" test "$(wc -c <"$file")" -lt 1048576
+done
 machine=$(sed -n 's|^<!-- Written from results/\([^ /]*\)\.jsonl .*|\1|p' bench/RESULTS.md)
 cp README.md "$TMPDIR" || exit 1
 same() { # PAGE ARGUMENT...

@@ -27,10 +27,11 @@ static void lines_become_rows(void **state)
               "\"command\": \"tokmap-bench loader 'a b'\", \"machine\": \"m\", \"date\": \"d\"}\n"
               "\n  \r\n"
               "{\"metric\":\"absent\",\"case\":\"compare\",\"row\":\"x\\u0041\\n<\",\"value\":null,\"better\":null,"
-              "\"text\":\"why\",\"verdict\":null}",
+              "\"text\":\"why\",\"verdict\":null}\n"
+              "{\"case\":\"loader\",\"metric\":\"m\",\"command\":\"c\",\"machine\":null,\"date\":\"e\"}\n",
               &error),
         TOKMAP_OK);
-    assert_int_equal(rows.count, 2);
+    assert_int_equal(rows.count, 3);
     const struct result_row *one = &rows.rows[0], *two = &rows.rows[1];
     assert_string_equal(one->case_name, "loader");
     assert_string_equal(one->metric, "next_p99_us");
@@ -43,6 +44,16 @@ static void lines_become_rows(void **state)
     assert_string_equal(two->text, "why");
     assert_true(isnan(two->value) && isnan(two->limit));
     assert_string_equal(two->better, "");
+    /* A row without a command has the command, machine, and date of the row before it, if that is in the same text. */
+    assert_string_equal(two->command, one->command);
+    assert_string_equal(two->machine, "m");
+    assert_string_equal(two->date, "d");
+    assert_string_equal(rows.rows[2].command, "c");
+    assert_string_equal(rows.rows[2].machine, "");
+    assert_int_equal(parse(&rows, "{\"case\": \"order\", \"metric\": \"m\"}", &error), TOKMAP_OK);
+    assert_int_equal(rows.count, 4);
+    assert_string_equal(rows.rows[3].command, "");
+    assert_string_equal(rows.rows[3].date, "");
     result_rows_free(&rows);
     (void)state;
 }
