@@ -212,3 +212,26 @@ fi
 "${PYTHON:-python3}" "$lint" --list --without 'kernels *' | grep -Fxv -f "$TMPDIR/covered" |
     sed 's/^/not ok - no fault is planted for the rule: /' | tee "$TMPDIR/uncovered"
 [ -s "$TMPDIR/uncovered" ] || echo "ok - each rule has a planted fault"
+
+# `make lint` itself: it runs every rule, or those that RULES names. The rules are only listed, except a cheap one.
+cd "$TOP" || exit 1
+printf '#!/bin/sh\nexec %s "$@" --list\n' "${PYTHON:-python3}" >"$TMPDIR/listing"
+chmod +x "$TMPDIR/listing"
+# make_lint VARIABLE=VALUE...: `make lint` in the tree that the tests have built.
+make_lint() {
+    env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u RULES "${MAKE:-make}" -s --no-print-directory -o all lint \
+        BUILD="$BUILD" CC="$CC" PYTHON="${PYTHON:-python3}" "$@" >"$TMPDIR/log" 2>&1
+}
+# reports NAME STATUS: whether a check has passed.
+reports() {
+    if [ "$2" = 0 ]; then echo "ok - $1"; else cat "$TMPDIR/log" && echo "not ok - $1"; fi
+}
+make_lint PYTHON="$TMPDIR/listing" && "${PYTHON:-python3}" "$lint" --list | cmp - "$TMPDIR/log"
+reports "make lint runs every rule" $?
+make_lint PYTHON="$TMPDIR/listing" RULES='no tabs in c*' && test "$(cat "$TMPDIR/log")" = 'no tabs in code'
+reports "make lint RULES='PATTERN' runs the rules with such names" $?
+make_lint RULES='no tabs in c*' && test "$(cat "$TMPDIR/log")" = 'ok no tabs in code
+1 passed, 0 failed, 0 skipped'
+reports "make lint reports what the chosen rule found" $?
+! make_lint RULES='no such *' && grep -q "no rule matches 'no such \*'; --list prints" "$TMPDIR/log"
+reports "make lint with a pattern that no rule has is an error that says so" $?
