@@ -124,12 +124,20 @@ def output_of(*command, **options):
 
 # ---- includes ----
 
+ROOM_ROW = re.compile(r"^\| `([\w/]+)` \|.*\| ([^|]*) \|$", re.M)
+
+
 @functools.lru_cache(maxsize=None)
 def arrows():
-    """Returns for each room the set of rooms and files that arrows.txt lets it include."""
-    with open(os.path.join(HERE, "arrows.txt"), encoding="utf-8") as file:
-        lines = [line.split() for line in file if line.strip() and not line.startswith("#")]
-    written = {words[0]: words[1:] for words in lines}
+    """Returns for each room the set of rooms and files that the tables of src/ROOMS.md let it include."""
+    library, _, tools = text_of("src/ROOMS.md").partition("## The tools:")
+    rows = {"include": ""}
+    for folder, text in (("src/", library), ("tokenize_tools/", tools.partition("\n## ")[0])):
+        rows.update((room.rstrip("/") if "/" in room else folder + room, cell) for room, cell in ROOM_ROW.findall(text))
+    named = {path.rpartition("/")[2]: path for path in with_ending(KNOWN, ".h")}
+    named.update((room.rpartition("/")[2], room) for room in rows)
+    written = {room: [named.get(name.rstrip("/").rpartition("/")[2], name) + plus
+                      for name, plus in re.findall(r"`([\w/.]+)`(\+?)", cell)] for room, cell in rows.items()}
 
     def granted(words):
         rooms = set()
@@ -165,8 +173,7 @@ def includes():
 
 @rule("include arrows")
 def include_arrows():
-    """A file includes only what its room may: see src/ROOMS.md (and tests/lint/arrows.txt, which has the same table).
-    Then a reader who knows the folder of a file knows what the file can use."""
+    """A file includes only what its room may: see the tables of src/ROOMS.md. Then a reader who knows the folder of a file knows what the file can use."""
     for path, number, name, target in includes():
         if target is None:
             yield f'{path}:{number}: "{name}" is not a file of the project'

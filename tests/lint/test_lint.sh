@@ -54,6 +54,7 @@ CODE
     printf '/* %s: 80 columns, 160 bytes */\n' "$(printf '%080d' 0 | sed 's/0/é/g')" >>"$tree/src/common/part.c"
     printf 'int main(void)\n{\n    return 0;\n}\n' >"$tree/tokenize_tools/tokmap.c"
     printf 'all:\n' >"$tree/Makefile"
+    cp "$TOP/src/ROOMS.md" "$tree/src/ROOMS.md"
     find "$tree" -type f -name '*.[ch]' -exec sed -i '1i /* SPDX-License-''Identifier: MIT */' {} +
     sed -i '1i # SPDX-License-''Identifier: MIT' "$tree/Makefile"
 }
