@@ -83,6 +83,8 @@ struct tokmap_error {
     uint64_t offset;   /* byte offset in the file, or TOKMAP_NO_OFFSET */
     char path[512];    /* the file as it is, or ""; of a longer path the end is kept, after "..." */
     char message[768]; /* the fault, and what to do about it; does not repeat path, line, and offset */
+    char field[24]; /* the option or argument that is wrong, by the name of its member, such as "rank", with which the
+                     * message then begins; or "" */
 };
 
 /* Returns the name of a status, for example "ERROR_RANGE", or its meaning, as in TOKMAP_STATUS_MAP; "unknown" for a

@@ -146,7 +146,7 @@ static enum tokmap_status fault_read(const struct shard_view *view, int system, 
 {
     if (system == ETIMEDOUT)
         return error_set(error, TOKMAP_ERROR_TIMEOUT, view->path, offset,
-                         "reading tokens took longer than options.deadline_ns; check the storage that holds the file, "
+                         "reading tokens took longer than deadline_ns; check the storage that holds the file, "
                          "then call again or continue from the last cursor");
     return error_set_system(error, system, view->path, offset,
                             "cannot read tokens; check the storage that holds the file, then continue from the last "

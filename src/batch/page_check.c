@@ -104,7 +104,7 @@ static enum tokmap_status read_hashes(const struct page_check *check, const stru
     if (system == ETIMEDOUT)
         return error_set(error, TOKMAP_ERROR_TIMEOUT, view->path, first * TOKEN_PAGE_BYTES,
                          "reading the hashes of tokens from the index of this file took longer than "
-                         "options.deadline_ns; check the storage that holds it, then call again or continue from the "
+                         "deadline_ns; check the storage that holds it, then call again or continue from the "
                          "last cursor");
     if (system)
         return error_set_system(error, system, view->path, first * TOKEN_PAGE_BYTES,

@@ -138,7 +138,7 @@ static enum tokmap_status pool_threads(struct read_pool *pool, uint32_t threads,
         os_mutex_unlock(pool->mutex);
         return error_set_system(error, system, NULL, TOKMAP_NO_OFFSET,
                                 "cannot start a thread that reads; raise the limit on threads, or lower "
-                                "options.io_threads");
+                                "io_threads");
     }
     return TOKMAP_OK;
 }

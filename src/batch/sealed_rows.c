@@ -76,7 +76,7 @@ enum tokmap_status sealed_rows_find(const struct page_check *check, struct shard
     if (system == ETIMEDOUT)
         return error_set(error, TOKMAP_ERROR_TIMEOUT, view->path, TOKMAP_NO_OFFSET,
                          "reading where frame %" PRIu64 " is from the index of this file took longer than "
-                         "options.deadline_ns; check the storage that holds it, then call again or continue from the "
+                         "deadline_ns; check the storage that holds it, then call again or continue from the "
                          "last cursor",
                          number);
     if (system)

@@ -96,6 +96,20 @@ enum tokmap_status error_set_line(struct tokmap_error *error, enum tokmap_status
     return status;
 }
 
+enum tokmap_status error_set_field(struct tokmap_error *error, enum tokmap_status status, const char *path,
+                                   const char *field, const char *format, ...)
+{
+    char rest[sizeof error->message];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(rest, sizeof rest, format, arguments);
+    va_end(arguments);
+    (void)error_set(error, status, path, TOKMAP_NO_OFFSET, "%s%s", field, rest);
+    if (error)
+        (void)snprintf(error->field, sizeof error->field, "%s", field);
+    return status;
+}
+
 /* Returns what helps wherever a system call fails with this errno, or NULL. */
 static const char *remedy(int system)
 {

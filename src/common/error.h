@@ -25,6 +25,12 @@ enum tokmap_status error_set(struct tokmap_error *error, enum tokmap_status stat
 enum tokmap_status error_set_line(struct tokmap_error *error, enum tokmap_status status, const char *path,
                                   uint64_t line, const char *format, ...) __attribute__((format(printf, 5, 6), cold));
 
+/* Does the same for an option or argument that is wrong, and keeps its name in error->field. The message is that name
+ * and then what the format makes, such as " is 70; it must be below world, 64". */
+enum tokmap_status error_set_field(struct tokmap_error *error, enum tokmap_status status, const char *path,
+                                   const char *field, const char *format, ...)
+    __attribute__((format(printf, 5, 6), cold));
+
 /* Does the same for a system call that failed with the errno `system`, which becomes part of the error. The status is
  * ERROR_NOT_FOUND for ENOENT and ENOTDIR, ERROR_MEMORY for ENOMEM, and ERROR_IO for all others. What to do about a full
  * disk (ENOSPC, EDQUOT) or a file system without locks (ENOLCK) is added to the message. */

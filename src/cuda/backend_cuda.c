@@ -171,9 +171,7 @@ static enum tokmap_status pin(const struct backend_cuda *cuda, uint64_t bytes, s
     if (result) {
         pinned->memory = NULL;
         (void)snprintf(doing, sizeof doing,
-                       "page-locking %" PRIu64 " bytes of host memory (to need less, lower options.ring_bytes or "
-                       "options.rows)",
-                       bytes);
+                       "page-locking %" PRIu64 " bytes of host memory (to need less, lower ring_bytes or rows)", bytes);
         return call_failed(cuda, result, error, doing);
     }
     memset(pinned->memory, 0, bytes);
@@ -217,11 +215,9 @@ static enum tokmap_status allocate_twins(struct backend_cuda *cuda, uint64_t byt
     int result = driver->mem_alloc(&cuda->twins, bytes);
     if (result) {
         cuda->twins = 0;
-        (void)snprintf(doing, sizeof doing,
-                       "allocating %" PRIu64
-                       " bytes of GPU memory for the ring (to need less, lower options.ring_bytes "
-                       "or options.rows)",
-                       bytes);
+        (void)snprintf(
+            doing, sizeof doing,
+            "allocating %" PRIu64 " bytes of GPU memory for the ring (to need less, lower ring_bytes or rows)", bytes);
         return call_failed(cuda, result, error, doing);
     }
     result = driver->ctx_priority_range(&least, &greatest);
@@ -392,7 +388,7 @@ static enum tokmap_status check_capture(const struct backend_cuda *cuda, struct 
     return !capturing ? TOKMAP_OK
                       : error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                                   "the stream is capturing a graph%s, and each launch of that graph would deliver the "
-                                  "same batch; call tokmap_loader_next() before each launch of the graph, with outputs "
+                                  "same batch; ask for a batch before each launch of the graph, with outputs "
                                   "that the graph reads",
                                   result ? " through another stream, because it is the legacy default stream" : "");
 }
@@ -409,10 +405,10 @@ static enum tokmap_status check_output(struct backend_cuda *cuda, const char *na
     unsigned type = 0;
     int ordinal = -1;
     if (address % element)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "the address in out.%s is not a multiple of %" PRIu64 ", the size of its elements; pass "
-                         "aligned memory",
-                         name, element);
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, name,
+                               " has an address that is not a multiple of %" PRIu64 ", the size of its elements; pass "
+                               "aligned memory",
+                               element);
     if (!address)
         return TOKMAP_OK;
     for (unsigned i = 0; i < OUTPUT_ADDRESSES; i++)
@@ -420,19 +416,19 @@ static enum tokmap_status check_output(struct backend_cuda *cuda, const char *na
             return TOKMAP_OK;
     int result = driver->pointer_get_attribute(&type, CUDA_POINTER_MEMORY_TYPE, address);
     if (result == CUDA_INVALID_VALUE)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "out.%s is ordinary host memory, but this loader writes to device cuda:%d; pass memory of "
-                         "that device",
-                         name, cuda->device.ordinal);
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, name,
+                               " is ordinary host memory, but this loader writes to device cuda:%d; pass memory of "
+                               "that device",
+                               cuda->device.ordinal);
     if (!result && type == CUDA_MEMORY_DEVICE)
         result = driver->pointer_get_attribute(&ordinal, CUDA_POINTER_DEVICE_ORDINAL, address);
     if (result)
         return call_failed(cuda, result, error, "finding out to which memory an output belongs");
     if (type == CUDA_MEMORY_DEVICE && ordinal != cuda->device.ordinal)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "out.%s is memory of device cuda:%d, but this loader writes to device cuda:%d; pass memory of "
-                         "that device",
-                         name, ordinal, cuda->device.ordinal);
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, name,
+                               " is memory of device cuda:%d, but this loader writes to device cuda:%d; pass memory of "
+                               "that device",
+                               ordinal, cuda->device.ordinal);
     checked->addresses[checked->next++ % OUTPUT_ADDRESSES] = address;
     return TOKMAP_OK;
 }

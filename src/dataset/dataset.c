@@ -417,10 +417,8 @@ enum tokmap_status dataset_open_as(struct tokmap_dataset **dataset, const char *
                                    struct tokmap_error *error)
 {
     if ((uint32_t)reading > TOKMAP_READ_PREAD)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
-                         "reading is %d, which is not a member of enum tokmap_reading; set options.reading to "
-                         "TOKMAP_READ_AUTO, TOKMAP_READ_MAPPED, or TOKMAP_READ_PREAD",
-                         (int)reading);
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, name, "reading",
+                               " is %d; set it to auto, mapped, or pread", (int)reading);
     struct tokmap_dataset *made = calloc(1, sizeof *made);
     if (!made || !(made->name = strdup(name))) {
         free(made);
@@ -681,8 +679,8 @@ enum tokmap_status tokmap_dataset_view(const struct tokmap_dataset *dataset, uin
         return TOKMAP_OK;
     if (dataset->synthetic)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
-                         "the tokens of a synthetic dataset are not stored, so there is no view of them; use "
-                         "tokmap_dataset_copy()");
+                         "the tokens of a synthetic dataset are not stored, so there is no view of them; copy "
+                         "them instead");
     uint64_t number = dataset->shard_count == 1 ? 0 : dataset_shard_of(dataset, first, 0);
     const struct shard *shard = &dataset->shards[number];
     const uint8_t *file = __atomic_load_n(&shard->store.map, __ATOMIC_ACQUIRE);

@@ -132,7 +132,7 @@ static enum tokmap_status id_too_large(const struct shard *shard, uint64_t vocab
     return error_set(
         error, TOKMAP_ERROR_TOKEN, shard->store.path, stream_place(shard, at),
         "the id at this byte is %" PRIu64 ", but ids must be below %" PRIu64 "; restore the file, or correct %s", id,
-        head->vocabulary, vocabulary ? "options.tokenizer: another one made the ids" : "vocab=V in the name");
+        head->vocabulary, vocabulary ? "the tokenizer: another one made the ids" : "vocab=V in the name");
 }
 
 static enum tokmap_status scan_block(struct worker *worker, const uint8_t *mapping, uint64_t at, size_t bytes,
@@ -482,7 +482,7 @@ static enum tokmap_status prepare(const struct foreign_group *group, struct inde
         status = foreign_shard_open(&shard, group, i, error);
         if (!status && !indexing->options->replace && !os_lstat(foreign_of(&shard)->index_path, &found))
             status = error_set(error, TOKMAP_ERROR_EXISTS, foreign_of(&shard)->index_path, TOKMAP_NO_OFFSET,
-                               "the index already exists; use options.replace to write it again");
+                               "the index already exists; replace it");
         if (!status)
             indexing->bytes_total += shard.index.token_bytes;
         dataset_shard_close(&shard);
@@ -519,8 +519,8 @@ static enum tokmap_status tokenizer_check(const struct tokmap_index_options *opt
     const size_t bytes = about ? strlen(about) : 0;
     if (about &&
         (*about != '{' || !json_is_valid(about, bytes, JSON_DEPTH - 1) || utf8_valid_prefix(about, bytes) != bytes))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.tokenizer_about is not the text of a JSON object in UTF-8");
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "tokenizer_about",
+                               " is not the text of a JSON object in UTF-8");
     return TOKMAP_OK;
 }
 

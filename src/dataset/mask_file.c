@@ -54,7 +54,7 @@ static enum tokmap_status read_part(const struct mask_file *mask, uint64_t offse
                         : os_pread(mask->fd, into, count, offset, &got);
     if (system == ETIMEDOUT)
         return error_set(error, TOKMAP_ERROR_TIMEOUT, mask->path, offset,
-                         "reading the mask took longer than options.deadline_ns; check the storage that holds the "
+                         "reading the mask took longer than deadline_ns; check the storage that holds the "
                          "file, then call again or continue from the last cursor");
     if (system)
         return error_set_system(error, system, mask->path, offset, "the mask cannot be read");

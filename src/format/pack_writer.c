@@ -47,6 +47,7 @@ struct tokmap_writer {
 /* ---- open ---- */
 
 #define REFUSED(...) error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET, __VA_ARGS__)
+#define WRONG(field, ...) error_set_field(error, TOKMAP_ERROR_ARGUMENT, prefix, field, __VA_ARGS__)
 
 static bool about_is_valid(const char *about)
 {
@@ -58,22 +59,19 @@ static enum tokmap_status check_options(const char *prefix, const struct tokmap_
                                         struct tokmap_error *error)
 {
     if (!options->vocabulary || options->vocabulary > (uint64_t)1 << 32)
-        return REFUSED("options.vocabulary is %" PRIu64
-                       ", but must be the number of ids of the tokenizer, from 1 to 2^32",
-                       options->vocabulary);
+        return WRONG("vocabulary", " is %" PRIu64 ", but must be the number of ids of the tokenizer, from 1 to 2^32",
+                     options->vocabulary);
     if (options->width && options->width != 2 && options->width != 4)
-        return REFUSED("options.width is %" PRIu32 ", but must be 2, 4, or 0 for the smallest that fits",
-                       options->width);
+        return WRONG("width", " is %" PRIu32 ", but must be 2, 4, or 0 for the smallest that fits", options->width);
     if (options->column_count && !options->columns)
-        return REFUSED("options.columns is NULL, but options.column_count is %" PRIu32, options->column_count);
+        return WRONG("columns", " is NULL, but column_count is %" PRIu32, options->column_count);
     for (uint32_t c = 0; c < options->column_count; c++)
         if (!options->columns[c])
-            return REFUSED("name %" PRIu32 " of options.columns is NULL", c);
+            return WRONG("columns", " has NULL as name %" PRIu32, c);
     if (options->delimited && options->eod_id == TOKMAP_NO_ID && options->bos_id == TOKMAP_NO_ID)
-        return REFUSED("options.delimited says that documents have an EOD or a BOS, but neither options.eod_id nor "
-                       "options.bos_id is set");
+        return WRONG("delimited", " says that documents have an EOD or a BOS, but the id of neither is set");
     if (options->about && !about_is_valid(options->about))
-        return REFUSED("options.about is not the text of a JSON object in UTF-8");
+        return WRONG("about", " is not the text of a JSON object in UTF-8");
     return TOKMAP_OK;
 }
 
@@ -169,7 +167,7 @@ static enum tokmap_status check_shape(const struct tokmap_writer *writer, const 
 {
     const char *prefix = writer->prefix;
     if (!id_type_is_known(documents->type))
-        return REFUSED("the type of ids is %d, which is not one of enum tokmap_id_type", (int)documents->type);
+        return REFUSED("the ids have type %d, which does not exist", (int)documents->type);
     if (documents->id_count > IDS_MAX || (!documents->ids && documents->id_count))
         return REFUSED("%" PRIu64 " ids are added from %s", documents->id_count, documents->ids ? "memory" : "NULL");
     if (!documents->ends && documents->document_count != 1)
@@ -186,9 +184,9 @@ static enum tokmap_status check_shape(const struct tokmap_writer *writer, const 
         return REFUSED("the last document of this call ends at id %" PRIu64 ", but there are %" PRIu64 " ids", before,
                        documents->id_count);
     if (documents->counted && !writer->mask)
-        return REFUSED("the shard is written without a mask; set options.mask");
+        return REFUSED("the shard is written without a mask; set mask");
     if (documents->values && !writer->columns)
-        return REFUSED("the shard is written without columns; set options.columns");
+        return REFUSED("the shard is written without columns; set columns");
     if (!documents->origin && documents->origin_bytes)
         return REFUSED("the origin is NULL, but has %" PRIu64 " bytes", documents->origin_bytes);
     return TOKMAP_OK;
@@ -221,7 +219,7 @@ static enum tokmap_status check_ids(const struct tokmap_writer *writer, const st
                          place, document, id_type_signed(documents->type, id));
     return error_set(error, TOKMAP_ERROR_TOKEN, writer->prefix, TOKMAP_NO_OFFSET,
                      "id %" PRIu64 " of document %" PRIu64 " of this call is %" PRIu64
-                     ", which is not in the vocabulary of %" PRIu64 " ids; set options.vocabulary to that of the "
+                     ", which is not in the vocabulary of %" PRIu64 " ids; set the vocabulary of the "
                      "tokenizer that made the ids",
                      place, document, id, writer->vocabulary);
 }
@@ -238,7 +236,7 @@ static enum tokmap_status check_delimiters(const struct tokmap_writer *writer, c
         if (!begins || !ends)
             return error_set(error, TOKMAP_ERROR_INPUT, writer->prefix, TOKMAP_NO_OFFSET,
                              "document %" PRIu64 " of this call does not %s id %" PRIu64
-                             ", although options.delimited says that documents have it",
+                             ", although delimited says that documents have it",
                              d, begins ? "end with" : "begin with", begins ? writer->eod_id : writer->bos_id);
     }
     return TOKMAP_OK;

@@ -261,7 +261,7 @@ enum tokmap_status shard_mask_add(const char *index_path, const char *mask_path,
         return status;
     if (adding.old.streams.offset && !replace)
         status = error_set(error, TOKMAP_ERROR_EXISTS, index_path, TOKMAP_NO_OFFSET,
-                           "the shard already has a mask; use options.replace to write another one");
+                           "the shard already has a mask; replace it");
     if (!status)
         status = prepare(&adding);
     if (!status)

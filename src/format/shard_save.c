@@ -45,7 +45,7 @@ static enum tokmap_status failed(const struct shard_writer *writer, int system, 
     if (system == EINVAL)
         return error_set(error, TOKMAP_ERROR_CORRUPT, path, TOKMAP_NO_OFFSET,
                          "the unfinished output does not have what its journal says; start over with "
-                         "options.start_over");
+                         "--no-resume");
     return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s", what);
 }
 

@@ -286,11 +286,11 @@ static enum tokmap_status check_others(struct sealing *sealing)
         return TOKMAP_OK;
     if (!os_lstat(name, &found))
         return error_set(sealing->error, TOKMAP_ERROR_EXISTS, name, TOKMAP_NO_OFFSET,
-                         "this file exists, but does not belong to the shard; remove it, or use options.replace");
+                         "this file exists, but does not belong to the shard; remove it, or replace it");
     if (!unseal && !os_lstat(sealing->paths[OTHER_INDEX], &found))
         return error_set(sealing->error, TOKMAP_ERROR_EXISTS, sealing->paths[OTHER_INDEX], TOKMAP_NO_OFFSET,
                          "this file is an index of another program for the .bin, which sealing removes; remove it, or "
-                         "use options.replace");
+                         "replace it");
     return TOKMAP_OK;
 }
 

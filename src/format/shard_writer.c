@@ -89,7 +89,7 @@ static enum tokmap_status check_absent(const struct shard_writer *writer, struct
         int system = os_lstat(writer->paths[i], &found);
         if (!system)
             return error_set(error, TOKMAP_ERROR_EXISTS, writer->paths[i], TOKMAP_NO_OFFSET,
-                             "the output already exists; choose another name, or use options.replace");
+                             "the output already exists; choose another name, or replace it");
         if (system != ENOENT)
             return system_failed(writer, system, (enum path)i, "the output cannot be examined", error);
     }
@@ -498,7 +498,7 @@ enum tokmap_status shard_writer_mask(struct shard_writer *writer, const uint8_t 
         return failed_before(writer, error);
     if (!writer->options.mask)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[TOKENS_PARTIAL], TOKMAP_NO_OFFSET,
-                         "the shard is written without a mask; set options.mask");
+                         "the shard is written without a mask; set mask");
     const int system = mask_writer_add(&writer->mask, bits, first, count);
     if (!system)
         return TOKMAP_OK;
@@ -514,7 +514,7 @@ enum tokmap_status shard_writer_values(struct shard_writer *writer, const struct
         return failed_before(writer, error);
     if (!columns)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
-                         "the shard is written without columns; set options.columns");
+                         "the shard is written without columns; set columns");
     for (uint64_t i = 0; i < documents * columns; i++)
         if (!shard_value_is_sound(&values[i]))
             return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,

@@ -66,20 +66,20 @@ static enum tokmap_status map(struct store *store, uint32_t width, const uint8_t
     *file = NULL;
     if (store->sealed)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, store->path, 0,
-                         "the shard is sealed: its tokens are compressed, so there is no view of them; use "
-                         "tokmap_dataset_copy(), or `tokmap unseal`");
+                         "the shard is sealed: its tokens are compressed, so there is no view of them; copy "
+                         "them instead, or use `tokmap unseal`");
     if (!store_has_views(store, width))
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, store->path, store->offset,
                          "the file's tokens of %u bytes are converted to %u bytes when they are read, or begin at an "
-                         "address that is not a multiple of their size, so there is no view of them; use "
-                         "tokmap_dataset_copy()",
+                         "address that is not a multiple of their size, so there is no view of them; copy "
+                         "them instead",
                          1u << element_shift(store->element), width);
     if (!store->tokens)
         return error_set(error, TOKMAP_ERROR_RANGE, store->path, 0, "the shard has no tokens to map");
     int system = os_map_file(store->fd, store->bytes, &mapped);
     if (system)
         return error_set_system(error, system, store->path, TOKMAP_NO_OFFSET,
-                                "the tokens cannot be mapped; set options.reading to TOKMAP_READ_PREAD, or raise "
+                                "the tokens cannot be mapped; set reading to pread, or raise "
                                 "vm.max_map_count or ulimit -v");
     const uint8_t *ours = mapped, *theirs = NULL;
     if (__atomic_compare_exchange_n(&store->map, &theirs, ours, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {

@@ -83,8 +83,8 @@ static enum tokmap_status header_load(const uint8_t from[TRACE_HEADER_BYTES], co
 static enum tokmap_status not_a_trace(const char *path, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_FORMAT, path, 0,
-                     "the file is not a trace, because it does not begin like one; name a file that a loader wrote for "
-                     "options.trace, or one that does not exist yet");
+                     "the file is not a trace, because it does not begin like one; name a file that a loader wrote as "
+                     "its trace, or one that does not exist yet");
 }
 
 /* ---- scanning ---- */

@@ -33,20 +33,20 @@ static enum tokmap_status check_columns(const char *prefix, const struct shard_w
                                         struct tokmap_error *error)
 {
     if (options->column_count > COLUMNS_MAX)
-        return error_set(error, TOKMAP_ERROR_LIMIT, prefix, TOKMAP_NO_OFFSET,
-                         "options.columns has %u names, but an index holds at most %d columns", options->column_count,
-                         COLUMNS_MAX);
+        return error_set_field(error, TOKMAP_ERROR_LIMIT, prefix, "columns",
+                               " has %u names, but an index holds at most %d columns", options->column_count,
+                               COLUMNS_MAX);
     for (uint32_t c = 0; c < options->column_count; c++) {
         const char *name = options->columns[c];
         const size_t bytes = strlen(name);
         if (!bytes || bytes > COLUMN_NAME_MAX || utf8_valid_prefix(name, bytes) != bytes)
-            return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
-                             "name %u of options.columns is empty, longer than %d bytes, or not UTF-8", c,
-                             COLUMN_NAME_MAX);
+            return error_set_field(error, TOKMAP_ERROR_ARGUMENT, prefix, "columns",
+                                   " has a name, %u, that is empty, longer than %d bytes, or not UTF-8", c,
+                                   COLUMN_NAME_MAX);
         for (uint32_t before = 0; before < c; before++)
             if (!strcmp(options->columns[before], name))
-                return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
-                                 "options.columns names '%.100s' twice; name each column once", name);
+                return error_set_field(error, TOKMAP_ERROR_ARGUMENT, prefix, "columns",
+                                       " names '%.100s' twice; name each column once", name);
     }
     return TOKMAP_OK;
 }

@@ -42,17 +42,17 @@ static enum tokmap_status check_out(const struct tokmap_loader *loader, const st
         if ((loader->options.fields & outputs[i].field) && !outputs[i].given)
             missing = outputs[i].name;
     if (missing)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "out.%s is NULL, but the loader was opened with that field; set it to memory for %" PRIu64 " "
-                         "rows",
-                         missing, loader->rows_most);
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, missing,
+                               " is NULL, but the loader was opened with that field; set it to memory for %" PRIu64
+                               " rows",
+                               loader->rows_most);
     if (out->type != TOKMAP_ID_I32 && out->type != TOKMAP_ID_I64)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "out.type is %d; set it to TOKMAP_ID_I32 or TOKMAP_ID_I64", (int)out->type);
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "type", " is %d; set it to int32 or int64",
+                               (int)out->type);
     if (out->type == TOKMAP_ID_I32 && loader->vocabulary > (uint64_t)INT32_MAX + 1)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "a vocabulary of %" PRIu64 " ids does not fit TOKMAP_ID_I32; set out.type to TOKMAP_ID_I64",
-                         loader->vocabulary);
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "type",
+                               " is int32, which a vocabulary of %" PRIu64 " ids does not fit; set it to int64",
+                               loader->vocabulary);
     return TOKMAP_OK;
 }
 
@@ -78,7 +78,7 @@ static enum tokmap_status prepare(struct tokmap_loader *loader, const struct tok
     if (batch->size < BATCH_SIZE_FIRST || batch->size > sizeof *batch)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "batch.size is %zu, but struct tokmap_batch of this library has %zu bytes; initialize the "
-                         "batch with TOKMAP_BATCH_INIT",
+                         "batch with its macro",
                          batch->size, sizeof *batch);
     batch_write(batch, &nothing);
     enum tokmap_status status = struct_copy_in(where, out, &no_out, sizeof *where, "tokmap_out", error);
@@ -214,7 +214,7 @@ enum tokmap_status consumer_check_fork(const struct tokmap_loader *loader, struc
     return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                      loader->on_host
                          ? "this process was forked, and the loader's threads or its trace are in the parent process; "
-                           "open another loader here, from a cursor, or set options.threads, io_threads, and "
+                           "open another loader here, from a cursor, or set threads, io_threads, and "
                            "deadline_ns to 0, without a trace"
                          : "this process was forked, and the loader's use of the GPU belongs to the parent process; "
                            "open another loader, from a cursor, in a process that was not forked");
@@ -416,7 +416,7 @@ static enum tokmap_status check_read(const struct tokmap_loader *loader, const u
                          "%s is NULL; pass one number for each row", steps ? "rows" : "steps");
     if (loader->thread.producer)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "this loader has a producer thread; to read rows by name, open one with options.threads = 0");
+                         "this loader has a producer thread; to read rows by name, open one with threads 0");
     if (!loader->on_host)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "this loader delivers to a GPU; to read rows by name, open one that delivers on the host");

@@ -44,22 +44,20 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
                                         struct tokmap_error *error)
 {
     if (!options->world || options->rank >= options->world)
-        return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
-                         "options.rank is %" PRIu64 " and options.world is %" PRIu64 "; the rank must be below the "
-                         "world",
-                         options->rank, options->world);
+        return error_set_field(error, TOKMAP_ERROR_RANGE, NULL, "rank",
+                               " is %" PRIu64 "; it must be below world, %" PRIu64, options->rank, options->world);
     if (options->fields & ~(uint32_t)ALL_FIELDS)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.fields is 0x%" PRIx32 ", of which 0x%" PRIx32 " is not a field; combine "
-                         "TOKMAP_INPUTS to TOKMAP_LABELS",
-                         options->fields, options->fields & ~(uint32_t)ALL_FIELDS);
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "fields",
+                               " is 0x%" PRIx32 ", of which 0x%" PRIx32
+                               " is not a field; combine fields from \"inputs\" to \"labels\"",
+                               options->fields, options->fields & ~(uint32_t)ALL_FIELDS);
     if ((options->fields & (TOKMAP_TARGETS | TOKMAP_LOSS_MASK | TOKMAP_TARGETS_AHEAD)) && !info->lookahead)
         return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
                          "the run has lookahead 0, so the last token of a row has no target; set lookahead 1 in the "
-                         "run, or remove %s from options.fields",
-                         options->fields & TOKMAP_TARGETS     ? "TOKMAP_TARGETS"
-                         : options->fields & TOKMAP_LOSS_MASK ? "TOKMAP_LOSS_MASK"
-                                                              : "TOKMAP_TARGETS_AHEAD");
+                         "run, or remove \"%s\" from fields",
+                         options->fields & TOKMAP_TARGETS     ? "targets"
+                         : options->fields & TOKMAP_LOSS_MASK ? "loss_mask"
+                                                              : "targets_ahead");
     if ((options->fields & TOKMAP_TARGETS_AHEAD) && info->seq_len_most > INT32_MAX / info->lookahead)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "a row of %" PRIu64 " tokens with lookahead %" PRIu64 " has more than the 2^31 - 1 elements "
@@ -67,23 +65,22 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
                          info->seq_len_most, info->lookahead);
     const bool has_targets = options->fields & (TOKMAP_INPUTS | TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD | TOKMAP_LABELS);
     if (options->mask_targets > 1 || (options->mask_targets && !has_targets))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.mask_targets is %" PRIu32 "%s; set it to 0, or to 1 together with TOKMAP_TARGETS",
-                         options->mask_targets, has_targets ? "" : " without TOKMAP_TARGETS in options.fields");
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "mask_targets",
+                               " is %" PRIu32 "%s; set it to 0, or to 1 together with \"targets\"",
+                               options->mask_targets, has_targets ? "" : " without \"targets\" in fields");
     if (options->threads > 1)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.threads is %" PRIu32 "; set it to 1 for a producer thread, or to 0 for none",
-                         options->threads);
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "threads",
+                               " is %" PRIu32 "; set it to 1 for a producer thread, or to 0 for none",
+                               options->threads);
     if (options->read_ahead > READ_AHEAD_MOST)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.read_ahead is %" PRIu32 " windows; the limit is %d", options->read_ahead,
-                         READ_AHEAD_MOST);
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "read_ahead",
+                               " is %" PRIu32 " windows; the limit is %d", options->read_ahead, READ_AHEAD_MOST);
     if (options->io_threads > IO_THREADS_MOST)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.io_threads is %" PRIu32 "; the limit is %d", options->io_threads, IO_THREADS_MOST);
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "io_threads", " is %" PRIu32 "; the limit is %d",
+                               options->io_threads, IO_THREADS_MOST);
     if (options->alarm_percent > 100)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.alarm_percent is %" PRIu32 "; set it to 1 to 100", options->alarm_percent);
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "alarm_percent",
+                               " is %" PRIu32 "; set it to 1 to 100", options->alarm_percent);
     return TOKMAP_OK;
 }
 
@@ -122,7 +119,7 @@ static enum tokmap_status measure_phases(struct tokmap_loader *loader, const str
             if (info->phases > 1)
                 (void)snprintf(since, sizeof since, " from step %" PRIu64 " on", phase.first_step);
             return error_set_line(error, TOKMAP_ERROR_RANGE, phase.line ? run_path(loader->run) : NULL, phase.line,
-                                  "options.world is %" PRIu64 ", but the global batch has only %" PRIu64
+                                  "there are %" PRIu64 " ranks (world), but the global batch has only %" PRIu64
                                   " row%s%s, and "
                                   "each rank needs at least one; use fewer ranks or a larger batch",
                                   options->world, phase.batch, phase.batch == 1 ? "" : "s", since);
@@ -188,9 +185,9 @@ static enum tokmap_status check_masks(const struct tokmap_loader *loader, const 
     const uint32_t fields = loader->options.fields, targets = TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD;
     const bool alone = (fields & TOKMAP_INPUTS) && !(fields & (targets | TOKMAP_LABELS));
     const char *what = alone ? "inputs" : "targets";
-    const char *remedy = alone ? "add TOKMAP_LABELS or TOKMAP_LOSS_MASK to options.fields, or set options.mask_targets "
+    const char *remedy = alone ? "add \"labels\" or \"loss_mask\" to fields, or set mask_targets "
                                  "to 1 where the program itself knows which tokens count"
-                               : "set options.mask_targets to 1, or add TOKMAP_LOSS_MASK to options.fields";
+                               : "set mask_targets to 1, or add \"loss_mask\" to fields";
     if (!(alone || (fields & targets)) || (fields & TOKMAP_LOSS_MASK) || loader->options.mask_targets)
         return TOKMAP_OK;
     for (uint64_t i = 0; i < loader->sources; i++)
@@ -292,7 +289,7 @@ static enum tokmap_status count_cu(struct tokmap_loader *loader, const struct to
     if (loader->elements_most > INT32_MAX)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "%" PRIu64 " tokens of a batch are more than the 2^31 - 1 tokens that cu_seqlens can count; "
-                         "lower options.rows",
+                         "lower rows",
                          loader->elements_most);
     for (uint64_t i = 0; i < info->phases; i++) {
         struct tokmap_phase_info phase;
@@ -334,8 +331,8 @@ static enum tokmap_status shape_slots(struct tokmap_loader *loader, const struct
         if (!form_make(&form, &loader->needs, slice.most, phase.seq_len) ||
             mul_overflows(slice.most, form.row_tokens, &of_form))
             return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                             "%" PRIu64 " rows of %" PRIu64 " bytes do not fit any memory; lower options.rows",
-                             slice.most, (phase.seq_len + info->lookahead) * loader->needs.width);
+                             "%" PRIu64 " rows of %" PRIu64 " bytes do not fit any memory; lower rows", slice.most,
+                             (phase.seq_len + info->lookahead) * loader->needs.width);
         if (form.layout.bytes > bytes)
             *shape = form.shape;
         if (of_form >= outputs)
@@ -371,7 +368,7 @@ static enum tokmap_status open_ring(struct tokmap_loader *loader, const struct t
     if (given && one > given)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "a batch of %" PRIu64 " rows needs %" PRIu64 " bytes (%" PRIu64 " of them for cu_seqlens), "
-                         "but options.ring_bytes is %" PRIu64 "; raise it, or lower options.rows",
+                         "but ring_bytes is %" PRIu64 "; raise it, or lower rows",
                          shape.rows, one, shape.cu_elements * (uint64_t)sizeof(int32_t), given);
     slots = given ? given / one : max64(min64(RING_BYTES / one, RING_SLOTS), RING_SLOTS_LEAST);
     /* Without a producer thread one slot is enough, unless a copy from it to a GPU may still be under way. */
@@ -380,7 +377,7 @@ static enum tokmap_status open_ring(struct tokmap_loader *loader, const struct t
     if (mul_overflows(slots, one, &bytes) || (bytes > RING_BYTES && bytes > os_memory_limit()))
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "%" PRIu64 " batches of %" PRIu64 " rows, with %" PRIu64 " bytes each, do not fit the memory "
-                         "of this machine; lower options.rows or options.ring_bytes",
+                         "of this machine; lower rows or ring_bytes",
                          slots, shape.rows, one);
     loader->ring_bytes = bytes;
     status = open_backend(loader, error);
@@ -412,7 +409,7 @@ static enum tokmap_status start_producer(struct tokmap_loader *loader, struct to
     int system = os_thread_start(&loader->thread.producer, "tokmap-loader", producer_run, loader);
     if (system)
         return error_set_system(error, system, NULL, TOKMAP_NO_OFFSET,
-                                "cannot start the producer thread; raise the limit on threads, or set options.threads "
+                                "cannot start the producer thread; raise the limit on threads, or set threads "
                                 "to 0");
     return TOKMAP_OK;
 }

@@ -35,11 +35,11 @@ static void cursor_at(const struct tokmap_run *run, uint64_t step, struct tokmap
 static enum tokmap_status past_the_end(const struct tokmap_run *run, uint64_t step, struct tokmap_error *error)
 {
     bool by_steps = run->spec.passes == TOKMAP_FOREVER;
-    return error_set_line(
-        error, TOKMAP_ERROR_RANGE, run->path, run->from_text ? run->spec.lines[by_steps ? RUN_STEPS : RUN_PASSES] : 0,
-        "step %" PRIu64 " is past the end of the run, which is step %" PRIu64 "; raise '%s%s', or "
-        "use the cursor with the run that it was saved from",
-        step, run->phases.steps_most, run->from_text ? "" : "options.", by_steps ? "steps" : "passes");
+    return error_set_line(error, TOKMAP_ERROR_RANGE, run->path,
+                          run->from_text ? run->spec.lines[by_steps ? RUN_STEPS : RUN_PASSES] : 0,
+                          "step %" PRIu64 " is past the end of the run, which is step %" PRIu64 "; raise '%s', or "
+                          "use the cursor with the run that it was saved from",
+                          step, run->phases.steps_most, by_steps ? "steps" : "passes");
 }
 
 void run_cursor(const struct tokmap_run *run, uint64_t step, struct tokmap_cursor *cursor)

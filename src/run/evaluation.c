@@ -349,12 +349,11 @@ static enum tokmap_status open_run(struct evaluation *evaluation, struct tokmap_
     spec->reading = options->reading;
     if (spec->seq_len > RUN_SEQ_LEN_MOST || spec->lookahead > RUN_SEQ_LEN_MOST || spec->batch > RUN_BATCH_MOST ||
         spec->pad_id > RUN_PAD_MOST || spec->stride > spec->seq_len || options->steps == 0)
-        return error_set(
-            evaluation->error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-            "options.seq_len, lookahead, and batch must be at most 2^31, pad_id below 2^32, stride at most "
-            "seq_len, and steps at least 1; they are %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64
-            ", and %" PRIu64,
-            spec->seq_len, spec->lookahead, spec->batch, spec->pad_id, spec->stride, options->steps);
+        return error_set(evaluation->error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "seq_len, lookahead, and batch must be at most 2^31, pad_id below 2^32, stride at most "
+                         "seq_len, and steps at least 1; they are %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64
+                         ", %" PRIu64 ", and %" PRIu64,
+                         spec->seq_len, spec->lookahead, spec->batch, spec->pad_id, spec->stride, options->steps);
     const enum tokmap_status status = open_copy(evaluation, TOKMAP_FOREVER, out);
     if (status || options->steps >= (*out)->phases.steps)
         return status;
@@ -375,7 +374,7 @@ static enum tokmap_status check_untrained(const struct evaluation *evaluation, c
         if (source != UINT64_MAX)
             status = wrong(evaluation, TOKMAP_ERROR_RANGE,
                            "the run trains on data of '%.200s'%s%.200s%s: source '%s' is '%.200s'; evaluate on a part "
-                           "that no source has, or set options.trained to evaluate on training data",
+                           "that no source has, or set trained to evaluate on training data",
                            made->sources.of[i].data, path ? " (tokens of " : "", path ? path : "", path ? ")" : "",
                            source_name(evaluation, source), run->spec.sources[source].data);
     }

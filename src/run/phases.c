@@ -53,12 +53,6 @@ struct builder {
 #define wrong_at(builder, status, line, ...)                                                                           \
     error_set_line((builder)->error, (status), (builder)->path, (builder)->from_text ? (line) : 0, __VA_ARGS__)
 
-/* Written before the name of a value in a message: directives have plain names, and arguments are fields of options. */
-static const char *prefix(const struct builder *builder)
-{
-    return builder->from_text ? "" : "options.";
-}
-
 uint64_t windows_of_dataset(const struct run_spec *spec, uint64_t tokens, uint64_t seq_len)
 {
     const uint64_t stride = spec->stride ? spec->stride : seq_len, window = seq_len + spec->lookahead;
@@ -203,9 +197,9 @@ static enum tokmap_status count_windows(const struct builder *builder, uint64_t 
     if (of->tokens > spec->lookahead)
         return wrong_at(builder, TOKMAP_ERROR_RANGE, line,
                         "a sequence of %" PRIu64 " tokens plus a lookahead of %" PRIu64 " is longer than "
-                        "dataset '%s', which has %" PRIu64 " tokens; lower %sseq_len to %" PRIu64 " or less, or "
+                        "dataset '%s', which has %" PRIu64 " tokens; lower seq_len to %" PRIu64 " or less, or "
                         "use a larger dataset",
-                        seq_len, spec->lookahead, of->data, of->tokens, prefix(builder), of->tokens - spec->lookahead);
+                        seq_len, spec->lookahead, of->data, of->tokens, of->tokens - spec->lookahead);
     return wrong_at(builder, TOKMAP_ERROR_RANGE, line,
                     "a sequence of %" PRIu64 " tokens plus a lookahead of %" PRIu64 " is longer than dataset "
                     "'%s', which has %" PRIu64 " tokens; use a larger dataset",
@@ -345,8 +339,8 @@ static enum tokmap_status begin_stretch(struct builder *builder, const struct ph
         return wrong_at(builder, TOKMAP_ERROR_RANGE, builder->spec->lines[RUN_STRIDE],
                         "a stride of %" PRIu64 " is longer than a sequence of %" PRIu64
                         " tokens, so it would leave out "
-                        "tokens; lower %sstride",
-                        stretch->stride, stretch->seq_len, prefix(builder));
+                        "tokens; lower stride",
+                        stretch->stride, stretch->seq_len);
     enum tokmap_status status =
         weights ? new_mixture(builder, stretch, weights) : same_mixture(builder, stretch, before);
     if (status)
@@ -493,8 +487,8 @@ static bool pass_of_stretch(const struct builder *builder, const struct mixture_
 static enum tokmap_status too_many_passes(const struct builder *builder, uint64_t windows)
 {
     return wrong_at(builder, TOKMAP_ERROR_RANGE, builder->spec->lines[RUN_PASSES],
-                    "%" PRIu64 " passes over %" PRIu64 " window%s have more than 2^63 rows; lower %spasses",
-                    builder->spec->passes, windows, windows == 1 ? "" : "s", prefix(builder));
+                    "%" PRIu64 " passes over %" PRIu64 " window%s have more than 2^63 rows; lower passes",
+                    builder->spec->passes, windows, windows == 1 ? "" : "s");
 }
 
 /* Sets *draws to the draws of a run that ends with `passes`. Where the sequence length changes, the windows that remain
@@ -555,9 +549,8 @@ static enum tokmap_status end_by_passes(struct builder *builder)
     if (phases->steps == 0)
         return wrong_at(builder, TOKMAP_ERROR_RANGE, spec->lines[RUN_BATCH],
                         "%" PRIu64 " pass%s over %" PRIu64 " window%s do%s not fill a global batch of %" PRIu64 " "
-                        "rows; lower %sbatch or %sseq_len, or raise %spasses",
-                        spec->passes, one ? "" : "es", pass, pass == 1 ? "" : "s", one ? "es" : "", last->batch,
-                        prefix(builder), prefix(builder), prefix(builder));
+                        "rows; lower batch or seq_len, or raise passes",
+                        spec->passes, one ? "" : "es", pass, pass == 1 ? "" : "s", one ? "es" : "", last->batch);
     phases->steps_most = phases->steps;
     return TOKMAP_OK;
 }
@@ -570,9 +563,9 @@ static enum tokmap_status end_by_steps(struct builder *builder)
     const uint64_t most = last->first_step + (RUN_DRAWS_MOST - last->first_draw) / last->batch;
     if (spec->steps != TOKMAP_FOREVER && spec->steps > most)
         return wrong_at(builder, TOKMAP_ERROR_RANGE, spec->lines[RUN_STEPS],
-                        "%" PRIu64 " steps of %" PRIu64 " rows have more than 2^63 rows; lower %ssteps to %" PRIu64
+                        "%" PRIu64 " steps of %" PRIu64 " rows have more than 2^63 rows; lower steps to %" PRIu64
                         " or less",
-                        spec->steps, last->batch, prefix(builder), most);
+                        spec->steps, last->batch, most);
     phases->steps = spec->steps;
     phases->steps_most = min64(spec->steps, most);
     last = phases_of_step(phases, phases->steps_most - 1); /* a run has at least one step */

@@ -291,7 +291,7 @@ static enum tokmap_status not_a_run(const char *path, const char *text, size_t b
                                           : NULL;
     if (dataset)
         return error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
-                         "this is %s, not a run file; to open a run of a dataset set options.data, or write a run file "
+                         "this is %s, not a run file; to open a run of a dataset, set data, or write a run file "
                          "with the line 'source NAME PATH'",
                          dataset);
     size_t at = 0;
@@ -323,10 +323,8 @@ static enum tokmap_status take_options(struct tokmap_run_options *options, const
     enum tokmap_status status = struct_copy_in(options, given, &defaults, sizeof *options, "tokmap_run_options", error);
     if (!status && options->reading != TOKMAP_READ_AUTO && options->reading != TOKMAP_READ_MAPPED &&
         options->reading != TOKMAP_READ_PREAD)
-        status = error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                           "options.reading is %d; set it to TOKMAP_READ_AUTO, TOKMAP_READ_MAPPED, or "
-                           "TOKMAP_READ_PREAD",
-                           (int)options->reading);
+        status = error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "reading",
+                                 " is %d; set it to auto, mapped, or pread", (int)options->reading);
     return status;
 }
 
@@ -389,27 +387,26 @@ static enum tokmap_status check_argument(const char *name, uint64_t value, uint6
 {
     if (value >= least && value <= most)
         return TOKMAP_OK;
-    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                     "options.%s is %" PRIu64 "; it must be %" PRIu64 " to %" PRIu64, name, value, least, most);
+    return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, name,
+                           " is %" PRIu64 "; it must be %" PRIu64 " to %" PRIu64, value, least, most);
 }
 
 static enum tokmap_status check_values(const struct run_values *options, struct tokmap_error *error)
 {
     enum tokmap_status status;
     if (!options->data || !options->data[0])
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.data is missing; set it to the name of a dataset: a prefix, a folder, or a manifest");
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "data",
+                               " is missing; set it to the name of a dataset: a prefix, a folder, or a manifest");
     if ((status = check_argument("seq_len", options->seq_len, 1, RUN_SEQ_LEN_MOST, error)) ||
         (status = check_argument("lookahead", options->lookahead, 0, RUN_SEQ_LEN_MOST, error)) ||
         (status = check_argument("batch", options->batch, 1, RUN_BATCH_MOST, error)))
         return status;
     if (options->order != TOKMAP_SHUFFLE && options->order != TOKMAP_SEQUENTIAL)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.order is %d; set it to TOKMAP_SHUFFLE or TOKMAP_SEQUENTIAL", (int)options->order);
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "order", " is %d; set it to shuffle or sequential",
+                               (int)options->order);
     if (options->steps != TOKMAP_FOREVER && options->passes != TOKMAP_FOREVER)
-        return error_set(
-            error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-            "options.steps and options.passes are both set; set one of them, and leave the other at TOKMAP_FOREVER");
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "steps",
+                               " and passes are both set; set one of them, and leave the other at its default");
     if (options->steps != TOKMAP_FOREVER &&
         (status = check_argument("steps", options->steps, 1, RUN_DRAWS_MOST, error)))
         return status;

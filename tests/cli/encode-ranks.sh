@@ -30,8 +30,8 @@ else
     holds err PCRE2 # which this build may be without
 fi
 # The pattern is not guessed.
-fails 1 'set --pattern to one of' encode -t v.tiktoken
-fails 1 "no split pattern 'gpt7'" encode -t v.tiktoken --pattern gpt7
+fails 1 '--pattern is missing: a rank file does not contain its split pattern' encode -t v.tiktoken
+fails 1 "--pattern is 'gpt7', which is not a split pattern" encode -t v.tiktoken --pattern gpt7
 fails 1 gpt2 encode -t v.tiktoken --pattern gpt7
 fails 2 'exclude each other' encode -t v.tiktoken --pattern gpt2 --pattern-regex '.'
 fails 2 'describes a rank file' encode --pattern gpt2

@@ -102,7 +102,7 @@ holds err "document 2, whole (76 tokens)"
 # Indexing again needs --force, gives the same bytes, and cannot contradict the name.
 cp m16.tmx before.tmx_
 exits 1 tokmap index m16 2>err
-holds err "m16.tmx: the index already exists; use --force to write it again"
+holds err "m16.tmx: the index already exists; use --force"
 tokmap index -q --force m16
 same m16.tmx before.tmx_
 exits 1 tokmap info raw:train.bin,width=2,eod=7 2>err

@@ -61,7 +61,7 @@ python3 -c 'from array import array; open("w.bin", "wb").write(array("H", [1, 2,
 for command in "index" "convert -o w2"; do
     exits 1 tokmap $command $made_by raw:w.bin,width=2 2>err
     holds err "60000, but ids must be below"
-    holds err "correct --tokenizer: another one made the ids"
+    holds err "correct the tokenizer: another one made the ids"
 done
 [ ! -e w.tmx ] && [ ! -e w2.tmx ]
 exits 1 tokmap index $made_by raw:w.bin,width=2,vocab=65000 2>err

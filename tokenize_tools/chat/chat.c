@@ -60,7 +60,7 @@ static enum tokmap_status tokens_find(struct chat_template *template, const stru
         if (found->id == TOKMAP_NO_ID && token->kind != CHAT_TOKEN_OPTIONAL)
             return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                              "the chat template '%s' writes the special token '%s', which the vocabulary lacks; use a "
-                             "tokenizer that has it, or another options.chat_template",
+                             "tokenizer that has it, or another --chat-template",
                              template->known->name, text);
         found->text = strdup(text);
         if (!found->text)
@@ -81,7 +81,7 @@ static enum tokmap_status known_find(const struct chat_config *config, const str
     if (*known)
         return TOKMAP_OK;
     return error_set(error, TOKMAP_ERROR_UNSUPPORTED, config->jinja_path, TOKMAP_NO_OFFSET,
-                     "%s; options.chat_template takes a template that writes the same, and in Python tokmap.pack(..., "
+                     "%s; --chat-template takes a template that writes the same, and in Python tokmap.pack(..., "
                      "chat_template=tokenizer) runs any template",
                      why ? why : "its chat template is not one of those that are built in");
 }
@@ -120,8 +120,8 @@ static enum tokmap_status refuse_choice(const char *choice, struct tokmap_error 
         used += bytes;
     }
     return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                     "'%s' is neither a file nor a chat template; options.chat_template takes a file or one of %s",
-                     choice, all);
+                     "'%s' is neither a file nor a chat template; --chat-template takes a file or one of %s", choice,
+                     all);
 }
 
 static enum tokmap_status choose(const char *choice, const char *tokenizer_path, struct chat_config *config,
@@ -145,7 +145,7 @@ static enum tokmap_status choose(const char *choice, const char *tokenizer_path,
     if (!config->jinja)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, tokenizer_path, TOKMAP_NO_OFFSET,
                          "there is no chat template beside the tokenizer (in tokenizer_config.json or "
-                         "chat_template.jinja); choose one with options.chat_template");
+                         "chat_template.jinja); choose one with --chat-template");
     return known_find(config, known, error);
 }
 

@@ -15,7 +15,7 @@
 
 /* Nesting in the values of keys that are ignored. */
 #define DEPTH_MOST CHAT_JSON_DEPTH
-#define UNWRITTEN "the template does not write the key (options.ignore_fields leaves keys out)"
+#define UNWRITTEN "the template does not write the key (--ignore-fields leaves keys out)"
 
 /* Keys of messages that say more than the role and the content. They must not be dropped without a word where a
  * template does not write them. Other keys ("id", "timestamp") are what a template ignores. */

@@ -35,7 +35,7 @@ static const struct {
     {"7z\xbc\xaf\x27\x1c", 6, FILE_TYPE_REFUSED, "a 7z archive", EXTRACT},
     {"Rar!\x1a\x07", 6, FILE_TYPE_REFUSED, "a RAR archive", EXTRACT},
     {"PAR1\x15", 5, FILE_TYPE_PARQUET, "a Parquet file",
-     "a Parquet file is read from its end: use options.format parquet or auto"},
+     "a Parquet file is read from its end: use --input-format parquet or auto"},
     {"ARROW1\0\0", 8, FILE_TYPE_REFUSED, "an Arrow file", CONVERT},
     {"Obj\x01", 4, FILE_TYPE_REFUSED, "an Avro file", CONVERT},
     {"\x93NUMPY", 6, FILE_TYPE_REFUSED, "a NumPy file", "name a text file instead"},

@@ -11,7 +11,7 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "common/bytes.h"
 #include "common/error.h"

@@ -13,7 +13,7 @@
 #include "commands.h"
 #include "commands/data/token_decode.h"
 #include "commands/options/corpus_arguments.h"
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "commands/report/input_warnings.h"
 #include "common/bytes.h"

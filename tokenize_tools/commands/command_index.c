@@ -12,7 +12,7 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "commands/data/olmo_documents.h"
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "commands/options/dataset_tokenizer.h"
 #include "commands/options/target.h"
 #include "common/error.h"

@@ -15,7 +15,7 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "commands/data/output_file.h"
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/error.h"
 #include "format/shard_file.h"

@@ -15,7 +15,7 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"

@@ -15,7 +15,7 @@
 #include "commands/data/range_share.h"
 #include "commands/data/token_decode.h"
 #include "commands/options/dataset_tokenizer.h"
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "commands/report/dataset_about.h"
 #include "commands/report/document_lengths.h"
@@ -97,7 +97,7 @@ static enum tokmap_status text_of_tokenizer(struct stats *stats, struct tokmap_e
         if (!tokenizer_token(stats->tokenizer, id, &text, &count))
             return error_set(error, TOKMAP_ERROR_MISMATCH, stats->name, TOKMAP_NO_OFFSET,
                              "id %" PRIu64 " occurs, but the tokenizer '%s' does not have it; name the tokenizer that "
-                             "made the dataset with options.tokenizer",
+                             "made the dataset with --tokenizer",
                              id, info.name);
         bytes += (unsigned __int128)token_counts_of(counts, id) * count;
     }

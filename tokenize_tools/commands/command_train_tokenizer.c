@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "commands/options/corpus_arguments.h"
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "commands/data/output_file.h"
 #include "commands/options/target.h"
 #include "commands/report/input_warnings.h"

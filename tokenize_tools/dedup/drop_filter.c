@@ -113,7 +113,7 @@ static enum tokmap_status inputs_changed(const struct drop_filter *filter, const
         return error_set(error, TOKMAP_ERROR_MISMATCH, NULL, TOKMAP_NO_OFFSET,
                          "the inputs have changed while they were read: the search for duplicates found %" PRIu64
                          " documents, and the packing found %" PRIu64
-                         " or others; pack inputs that do not change, and begin again with options.start_over",
+                         " or others; pack inputs that do not change, and begin again with --no-resume",
                          compared->documents, now->documents);
     return error_set(error, TOKMAP_ERROR_MISMATCH, filter->source->folder, TOKMAP_NO_OFFSET,
                      "the inputs have changed since they were read for the first time: the search found %" PRIu64
@@ -301,7 +301,7 @@ static enum tokmap_status table_find(struct drop_filter *filter, struct hash128 
         if (kept->input < place->input || (kept->input == place->input && kept->record < place->record))
             return TOKMAP_OK;
         return error_set(error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
-                         "the journal of the unfinished work is damaged; start over with options.start_over");
+                         "the journal of the unfinished work is damaged; start over with --no-resume");
     case KEY_ADDED:
         return TOKMAP_OK;
     case KEY_NO_MEMORY:
@@ -338,7 +338,7 @@ static enum tokmap_status known_find(const struct drop_filter *filter, struct de
                     : record.second < place->input || (record.second == place->input && record.first < place->record);
     return good ? TOKMAP_OK
                 : error_set(error, TOKMAP_ERROR_CORRUPT, filter->source->folder, TOKMAP_NO_OFFSET,
-                            "what the stages have found is damaged; start over with options.start_over");
+                            "what the stages have found is damaged; start over with --no-resume");
 }
 
 /* Says whether a document is a duplicate of one before it, or a near-duplicate, or what else stages say. */
@@ -523,7 +523,7 @@ void drop_filter_saved(struct drop_filter *filter)
 static enum tokmap_status load_failed(const struct drop_filter *filter, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_CORRUPT, filter->options.name, TOKMAP_NO_OFFSET,
-                     "the journal of the unfinished work is damaged; start over with options.start_over");
+                     "the journal of the unfinished work is damaged; start over with --no-resume");
 }
 
 /* Takes the keys of documents that are not duplicates, as long as they have room. */

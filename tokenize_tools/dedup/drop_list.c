@@ -67,7 +67,7 @@ static enum tokmap_status head_next(struct drop_list *list, struct tokmap_error 
                          "the dropped documents of unit %" PRIu64 " are damaged: the unit does not have record %" PRIu64
                          " of input %" PRIu32
                          ", or it is listed twice; remove this folder, and run all tasks again; without tasks, start "
-                         "over with options.start_over",
+                         "over with --no-resume",
                          list->source.unit, list->head->record, list->head->input);
     list->begun = true;
     list->is_found = false;

@@ -107,7 +107,7 @@ static enum tokmap_status document_compare(struct portion *portion, uint64_t uni
     case KEY_NO_ROOM:
         return error_set(error, TOKMAP_ERROR_LIMIT, scans->folder, TOKMAP_NO_OFFSET,
                          "the keys of a portion of all documents need more than %" PRIu64
-                         " bytes of memory; allow more with options.dedup_memory",
+                         " bytes of memory; allow more with --dedup-memory",
                          portion->table.bytes_most);
     case KEY_NO_MEMORY:
         return error_set_memory(error, "the keys of documents", portion->table.bytes);

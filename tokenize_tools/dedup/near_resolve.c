@@ -238,7 +238,7 @@ static enum tokmap_status partition_join(struct joining *joining, struct tokmap_
             status = error_set(error, TOKMAP_ERROR_CORRUPT, joining->scans->folder, TOKMAP_NO_OFFSET,
                                "the bands of the scans are damaged: too many of partition %" PRIu64
                                " end in the same bits; remove this folder, and run all tasks again; without tasks, "
-                               "start over with options.start_over",
+                               "start over with --no-resume",
                                state->partition);
         if (!status && full)
             *state = (struct join_state){state->partition, 2 * state->passes, 0};

@@ -272,7 +272,7 @@ static bool ngram_add(void *user, uint64_t sum, const uint8_t *text, uint64_t by
     }
     if (table->count == NO_NGRAM) {
         adding->status = error_set(adding->error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                                   "the files of options.exclude_ngrams have more than 2^32 n-grams; name fewer");
+                                   "the files of --exclude-ngrams have more than 2^32 n-grams; name fewer");
         return false;
     }
     table->ngrams[table->count++] = (struct ngram){
@@ -382,8 +382,8 @@ enum tokmap_status ngram_table_finish(struct ngram_table *table, struct tokmap_e
     uint64_t slots = 64;
     if (!table->count)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "the files of options.exclude_ngrams have no line or record with %" PRIu32
-                         " words, so they exclude nothing; name other files, or lower options.exclude_words",
+                         "the files of --exclude-ngrams have no line or record with %" PRIu32
+                         " words, so they exclude nothing; name other files, or lower --exclude-words",
                          table->words_each);
     while (slots < 2 * table->count)
         slots *= 2;

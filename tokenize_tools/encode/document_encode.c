@@ -269,7 +269,7 @@ static enum tokmap_status length_check(struct encoding *encoding)
     if (length >= rules->min_tokens && length <= rules->max_tokens)
         return TOKMAP_OK;
     const bool is_short = length < rules->min_tokens;
-    (void)snprintf(detail, sizeof detail, "%" PRIu64 " tokens, and options.%s_tokens is %" PRIu64, length,
+    (void)snprintf(detail, sizeof detail, "%" PRIu64 " tokens, and --%s-tokens is %" PRIu64, length,
                    is_short ? "min" : "max", is_short ? rules->min_tokens : rules->max_tokens);
     return document_issue(encoding, CORPUS_ISSUE_RECORD, CORPUS_REASON_LENGTH,
                           is_short ? DOCUMENT_SHORT : DOCUMENT_LONG, detail, true);

@@ -169,7 +169,7 @@ static enum tokmap_status skip_limit_check(const struct ordered_workers *workers
         return TOKMAP_OK;
     return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                      "files and records left out: %" PRIu64 ", documents kept: %" PRIu64
-                     "; this is more than options.skip_limit %s allows; correct the inputs, or raise the limit",
+                     "; this is more than --max-skipped %s allows; correct the inputs, or raise the limit",
                      workers->left_out, kept, limit->text);
 }
 
@@ -395,7 +395,7 @@ enum tokmap_status ordered_workers_run(struct ordered_workers *workers, struct t
         struct tokmap_error why;
         os_mutex_lock(workers->ordering);
         const enum tokmap_status status = error_set_system(
-            &why, system, NULL, TOKMAP_NO_OFFSET, "a thread cannot be started; use fewer threads with options.threads");
+            &why, system, NULL, TOKMAP_NO_OFFSET, "a thread cannot be started; use fewer threads with --threads");
         work_stop(workers, status, &why);
         os_mutex_unlock(workers->ordering);
     } else {

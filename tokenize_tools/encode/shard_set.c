@@ -53,7 +53,7 @@ static enum tokmap_status writer_open(struct shard_set *set, struct tokmap_error
         return shard_writer_open(&set->writer, options->prefix, &options->shard, error);
     if (set->result.shards == SET_SHARDS_MOST)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                         "the documents need more than %d shards; choose larger ones with options.shard_tokens",
+                         "the documents need more than %d shards; choose larger ones with --shard-tokens",
                          SET_SHARDS_MOST);
     char *prefix = set_work_unit(options->work, options->number, set->result.shards);
     if (!prefix)
@@ -467,7 +467,7 @@ enum tokmap_status shard_set_reopen(struct shard_set **set, const struct shard_s
     struct shard_set *made = *set;
     if (state->shards > (options->work ? SET_SHARDS_MOST : 0) || state->open > 1 || state->placed > state->open)
         status = error_set(error, TOKMAP_ERROR_CORRUPT, options->prefix, TOKMAP_NO_OFFSET,
-                           "the journal of the unfinished work is damaged; start over with options.start_over");
+                           "the journal of the unfinished work is damaged; start over with --no-resume");
     for (uint64_t i = 0; i < state->shards && !status; i++)
         status = content_read(made, i, error);
     for (uint64_t i = state->shards + 1; options->work && !status && later_remove(made, i);)

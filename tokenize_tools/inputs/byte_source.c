@@ -76,7 +76,7 @@ static const struct byte_source_kind file_kind = {
     .read = file_read,
     .close = fd_close,
     .seekable = true,
-    .parquet = "; read it as what it is, with options.format parquet or auto",
+    .parquet = "; read it as what it is, with --input-format parquet or auto",
     .page = PAGE,
     .plain = PLAIN,
 };

@@ -430,7 +430,7 @@ static enum judged header_take(struct corpus *corpus, struct corpus_batch *batch
         if ((kind != RECORD_UNFINISHED ? taken : *have) > corpus->options.record_limit) {
             (void)error_set(&judgment->why, TOKMAP_ERROR_LIMIT, stream_name(corpus->file.path), corpus->file.offset,
                             "the header is longer than the limit of %" PRIu64
-                            " bytes, perhaps because a quote is not closed; raise options.record_limit",
+                            " bytes, perhaps because a quote is not closed; raise --max-record",
                             corpus->options.record_limit);
             judgment->reason = CORPUS_REASON_TOO_LONG;
             return JUDGED_WRONG;
@@ -541,7 +541,7 @@ static enum tokmap_status file_refused(struct corpus *corpus, struct corpus_batc
 static enum tokmap_status changed_since(const struct corpus *corpus, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_MISMATCH, stream_name(corpus->file.path), corpus->until,
-                     "the input has changed since this work began; start over with options.start_over");
+                     "the input has changed since this work began; start over with --no-resume");
 }
 
 /* Adds bytes of the open file to the batch. Sets *full if the batch should be processed now. */

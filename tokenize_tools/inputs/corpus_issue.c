@@ -35,7 +35,7 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
     const char *field = issue->field ? issue->field : options->field, *option = field_option(options, field);
     /* If the format was found by content, the file may be a text. */
     const bool found = options->format == CORPUS_AUTO && format_of_name(issue->path) == CORPUS_AUTO;
-    const char *as_text = found ? ", or read the file as text with options.format text" : "";
+    const char *as_text = found ? ", or read the file as text with --input-format text" : "";
     const enum tokmap_status status = TOKMAP_ERROR_INPUT;
     const char *path = stream_name(issue->path);
     const bool table = issue->format == CORPUS_CSV || issue->format == CORPUS_TSV;
@@ -84,7 +84,7 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
     else if (!strcmp(issue->reason, CORPUS_VALUE_DEEP))
         (void)error_set(error, status, path, issue->offset,
                         "the field '%s' of %s cannot be kept: it has objects and arrays nested more than %d deep; "
-                        "leave it out of options.columns%s",
+                        "leave it out of --columns%s",
                         field, subject, CORPUS_VALUE_DEPTH, after);
     else if (!strcmp(issue->reason, JSON_FIELD_TWICE))
         (void)error_set(error, status, path, issue->offset, "the field '%s' appears twice in %s; correct the record%s",
@@ -94,7 +94,7 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
                         as_text, after);
     else if (!strcmp(issue->reason, CORPUS_ROW_FIELDS))
         (void)error_set(error, status, path, issue->offset,
-                        "the number of fields of %s is %s; correct the row, or use options.format text if the file is "
+                        "the number of fields of %s is %s; correct the row, or use --input-format text if the file is "
                         "text%s",
                         subject, issue->detail, after);
     else if (issue->format == CORPUS_PARQUET)
@@ -113,7 +113,7 @@ enum tokmap_status corpus_issue_to_error(const struct corpus_issue *issue, const
     enum tokmap_status status = TOKMAP_ERROR_INPUT;
     const char *path = stream_name(issue->path);
     assert(issue->kind != CORPUS_ISSUE_FILE || issue->error);
-    const char *after = options->skip ? "" : ", or skip it with options.skip";
+    const char *after = options->skip ? "" : ", or skip it with --on-error skip";
     const bool text = issue->format == CORPUS_TEXT;
     char subject[64];
     switch (issue->kind) {
@@ -131,16 +131,16 @@ enum tokmap_status corpus_issue_to_error(const struct corpus_issue *issue, const
                         "%s is longer than the limit of %" PRIu64 " bytes%s; raise %s%s", subject, issue->limit,
                         issue->format == CORPUS_CSV || issue->format == CORPUS_TSV
                             ? ", perhaps because a quote is not closed"
-                        : issue->format == CORPUS_SEPARATED ? ", perhaps because options.separator does not "
+                        : issue->format == CORPUS_SEPARATED ? ", perhaps because --separator does not "
                                                               "occur (where lines end with CRLF, \\n\\n does not)"
                                                             : "",
-                        text ? "options.document_limit" : "options.record_limit", after);
+                        text ? "--max-document" : "--max-record", after);
         break;
     case CORPUS_ISSUE_ENCODING:
         status = TOKMAP_ERROR_ENCODING;
         subject_write(subject, sizeof subject, issue, "the text");
         (void)error_set(error, status, path, issue->offset,
-                        "%s is not valid UTF-8%s%s; convert the file, or use options.invalid replace%s", subject,
+                        "%s is not valid UTF-8%s%s; convert the file, or use --invalid-utf8 replace%s", subject,
                         *issue->reason ? ": " : "", issue->reason,
                         options->invalid == CORPUS_INVALID_SKIP ? "" : " or skip");
         break;

@@ -17,8 +17,7 @@
 static enum tokmap_status changed(const struct corpus *corpus, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_MISMATCH, corpus->file.path ? stream_name(corpus->file.path) : NULL,
-                     TOKMAP_NO_OFFSET,
-                     "the inputs have changed since this work began; start over with options.start_over");
+                     TOKMAP_NO_OFFSET, "the inputs have changed since this work began; start over with --no-resume");
 }
 
 /* Checks that a URL names the file that the work has read a part of: the server says so, or the file was replaced. */
@@ -36,7 +35,7 @@ static enum tokmap_status version_compare(const struct corpus *corpus, const str
                        place->stored, bytes);
     return error_set(error, TOKMAP_ERROR_MISMATCH, corpus->file.path, TOKMAP_NO_OFFSET,
                      "this input %s; bring the old one back and repeat the command to continue, or start over with "
-                     "options.start_over",
+                     "--no-resume",
                      what);
 }
 

@@ -42,7 +42,7 @@ enum tokmap_status excluded_kind_error(enum excluded_kind kind, const char *show
     return error_set(error, TOKMAP_ERROR_ARGUMENT, shown, TOKMAP_NO_OFFSET, "%s",
                      kind == EXCLUDED_OUTPUT
                          ? "this input is an output of the same command; write it outside of the inputs' folder"
-                         : "this input is a file of an older output of this name; leave it out with options.exclude, "
+                         : "this input is a file of an older output of this name; leave it out with --exclude, "
                            "or write the output outside of the inputs' folder");
 }
 

@@ -79,8 +79,8 @@ static enum judged ambiguous(const struct first_bytes *first, struct judgment *j
                              const char *format)
 {
     (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
-                    "%s, and would be read as one text; use options.format %s if it contains records, or "
-                    "options.format text if it is text",
+                    "%s, and would be read as one text; use --input-format %s if it contains records, or "
+                    "--input-format text if it is text",
                     looks, format);
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
 }
@@ -91,7 +91,7 @@ static enum judged wrong_line(const struct first_bytes *first, const struct json
 {
     (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), fault->offset,
                     "the first line begins with a JSON object, as in JSONL, but is not valid JSON: %s; use "
-                    "options.format jsonl if it contains records, or options.format text if it is text",
+                    "--input-format jsonl if it contains records, or --input-format text if it is text",
                     fault->reason);
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
 }
@@ -101,7 +101,7 @@ static enum judged strings(const struct first_bytes *first, struct judgment *jud
 {
     (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
                     "the file is a JSON array of strings, and would be read as one text; if each string is a document, "
-                    "make it an object, such as {\"%s\": ...}; if the file is one text, use options.format text",
+                    "make it an object, such as {\"%s\": ...}; if the file is one text, use --input-format text",
                     first->options->field);
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
 }
@@ -120,7 +120,7 @@ static enum judged page(const struct first_bytes *first, struct judgment *judgme
 {
     (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
                     "the server sends an HTML page, and it would be read as one text; name the file itself (on "
-                    "huggingface.co its URL has /resolve/, not /blob/), or use options.format text if the page is "
+                    "huggingface.co its URL has /resolve/, not /blob/), or use --input-format text if the page is "
                     "wanted");
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
 }
@@ -131,7 +131,7 @@ static enum judged no_fields(const struct first_bytes *first, struct judgment *j
     const char *field = first->options->field;
     (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
                     "the file is text without records, so it has no field '%s' (%s); leave it out, or name the format "
-                    "of its records with options.format",
+                    "of its records with --input-format",
                     field, field_option(first->options, field));
     return judged_wrong(judgment, CORPUS_REASON_FIELD);
 }
@@ -140,7 +140,7 @@ static enum judged no_fields(const struct first_bytes *first, struct judgment *j
 static enum judged not_as_named(const struct first_bytes *first, struct judgment *judgment, const char *named)
 {
     (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
-                    "the name is that of %s, and the content is not; get the file again, or use options.format text if "
+                    "the name is that of %s, and the content is not; get the file again, or use --input-format text if "
                     "it is text",
                     named);
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
@@ -219,7 +219,7 @@ static enum judged binary(const struct first_bytes *first, struct judgment *judg
     assert(zero);
     (void)error_set(
         &judgment->why, TOKMAP_ERROR_UNSUPPORTED, stream_name(first->path), (uint64_t)(zero - bytes),
-        "the file contains a zero byte, so it is not text; leave it out, or use options.format text if it is "
+        "the file contains a zero byte, so it is not text; leave it out, or use --input-format text if it is "
         "text (convert UTF-16 with 'iconv -t UTF-8')");
     return judged_wrong(judgment, CORPUS_REASON_FORMAT);
 }
@@ -291,16 +291,15 @@ enum judged format_choose(const struct first_bytes *first, enum corpus_format *f
 
 const char *field_option(const struct corpus_options *options, const char *field)
 {
-    static const char *const first[] = {"options.field", "options.ids_field", "options.prompt_field",
-                                        "options.messages_field"};
+    static const char *const first[] = {"--field", "--ids-field", "--prompt-field", "--messages-field"};
     if (field == options->field)
         return first[options->content];
     if (field == options->second_field)
-        return options->content == CORPUS_CONTENT_IDS ? "options.mask_field" : "options.completion_field";
+        return options->content == CORPUS_CONTENT_IDS ? "--mask-field" : "--completion-field";
     for (size_t i = 0; i < options->beside_count; i++)
         if (field == options->beside[i])
-            return "options.ignore_fields";
-    return "options.columns";
+            return "--ignore-fields";
+    return "--columns";
 }
 
 /* Describes a header that lacks a wanted column, has it twice, or is not valid. */
@@ -353,7 +352,7 @@ enum judged header_read(const struct first_bytes *first, enum corpus_format form
         missing = places[i - 1] == UINT64_MAX ? wanted[i - 1] : missing;
     if (missing == first->options->field && *columns == 1 && memchr(first->bytes, other, record.count)) {
         (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), offset,
-                        "the header has only one column, with %s in it; use options.format %s, or name the column with "
+                        "the header has only one column, with %s in it; use --input-format %s, or name the column with "
                         "%s",
                         format == CORPUS_CSV ? "tabs" : "commas", format == CORPUS_CSV ? "tsv" : "csv",
                         field_option(first->options, missing));

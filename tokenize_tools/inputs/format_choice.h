@@ -57,7 +57,7 @@ enum judged warc_has_no_fields(const struct first_bytes *first, struct judgment 
  * is an issue of its own), and if it has records beside its warcinfo, one of them must be text. */
 enum judged warc_end_judge(const char *path, const struct warc_scan *scan, struct judgment *judgment);
 
-/* Returns the option that names a field of a record: "options.field", or another one if the content is not text. */
+/* Returns the option that names a field of a record: "--field", or another one if the content is not text. */
 const char *field_option(const struct corpus_options *options, const char *field);
 
 #endif

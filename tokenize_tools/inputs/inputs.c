@@ -135,7 +135,7 @@ static enum tokmap_status path_list_next(struct path_list *list, const char **pa
         list->goes_on = true;
         return error_set_line(error, TOKMAP_ERROR_INPUT, stream_name(list->name), list->line,
                               "the path contains a zero byte; if the paths end with zero bytes, say so with "
-                              "options.null");
+                              "--null");
     }
 }
 
@@ -408,7 +408,7 @@ static enum tokmap_status folder_is_empty(const struct inputs *inputs, struct to
     if (hidden)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, inputs->path, TOKMAP_NO_OFFSET,
                          "the folder contains nothing but %" PRIu64
-                         " hidden files and folders, whose names begin with a dot; read them with options.hidden",
+                         " hidden files and folders, whose names begin with a dot; read them with --hidden",
                          hidden);
     return error_set(error, TOKMAP_ERROR_NOT_FOUND, inputs->path, TOKMAP_NO_OFFSET,
                      "the folder contains no regular files, and symbolic links are not followed; name a folder that "
@@ -627,7 +627,7 @@ static enum tokmap_status inputs_end(struct inputs *inputs, struct tokmap_error 
     if (ended || inputs->chosen_any || !(files || folders))
         return TOKMAP_END;
     return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
-                     "no file is left: options.include and options.exclude leave out all of them (files: %" PRIu64
+                     "no file is left: --include and --exclude leave out all of them (files: %" PRIu64
                      ", folders: %" PRIu64 ")",
                      files, folders);
 }

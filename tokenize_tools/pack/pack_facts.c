@@ -81,9 +81,9 @@ static void split_facts(struct pack_facts *facts, const struct split *split)
         const int bytes = snprintf(set, sizeof set, "%s%s=%s", i ? "," : "", split->sets[i].name, split->sets[i].share);
         facts->lost = !bytes_append(&text, set, (size_t)bytes) || facts->lost;
     }
-    bytes_fact(facts, "options.split", (const char *)text.bytes, text.count);
+    bytes_fact(facts, "--split", (const char *)text.bytes, text.count);
     bytes_free(&text);
-    number_fact(facts, "options.split_seed", split ? split->seed : 0, split ? UINT64_MAX : 0);
+    number_fact(facts, "--split-seed", split ? split->seed : 0, split ? UINT64_MAX : 0);
 }
 
 static void tokenizer_facts(struct pack_facts *facts, const struct pack_options *options)
@@ -96,17 +96,17 @@ static void tokenizer_facts(struct pack_facts *facts, const struct pack_options 
         tokenizer_info(options->tokenizer, &info);
         hash128_hex(info.fingerprint, hex);
     }
-    text_fact(facts, "options.tokenizer", options->tokenizer_path);
+    text_fact(facts, "--tokenizer", options->tokenizer_path);
     text_fact(facts, "tokenizer (fingerprint)", hex);
-    number_fact(facts, "options.special", (uint64_t)given->special, UINT64_MAX);
-    text_fact(facts, "options.pattern", given->pattern);
-    text_fact(facts, "options.pattern_regex", given->pattern_regex);
-    text_fact(facts, "options.special_tokens", given->special_tokens);
-    number_fact(facts, "options.vocabulary", options->tokenizer ? 0 : options->vocabulary, 0);
-    number_fact(facts, "options.eod_id", options->eod_id, TOKMAP_NO_ID);
-    number_fact(facts, "options.bos_id", options->bos_id, TOKMAP_NO_ID);
-    text_fact(facts, "options.chat_template", options->chat ? chat_template_name(options->chat) : NULL);
-    list_fact(facts, "options.ignore_fields", options->ignored, options->ignored_count);
+    number_fact(facts, "--special", (uint64_t)given->special, UINT64_MAX);
+    text_fact(facts, "--pattern", given->pattern);
+    text_fact(facts, "--pattern-regex", given->pattern_regex);
+    text_fact(facts, "--special-tokens", given->special_tokens);
+    number_fact(facts, "--vocab-size", options->tokenizer ? 0 : options->vocabulary, 0);
+    number_fact(facts, "--eod", options->eod_id, TOKMAP_NO_ID);
+    number_fact(facts, "--bos", options->bos_id, TOKMAP_NO_ID);
+    text_fact(facts, "--chat-template", options->chat ? chat_template_name(options->chat) : NULL);
+    list_fact(facts, "--ignore-fields", options->ignored, options->ignored_count);
 }
 
 static void corpus_facts(struct pack_facts *facts, const struct corpus_options *corpus)
@@ -114,17 +114,17 @@ static void corpus_facts(struct pack_facts *facts, const struct corpus_options *
     static const char *const formats[] = {"auto", "text", "jsonl", "json", "csv", "tsv", "parquet", "warc", "text"};
     static const char *const invalid[] = {"error", "replace", "skip"};
     static const char *const contents[] = {"text", "ids", "prompts", "messages"};
-    choice_fact(facts, "options.format", formats, corpus->format);
-    choice_fact(facts, "options.invalid", invalid, corpus->invalid);
-    text_fact(facts, "options.skip", corpus->skip ? "skip" : "");
+    choice_fact(facts, "--input-format", formats, corpus->format);
+    choice_fact(facts, "--invalid-utf8", invalid, corpus->invalid);
+    text_fact(facts, "--on-error skip", corpus->skip ? "skip" : "");
     choice_fact(facts, "kind of content", contents, corpus->content);
-    text_fact(facts, "options.field", corpus->field);
+    text_fact(facts, "--field", corpus->field);
     text_fact(facts, "second field", corpus->second_field);
-    list_fact(facts, "options.columns", corpus->columns, corpus->column_count);
+    list_fact(facts, "--columns", corpus->columns, corpus->column_count);
     bytes_fact(facts, "separator of documents", corpus->separator,
                corpus->separator ? (size_t)corpus->separator_bytes : 0);
-    number_fact(facts, "options.record_limit", corpus->record_limit, UINT64_MAX);
-    number_fact(facts, "options.document_limit", corpus->document_limit, UINT64_MAX);
+    number_fact(facts, "--max-record", corpus->record_limit, UINT64_MAX);
+    number_fact(facts, "--max-document", corpus->document_limit, UINT64_MAX);
 }
 
 static void shuffle_facts(struct pack_facts *facts, const struct pack_shuffle *shuffle)
@@ -132,7 +132,7 @@ static void shuffle_facts(struct pack_facts *facts, const struct pack_shuffle *s
     char seed[24] = ""; /* every number is a seed */
     if (shuffle)
         (void)snprintf(seed, sizeof seed, "%" PRIu64, shuffle->seed);
-    text_fact(facts, "options.shuffle", seed);
+    text_fact(facts, "--shuffle", seed);
 }
 
 static void drop_facts(struct pack_facts *facts, const struct drop_options *drop)
@@ -147,7 +147,7 @@ static void drop_facts(struct pack_facts *facts, const struct drop_options *drop
         ngram_table_identity(drop->ngrams, identity);
         hash128_hex(identity, hex);
     }
-    text_fact(facts, "options.dedup", drop && drop->duplicates ? "exact" : minhash);
+    text_fact(facts, "--dedup", drop && drop->duplicates ? "exact" : minhash);
     text_fact(facts, "excluded n-grams (hash)", hex);
 }
 
@@ -159,15 +159,15 @@ bool pack_facts_make(struct pack_facts *facts, const struct pack_options *option
     text_fact(facts, "version of tokmap", version);
     tokenizer_facts(facts, options);
     corpus_facts(facts, &options->corpus);
-    number_fact(facts, "options.min_tokens", options->min_tokens, 0);
-    number_fact(facts, "options.max_tokens", options->max_tokens, 0);
-    number_fact(facts, "options.shard_tokens", options->shard_tokens, 0);
-    number_fact(facts, "options.unit_bytes", options->unit_bytes, 0);
-    number_fact(facts, "options.seal", options->seal ? (uint64_t)options->seal->level : 0, 0);
+    number_fact(facts, "--min-tokens", options->min_tokens, 0);
+    number_fact(facts, "--max-tokens", options->max_tokens, 0);
+    number_fact(facts, "--shard-tokens", options->shard_tokens, 0);
+    number_fact(facts, "--unit-bytes", options->unit_bytes, 0);
+    number_fact(facts, "--seal", options->seal ? (uint64_t)options->seal->level : 0, 0);
     split_facts(facts, options->split);
     shuffle_facts(facts, options->shuffle);
     drop_facts(facts, options->drop);
-    text_fact(facts, "options.also", options->also ? options->also->formats : NULL);
+    text_fact(facts, "--also", options->also ? options->also->formats : NULL);
     return !facts->lost;
 }
 

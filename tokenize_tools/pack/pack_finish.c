@@ -87,7 +87,7 @@ enum tokmap_status pack_names_check(const struct pack_options *options, enum set
             if (there)
                 return error_set(error, TOKMAP_ERROR_EXISTS, options->prefix, TOKMAP_NO_OFFSET,
                                  "the output already exists, at least '%.200s%s%s'; choose another name, or use "
-                                 "options.replace",
+                                 "--force",
                                  path_name(options->prefix), ending, taken[i]);
         }
     }
@@ -222,7 +222,7 @@ static enum tokmap_status sum_check(const struct finish *finish, const struct pa
     if (skip_limit_passed(limit, left_out, counts->documents, true))
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "files and records left out: %" PRIu64 ", documents kept: %" PRIu64
-                         "; this is more than options.skip_limit %s allows; correct the inputs, or raise the limit",
+                         "; this is more than --max-skipped %s allows; correct the inputs, or raise the limit",
                          left_out, counts->documents, limit->text);
     return TOKMAP_OK;
 }
@@ -298,7 +298,7 @@ static enum tokmap_status shard_add(struct finish *finish, uint64_t unit, uint32
     const uint64_t number = finish->shards[set];
     if (number == SET_SHARDS_MOST)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                         "the documents need more than %d shards; choose larger ones with options.shard_tokens",
+                         "the documents need more than %d shards; choose larger ones with --shard-tokens",
                          SET_SHARDS_MOST);
     char *name = pack_set_name(finish->options, set);
     enum tokmap_status status = name ? TOKMAP_OK : no_memory(error);

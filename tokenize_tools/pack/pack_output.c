@@ -134,7 +134,7 @@ enum tokmap_status pack_documents_check(const struct pack_result *result, struct
     if (!counts->documents && by_length->files + by_length->records)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "no document is left to pack: %" PRIu64 " of the inputs' documents have fewer tokens than "
-                         "options.min_tokens or more than options.max_tokens",
+                         "--min-tokens or more than --max-tokens",
                          by_length->files + by_length->records);
     if (!counts->documents)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,

@@ -315,10 +315,9 @@ enum tokmap_status drop_stages_do(struct drop_stages *stages, const struct pack_
 {
     const char *folder;
     if (!drop_stages_can_repeat(inputs->operands, inputs->count, &options->corpus.select))
-        return error_set(
-            error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-            "options.dedup minhash reads the inputs twice, and standard input, a pipe, or a list of paths from "
-            "one of them can be read only once; save it in a file first");
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "--dedup minhash reads the inputs twice, and standard input, a pipe, or a list of paths from "
+                         "one of them can be read only once; save it in a file first");
     enum tokmap_status status = pack_journal_stages(journal, &folder, error);
     if (!status && corpus)
         status = corpus_exclude(corpus, folder, error);

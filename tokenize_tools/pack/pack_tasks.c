@@ -83,7 +83,7 @@ static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *a
     const struct work_units *units = tasks->options->units;
     const struct pack_tasks_outcome *share = tasks->outcome;
     struct work_fact list[PACK_FACTS_MOST + 2] = {{"kind of work", "units"},
-                                                  {"options.other_output", pack->skipped_taker ? "FILE" : ""}};
+                                                  {"--skipped-list", pack->skipped_taker ? "FILE" : ""}};
     struct pack_facts facts;
     const struct output_names names = {pack->prefix, pack->split, true, pack->also};
     struct work_folder_options work = {.name = pack->prefix,

@@ -198,7 +198,7 @@ static enum tokmap_status weight_check(const struct parquet_source *source, cons
         return TOKMAP_OK;
     (void)snprintf(reason, sizeof reason,
                    "it, or the list that it continues, takes %" PRIu64 " bytes of memory, and the limit is %" PRIu64
-                   "; raise options.record_limit, or write the file with smaller pages",
+                   "; raise --max-record, or write the file with smaller pages",
                    weight, most);
     return parquet_page_fault(source->file, source->group, feed->column, offset, TOKMAP_ERROR_LIMIT, reason, error);
 }
@@ -567,7 +567,7 @@ static enum tokmap_status part_choose(struct parquet_source *source, struct tokm
     if (hash != options->groups_hash)
         return error_set(error, TOKMAP_ERROR_MISMATCH, source->file->path, footer->data_end,
                          "the row groups of the Parquet file are not those that it had when its parts were divided "
-                         "among units of work; bring the old file back, or start over with options.start_over");
+                         "among units of work; bring the old file back, or start over with --no-resume");
     source->part = hash ? parquet_cut_part(footer, options->first_group, options->end_group)
                         : (struct parquet_part){.first = 0, .end = footer->group_count, .bytes = footer->file_bytes};
     source->group = source->part.first;

@@ -721,7 +721,7 @@ enum tokmap_status parquet_footer_read(struct parquet_footer *footer, int fd, ui
     if (got_head != 4 || memcmp(head, "PAR1", 4) != 0)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, 0,
                          "the file is not a Parquet file, because it does not begin with PAR1; name its format with "
-                         "options.format");
+                         "--input-format");
     if (got != TAIL_BYTES || memcmp(tail + 4, "PAR1", 4) != 0)
         return error_set(
             error, TOKMAP_ERROR_TRUNCATED, path, file_bytes,

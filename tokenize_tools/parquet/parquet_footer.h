@@ -45,7 +45,7 @@ enum parquet_use {
 struct parquet_wanted {
     const char *field; /* with dots where it is nested; a field whose own name has the dots is preferred */
     enum parquet_use use;
-    const char *option; /* that names the field, for messages: "options.field" */
+    const char *option; /* that names the field, for messages: "--field" */
 };
 
 #define PARQUET_LEAVES_MOST 64 /* columns that are read of one file */

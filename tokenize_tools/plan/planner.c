@@ -43,8 +43,7 @@ enum tokmap_status planner_new(struct planner **planner, const struct planner_op
     *planner = NULL;
     if (!options->seq_len || options->seq_len > PLAN_SEQ_LEN_MOST)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.seq_len is %" PRIu64 "; it must be 1 to %" PRIu64, options->seq_len,
-                         PLAN_SEQ_LEN_MOST);
+                         "--seq-len is %" PRIu64 "; it must be 1 to %" PRIu64, options->seq_len, PLAN_SEQ_LEN_MOST);
     struct planner *made = calloc(1, sizeof *made);
     if (!made)
         return error_set_memory(error, "the planner", sizeof *made);
@@ -74,7 +73,7 @@ static enum tokmap_status items_reserve(struct planner *planner, uint64_t more, 
     if (more > PLAN_SEGMENTS_MOST - planner->items)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "the plan would have 2^32 segments or more, which a plan cannot number; plan parts of the "
-                         "dataset, or raise options.seq_len");
+                         "dataset, or raise --seq-len");
     if (planner->items + more < planner->capacity)
         return TOKMAP_OK;
     const uint64_t capacity = planner->items + more + planner->items / 2 + 4096;

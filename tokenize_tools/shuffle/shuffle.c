@@ -614,8 +614,7 @@ enum tokmap_status shuffle_sync(struct shuffle *shuffle, struct tokmap_error *er
 static enum tokmap_status damaged(const struct shuffle *shuffle, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_CORRUPT, shuffle->named.folder ? shuffle->named.folder : shuffle->folder,
-                     TOKMAP_NO_OFFSET,
-                     "the unfinished work of the shuffle is damaged; start over with options.start_over");
+                     TOKMAP_NO_OFFSET, "the unfinished work of the shuffle is damaged; start over with --no-resume");
 }
 
 enum tokmap_status shuffle_load(struct shuffle *shuffle, uint32_t kind, const uint8_t *bytes, size_t count,
@@ -657,7 +656,7 @@ static enum tokmap_status file_reopen(const struct shuffle *shuffle, const char 
     if (system)
         return error_set_system(error, system, shuffle->named.folder, TOKMAP_NO_OFFSET,
                                 "a file of the unfinished work of the shuffle, %s-%" PRIu64
-                                ", cannot be opened; start over with options.start_over",
+                                ", cannot be opened; start over with --no-resume",
                                 kind, number);
     return whole ? TOKMAP_OK : damaged(shuffle, error);
 }

@@ -400,7 +400,7 @@ static enum tokmap_status document_place(struct cut *cut, uint64_t tokens, struc
         state->found.sets[set].shards++;
         if (state->found.sets[set].shards == SET_SHARDS_MOST)
             return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                             "the documents need more than %d shards; choose larger ones with options.shard_tokens",
+                             "the documents need more than %d shards; choose larger ones with --shard-tokens",
                              SET_SHARDS_MOST);
         status = row_write(cut, error);
     }

@@ -154,8 +154,8 @@ static enum tokmap_status refuse_special(const struct pipeline_state *own, const
 {
     at += own->done;
     return error_set(own->error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                     "the document contains the text of the special token '%.*s' (about byte %zu); choose with "
-                     "options.special whether it is encoded as text or as the token",
+                     "the document contains the text of the special token '%.*s' (about byte %zu); set "
+                     "special to text or recognize to encode it",
                      (int)min64(token->bytes, 64), (const char *)token->text, at);
 }
 

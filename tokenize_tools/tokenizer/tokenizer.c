@@ -15,9 +15,10 @@ enum tokmap_status tokenizer_share(struct tokenizer **shared, const struct token
     *shared = NULL;
     if (tokenizer->kind->share)
         return tokenizer->kind->share(shared, tokenizer, special, error);
-    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                     "the tokenizer '%s' finds no special tokens in text; leave options.special out",
-                     tokenizer->info.name);
+    return error_set_field(
+        error, TOKMAP_ERROR_ARGUMENT, NULL, "special",
+        " cannot be chosen, because the tokenizer '%s' finds no special tokens in text; leave it out",
+        tokenizer->info.name);
 }
 
 void tokenizer_close(struct tokenizer *tokenizer)

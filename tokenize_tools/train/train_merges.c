@@ -561,7 +561,7 @@ static enum tokmap_status token_add(struct trainer *t, const struct bpe_merge *m
     const uint64_t left = t->lengths[merge->left], right = t->lengths[merge->right];
     if (left + right > ID_BITS)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                         "a token would be longer than 1 GiB; set a smaller options.vocabulary");
+                         "a token would be longer than 1 GiB; set a smaller --vocab-size");
     while (t->bytes_room - t->bytes_used < left + right) {
         const enum tokmap_status status = trainer_grow(t, (void **)&v->bytes, &t->bytes_room, 1, error);
         if (status)

@@ -86,7 +86,7 @@ enum tokmap_status train_budget_reserve(struct train_budget *budget, uint64_t by
     return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                      "the distinct pieces of this text need more memory than the %" PRIu64
                      " bytes that training may use; "
-                     "raise options.memory, or train on a part of the text",
+                     "raise --max-memory, or train on a part of the text",
                      budget->limit);
 }
 

@@ -249,7 +249,7 @@ static enum tokmap_status exists_check(const struct train_files *files, struct t
     for (int i = 0; i < FILES; i++)
         if (!files->replace && !os_lstat(files->paths[i], &stat))
             return error_set(error, TOKMAP_ERROR_EXISTS, files->paths[i], TOKMAP_NO_OFFSET,
-                             "the output already exists; choose another name, or use options.replace");
+                             "the output already exists; choose another name, or use --force");
     return TOKMAP_OK;
 }
 

@@ -41,10 +41,9 @@ static enum tokmap_status place_specials(struct rank_file *file, const struct sp
     for (uint32_t i = 0; i < specials->count; i++) {
         const uint32_t id = specials->tokens[i].id;
         if (grown[id + 1] != grown[id] || id == file->empty)
-            return error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
-                             "options.special_tokens gives '%.*s' the id %" PRIu32
-                             ", which is a token of the file; choose another id",
-                             (int)specials->tokens[i].bytes, (const char *)specials->tokens[i].text, id);
+            return error_set_field(error, TOKMAP_ERROR_ARGUMENT, file->source.path, "special_tokens",
+                                   " gives '%.*s' the id %" PRIu32 ", which is a token of the file; choose another id",
+                                   (int)specials->tokens[i].bytes, (const char *)specials->tokens[i].text, id);
     }
     for (uint32_t id = file->hole; id < before; id++) {
         bool filled = grown[id + 1] != grown[id] || id == file->empty;
@@ -54,7 +53,7 @@ static enum tokmap_status place_specials(struct rank_file *file, const struct sp
             return error_set(error, TOKMAP_ERROR_FORMAT, file->source.path, TOKMAP_NO_OFFSET,
                              "no token has the rank %" PRIu32
                              ", although larger ranks exist; the file is incomplete, or "
-                             "options.special_tokens lacks a token",
+                             "special_tokens lacks a token",
                              id);
     }
     return TOKMAP_OK;
@@ -68,8 +67,8 @@ static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline
     const struct split_rules *rules = NULL;
     parts->engine_cuts = true;
     if (name && options->pattern_regex)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
-                         "options.pattern and options.pattern_regex are both set; set one of them");
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, file->source.path, "pattern",
+                               " and pattern_regex are both set; set one of them");
     if (options->pattern_regex) {
         rules = split_rules_of_regex(options->pattern_regex);
         file->source.rules = rules ? *rules : *split_rules_named("gpt2");
@@ -83,7 +82,7 @@ static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline
         parts->pretokenizer.steps[0].behavior = SPLIT_REMOVED;
         parts->pretokenizer.steps[0].invert = true;
         return regex_new(&parts->pretokenizer.steps[0].regex, options->pattern_regex, strlen(options->pattern_regex),
-                         REGEX_RUST, file->source.path, "options.pattern_regex", error);
+                         REGEX_RUST, file->source.path, "pattern_regex", error);
     }
     if (!name && file->known)
         name = file->known->name;
@@ -96,12 +95,12 @@ static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline
             used = more > 0 && (size_t)more < sizeof names - used ? used + (size_t)more : used;
         }
         return name
-                   ? error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
-                               "there is no split pattern '%s'; set options.pattern to one of%s", name, names)
-                   : error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
-                               "a rank file does not contain its split pattern, and this one is not a file that tokmap "
-                               "recognizes; set options.pattern to one of%s",
-                               names);
+                   ? error_set_field(error, TOKMAP_ERROR_ARGUMENT, file->source.path, "pattern",
+                                     " is '%s', which is not a split pattern; set it to one of%s", name, names)
+                   : error_set_field(error, TOKMAP_ERROR_ARGUMENT, file->source.path, "pattern",
+                                     " is missing: a rank file does not contain its split pattern, and this one is not "
+                                     "a file that tokmap recognizes; set it to one of%s",
+                                     names);
     }
     file->source.rules = *rules;
     scanner_describe(parts->scanner, sizeof parts->scanner, name);

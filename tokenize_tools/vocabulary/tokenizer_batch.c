@@ -466,9 +466,9 @@ static enum tokmap_status added_check(const struct tokmap_tokenizer *tokenizer, 
 {
     if (id == TOKMAP_NO_ID || id < tokenizer->info.vocabulary)
         return TOKMAP_OK;
-    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                     "%s is %" PRIu64 ", but the ids of the tokenizer '%s' end at %" PRIu64, name, id,
-                     tokenizer->info.name, tokenizer->info.vocabulary - 1);
+    return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, name,
+                           " is %" PRIu64 ", but the ids of the tokenizer '%s' end at %" PRIu64, id,
+                           tokenizer->info.name, tokenizer->info.vocabulary - 1);
 }
 
 /* Does the work that is planned, and delivers the batch or frees it. */
@@ -500,9 +500,9 @@ enum tokmap_status tokmap_tokenizer_encode_batch(const struct tokmap_tokenizer *
     if (!status)
         status = struct_copy_in(&work.encode, options, &defaults, sizeof defaults, "tokmap_encode_options", error);
     if (!status)
-        status = added_check(tokenizer, work.encode.bos_id, "options.bos_id", error);
+        status = added_check(tokenizer, work.encode.bos_id, "bos_id", error);
     if (!status)
-        status = added_check(tokenizer, work.encode.eod_id, "options.eod_id", error);
+        status = added_check(tokenizer, work.encode.eod_id, "eod_id", error);
     if (status)
         return status;
     work.batch = calloc(1, sizeof *work.batch);
@@ -530,7 +530,7 @@ enum tokmap_status tokmap_tokenizer_decode_batch(const struct tokmap_tokenizer *
     if (!status)
         status = struct_copy_in(&work.decode, options, &defaults, sizeof defaults, "tokmap_decode_options", error);
     if (!status)
-        status = library_type_check(given.type, 0, "ids.type", error);
+        status = library_type_check(given.type, 0, error);
     if (!status && given.count && !given.ends)
         status = library_missing(error, "ids.ends");
     if (status)
@@ -590,10 +590,10 @@ enum tokmap_status tokmap_tokenizer_batch_read(const struct tokmap_tokenizer_bat
         return library_missing(error, batch ? "out" : "batch");
     enum tokmap_status status = struct_copy_in(&own, out, &none, sizeof own, "tokmap_tokenizer_batch_out", error);
     if (!status)
-        status = library_type_check(own.type, batch->info.largest, "out.type", error);
+        status = library_type_check(own.type, batch->info.largest, error);
     if (!status && (own.begins || own.ends) && !batch->has_offsets)
-        status = error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                           "out.begins and out.ends need a batch that was encoded with options.offsets");
+        status = error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "begins",
+                                 " and ends need a batch that was encoded with offsets");
     if (status)
         return status;
     for (uint64_t i = 0, at = 0; i < batch->chunk_count; i++)

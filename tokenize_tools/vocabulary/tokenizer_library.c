@@ -33,8 +33,7 @@ static enum tokmap_status special_check(enum tokmap_special special, struct tokm
 {
     if ((unsigned)special <= TOKMAP_SPECIAL_ERROR)
         return TOKMAP_OK;
-    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                     "options.special is %d, but it must be a value of enum tokmap_special", (int)special);
+    return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "special", " is %d, but must be 0 to 2", (int)special);
 }
 
 static enum tokmap_status options_read(struct tokmap_tokenizer_options *into, const char *path,
@@ -47,8 +46,9 @@ static enum tokmap_status options_read(struct tokmap_tokenizer_options *into, co
         status = special_check(into->special, error);
     if (status || into->special == TOKMAP_SPECIAL_TEXT || strcmp(path, "bytes") != 0)
         return status;
-    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                     "the tokenizer 'bytes' finds no special tokens in text; leave options.special out");
+    return error_set_field(
+        error, TOKMAP_ERROR_ARGUMENT, NULL, "special",
+        " cannot be chosen, because the tokenizer 'bytes' finds no special tokens in text; leave it out");
 }
 
 /* Fills what all handles have. */
@@ -237,16 +237,15 @@ uint64_t library_part_bytes(const struct tokmap_tokenizer *tokenizer, const char
     return left;
 }
 
-enum tokmap_status library_type_check(enum tokmap_id_type type, uint64_t largest, const char *name,
-                                      struct tokmap_error *error)
+enum tokmap_status library_type_check(enum tokmap_id_type type, uint64_t largest, struct tokmap_error *error)
 {
     if (!id_type_is_known(type))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "%s is %d, but it must be a value of enum tokmap_id_type", name, (int)type);
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "type", " is %d, which is not a type of ids",
+                               (int)type);
     if (largest >= id_type_limit(type))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "%s is TOKMAP_ID_%s, but there can be ids up to %" PRIu64 ", which need TOKMAP_ID_%s", name,
-                         id_type_name(type), largest, largest > UINT16_MAX ? "U32" : "U16");
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "type",
+                               " is %s, but there can be ids up to %" PRIu64 ", which need %s", id_type_name(type),
+                               largest, largest > UINT16_MAX ? "U32" : "U16");
     return TOKMAP_OK;
 }
 
@@ -311,7 +310,7 @@ enum tokmap_status tokmap_tokenizer_encode(const struct tokmap_tokenizer *tokeni
         return library_missing(error, !tokenizer ? "tokenizer" : !encoded ? "encoded" : "text");
     enum tokmap_status status = struct_copy_in(&own, encoded, &none, sizeof own, "tokmap_encoded", error);
     if (!status)
-        status = library_type_check(own.type, tokenizer->info.vocabulary - 1, "encoded.type", error);
+        status = library_type_check(own.type, tokenizer->info.vocabulary - 1, error);
     if (status)
         return status;
     const uint64_t valid = bytes ? utf8_valid_prefix(text, (size_t)bytes) : 0;

@@ -46,8 +46,7 @@ enum tokmap_status library_part_encode(const struct tokmap_tokenizer *tokenizer,
 uint64_t library_part_bytes(const struct tokmap_tokenizer *tokenizer, const char *text, uint64_t left, uint64_t wanted);
 
 /* Checks that ids up to `largest` fit in a type. Statuses: OK, ERROR_ARGUMENT. */
-enum tokmap_status library_type_check(enum tokmap_id_type type, uint64_t largest, const char *name,
-                                      struct tokmap_error *error);
+enum tokmap_status library_type_check(enum tokmap_id_type type, uint64_t largest, struct tokmap_error *error);
 
 /* Decodes ids[first..first + count), count <= LIBRARY_DECODED, and appends their text. Statuses: those of
  * tokmap_tokenizer_decode. */

@@ -211,16 +211,15 @@ static enum tokmap_status json_open(struct tokenizer **tokenizer, const char *pa
 static enum tokmap_status options_check(const char *path, bool ranks, const struct tokmap_tokenizer_options *options,
                                         struct tokmap_error *error)
 {
-    const char *given = options->pattern          ? "options.pattern"
-                        : options->pattern_regex  ? "options.pattern_regex"
-                        : options->special_tokens ? "options.special_tokens"
+    const char *given = options->pattern          ? "pattern"
+                        : options->pattern_regex  ? "pattern_regex"
+                        : options->special_tokens ? "special_tokens"
                                                   : NULL;
     if (ranks || !given)
         return TOKMAP_OK;
-    return error_set(error, TOKMAP_ERROR_ARGUMENT, path, TOKMAP_NO_OFFSET,
-                     "%s is for rank files (.tiktoken) only; this file itself defines how text is split and what its "
-                     "special tokens are, so leave the option out",
-                     given);
+    return error_set_field(error, TOKMAP_ERROR_ARGUMENT, path, given,
+                           " is for rank files (.tiktoken) only; this file itself defines how text is split and what "
+                           "its special tokens are, so leave the option out");
 }
 
 /* Refuses what a download leaves where the file should be. */

@@ -209,7 +209,7 @@ static enum tokmap_status not_continued(const struct dropped_writer *writer, enu
 {
     return error_set(error, status, writer->partial, TOKMAP_NO_OFFSET,
                      "the unfinished list of dropped documents cannot be continued: %s; start over with "
-                     "options.start_over",
+                     "--no-resume",
                      why);
 }
 

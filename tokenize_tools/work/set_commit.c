@@ -259,9 +259,9 @@ static enum tokmap_status shards_absent(const struct set_work *work, const struc
     if (system > 0)
         status = failed(system, folder, "the folder of the output cannot be listed", error);
     if (taken.entry)
-        status = error_set(error, TOKMAP_ERROR_EXISTS, set->path, TOKMAP_NO_OFFSET,
-                           "the output already exists, at least '%.200s'; choose another name, or use options.replace",
-                           taken.entry);
+        status =
+            error_set(error, TOKMAP_ERROR_EXISTS, set->path, TOKMAP_NO_OFFSET,
+                      "the output already exists, at least '%.200s'; choose another name, or use --force", taken.entry);
     free(taken.entry);
     free(folder);
     return status;
@@ -349,8 +349,8 @@ static enum tokmap_status name_check(const struct set_work *work, struct set *se
     if (!system && !work->replace)
         return error_set(error, TOKMAP_ERROR_EXISTS, set->path, TOKMAP_NO_OFFSET, "%s",
                          recovered ? "an earlier `tokmap pack` was interrupted while it named this set; the set is "
-                                     "complete now; choose another name, or use options.replace"
-                                   : "the output already exists; choose another name, or use options.replace");
+                                     "complete now; choose another name, or use --force"
+                                   : "the output already exists; choose another name, or use --force");
     if (!system)
         return set_shards_count(set->path, &set->old, error);
     return work->replace ? TOKMAP_OK : shards_absent(work, set, error);

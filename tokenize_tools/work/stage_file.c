@@ -164,7 +164,7 @@ static enum tokmap_status corrupt(const char *path, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_CORRUPT, path, TOKMAP_NO_OFFSET,
                      "this file of unfinished work is damaged, or of work with other options; remove it, and run all "
-                     "tasks again; without tasks, start over with options.start_over");
+                     "tasks again; without tasks, start over with --no-resume");
 }
 
 enum tokmap_status stage_corrupt(const struct stage_id *id, struct tokmap_error *error)

@@ -64,7 +64,7 @@ static enum tokmap_status source_next(struct source *source, bool *more, struct 
            : *more && stage_is_before(&source->head, &before)
                ? error_set(error, TOKMAP_ERROR_CORRUPT, source->reader.path, TOKMAP_NO_OFFSET,
                            "this file of unfinished work is damaged: its documents are not in order; remove it, and "
-                           "run all tasks again; without tasks, start over with options.start_over")
+                           "run all tasks again; without tasks, start over with --no-resume")
                : TOKMAP_OK;
 }
 

@@ -212,7 +212,7 @@ enum tokmap_status work_folder_sync(struct work_folder *folder, struct tokmap_er
 enum tokmap_status work_folder_damaged(const struct work_folder *folder, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_CORRUPT, folder->journal, folder->at,
-                     "the journal of the unfinished work is damaged; start over with options.start_over");
+                     "the journal of the unfinished work is damaged; start over with --no-resume");
 }
 
 /* Reads the next record of the facts and checks its type: FACT, INPUT, or FACTS_END. */
@@ -234,7 +234,7 @@ static enum tokmap_status fact_read(struct work_folder *folder, struct work_reco
 static const char *remedy(const struct work_folder *folder)
 {
     return folder->options->shared ? "remove the folder of the work while no task runs, and run all tasks again"
-                                   : "start over with options.start_over";
+                                   : "start over with --no-resume";
 }
 
 static enum tokmap_status differs(const struct work_folder *folder, const char *name, const char *before,
@@ -292,7 +292,7 @@ static enum tokmap_status not_twice(const struct work_folder *folder, const char
         return error_set(error, TOKMAP_ERROR_MISMATCH, stream_name(path), TOKMAP_NO_OFFSET,
                          "this input can be read only once, so the unfinished work in '%.200s' is that of a command "
                          "with other inputs; repeat that command to continue it, or start over with "
-                         "options.start_over",
+                         "--no-resume",
                          folder->path);
     return error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream_name(path), TOKMAP_NO_OFFSET,
                      "this input is no regular file, so it cannot be read twice, which unfinished work needs");
@@ -364,7 +364,7 @@ static enum tokmap_status input_differs(const struct work_folder *folder, const 
         (void)snprintf(what, sizeof what, "has another content than when this work began");
     return error_set(error, TOKMAP_ERROR_MISMATCH, stream_name(name), TOKMAP_NO_OFFSET,
                      "this input %s; bring the old one back and repeat the command to continue, or start over with "
-                     "options.start_over (unfinished work: %.200s)",
+                     "--no-resume (unfinished work: %.200s)",
                      what, folder->path);
 }
 
@@ -474,7 +474,7 @@ static enum tokmap_status facts_take(struct work_folder *folder, struct tokmap_e
     if (record.type == FACT)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, folder->journal, TOKMAP_NO_OFFSET,
                          "here is the unfinished work of another version of tokmap; start over with "
-                         "options.start_over");
+                         "--no-resume");
     folder->facts_end = folder->at;
     return TOKMAP_OK;
 }
@@ -510,7 +510,7 @@ static enum tokmap_status journal_open(struct work_folder *folder, bool *absent,
         if (system == EPERM)
             return error_set(error, TOKMAP_ERROR_MISMATCH, folder->journal, TOKMAP_NO_OFFSET,
                              "here is the unfinished work of another user, who could change it at any time; start over "
-                             "with options.start_over, or choose another name");
+                             "with --no-resume, or choose another name");
         return *absent ? TOKMAP_OK : failed(system, folder->journal, "the journal cannot be opened", error);
     }
     system = shared ? 0 : os_lock(folder->fd);

@@ -24,8 +24,7 @@ static enum tokmap_status unit_add(struct work_units *units, const struct unit *
 {
     if (units->count == UNITS_MOST)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                         "the inputs are more than %" PRIu64
-                         " units of work; choose larger ones with options.unit_bytes",
+                         "the inputs are more than %" PRIu64 " units of work; choose larger ones with --unit-bytes",
                          UNITS_MOST);
     if (units->count == units->capacity) {
         const uint64_t capacity = units->capacity ? 2 * units->capacity : 64;

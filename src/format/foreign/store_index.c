@@ -53,7 +53,7 @@ static enum tokmap_status check_old(const struct store_index *writer, struct tok
         return error_set_system(error, system, writer->index.path, TOKMAP_NO_OFFSET, "the index cannot be examined");
     if (!writer->replace)
         return error_set(error, TOKMAP_ERROR_EXISTS, writer->index.path, TOKMAP_NO_OFFSET,
-                         "the index already exists; use options.replace to write it again");
+                         "the index already exists; replace it");
     const enum tokmap_status status = index_open(&old, writer->index.path, NULL);
     const bool packed = !status && !old.store.offset;
     if (!status)

@@ -38,7 +38,7 @@ INTERRUPTED = _STATUSES.index("ERROR_INTERRUPTED")
 
 class Error(Structure):
     _fields_ = [("status", c_int), ("system", c_int), ("device", c_int), ("line", c_uint32), ("offset", c_uint64),
-                ("path", c_char * 512), ("message", c_char * 768)]
+                ("path", c_char * 512), ("message", c_char * 768), ("field", c_char * 24)]
 
 
 class DatasetOptions(Structure):
@@ -391,6 +391,10 @@ def library_path() -> str:
     return _path
 
 
+#: Members of the library's structs whose arguments have other names.
+_ARGUMENTS = {"bos_id": "bos", "eod_id": "eod", "type": "dtype", "vocabulary": "vocab_size"}
+
+
 def failure(status: int, error: Error | None = None) -> errors.TokmapError:
     """The exception for a status, with the library's message."""
     name = lib.tokmap_status_name(status).decode()
@@ -398,13 +402,15 @@ def failure(status: int, error: Error | None = None) -> errors.TokmapError:
     if error is None or not error.status:
         return kind(lib.tokmap_status_text(status).decode(), status=name)
     error = Error.from_buffer_copy(error)
-    message = errors.in_python(error.message.decode("utf-8", "replace"))
+    member, message = error.field.decode(), error.message.decode("utf-8", "replace")
+    field = _ARGUMENTS.get(member, member)
+    message = field + message[len(member):]  # which begins with the member
     error.message = message.encode()[:Error.message.size - 1]
     text = create_string_buffer(2048)
     lib.tokmap_error_print(byref(error), text, len(text))
     return kind(text.value.decode("utf-8", "replace"), status=name, message=message,
                 path=os.fsdecode(error.path) or None, offset=None if error.offset == NO_OFFSET else error.offset,
-                line=error.line or None, system=error.system, device=error.device)
+                line=error.line or None, system=error.system, device=error.device, field=field or None)
 
 
 def check(status: int, error: Error | None = None) -> None:

@@ -605,13 +605,13 @@ static void wrong_outputs_are_refused_and_cost_nothing(void **unused)
         for (uint64_t row = 0; row < 3; row++) {
             out = opened.out;
             out.inputs = ordinary;
-            refused(&opened, &out, TOKMAP_ERROR_ARGUMENT, "out.inputs");
+            refused(&opened, &out, TOKMAP_ERROR_ARGUMENT, "inputs is ordinary host memory");
             out = opened.out;
             out.targets = (char *)out.targets + 2;
-            refused(&opened, &out, TOKMAP_ERROR_ARGUMENT, "out.targets");
+            refused(&opened, &out, TOKMAP_ERROR_ARGUMENT, "targets has an address");
             out = opened.out;
             out.targets = NULL;
-            refused(&opened, &out, TOKMAP_ERROR_ARGUMENT, "out.targets");
+            refused(&opened, &out, TOKMAP_ERROR_ARGUMENT, "targets is NULL");
             take_next(&opened);
             assert_int_equal(opened.batch.step, row);
         }

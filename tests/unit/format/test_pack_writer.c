@@ -255,7 +255,7 @@ static void a_refused_call_leaves_no_trace(void **unused)
     refuse(writer, &documents, TOKMAP_ERROR_TOKEN,
            "id 1 of document 0 of this call is -100, but an id is never negative");
     documents.type = (enum tokmap_id_type)8;
-    refuse(writer, &documents, TOKMAP_ERROR_ARGUMENT, "enum tokmap_id_type");
+    refuse(writer, &documents, TOKMAP_ERROR_ARGUMENT, "the ids have type 8");
     documents = one(ids, 2);
     documents.counted = mask;
     documents.values = &values[1];
@@ -376,9 +376,9 @@ static void options_are_checked(void **unused)
     static const struct tokmap_writer_options init = TOKMAP_WRITER_OPTIONS_INIT;
     struct tokmap_writer *writer;
     struct tokmap_writer_options wrong[9];
-    static const char *const words[] = {"options.vocabulary", "options.vocabulary", "options.width",
-                                        "wider tokens",       "EOD or BOS id",      "options.about",
-                                        "options.columns",    "options.delimited",  "tokmap_writer_options"};
+    static const char *const words[] = {"vocabulary is", "vocabulary is",  "width is",
+                                        "wider tokens",  "EOD or BOS id",  "about is",
+                                        "columns is",    "delimited says", "tokmap_writer_options"};
     for (int i = 0; i < 9; i++) {
         wrong[i] = init;
         wrong[i].vocabulary = 1000;

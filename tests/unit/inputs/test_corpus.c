@@ -413,13 +413,13 @@ static void test_formats(void **state)
         size_t documents; /* 0 and an issue: the file is refused unless its format is named */
         const char *issue;
     } cases[] = {
-        {"f.txt", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n", 0, "options.format jsonl if it"},
+        {"f.txt", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n", 0, "--input-format jsonl if it"},
         {"f.ndjson", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n", 2, NULL},
         {"f.json", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n", 2, NULL},
-        {"g.json", "{\n\"text\":\"a\"}\n", 0, "options.format json if it"},
-        {"h.json", "[1]\n", 0, "options.format json if it"},
-        {"h.JSON", "text\n", 0, "options.format json if it"},
-        {"h.json5", "// a comment\n", 0, "options.format json if it"},
+        {"g.json", "{\n\"text\":\"a\"}\n", 0, "--input-format json if it"},
+        {"h.json", "[1]\n", 0, "--input-format json if it"},
+        {"h.JSON", "text\n", 0, "--input-format json if it"},
+        {"h.json5", "// a comment\n", 0, "--input-format json if it"},
         {"none.json", "", 0, NULL},
         {"none.csv", "", 0, NULL},
         {"none.WARC", "", 0, NULL},
@@ -428,17 +428,17 @@ static void test_formats(void **state)
         {"nan.json", "[{\"text\":\"a\", \"x\": NaN}, {\"text\":\"b\", \"x\": [-Infinity]}]\n", 2, NULL},
         {"quotes.json", "{'text': 'a'}\n", 0, "strings have double quotes"},
         {"note.warc", "text\n", 0, "the name is that of a WARC file"},
-        {"note.wet", "text\n", 0, "use options.format text"},
+        {"note.wet", "text\n", 0, "use --input-format text"},
         {"note.arrow", "text\n", 0, "the name is that of a binary file"},
         {"f.json-lines", "\n", 0, NULL},
-        {"plain", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n", 0, "options.format jsonl if it"},
-        {"array", "[\n {\"text\":\"a\"}]\n", 0, "options.format json if it"},
+        {"plain", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n", 0, "--input-format jsonl if it"},
+        {"array", "[\n {\"text\":\"a\"}]\n", 0, "--input-format json if it"},
         {"array.json", "[\n {\"text\":\"a\"}, {\"text\":\"b\"}]\n", 2, NULL},
-        {"note.csv", "no comma\n", 0, "options.format csv if it"},
-        {"note.tsv", "no tab\n", 0, "options.format tsv if it"},
-        {"note.TSV", "a,b\n1,2\n", 0, "options.format tsv if it"},
-        {"table", "id,text\n1,a\n", 0, "options.format csv if it"},
-        {"tabs", "id\ttext\n1\ta\n", 0, "options.format tsv if it"},
+        {"note.csv", "no comma\n", 0, "--input-format csv if it"},
+        {"note.tsv", "no tab\n", 0, "--input-format tsv if it"},
+        {"note.TSV", "a,b\n1,2\n", 0, "--input-format tsv if it"},
+        {"table", "id,text\n1,a\n", 0, "--input-format csv if it"},
+        {"tabs", "id\ttext\n1\ta\n", 0, "--input-format tsv if it"},
         {"zero", "", 1, NULL},
         {"i.jsonl", "{\"text\":\"a\"}\n{\"text\":\"b\"}", 2, NULL},
     };
@@ -478,7 +478,7 @@ static void test_format_of_long_line(void **state)
         if (closed)
             assert_int_equal(all.documents[0].bytes, 200000);
         else
-            assert_non_null(strstr(all.issues[0].message, "options.format jsonl if it"));
+            assert_non_null(strstr(all.issues[0].message, "--input-format jsonl if it"));
     }
 }
 

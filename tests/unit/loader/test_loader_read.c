@@ -167,7 +167,7 @@ static void test_read_of_one_rank(void **unused)
     loader = open_loader(1, 0, 1);
     out = out_of(&cells);
     assert_int_equal(tokmap_loader_read(loader, steps, rows, 1, &out, &batch, &error), TOKMAP_ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "threads = 0"));
+    assert_non_null(strstr(error.message, "threads 0"));
     tokmap_loader_close(loader);
 }
 

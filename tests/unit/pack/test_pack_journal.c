@@ -410,10 +410,10 @@ static void a_changed_shuffle_is_refused(void **state)
         interrupt_pack(layout);
         shuffle.seed = 6;
         assert_int_equal(packed(layout, false, UINT32_MAX, &error), TOKMAP_ERROR_MISMATCH);
-        assert_non_null(strstr(error.message, "another options.shuffle: it had 5, and this one has 6"));
+        assert_non_null(strstr(error.message, "another --shuffle: it had 5, and this one has 6"));
         shuffle.seed = 5;
         assert_int_equal(packed(unshuffled, false, UINT32_MAX, &error), TOKMAP_ERROR_MISMATCH);
-        assert_non_null(strstr(error.message, "another options.shuffle: it had 5, and this one has none"));
+        assert_non_null(strstr(error.message, "another --shuffle: it had 5, and this one has none"));
         size_t count;
         char *text = file_read("b.txt", &count);
         text[7] ^= 1;

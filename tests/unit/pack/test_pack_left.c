@@ -225,7 +225,7 @@ static void test_work_of_others(void **unused)
     const uint64_t batches = wanted_make(EXACT);
     interrupted(EXACT, 3, UINT64_MAX);
     assert_int_equal(packed(NEAR, UINT64_MAX, 0), TOKMAP_ERROR_MISMATCH);
-    assert_non_null(strstr(error.message, "another options.dedup"));
+    assert_non_null(strstr(error.message, "another --dedup"));
     must(EXACT, UINT64_MAX, 1);
     same();
     assert_true(seen < batches);

@@ -1252,7 +1252,7 @@ static void test_large_claims(void **state)
                 assert_int_equal(all.issues[0].status, TOKMAP_ERROR_CORRUPT);
                 assert_int_equal(all.counts.records_skipped, WORDS);
             } else {
-                issue_is(TOKMAP_ERROR_LIMIT, "raise options.record_limit, or write the file with smaller pages");
+                issue_is(TOKMAP_ERROR_LIMIT, "raise --max-record, or write the file with smaller pages");
                 assert_int_equal(all.counts.left_out[CORPUS_REASON_TOO_LONG].files, 1);
             }
         }
@@ -1544,21 +1544,19 @@ static void test_columns_refused(void **state)
     } cases[] = {
         {usual(), tags,
          "the column 'tags.list.element' of the Parquet file has lists of BYTE_ARRAY, and a column of "
-         "text, numbers, or bools is needed; name another with options.columns"},
-        {usual(), names, "two columns 'name'; rename one, or name another with options.columns"},
+         "text, numbers, or bools is needed; name another with --columns"},
+        {usual(), names, "two columns 'name'; rename one, or name another with --columns"},
         {usual(), groups,
          "'meta' of the Parquet file is a group of columns: meta.a, meta.b; name one with "
-         "options.columns"},
-        {ids_options(NULL), NULL, "two columns 'ids.list.element'; rename one, or name another with options.ids_field"},
+         "--columns"},
+        {ids_options(NULL), NULL, "two columns 'ids.list.element'; rename one, or name another with --ids-field"},
         {{.field = "deep", .content = CORPUS_CONTENT_IDS},
          NULL,
-         "has lists of lists of INT32, and a list of integers is needed; name another with options.ids_field"},
+         "has lists of lists of INT32, and a list of integers is needed; name another with --ids-field"},
         {{.field = "talk", .content = CORPUS_CONTENT_MESSAGES},
          NULL,
-         "two columns 'talk.list.element.role'; rename one, or name another with options.messages_field"},
-        {{.field = "tags"},
-         NULL,
-         "has lists of BYTE_ARRAY, and a column of text is needed; name another with options.field"},
+         "two columns 'talk.list.element.role'; rename one, or name another with --messages-field"},
+        {{.field = "tags"}, NULL, "has lists of BYTE_ARRAY, and a column of text is needed; name another with --field"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct corpus_options options = usual();

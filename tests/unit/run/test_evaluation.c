@@ -309,7 +309,7 @@ static void refusals(void **state)
         {HEAD "source web " WEB "#docs=0..90%\n", "wab", NULL, "no source 'wab'", TOKMAP_ERROR_NOT_FOUND},
         {HEAD "source web " WEB "#docs=0..90%\n", "web", "docs=89..100%", "trains on data", TOKMAP_ERROR_RANGE},
         {HEAD "source web " WEB "#docs=0..90%\n", NULL, "docs=179..181", "source 'web'", TOKMAP_ERROR_RANGE},
-        {HEAD "source web " WEB "#docs=0..90%\n", NULL, "tokens=0..9", "options.trained", TOKMAP_ERROR_RANGE},
+        {HEAD "source web " WEB "#docs=0..90%\n", NULL, "tokens=0..9", "set trained", TOKMAP_ERROR_RANGE},
         {HEAD "source web " WEB "#docs=0..50%\nsource b " WEB "#docs=50..90%\nphase 0 natural\n", "web", "docs=60..70%",
          "source 'b'", TOKMAP_ERROR_RANGE},
         {HEAD "source web " WEB "\nsource v " WEB "#docs=1..2\nphase 0 web 1 v 0\n", "v", NULL, "source 'web'",

@@ -534,7 +534,7 @@ static void files_do_not_depend_on_threads(void **state)
     options.memory = 1 << 20;
     options.corpus.skip = true;
     assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_ERROR_LIMIT);
-    assert_non_null(strstr(error.message, "options.memory"));
+    assert_non_null(strstr(error.message, "--max-memory"));
     assert_false(file_exists(in_folder(folder, "none.json.partial")));
     free(first);
     scratch_remove(folder);

@@ -154,7 +154,7 @@ static void test_what_differs_is_named(void **unused)
     operands[0] = "a.txt";
     facts[2].name = "another name";
     refused(TOKMAP_ERROR_UNSUPPORTED, "another version of tokmap");
-    refused(TOKMAP_ERROR_UNSUPPORTED, "; start over with options.start_over");
+    refused(TOKMAP_ERROR_UNSUPPORTED, "; start over with --no-resume");
     struct work_folder *work = NULL; /* A task may not start over, so it is not told to. */
     struct work_folder_options options = options_of();
     struct tokmap_error error;
@@ -191,7 +191,7 @@ static void test_list_of_inputs(void **unused)
     assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_MISMATCH);
     assert_non_null(strstr(error.message, "can be read only once, so the unfinished work in 'out.work' is that of a "
                                           "command with other inputs; repeat that command"));
-    assert_non_null(strstr(error.message, "options.start_over"));
+    assert_non_null(strstr(error.message, "--no-resume"));
     assert_int_equal(unlink("a.txt"), 0);
     assert_int_equal(mkfifo("a.txt", 0666), 0);
     refused(TOKMAP_ERROR_MISMATCH, "can be read only once");

@@ -17,7 +17,7 @@
 
 #include "cli/cli.h"
 #include "commands/commands.h"
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "commands/report/mixture_report.h"
 #include "commands/report/run_about.h"

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "commands/commands.h"
 #include "dataset_convert.h"
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "commands/data/output_file.h"
 #include "commands/options/target.h"
 #include "common/error.h"

@@ -201,7 +201,7 @@ static enum tokmap_status shard_sink_add(struct shard_sink *sink, const uint8_t 
     if (!stored)
         return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
                          "the dataset has the id %" PRIu64 ", but tokens of 2 bytes hold ids below 65,536; use "
-                         "options.width of 4",
+                         "--width of 4",
                          largest);
     enum tokmap_status status = sink->options.origins
                                     ? origins_add(sink, stored, count, ends, documents, largest, error)
@@ -487,7 +487,7 @@ static enum tokmap_status id_too_large(const struct converting *converting, cons
                      "token %" PRIu64 " of the dataset has the id %" PRIu64 ", but ids must be below %" PRIu64
                      "; restore the file, or correct %s",
                      first + i, id, info->vocabulary,
-                     is_stated(converting) ? "options.tokenizer: another one made the ids" : "vocab=V in the name");
+                     is_stated(converting) ? "the tokenizer: another one made the ids" : "vocab=V in the name");
 }
 
 static uint64_t largest_of(const uint8_t *tokens, uint64_t count, uint32_t width)
@@ -707,7 +707,7 @@ static enum tokmap_status vocabulary_take(struct converting *converting, struct 
         return TOKMAP_OK;
     return error_set(error, TOKMAP_ERROR_MISMATCH, converting->options->name, TOKMAP_NO_OFFSET,
                      "documents %s with token %" PRIu64 ", which the tokenizer with its %" PRIu64
-                     " ids does not have; correct options.tokenizer, or the words eod and bos of the name",
+                     " ids does not have; correct --tokenizer, or the words eod and bos of the name",
                      eod ? "end" : "begin", eod ? info->eod_id : info->bos_id, info->vocabulary);
 }
 
@@ -729,7 +729,7 @@ enum tokmap_status dataset_convert(const struct tokmap_dataset *dataset, const s
         status =
             error_set(error, TOKMAP_ERROR_UNSUPPORTED, options->name, TOKMAP_NO_OFFSET,
                       "the dataset has a mask, and the files of %s cannot have one; convert to datatrove, or leave "
-                      "the mask out with options.drop_mask",
+                      "the mask out with --drop-mask",
                       foreign_target_name(options->target));
     converting->tokens = malloc(BLOCK_BYTES);
     converting->bits = malloc(BLOCK_BYTES / 16 + 1);

@@ -39,7 +39,7 @@ struct convert_result {
 };
 
 /* Converts. On failure no file of the output remains, and an older output is unchanged unless the message says
- * otherwise. Messages name the fields options.width, options.replace, options.drop_mask, and options.tokenizer.
+ * otherwise. Messages name --width, --force, --drop-mask, and --tokenizer.
  * Statuses: OK; those of opening and reading a dataset; ERROR_CORRUPT (a block does not have its hash); ERROR_TOKEN (an
  * id is not in the vocabulary, or does not fit); ERROR_MISMATCH (the EOD or BOS is not in the vocabulary of the
  * tokenizer); ERROR_UNSUPPORTED (the mask); ERROR_EXISTS, ERROR_BUSY, ERROR_IO, ERROR_LIMIT, ERROR_INTERRUPTED,

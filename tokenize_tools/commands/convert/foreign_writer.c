@@ -222,7 +222,7 @@ static enum tokmap_status id_too_large(const struct foreign_writer *writer, cons
                      writer->tokens + i, load32(tokens + 4 * i), formats[writer->options.target].name,
                      writer->options.stored, limit,
                      writer->options.target == TARGET_NANOGPT ? "; choose another format"
-                     : writer->options.stored == 2            ? "; use options.width of 4"
+                     : writer->options.stored == 2            ? "; use --width of 4"
                                                               : "; choose another format");
 }
 

@@ -31,7 +31,7 @@ static enum tokmap_status place_check(const char *path, bool replace, struct tok
                          "this is not a regular file, so it cannot be replaced; choose another name");
     if (!replace)
         return error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
-                         "the file already exists; choose another name, or use options.replace");
+                         "the file already exists; choose another name, or use --force");
     return TOKMAP_OK;
 }
 

@@ -49,7 +49,7 @@ struct output_group_options {
     bool sync;
 };
 
-/* Creates the partial files. On failure there is nothing to abort. Messages name options.replace. Statuses: OK,
+/* Creates the partial files. On failure there is nothing to abort. Messages name --force. Statuses: OK,
  * ERROR_EXISTS, ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status output_group_open(struct output_group *group, const struct output_group_options *options,
                                      struct tokmap_error *error);

@@ -27,7 +27,7 @@ static enum tokmap_status place_check(const struct output_file *file, struct tok
                          stat.kind == OS_KIND_FOLDER ? "a folder" : "not a regular file");
     if (!file->replace)
         return error_set(error, TOKMAP_ERROR_EXISTS, file->path, TOKMAP_NO_OFFSET,
-                         "the output already exists; choose another name, or use options.replace");
+                         "the output already exists; choose another name, or use --force");
     return TOKMAP_OK;
 }
 
@@ -145,6 +145,6 @@ enum tokmap_status output_place_check(const char *prefix, bool set, struct tokma
     else if (!set && !os_stat(prefix, &stat) && stat.kind == OS_KIND_FILE && cli_is_manifest(prefix))
         status = error_set(error, TOKMAP_ERROR_EXISTS, prefix, TOKMAP_NO_OFFSET,
                            "this is a manifest, and an output of the same name beside it would be taken for it; choose "
-                           "another name, or replace a shard set by another one with options.shard_tokens");
+                           "another name, or replace a shard set by another one with --shard-tokens");
     return status;
 }

@@ -20,7 +20,7 @@ struct output_file {
 };
 
 /* Creates PATH.partial and locks it; its folder is made if it is missing (cli_output_folder()). replace: an existing
- * file PATH is replaced at the end. Only a regular file is. On failure nothing remains. Messages name options.replace.
+ * file PATH is replaced at the end. Only a regular file is. On failure nothing remains. Messages name --force.
  * Statuses: OK, ERROR_ARGUMENT (the name is empty or that of a folder), ERROR_EXISTS, ERROR_BUSY, ERROR_NOT_FOUND,
  * ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status output_file_open(struct output_file *file, const char *path, bool replace,

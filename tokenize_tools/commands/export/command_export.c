@@ -10,7 +10,7 @@
 #include "commands/data/output_file.h"
 #include "text_export.h"
 #include "commands/options/dataset_tokenizer.h"
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"

@@ -230,7 +230,7 @@ static enum tokmap_status text_check(struct worker *worker, uint64_t number, con
     if (options->invalid == TEXT_EXPORT_ERROR)
         return error_set(error, TOKMAP_ERROR_ENCODING, worker->described.tokens_path, TOKMAP_NO_OFFSET,
                          "document %" PRIu64 " is not valid UTF-8, so its tokens are not the encoding of a text; set "
-                         "options.invalid to write U+FFFD for the invalid bytes (replace) or to leave the document "
+                         "--invalid-utf8 to write U+FFFD for the invalid bytes (replace) or to leave the document "
                          "out (skip)",
                          number);
     *keep = options->invalid == TEXT_EXPORT_REPLACE;

@@ -51,7 +51,7 @@ struct text_export_result {
     uint64_t text_bytes, output_bytes;
 };
 
-/* Exports the documents. Messages name options.invalid, and of an id that the tokenizer does not have its
+/* Exports the documents. Messages name --invalid-utf8, and of an id that the tokenizer does not have its
  * document and its place in it. Memory for each thread: the tokens, the text, and the output of
  * a batch, which has at least one document. Statuses: OK, ERROR_ENCODING (a document is not valid UTF-8),
  * ERROR_MISMATCH (with `check`: the text of a document gives other tokens), ERROR_TOKEN, ERROR_INTERRUPTED, ERROR_IO,

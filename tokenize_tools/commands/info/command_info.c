@@ -13,7 +13,7 @@
 #include "cli/cli.h"
 #include "commands/commands.h"
 #include "folder_list.h"
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "commands/report/dataset_about.h"
 #include "commands/report/document_lengths.h"

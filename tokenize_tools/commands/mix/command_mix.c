@@ -11,7 +11,7 @@
 #include "commands/commands.h"
 #include "commands/data/output_file.h"
 #include "mix_parts.h"
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"

@@ -143,7 +143,7 @@ static enum tokmap_status not_recorded(const struct tokmap_dataset *dataset, str
     return status ? status
                   : error_set(error, TOKMAP_ERROR_UNSUPPORTED, shard.tokens_path, TOKMAP_NO_OFFSET,
                               "the index does not record which tokenizer made the ids; name that tokenizer's file with "
-                              "options.tokenizer, or print ids with options.ids");
+                              "--tokenizer, or print ids with --ids");
 }
 
 /* Reports a tokenizer that was neither named nor found. */
@@ -158,12 +158,12 @@ static enum tokmap_status not_found(const struct search *search, const struct to
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
                          "the dataset was made with the tokenizer '%.200s' (fingerprint %s), but that file is now "
                          "another tokenizer (%.200s); name the file of the dataset's tokenizer with "
-                         "options.tokenizer, or print ids with options.ids",
+                         "--tokenizer, or print ids with --ids",
                          recorded, hex, search->seen);
     if (recorded)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
                          "the dataset was made with the tokenizer '%.300s' (fingerprint %s), and there is no such file "
-                         "%s; name the tokenizer's file with options.tokenizer, or print ids with options.ids",
+                         "%s; name the tokenizer's file with --tokenizer, or print ids with --ids",
                          recorded, hex,
                          path_is_absolute(recorded) ? "any more"
                                                     : "in the current folder, the dataset's folder, or above it");
@@ -171,7 +171,7 @@ static enum tokmap_status not_found(const struct search *search, const struct to
         return not_recorded(dataset, error);
     return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
                      "the dataset was made with %s%s%s (fingerprint %s); name that tokenizer's file with "
-                     "options.tokenizer, or print ids with options.ids",
+                     "--tokenizer, or print ids with --ids",
                      named ? "the tokenizer '" : "another tokenizer", named ? name : "", named ? "'" : "", hex);
 }
 
@@ -194,7 +194,7 @@ static enum tokmap_status named_try(struct search *search, const struct tokmap_d
     return error_set(
         error, TOKMAP_ERROR_MISMATCH, asked->spec, TOKMAP_NO_OFFSET,
         "the dataset was not made with this tokenizer, whose fingerprint is %s%s; the fingerprint of the dataset's "
-        "tokenizer%s%s%s is %s. Name the file of that tokenizer, or print ids with options.ids",
+        "tokenizer%s%s%s is %s. Name the file of that tokenizer, or print ids with --ids",
         hex, recognizing, named ? " '" : "", named ? name : "", named ? "'" : "", wanted);
 }
 
@@ -213,7 +213,7 @@ enum tokmap_status dataset_tokenizer_open(struct tokenizer **tokenizer, const st
         return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
     if (!info.shards)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
-                         "a synthetic dataset has no text; choose another one, or print its ids with options.ids");
+                         "a synthetic dataset has no text; choose another one, or print its ids with --ids");
     search.recorded = memcmp(info.tokenizer, unknown, sizeof unknown) != 0;
     if (asked->spec_given) {
         status = named_try(&search, dataset, error);
@@ -265,7 +265,7 @@ static enum tokmap_status mismatch(const struct tokenizer_arguments *asked, cons
     hash128_hex(recorded, theirs);
     return error_set(error, TOKMAP_ERROR_MISMATCH, asked->spec, TOKMAP_NO_OFFSET,
                      "the dataset was not made with this tokenizer, whose fingerprint is %s; the fingerprint that the "
-                     "dataset records is %s. Leave out options.tokenizer to keep that",
+                     "dataset records is %s. Leave out --tokenizer to keep that",
                      ours, theirs);
 }
 

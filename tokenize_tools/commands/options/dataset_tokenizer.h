@@ -24,7 +24,7 @@
  *   asked    the options of the command line
  *   assumed  receives whether the dataset records no fingerprint, so that the file that the user named was not compared
  * The width of the dataset's tokens may differ from that of the tokenizer's ids: see token_decode.h.
- * Messages name the fields options.tokenizer and options.ids. Statuses: OK, ERROR_MISMATCH (the file that the user
+ * Messages name --tokenizer and --ids. Statuses: OK, ERROR_MISMATCH (the file that the user
  * named is another tokenizer), ERROR_UNSUPPORTED (the dataset is synthetic, or no tokenizer was named and none was
  * found), ERROR_MEMORY; if the user named a file, those of vocabulary_open(). */
 enum tokmap_status dataset_tokenizer_open(struct tokenizer **tokenizer, const struct tokmap_dataset *dataset,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "field_options.h"
+#include "error_options.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "format/shard_file.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "field_options.h"
+#include "error_options.h"
 #include "vocabulary/vocabulary.h"
 
 int tokenizer_arguments_check(const struct cli_command *command, const struct tokenizer_arguments *arguments)

@@ -301,7 +301,7 @@ static enum tokmap_status refuse_existing(struct also_visit *visit, const char *
     (void)own;
     return os_lstat(path, &found) ? TOKMAP_OK
                                   : error_set(visit->error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
-                                              "the file already exists; choose another name, or use options.replace");
+                                              "the file already exists; choose another name, or use --force");
 }
 
 /* With options.replace: a folder could not be removed, after all the work. */

@@ -8,7 +8,7 @@
 #include "commands/commands.h"
 #include "commands/data/output_file.h"
 #include "commands/options/corpus_arguments.h"
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "commands/report/input_warnings.h"
 #include "commands/report/skip_report.h"

@@ -9,7 +9,7 @@
 
 #include "chat/chat_messages.h"
 #include "cli/messages.h"
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dedup/shingles.h"
@@ -475,12 +475,12 @@ int drop_arguments_check(const struct cli_command *command, const struct drop_ar
 /* Prints an error about the files, whose options have other names than those of the inputs. */
 static int list_failed(const struct cli_command *command, struct tokmap_error *error)
 {
-    static const char field[] = "options.field";
+    static const char field[] = "--field";
     char *at = strstr(error->message, field);
     char rest[sizeof error->message];
     if (at) {
         (void)snprintf(rest, sizeof rest, "%s", at + sizeof field - 1);
-        (void)snprintf(at, sizeof error->message - (size_t)(at - error->message), "options.exclude_field%s", rest);
+        (void)snprintf(at, sizeof error->message - (size_t)(at - error->message), "--exclude-field%s", rest);
     }
     cli_say(command->program, "a file of --exclude-ngrams cannot be used; it has a text in each line, or in the field "
                               "of each record if its name ends in .jsonl, .json, or .parquet");

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "common/error.h"
 #include "encode/split.h"
 #include "pack/output_names.h"
@@ -69,7 +69,7 @@ static enum tokmap_status whole_pack(const struct pack_options *options, const c
         if (!status)
             status = error_set(error, TOKMAP_ERROR_MISMATCH, folder, TOKMAP_NO_OFFSET,
                                "here is the unfinished work of tasks, and this command packs without units: repeat "
-                               "the tasks' command, or start over with options.start_over");
+                               "the tasks' command, or start over with --no-resume");
     } else if (there) {
         status = pack_clear_start(options->prefix, folder, error);
     }

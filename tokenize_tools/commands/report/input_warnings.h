@@ -6,7 +6,7 @@
 #ifndef TOKMAP_COMMANDS_REPORT_INPUT_WARNINGS_H
 #define TOKMAP_COMMANDS_REPORT_INPUT_WARNINGS_H
 
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "inputs/corpus_options.h"
 
 /* Warnings that are given once per command, in this order. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "format/partial_file.h"

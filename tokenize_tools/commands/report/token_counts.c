@@ -80,7 +80,7 @@ static enum tokmap_status pages_exceed(const struct counting *counting, struct t
 {
     return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                      "the vocabulary has %" PRIu64 " ids, of which so many occur that their counters do not fit in "
-                     "memory; leave the ids out with options.no_ids",
+                     "memory; leave the ids out with --no-ids",
                      counting->info.vocabulary);
 }
 

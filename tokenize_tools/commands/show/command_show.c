@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "commands/commands.h"
 #include "commands/options/dataset_tokenizer.h"
-#include "commands/options/field_options.h"
+#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "printer.h"
 #include "common/bytes.h"
