@@ -148,7 +148,8 @@ struct tokmap_batch {
     int last_in_step;        /* 1: this is the step's last batch on this rank */
     uint32_t width;          /* bytes of a token in rows[]: 2 or 4 */
     uint64_t row_tokens;     /* tokens of a row in rows[]: seq_len + lookahead */
-    const void *const *rows; /* `count` pointers to rows in host memory, each aligned to 16 bytes */
+    const void *const *rows; /* `count` pointers to rows in host memory, each aligned to 16 bytes: row_tokens ids
+                                of uint16_t or uint32_t (the run's width) */
     const struct tokmap_place *places; /* `count` places: which window each row contains */
     uint64_t documents;  /* in cu_seqlens, whose elements 0 to `documents` are all different; 0 without that field */
     uint64_t max_seqlen; /* tokens of the longest of these documents */

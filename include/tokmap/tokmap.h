@@ -50,7 +50,7 @@
  *
  * A test compiles the lines between @code and @endcode in all headers. They use names of the program around them:
  * fatal() prints an error and exits; train(), save(), and found() are functions of its own; inputs, targets, rank,
- * world, saved_text, and interrupted are its variables; dataset, run, and loader are open.
+ * world, saved_text, and interrupted are its variables; dataset, run, and loader are open. It includes <inttypes.h>.
  *
  * Rules for all functions
  *

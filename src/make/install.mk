@@ -56,7 +56,7 @@ refresh_linker = if [ -n '$(DESTDIR)' ]; then \
     while read -r folder; do if [ "$$folder" -ef '$(libdir)' ]; then echo; fi; done | grep -q '^'; then \
     $(LDCONFIG) 2>/dev/null || echo 'tokmap: so that programs find the library, run as root: ldconfig'; \
   else \
-    echo 'tokmap: so that programs find the library: export LD_LIBRARY_PATH=$(libdir)'; \
+    echo 'tokmap: so that programs find it: export LD_LIBRARY_PATH=$(libdir) PKG_CONFIG_PATH=$(pkgconfigdir)'; \
   fi
 
 install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory variables are honored
