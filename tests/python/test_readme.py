@@ -250,7 +250,9 @@ class Readme(unittest.TestCase):
 
     def test_options_on_the_pages(self):
         """Each option that README and the pages name is in a manual page, unless it is another program's."""
-        known, manual = {"nproc-per-node", "micro-batch-size"}, []
+        known = {"nproc-per-node", "micro-batch-size", "ntasks-per-node", "nnodes", "rdzv-backend", "rdzv-id",
+                 "rdzv-endpoint"}
+        manual = []
         for folder in (os.path.join(TOP, "tokenize_tools", "man"), os.path.join(TOP, "bench", "man")):
             for name in os.listdir(folder):
                 with open(os.path.join(folder, name), encoding="utf-8") as file:
