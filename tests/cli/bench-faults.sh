@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# ci: nonroot asan
+# ci: nonroot
 # The case faults: tokmap's cells for real, the loaders that are not here, and what a script may not print. And the
 # month of compare survival, from figures in a file.
 . "$TOKMAP_CLI/helpers.sh"
