@@ -31,7 +31,7 @@ struct past {
     const struct phases *phases;
     struct skips *skips;
     const char *path; /* for errors: the run file, or NULL */
-    bool from_text;   /* errors name its lines; otherwise they name arguments */
+    bool from_text;   /* errors name its lines; otherwise only the values */
 
     uint64_t pad_id;
     bool earlier; /* as earlier versions computed it: see the head of past.c */

@@ -36,14 +36,14 @@ struct run_values {
     uint64_t steps, passes;       /* TOKMAP_FOREVER in at least one of them */
 };
 
-/* Opens a run from values. It is the run of a text with the same values, but errors name fields of options.
+/* Opens a run from values. It is the run of a text with the same values, but errors name no line.
  * Statuses: those of tokmap_run_open(), except ERROR_RUN. */
 enum tokmap_status run_of_values(struct tokmap_run **run, const struct run_values *values, struct tokmap_error *error);
 
 /* Opens a run whose text has been read, or whose values are arguments. Takes ownership of *spec, whatever the status.
  *   path       of the run file, or NULL
  *   folder     from which relative names start; NULL: the current folder
- *   from_text  errors name lines of a text; otherwise they name fields of options
+ *   from_text  errors name lines of a text; otherwise only the values
  * Statuses: those of tokmap_run_open(), except of reading the text. */
 enum tokmap_status run_new(struct tokmap_run **run, struct run_spec *spec, const char *path, const char *folder,
                            bool from_text, struct tokmap_error *error);

@@ -17,7 +17,7 @@ struct tokmap_run {
     struct run_spec spec;
     char *path;     /* of the run file; NULL for a run from memory or from arguments */
     char *text;     /* see tokmap_run_text() */
-    bool from_text; /* the run was read from text, so errors name its lines; otherwise they name the arguments */
+    bool from_text; /* the run was read from text, so errors name its lines; otherwise only the values */
 
     struct run_sources sources;
     struct phases phases;

@@ -97,6 +97,17 @@ class Sentences(WithData):
                                ({"batch": 5, "seed": 9}, "in its order (line 5: order shuffle, line 4: seed 9), its batch (line 3: batch 5); change")):
             self.assertIn(words, self.said(lambda: self.run_of(**options).loader(resume=state), tokmap.PastError))
 
+    def test_the_field(self):
+        """An error about an argument has its name, with which the message begins; other errors have none."""
+        for options, field in (({"rank": 7, "world": 3}, "rank"), ({"read_ahead": 99999999}, "read_ahead")):
+            with self.assertRaises(tokmap.ArgumentError) as caught:
+                self.run_of().loader(**options)
+            self.assertEqual(caught.exception.field, field)
+            self.assertTrue(caught.exception.message.startswith(field + " is "), caught.exception.message)
+        with self.assertRaises(tokmap.RunError) as caught:
+            tokmap.Run(text="seq_len 5\nseq_len 6\n")
+        self.assertIsNone(caught.exception.field)
+
     def test_the_message_has_the_position(self):
         """The position that the library reports stays, whatever the words are."""
         with self.assertRaises(tokmap.RunError) as caught:
