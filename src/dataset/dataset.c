@@ -16,7 +16,7 @@
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "common/hash.h"
-#include "about_facts.h"
+#include "format/about_facts.h"
 #include "dataset_foreign.h"
 #include "dataset_name.h"
 #include "dataset_part.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "about_facts.h"
+#include "format/about_facts.h"
 #include "common/error.h"
 #include "format/foreign/foreign_file.h"
 #include "format/shard_file.h"

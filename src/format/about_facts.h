@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* about_facts.h - what the about section of an index says that decides how a shard may be used. */
-#ifndef TOKMAP_DATASET_ABOUT_FACTS_H
-#define TOKMAP_DATASET_ABOUT_FACTS_H
+#ifndef TOKMAP_FORMAT_ABOUT_FACTS_H
+#define TOKMAP_FORMAT_ABOUT_FACTS_H
 
-#include "format/index_reader.h"
+#include "index_reader.h"
 
 /* Empty texts: the section does not say it. */
 struct about_facts {
