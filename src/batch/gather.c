@@ -358,11 +358,18 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
     const struct copy_kernels *kernels = gather->kernels;
     uint32_t largest = 0;
     bool populated = gather->views->mapped && residency_is_populated(gather->source, stretch);
-    if (residency_must_look(gather->source, stretch->view, populated)) {
+    const bool present = gather->views->mapped && !populated && residency_is_present(gather->source, stretch);
+    if (residency_must_look(gather->source, stretch->view, populated || present)) {
         status = look(gather, stretch->view, error);
         if (status)
             return status;
         populated = populated && residency_is_populated(gather->source, stretch); /* not if the file has changed */
+    }
+    if (present && residency_is_present(gather->source, stretch)) {
+        status = residency_compare(gather->source, stretch, error);
+        if (status)
+            return status;
+        populated = true;
     }
     if (populated) {
         const uint8_t *from = stretch->view->tokens + stretch->offset;
@@ -468,8 +475,13 @@ void gather_prefetch(const struct gather *gather, const struct tokmap_extent *ex
         return;
     const struct stretch stretch = {view, view->offset + ((first - view->first_token) << gather->width_shift),
                                     extent->tokens};
-    if (!residency_is_populated(gather->source, &stretch))
-        return; /* walking the page table for a missing page costs more than the prefetch saves */
+    if (!residency_is_populated(gather->source, &stretch)) {
+        if (later)
+            residency_populate_ahead(gather->source, &stretch);
+        if (!residency_is_present(gather->source, &stretch))
+            return; /* walking the page table for a missing page costs more than the prefetch saves */
+        page_check_prefetch(&gather->source->check, &stretch, view->tokens);
+    }
     const uint8_t *from = view->tokens + round_down(stretch.offset, LINE);
     const uint8_t *to = view->tokens + stretch.offset + min64(extent->tokens << gather->width_shift, PREFETCH_AT_MOST);
     if (later)

@@ -24,7 +24,8 @@
 #include "platform/os.h"
 
 #define HASHES_AT_ONCE ((uint64_t)32)
-#define KEPT_AT_ONCE ((uint64_t)1024)     /* hashes that are read at once to be kept */
+#define KEPT_AT_ONCE ((uint64_t)1024) /* hashes that are read at once to be kept */
+#define PREFETCH_LINES 4
 #define KEPT_AT_MOST ((uint64_t)32 << 20) /* bytes of hashes: those of 32 GiB of tokens */
 
 enum tokmap_status page_check_open(struct page_check *check, struct shard_views *views, struct tokmap_error *error)
@@ -160,7 +161,7 @@ enum tokmap_status page_check_compare(struct page_check *check, struct shard_vie
     uint32_t hashes[HASHES_AT_ONCE];
     assert(view->hashed && bytes);
     for (uint64_t at = 0, i = 0, known = 0; at < bytes; at += TOKEN_PAGE_BYTES, i++) {
-        const uint64_t part = min64(bytes - at, TOKEN_PAGE_BYTES);
+        const uint64_t part = min64(bytes - at, TOKEN_PAGE_BYTES), page = view->first_hash + first + i;
         if (i == known) {
             const uint64_t count = min64(div_ceil(bytes - at, TOKEN_PAGE_BYTES), HASHES_AT_ONCE);
             enum tokmap_status status = check->pool && page_check_index(check, view)
@@ -170,6 +171,8 @@ enum tokmap_status page_check_compare(struct page_check *check, struct shard_vie
                 return status;
             known += count;
         }
+        if (!check->pool && bits_all(check->compared, page, page + 1))
+            continue;
         if (__builtin_expect((uint32_t)hash64(pages + at, (size_t)part) != hashes[i % HASHES_AT_ONCE], 0)) {
             const uint64_t from = (first + i) * TOKEN_PAGE_BYTES;
             return error_set(error, TOKMAP_ERROR_CORRUPT, view->path, from,
@@ -178,9 +181,24 @@ enum tokmap_status page_check_compare(struct page_check *check, struct shard_vie
                              "again",
                              from, from + part);
         }
-        bits_set(check->compared, view->first_hash + first + i, view->first_hash + first + i + 1);
+        bits_set(check->compared, page, page + 1);
     }
     return TOKMAP_OK;
+}
+
+void page_check_prefetch(const struct page_check *check, const struct stretch *stretch, const uint8_t *file)
+{
+    const uint64_t base = stretch->view->first_hash;
+    uint64_t first, end;
+    if (!stretch->view->hashed)
+        return;
+    pages_of(stretch, &first, &end);
+    if (check->hashes)
+        __builtin_prefetch(check->hashes + base + first, 0, 3);
+    for (uint64_t page = first; page < end; page++)
+        if (!bits_all(check->compared, base + page, base + page + 1))
+            for (uint64_t line = 0; line < PREFETCH_LINES; line++)
+                __builtin_prefetch(file + page * TOKEN_PAGE_BYTES + line * 64, 0, 2);
 }
 
 void page_check_ask(const struct page_check *check, const struct stretch *stretch)

@@ -44,8 +44,8 @@ void page_check_set_pool(struct page_check *check, struct read_pool *pool);
 bool page_check_done(const struct page_check *check, const struct stretch *stretch);
 
 /* Compares pages of a file, which are in memory: `bytes` bytes from page `first` on, all whole but the last one of the
- * file. Statuses: OK, ERROR_CORRUPT (the error has the first page that does not match), ERROR_IO, ERROR_TRUNCATED,
- * ERROR_TIMEOUT (of reading hashes). */
+ * file. Pages that were compared before are left out, unless there is a pool. Statuses: OK, ERROR_CORRUPT (the error
+ * has the first page that does not match), ERROR_IO, ERROR_TRUNCATED, ERROR_TIMEOUT (of reading hashes). */
 enum tokmap_status page_check_compare(struct page_check *check, struct shard_view *view, uint64_t first,
                                       const uint8_t *pages, uint64_t bytes, struct tokmap_error *error);
 
@@ -57,6 +57,10 @@ void page_check_ask(const struct page_check *check, const struct stretch *stretc
 
 /* Treats no page of a file as compared any more. */
 void page_check_forget(struct page_check *check, const struct shard_view *view);
+
+/* Prefetches the lines that page_check_compare() loads first of the pages of a stretch that were not compared, whose
+ * file is at `file`: the processor's own prefetcher follows them to the end of the page. Never faults. */
+void page_check_prefetch(const struct page_check *check, const struct stretch *stretch, const uint8_t *file);
 
 /* Returns the span to read for the bytes of a stretch from offset `at` of the file on: whole pages. */
 static inline struct stretch page_check_span(const struct stretch *stretch, uint64_t at)

@@ -34,7 +34,7 @@ struct residency_shared {
     uint64_t look;       /* the sizes of files that were compared in an earlier look are compared again */
     uint64_t look_ns;    /* when it began */
     uint64_t look_bytes; /* bytes that were loaded from mappings since it began */
-    uint64_t populate_budget; /* neighborhoods that may still be populated during this batch */
+    uint64_t populate_budget; /* ranges and neighborhoods that may still be populated during this batch */
     uint64_t forgotten;       /* times that the warm state ended: pages populated before may have left the page cache */
     bool warm;                /* nothing is asked for: recent rows were in the page cache */
 };
@@ -52,7 +52,9 @@ struct residency_source {
     struct page_check check;
     uint64_t *populated; /* one bit per page: 1 if it was populated, and compared if it has hashes. NULL unless the
                             source is mapped */
-    uint64_t populated_bytes;
+    uint64_t *whole; /* one bit per range (RANGE_BYTES): 1 if all of it was populated. Its pages may not be compared */
+    uint64_t *tried; /* one bit per range: 1 if it was looked at whether it could be populated */
+    uint64_t populated_bytes; /* of all three */
     int kept_fd;      /* file whose page is kept behind a row, because the next row in order needs it; -1: none */
     uint64_t kept_at; /* offset of that page */
     int ask_fd;       /* file of the read-ahead request that is being joined together; -1: none */
@@ -143,6 +145,22 @@ static inline bool residency_is_populated(const struct residency_source *source,
     stretch_pages(&source->views, stretch, &first, &end);
     return source->populated && bits_all(source->populated, base + first, base + end);
 }
+
+/* Returns whether all pages of a stretch are populated, but those that have hashes may not be compared. */
+static inline bool residency_is_present(const struct residency_source *source, const struct stretch *stretch)
+{
+    uint64_t first, end, base = stretch->view->first_range;
+    stretch_ranges(stretch, &first, &end);
+    return source->whole && bits_all(source->whole, base + first, base + end);
+}
+
+/* Compares such pages in the mapping, so that they are populated. Statuses: those of page_check_compare(). */
+enum tokmap_status residency_compare(struct residency_source *source, const struct stretch *stretch,
+                                     struct tokmap_error *error);
+
+/* Populates the ranges of a stretch that is read later, if they are in the page cache and the budget of the batch
+ * allows it. Otherwise it is read through its file descriptor. */
+void residency_populate_ahead(struct residency_source *source, const struct stretch *stretch);
 
 /* Compares the size of a stretch's file with its index, once per look, and finds out whether the file has changed: its
  * pages are then compared with their hashes again, before more of its tokens are used. Statuses: OK, ERROR_TRUNCATED

@@ -10,7 +10,7 @@
  * partial pages at the start and at the end of each shard before it: tokens of b bytes touch at most floor(b / page) +
  * 2 pages. Two shards therefore never share a number, and the number needs no sum over the sizes of the shards before.
  * (Shards whose tokens are converted are never mapped and have no hashes of pages, so they need no numbers.) Pages of
- * TOKEN_PAGE_BYTES, which have hashes, are numbered in the same way, because pages of the machine may be larger.
+ * TOKEN_PAGE_BYTES, which have hashes, and ranges of RANGE_BYTES are numbered in the same way.
  */
 #include "shard_views.h"
 
@@ -41,6 +41,7 @@ enum tokmap_status shard_views_init(struct shard_views *views, const struct tokm
     views->mapped = mapped;
     views->compared = compared;
     views->pages = (info.tokens << views->width_shift) / page + 2 * info.shards + 1;
+    views->ranges = (info.tokens << views->width_shift) / RANGE_BYTES + 2 * info.shards + 1;
     views->hashes = (info.tokens << views->width_shift) / TOKEN_PAGE_BYTES + 2 * info.shards + 1;
     views->views_bytes = info.shards * sizeof *views->views;
     if (os_memory_new(views->views_bytes, false, &table))
@@ -91,6 +92,8 @@ enum tokmap_status shard_views_select(struct shard_views *views, uint64_t token,
     view->hashed = views->compared && found.page_hashes;
     view->first_hash =
         (found.first_token << views->width_shift) / TOKEN_PAGE_BYTES + 2 * shard - found.offset / TOKEN_PAGE_BYTES;
+    view->first_range =
+        (found.first_token << views->width_shift) / RANGE_BYTES + 2 * shard - found.offset / RANGE_BYTES;
     view->in_memory = os_file_is_memory(view->fd);
     view->known = true;
     if (view->sealed)

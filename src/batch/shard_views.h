@@ -14,6 +14,10 @@
 #include "format/element.h"
 #include "tokmap/tokmap.h"
 
+/* What the kernel maps at once where it keeps a file in huge pages. Ranges of that size begin at multiples of it in the
+ * file and, in files that have one, in the mapping. */
+#define RANGE_BYTES ((uint64_t)2 << 20)
+
 /* One shard. All members are zero until the shard is used for the first time. */
 struct shard_view {
     bool known;
@@ -32,6 +36,7 @@ struct shard_view {
     uint64_t first_page;     /* number of page 0 of the file, counted over all shards; modulo 2^64 */
     uint64_t page, end_page; /* the pages of the file that hold tokens of the shard: [page, end_page) */
     uint64_t shard;          /* its number in the dataset */
+    uint64_t first_range;    /* number of the file's range of RANGE_BYTES that is 0, likewise counted over all shards */
     uint64_t first_hash; /* number of the file's page of TOKEN_PAGE_BYTES that is 0, likewise counted over all shards */
     bool index_looked;   /* its index was opened for a pool that reads hashes, */
     int index_fd;        /* unless this is -1 */
@@ -47,6 +52,7 @@ struct shard_views {
     uint64_t views_bytes;
     uint64_t tokens;      /* in the dataset */
     uint64_t pages;       /* page numbers of all shards are below it */
+    uint64_t ranges;      /* the same for ranges of RANGE_BYTES */
     uint64_t hashes;      /* the same for pages of TOKEN_PAGE_BYTES */
     uint64_t current;     /* the shard used last */
     uint32_t width_shift; /* a token has 1 << width_shift bytes */
@@ -101,6 +107,13 @@ static inline void stretch_pages(const struct shard_views *views, const struct s
 {
     *first = stretch->offset >> views->page_shift;
     *end = ((stretch->offset + (stretch->count << stretch->view->element_shift) - 1) >> views->page_shift) + 1;
+}
+
+/* Reports the ranges of RANGE_BYTES of a stretch in the same way. */
+static inline void stretch_ranges(const struct stretch *stretch, uint64_t *first, uint64_t *end)
+{
+    *first = stretch->offset / RANGE_BYTES;
+    *end = (stretch->offset + (stretch->count << stretch->view->element_shift) - 1) / RANGE_BYTES + 1;
 }
 
 #endif

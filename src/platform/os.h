@@ -152,9 +152,14 @@ int os_map_populate(const void *address, uint64_t bytes);
 #define OS_POPULATE_TRIES 100
 #define OS_POPULATE_PAUSE_NS 1000000
 #define OS_POPULATE_INTERRUPTS 10000
-/* Returns whether all pages of a mapped range are in the page cache; at most 64 pages, false for more. The kernel
- * reports every page as present to a process that neither owns the file nor may write it. */
+/* Returns whether all pages of a mapped range are in the page cache; at most OS_RESIDENT_PAGES, false for more. The
+ * kernel reports every page as present to a process that neither owns the file nor may write it. */
 bool os_map_resident(const void *address, uint64_t bytes);
+#define OS_RESIDENT_PAGES 512
+/* Reports how many pages of a range of a file are in the page cache, or are being read into it. Returns 0 or an errno:
+ * ENOTSUP on kernels before 6.5, EPERM if this process neither owns the file nor may write it. A file system that is
+ * stacked on others may report that there are none. */
+int os_file_cached(int fd, uint64_t offset, uint64_t bytes, uint64_t *pages);
 
 /* Makes anonymous, zeroed memory, of which only touched pages occupy RAM. huge: asks for huge pages, of 2 MiB, and
  * begins at a multiple of that. os_memory_free() frees it. */

@@ -22,6 +22,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
@@ -34,6 +35,9 @@
 #define HUGE_PAGE ((uint64_t)2 << 20)
 #define CACHE_LINE 64
 
+#ifndef SYS_cachestat
+#define SYS_cachestat 451 /* on every architecture but Alpha */
+#endif
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
@@ -636,7 +640,7 @@ int os_map_populate(const void *address, uint64_t bytes)
 bool os_map_resident(const void *address, uint64_t bytes)
 {
     assert(address && bytes <= UINTPTR_MAX - (uintptr_t)address);
-    unsigned char pages[64];
+    unsigned char pages[OS_RESIDENT_PAGES];
     uintptr_t page = os_page_bytes();
     uintptr_t first = (uintptr_t)address & ~(page - 1);
     uintptr_t end = ((uintptr_t)address + bytes + page - 1) & ~(page - 1);
@@ -647,6 +651,19 @@ bool os_map_resident(const void *address, uint64_t bytes)
         if (!(pages[i] & 1))
             return false;
     return true;
+}
+
+int os_file_cached(int fd, uint64_t offset, uint64_t bytes, uint64_t *pages)
+{
+    struct {
+        uint64_t offset, bytes;
+    } range = {offset, bytes};
+    struct {
+        uint64_t cached, dirty, written_back, evicted, evicted_lately;
+    } found = {0};
+    const long failed = syscall(SYS_cachestat, fd, &range, &found, 0);
+    *pages = found.cached;
+    return !failed ? 0 : errno == ENOSYS || errno == EOPNOTSUPP ? ENOTSUP : errno;
 }
 
 int os_memory_new(uint64_t bytes, bool huge, void **address)

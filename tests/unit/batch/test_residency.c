@@ -145,7 +145,7 @@ static void pages_have_numbers_of_their_own(void **unused)
 {
     (void)unused;
     struct shard_views views;
-    uint64_t used = 0;
+    uint64_t used = 0, ranges_used = 0;
     assert_int_equal(shard_views_init(&views, dataset, true, false, NULL), TOKMAP_OK);
     for (uint64_t token = 0; token < views.tokens; token = views.views[views.current].end_token) {
         assert_int_equal(shard_views_select(&views, token, NULL), TOKMAP_OK);
@@ -156,8 +156,12 @@ static void pages_have_numbers_of_their_own(void **unused)
         assert_int_equal(first, 0);
         assert_true(view->first_page >= used);
         used = view->first_page + end;
+        stretch_ranges(&all, &first, &end);
+        assert_true(view->first_range + first >= ranges_used && end > first);
+        ranges_used = view->first_range + end;
     }
     assert_true(used > 0 && used <= views.pages);
+    assert_true(ranges_used > 0 && ranges_used <= views.ranges);
     shard_views_free(&views);
 }
 
@@ -244,6 +248,72 @@ static void populated_pages_are_remembered(void **unused)
     residency_close(residency);
 }
 
+static struct stretch stretch_at(struct residency_source *source, uint64_t token)
+{
+    struct stretch stretch = {0};
+    assert_int_equal(shard_views_stretch(&source->views, token, ROW_TOKENS, &stretch, NULL), TOKMAP_OK);
+    return stretch;
+}
+
+/* A batch of one window populates one range ahead. Its windows are compared one by one, before their first use, and in
+ * the mapping. The window at 90000 is damaged, and the file is then cut. */
+static void a_range_is_populated_at_once_and_compared_by_windows(void **unused)
+{
+    (void)unused;
+    struct residency *residency = open_residency();
+    struct residency_source *source = &residency->sources[0];
+    struct gather *gather;
+    uint16_t row[ROW_TOKENS], good = (uint16_t)made_token(&made, 90010), bad = (uint16_t)(good ^ 1);
+    bool cold = false;
+    int fd;
+    const struct gather_options options = {.trust_files = false};
+    assert_int_equal(gather_open(&gather, source, &options, NULL), TOKMAP_OK);
+    assert_int_equal(os_open(made.bin[1], OS_WRITE_OPEN, &fd), 0);
+    assert_int_equal(pwrite(fd, &bad, sizeof bad, 60020), sizeof bad);
+    const struct stretch ahead = stretch_at(source, 61000), damaged = stretch_at(source, 90000);
+    const struct stretch other = stretch_at(source, 1000);
+    assert_true(ahead.view->hashed);
+    residency_begin(residency, 1);
+    residency_populate_ahead(source, &ahead);
+    assert_false(residency_is_present(source, &ahead)); /* the state is not warm */
+    residency->shared.warm = true;
+    residency_populate_ahead(source, &ahead);
+    const bool able = residency_is_present(source, &ahead);
+    if (able) {
+        residency_populate_ahead(source, &other);
+        assert_false(residency_is_present(source, &other));
+        assert_true(residency_is_present(source, &damaged) && !residency_is_populated(source, &ahead));
+        assert_int_equal(gather_extent(gather, 61000, row, &cold), TOKMAP_OK);
+        assert_true(made_row_is(&made, row, 61000, ROW_TOKENS));
+        assert_true(residency_is_populated(source, &ahead) && !residency_is_populated(source, &damaged));
+        assert_int_equal(gather_extent(gather, 90000, row, &cold), TOKMAP_ERROR_CORRUPT);
+        assert_false(cold || residency_is_populated(source, &damaged));
+        assert_true(residency_is_present(source, &damaged));
+        residency_forget(source);
+        assert_false(residency_is_present(source, &ahead));
+        residency_begin(residency, 1);
+        residency_populate_ahead(source, &ahead);
+        assert_true(residency_is_present(source, &damaged));
+        assert_int_equal(os_truncate(fd, 50000), 0);
+        residency->shared.look++;
+        assert_int_equal(gather_extent(gather, 90000, row, &cold), TOKMAP_ERROR_TRUNCATED);
+        assert_int_equal(gather_extent(gather, 61000, row, &cold), TOKMAP_ERROR_TRUNCATED);
+    }
+    for (uint64_t token = 60000; token < made.tokens; token++) {
+        const uint16_t value = (uint16_t)made_token(&made, token);
+        assert_int_equal(pwrite(fd, &value, sizeof value, (off_t)(2 * (token - 60000))), sizeof value);
+    }
+    residency->shared.look++;
+    residency->shared.change_look++;
+    assert_int_equal(gather_extent(gather, 90000, row, &cold), TOKMAP_OK);
+    assert_true(made_row_is(&made, row, 90000, ROW_TOKENS));
+    os_close(fd);
+    gather_close(gather);
+    residency_close(residency);
+    if (!able)
+        skip(); /* the kernel cannot populate a mapping, or does not report what is in the page cache */
+}
+
 /* Looks at window 0, whose page is not in the page cache, in the warm or in the asking state. `marked` is the page that
  * is marked as populated. Returns whether it still is; *stays_warm says whether the source is still taken for warm.
  * Skips where pages cannot be dropped. */
@@ -328,6 +398,7 @@ static void pages_that_are_not_cached_are_not_populated(void **unused)
         assert_int_equal(gather_extent(gather, 0, row, &cold), TOKMAP_OK);
         assert_false(cold);
         assert_true(residency_is_populated(source, &stretch) || source->cannot_populate);
+        assert_false(residency_is_present(source, &stretch));
         for (uint64_t i = 1; i < 15; i++)
             assert_false(os_map_resident(tokens + i * sizeof page, sizeof page));
     }
@@ -455,6 +526,7 @@ int main(void)
         cmocka_unit_test(a_large_batch_is_asked_for_in_parts),
         cmocka_unit_test(pages_have_numbers_of_their_own),
         cmocka_unit_test(populated_pages_are_remembered),
+        cmocka_unit_test(a_range_is_populated_at_once_and_compared_by_windows),
         cmocka_unit_test(only_a_populated_page_that_left_makes_it_forget),
         cmocka_unit_test(pages_that_are_not_cached_are_not_populated),
         cmocka_unit_test(a_warm_source_without_mapping_rarely_asks),

@@ -144,6 +144,22 @@ static void a_large_mapping_starts_at_a_huge_page(void **unused)
     os_close(fd);
 }
 
+static void cached_pages_of_a_file_are_counted(void **unused)
+{
+    (void)unused;
+    const int fd = make_file("cached", "x", 1);
+    const uint64_t page = os_page_bytes();
+    uint64_t pages = 0;
+    for (uint64_t i = 0; i < 5; i++)
+        assert_int_equal(os_pwrite(fd, "page", 4, i * page), 0);
+    const int system = os_file_cached(fd, page, 2 * page, &pages);
+    os_close(fd);
+    if (system == ENOTSUP || (!system && !pages))
+        skip(); /* an old kernel, or a stacked file system */
+    assert_int_equal(system, 0);
+    assert_int_equal(pages, 2);
+}
+
 static void memory_for_huge_pages_starts_at_one(void **unused)
 {
     (void)unused;
@@ -412,6 +428,7 @@ int main(void)
         cmocka_unit_test(ranges_are_copied_between_files),
         cmocka_unit_test(a_cut_mapping_is_a_status),
         cmocka_unit_test(a_large_mapping_starts_at_a_huge_page),
+        cmocka_unit_test(cached_pages_of_a_file_are_counted),
         cmocka_unit_test(memory_for_huge_pages_starts_at_one),
         cmocka_unit_test(large_memory_is_that_of_malloc),
         cmocka_unit_test(threads_hand_over),
