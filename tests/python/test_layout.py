@@ -107,13 +107,14 @@ class Layout(unittest.TestCase):
             self.assertEqual(_library.lib.tokmap_status_name(int(number)).decode(), name)
 
     def test_functions(self):
-        """Every function in the table is declared in a header, with the same number of arguments."""
+        """Every function in the table is declared in a header, with the same number of arguments, if it has them."""
         text = headers()
         for name, (_, arguments) in FUNCTIONS.items():
             found = re.search(rf"\b{name}\(((?:[^()]|\([^()]*\))*)\)", text)
             self.assertIsNotNone(found, name)
             plain = re.sub(r"\([^()]*\)", "", found.group(1))
-            self.assertEqual(0 if plain.strip() == "void" else plain.count(",") + 1, len(arguments), name)
+            if arguments is not None:
+                self.assertEqual(0 if plain.strip() == "void" else plain.count(",") + 1, len(arguments), name)
 
     def test_version(self):
         found = re.search(r'TOKMAP_VERSION_STRING "(.*)"', headers()).group(1)

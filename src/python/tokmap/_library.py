@@ -257,8 +257,9 @@ STRUCTS = {
 }
 
 _P = c_void_p  # a handle, or any pointer
-_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    # name: (type of the result, types of the arguments); a status is an int
+_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
+    # name: (type of the result, types of the arguments); a status is an int. The arguments of functions that every
+    # batch calls have no types: their callers pass objects of ctypes, whose conversion would take most of the time.
     "tokmap_version": (c_char_p, ()),
     "tokmap_status_name": (c_char_p, (c_int,)),
     "tokmap_status_text": (c_char_p, (c_int,)),
@@ -306,8 +307,8 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tokmap_run_cursor": (c_int, (_P, c_uint64, _P, _P)),
     "tokmap_run_check_cursor": (c_int, (_P, _P, _P)),
     "tokmap_loader_open": (c_int, (_P, _P, _P, _P)),
-    "tokmap_loader_wait": (c_int, (_P, c_uint64)),
-    "tokmap_loader_next": (c_int, (_P, _P, _P, _P, _P)),
+    "tokmap_loader_wait": (c_int, None),
+    "tokmap_loader_next": (c_int, None),
     "tokmap_loader_rewind": (c_int, (_P, _P)),
     "tokmap_loader_repartition": (c_int, (_P, c_uint64, c_uint64, _P)),
     "tokmap_loader_reload": (c_int, (_P, _P, _P)),
@@ -353,7 +354,8 @@ def _library_file() -> str:
     return next((path for path in candidates if os.path.exists(path)), _SONAME)
 
 
-def load(name: str, what: str, functions: dict[str, tuple[Any, tuple[Any, ...]]], version_of: str, advice: str) -> CDLL:
+def load(name: str, what: str, functions: Mapping[str, tuple[Any, tuple[Any, ...] | None]], version_of: str,
+         advice: str) -> CDLL:
     """Loads a library of this package and declares its functions. `what` names it and `advice` says what else could be
     done, for messages; version_of names the function that returns its version, which must be that of this package."""
     try:

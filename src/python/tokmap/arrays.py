@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from .hints import AnyArray, Stream
 
+    Maker = Callable[[], tuple[AnyArray, int]]
+
 
 def _dtype_name(dtype: Any) -> tuple[str | None, str | None]:
     """The name and framework of a dtype: ("int64", "torch") for torch.int64. The framework of a text is None."""
@@ -124,30 +126,35 @@ _REUSED_BYTES = 65536
 _KEPT_BLOCKS = 8  # unused blocks of one size that are kept
 
 
-def block_pool(count: int) -> Callable[[], Any]:
-    """Returns a function that returns blocks of count bytes. A block is reused after the last array over it is gone.
-    Any thread may call the function."""
+def block_pool(count: int) -> Callable[[], tuple[Any, int]]:
+    """Returns a function that returns blocks of count bytes, each with its address. A block is reused after the last
+    array over it is gone. Any thread may call the function."""
     from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap  # private: a child after fork() has its own copy
-    vacant: list[mmap] = []
+    vacant: list[tuple[mmap, int]] = []
 
     kind: Any = c_uint8 * count
 
     class Memory(kind):  # type: ignore[misc]
         """A block. The arrays over it refer to it."""
-        memory: mmap
+        __slots__ = ("memory",)
+        memory: tuple[mmap, int]
 
-        def __del__(self, vacant: list[mmap] = vacant, limit: int = _KEPT_BLOCKS) -> None:
+        def __del__(self, vacant: list[tuple[mmap, int]] = vacant, limit: int = _KEPT_BLOCKS) -> None:
             if len(vacant) < limit:
                 vacant.append(self.memory)
 
-    def take() -> Any:
+    at = Memory.from_address
+
+    def take() -> tuple[Any, int]:
         try:
             memory = vacant.pop()
         except IndexError:
-            memory = mmap(-1, count, flags=MAP_PRIVATE | MAP_ANONYMOUS)
-        block = Memory.from_buffer(memory)
+            new = mmap(-1, count, flags=MAP_PRIVATE | MAP_ANONYMOUS)
+            memory = new, addressof(c_uint8.from_buffer(new))
+        address = memory[1]
+        block = at(address)
         block.memory = memory
-        return block
+        return block, address
     return take
 
 
@@ -163,9 +170,16 @@ class Arrays:
     name: str
     device_name = "cpu"
 
-    def maker(self, shape: tuple[int, ...], code: str) -> Callable[[], AnyArray]:
-        """Returns a function that makes an array of this shape and element type."""
+    def maker(self, shape: tuple[int, ...], code: str) -> Maker:
+        """Returns a function that makes an array of this shape and element type, and returns it with its address."""
         raise NotImplementedError
+
+    def _maker(self, make: Callable[[], AnyArray]) -> Maker:
+        """The same, from a function that only makes it."""
+        def made() -> tuple[AnyArray, int]:
+            array = make()
+            return array, self.pointer(array)
+        return made
 
     def pointer(self, array: AnyArray) -> int:
         """The address of an array's first element."""
@@ -175,6 +189,11 @@ class Arrays:
         """Raises an ArgumentError if the library cannot write this field to an array of the caller; otherwise returns
         the array's address."""
         raise NotImplementedError
+
+    def use(self, outputs: Any, wanted: list[tuple[str, tuple[int, ...], str]], arrays: list[AnyArray]) -> None:
+        """Makes arrays of the caller the outputs of the library, by field, shape, and code: see check()."""
+        for (field, shape, code), array in zip(wanted, arrays):
+            setattr(outputs, field, self.check(field, array, shape, code))
 
     def opened(self, device: str) -> None:
         """Called with the name of the GPU after the library's loader has opened it."""
@@ -212,12 +231,16 @@ class NumpyArrays(Arrays):
         # By field, the last array of the caller and the member of its C struct that holds the address of its elements.
         self._seen: dict[str, tuple[AnyArray, c_void_p]] = {}
 
-    def maker(self, shape: tuple[int, ...], code: str) -> Callable[[], AnyArray]:
-        count, numpy, dtype = _bytes(shape, code), self._numpy, self._numpy.dtype(code)
+    def maker(self, shape: tuple[int, ...], code: str) -> Maker:
+        count, new, dtype = _bytes(shape, code), self._numpy.ndarray, self._numpy.dtype(code)
         if count < _REUSED_BYTES:
-            return partial(numpy.empty, shape, dtype)
+            return self._maker(partial(self._numpy.empty, shape, dtype))
         take = block_pool(count)
-        return lambda: numpy.ndarray(shape, dtype, take())
+
+        def make() -> tuple[AnyArray, int]:
+            block, address = take()
+            return new(shape, dtype, block), address
+        return make
 
     def pointer(self, array: AnyArray) -> int:
         try:
@@ -226,13 +249,18 @@ class NumpyArrays(Arrays):
             address: int = array.__array_interface__["data"][0]
             return address
 
-    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
+    def use(self, outputs: Any, wanted: list[tuple[str, tuple[int, ...], str]], arrays: list[AnyArray]) -> None:
         # The usual array is that of the last call. The properties that a program can change in place are compared, and
         # the address is read from the array itself. `carray`: contiguous, aligned, and writable.
-        seen = self._seen.get(field)
-        if seen is not None and seen[0] is array and array.shape == shape and array.dtype is self._dtypes[code] and \
-                array.flags.carray:
-            return seen[1].value or 0
+        for (field, shape, code), array in zip(wanted, arrays):
+            seen = self._seen.get(field)
+            if seen is not None and seen[0] is array and array.shape == shape and array.dtype is self._dtypes[code] \
+                    and array.flags.carray:
+                setattr(outputs, field, seen[1].value)
+            else:
+                setattr(outputs, field, self.check(field, array, shape, code))
+
+    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
         if not isinstance(array, self._numpy.ndarray):
             raise _wrong(field, "kind", "a numpy.ndarray", type(array).__name__)
         if array.dtype != self._numpy.dtype(code):
@@ -275,9 +303,11 @@ class TorchArrays(Arrays):
             torch.cuda.init()  # type: ignore[no-untyped-call]
         self.device_name = device
         self._device = torch.device(device)
+        self._on_host = device == "cpu"  # a comparison of device.type makes a text for every batch
         # A private function of torch, which makes no object for each batch. Not every version has it.
         self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
         self._written: tuple[int, list[AnyArray]] = 0, []  # the last outputs of the caller, and their stream
+        self._seen: dict[str, tuple[AnyArray, torch.dtype]] = {}  # by field, the last array of the caller
 
     def _dtype(self, code: str) -> torch.dtype:
         found: torch.dtype | None = getattr(self._torch, code, None)
@@ -286,16 +316,30 @@ class TorchArrays(Arrays):
                               f"use NumPy")
         return found
 
-    def maker(self, shape: tuple[int, ...], code: str) -> Callable[[], AnyArray]:
+    def maker(self, shape: tuple[int, ...], code: str) -> Maker:
         count, torch, dtype = _bytes(shape, code), self._torch, self._dtype(code)
-        if count < _REUSED_BYTES or self._device.type != "cpu":
-            return partial(torch.empty, shape, dtype=dtype, device=self._device)
-        take = block_pool(count)
-        return lambda: torch.frombuffer(take(), dtype=dtype).view(shape)
+        if count < _REUSED_BYTES or not self._on_host:
+            return self._maker(partial(torch.empty, shape, dtype=dtype, device=self._device))
+        take, new = block_pool(count), torch.frombuffer
+
+        def make() -> tuple[AnyArray, int]:
+            block, address = take()
+            return new(block, dtype=dtype).resize_(*shape), address  # view() would make a second tensor
+        return make
 
     def pointer(self, array: AnyArray) -> int:
         address: int = array.data_ptr()
         return address
+
+    def use(self, outputs: Any, wanted: list[tuple[str, tuple[int, ...], str]], arrays: list[AnyArray]) -> None:
+        # The usual array is that of the last call. The properties that a program can change in place are compared.
+        for (field, shape, code), array in zip(wanted, arrays):
+            seen = self._seen.get(field)
+            if seen is not None and seen[0] is array and array.shape == shape and array.dtype is seen[1] and \
+                    array.is_contiguous() and (array.is_cpu if self._on_host else array.device == self._device):
+                setattr(outputs, field, array.data_ptr())
+            else:
+                setattr(outputs, field, self.check(field, array, shape, code))
 
     def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
         if not isinstance(array, self._torch.Tensor):
@@ -308,11 +352,12 @@ class TorchArrays(Arrays):
             raise _wrong(field, "device", self._device, array.device)
         if not array.is_contiguous():
             raise _wrong(field, "strides", f"{_row_strides(shape)} elements (contiguous)", tuple(array.stride()))
+        self._seen[field] = array, array.dtype
         address: int = array.data_ptr()
         return address
 
     def stream(self) -> int:
-        if self._device.type == "cpu":
+        if self._on_host:
             return 0
         stream: int = self._raw_stream(self._device.index) if self._raw_stream is not None else \
             self._torch.cuda.current_stream(self._device).cuda_stream
@@ -320,7 +365,7 @@ class TorchArrays(Arrays):
 
     def use_stream(self, stream: Stream, new: bool) -> int:
         handle = stream_handle(stream)
-        if self._device.type == "cpu":
+        if self._on_host:
             return _no_stream(handle)
         if new and handle != self.stream():
             raise ArgumentError("torch allocates new tensors for its current stream: select the other stream with "
@@ -328,17 +373,20 @@ class TorchArrays(Arrays):
         return handle
 
     def order(self, arrays: list[AnyArray], stream: int) -> None:
+        if self._on_host:
+            return
         last, written = self._written
         if (last or 1) != (stream or 1) and not {array.data_ptr() for array in arrays}.isdisjoint(
                 array.data_ptr() for array in written):
             order(self.device_name, stream, last)
 
     def written(self, arrays: list[AnyArray], stream: int) -> None:
-        if self._device.type != "cpu":
+        if not self._on_host:
             self._written = stream, arrays
 
     def close(self) -> None:
         self._written = 0, []
+        self._seen.clear()
 
 
 class OwnArrays(Arrays):
@@ -363,18 +411,18 @@ class OwnArrays(Arrays):
         self._stream = handle
         return handle
 
-    def maker(self, shape: tuple[int, ...], code: str) -> Callable[[], AnyArray]:
+    def maker(self, shape: tuple[int, ...], code: str) -> Maker:
         count = _bytes(shape, code)
         if self._pool is not None:
-            return partial(self._make, self._pool, shape, code, count)
+            return self._maker(partial(self._make, self._pool, shape, code, count))
         if count < _REUSED_BYTES:
-            return partial(Array.on_host, shape, code)
+            return self._maker(partial(Array.on_host, shape, code))
         take = block_pool(count)
 
-        def make() -> Array:
+        def make() -> tuple[AnyArray, int]:
             sweep()
-            memory = take()
-            return Array(memory, addressof(memory), shape, code, "cpu")
+            memory, address = take()
+            return Array(memory, address, shape, code, "cpu"), address
         return make
 
     def _make(self, pool: Pool, shape: tuple[int, ...], code: str, count: int) -> Array:

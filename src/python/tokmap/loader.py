@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from _thread import RLock, get_ident
-from ctypes import byref, c_size_t, create_string_buffer, sizeof
+from ctypes import byref, c_size_t, c_uint64, c_void_p, create_string_buffer, sizeof
 from operator import index
 from time import monotonic_ns, sleep
 
@@ -138,7 +138,8 @@ class LoaderDevice(NamedTuple):
 
 
 #: The longest wait in the library before Python can handle a signal such as Ctrl-C.
-_WAIT_NS = 50_000_000
+_WAIT_NS = c_uint64(50_000_000)
+_BATCH_BYTES = sizeof(c.Batch)
 
 
 def _deadline_ns(seconds: float | None) -> int:
@@ -179,8 +180,8 @@ class Batch:
     (inputs, targets = batch), and what batch["inputs"], dict(batch), and model(**batch) find by name.
     """
     __slots__ = ("inputs", "targets", "position_ids", "document_ids", "loss_mask", "rows", "cu_seqlens",
-                 "targets_ahead", "labels", "documents",
-                 "max_seqlen", "step", "first_row", "count", "real_rows", "seq_len", "last_in_step", "_run", "_fields")
+                 "targets_ahead", "labels", "documents", "max_seqlen", "step", "first_row", "count", "real_rows",
+                 "seq_len", "last_in_step", "_run", "_fields", "_found")
 
     inputs: AnyArray
     targets: AnyArray
@@ -201,11 +202,20 @@ class Batch:
     last_in_step: bool
     _run: OpenedRun
     _fields: tuple[str, ...]
+    _found: c.Batch
 
-    def __init__(self) -> None:
-        self.inputs = self.targets = self.position_ids = self.document_ids = self.loss_mask = None
-        self.rows = self.cu_seqlens = self.targets_ahead = self.labels = None
-        self.documents = self.max_seqlen = None  # type: ignore[assignment]
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> object:
+            """What is not set yet: a member of the library's struct, which few programs read; or an array that the
+            loader does not deliver."""
+            if name not in _LATER:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            value = None
+            if name not in c.FIELDS and (name not in _OF_CU_SEQLENS or "cu_seqlens" in self._fields):
+                value = getattr(self._found, name)
+                value = value != 0 if name == "last_in_step" else value
+            setattr(self, name, value)
+            return value
 
     def keys(self) -> tuple[str, ...]:
         """The names of the fields."""
@@ -302,6 +312,11 @@ class Batch:
                 f"{', '.join(self._fields)}>")
 
 
+_OF_CU_SEQLENS = ("documents", "max_seqlen")
+#: The members of Batch that it reads when somebody asks for them.
+_LATER = frozenset(name for name in Batch.__slots__ if name[0] != "_")
+
+
 class Loader(Reader):
     """Delivers a run's rows to one rank. Run.loader() makes one:
 
@@ -392,22 +407,20 @@ class Loader(Reader):
         # A trace has one writer, so a pickled loader does not take it along.
         self._arguments.update((name, hook) for name, hook in (("alarm", alarm), ("range_push", range_push),
                                                                ("range_pop", range_pop)) if hook is not None)
-        # The structs that every call passes are made once. There are two batches, used alternately, because a call that
-        # fails clears its batch and the state needs the previous one.
+        # The structs that every call passes are made once.
         self._error = c.Error()
         self._error_pointer = byref(self._error)
-        self._batches = tuple((batch, byref(batch)) for batch in (c.Batch(sizeof(c.Batch)), c.Batch(sizeof(c.Batch))))
-        # Where the loader is: the last delivered batch (one of _batches), or the text of a cursor; and the next step. A
-        # single assignment advances it.
+        # Where the loader is: the library's struct of the last delivered batch, or the text of a cursor. A single
+        # assignment advances it.
         self._last: Any = None
-        # The last call: its batch, arrays, whether the caller passed them, its stream. If the library has completed the
-        # batch and it is not that of _last, the call was interrupted.
+        # The last call: its struct, arrays, whether the caller passed them, its stream. If the library has completed
+        # the struct and it is not _last, the call was interrupted.
         self._pending: Any = None
         self._ended = False  # whether next() has reported the end of the run
         self._first_ns = self._last_ns = 0  # when the first next() began, and the last one ended
         self._out = c.Out(sizeof(c.Out), c.I64 if code == "int64" else c.I32)
         self._out_pointer = byref(self._out) if self.fields else None
-        self._confirmed = False  # whether _part was compared with what torch.distributed says when training starts
+        self._works_ahead, self._on_device = self._options.threads != 0, device_name != "cpu"
         run._loaders.add(self)  # before the library opens anything, so that run.close() always closes it
         self._origin = self._start(cursor_of_state(resume))
         self._shape(code)
@@ -448,7 +461,7 @@ class Loader(Reader):
     def _stand_at(self, cursor: str) -> None:
         """The library's loader delivers next what follows a cursor."""
         self._pending, self._ended = None, False
-        self._last = cursor, int(cursor.split("step=")[1].split()[0])
+        self._last = cursor
 
     def _shape(self, code: str) -> None:
         """Prepares the shapes of arrays, which follow from the phase of the next step."""
@@ -469,14 +482,22 @@ class Loader(Reader):
 
     def _cursor(self) -> str:
         """The text of the cursor after the last delivered batch."""
-        place = self._last[0]
-        return place if isinstance(place, str) else cursor_text(place[0].cursor)
+        last = self._last
+        return last if isinstance(last, str) else cursor_text(last.cursor)
+
+    def _next_step(self) -> int:
+        """The step of the next batch."""
+        last = self._last
+        if isinstance(last, str):
+            return int(last.split("step=")[1].split()[0])
+        step: int = last.cursor.step if last.last_in_step else last.step
+        return step
 
     def _enter_phase(self) -> None:
         """Computes the shape and type of each field's array in the phase of the next step, and prepares how to make
         one."""
         run, found = self.run._open(), c.PhaseInfo(sizeof(c.PhaseInfo))
-        check(lib.tokmap_run_phase(run, lib.tokmap_run_phase_at(run, self._last[1]), byref(found)))
+        check(lib.tokmap_run_phase(run, lib.tokmap_run_phase_at(run, self._next_step()), byref(found)))
         slice_rows = found.batch * (self.rank + 1) // self.world - found.batch * self.rank // self.world
         rows, seq_len, lookahead = -(-slice_rows // self._calls_of(found.batch)), found.seq_len, self.run.info.lookahead
         self._phase_rows = rows
@@ -491,13 +512,14 @@ class Loader(Reader):
                 width = max(source.dataset.info.width for source in self.run.sources)
                 shapes["rows"] = (rows, seq_len + lookahead), "uint16" if width == 2 else "uint32"
             shapes["cu_seqlens"] = ((lib.tokmap_loader_cu_seqlens(self._handle),), "int32")
-            shapes = {name: shapes[name] for name in self.fields}
-            known = shapes, [(name, self._arrays.maker(*shapes[name])) for name in self.fields]
+            known = [(name, *shapes[name]) for name in self.fields], \
+                [(name, self._arrays.maker(*shapes[name])) for name in self.fields]
             if len(self._known_makers) < 64:  # of a run with many lengths, not all are kept
                 self._known_makers[rows, seq_len] = known
-        self._shapes: dict[str, tuple[tuple[int, ...], str]] = known[0]
+        self._shapes: list[tuple[str, tuple[int, ...], str]] = known[0]
         self._makers: list[tuple[str, Any]] = known[1]
-        self._phase_end = found.end_step  # last, because until then next() comes here
+        # The last assignment, because until then next() comes here. A run without phases never does.
+        self._phase_end: int | None = found.end_step if self.run.info.phases > 1 else None
 
     # ---- batches ----
 
@@ -554,37 +576,44 @@ class Loader(Reader):
 
     def _fetch(self, out: Any, stream: Stream | None) -> tuple[Batch, Any]:
         """Gets a batch from the library. Returns it, and what _last becomes when it is delivered."""
-        handle = self._open()
-        if not self._confirmed:
-            launcher.confirm(self._part)
-            self._confirmed = True
-        self._first_ns = self._first_ns or monotonic_ns()
-        last, pending = self._last, self._pending
+        handle = self._handle or self._open()
+        if not self._first_ns:
+            launcher.confirm(self._part)  # that torch.distributed, if it has started meanwhile, says the same
+            self._first_ns = monotonic_ns()
+        pending = self._pending
         if self._moving:
             raise self._unsettled()
-        if pending is not None and pending[0] is not last[0] and pending[0][0].row_tokens:
+        if pending is not None and pending[0] is not self._last and pending[0].row_tokens:
             return self._fetch_interrupted(out)
-        while not lib.tokmap_loader_wait(handle, _WAIT_NS):
-            if exiting():  # Python handles signals between two calls
-                del handle  # because the exception refers to this frame
-                raise ArgumentError("the loader is closed, because the program ends")
-        if last[1] >= self._phase_end:
+        if self._works_ahead:
+            while not lib.tokmap_loader_wait(handle, _WAIT_NS):
+                if exiting():  # Python handles signals between two calls
+                    del handle  # because the exception refers to this frame
+                    raise ArgumentError("the loader is closed, because the program ends")
+        if self._phase_end is not None and self._next_step() >= self._phase_end:
             self._enter_phase()
         arrays, outputs = self._arrays, self._out
-        stream = arrays.stream() if stream is None else arrays.use_stream(stream, out is None)
-        if out is None:
-            pointer, written = arrays.pointer, []
-            for name, make in self._makers:
-                array = make()
-                written.append(array)
-                setattr(outputs, name, pointer(array))
+        if stream is not None:
+            stream = arrays.use_stream(stream, out is None)
         else:
-            written = self._check_out(out)
-            arrays.order(written, stream)
-        batch = self._batches[last[0] is self._batches[0]]
-        batch[0].row_tokens = 0  # the library sets it: until then the call has not delivered
-        self._pending = batch, written, out is not None, stream
-        status = lib.tokmap_loader_next(handle, self._out_pointer, stream or None, batch[1], self._error_pointer)
+            stream = arrays.stream() if self._on_device else 0
+        if out is None:
+            written = []
+            for name, make in self._makers:
+                array, address = make()
+                written.append(array)
+                setattr(outputs, name, address)
+        else:
+            written = self._arrays_of(out)
+            arrays.use(outputs, self._shapes, written)
+            if self._on_device:
+                arrays.order(written, stream)
+        # The library sets row_tokens: until then the call has not delivered. The struct is a new one, because a call
+        # that fails clears it, the state needs the previous one, and batches read theirs later.
+        found = c.Batch(_BATCH_BYTES)
+        self._pending = found, written, out is not None, stream
+        status = lib.tokmap_loader_next(handle, self._out_pointer, c_void_p(stream) if stream else None, byref(found),
+                                        self._error_pointer)
         if status:
             self._pending = None
             problem = failure(status, self._error)
@@ -594,22 +623,17 @@ class Loader(Reader):
 
     def _fetched(self) -> tuple[Batch, Any]:
         """The batch of the pending call, which the library has completed."""
-        place, written, by_caller, stream = self._pending
-        found = place[0]
-        if by_caller:
+        found, written, by_caller, stream = self._pending
+        if by_caller and self._on_device:
             self._arrays.written(written, stream)
         batch = Batch()
-        batch._run, batch._fields = self.run, self.fields
-        batch.step, batch.first_row, batch.count = found.step, found.first_row, found.count
-        batch.last_in_step, count = found.last_in_step != 0, batch.count
-        batch.real_rows, batch.seq_len = found.real_rows, found.seq_len
+        batch._run, batch._fields, batch._found = self.run, self.fields, found
+        count = found.count
         whole = count == self._phase_rows
         for name, array in zip(self.fields, written):
             setattr(batch, name, array if whole or name == "cu_seqlens" else array[:count])
-        if batch.cu_seqlens is not None:
-            batch.documents, batch.max_seqlen = found.documents, found.max_seqlen
         self._last_ns = monotonic_ns()
-        return batch, (place, found.cursor.step if batch.last_in_step else found.step)
+        return batch, found
 
     def _unsettled(self) -> ArgumentError:
         return ArgumentError("an exception, such as that of Ctrl-C, ended load_state_dict(), rewind(), repartition(), "
@@ -631,28 +655,20 @@ class Loader(Reader):
         self._arrays.stream()
         if self._moving:
             raise self._unsettled()
-        if self._last[1] >= self._phase_end:
+        if self._phase_end is not None and self._next_step() >= self._phase_end:
             self._enter_phase()
-        return {name: make() for name, make in self._makers}
+        return {name: make()[0] for name, make in self._makers}
 
     def _arrays_of(self, out: Any) -> list[AnyArray]:
-        """The caller's arrays, in the order of the fields."""
-        found = []
-        for name in self.fields:
-            array = out.get(name) if isinstance(out, dict) else getattr(out, name, None)
-            if array is None:
-                raise error_of("ERROR_ARGUMENT",
-                               f"out has no {name}, but the loader was opened with that field: pass an array of "
-                               f"shape {self._shapes[name][0]}", TypeError)
-            found.append(array)
-        return found
-
-    def _check_out(self, out: Any) -> list[AnyArray]:
-        """Makes the caller's arrays the library's outputs. Every call checks them, because the caller may have changed
+        """The caller's arrays, in the order of the fields. Every call checks them, because the caller may have changed
         their shape or memory since the last one."""
-        outputs, check_array, shapes, found = self._out, self._arrays.check, self._shapes, self._arrays_of(out)
-        for name, array in zip(self.fields, found):
-            setattr(outputs, name, check_array(name, array, *shapes[name]))
+        found = list(map(out.get, self.fields)) if isinstance(out, dict) else \
+            [getattr(out, name, None) for name in self.fields]
+        for array in found:
+            if array is None:
+                name, shape, _ = next(wanted for wanted, one in zip(self._shapes, found) if one is None)
+                raise error_of("ERROR_ARGUMENT", f"out has no {name}, but the loader was opened with that field: pass "
+                               f"an array of shape {shape}", TypeError)
         return found
 
     def __len__(self) -> int:
@@ -870,7 +886,7 @@ class Loader(Reader):
         return table("tokmap.Loader", {
             "run": self.run.name, "rank": f"{self.rank} of {self.world}", "rows of a call": self.rows,
             "calls of a step": self.calls, "fields": ", ".join(self.fields), "device": self.device,
-            "arrays": f"{self._arrays.name}, {self._code}", "next step": self._last[1], "so far": str(self.stats())})
+            "arrays": f"{self._arrays.name}, {self._code}", "next step": self._next_step(), "so far": str(self.stats())})
 
     def __repr__(self) -> str:
         if self._handle is None:

@@ -17,10 +17,11 @@ from .reader import TOKEN_FIELDS, Reader, exclusive, field_bits, parse_fields
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator, Sequence, SupportsIndex, overload
+    from typing import Any, Iterator, Sequence, SupportsIndex, overload
 
     import torch.utils.data
 
+    from .arrays import Maker
     from .hints import AnyArray, DType, Fields, Framework
 
     Row = dict[str, AnyArray]
@@ -135,7 +136,7 @@ class RunDataset(Rows):
                            "framework": self._arrays.name, "mask_targets": bool(mask_targets),
                            "trust_files": bool(trust_files)}
         self._starts, self._spans = _delivered_spans(run, self._part)
-        self._made: tuple[int, Callable[[], AnyArray]] = -1, lambda: None
+        self._made: tuple[int, Maker] = -1, lambda: (None, 0)
         self._open_reader()
 
     def _open_reader(self) -> None:
@@ -221,8 +222,8 @@ class RunDataset(Rows):
         columns = Columns()
         pointers = []
         for name in self.fields:
-            array = columns[name] = self._maker(count)()
-            pointers.append((name, self._arrays.pointer(array)))
+            columns[name], address = self._maker(count)()
+            pointers.append((name, address))
         self._read(places, pointers)
         return _Rows(columns, count)
 
@@ -237,7 +238,7 @@ class RunDataset(Rows):
                 setattr(self._out, name, pointer + first * self._row_bytes)
             check(lib.tokmap_loader_read(handle, steps, rows, len(part), out, batch, error), self._error)
 
-    def _maker(self, count: int) -> Callable[[], AnyArray]:
+    def _maker(self, count: int) -> Maker:
         """A function that makes an array of `count` rows. The last one is kept, since batches usually have one size."""
         made = self._made  # read once: another thread may store its own meanwhile
         if made[0] != count:
