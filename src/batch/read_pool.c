@@ -255,13 +255,24 @@ void read_pool_hint(struct read_pool *pool, int fd, uint64_t offset, uint64_t by
     os_mutex_unlock(pool->mutex);
 }
 
-void read_pool_forget(struct read_pool *pool)
+/* Gives up the reads of one file, or with -1 of all files. */
+static void forget(struct read_pool *pool, int fd)
 {
     os_mutex_lock(pool->mutex);
     for (uint32_t i = 0; i < pool->count; i++)
-        if (pool->reads[i].state != VACANT && pool->reads[i].state != ABANDONED)
+        if (pool->reads[i].state != VACANT && pool->reads[i].state != ABANDONED && (fd < 0 || pool->reads[i].fd == fd))
             give_up(pool, &pool->reads[i]);
     os_mutex_unlock(pool->mutex);
+}
+
+void read_pool_forget(struct read_pool *pool)
+{
+    forget(pool, -1);
+}
+
+void read_pool_forget_file(struct read_pool *pool, int fd)
+{
+    forget(pool, fd);
 }
 
 /* Waits for some read to end. Returns false if the time `until` has come. The mutex is locked. */

@@ -41,6 +41,8 @@ void read_pool_ask(struct read_pool *pool, int fd, uint64_t offset, uint64_t byt
 void read_pool_hint(struct read_pool *pool, int fd, uint64_t offset, uint64_t bytes);
 /* Forgets what was asked for and not read. */
 void read_pool_forget(struct read_pool *pool);
+/* Forgets what was asked for with one descriptor, which is another file's from now on. */
+void read_pool_forget_file(struct read_pool *pool, int fd);
 
 /* Takes what was asked for with the same fd, offset, and bytes, and waits until it is read. Returns false if it was not
  * asked for. *got is the number of bytes, as of os_pread(). *system receives 0, an errno, or ETIMEDOUT if the deadline

@@ -79,6 +79,29 @@ static bool renew_populated(struct residency_source *source)
     return true;
 }
 
+/* Treats no page of a file as populated any more. */
+static void populated_clear(struct residency_source *source, const struct shard_view *view)
+{
+    const uint64_t range = view->first_range + (view->page << source->views.page_shift) / RANGE_BYTES;
+    const uint64_t range_end = view->first_range + div_ceil(view->end_page << source->views.page_shift, RANGE_BYTES);
+    bits_clear(source->populated, view->first_page + view->page, view->first_page + view->end_page);
+    bits_clear(source->whole, range, range_end);
+    bits_clear(source->tried, range, range_end);
+}
+
+/* Notes that a shard has another descriptor, and another mapping: no page of it is populated, and what was asked for
+ * with this descriptor was of another file. */
+static void shard_opened(void *user, struct shard_view *view, bool again, bool changed)
+{
+    struct residency_source *source = user;
+    if (source->pool)
+        read_pool_forget_file(source->pool, view->fd);
+    if (changed)
+        page_check_forget(&source->check, view);
+    if (again && source->populated)
+        populated_clear(source, view);
+}
+
 static enum tokmap_status open_source(struct residency_source *source, const struct tokmap_dataset *dataset,
                                       const struct residency_options *options, struct residency_shared *shared,
                                       struct tokmap_error *error)
@@ -92,6 +115,7 @@ static enum tokmap_status open_source(struct residency_source *source, const str
         .ask_fd = -1,
     };
     enum tokmap_status status = shard_views_init(&source->views, dataset, mapped, !options->trust_files, error);
+    shard_views_share(&source->views, &shared->pins, shard_opened, source);
     if (!status)
         status = page_check_open(&source->check, &source->views, error);
     if (!status && source->check.compared && !shared->span && !(shared->span = malloc(PAGE_CHECK_SPAN)))
@@ -419,16 +443,9 @@ enum tokmap_status residency_look(struct residency_source *source, struct shard_
         return TOKMAP_OK;
     view->change_look = source->shared->change_look;
     if (view->changed_ns && view->changed_ns != found.changed_ns) {
-        const uint64_t first = view->first_page + view->page, end = view->first_page + view->end_page;
         page_check_forget(&source->check, view);
-        if (source->populated) {
-            const uint64_t range = view->first_range + (view->page << source->views.page_shift) / RANGE_BYTES;
-            const uint64_t range_end =
-                view->first_range + div_ceil(view->end_page << source->views.page_shift, RANGE_BYTES);
-            bits_clear(source->populated, first, end);
-            bits_clear(source->whole, range, range_end);
-            bits_clear(source->tried, range, range_end);
-        }
+        if (source->populated)
+            populated_clear(source, view);
     }
     view->changed_ns = found.changed_ns;
     return TOKMAP_OK;

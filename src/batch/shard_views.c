@@ -43,21 +43,119 @@ enum tokmap_status shard_views_init(struct shard_views *views, const struct tokm
     views->pages = (info.tokens << views->width_shift) / page + 2 * info.shards + 1;
     views->ranges = (info.tokens << views->width_shift) / RANGE_BYTES + 2 * info.shards + 1;
     views->hashes = (info.tokens << views->width_shift) / TOKEN_PAGE_BYTES + 2 * info.shards + 1;
-    views->views_bytes = info.shards * sizeof *views->views;
+    views->none = info.shards;
+    views->views_bytes = (info.shards + 1) * sizeof *views->views;
     if (os_memory_new(views->views_bytes, false, &table))
         return error_set_memory(error, "the table of shards", views->views_bytes);
     views->views = table;
     return TOKMAP_OK;
 }
 
+void shard_views_share(struct shard_views *views, struct shard_pins *pins,
+                       void (*opened)(void *user, struct shard_view *view, bool again, bool changed), void *user)
+{
+    const uint32_t most = dataset_held_most(views->dataset);
+    if (!most || !views->views)
+        return;
+    pins->most = most < sizeof pins->of / sizeof pins->of[0] ? most : sizeof pins->of / sizeof pins->of[0];
+    views->pins = pins;
+    views->opened = opened;
+    views->user = user;
+    views->current = views->none;
+}
+
+static void hashes_close(struct shard_view *view)
+{
+    if (view->index_looked)
+        os_close(view->index_fd);
+    view->index_looked = false;
+}
+
+static void unpin(struct shard_pin *pin)
+{
+    struct shard_views *views = pin->views;
+    if (!views)
+        return;
+    if (views->current == pin->shard)
+        views->current = views->none;
+    hashes_close(&views->views[pin->shard]);
+    dataset_shard_release(views->dataset, pin->shard);
+    pin->views = NULL;
+}
+
 void shard_views_free(struct shard_views *views)
 {
     const uint64_t count = views->indexes_open ? views->views_bytes / sizeof *views->views : 0;
+    for (uint32_t i = 0; views->pins && i < views->pins->most; i++)
+        if (views->pins->of[i].views == views)
+            unpin(&views->pins->of[i]);
     for (uint64_t i = 0; i < count; i++)
-        if (views->views[i].index_looked)
-            os_close(views->views[i].index_fd);
+        hashes_close(&views->views[i]);
     os_memory_free(views->views, views->views_bytes);
     views->views = NULL;
+}
+
+/* Holds a shard, and lets the one go that was selected the longest time ago. */
+static enum tokmap_status pin(struct shard_views *views, uint64_t shard, struct tokmap_error *error)
+{
+    struct shard_pins *pins = views->pins;
+    struct shard_pin *oldest = &pins->of[pins->next];
+    views->current = views->none;
+    unpin(oldest);
+    const enum tokmap_status status = dataset_shard_hold(views->dataset, shard, error);
+    if (status)
+        return status;
+    *oldest = (struct shard_pin){views, shard};
+    pins->next = (pins->next + 1) % pins->most;
+    return TOKMAP_OK;
+}
+
+/* Fills the view of a shard that is held. */
+static enum tokmap_status fill(const struct shard_views *views, struct shard_view *view, uint64_t shard,
+                               const struct shard_tokens *found, struct tokmap_error *error)
+{
+    if (views->mapped) {
+        enum tokmap_status status = dataset_shard_map(views->dataset, shard, &view->tokens, error);
+        if (status)
+            return status;
+    }
+    view->fd = found->fd;
+    view->path = found->path;
+    view->first_token = found->first_token;
+    view->end_token = found->first_token + found->tokens;
+    view->bytes = found->bytes;
+    view->offset = found->offset;
+    view->element = found->element;
+    view->element_shift = element_shift(found->element);
+    view->sealed = found->sealed;
+    view->converted = found->converted;
+    view->page = found->offset >> views->page_shift;
+    view->end_page = ((found->offset + (found->tokens << view->element_shift) - 1) >> views->page_shift) + 1;
+    view->first_page = ((found->first_token << views->width_shift) >> views->page_shift) + 2 * shard - view->page;
+    view->shard = shard;
+    view->opening = found->opening;
+    view->hashed = views->compared && found->page_hashes;
+    view->first_hash =
+        (found->first_token << views->width_shift) / TOKEN_PAGE_BYTES + 2 * shard - found->offset / TOKEN_PAGE_BYTES;
+    view->first_range =
+        (found->first_token << views->width_shift) / RANGE_BYTES + 2 * shard - found->offset / RANGE_BYTES;
+    view->in_memory = os_file_is_memory(view->fd);
+    view->known = true;
+    if (view->sealed)
+        index_frames_ask(view->sealed);
+    os_advise_random(view->fd); /* so that the kernel reads the pages of a window and no more */
+    return TOKMAP_OK;
+}
+
+/* Reports that the shard of a view was opened. */
+static void note_opened(const struct shard_views *views, struct shard_view *view, bool again)
+{
+    struct os_stat found;
+    const bool stat = !os_fstat(view->fd, &found);
+    const bool changed = !stat || view->changed_ns != found.changed_ns;
+    view->changed_ns = stat ? found.changed_ns : 0;
+    view->look = view->change_look = 0;
+    views->opened(views->user, view, again, again && changed);
 }
 
 enum tokmap_status shard_views_select(struct shard_views *views, uint64_t token, struct tokmap_error *error)
@@ -65,39 +163,22 @@ enum tokmap_status shard_views_select(struct shard_views *views, uint64_t token,
     assert(views->views && token < views->tokens);
     const uint64_t shard = dataset_shard_of(views->dataset, token, views->current);
     struct shard_view *view = &views->views[shard];
-    views->current = shard;
-    if (view->known)
-        return TOKMAP_OK;
     struct shard_tokens found;
-    dataset_shard_tokens(views->dataset, shard, &found);
-    if (views->mapped) {
-        enum tokmap_status status = dataset_shard_map(views->dataset, shard, &view->tokens, error);
+    if (views->pins) {
+        const enum tokmap_status status = pin(views, shard, error);
         if (status)
             return status;
     }
-    view->fd = found.fd;
-    view->path = found.path;
-    view->first_token = found.first_token;
-    view->end_token = found.first_token + found.tokens;
-    view->bytes = found.bytes;
-    view->offset = found.offset;
-    view->element = found.element;
-    view->element_shift = element_shift(found.element);
-    view->sealed = found.sealed;
-    view->converted = found.converted;
-    view->page = found.offset >> views->page_shift;
-    view->end_page = ((found.offset + (found.tokens << view->element_shift) - 1) >> views->page_shift) + 1;
-    view->first_page = ((found.first_token << views->width_shift) >> views->page_shift) + 2 * shard - view->page;
-    view->shard = shard;
-    view->hashed = views->compared && found.page_hashes;
-    view->first_hash =
-        (found.first_token << views->width_shift) / TOKEN_PAGE_BYTES + 2 * shard - found.offset / TOKEN_PAGE_BYTES;
-    view->first_range =
-        (found.first_token << views->width_shift) / RANGE_BYTES + 2 * shard - found.offset / RANGE_BYTES;
-    view->in_memory = os_file_is_memory(view->fd);
-    view->known = true;
-    if (view->sealed)
-        index_frames_ask(view->sealed);
-    os_advise_random(view->fd); /* so that the kernel reads the pages of a window and no more */
-    return TOKMAP_OK;
+    views->current = shard;
+    if (view->known && !views->pins)
+        return TOKMAP_OK;
+    dataset_shard_tokens(views->dataset, shard, &found);
+    const bool again = view->known;
+    if (again && view->opening == found.opening)
+        return TOKMAP_OK;
+    view->known = false;
+    const enum tokmap_status status = fill(views, view, shard, &found, error);
+    if (!status && views->pins)
+        note_opened(views, view, again);
+    return status;
 }

@@ -37,6 +37,7 @@ struct shard_view {
     uint64_t page, end_page; /* the pages of the file that hold tokens of the shard: [page, end_page) */
     uint64_t shard;          /* its number in the dataset */
     uint64_t first_range;    /* number of the file's range of RANGE_BYTES that is 0, likewise counted over all shards */
+    uint64_t opening;        /* of the shard, as of the last look at it */
     uint64_t first_hash; /* number of the file's page of TOKEN_PAGE_BYTES that is 0, likewise counted over all shards */
     bool index_looked;   /* its index was opened for a pool that reads hashes, */
     int index_fd;        /* unless this is -1 */
@@ -46,15 +47,31 @@ struct shard_view {
     uint64_t look;        /* residency's number of the look in which the size of the file was last compared */
 };
 
+/* The shards that the views of one residency hold, of datasets whose shards are opened when they are needed: those that
+ * were selected last. A view of any other shard may be stale until it is selected again. */
+struct shard_pins {
+    uint32_t most, next; /* `of` is a ring of so many */
+    struct shard_pin {
+        struct shard_views *views; /* NULL: holds none */
+        uint64_t shard;
+    } of[64];
+};
+
 struct shard_views {
     const struct tokmap_dataset *dataset;
-    struct shard_view *views; /* one for each shard; NULL for a synthetic dataset, which has no shards */
+    struct shard_pins *pins; /* NULL: all shards of the dataset stay open */
+    /* Called when a shard was opened since its view was filled: its descriptor is a new one. again: the view had one
+     * before. changed: the file has changed since. */
+    void (*opened)(void *user, struct shard_view *view, bool again, bool changed);
+    void *user;
+    struct shard_view *views; /* one for each shard, and one that no token is in; NULL for a synthetic dataset */
     uint64_t views_bytes;
     uint64_t tokens;      /* in the dataset */
     uint64_t pages;       /* page numbers of all shards are below it */
     uint64_t ranges;      /* the same for ranges of RANGE_BYTES */
     uint64_t hashes;      /* the same for pages of TOKEN_PAGE_BYTES */
-    uint64_t current;     /* the shard used last */
+    uint64_t current;     /* the shard used last, which is held; or */
+    uint64_t none;        /* the number of the view that no token is in */
     uint32_t width_shift; /* a token has 1 << width_shift bytes */
     uint32_t page_shift;  /* a page has 1 << page_shift bytes */
     bool mapped;
@@ -77,8 +94,13 @@ enum tokmap_status shard_views_init(struct shard_views *views, const struct tokm
                                     bool compared, struct tokmap_error *error);
 void shard_views_free(struct shard_views *views);
 
-/* Makes the shard that holds `token` (below views->tokens) the current one, and looks it up if it is new.
- * Statuses: OK, ERROR_IO, ERROR_MEMORY (both from mapping the shard). */
+/* From now on, the views share `pins`, zeroed at first, if shards are opened when they are needed. To be called before
+ * they are used. */
+void shard_views_share(struct shard_views *views, struct shard_pins *pins,
+                       void (*opened)(void *user, struct shard_view *view, bool again, bool changed), void *user);
+
+/* Makes the shard that holds `token` (below views->tokens) the current one, holds it, and looks it up if it is new.
+ * Statuses: OK, ERROR_IO, ERROR_MEMORY (both from mapping the shard), and those of opening a shard. */
 enum tokmap_status shard_views_select(struct shard_views *views, uint64_t token, struct tokmap_error *error);
 
 /* Fills *stretch with the first stretch of the `left` tokens (at least 1) from `token`. token is at most one lap

@@ -38,12 +38,14 @@
 #define AT_ONCE 8192 /* bits that are read with pread at once; a multiple of 64 */
 #define LINE 64
 #define LOOK_EVERY 64
+#define MAPPED_SHARDS_MOST 1024 /* shards of a dataset whose masks are mapped, if others of its shards are closed */
 #define NEIGHBORHOOD ((uint64_t)64 << 10) /* bytes populated at once; a power of two */
 
 /* The mask of one shard. All members are zero until the shard is used for the first time. */
 struct mask_view {
     bool known;
-    struct dataset_mask mask;
+    struct dataset_mask mask;        /* only its numbers, if the shard was opened again since: */
+    uint64_t opening;                /* number of that */
     uint64_t first_token, end_token; /* of the shard in the dataset */
     const uint8_t *map;              /* NULL: not mapped */
     uint8_t *populated;              /* one byte per neighborhood: 1 if all its pages were populated */
@@ -115,6 +117,7 @@ static void map_mask(const struct uncounted *uncounted, struct mask_view *view)
     const void *map;
     void *populated;
     if (view->mask.fd < 0 || view->mask.wide || !view->mask.bytes || !uncounted->source->views.mapped ||
+        (uncounted->source->views.pins && uncounted->shards > MAPPED_SHARDS_MOST) ||
         os_memory_new(neighborhoods(view), false, &populated))
         return;
     if (os_map_file(view->mask.fd, view->mask.bytes, &map)) {
@@ -127,24 +130,35 @@ static void map_mask(const struct uncounted *uncounted, struct mask_view *view)
     view->map = map;
 }
 
-/* Returns the view of the shard that has a token. */
-static struct mask_view *view_of(struct uncounted *uncounted, uint64_t token)
+/* Finds the view of the shard that has a token. If the shard may be closed, it is held as that of the tokens is. */
+static enum tokmap_status view_find(struct uncounted *uncounted, uint64_t token, struct mask_view **found,
+                                    struct tokmap_error *error)
 {
-    struct mask_view *view = &uncounted->views[uncounted->current];
-    if (view->known && token >= view->first_token && token < view->end_token)
-        return view;
+    struct mask_view *view = *found = &uncounted->views[uncounted->current];
+    struct shard_views *views = &uncounted->source->views;
+    struct stretch stretch = {.view = NULL};
+    if (views->pins) {
+        const enum tokmap_status status = shard_views_stretch(views, token, 1, &stretch, error);
+        if (status)
+            return status;
+    }
+    if (view->known && token >= view->first_token && token < view->end_token &&
+        (!views->pins || view->opening == stretch.view->opening))
+        return TOKMAP_OK;
     uncounted->current = dataset_shard_of(uncounted->dataset, token, uncounted->current);
-    view = &uncounted->views[uncounted->current];
-    if (view->known)
-        return view;
+    view = *found = &uncounted->views[uncounted->current];
+    if (view->known && !views->pins)
+        return TOKMAP_OK;
     struct shard_tokens tokens;
     dataset_shard_tokens(uncounted->dataset, uncounted->current, &tokens);
     dataset_shard_mask(uncounted->dataset, uncounted->current, &view->mask);
     view->first_token = tokens.first_token;
     view->end_token = tokens.first_token + tokens.tokens;
-    map_mask(uncounted, view);
+    view->opening = tokens.opening;
+    if (!view->known)
+        map_mask(uncounted, view);
     view->known = true;
-    return view;
+    return TOKMAP_OK;
 }
 
 /* Returns 64 bits of a mask from bit `first` on; those past its last byte are 0. */
@@ -273,11 +287,14 @@ enum tokmap_status uncounted_fill(struct uncounted *uncounted, const struct tokm
         assert(extents[i].first_token < uncounted->tokens && extents[i].tokens <= uncounted->tokens);
         for (uint64_t done = skip, part; done < end; done += part) {
             const uint64_t first = (extents[i].first_token + done) % uncounted->tokens;
-            struct mask_view *view = view_of(uncounted, first);
+            struct mask_view *view;
+            enum tokmap_status status = view_find(uncounted, first, &view, error);
+            if (status)
+                return status;
             part = min64(end - done, view->end_token - first);
             if (view->mask.fd < 0)
                 continue; /* all tokens of a shard without a mask count */
-            enum tokmap_status status = fill_range(uncounted, view, first, row + done - 1, part, words, error);
+            status = fill_range(uncounted, view, first, row + done - 1, part, words, error);
             if (status)
                 return status;
         }

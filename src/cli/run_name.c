@@ -23,9 +23,6 @@ static bool exists_with(const char *name, const char *ending)
     return exists;
 }
 
-#define MANIFEST_HEAD "tokmap-shards "
-#define MANIFEST_HEAD_BYTES (sizeof MANIFEST_HEAD - 1)
-
 /* Reads the beginning of a file. Returns false if it cannot be opened or read. */
 static bool head_read(const char *path, char *head, size_t room, size_t *got)
 {
@@ -38,16 +35,11 @@ static bool head_read(const char *path, char *head, size_t room, size_t *got)
     return !failed;
 }
 
-static bool has_manifest_head(const char *head, size_t count)
-{
-    return count >= MANIFEST_HEAD_BYTES && memcmp(head, MANIFEST_HEAD, MANIFEST_HEAD_BYTES) == 0;
-}
-
 bool cli_is_manifest(const char *path)
 {
-    char head[MANIFEST_HEAD_BYTES];
+    char head[64];
     size_t got;
-    return head_read(path, head, sizeof head, &got) && has_manifest_head(head, got);
+    return head_read(path, head, sizeof head, &got) && shard_manifest_begins(head, got);
 }
 
 /* Returns whether the bytes before a zero byte are lines of text. The file is then a damaged run file, whose reader
@@ -69,7 +61,7 @@ static bool is_plain_text(const char *name)
     if (!head_read(name, head, sizeof head, &got))
         return false;
     const char *zero = memchr(head, '\0', got);
-    return (!zero || is_damaged_text(head, (size_t)(zero - head))) && !has_manifest_head(head, got);
+    return (!zero || is_damaged_text(head, (size_t)(zero - head))) && !shard_manifest_begins(head, got);
 }
 
 bool cli_names_run(const char *name)

@@ -34,7 +34,16 @@ bool dataset_has_mask(const struct tokmap_dataset *dataset);
 /* Returns true if some shard is sealed: see shard_tokens.sealed. */
 bool dataset_is_sealed(const struct tokmap_dataset *dataset);
 
-/* The mask of one shard, open for reading. Lives as long as the dataset. */
+/* Hold a shard, so that it is open: see open_shards.h. The functions below on one shard are for those who hold it.
+ * Statuses: OK, those of opening a dataset. */
+enum tokmap_status dataset_shard_hold(const struct tokmap_dataset *dataset, uint64_t shard, struct tokmap_error *error);
+void dataset_shard_release(const struct tokmap_dataset *dataset, uint64_t shard);
+
+/* Returns 0 if all shards stay open as long as the dataset. Otherwise returns how many of them a loader may hold at the
+ * same time. */
+uint32_t dataset_held_most(const struct tokmap_dataset *dataset);
+
+/* The mask of one shard, open for reading. Lives as long as the shard is held. */
 struct dataset_mask {
     int fd; /* -1: the shard has no mask */
     const char *path;
@@ -54,7 +63,7 @@ enum tokmap_status dataset_mask_read(const struct tokmap_dataset *dataset, uint6
 void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info);
 
 /* The tokens of one shard (of the part of it that the dataset holds), in a file that is open for reading. Lives as long
- * as the dataset. Token i of the shard is element i of those that begin at byte `offset`. */
+ * as the shard is held. Token i of the shard is element i of those that begin at byte `offset`. */
 struct shard_tokens {
     int fd;
     const char *path;
@@ -64,6 +73,7 @@ struct shard_tokens {
     uint64_t offset;            /* of the shard's first token in the file, in bytes */
     enum element element;       /* form of a token in the file */
     bool page_hashes;           /* the index has the hashes of the file's pages: see dataset_page_hashes() */
+    uint64_t opening;           /* another number after the shard was closed and opened again */
     bool converted;             /* tokens have to be converted to the dataset's width, so there is no view of them */
     const struct index *sealed; /* not NULL: the file has frames (format/sealed.h); `offset` counts bytes of tokens, and
                                    `bytes` those of the file */
@@ -86,8 +96,8 @@ bool dataset_page_hashes_open(const struct tokmap_dataset *dataset, uint64_t sha
 
 /* Returns the mapping of the file with a shard's tokens, which the first call makes, from byte 0 of the file: the first
  * token is at byte shard_tokens.offset. The call does not read any page of it. The mapping lives as long as the
- * dataset. Statuses: OK, ERROR_UNSUPPORTED (tokens are converted), ERROR_RANGE (the shard has no tokens), ERROR_IO,
- * ERROR_MEMORY. */
+ * shard is held. Statuses: OK, ERROR_UNSUPPORTED (tokens are converted), ERROR_RANGE (the shard has no tokens),
+ * ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status dataset_shard_map(const struct tokmap_dataset *dataset, uint64_t shard, const uint8_t **file,
                                      struct tokmap_error *error);
 

@@ -15,6 +15,7 @@
 #include "dataset_state.h"
 #include "documents.h"
 #include "format/index_columns.h"
+#include "open_shards.h"
 
 struct named {
     const char *name;
@@ -34,6 +35,32 @@ static int by_position(const void *a, const void *b)
     return (one->position > other->position) - (one->position < other->position);
 }
 
+/* Returns the name of a column of a shard, which is held, where it lives as long as the dataset: in the index, or, if
+ * the shard may be closed again, in a list that has each name once. NULL without memory. */
+static const char *name_of(const struct tokmap_dataset *dataset, uint64_t number, const char *name)
+{
+    if (shard_if_kept(dataset, number))
+        return name;
+    struct column_name **end = &dataset->column_names->next, *made = NULL;
+    const size_t bytes = strlen(name) + 1;
+    for (;;) {
+        struct column_name *next = __atomic_load_n(end, __ATOMIC_ACQUIRE);
+        if (next && !strcmp(next->text, name)) {
+            free(made);
+            return next->text;
+        }
+        if (!next && !made) {
+            if (!(made = calloc(1, sizeof *made + bytes)))
+                return NULL;
+            memcpy(made->text, name, bytes);
+        }
+        if (!next && __atomic_compare_exchange_n(end, &next, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            return made->text;
+        if (next && strcmp(next->text, name) != 0)
+            end = &next->next;
+    }
+}
+
 /* Stores the names of all columns of all shards in all[0 .. *count), which the caller frees. */
 static enum tokmap_status collect(const struct tokmap_dataset *dataset, struct named **all, size_t *count,
                                   struct tokmap_error *error)
@@ -43,19 +70,30 @@ static enum tokmap_status collect(const struct tokmap_dataset *dataset, struct n
     *all = NULL;
     *count = 0;
     for (uint64_t s = 0; s < dataset->shard_count; s++) {
+        const struct shard *shard;
         uint32_t found;
-        const enum tokmap_status status = index_columns(&dataset->shards[s].index, columns, &found, error);
+        enum tokmap_status status = shard_hold(dataset, s, &shard, error);
         if (status)
             return status;
-        if (room - *count < found) {
-            room = 2 * room + COLUMNS_MAX;
-            struct named *grown = realloc(*all, room * sizeof **all);
-            if (!grown)
-                return error_set_memory(error, "the names of columns", room * sizeof **all);
-            *all = grown;
+        status = index_columns(&shard->index, columns, &found, error);
+        for (uint32_t c = 0; c < found && !status; c++) {
+            if (room == *count) {
+                room = 2 * room + COLUMNS_MAX;
+                struct named *grown = realloc(*all, room * sizeof **all);
+                if (!grown) {
+                    status = error_set_memory(error, "the names of columns", room * sizeof **all);
+                    break;
+                }
+                *all = grown;
+            }
+            const char *name = name_of(dataset, s, columns[c].name);
+            (*all)[*count] = (struct named){name, s * COLUMNS_MAX + c};
+            *count += name != NULL;
+            status = name ? status : error_set_memory(error, "the name of a column", strlen(columns[c].name));
         }
-        for (uint32_t c = 0; c < found; c++)
-            (*all)[(*count)++] = (struct named){columns[c].name, s * COLUMNS_MAX + c};
+        shard_release(dataset, s);
+        if (status)
+            return status;
     }
     return TOKMAP_OK;
 }
@@ -87,19 +125,25 @@ enum tokmap_status tokmap_dataset_columns(const struct tokmap_dataset *dataset, 
     return status;
 }
 
-/* Looks for a column in one shard. *found: whether it is there. */
-static enum tokmap_status find(const struct shard *shard, const char *name, struct index_column *column, bool *found,
+/* Looks for a column in one shard, which is held if *found: it is there. */
+static enum tokmap_status find(const struct tokmap_dataset *dataset, uint64_t number, const char *name,
+                               const struct shard **shard, struct index_column *column, bool *found,
                                struct tokmap_error *error)
 {
     struct index_column columns[COLUMNS_MAX];
-    uint32_t count;
+    uint32_t count = 0;
     *found = false;
-    const enum tokmap_status status = index_columns(&shard->index, columns, &count, error);
+    enum tokmap_status status = shard_hold(dataset, number, shard, error);
+    if (status)
+        return status;
+    status = index_columns(&(*shard)->index, columns, &count, error);
     for (uint32_t c = 0; c < count && !status && !*found; c++)
         if (!strcmp(columns[c].name, name)) {
             *column = columns[c];
             *found = true;
         }
+    if (!*found)
+        shard_release(dataset, number);
     return status;
 }
 
@@ -117,16 +161,20 @@ enum tokmap_status tokmap_dataset_column(const struct tokmap_dataset *dataset, c
     struct tokmap_column_info sum = TOKMAP_COLUMN_INFO_INIT;
     enum tokmap_status status = struct_size_check(info, sizeof sum, "tokmap_column_info", error);
     for (uint64_t s = 0; s < dataset->shard_count && !status; s++) {
+        const struct shard *shard;
         struct index_column column;
         bool found;
-        status = find(&dataset->shards[s], name, &column, &found, error);
+        status = find(dataset, s, name, &shard, &column, &found, error);
         if (status || !found)
             continue;
-        sum.name = sum.name ? sum.name : column.name;
+        sum.name = sum.name ? sum.name : name_of(dataset, s, column.name);
+        if (!sum.name)
+            status = error_set_memory(error, "the name of a column", strlen(name));
         sum.shards++;
-        sum.documents += dataset->shards[s].documents;
+        sum.documents += dataset->slots[s].place.documents;
         sum.values += column.head.values;
         sum.bytes += column.layout.end - column.layout.name_at;
+        shard_release(dataset, s);
     }
     if (!status && !sum.shards)
         status = no_column(dataset, name, error);
@@ -144,17 +192,27 @@ enum tokmap_status tokmap_dataset_value(const struct tokmap_dataset *dataset, ui
                          "document %" PRIu64 " does not exist: the dataset has %" PRIu64 " documents, counted from 0",
                          number, dataset->documents);
     struct index_column column;
+    const struct shard *shard;
     bool found = false;
     enum tokmap_status status = TOKMAP_OK;
     if (dataset->shard_count) {
-        const struct shard *shard = &dataset->shards[dataset_shard_of_document(dataset, number)];
-        status = find(shard, name, &column, &found, error);
-        if (!status && found)
-            return index_value(&shard->index, &column, number - shard->first_document + shard->skipped_documents,
-                               &value->json, &value->bytes, error);
+        const uint64_t at = dataset_shard_of_document(dataset, number);
+        status = find(dataset, at, name, &shard, &column, &found, error);
+        if (!status && found) {
+            status = shard_keep(dataset, at, &shard, error); /* the value is in its index */
+            if (!status)
+                status = index_value(&shard->index, &column,
+                                     number - shard->place.first_document + shard->place.skipped_documents,
+                                     &value->json, &value->bytes, error);
+            shard_release(dataset, at);
+            return status;
+        }
     }
-    for (uint64_t s = 0; s < dataset->shard_count && !status && !found; s++)
-        status = find(&dataset->shards[s], name, &column, &found, error);
+    for (uint64_t s = 0; s < dataset->shard_count && !status && !found; s++) {
+        status = find(dataset, s, name, &shard, &column, &found, error);
+        if (!status && found)
+            shard_release(dataset, s);
+    }
     if (!status && !found)
         status = no_column(dataset, name, error);
     if (!status)

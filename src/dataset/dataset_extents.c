@@ -2,10 +2,13 @@
 /* dataset_extents.c - see dataset_extents.h. */
 #include "dataset_extents.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "dataset_state.h"
+#include "format/shard_file.h"
+#include "open_shards.h"
 #include "platform/os.h"
 
 /* Returns room for one by content and one by file for each shard, and one of the whole. */
@@ -15,34 +18,54 @@ uint64_t dataset_extents_most(const struct tokmap_dataset *dataset)
 }
 
 /* Describes a file by itself: the same bytes may be a shard under one name and a file of another project under another.
- * A sealed file has no bytes of tokens. */
-static void extent_of_file(const struct shard *shard, struct dataset_extent *extent)
+ * A sealed file has no bytes of tokens. A shard that is not open is not opened for it: its file is looked at. */
+static void extent_of_file(const struct tokmap_dataset *dataset, uint64_t number, struct dataset_extent *extent)
 {
+    const struct manifest_shard *line = shard_line(dataset, number);
+    const struct shard_place *place = &dataset->slots[number].place;
     struct os_stat found;
-    if (shard->store.sealed || shard->store.fd < 0 || os_fstat(shard->store.fd, &found))
-        return;
+    if (line) {
+        const struct manifest_group *group = &dataset->manifest.groups[line->group];
+        char *index = group->sealed ? NULL : manifest_index_path(&dataset->manifest, line);
+        char *path = index ? shard_file_beside(index, SHARD_TOKENS, SHARD_FINAL) : NULL;
+        const bool good = path && !os_stat(path, &found);
+        free(index);
+        free(path);
+        if (!good)
+            return;
+        extent->from = place->skipped_tokens * group->width;
+        extent->to = extent->from + place->tokens * group->width;
+    } else {
+        const struct shard *shard = shard_held(dataset, number);
+        if (shard->store.sealed || shard->store.fd < 0 || os_fstat(shard->store.fd, &found))
+            return;
+        extent->from = shard_offset(shard);
+        extent->to = extent->from + (place->tokens << element_shift(shard->store.element));
+    }
     store64(extent->of, found.device);
     store64(extent->of + 8, found.inode);
-    extent->from = shard_offset(shard);
-    extent->to = extent->from + (shard->tokens << element_shift(shard->store.element));
 }
 
 bool dataset_extent(const struct tokmap_dataset *dataset, uint64_t number, struct dataset_extent *extent)
 {
     const bool by_content = !dataset->synthetic && dataset->identity == TOKMAP_IDENTITY_FULL;
     const bool whole = number / 2 == dataset->shard_count;
-    const struct shard *shard = whole ? NULL : &dataset->shards[number / 2];
-    *extent = (struct dataset_extent){.path = whole ? NULL : shard->store.path};
+    const struct manifest_shard *line = whole ? NULL : shard_line(dataset, number / 2);
+    const struct shard *shard = whole || line ? NULL : shard_held(dataset, number / 2);
+    *extent = (struct dataset_extent){.path = shard  ? shard->store.path
+                                              : line ? manifest_name(&dataset->manifest, line)
+                                                     : NULL};
     if (whole && !by_content) {
         memcpy(extent->of, dataset->whole, sizeof extent->of);
         extent->from = dataset->part_first;
         extent->to = extent->from + dataset->tokens;
     } else if (!whole && number % 2) {
-        extent_of_file(shard, extent);
+        extent_of_file(dataset, number / 2, extent);
     } else if (!whole && by_content) {
-        memcpy(extent->of, shard->index.shard.content, sizeof extent->of);
-        extent->from = shard->skipped_tokens;
-        extent->to = extent->from + shard->tokens;
+        const struct shard_place *place = &dataset->slots[number / 2].place;
+        memcpy(extent->of, line ? line->content : shard->index.shard.content, sizeof extent->of);
+        extent->from = place->skipped_tokens;
+        extent->to = extent->from + place->tokens;
     }
     return extent->from < extent->to;
 }

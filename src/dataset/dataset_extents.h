@@ -17,7 +17,8 @@
 struct dataset_extent {
     uint8_t of[16];
     uint64_t from, to;
-    const char *path; /* of the file, which lives as long as the dataset; NULL: the extent is of the whole dataset */
+    const char *path; /* of the file, or the shard's name in a manifest, which lives as long as the dataset; NULL: the
+                         extent is of the whole dataset */
 };
 
 /* Returns the largest number of extents that the dataset can have. */

@@ -302,8 +302,7 @@ enum tokmap_status foreign_group_indexes(const struct foreign_group *group, stru
                                          struct tokmap_error *error)
 {
     names->index_paths = calloc(group->count, sizeof *names->index_paths);
-    names->lines = calloc(group->count, sizeof *names->lines);
-    if (!names->index_paths || !names->lines)
+    if (!names->index_paths)
         return error_set_memory(error, "the paths of indexes", group->count * sizeof *names->index_paths);
     for (; names->count < group->count; names->count++) {
         names->index_paths[names->count] = foreign_index_path(group->paths[names->count]);
@@ -367,15 +366,16 @@ static void file_close(void *user)
     free(user);
 }
 
-enum tokmap_status foreign_shard_open(struct shard *shard, const struct foreign_group *group, uint64_t number,
+enum tokmap_status foreign_shard_open(struct shard **made, const struct foreign_group *group, uint64_t number,
                                       struct tokmap_error *error)
 {
-    struct section_shard *head = &shard->index.shard;
-    struct foreign_file *file = malloc(sizeof *file);
-    memset(shard, 0, sizeof *shard);
-    shard->store.fd = shard->mask.fd = -1;
+    struct shard *shard = *made = calloc(1, sizeof *shard);
+    struct foreign_file *file = shard ? malloc(sizeof *file) : NULL;
+    if (shard)
+        shard->store.fd = shard->mask.fd = -1;
     if (!file)
         return error_set_memory(error, "a file of tokens", sizeof *file);
+    struct section_shard *head = &shard->index.shard;
     enum tokmap_status status = foreign_open(file, group->kinds[number], group->paths[number], &group->words, error);
     if (status) {
         free(file);
@@ -433,26 +433,31 @@ enum tokmap_status foreign_shard_map(struct shard *shard, struct tokmap_error *e
     return file && file->documents_path ? foreign_bytes_map(&file->documents.bytes, error) : TOKMAP_OK;
 }
 
-enum tokmap_status foreign_identity(const struct shard *shards, uint64_t count, uint8_t content[16],
+enum tokmap_status foreign_identity(const struct tokmap_dataset *dataset, uint8_t content[16],
                                     struct tokmap_error *error)
 {
+    const uint64_t count = dataset->shard_count;
     struct foreign_part *parts = calloc(3 * count, sizeof *parts);
     uint64_t used = 0;
     if (!parts)
         return error_set_memory(error, "the identity of a dataset", 3 * count * sizeof *parts);
     for (uint64_t i = 0; i < count; i++) {
-        const struct foreign_file *file = foreign_of(&shards[i]);
+        const struct foreign_file *file = foreign_of(dataset->slots[i].open);
         assert(file);
         if (file->documents_path)
             parts[used++] =
                 (struct foreign_part){file->documents_fd, file->documents_path, 0, file->documents.bytes.count};
     }
-    for (uint64_t i = 0; i < count; i++)
-        parts[used++] = (struct foreign_part){shards[i].store.fd, shards[i].store.path, 0, shards[i].store.bytes};
-    for (uint64_t i = 0; i < count; i++)
-        if (shards[i].mask.fd >= 0)
-            parts[used++] = (struct foreign_part){shards[i].mask.fd, shards[i].mask.path, 0, shards[i].mask.bytes};
-    enum tokmap_status status = foreign_sample(foreign_of(&shards[0]), parts, used, content, error);
+    for (uint64_t i = 0; i < count; i++) {
+        const struct store *store = &dataset->slots[i].open->store;
+        parts[used++] = (struct foreign_part){store->fd, store->path, 0, store->bytes};
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        const struct mask_file *mask = &dataset->slots[i].open->mask;
+        if (mask->fd >= 0)
+            parts[used++] = (struct foreign_part){mask->fd, mask->path, 0, mask->bytes};
+    }
+    enum tokmap_status status = foreign_sample(foreign_of(dataset->slots[0].open), parts, used, content, error);
     free(parts);
     return status;
 }
@@ -482,12 +487,13 @@ enum tokmap_status foreign_scan_ends(const struct shard *shard, uint32_t width, 
     const uint64_t eod = shard->index.shard.eod_id, bos = shard->index.shard.bos_id;
     struct scan scan = {shift, first, ends, capacity, used};
     uint8_t tokens[4 * SCAN_TOKENS];
-    last = min64(last, shard->tokens);
+    last = min64(last, shard->place.tokens);
     /* A document ends before a BOS, so the token behind the range is read, too. Its EOD is outside. */
-    const uint64_t stop = min64(last + (bos != TOKMAP_NO_ID), shard->tokens);
+    const uint64_t stop = min64(last + (bos != TOKMAP_NO_ID), shard->place.tokens);
     for (uint64_t at = first, part; at < stop; at += part) {
         part = min64(stop - at, SCAN_TOKENS);
-        enum tokmap_status status = store_read(&shard->store, shard->skipped_tokens + at, part, width, tokens, error);
+        enum tokmap_status status =
+            store_read(&shard->store, shard->place.skipped_tokens + at, part, width, tokens, error);
         if (status)
             return status;
         const uint64_t with_eod = min64(part, last - at);
@@ -503,7 +509,7 @@ enum tokmap_status foreign_scan_ends(const struct shard *shard, uint32_t width, 
             }
         }
     }
-    if (first < last && last == shard->tokens)
+    if (first < last && last == shard->place.tokens)
         scan_add(&scan, last);
     return TOKMAP_OK;
 }

@@ -37,12 +37,13 @@ enum tokmap_status foreign_group_indexes(const struct foreign_group *group, stru
 enum tokmap_status foreign_check_words(const struct foreign_group *group, const struct shard *shard,
                                        struct tokmap_error *error);
 
-/* Opens file `number` as a shard without an index of ours. Statuses: those of foreign_open(). */
-enum tokmap_status foreign_shard_open(struct shard *shard, const struct foreign_group *group, uint64_t number,
+/* Opens file `number` as a shard without an index of ours. The caller frees *shard with every status. Statuses: those
+ * of foreign_open(). */
+enum tokmap_status foreign_shard_open(struct shard **shard, const struct foreign_group *group, uint64_t number,
                                       struct tokmap_error *error);
 
 /* Computes the sampled identity of a dataset of such shards. Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_MEMORY. */
-enum tokmap_status foreign_identity(const struct shard *shards, uint64_t count, uint8_t content[16],
+enum tokmap_status foreign_identity(const struct tokmap_dataset *dataset, uint8_t content[16],
                                     struct tokmap_error *error);
 
 /* Returns the file of a shard without an index of ours, or NULL. */

@@ -442,30 +442,29 @@ static enum tokmap_status file_write(struct indexing *indexing, const struct os_
 static enum tokmap_status file_index(const struct foreign_group *group, uint64_t number, struct indexing *indexing,
                                      struct tokmap_index_result *result, struct tokmap_error *error)
 {
-    struct shard shard;
+    struct shard *shard;
     struct os_stat before;
     enum tokmap_status status = foreign_shard_open(&shard, group, number, error);
-    const int system = status ? 0 : os_fstat(shard.store.fd, &before);
+    const int system = status ? 0 : os_fstat(shard->store.fd, &before);
     if (system)
-        status = error_set_system(error, system, shard.store.path, TOKMAP_NO_OFFSET,
+        status = error_set_system(error, system, shard->store.path, TOKMAP_NO_OFFSET,
                                   "the file of tokens cannot be examined");
-    const struct foreign_file *file = foreign_of(&shard);
     if (!status)
-        status = store_index_open(&indexing->writer, file->index_path, shard.mask.fd >= 0,
+        status = store_index_open(&indexing->writer, foreign_of(shard)->index_path, shard->mask.fd >= 0,
                                   indexing->options->replace != 0, error);
     if (!status) {
-        indexing->shard = &shard;
+        indexing->shard = shard;
         indexing->search = false;
-        indexing->mapped = store_has_views(&shard.store, shard.index.shard.width) && os_file_is_local(shard.store.fd) &&
-                           shard.store.bytes <= os_memory_limit() / 2;
-        indexing->units = div_ceil(stream_blocks(&shard), UNIT_BLOCKS);
+        indexing->mapped = store_has_views(&shard->store, shard->index.shard.width) &&
+                           os_file_is_local(shard->store.fd) && shard->store.bytes <= os_memory_limit() / 2;
+        indexing->units = div_ceil(stream_blocks(shard), UNIT_BLOCKS);
         indexing->next = indexing->written = indexing->largest = indexing->bytes_done = 0;
         indexing->stop = 0;
         indexing->status = TOKMAP_OK;
         status = file_write(indexing, &before, result, error);
-        indexing->bytes_before += shard.index.token_bytes;
+        indexing->bytes_before += shard->index.token_bytes;
     }
-    dataset_shard_close(&shard);
+    dataset_shard_free(shard);
     return status;
 }
 
@@ -477,15 +476,15 @@ static enum tokmap_status prepare(const struct foreign_group *group, struct inde
 {
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < group->count && !status; i++) {
-        struct shard shard;
+        struct shard *shard;
         struct os_stat found;
         status = foreign_shard_open(&shard, group, i, error);
-        if (!status && !indexing->options->replace && !os_lstat(foreign_of(&shard)->index_path, &found))
-            status = error_set(error, TOKMAP_ERROR_EXISTS, foreign_of(&shard)->index_path, TOKMAP_NO_OFFSET,
+        if (!status && !indexing->options->replace && !os_lstat(foreign_of(shard)->index_path, &found))
+            status = error_set(error, TOKMAP_ERROR_EXISTS, foreign_of(shard)->index_path, TOKMAP_NO_OFFSET,
                                "the index already exists; replace it");
         if (!status)
-            indexing->bytes_total += shard.index.token_bytes;
-        dataset_shard_close(&shard);
+            indexing->bytes_total += shard->index.token_bytes;
+        dataset_shard_free(shard);
     }
     return status;
 }

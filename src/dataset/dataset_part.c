@@ -18,6 +18,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "documents.h"
+#include "open_shards.h"
 #include "shard_documents.h"
 
 struct range {
@@ -78,37 +79,59 @@ static enum tokmap_status of_tokens(const struct tokmap_dataset *dataset, const 
 }
 
 /* Reduces a shard to what it has of the range. Returns false if it has nothing of it. */
-static bool cut_shard(struct shard *shard, const struct range *range)
+static bool cut_place(struct shard_place *place, const struct range *range)
 {
-    const uint64_t from = max64(shard->first_token, range->first_token);
-    const uint64_t to = min64(shard->first_token + shard->tokens, range->end_token);
-    const uint64_t first = max64(shard->first_document, range->first_document);
-    const uint64_t end = min64(shard->first_document + shard->documents, range->end_document);
+    const uint64_t from = max64(place->first_token, range->first_token);
+    const uint64_t to = min64(place->first_token + place->tokens, range->end_token);
+    const uint64_t first = max64(place->first_document, range->first_document);
+    const uint64_t end = min64(place->first_document + place->documents, range->end_document);
     if (from >= to && first >= end)
         return false;
-    shard->skipped_tokens = min64(from - shard->first_token, shard->tokens);
-    shard->skipped_documents = min64(first - shard->first_document, shard->documents);
-    shard->tokens = to > from ? to - from : 0;
-    shard->documents = end > first ? end - first : 0;
+    place->skipped_tokens = min64(from - place->first_token, place->tokens);
+    place->skipped_documents = min64(first - place->first_document, place->documents);
+    place->tokens = to > from ? to - from : 0;
+    place->documents = end > first ? end - first : 0;
+    place->first_token = place->first_token + place->skipped_tokens - range->first_token;
+    place->first_document = place->first_document + place->skipped_documents - range->first_document;
     return true;
 }
 
 static void cut_shards(struct tokmap_dataset *dataset, const struct range *range)
 {
     uint64_t kept = 0;
+    shards_close(dataset);
     for (uint64_t i = 0; i < dataset->shard_count; i++) {
-        struct shard *shard = &dataset->shards[i];
-        if (!cut_shard(shard, range)) {
-            dataset_shard_close(shard);
-            continue;
-        }
-        shard->first_token = shard->first_token + shard->skipped_tokens - range->first_token;
-        shard->first_document = shard->first_document + shard->skipped_documents - range->first_document;
-        if (kept != i)
-            dataset_shard_move(&dataset->shards[kept], shard);
-        kept++;
+        struct shard_slot *slot = &dataset->slots[i];
+        if (cut_place(&slot->place, range))
+            dataset->slots[kept++] = *slot;
+        else
+            dataset_shard_free(slot->open);
     }
     dataset->shard_count = kept;
+}
+
+/* Notes whether the last document of the part is cut, and tells the shards that are open where they are now. */
+static enum tokmap_status note_cut(struct tokmap_dataset *dataset, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    uint64_t last = dataset->shard_count;
+    while (last && !dataset->slots[last - 1].place.tokens)
+        last--;
+    for (uint64_t i = 0; i < dataset->shard_count; i++)
+        if (dataset->slots[i].open)
+            dataset->slots[i].open->place = dataset->slots[i].place;
+    if (last--) {
+        struct shard_slot *slot = &dataset->slots[last];
+        const struct shard *shard;
+        status = shard_hold(dataset, last, &shard, error);
+        if (!status) {
+            status = shard_is_cut(shard, &slot->place.cut, error);
+            slot->open->place.cut = slot->place.cut;
+            shard_release(dataset, last);
+        }
+        shards_close(dataset); /* it is not settled yet how they are read */
+    }
+    return status;
 }
 
 static void identify(struct tokmap_dataset *dataset, const struct range *range)
@@ -142,8 +165,5 @@ enum tokmap_status dataset_cut(struct tokmap_dataset *dataset, const struct data
     cut_shards(dataset, &range);
     dataset->tokens = tokens;
     dataset->documents = documents;
-    for (uint64_t i = dataset->shard_count; i--;)
-        if (dataset->shards[i].tokens)
-            return shard_note_cut(&dataset->shards[i], error);
-    return TOKMAP_OK;
+    return note_cut(dataset, error);
 }

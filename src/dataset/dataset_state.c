@@ -4,12 +4,15 @@
 
 #include <stdlib.h>
 
-void dataset_shard_close(struct shard *shard)
+void dataset_shard_free(struct shard *shard)
 {
+    if (!shard)
+        return;
     store_close(&shard->store);
     mask_file_close(&shard->mask);
     if (shard->foreign.close)
         shard->foreign.close(shard->foreign.user);
     index_close(&shard->index);
     free(shard->index_path);
+    free(shard);
 }

@@ -4,6 +4,7 @@
 #define TOKMAP_DATASET_DATASET_STATE_H
 
 #include "format/index_reader.h"
+#include "format/manifest.h"
 #include "format/store.h"
 #include "mask_file.h"
 #include "synthetic.h"
@@ -17,7 +18,16 @@ struct foreign_documents {
     void (*close)(void *user);
 };
 
-/* One shard, or the part of it that the dataset holds. */
+/* The part of a shard that the dataset holds, and its place there. */
+struct shard_place {
+    uint64_t skipped_tokens, tokens; /* tokens of the file before the part, and in it */
+    uint64_t skipped_documents, documents;
+    uint64_t first_token; /* number in the dataset */
+    uint64_t first_document;
+    bool cut; /* the part's last token is not the last one of its document */
+};
+
+/* A shard that is open. */
 struct shard {
     struct index index; /* without an index of ours, only index.shard, which says what one would say; bytes is NULL */
     char *index_path;   /* index.path points to it; without an index, the file that describes the tokens */
@@ -25,17 +35,32 @@ struct shard {
     struct mask_file mask;            /* of the whole file; fd is -1 if there is none */
     struct foreign_documents foreign; /* end is NULL if the shard has an index of ours, or if its documents are unknown:
                                          it then has tokens but 0 documents */
-    uint64_t skipped_tokens, tokens;  /* the part: tokens of the file before it, and in it */
-    uint64_t skipped_documents, documents;
-    bool cut;             /* the part's last token is not the last one of its document */
-    uint64_t first_token; /* number in the dataset */
-    uint64_t first_document;
+    struct shard_place place;
+    uint64_t number; /* of its opening, counted over all shards of the process: another one after it was closed */
+};
+
+/* A shard of a dataset, open or not. open_shards.h has the functions that open and hold it. */
+struct shard_slot {
+    struct shard_place place;
+    struct shard *open;      /* NULL: it is not open */
+    struct shard_told *told; /* texts that tokmap_dataset_shard() has returned; NULL: none yet */
+    uint32_t holders;        /* 0: it is not open; 1 + n: it is open, and n hold it; accessed atomically */
+    uint32_t line;           /* number in the manifest, from 0 on */
+    bool used;               /* since the last search for a shard to close; accessed atomically */
+    bool kept;               /* somebody holds it until the dataset is closed; accessed atomically */
+};
+
+/* A list of the names of columns that callers have. It only grows, at its end; `next` is accessed atomically. */
+struct column_name {
+    struct column_name *next;
+    char text[];
 };
 
 struct tokmap_dataset {
     char *name; /* the name by which the dataset was opened, for messages */
-    struct shard *shards;
+    struct shard_slot *slots;
     uint64_t shard_count;
+    struct manifest manifest;                   /* that names the shards; zeroed if there is none */
     struct synthetic *synthetic;                /* NULL, or the synthetic dataset; shard_count is then 0 */
     uint64_t skipped_tokens, skipped_documents; /* of a synthetic dataset, before the part; otherwise 0 */
     uint64_t tokens;
@@ -48,29 +73,22 @@ struct tokmap_dataset {
     uint8_t whole[16]; /* the content id of the dataset of which this is a part; that of the dataset, if it is whole */
     uint64_t part_first; /* the part's first token in it */
     uint8_t tokenizer[16];
-    const char *kind;  /* as in struct tokmap_dataset_info */
-    uint32_t identity; /* likewise */
-    bool sealed;       /* some shard is sealed */
-    bool masked;       /* some shard has a mask */
-    bool page_hashes;  /* all shards with tokens have hashes of pages */
-    char *warning;     /* differences between the shards, for users; NULL if there are none */
+    const char *kind;                 /* as in struct tokmap_dataset_info */
+    uint32_t identity;                /* likewise */
+    bool sealed;                      /* some shard is sealed */
+    bool masked;                      /* some shard has a mask */
+    bool page_hashes;                 /* all shards with tokens have hashes of pages */
+    struct column_name *column_names; /* begins with an empty one */
+    char *warning;                    /* differences between the shards, for users; NULL if there are none */
 };
 
-/* Copies a shard to another place, where it is used from now on. */
-static inline void dataset_shard_move(struct shard *to, const struct shard *from)
-{
-    *to = *from;
-    if (to->store.sealed)
-        to->store.sealed = &to->index;
-}
-
-/* Frees what an open shard, or one that could not be opened completely, has. */
-void dataset_shard_close(struct shard *shard);
+/* Closes a shard that is open, or that could not be opened completely, and frees it. NULL is allowed. */
+void dataset_shard_free(struct shard *shard);
 
 /* Returns the place of a shard's first token in its file, in bytes. */
 static inline uint64_t shard_offset(const struct shard *shard)
 {
-    return shard->store.offset + (shard->skipped_tokens << element_shift(shard->store.element));
+    return shard->store.offset + (shard->place.skipped_tokens << element_shift(shard->store.element));
 }
 
 #endif

@@ -27,6 +27,7 @@
 #include "block_scan.h"
 #include "dataset_foreign.h"
 #include "format/index_verify.h"
+#include "open_shards.h"
 #include "platform/os.h"
 #include "token_parts.h"
 
@@ -41,6 +42,7 @@ struct shard_progress {
     uint64_t first_unit;
     uint64_t first_block, end_block; /* of the tokens */
     uint64_t first_mask, end_mask;   /* blocks of the mask */
+    uint64_t largest_said;           /* by the index */
     bool whole;                      /* all tokens of the shard are in the dataset */
     uint64_t readable;               /* bytes of the .bin that exist */
     uint64_t largest;                /* the largest id so far; accessed atomically */
@@ -139,7 +141,7 @@ static int index_fault(void *user, const struct tokmap_error *error)
 static void verify_index(struct worker *worker, uint64_t number)
 {
     worker->shard = number;
-    const struct shard *shard = &worker->verify->dataset->shards[number];
+    const struct shard *shard = shard_held(worker->verify->dataset, number);
     const struct foreign_file *file = foreign_of(shard);
     struct tokmap_error fault;
     if (!file)
@@ -158,7 +160,7 @@ static void verify_index(struct worker *worker, uint64_t number)
 static void report_cut(struct verify *verify, uint64_t number, uint64_t at)
 {
     struct shard_progress *progress = &verify->shards[number];
-    const struct shard *shard = &verify->dataset->shards[number];
+    const struct shard *shard = shard_held(verify->dataset, number);
     if (__atomic_exchange_n(&progress->cut, 1, __ATOMIC_RELAXED))
         return;
     struct tokmap_error fault;
@@ -171,7 +173,7 @@ static void report_cut(struct verify *verify, uint64_t number, uint64_t at)
 static void report_part(struct worker *worker, uint64_t number, int system, uint64_t offset, uint64_t at, size_t bytes)
 {
     struct verify *verify = worker->verify;
-    const struct shard *shard = &verify->dataset->shards[number];
+    const struct shard *shard = shard_held(verify->dataset, number);
     struct tokmap_error fault;
     if (system == TOKEN_PARTS_FAILED) {
         report(verify, number, true, &worker->parts.failure);
@@ -212,7 +214,7 @@ static bool scan_block(struct worker *worker, uint64_t number, const uint8_t *ma
                        uint64_t *hash, uint64_t *largest)
 {
     struct verify *verify = worker->verify;
-    const struct shard *shard = &verify->dataset->shards[number];
+    const struct shard *shard = shard_held(verify->dataset, number);
     size_t step = bytes == BLOCK_BYTES ? SCAN_PART_BYTES : bytes;
     const bool paged = shard->index.bytes && index_has_token_pages(&shard->index);
     uint32_t pages[BLOCK_PAGES];
@@ -240,7 +242,7 @@ static void check_block(struct worker *worker, uint64_t number, const uint8_t *m
 {
     struct verify *verify = worker->verify;
     struct shard_progress *progress = &verify->shards[number];
-    const struct shard *shard = &verify->dataset->shards[number];
+    const struct shard *shard = shard_held(verify->dataset, number);
     uint64_t offset = block * BLOCK_BYTES, hash, largest;
     struct tokmap_error fault;
     worker->page = NO_PAGE;
@@ -288,7 +290,7 @@ static void check_block(struct worker *worker, uint64_t number, const uint8_t *m
 static void verify_blocks(struct worker *worker, uint64_t number, uint64_t first)
 {
     struct verify *verify = worker->verify;
-    const struct shard *shard = &verify->dataset->shards[number];
+    const struct shard *shard = shard_held(verify->dataset, number);
     const struct index *index = &shard->index;
     uint64_t last = min64(first + UNIT_BLOCKS, verify->shards[number].end_block), bytes_done = 0;
     bool lost = verify->shards[number].index_lost;
@@ -324,7 +326,7 @@ static void verify_blocks(struct worker *worker, uint64_t number, uint64_t first
 static void check_mask_block(struct worker *worker, uint64_t number, uint64_t block, size_t bytes)
 {
     struct verify *verify = worker->verify;
-    const struct shard *shard = &verify->dataset->shards[number];
+    const struct shard *shard = shard_held(verify->dataset, number);
     const uint64_t offset = block * BLOCK_BYTES, spare = 8 * shard->mask.bytes - shard->index.shard.tokens;
     const uint8_t *read = worker->parts.buffer;
     struct tokmap_error fault;
@@ -353,7 +355,7 @@ static void check_mask_block(struct worker *worker, uint64_t number, uint64_t bl
 static void verify_mask(struct worker *worker, uint64_t number, uint64_t first)
 {
     struct verify *verify = worker->verify;
-    const struct shard *shard = &verify->dataset->shards[number];
+    const struct shard *shard = shard_held(verify->dataset, number);
     const uint64_t last = min64(first + UNIT_BLOCKS, verify->shards[number].end_mask);
     const uint64_t hashes = shard->index.streams.offset + 8 + sizeof(struct stream_entry);
     uint64_t bytes_done = 0;
@@ -372,6 +374,19 @@ static void verify_mask(struct worker *worker, uint64_t number, uint64_t first)
 
 /* ---- threads ---- */
 
+/* Verifies one unit of a shard, which is held. */
+static void verify_unit(struct worker *worker, uint64_t number, uint64_t part)
+{
+    const struct shard_progress *shard = &worker->verify->shards[number];
+    const uint64_t of_tokens = div_ceil(shard->end_block - shard->first_block, UNIT_BLOCKS);
+    if (!part)
+        verify_index(worker, number);
+    else if (part <= of_tokens)
+        verify_blocks(worker, number, shard->first_block + (part - 1) * UNIT_BLOCKS);
+    else
+        verify_mask(worker, number, shard->first_mask + (part - 1 - of_tokens) * UNIT_BLOCKS);
+}
+
 static void work(struct worker *worker)
 {
     struct verify *verify = worker->verify;
@@ -387,15 +402,14 @@ static void work(struct worker *worker)
             else
                 last = middle;
         }
-        uint64_t part = unit - verify->shards[first].first_unit;
-        const struct shard_progress *shard = &verify->shards[first];
-        const uint64_t of_tokens = div_ceil(shard->end_block - shard->first_block, UNIT_BLOCKS);
-        if (!part)
-            verify_index(worker, first);
-        else if (part <= of_tokens)
-            verify_blocks(worker, first, shard->first_block + (part - 1) * UNIT_BLOCKS);
-        else
-            verify_mask(worker, first, shard->first_mask + (part - 1 - of_tokens) * UNIT_BLOCKS);
+        const struct shard *shard;
+        struct tokmap_error fault;
+        if (shard_hold(verify->dataset, first, &shard, &fault)) {
+            report(verify, first, false, &fault);
+            continue;
+        }
+        verify_unit(worker, first, unit - verify->shards[first].first_unit);
+        shard_release(verify->dataset, first);
     }
 }
 
@@ -445,49 +459,61 @@ static enum tokmap_status work_on_threads(struct verify *verify, struct tokmap_e
 /* Finds the blocks that hold some of the part, and counts their bytes. */
 static uint64_t choose_blocks(const struct shard *shard, struct shard_progress *progress)
 {
-    const uint64_t width = shard->index.shard.width, end = shard->skipped_tokens + shard->tokens;
-    progress->whole = shard->tokens == shard->index.shard.tokens;
-    progress->first_block = shard->skipped_tokens * width / BLOCK_BYTES;
-    progress->end_block = shard->tokens ? div_ceil(end * width, BLOCK_BYTES) : progress->first_block;
+    const uint64_t width = shard->index.shard.width, end = shard->place.skipped_tokens + shard->place.tokens;
+    progress->whole = shard->place.tokens == shard->index.shard.tokens;
+    progress->first_block = shard->place.skipped_tokens * width / BLOCK_BYTES;
+    progress->end_block = shard->place.tokens ? div_ceil(end * width, BLOCK_BYTES) : progress->first_block;
     uint64_t bytes = min64(progress->end_block * BLOCK_BYTES, shard->index.token_bytes) -
                      min64(progress->first_block * BLOCK_BYTES, shard->index.token_bytes);
-    if (shard->mask.fd >= 0 && shard->index.bytes && shard->tokens) {
-        progress->first_mask = shard->skipped_tokens / (8 * BLOCK_BYTES);
+    if (shard->mask.fd >= 0 && shard->index.bytes && shard->place.tokens) {
+        progress->first_mask = shard->place.skipped_tokens / (8 * BLOCK_BYTES);
         progress->end_mask = div_ceil(end, 8 * BLOCK_BYTES);
         bytes += min64(progress->end_mask * BLOCK_BYTES, shard->mask.bytes) - progress->first_mask * BLOCK_BYTES;
     }
     return bytes;
 }
 
-/* Counts the work, and compares the lengths of the files with the index again. */
+/* Counts the work on a shard, and compares the lengths of its files with the index again. */
+static void prepare_shard(struct verify *verify, uint64_t number, const struct shard *shard)
+{
+    struct shard_progress *progress = &verify->shards[number];
+    progress->readable = shard->index.token_bytes;
+    progress->largest_said = shard->index.bytes ? shard->index.shard.largest_id : 0;
+    const struct foreign_file *file = foreign_of(shard);
+    verify->total += (file ? file->documents.bytes.count : shard->index.file_bytes) + choose_blocks(shard, progress);
+    verify->units += 1 + div_ceil(progress->end_block - progress->first_block, UNIT_BLOCKS) +
+                     div_ceil(progress->end_mask - progress->first_mask, UNIT_BLOCKS);
+    progress->index_lost = shard->index.bytes && index_was_cut(&shard->index);
+    struct os_stat now;
+    struct tokmap_error fault;
+    int system = os_fstat(shard->store.fd, &now);
+    if (system) {
+        (void)error_set_system(&fault, system, shard->store.path, 0, "the tokens cannot be examined");
+        report(verify, number, true, &fault);
+    } else if (now.bytes < shard->store.bytes) {
+        progress->readable = stream_bytes(shard, now.bytes);
+        report_cut(verify, number, now.bytes);
+    } else if (now.bytes > shard->store.bytes) {
+        (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, shard->store.path, shard->store.bytes,
+                        "the file is %" PRIu64 " bytes long, but its index says that it ends at this byte; " REMEDY,
+                        now.bytes);
+        report(verify, number, true, &fault);
+    }
+}
+
+/* Counts the work. A shard that cannot be opened, or that does not match its line in the manifest, is a fault. */
 static void prepare(struct verify *verify)
 {
-    for (uint64_t i = 0; i < verify->dataset->shard_count; i++) {
-        const struct shard *shard = &verify->dataset->shards[i];
-        struct shard_progress *progress = &verify->shards[i];
-        progress->first_unit = verify->units;
-        progress->readable = shard->index.token_bytes;
-        const struct foreign_file *file = foreign_of(shard);
-        verify->total +=
-            (file ? file->documents.bytes.count : shard->index.file_bytes) + choose_blocks(shard, progress);
-        verify->units += 1 + div_ceil(progress->end_block - progress->first_block, UNIT_BLOCKS) +
-                         div_ceil(progress->end_mask - progress->first_mask, UNIT_BLOCKS);
-        progress->index_lost = shard->index.bytes && index_was_cut(&shard->index);
-        struct os_stat now;
+    for (uint64_t i = 0; i < verify->dataset->shard_count && !stopped(verify); i++) {
+        const struct shard *shard;
         struct tokmap_error fault;
-        int system = os_fstat(shard->store.fd, &now);
-        if (system) {
-            (void)error_set_system(&fault, system, shard->store.path, 0, "the tokens cannot be examined");
-            report(verify, i, true, &fault);
-        } else if (now.bytes < shard->store.bytes) {
-            progress->readable = stream_bytes(shard, now.bytes);
-            report_cut(verify, i, now.bytes);
-        } else if (now.bytes > shard->store.bytes) {
-            (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, shard->store.path, shard->store.bytes,
-                            "the file is %" PRIu64 " bytes long, but its index says that it ends at this byte; " REMEDY,
-                            now.bytes);
-            report(verify, i, true, &fault);
+        verify->shards[i].first_unit = verify->units;
+        if (shard_hold(verify->dataset, i, &shard, &fault)) {
+            report(verify, i, false, &fault);
+            continue;
         }
+        prepare_shard(verify, i, shard);
+        shard_release(verify->dataset, i);
     }
 }
 
@@ -495,16 +521,18 @@ static void prepare(struct verify *verify)
 static void check_largest(struct verify *verify)
 {
     for (uint64_t i = 0; i < verify->dataset->shard_count; i++) {
-        const struct index *index = &verify->dataset->shards[i].index;
         const struct shard_progress *progress = &verify->shards[i];
-        if (!index->bytes || progress->damaged || !progress->whole || progress->largest >= index->shard.largest_id)
-            continue;
+        const struct shard *shard;
         struct tokmap_error fault;
-        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, index->path, 0,
+        if (progress->damaged || !progress->whole || progress->largest >= progress->largest_said ||
+            shard_hold(verify->dataset, i, &shard, NULL))
+            continue;
+        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->index.path, 0,
                         "the index says that the largest id is %" PRIu64
                         ", but the largest id of the tokens is %" PRIu64 "; pack the shard again",
-                        index->shard.largest_id, progress->largest);
+                        progress->largest_said, progress->largest);
         report(verify, i, false, &fault);
+        shard_release(verify->dataset, i);
     }
 }
 

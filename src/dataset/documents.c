@@ -8,18 +8,20 @@
 #include "common/error.h"
 #include "dataset_foreign.h"
 #include "dataset_state.h"
+#include "open_shards.h"
 #include "shard_documents.h"
 
 uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, uint64_t hint)
 {
     assert(dataset->shard_count && token < dataset->tokens);
-    if (hint < dataset->shard_count && token - dataset->shards[hint].first_token < dataset->shards[hint].tokens)
+    if (hint < dataset->shard_count &&
+        token - dataset->slots[hint].place.first_token < dataset->slots[hint].place.tokens)
         return hint;
     /* Find the last shard that begins at or before the token. (Empty shards can begin at the same token.) */
     uint64_t first = 0, last = dataset->shard_count;
     while (last - first > 1) {
         uint64_t middle = first + (last - first) / 2;
-        if (dataset->shards[middle].first_token <= token)
+        if (dataset->slots[middle].place.first_token <= token)
             first = middle;
         else
             last = middle;
@@ -33,7 +35,7 @@ uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_
     uint64_t first = 0, last = dataset->shard_count;
     while (last - first > 1) {
         uint64_t middle = first + (last - first) / 2;
-        if (dataset->shards[middle].first_document <= document)
+        if (dataset->slots[middle].place.first_document <= document)
             first = middle;
         else
             last = middle;
@@ -82,10 +84,15 @@ enum tokmap_status dataset_document(const struct tokmap_dataset *dataset, uint64
         return TOKMAP_OK;
     }
     uint64_t shard = dataset_shard_of_document(dataset, number), start, end;
-    const struct shard *from = &dataset->shards[shard];
-    enum tokmap_status status = shard_document(from, number - from->first_document, &start, &end, error);
+    const struct shard_place *place = &dataset->slots[shard].place;
+    const struct shard *from;
+    enum tokmap_status status = shard_hold(dataset, shard, &from, error);
+    if (status)
+        return status;
+    status = shard_document(from, number - place->first_document, &start, &end, error);
+    shard_release(dataset, shard);
     if (!status)
-        *document = (struct tokmap_document){number, from->first_token + start, end - start, shard};
+        *document = (struct tokmap_document){number, place->first_token + start, end - start, shard};
     return status;
 }
 
@@ -110,11 +117,16 @@ enum tokmap_status dataset_document_at(const struct tokmap_dataset *dataset, uin
     if (dataset->documents_unknown)
         return no_numbers(dataset, error);
     uint64_t shard = dataset_shard_of(dataset, token, 0), number, start, end;
-    const struct shard *from = &dataset->shards[shard];
-    enum tokmap_status status = shard_document_at(from, token - from->first_token, &number, &start, &end, NULL, error);
+    const struct shard_place *place = &dataset->slots[shard].place;
+    const struct shard *from;
+    enum tokmap_status status = shard_hold(dataset, shard, &from, error);
+    if (status)
+        return status;
+    status = shard_document_at(from, token - place->first_token, &number, &start, &end, NULL, error);
+    shard_release(dataset, shard);
     if (!status)
         *document =
-            (struct tokmap_document){from->first_document + number, from->first_token + start, end - start, shard};
+            (struct tokmap_document){place->first_document + number, place->first_token + start, end - start, shard};
     return status;
 }
 
@@ -136,43 +148,75 @@ enum tokmap_status tokmap_dataset_origin(const struct tokmap_dataset *dataset, u
     if (dataset->synthetic)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
                          "the dataset is synthetic: its documents are computed and have no source");
-    const struct shard *from = &dataset->shards[dataset_shard_of_document(dataset, number)];
+    const struct shard *from;
+    const enum tokmap_status status = shard_keep(dataset, dataset_shard_of_document(dataset, number), &from, error);
+    if (status)
+        return status;
     if (!from->index.bytes)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, from->store.path, TOKMAP_NO_OFFSET,
                          "a file of another project does not record where its documents come from");
-    return index_origin(&from->index, number - from->first_document + from->skipped_documents, origin, error);
+    return index_origin(&from->index, number - from->place.first_document + from->place.skipped_documents, origin,
+                        error);
 }
 
-static enum tokmap_status shards_ends(const struct tokmap_dataset *dataset, uint64_t first, uint64_t last,
-                                      uint64_t *ends, uint64_t capacity, uint64_t *used, uint64_t *start,
+/* Where a search for ends of documents is: what it has found, and what it knows of the current shard. */
+struct search {
+    uint64_t first, last; /* tokens of the dataset: ends in (first, last] are wanted */
+    uint64_t *ends, capacity, *used;
+    uint64_t number, least; /* of the current shard: the document to begin with, and the least end that counts */
+    struct index_part part;
+};
+
+/* Finds the document of the current shard that holds the first token. */
+static enum tokmap_status search_begin(struct search *search, const struct shard *from, uint64_t *start,
+                                       struct tokmap_error *error)
+{
+    uint64_t begin, end;
+    if (!from->place.documents)
+        return TOKMAP_OK;
+    const enum tokmap_status status = shard_document_at(from, search->first - from->place.first_token, &search->number,
+                                                        &begin, &end, &search->part, error);
+    if (!status)
+        *start = from->place.first_token + begin;
+    return status;
+}
+
+static enum tokmap_status search_shard(struct search *search, const struct tokmap_dataset *dataset,
+                                       const struct shard *from, struct tokmap_error *error)
+{
+    const struct shard_place *place = &from->place;
+    const uint64_t shift = place->first_token - search->first, last = search->last - place->first_token;
+    return place->documents || !place->tokens
+               ? shard_ends(from, search->number, search->least, last, shift, search->ends, search->capacity,
+                            search->used, &search->part, error)
+               : foreign_scan_ends(from, dataset->width, search->least ? search->least - 1 : 0, last, shift,
+                                   search->ends, search->capacity, search->used, error);
+}
+
+static enum tokmap_status shards_ends(const struct tokmap_dataset *dataset, struct search *search, uint64_t *start,
                                       struct tokmap_error *error)
 {
-    uint64_t shard = dataset_shard_of(dataset, first, 0), number = 0, begin, end;
-    const struct shard *from = &dataset->shards[shard];
-    struct index_part part;
-    index_part_clear(&part);
-    if (from->documents) {
-        enum tokmap_status status =
-            shard_document_at(from, first - from->first_token, &number, &begin, &end, &part, error);
-        if (status)
-            return status;
-        *start = from->first_token + begin;
-    }
+    uint64_t shard = dataset_shard_of(dataset, search->first, 0);
+    const uint64_t first = shard;
+    index_part_clear(&search->part);
     /* A shard ends where its last document ends (or is cut), so no case is needed for the border of two shards. From
      * the document that holds `first` on, ends are greater than `first`; in later shards an end can be 0, because
      * documents can be empty. */
-    uint64_t least = first - from->first_token + 1;
-    for (; shard < dataset->shard_count && dataset->shards[shard].first_token < last; shard++, number = least = 0) {
-        from = &dataset->shards[shard];
-        const uint64_t shift = from->first_token - first;
-        enum tokmap_status status =
-            from->documents || !from->tokens
-                ? shard_ends(from, number, least, last - from->first_token, shift, ends, capacity, used, &part, error)
-                : foreign_scan_ends(from, dataset->width, least ? least - 1 : 0, last - from->first_token, shift, ends,
-                                    capacity, used, error);
+    search->least = search->first - dataset->slots[shard].place.first_token + 1;
+    for (; shard < dataset->shard_count && dataset->slots[shard].place.first_token < search->last; shard++) {
+        const struct shard *from;
+        enum tokmap_status status = shard_hold(dataset, shard, &from, error);
         if (status)
             return status;
-        index_part_clear(&part); /* the next shard has another index */
+        if (shard == first)
+            status = search_begin(search, from, start, error);
+        if (!status)
+            status = search_shard(search, dataset, from, error);
+        shard_release(dataset, shard);
+        if (status)
+            return status;
+        search->number = search->least = 0;
+        index_part_clear(&search->part); /* the next shard has another index */
     }
     return TOKMAP_OK;
 }
@@ -226,7 +270,7 @@ enum tokmap_status dataset_ends(const struct tokmap_dataset *dataset, uint64_t f
     if (dataset->synthetic)
         synthetic_ends(dataset, first, last, ends, capacity, used, start);
     else
-        status = shards_ends(dataset, first, last, ends, capacity, used, start, error);
+        status = shards_ends(dataset, &(struct search){first, last, ends, capacity, used, 0, 0, {0}}, start, error);
     if (!status && *used > capacity)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "%" PRIu64 " documents end in the range, but there is space for only %" PRIu64, *used,
@@ -239,11 +283,16 @@ enum tokmap_status dataset_walk_ends(const struct tokmap_dataset *dataset, struc
 {
     *used = 0;
     for (; walk->shard < dataset->shard_count; walk->shard++) {
-        const struct shard *from = &dataset->shards[walk->shard];
-        enum tokmap_status status = walk->begun ? TOKMAP_OK : shard_walk_begin(from, &walk->place, error);
+        const struct shard *from;
+        enum tokmap_status status = shard_hold(dataset, walk->shard, &from, error);
+        if (status)
+            return status;
+        if (!walk->begun)
+            status = shard_walk_begin(from, &walk->place, error);
         walk->begun = true;
         if (!status)
             status = shard_walk_ends(from, &walk->place, ends, capacity, used, error);
+        shard_release(dataset, walk->shard);
         if (status || *used)
             return status;
         walk->begun = false;

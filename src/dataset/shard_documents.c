@@ -15,7 +15,7 @@
 bool dataset_documents_unknown(const struct tokmap_dataset *dataset)
 {
     for (uint64_t i = 0; i < dataset->shard_count; i++)
-        if (dataset->shards[i].tokens && !dataset->shards[i].documents)
+        if (dataset->slots[i].place.tokens && !dataset->slots[i].place.documents)
             return true;
     return false;
 }
@@ -88,7 +88,7 @@ static enum tokmap_status file_document_at(const struct shard *shard, uint64_t t
 static enum tokmap_status into_part(const struct shard *shard, uint64_t number, uint64_t *start, uint64_t *end,
                                     struct tokmap_error *error)
 {
-    const uint64_t first = shard->skipped_tokens, behind = first + shard->tokens;
+    const uint64_t first = shard->place.skipped_tokens, behind = first + shard->place.tokens;
     if (*start > behind || *end < first)
         return contradiction(shard, number, error);
     *start = max64(*start, first) - first;
@@ -99,7 +99,7 @@ static enum tokmap_status into_part(const struct shard *shard, uint64_t number, 
 enum tokmap_status shard_document(const struct shard *shard, uint64_t number, uint64_t *start, uint64_t *end,
                                   struct tokmap_error *error)
 {
-    number += shard->skipped_documents;
+    number += shard->place.skipped_documents;
     const enum tokmap_status status = file_document(shard, number, start, end, error);
     return status ? status : into_part(shard, number, start, end, error);
 }
@@ -107,24 +107,27 @@ enum tokmap_status shard_document(const struct shard *shard, uint64_t number, ui
 enum tokmap_status shard_document_at(const struct shard *shard, uint64_t token, uint64_t *number, uint64_t *start,
                                      uint64_t *end, struct index_part *part, struct tokmap_error *error)
 {
-    assert(token < shard->tokens);
-    enum tokmap_status status = file_document_at(shard, shard->skipped_tokens + token, number, start, end, part, error);
+    assert(token < shard->place.tokens);
+    enum tokmap_status status =
+        file_document_at(shard, shard->place.skipped_tokens + token, number, start, end, part, error);
     if (!status)
         status = into_part(shard, *number, start, end, error);
-    if (!status && *number - shard->skipped_documents >= shard->documents)
+    if (!status && *number - shard->place.skipped_documents >= shard->place.documents)
         status = contradiction(shard, *number, error);
-    *number -= shard->skipped_documents;
+    *number -= shard->place.skipped_documents;
     return status;
 }
 
-enum tokmap_status shard_note_cut(struct shard *shard, struct tokmap_error *error)
+enum tokmap_status shard_is_cut(const struct shard *shard, bool *cut, struct tokmap_error *error)
 {
     uint64_t start, end;
-    if (!shard->documents)
+    const struct shard_place *place = &shard->place;
+    *cut = false;
+    if (!place->documents)
         return TOKMAP_OK;
     const enum tokmap_status status =
-        file_document(shard, shard->skipped_documents + shard->documents - 1, &start, &end, error);
-    shard->cut = !status && end > shard->skipped_tokens + shard->tokens;
+        file_document(shard, place->skipped_documents + place->documents - 1, &start, &end, error);
+    *cut = !status && end > place->skipped_tokens + place->tokens;
     return status;
 }
 
@@ -158,16 +161,16 @@ enum tokmap_status shard_ends(const struct shard *shard, uint64_t number, uint64
                               uint64_t *ends, uint64_t capacity, uint64_t *used, struct index_part *part,
                               struct tokmap_error *error)
 {
-    const uint64_t skipped = shard->skipped_tokens;
-    const uint64_t most = min64(last, shard->tokens) + skipped;
+    const uint64_t skipped = shard->place.skipped_tokens;
+    const uint64_t most = min64(last, shard->place.tokens) + skipped;
     const enum tokmap_status status =
-        (shard->foreign.end) ? foreign_ends(shard, number + shard->skipped_documents, least + skipped, most,
+        (shard->foreign.end) ? foreign_ends(shard, number + shard->place.skipped_documents, least + skipped, most,
                                             shift - skipped, ends, capacity, used, error)
-                             : index_ends(&shard->index, number + shard->skipped_documents, least + skipped, most,
+                             : index_ends(&shard->index, number + shard->place.skipped_documents, least + skipped, most,
                                           shift - skipped, ends, capacity, used, part, error);
-    if (!status && shard->cut && last >= shard->tokens) {
+    if (!status && shard->place.cut && last >= shard->place.tokens) {
         if (*used < capacity)
-            ends[*used] = shard->tokens + shift;
+            ends[*used] = shard->place.tokens + shift;
         ++*used;
     }
     return status;
@@ -196,21 +199,21 @@ static enum tokmap_status foreign_walk(const struct shard *shard, struct index_w
 
 enum tokmap_status shard_walk_begin(const struct shard *shard, struct index_walk *walk, struct tokmap_error *error)
 {
-    const uint64_t document = shard->skipped_documents, token = shard->skipped_tokens;
-    if (shard->tokens && !shard->documents)
+    const uint64_t document = shard->place.skipped_documents, token = shard->place.skipped_tokens;
+    if (shard->place.tokens && !shard->place.documents)
         return unknown(shard, error);
     if (shard->foreign.end)
-        *walk = (struct index_walk){document, 0, token, document + shard->documents, token + shard->tokens};
+        *walk = (struct index_walk){document, 0, token, document + shard->place.documents, token + shard->place.tokens};
     else
-        return index_walk_begin(&shard->index, document, document + shard->documents, token, token + shard->tokens,
-                                walk, error);
+        return index_walk_begin(&shard->index, document, document + shard->place.documents, token,
+                                token + shard->place.tokens, walk, error);
     return TOKMAP_OK;
 }
 
 enum tokmap_status shard_walk_ends(const struct shard *shard, struct index_walk *walk, uint64_t *ends,
                                    uint64_t capacity, uint64_t *used, struct tokmap_error *error)
 {
-    const uint64_t shift = shard->first_token - shard->skipped_tokens;
+    const uint64_t shift = shard->place.first_token - shard->place.skipped_tokens;
     return shard->foreign.end ? foreign_walk(shard, walk, shift, ends, capacity, used, error)
                               : index_walk_ends(&shard->index, walk, shift, ends, capacity, used, error);
 }

@@ -10,8 +10,9 @@
 /* Returns whether some shard does not say where its documents are: such a dataset has 0 documents. */
 bool dataset_documents_unknown(const struct tokmap_dataset *dataset);
 
-/* Sets shard->cut. Statuses: OK, ERROR_CORRUPT. */
-enum tokmap_status shard_note_cut(struct shard *shard, struct tokmap_error *error);
+/* Finds out whether the last token of the shard's part is not the last one of its document. Statuses: OK,
+ * ERROR_CORRUPT. */
+enum tokmap_status shard_is_cut(const struct shard *shard, bool *cut, struct tokmap_error *error);
 
 /* Finds the tokens [*start, *end) of document `number` (< documents). Statuses: OK, ERROR_CORRUPT. */
 enum tokmap_status shard_document(const struct shard *shard, uint64_t number, uint64_t *start, uint64_t *end,

@@ -21,70 +21,60 @@
 #include "shard_stems.h"
 #include "text/path.h"
 
-#define MANIFEST_HEAD "tokmap-shards "
-#define MANIFEST_BYTES_MAX ((uint64_t)256 << 20)
 #define SHARDS_MAX ((uint64_t)1 << 24)
 
 void shard_names_free(struct shard_names *names)
 {
-    for (uint64_t i = 0; i < names->count; i++)
+    for (uint64_t i = 0; names->index_paths && i < names->count; i++)
         free(names->index_paths[i]);
     free(names->index_paths);
-    free(names->lines);
-    free(names->manifest);
+    manifest_free(&names->manifest);
     memset(names, 0, sizeof *names);
+}
+
+const struct manifest_shard *shard_names_line(const struct shard_names *names, uint64_t number)
+{
+    return names->manifest.path ? &names->manifest.shards[number] : NULL;
 }
 
 char *shard_names_take(struct shard_names *names, uint64_t number)
 {
+    if (names->manifest.path)
+        return manifest_index_path(&names->manifest, shard_names_line(names, number));
     char *path = names->index_paths[number];
-    if (names->manifest && *path != '/') {
-        char *whole = path_join(names->manifest, path_folder_bytes(names->manifest), path, strlen(path), "");
-        if (!whole)
-            return NULL;
-        free(path);
-        path = whole;
-    }
     names->index_paths[number] = NULL;
     return path;
 }
 
 void shard_names_return(struct shard_names *names, uint64_t number, char *path)
 {
-    size_t folder_bytes = names->manifest && *path != '/' ? path_folder_bytes(names->manifest) : 0;
-    if (folder_bytes) { /* a relative path was joined with it, and will be again */
-        folder_bytes += path[folder_bytes] == '/';
-        memmove(path, path + folder_bytes, strlen(path) - folder_bytes + 1);
-    }
-    names->index_paths[number] = path;
+    if (names->manifest.path)
+        free(path);
+    else
+        names->index_paths[number] = path;
 }
 
 /* Takes ownership of the path, also on failure. */
-static enum tokmap_status names_add(struct shard_names *names, char *path, uint32_t line, struct tokmap_error *error)
+static enum tokmap_status names_add(struct shard_names *names, char *path, struct tokmap_error *error)
 {
     if (!path)
         return error_set_memory(error, "the path of a shard", 0);
     if (names->count == SHARDS_MAX) {
         free(path);
-        return error_set(error, TOKMAP_ERROR_LIMIT, names->manifest, TOKMAP_NO_OFFSET,
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "the dataset has more than %" PRIu64 " shards; use fewer and larger shards", SHARDS_MAX);
     }
     if (names->count == names->capacity) {
         uint64_t capacity = names->capacity ? 2 * names->capacity : 16;
         char **paths = realloc(names->index_paths, capacity * sizeof *paths);
-        if (paths)
-            names->index_paths = paths;
-        uint32_t *lines = realloc(names->lines, capacity * sizeof *lines);
-        if (lines)
-            names->lines = lines;
-        if (!paths || !lines) {
+        if (!paths) {
             free(path);
             return error_set_memory(error, "the paths of shards", capacity * sizeof *paths);
         }
+        names->index_paths = paths;
         names->capacity = capacity;
     }
-    names->index_paths[names->count] = path;
-    names->lines[names->count++] = line;
+    names->index_paths[names->count++] = path;
     return TOKMAP_OK;
 }
 
@@ -92,16 +82,6 @@ static bool ends_in(const char *text, size_t bytes, const char *end)
 {
     size_t end_bytes = strlen(end);
     return bytes > end_bytes && !memcmp(text + bytes - end_bytes, end, end_bytes);
-}
-
-/* Returns FOLDER/NAME.tmx for the name of a shard, its index, or its tokens. The folder may be empty. */
-static char *index_path_of(const char *folder, size_t folder_bytes, const char *name, size_t name_bytes)
-{
-    struct shard_name found;
-    const bool is = shard_file_find(name, name_bytes, &found) && found.state == SHARD_FINAL &&
-                    found.file != SHARD_MASK && found.file != SHARD_DROPPED;
-    return path_join(folder, folder_bytes, name, is ? found.stem : name_bytes,
-                     shard_file_ending(SHARD_INDEX, SHARD_FINAL));
 }
 
 /* ---- folders ---- */
@@ -186,7 +166,7 @@ static int walk_entry(void *user, const char *name, enum os_kind kind)
     if (kind == OS_KIND_FOLDER)
         return walk_push(walk, path);
     if (index && kind == OS_KIND_FILE) {
-        walk->status = names_add(walk->names, path, 0, walk->error);
+        walk->status = names_add(walk->names, path, walk->error);
         return walk->status ? -1 : 0;
     }
     free(path);
@@ -325,7 +305,7 @@ static enum tokmap_status find_in_folder(struct shard_names *names, const char *
         return error_set(
             error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
             "the folder and its subfolders contain no shard (no file name ends in .tmx); make one with `tokmap pack`");
-    /* strcmp() compares unsigned bytes in every locale. All lines are 0, so they need not be sorted with the paths. */
+    /* strcmp() compares unsigned bytes in every locale. */
     if (!walk.status)
         qsort(names->index_paths, names->count, sizeof *names->index_paths, compare_paths);
     return walk.status;
@@ -365,67 +345,23 @@ static bool is_run(const char *text, size_t bytes)
 static enum tokmap_status check_manifest_head(const char *path, const char *text, size_t bytes,
                                               struct tokmap_error *error)
 {
-    size_t head = sizeof MANIFEST_HEAD - 1;
-    if (bytes < head || memcmp(text, MANIFEST_HEAD, head))
-        return error_set(
-            error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
-            "this is not a shard, a folder, or a manifest (a manifest begins with the line \"" MANIFEST_HEAD
-            "1\"), and it does not begin like a token file of Megatron, llm.c, or NumPy; tokmap does not assume that a "
-            "file without a .tmx contains tokens: `tokmap pack` makes both files, and %s",
-            ends_in(path, strlen(path), ".ds")    ? "datatrove:PATH names a file of datatrove"
-            : ends_in(path, strlen(path), ".npy") ? "olmo:PATH,width=2,eod=50256 names a file of OLMo-core"
-                                                  : FOREIGN_RAW_FORM " names tokens without a header");
-    while (bytes > head && is_blank(text[bytes - 1]))
-        bytes--;
-    if (bytes == head + 1 && text[head] == '1')
-        return TOKMAP_OK;
-    return error_set_line(error, TOKMAP_ERROR_VERSION, path, 1,
-                          "the manifest has version \"%.*s\", but this tokmap reads version 1; use a newer tokmap",
-                          (int)min64(bytes - head, 40), text + head);
-}
-
-static enum tokmap_status parse_manifest(struct shard_names *names, const char *text, uint64_t bytes,
-                                         struct tokmap_error *error)
-{
-    const char *path = names->manifest;
-    uint64_t line = 0;
-    for (uint64_t at = 0; at < bytes || !line;) {
-        const char *end = memchr(text + at, '\n', bytes - at);
-        size_t length = end ? (size_t)(end - (text + at)) : bytes - at;
-        const char *start = text + at;
-        at += length + 1;
-        enum tokmap_status status = TOKMAP_OK;
-        if (++line == 1) {
-            status = check_manifest_head(path, start, length, error);
-        } else {
-            if (memchr(start, '\0', length))
-                return error_set_line(
-                    error, TOKMAP_ERROR_FORMAT, path, line,
-                    "the line contains a zero byte; a manifest is a text file with one prefix per line");
-            while (length && is_blank(start[length - 1]))
-                length--;
-            while (length && is_blank(*start))
-                start++, length--;
-            if (!length || *start == '#')
-                continue;
-            /* Without the folder, which can be as long as all names together. */
-            status = names_add(names, index_path_of("", 0, start, length), (uint32_t)min64(line, UINT32_MAX), error);
-        }
-        if (status)
-            return status;
-    }
-    if (!names->count)
-        return error_set_line(error, TOKMAP_ERROR_NOT_FOUND, path, line,
-                              "the manifest names no shard; write one prefix per line below the first line");
-    return TOKMAP_OK;
+    uint32_t version;
+    const enum tokmap_status status = manifest_version(path, text, bytes, &version, error);
+    if (status != TOKMAP_ERROR_FORMAT)
+        return status;
+    return error_set(
+        error, status, path, TOKMAP_NO_OFFSET,
+        "this is not a shard, a folder, or a manifest (a manifest begins with the line \"tokmap-shards 1\" or "
+        "\"# tokmap manifest 2\"), and it does not begin like a token file of Megatron, llm.c, or NumPy; tokmap does "
+        "not assume that a file without a .tmx contains tokens: `tokmap pack` makes both files, and %s",
+        ends_in(path, strlen(path), ".ds")    ? "datatrove:PATH names a file of datatrove"
+        : ends_in(path, strlen(path), ".npy") ? "olmo:PATH,width=2,eod=50256 names a file of OLMo-core"
+                                              : FOREIGN_RAW_FORM " names tokens without a header");
 }
 
 static enum tokmap_status read_manifest(struct shard_names *names, const char *name, uint64_t bytes,
                                         struct tokmap_error *error)
 {
-    names->manifest = strdup(name);
-    if (!names->manifest)
-        return error_set_memory(error, "the path of a manifest", strlen(name));
     int fd;
     int system = os_open(name, OS_READ_NOW, &fd);
     if (system)
@@ -438,16 +374,16 @@ static enum tokmap_status read_manifest(struct shard_names *names, const char *n
     system = os_pread(fd, head, sizeof head, 0, &got);
     if (!system) {
         const char *end = memchr(head, '\n', got);
-        if (is_run(head, got))
+        if (!shard_manifest_begins(head, got) && is_run(head, got))
             status = error_set(error, TOKMAP_ERROR_FORMAT, name, TOKMAP_NO_OFFSET,
                                "this is a run file, not a dataset; open it as a run, or open the dataset that its line "
                                "'source' names");
         else
             status = check_manifest_head(name, head, end ? (size_t)(end - head) : got, error);
     }
-    if (!system && !status && bytes > MANIFEST_BYTES_MAX)
+    if (!system && !status && bytes > MANIFEST_BYTES_MOST)
         status = error_set(error, TOKMAP_ERROR_LIMIT, name, TOKMAP_NO_OFFSET,
-                           "the manifest has %" PRIu64 " bytes, but the limit is %" PRIu64, bytes, MANIFEST_BYTES_MAX);
+                           "the manifest has %" PRIu64 " bytes, but the limit is %" PRIu64, bytes, MANIFEST_BYTES_MOST);
     if (!system && !status && !(text = malloc(bytes + 1)))
         status = error_set_memory(error, "the manifest", bytes);
     if (!system && !status)
@@ -455,7 +391,8 @@ static enum tokmap_status read_manifest(struct shard_names *names, const char *n
     if (system)
         status = error_set_system(error, system, name, TOKMAP_NO_OFFSET, "the file cannot be read");
     if (!status)
-        status = parse_manifest(names, text, got, error);
+        status = manifest_parse(&names->manifest, name, text, got, error);
+    names->count = names->manifest.count;
     free(text);
     os_close(fd);
     return status;
@@ -486,7 +423,7 @@ enum tokmap_status shard_names_find(struct shard_names *names, const char *name,
 {
     size_t bytes = strlen(name);
     struct os_stat found;
-    char *index_path = index_path_of("", 0, name, bytes);
+    char *index_path = shard_file_index("", 0, name, bytes);
     if (!index_path)
         return error_set_memory(error, "the path of a shard", bytes);
     bool whole = shard_file_is_main(name);
@@ -495,7 +432,7 @@ enum tokmap_status shard_names_find(struct shard_names *names, const char *name,
         system = os_stat(index_path, &found);
     if (!system && found.kind != OS_KIND_FOLDER) {
         names->folder_too = !whole && !os_stat(name, &found) && found.kind == OS_KIND_FOLDER;
-        return names_add(names, index_path, 0, error);
+        return names_add(names, index_path, error);
     }
     int named = os_stat(name, &found);
     enum tokmap_status status;

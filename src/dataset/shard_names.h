@@ -5,14 +5,14 @@
 
 #include <stdbool.h>
 
+#include "format/manifest.h"
 #include "tokmap/tokmap.h"
 
 /* The shards that the name of a dataset refers to, in order. */
 struct shard_names {
-    char **index_paths; /* with a manifest, a relative path is below the manifest's folder: see shard_names_take() */
-    uint32_t *lines;    /* the line of the manifest that names each shard; 0 without a manifest */
+    char **index_paths; /* NULL with a manifest */
     uint64_t count, capacity;
-    char *manifest;              /* its path, or NULL */
+    struct manifest manifest;    /* its path is NULL if the shards are not named by one */
     enum tokmap_reading reading; /* with which the shards are opened; shard_names_find() leaves it alone */
     bool folder_too;             /* the name is the prefix of a shard, and also a folder, which was not opened */
 };
@@ -23,10 +23,12 @@ struct shard_names {
 enum tokmap_status shard_names_find(struct shard_names *names, const char *name, struct tokmap_error *error);
 void shard_names_free(struct shard_names *names);
 
-/* Takes the path of the index of shard `number` from the names; the caller frees it. NULL without memory: the names
- * have it still. */
+/* Takes the path of the index of shard `number` from the names; the caller frees it. NULL without memory. */
 char *shard_names_take(struct shard_names *names, uint64_t number);
 /* Gives a path back that was taken, to be taken again. */
 void shard_names_return(struct shard_names *names, uint64_t number, char *path);
+
+/* Returns the line of the manifest that names a shard, or NULL if it was not named by one. */
+const struct manifest_shard *shard_names_line(const struct shard_names *names, uint64_t number);
 
 #endif

@@ -146,25 +146,44 @@ static enum tokmap_status open_pair(struct shard *shard, enum tokmap_reading rea
     }
 }
 
-enum tokmap_status shard_open(struct shard *shard, struct shard_names *names, uint64_t number,
+enum tokmap_status shard_open(struct shard **shard, char *index_path, enum tokmap_reading reading,
                               struct tokmap_error *error)
 {
-    memset(shard, 0, sizeof *shard);
-    shard->store.fd = shard->mask.fd = -1;
-    shard->index_path = shard_names_take(names, number);
-    if (!shard->index_path)
-        return error_set_memory(error, "the path of a shard", 0);
-    return open_pair(shard, names->reading, error);
+    struct shard *made = *shard = index_path ? calloc(1, sizeof *made) : NULL;
+    if (!made) {
+        free(index_path);
+        return error_set_memory(error, "a shard", sizeof *made);
+    }
+    made->store.fd = made->mask.fd = -1;
+    made->index_path = index_path;
+    return open_pair(made, reading, error);
 }
 
 /* ---- several ---- */
 
 struct opening {
-    struct shard *shards;
+    struct shard_slot *slots;
     struct shard_names *names;
     uint64_t next;  /* the next shard that no thread has taken; accessed atomically */
     uint32_t ended; /* a shard failed; accessed atomically */
 };
+
+/* Opens one shard. Returns false, and leaves its name, if that fails. */
+static bool open_one(const struct opening *opening, uint64_t number)
+{
+    struct shard *shard;
+    char *path = shard_names_take(opening->names, number);
+    if (!shard_open(&shard, path, opening->names->reading, NULL)) {
+        opening->slots[number].open = shard;
+        return true;
+    }
+    if (shard) {
+        shard_names_return(opening->names, number, shard->index_path);
+        shard->index_path = NULL;
+    }
+    dataset_shard_free(shard);
+    return false;
+}
 
 static void open_some(void *user, uint32_t number_of_thread)
 {
@@ -174,27 +193,24 @@ static void open_some(void *user, uint32_t number_of_thread)
         uint64_t number = __atomic_fetch_add(&opening->next, SHARDS_AT_ONCE, __ATOMIC_RELAXED);
         const uint64_t end = min64(number + SHARDS_AT_ONCE, opening->names->count);
         for (; number < end && !__atomic_load_n(&opening->ended, __ATOMIC_RELAXED); number++) {
-            struct shard *shard = &opening->shards[number];
-            if (shard_open(shard, opening->names, number, NULL)) {
-                if (shard->index_path)
-                    shard_names_return(opening->names, number, shard->index_path);
-                shard->index_path = NULL;
-                dataset_shard_close(shard);
-                memset(shard, 0, sizeof *shard);
+            const struct manifest_shard *line = shard_names_line(opening->names, number);
+            if ((!line || line->group == MANIFEST_UNSTATED) && !open_one(opening, number))
                 __atomic_store_n(&opening->ended, 1, __ATOMIC_RELAXED);
-            }
         }
         if (number >= opening->names->count)
             return;
     }
 }
 
-void shards_open_ahead(struct shard *shards, struct shard_names *names)
+void shards_open_ahead(struct shard_slot *slots, struct shard_names *names)
 {
-    struct opening opening = {.shards = shards, .names = names};
-    if (names->count / SHARDS_PER_THREAD < 2)
+    struct opening opening = {.slots = slots, .names = names};
+    uint64_t count = names->count;
+    for (uint64_t i = 0; i < names->manifest.count; i++)
+        count -= names->manifest.shards[i].group != MANIFEST_UNSTATED;
+    if (count / SHARDS_PER_THREAD < 2)
         return;
-    os_files_expect(names->count);
-    const uint64_t threads = min64(min64(os_processors(), THREADS_MOST), names->count / SHARDS_PER_THREAD);
+    os_files_expect(count);
+    const uint64_t threads = min64(min64(os_processors(), THREADS_MOST), count / SHARDS_PER_THREAD);
     os_threads_share("tokmap-open", (uint32_t)threads, open_some, &opening);
 }

@@ -6,13 +6,14 @@
 #include "dataset_state.h"
 #include "shard_names.h"
 
-/* Opens the shard of a number and takes its path out of the names. Whatever the status, dataset_shard_close() frees the
- * shard. Statuses: those of index_open(), store_open(), and mask_file_open(), and ERROR_BUSY. */
-enum tokmap_status shard_open(struct shard *shard, struct shard_names *names, uint64_t number,
+/* Opens the shard of an index, whose path, which may be NULL without memory, belongs to the shard from now on. The
+ * caller frees *shard with every status; it may be NULL. Statuses: those of index_open(), store_open(), and
+ * mask_file_open(), and ERROR_BUSY. */
+enum tokmap_status shard_open(struct shard **shard, char *index_path, enum tokmap_reading reading,
                               struct tokmap_error *error);
 
-/* Opens shards, as many as there are names, with several threads if there are many. It reports nothing: a shard whose
- * index_path is still NULL has not been opened, because it, or another, failed. shards: zeroed. */
-void shards_open_ahead(struct shard *shards, struct shard_names *names);
+/* Opens shards, as many as there are names, with several threads if there are many, but not those whose lines state
+ * their sizes. It reports nothing: a shard that is still NULL has not been opened, because it, or another, failed. */
+void shards_open_ahead(struct shard_slot *slots, struct shard_names *names);
 
 #endif

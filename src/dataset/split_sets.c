@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "format/foreign/foreign_file.h"
 #include "format/shard_file.h"
+#include "open_shards.h"
 #include "text/path.h"
 
 enum { SPLITS_KEPT = 64, NUMBER_BYTES = 6 }; /* splits; bytes of the -00000 in a shard's name */
@@ -45,20 +46,37 @@ static void list_add(struct found *found, const char *index_path, const char *se
                                      found->bytes ? ", " : "", name);
 }
 
-static void take(struct found *found, const struct index *index, const char *path)
+static void take(struct found *found, const struct about_facts *facts, const char *path)
+{
+    if (!facts->set[0])
+        return;
+    size_t split = 0;
+    while (split < found->count && found->sets[split].sets != facts->sets)
+        split++;
+    if (split < found->count)
+        found->several = found->several || strcmp(found->sets[split].set, facts->set) != 0;
+    else if (split < SPLITS_KEPT)
+        found->sets[found->count++] = *facts;
+    list_add(found, path, facts->set);
+}
+
+static void take_index(struct found *found, const struct index *index, const char *path)
 {
     struct about_facts facts;
     about_facts_read(index, &facts);
-    if (!facts.set[0])
-        return;
-    size_t split = 0;
-    while (split < found->count && found->sets[split].sets != facts.sets)
-        split++;
-    if (split < found->count)
-        found->several = found->several || strcmp(found->sets[split].set, facts.set) != 0;
-    else if (split < SPLITS_KEPT)
-        found->sets[found->count++] = facts;
-    list_add(found, path, facts.set);
+    take(found, &facts, path);
+}
+
+/* Notes a shard of which the manifest states the set. */
+static void take_line(struct found *found, const struct manifest *manifest, const struct manifest_shard *line)
+{
+    const struct manifest_group *group = &manifest->groups[line->group];
+    struct about_facts facts = {.sets = group->sets};
+    char *path = group->sets ? manifest_index_path(manifest, line) : NULL;
+    memcpy(facts.set, group->set, sizeof facts.set);
+    if (path)
+        take(found, &facts, path);
+    free(path);
 }
 
 /* Notes the index beside a file of another project: `tokmap pack --also` has made a shard of it, too. */
@@ -67,7 +85,7 @@ static void take_beside(struct found *found, const struct shard *shard)
     struct index index;
     char *path = foreign_index_path(shard->store.path);
     if (path && !index_open_as(&index, path, TOKMAP_READ_PREAD, NULL)) {
-        take(found, &index, path);
+        take_index(found, &index, path);
         index_close(&index);
     }
     free(path);
@@ -78,13 +96,20 @@ enum tokmap_status split_sets_check(const struct tokmap_dataset *dataset, enum s
 {
     struct found found = {.count = 0};
     *warning = '\0';
+    const struct shard *before = NULL; /* the shards of a set have the same about section, and the same group */
+    const struct manifest_shard *line_before = NULL;
     for (uint64_t i = 0; i < dataset->shard_count && dataset->shard_count > 1; i++) {
-        const struct shard *shard = &dataset->shards[i];
-        const bool has_index = shard->index.bytes || shard->index.pages;
-        if (!has_index)
+        const struct manifest_shard *line = shard_line(dataset, i);
+        const struct shard *shard = line ? NULL : shard_held(dataset, i);
+        const bool has_index = shard && (shard->index.bytes || shard->index.pages);
+        if (line && (!line_before || line->group != line_before->group))
+            take_line(&found, &dataset->manifest, line);
+        else if (shard && !has_index)
             take_beside(&found, shard);
-        else if (i == 0 || shard->index.about.hash != shard[-1].index.about.hash) /* a set's shards have the same */
-            take(&found, &shard->index, shard->index_path);
+        else if (shard && (!before || shard->index.about.hash != before->index.about.hash))
+            take_index(&found, &shard->index, shard->index_path);
+        before = shard;
+        line_before = line;
     }
     if (!found.several)
         return TOKMAP_OK;

@@ -104,3 +104,21 @@ bool shard_file_find(const char *name, size_t bytes, struct shard_name *found)
             }
     return replaced_find(name, bytes, found);
 }
+
+char *shard_file_index(const char *folder, size_t folder_bytes, const char *name, size_t name_bytes)
+{
+    struct shard_name found;
+    const bool is = shard_file_find(name, name_bytes, &found) && found.state == SHARD_FINAL &&
+                    found.file != SHARD_MASK && found.file != SHARD_DROPPED;
+    return path_join(folder, folder_bytes, name, is ? found.stem : name_bytes,
+                     shard_file_ending(SHARD_INDEX, SHARD_FINAL));
+}
+
+bool shard_manifest_begins(const char *head, size_t bytes)
+{
+    static const char *const heads[] = {"tokmap-shards ", "# tokmap manifest "};
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
+        if (bytes >= strlen(heads[i]) && !memcmp(head, heads[i], strlen(heads[i])))
+            return true;
+    return false;
+}

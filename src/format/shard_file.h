@@ -41,6 +41,9 @@ char *shard_file_numbered(const char *prefix, uint64_t number, enum shard_file f
 /* Returns the path of a file of the shard to which the final file `path` belongs: its ending, if it has one, is
  * replaced. */
 char *shard_file_beside(const char *path, enum shard_file file, enum shard_state state);
+/* Returns the path of the index of the shard that is called by its name, its index, or its tokens, in a folder, which
+ * may be empty. */
+char *shard_file_index(const char *folder, size_t folder_bytes, const char *name, size_t name_bytes);
 /* Returns the path of a replaced file: a final path, and the id of an index. */
 char *shard_file_replaced(const char *path, uint64_t id);
 
@@ -50,6 +53,9 @@ bool shard_file_is(const char *name, enum shard_file file);
 bool shard_file_is_unit(const char *name);
 /* True if it is that of the index, the tokens, or the sealed tokens. */
 bool shard_file_is_main(const char *name);
+
+/* True if a file that begins with these bytes is a manifest, of any version: see manifest.h. */
+bool shard_manifest_begins(const char *head, size_t bytes);
 
 struct shard_name {
     enum shard_file file;

@@ -61,6 +61,9 @@ void os_close(int fd);
  * doubles it when it is full, and, in a process with threads, waits several milliseconds each time. This makes it large
  * enough at once. A hint. */
 void os_files_expect(uint64_t count);
+/* Returns how many files the process may have open (ulimit -n), and how many mappings (vm.max_map_count). */
+uint64_t os_files_limit(void);
+uint64_t os_mappings_limit(void);
 int os_fstat(int fd, struct os_stat *out);
 /* Returns whether an open file belongs to the user whose rights this process has (the effective user). */
 bool os_is_own(int fd);
@@ -263,6 +266,11 @@ int os_mutex_new(struct os_mutex **mutex);
 void os_mutex_free(struct os_mutex *mutex);
 void os_mutex_lock(struct os_mutex *mutex);
 void os_mutex_unlock(struct os_mutex *mutex);
+
+/* Lock and unlock the one lock of this process, for a few lines without a system call: a child after fork() finds it
+ * unlocked, and what it protects complete. */
+void os_process_lock(void);
+void os_process_unlock(void);
 
 struct os_condition;
 int os_condition_new(struct os_condition **condition);

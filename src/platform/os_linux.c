@@ -131,6 +131,12 @@ void os_files_expect(uint64_t count)
     os_close(fd);
 }
 
+uint64_t os_files_limit(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) ? 1024 : limit.rlim_cur;
+}
+
 static void stat_convert(const struct stat *from, struct os_stat *out)
 {
     out->bytes = from->st_size > 0 ? (uint64_t)from->st_size : 0;

@@ -373,6 +373,46 @@ void os_mutex_unlock(struct os_mutex *mutex)
     (void)pthread_mutex_unlock(&mutex->handle);
 }
 
+uint64_t os_mappings_limit(void)
+{
+    static uint64_t known; /* accessed atomically */
+    uint64_t limit = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (limit)
+        return limit;
+    char text[32] = "";
+    const int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+    const ssize_t count = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    os_close(fd);
+    limit = count > 0 ? strtoull(text, NULL, 10) : 0;
+    limit = limit ? limit : 65530; /* the kernel's default */
+    __atomic_store_n(&known, limit, __ATOMIC_RELAXED);
+    return limit;
+}
+
+static pthread_mutex_t process_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+void os_process_unlock(void)
+{
+    (void)pthread_mutex_unlock(&process_mutex);
+}
+
+static void process_mutex_lock(void)
+{
+    (void)pthread_mutex_lock(&process_mutex);
+}
+
+static void process_lock_prepare(void)
+{
+    (void)pthread_atfork(process_mutex_lock, os_process_unlock, os_process_unlock);
+}
+
+void os_process_lock(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, process_lock_prepare);
+    process_mutex_lock();
+}
+
 struct os_condition {
     pthread_cond_t handle;
 };

@@ -244,8 +244,6 @@ static enum tokmap_status read_text(const char *path, char **text, size_t *bytes
 
 /* ---- a file that is not a run ---- */
 
-static const char manifest[] = "tokmap-shards ";
-
 /* Returns whether PATH.tmx exists. */
 static bool is_prefix(const char *path)
 {
@@ -282,7 +280,7 @@ static enum tokmap_status not_a_run(const char *path, const char *text, size_t b
     struct os_stat found;
     const bool exists = os_stat(path, &found) == 0;
     const bool folder = exists && found.kind == OS_KIND_FOLDER;
-    const bool is_manifest = text && bytes >= sizeof manifest - 1 && !memcmp(text, manifest, sizeof manifest - 1);
+    const bool is_manifest = text && shard_manifest_begins(text, bytes);
     const bool is_shard = exists && shard_file_is_main(path);
     const char *dataset = is_prefix(path) ? "a dataset (the prefix of a shard)"
                           : is_shard      ? "a dataset (a shard)"

@@ -135,7 +135,7 @@ task r 0/3
 tree r >got
 same wanted got
 # A shard, or a part of one, is missing.
-last=$(tail -n 1 r/d)
+last=$(tail -n 1 r/d | cut -f 1)
 for gone in r/d-00001.tmx r/d-00001.bin "r/$last.tmx"; do
     mv "$gone" gone
     repeated task r 0/3

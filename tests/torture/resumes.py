@@ -111,7 +111,7 @@ def _files(round_, prefix):
     for name in os.listdir(round_.folder):
         if name == prefix or name.startswith((prefix + ".", prefix + "-")):
             content = round_.read(name) if os.path.isfile(round_.path(name)) else b"a folder"
-            manifest = content.startswith(b"tokmap-shards")
+            manifest = content.startswith((b"tokmap-shards", b"# tokmap manifest"))
             found[name[len(prefix):]] = re.sub(b"(?m)^" + prefix.encode(), b"", content) if manifest else content
     return found
 

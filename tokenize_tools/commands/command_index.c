@@ -10,7 +10,9 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/run_name.h"
 #include "commands.h"
+#include "commands/data/manifest_file.h"
 #include "commands/data/olmo_documents.h"
 #include "commands/options/error_options.h"
 #include "commands/options/dataset_tokenizer.h"
@@ -133,9 +135,16 @@ static int mask_add(const struct cli_command *command, const struct index_argume
     struct shard_mask_result result = {0, 0};
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     char *index_path, a[64], b[32], hex[33];
+    bool stated = false;
     enum tokmap_status status = index_find(name, &index_path, &error);
     if (!status)
+        status = manifest_file_clear(name, &stated, &error);
+    if (!status)
         status = shard_mask_add(index_path, given->mask, given->force, &result, &error);
+    if (stated) { /* also after a failure */
+        const enum tokmap_status again = manifest_file_state(name, status ? NULL : &error);
+        status = status ? status : again;
+    }
     free(index_path);
     if (!status)
         status = content_find(name, &info, &error);
@@ -157,6 +166,35 @@ static int mask_add(const struct cli_command *command, const struct index_argume
     return cli_finish(program, CLI_DONE);
 }
 
+/* Writes a manifest again, with what the indexes of its shards say. */
+static int manifest_state(const struct cli_command *command, const struct index_arguments *given, const char *name)
+{
+    struct tokmap_error error = {0};
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    char a[64], b[64], c[64], hex[33];
+    enum tokmap_status status = manifest_file_state(name, &error);
+    if (!status)
+        status = content_find(name, &info, &error);
+    if (status)
+        return cli_finish(program, command_failed(command, &error));
+    if (given->json) {
+        struct cli_json json;
+        cli_json_begin(&json, stdout);
+        cli_json_object(&json, NULL);
+        cli_json_bytes(&json, "dataset", name, strlen(name));
+        cli_json_number(&json, "shards", info.shards);
+        cli_json_number(&json, "tokens", info.tokens);
+        cli_json_number(&json, "documents", info.documents);
+        cli_json_text(&json, "content", id_hex(info.content, hex));
+        cli_json_end(&json);
+    } else if (!given->quiet) {
+        cli_print("%s: the manifest states %s with %s in %s; content id %s\n", name,
+                  cli_counted(info.shards, "shard", a), cli_counted(info.tokens, "token", b),
+                  cli_counted(info.documents, "document", c), id_hex(info.content, hex));
+    }
+    return cli_finish(program, CLI_DONE);
+}
+
 static int index_operands(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
     struct index_arguments *given = user;
@@ -174,6 +212,8 @@ static int index_operands(const struct cli_command *command, const char **operan
     const char *name = operands[0];
     if (given->mask)
         return mask_add(command, given, name);
+    if (!given->tokenizer.spec_given && cli_is_manifest(name))
+        return manifest_state(command, given, name);
     if (stated_tokenizer_open(&given->stated, &given->tokenizer, NULL, &error))
         return cli_finish(program, command_failed(command, &error));
     given->olmo = !foreign_name_parse(&parsed, name, NULL) && parsed.kind == FOREIGN_OLMO;
@@ -225,16 +265,20 @@ int command_index(int argc, char **argv)
     const struct cli_command command = {
         .program = program,
         .usage = "[KIND:]PATH[,WORD=VALUE]... [OPTION]...\n"
-                 "       tokmap index --mask FILE SHARD [OPTION]...",
+                 "       tokmap index --mask FILE SHARD [OPTION]...\n"
+                 "       tokmap index MANIFEST [OPTION]...",
         .summary = "Reads token files of other projects once and writes an index, .tmx, beside each. The files do not "
                    "change. With their indexes, they have numbered documents, checksums, and a full identity, like "
                    "shards of `tokmap pack`.",
         .details = "KIND is megatron, llmc, npy, datatrove, olmo, or raw; files of Megatron, llm.c, and NumPy are "
                    "recognized without it. PATH may be a pattern. Words: width, offset, eod, bos, vocab.\n\n"
                    "With --mask, the tokens that FILE marks with 0 are not trained on as targets.\n\n"
+                   "A MANIFEST is written again, with the sizes and content ids of its shards: the dataset then opens "
+                   "from the manifest alone.\n\n"
                    "Examples:\n"
                    "  tokmap index -t gpt2/tokenizer.json data/my_text_document\n"
                    "  tokmap index --mask chat.mask data/chat\n"
+                   "  tokmap index data/web\n"
                    "  tokmap index 'llmc:fineweb/*_train_*.bin'\n"
                    "  tokmap index raw:train.bin,width=2,eod=50256\n"
                    "  tokmap index 'olmo:data/part-*.npy,width=4,eod=100257'\n",

@@ -6,7 +6,7 @@
  * A manifest's names start from its own folder (FORMAT.md), and the user's from the current one. Both are compared as
  * text, part by part, which is wrong where a part is a symbolic link. So the manifest is opened before it gets its
  * name, and its shards are compared with those that were named; if they are not the same, it is written again with
- * absolute names.
+ * absolute names. The sizes of the shards are stated last, because a dataset of stated shards opens without them.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,6 +18,7 @@
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/error.h"
+#include "format/manifest.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
 #include "text/path.h"
@@ -145,45 +146,44 @@ static char *name_make(const struct merging *merging, const char *folder, const 
     if (length > 4 && !strchr(" \t\r/", name[length - 5]) &&
         !(length > 8 && (!strncmp(name + length - 8, ".bin", 4) || !strncmp(name + length - 8, ".tmx", 4))))
         name[length - 4] = '\0';
-    if (!strchr(" \t\r#", *name))
-        return name;
-    char *marked = path_join("./", 2, name, strlen(name), "");
-    free(name);
-    return marked;
+    return name;
+}
+
+/* Adds the line of a shard, with what its index says if `state` says so. */
+static enum tokmap_status line_add(struct manifest_text *text, const char *name, const char *index_path, bool state,
+                                   struct tokmap_error *error)
+{
+    struct index index;
+    if (strchr(name, '\n'))
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, index_path, TOKMAP_NO_OFFSET,
+                         "the name contains a line end, which a manifest cannot hold; rename the shard");
+    enum tokmap_status status = state ? index_open_as(&index, index_path, TOKMAP_READ_PREAD, error) : TOKMAP_OK;
+    const bool opened = state && !status;
+    if (!status && !manifest_text_add(text, name, state ? &index : NULL))
+        status = error_set_memory(error, "the manifest", 0);
+    if (opened)
+        index_close(&index);
+    return status;
 }
 
 static enum tokmap_status names_write(const struct merging *merging, const struct output_file *file, bool absolute,
-                                      struct tokmap_error *error)
+                                      bool state, struct tokmap_error *error)
 {
-    static const char head[] = "tokmap-shards 1\n";
-    char *text = NULL, *folder = path_folder(merging->output), *whole = NULL;
-    size_t bytes = 0;
-    FILE *memory = open_memstream(&text, &bytes);
-    bool good = memory && folder && (whole = absolute_path(merging, folder));
-    enum tokmap_status status = TOKMAP_OK;
-    if (good)
-        (void)fputs(head, memory);
-    for (size_t i = 0; i < merging->count && good && !status; i++) {
-        char *name = name_make(merging, whole, merging->shards[i].index, absolute);
-        good = name != NULL;
-        if (good && strchr(name, '\n'))
-            status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, merging->shards[i].index, TOKMAP_NO_OFFSET,
-                               "the name contains a line end, which a manifest cannot hold; rename the shard");
-        else if (good)
-            (void)fprintf(memory, "%s\n", name);
+    struct manifest_text text = {.about = 0};
+    char *folder = path_folder(merging->output), *whole = folder ? absolute_path(merging, folder) : NULL;
+    enum tokmap_status status = whole ? TOKMAP_OK : error_set_memory(error, "the manifest", 0);
+    for (size_t i = 0; i < merging->count && !status; i++) {
+        const char *index = merging->shards[i].index;
+        char *name = name_make(merging, whole, index, absolute);
+        status = name ? line_add(&text, name, index, state, error) : error_set_memory(error, "the manifest", 0);
         free(name);
     }
-    good = memory && !ferror(memory) && good;
-    if (memory && (fclose(memory) || !text))
-        good = false;
-    int system = status || !good ? 0 : os_truncate(file->fd, 0);
-    if (!status && good && !system)
-        system = os_pwrite(file->fd, text, bytes, 0);
-    free(text);
+    int system = status ? 0 : os_truncate(file->fd, 0);
+    if (!status && !system)
+        system = os_pwrite(file->fd, text.text.bytes, text.text.count, 0);
+    manifest_text_free(&text);
     free(folder);
     free(whole);
-    if (!status && !good)
-        return error_set_memory(error, "the manifest", 0);
     if (system)
         return error_set_system(error, system, file->partial, TOKMAP_NO_OFFSET, "the manifest cannot be written");
     return status;
@@ -228,20 +228,23 @@ static enum tokmap_status manifest_make(const struct merging *merging, struct ou
 {
     enum tokmap_status status = TOKMAP_OK;
     bool same = false;
-    for (int absolute = merging->absolute; absolute < 2 && !same; absolute++) {
+    int absolute = merging->absolute;
+    for (;; absolute++) {
         tokmap_dataset_close(*dataset);
         *dataset = NULL;
-        status = names_write(merging, file, absolute, error);
+        status = names_write(merging, file, absolute, false, error);
         if (status)
             return status;
         status = manifest_check(merging, file, &same, dataset, error);
         if (status == TOKMAP_ERROR_MISMATCH || status == TOKMAP_ERROR_MEMORY)
             return status; /* the shards differ in width or tokenizer, or one is a part; no names would help */
+        if (same || absolute)
+            break;
     }
     if (!status && !same)
         status = error_set(error, TOKMAP_ERROR_MISMATCH, merging->output, TOKMAP_NO_OFFSET,
                            "the shards were replaced while the manifest was made; try again");
-    return status;
+    return status ? status : names_write(merging, file, absolute, true, error);
 }
 
 static void report(const struct merging *merging, const struct tokmap_dataset_info *info)

@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "commands.h"
+#include "commands/data/manifest_file.h"
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"
@@ -208,8 +209,13 @@ static int seal_shards(const struct cli_command *command, const struct seal_argu
     cli_progress_start(&sum.progress, given->unseal ? "unsealing" : "sealing", 0,
                        given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
     const uint64_t start = os_clock_ns();
+    bool stated = false;
+    if (!status)
+        status = manifest_file_clear(name, &stated, &error);
     if (!status)
         status = convert_all(&list, &sum, &error);
+    if (!status && stated)
+        status = manifest_file_state(name, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
     cli_progress_end(&sum.progress);
     (void)os_signals_release();

@@ -219,7 +219,8 @@ bool output_names_older(const char *output, const char *path)
     const char *rest = rest_of(output, path);
     if (!rest || !is_beside(output, path))
         return false;
-    if (rest[set_bytes(rest)] == '\0' && begins_with(path, "tokmap-shards "))
+    if (rest[set_bytes(rest)] == '\0' &&
+        (begins_with(path, "tokmap-shards ") || begins_with(path, "# tokmap manifest ")))
         return true;
     if (is_older_shard(path, rest))
         return true;

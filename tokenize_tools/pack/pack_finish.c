@@ -311,6 +311,8 @@ static enum tokmap_status shard_add(struct finish *finish, uint64_t unit, uint32
             status = content_read(finish, set, from, error);
         if (!status && files[i] == SHARD_INDEX && records)
             status = index_shift(finish, set, &from, records, error);
+        if (!status && files[i] == SHARD_INDEX)
+            status = set_work_state(finish->work, set, from, error);
         if (status)
             free(from);
         else

@@ -9,23 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes_buffer.h"
 #include "common/error.h"
+#include "format/manifest.h"
 #include "format/partial_file.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
 #include "text/path.h"
 
-#define MANIFEST_HEAD "tokmap-shards 1\n"
-#define MANIFEST_MOST ((uint64_t)256 << 20) /* bytes of an old manifest */
 #define UNIT ".unit"
 #define NUMBER_MOST 24 /* bytes of "-00000" and a zero byte */
 
 /* A set whose name is NAME and this ending. */
 struct set {
     char ending[SET_ENDING_MOST + 1];
-    char *path;           /* of the manifest */
-    uint64_t shards, old; /* of the new set; of the old one, 0 if there is none */
+    char *path;                /* of the manifest */
+    uint64_t shards, old;      /* of the new set; of the old one, 0 if there is none */
+    struct manifest_text text; /* of the manifest, */
+    uint64_t stated;           /* number of shards that have a line in it */
 };
 
 /* Most members are copies of options, because the caller's need not stay valid. */
@@ -78,16 +78,6 @@ static char *manifest_unit(const struct set_work *work, const struct set *set)
     return path_join(work->folder, strlen(work->folder), name, strlen(name), UNIT);
 }
 
-/* Adds the line of a manifest that names a shard: white space at its front would be cut off, and '#' begins a comment.
- * Returns false without memory. */
-static bool line_add(struct bytes_buffer *text, const char *name, uint64_t number)
-{
-    char end[NUMBER_MOST];
-    (void)snprintf(end, sizeof end, "-%05" PRIu64 "\n", number);
-    return bytes_append(text, "./", strchr(" \t\r#", *name) ? 2 : 0) && bytes_append(text, name, strlen(name)) &&
-           bytes_append(text, end, strlen(end));
-}
-
 static enum tokmap_status failed(int system, const char *path, const char *what, struct tokmap_error *error)
 {
     return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s", what);
@@ -123,8 +113,10 @@ static enum tokmap_status paths_make(struct set_work *work, struct tokmap_error 
 
 static void sets_clear(struct set_work *work)
 {
-    for (uint32_t i = 0; i < SETS_MOST; i++)
+    for (uint32_t i = 0; i < SETS_MOST; i++) {
         free(work->sets[i].path);
+        manifest_text_free(&work->sets[i].text);
+    }
     memset(work->sets, 0, sizeof work->sets);
     work->count = 0;
 }
@@ -268,29 +260,24 @@ static enum tokmap_status shards_absent(const struct set_work *work, const struc
 }
 
 /* Counts the shards of an old set. Returns false if the text is not a manifest that a set has. */
-static bool manifest_count(const char *text, size_t bytes, const char *name, uint64_t *shards)
+static bool manifest_count(const char *text, size_t bytes, const char *path, uint64_t *shards)
 {
-    const char *at = text + strlen(MANIFEST_HEAD), *end = text + bytes;
-    *shards = 0;
-    if (bytes < strlen(MANIFEST_HEAD) || memcmp(text, MANIFEST_HEAD, strlen(MANIFEST_HEAD)) != 0)
-        return false;
+    struct manifest manifest;
+    const char *name = path_name(path);
     const bool marked = strchr(" \t\r#", *name) != NULL;
-    const size_t name_bytes = strlen(name);
-    while (at < end) {
+    bool is = bytes && text[bytes - 1] == '\n' && !manifest_parse(&manifest, path, text, bytes, NULL);
+    *shards = is ? manifest.count : 0;
+    is = is && *shards <= SET_SHARDS_MOST && manifest.lines == 1 + manifest.group_count + manifest.count;
+    for (uint64_t i = 0; i < *shards && is; i++) {
         char number[NUMBER_MOST];
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        const size_t length = stop ? (size_t)(stop - at) : 0;
-        (void)snprintf(number, sizeof number, "-%05" PRIu64, *shards);
-        const char *from = at + (marked && length > 2 && !memcmp(at, "./", 2) ? 2 : 0);
-        if (!stop || length - (size_t)(from - at) != name_bytes + strlen(number) ||
-            memcmp(from, name, name_bytes) != 0 || memcmp(from + name_bytes, number, strlen(number)) != 0)
-            return false;
-        ++*shards;
-        if (*shards > SET_SHARDS_MOST)
-            return false;
-        at = stop + 1;
+        const char *line = manifest_name(&manifest, &manifest.shards[i]);
+        (void)snprintf(number, sizeof number, "-%05" PRIu64, i);
+        const char *from = line + (marked && !strncmp(line, "./", 2) ? 2 : 0);
+        is = !strncmp(from, name, strlen(name)) && !strcmp(from + strlen(name), number);
     }
-    return *shards != 0;
+    if (bytes && text[bytes - 1] == '\n')
+        manifest_free(&manifest);
+    return is;
 }
 
 enum tokmap_status set_shards_count(const char *manifest, uint64_t *shards, struct tokmap_error *error)
@@ -300,7 +287,7 @@ enum tokmap_status set_shards_count(const char *manifest, uint64_t *shards, stru
     int fd, system = os_lstat(manifest, &found);
     if (system)
         return failed(system, manifest, "the output cannot be examined", error);
-    if (found.kind != OS_KIND_FILE || found.bytes > MANIFEST_MOST)
+    if (found.kind != OS_KIND_FILE || found.bytes > MANIFEST_BYTES_MOST)
         return error_set(error, TOKMAP_ERROR_EXISTS, manifest, TOKMAP_NO_OFFSET,
                          "this exists and is not a shard set, so it is not replaced; choose another name");
     system = os_open(manifest, OS_READ_NOW, &fd);
@@ -315,7 +302,7 @@ enum tokmap_status set_shards_count(const char *manifest, uint64_t *shards, stru
         status = no_memory(error);
     else if (system)
         status = failed(system, manifest, "the old manifest cannot be read", error);
-    else if (!manifest_count(text, got, path_name(manifest), shards))
+    else if (!manifest_count(text, got, manifest, shards))
         status = error_set(error, TOKMAP_ERROR_EXISTS, manifest, TOKMAP_NO_OFFSET,
                            "this file is not the manifest of a shard set that `tokmap pack` has made, so it is not "
                            "replaced; remove it, or choose another name");
@@ -512,26 +499,47 @@ enum tokmap_status set_work_recover(const char *name, bool sync, bool continues,
 
 /* ---- commit ---- */
 
-static enum tokmap_status manifest_write(const struct set_work *work, const struct set *set, struct tokmap_error *error)
+enum tokmap_status set_work_state(struct set_work *work, uint32_t set, const char *index_path,
+                                  struct tokmap_error *error)
 {
-    struct bytes_buffer text = {0};
+    struct set *of = &work->sets[set];
+    struct index index;
+    enum tokmap_status status = index_open_as(&index, index_path, TOKMAP_READ_PREAD, error);
+    if (status)
+        return status;
+    char number[NUMBER_MOST];
+    (void)snprintf(number, sizeof number, "-%05" PRIu64, of->stated++);
+    char *name = path_ended(path_name(of->path), number);
+    if (!name || !manifest_text_add(&of->text, name, &index))
+        status = no_memory(error);
+    free(name);
+    index_close(&index);
+    return status;
+}
+
+static enum tokmap_status manifest_write(struct set_work *work, uint32_t number, struct tokmap_error *error)
+{
+    struct set *set = &work->sets[number];
     char *path = manifest_unit(work, set);
-    bool good = path && bytes_append(&text, MANIFEST_HEAD, strlen(MANIFEST_HEAD));
-    for (uint64_t k = 0; k < set->shards && good; k++)
-        good = line_add(&text, path_name(set->path), k);
-    enum tokmap_status status = good ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status = path ? TOKMAP_OK : no_memory(error);
+    while (set->stated < set->shards && !status) {
+        char *prefix = unit_path(work, set, set->stated, "");
+        char *index = prefix ? shard_file_path(prefix, SHARD_INDEX, SHARD_UNIT) : NULL;
+        status = index ? set_work_state(work, number, index, error) : no_memory(error);
+        free(prefix);
+        free(index);
+    }
     if (!status && work->keep)
         (void)os_unlink(path); /* of the writer that was killed */
     int fd, system = status ? 0 : os_open(path, OS_WRITE_NEW, &fd);
     if (!status && !system) {
-        system = os_pwrite(fd, text.bytes, text.count, 0);
+        system = os_pwrite(fd, set->text.text.bytes, set->text.text.count, 0);
         if (!system && work->sync)
             system = os_sync(fd);
         os_close(fd);
     }
     if (system)
         status = failed(system, path, "the manifest cannot be written", error);
-    bytes_free(&text);
     free(path);
     return status;
 }
@@ -594,7 +602,7 @@ enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards
     for (uint32_t i = 0; i < work->count && !status; i++) {
         assert(shards[i] && shards[i] <= SET_SHARDS_MOST);
         work->sets[i].shards = shards[i];
-        status = manifest_write(work, &work->sets[i], error);
+        status = manifest_write(work, i, error);
     }
     for (uint32_t i = 0; i < work->count && !status; i++)
         set_add(work, &work->sets[i]);

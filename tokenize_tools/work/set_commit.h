@@ -92,6 +92,11 @@ const char *set_work_lock(const struct set_work *work);
 /* Returns the group of files that the commit names, to which the caller may add others; valid until then. */
 struct name_files *set_work_group(struct set_work *work);
 
+/* Adds the line of the next shard of a set to its manifest, by its index. The commit does it for units, unless
+ * options.placed. Statuses: OK, those of index_open(). */
+enum tokmap_status set_work_state(struct set_work *work, uint32_t set, const char *index_path,
+                                  struct tokmap_error *error);
+
 /* Writes the manifests, and names all files. shards: how many committed units each set has, 1 to SET_SHARDS_MOST.
  * mask: the shards have masks. Frees the work with every status. After a failure the old sets are unchanged and the
  * units are gone, unless the folder has a journal or the message says something else. Statuses: OK, ERROR_EXISTS

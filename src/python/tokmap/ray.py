@@ -328,7 +328,7 @@ class _Set:
                            f"{self.path} is a folder, so it is not replaced; choose another name", path=self.path)
         if os.path.exists(self.path):
             with open(self.path, "rb") as file:
-                if file.read(16) != b"tokmap-shards 1\n":
+                if file.readline(32) not in (b"tokmap-shards 1\n", b"# tokmap manifest 2\n"):
                     raise error_of("ERROR_EXISTS",
                                    f"{self.path} is not the manifest of a shard set, so it is not replaced; choose "
                                    "another name", path=self.path)

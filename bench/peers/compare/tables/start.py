@@ -44,7 +44,7 @@ def shards_of(name):
     if os.path.exists(name + ".bin"):
         return [name + ".bin"]
     with open(name, encoding="utf-8") as file:
-        lines = [line.strip() for line in file.readlines()[1:]]
+        lines = [line.split("\t")[0].strip() for line in file.readlines()[1:]]
     return [os.path.join(os.path.dirname(name), line) + ".bin" for line in lines if line and not line.startswith("#")]
 
 

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * open_shards.h - the shards of datasets that are open: who holds them, and which are closed again.
+ *
+ * A shard whose line in a manifest states its sizes (manifest.h) is opened when somebody holds it for the first time.
+ * It must then match its line. Other shards are open from the beginning and stay so. Any thread may call these
+ * functions.
+ *
+ * The process keeps as many of the former open as half of its files (ulimit -n) and half of its mappings
+ * (vm.max_map_count) allow. Then those close that nobody holds and nobody has used for long.
+ */
+#ifndef TOKMAP_DATASET_OPEN_SHARDS_H
+#define TOKMAP_DATASET_OPEN_SHARDS_H
+
+#include "dataset_state.h"
+
+/* Opens a shard if it is not open, and holds it until shard_release(): *shard is valid and its files and mappings stay
+ * as they are. Statuses: OK, ERROR_MISMATCH (it does not match its line), those of opening a dataset. */
+enum tokmap_status shard_hold(const struct tokmap_dataset *dataset, uint64_t number, const struct shard **shard,
+                              struct tokmap_error *error);
+void shard_release(const struct tokmap_dataset *dataset, uint64_t number);
+
+/* Does the same, and the shard stays open until the dataset is closed: for memory of it that callers keep. */
+enum tokmap_status shard_keep(const struct tokmap_dataset *dataset, uint64_t number, const struct shard **shard,
+                              struct tokmap_error *error);
+
+/* Returns a shard that the caller holds, or that is kept. */
+static inline const struct shard *shard_held(const struct tokmap_dataset *dataset, uint64_t number)
+{
+    return dataset->slots[number].open;
+}
+
+/* Returns a shard if it is kept or open from the beginning, else NULL. */
+static inline const struct shard *shard_if_kept(const struct tokmap_dataset *dataset, uint64_t number)
+{
+    const struct shard_slot *slot = &dataset->slots[number];
+    return __atomic_load_n(&slot->kept, __ATOMIC_ACQUIRE) ? slot->open : NULL;
+}
+
+/* Returns the line of a shard that is opened when it is needed, or NULL. */
+static inline const struct manifest_shard *shard_line(const struct tokmap_dataset *dataset, uint64_t number)
+{
+    const struct manifest_shard *line =
+        dataset->manifest.group_count ? &dataset->manifest.shards[dataset->slots[number].line] : NULL;
+    return line && line->group != MANIFEST_UNSTATED ? line : NULL;
+}
+
+/* Closes all shards of a dataset that were opened when they were needed. No other thread may use the dataset. */
+void shards_close(struct tokmap_dataset *dataset);
+
+/* Returns how many shards one user may hold at the same time, so that others can, too. */
+uint32_t shards_held_most(void);
+
+#endif

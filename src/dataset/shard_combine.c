@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * shard_combine.c - see shard_combine.h.
+ *
+ * What is combined is in the index of a shard that is open, and in the manifest of one that is not. head_of() returns
+ * it for both, so nothing else here depends on which it is.
+ */
+#include "shard_combine.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "format/about_facts.h"
+#include "open_shards.h"
+
+static const uint8_t unknown[16];
+
+/* What the combination of shards depends on, of one of them. */
+struct shard_head {
+    struct section_shard shard;
+    uint64_t streams; /* the hash of the section */
+    bool masked, sealed, pages;
+};
+
+static void head_of(const struct tokmap_dataset *dataset, uint64_t number, struct shard_head *head)
+{
+    const struct manifest_shard *line = shard_line(dataset, number);
+    if (line) {
+        const struct manifest_group *group = &dataset->manifest.groups[line->group];
+        *head = (struct shard_head){
+            .shard = {.tokens = line->tokens,
+                      .documents = line->documents,
+                      .width = group->width,
+                      .vocabulary = group->vocabulary,
+                      .largest_id = line->largest_id,
+                      .eod_id = group->eod_id,
+                      .bos_id = group->bos_id},
+            .streams = line->mask,
+            .masked = line->mask && line->tokens,
+            .sealed = group->sealed,
+            .pages = group->pages,
+        };
+        memcpy(head->shard.content, line->content, sizeof line->content);
+        memcpy(head->shard.tokenizer, group->tokenizer, sizeof group->tokenizer);
+    } else {
+        const struct shard *shard = shard_held(dataset, number);
+        *head = (struct shard_head){.shard = shard->index.shard,
+                                    .streams = shard->index.streams.hash,
+                                    .masked = shard->mask.fd >= 0,
+                                    .sealed = index_is_sealed(&shard->index),
+                                    .pages = index_has_token_pages(&shard->index)};
+    }
+}
+
+static bool tokenizer_known(const struct shard_head *head)
+{
+    return memcmp(head->shard.tokenizer, unknown, sizeof unknown) != 0;
+}
+
+/* Returns the path of a shard's index. *made: NULL, or what the caller frees. */
+static const char *path_of(const struct tokmap_dataset *dataset, uint64_t number, char **made)
+{
+    const struct manifest_shard *line = shard_line(dataset, number);
+    *made = line ? manifest_index_path(&dataset->manifest, line) : NULL;
+    return *made ? *made : line ? manifest_name(&dataset->manifest, line) : shard_held(dataset, number)->index_path;
+}
+
+/* "838f.. (gpt2)", or without the name if it is not known. */
+static void tokenizer_describe(const struct tokmap_dataset *dataset, uint64_t number, const struct shard_head *head,
+                               char text[128])
+{
+    struct about_facts facts = {.sets = 0};
+    char hex[33];
+    if (!shard_line(dataset, number))
+        about_facts_read(&shard_held(dataset, number)->index, &facts);
+    hash128_hex(head->shard.tokenizer, hex);
+    (void)snprintf(text, 128, facts.tokenizer[0] ? "%s (%s)" : "%s%s", hex, facts.tokenizer);
+}
+
+/* Refuses a shard that differs from the first one in its width, or from shard `known` in its tokenizer. */
+static enum tokmap_status check_agreement(const struct tokmap_dataset *dataset, uint64_t number,
+                                          const struct shard_head *head, uint64_t known, struct tokmap_error *error)
+{
+    char *made, *other;
+    const bool wide = number && head->shard.width != dataset->width;
+    if (!wide && (known == UINT64_MAX || !tokenizer_known(head) ||
+                  !memcmp(head->shard.tokenizer, dataset->tokenizer, sizeof unknown)))
+        return TOKMAP_OK;
+    const char *path = path_of(dataset, number, &made), *theirs_path = path_of(dataset, wide ? 0 : known, &other);
+    if (wide) {
+        (void)error_set(
+            error, TOKMAP_ERROR_MISMATCH, path, TOKMAP_NO_OFFSET,
+            "its tokens have %u bytes, but those of %s have %u; pack both with the same tokenizer, or do not combine "
+            "them",
+            head->shard.width, theirs_path, dataset->width);
+    } else {
+        struct shard_head before;
+        char ours[128], theirs[128];
+        head_of(dataset, known, &before);
+        tokenizer_describe(dataset, number, head, ours);
+        tokenizer_describe(dataset, known, &before, theirs);
+        (void)error_set(
+            error, TOKMAP_ERROR_MISMATCH, path, TOKMAP_NO_OFFSET,
+            "its tokenizer has fingerprint %s, but that of %s has %s; pack both with the same tokenizer, or do not "
+            "combine them",
+            ours, theirs_path, theirs);
+    }
+    free(made);
+    free(other);
+    return TOKMAP_ERROR_MISMATCH;
+}
+
+enum tokmap_status shard_join(struct tokmap_dataset *dataset, uint64_t *known, struct tokmap_error *error)
+{
+    const uint64_t number = dataset->shard_count;
+    struct shard_slot *slot = &dataset->slots[number];
+    struct shard_head head;
+    head_of(dataset, number, &head);
+    const struct section_shard *shard = &head.shard;
+    enum tokmap_status status = check_agreement(dataset, number, &head, *known, error);
+    if (status)
+        return status;
+    if (*known == UINT64_MAX && tokenizer_known(&head)) {
+        *known = number;
+        memcpy(dataset->tokenizer, shard->tokenizer, sizeof unknown);
+    }
+    slot->place = (struct shard_place){.first_token = dataset->tokens,
+                                       .first_document = dataset->documents,
+                                       .tokens = shard->tokens,
+                                       .documents = shard->documents};
+    if (add_overflows(dataset->tokens, shard->tokens, &dataset->tokens) || dataset->tokens >> 62 ||
+        add_overflows(dataset->documents, shard->documents, &dataset->documents)) {
+        char *made;
+        status = error_set(error, TOKMAP_ERROR_LIMIT, path_of(dataset, number, &made), TOKMAP_NO_OFFSET,
+                           "with this shard the dataset has more than 2^62 tokens; use fewer shards");
+        free(made);
+        return status;
+    }
+    dataset->width = shard->width;
+    dataset->vocabulary = max64(dataset->vocabulary, shard->vocabulary);
+    dataset->largest_id = max64(dataset->largest_id, shard->largest_id);
+    /* The dataset has an EOD or BOS only if all of its shards agree on it. */
+    dataset->eod_id = !number || dataset->eod_id == shard->eod_id ? shard->eod_id : TOKMAP_NO_ID;
+    dataset->bos_id = !number || dataset->bos_id == shard->bos_id ? shard->bos_id : TOKMAP_NO_ID;
+    dataset->masked = dataset->masked || head.masked;
+    dataset->sealed = dataset->sealed || head.sealed;
+    dataset->page_hashes = (!number || dataset->page_hashes) && (!shard->tokens || head.pages || head.sealed);
+    if (slot->open) {
+        slot->open->place = slot->place;
+        slot->kept = true;
+    }
+    dataset->shard_count++;
+    return TOKMAP_OK;
+}
+
+static void id_describe(uint64_t id, char text[32])
+{
+    if (id == TOKMAP_NO_ID)
+        (void)snprintf(text, 32, "no token");
+    else
+        (void)snprintf(text, 32, "token %" PRIu64, id);
+}
+
+bool dataset_warning_add(struct tokmap_dataset *dataset, const char *format, ...)
+{
+    char sentence[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    const size_t before = dataset->warning ? strlen(dataset->warning) : 0, room = before + strlen(sentence) + 3;
+    char *grown = realloc(dataset->warning, room);
+    if (!grown)
+        return false;
+    (void)snprintf(grown + before, room - before, "%s%s", before ? "; " : "", sentence);
+    dataset->warning = grown;
+    return true;
+}
+
+/* Adds to the warning what two shards differ in. format: with the paths and what they have. Returns false without
+ * memory. */
+static bool warn_of_ids(struct tokmap_dataset *dataset, const char *verb, const char *name, uint64_t first_id,
+                        uint64_t number, uint64_t id)
+{
+    char ours[32], theirs[32], *made, *other;
+    id_describe(first_id, ours);
+    id_describe(id, theirs);
+    const char *path = path_of(dataset, 0, &made), *differs = path_of(dataset, number, &other);
+    const bool good =
+        dataset_warning_add(dataset,
+                            "documents %s differently: those of %.300s with %s, those of %.300s with %s; pack all "
+                            "shards with the same %s",
+                            verb, path, ours, differs, theirs, name);
+    free(made);
+    free(other);
+    return good;
+}
+
+/* Shards of which some end their documents with a token and others do not (or with another one) are a dataset: where
+ * documents end is in the index, so nothing is delivered wrongly. But a model that is trained on it learns two ways in
+ * which texts end, which is hardly what anyone wants, and shards whose tokenizer nobody knows may mean other texts by
+ * their ids. The first shard that differs is named. */
+static enum tokmap_status compare_shards(struct tokmap_dataset *dataset, struct tokmap_error *error)
+{
+    const uint64_t none = dataset->shard_count;
+    uint64_t eod = none, bos = none, with = none, without = none;
+    struct shard_head first, head;
+    bool good = true;
+    head_of(dataset, 0, &first);
+    for (uint64_t i = 0; i < dataset->shard_count; i++) {
+        head_of(dataset, i, &head);
+        const bool known = tokenizer_known(&head);
+        eod = eod == none && head.shard.eod_id != first.shard.eod_id ? i : eod;
+        bos = bos == none && head.shard.bos_id != first.shard.bos_id ? i : bos;
+        with = with == none && known ? i : with;
+        without = without == none && !known ? i : without;
+    }
+    if (eod < none) {
+        head_of(dataset, eod, &head);
+        good = warn_of_ids(dataset, "end", "EOD", first.shard.eod_id, eod, head.shard.eod_id);
+    }
+    if (bos < none && good) {
+        head_of(dataset, bos, &head);
+        good = warn_of_ids(dataset, "begin", "BOS", first.shard.bos_id, bos, head.shard.bos_id);
+    }
+    if (with < none && without < none && good) {
+        char *made, *other;
+        const char *path = path_of(dataset, without, &made), *known = path_of(dataset, with, &other);
+        good = dataset_warning_add(
+            dataset,
+            "the tokenizer of %.300s is not recorded, so its ids may mean other texts than those of "
+            "%.300s; combine them only if one tokenizer made both",
+            path, known);
+        free(made);
+        free(other);
+    }
+    return good ? TOKMAP_OK : error_set_memory(error, "a warning", 1024);
+}
+
+static enum tokmap_status content_of(struct tokmap_dataset *dataset, struct tokmap_error *error)
+{
+    struct shard_head head;
+    if (dataset->shard_count == 1) {
+        head_of(dataset, 0, &head);
+        memcpy(dataset->content, head.shard.content, 16);
+        return TOKMAP_OK;
+    }
+    struct hash_state *hash = hash_state_new();
+    if (!hash)
+        return error_set_memory(error, "the content id", 1024);
+    for (uint64_t i = 0; i < dataset->shard_count; i++) {
+        head_of(dataset, i, &head);
+        hash_state_add(hash, head.shard.content, 16);
+    }
+    hash128_store(hash_state_128(hash), dataset->content);
+    hash_state_free(hash);
+    return TOKMAP_OK;
+}
+
+/* Makes the masks a part of the content id: two datasets that differ in them do not train the same model. The hash of
+ * a section is known from the table, so nothing is read. */
+static enum tokmap_status add_streams(struct tokmap_dataset *dataset, struct tokmap_error *error)
+{
+    if (!dataset->masked)
+        return TOKMAP_OK;
+    struct hash_state *hash = hash_state_new();
+    if (!hash)
+        return error_set_memory(error, "the content id", 1024);
+    hash_state_add(hash, "stream 1", 8);
+    hash_state_add(hash, dataset->content, 16);
+    for (uint64_t i = 0; i < dataset->shard_count; i++) {
+        struct shard_head head;
+        uint8_t section[8];
+        head_of(dataset, i, &head);
+        store64(section, head.streams);
+        hash_state_add(hash, section, sizeof section);
+    }
+    hash128_store(hash_state_128(hash), dataset->content);
+    hash_state_free(hash);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status shards_check_sets(struct tokmap_dataset *dataset, enum shard_origin origin, const char *name,
+                                     struct tokmap_error *error)
+{
+    char warning[SPLIT_SETS_WARNING];
+    const enum tokmap_status status = split_sets_check(dataset, origin, name, warning, error);
+    if (!status && *warning && !dataset_warning_add(dataset, "%s", warning))
+        return error_set_memory(error, "a warning", 1024);
+    return status;
+}
+
+enum tokmap_status shards_combine(struct tokmap_dataset *dataset, enum shard_origin origin, const char *name,
+                                  struct tokmap_error *error)
+{
+    enum tokmap_status status = shards_check_sets(dataset, origin, name, error);
+    if (!status)
+        status = compare_shards(dataset, error);
+    if (!status)
+        status = content_of(dataset, error);
+    return status ? status : add_streams(dataset, error);
+}
