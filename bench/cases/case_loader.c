@@ -2,9 +2,10 @@
 /*
  * case_loader.c - batches of shuffled windows on the host, warm.
  *
- * Three measurements: the rate at which a loader without a producer thread delivers batches, from the mapping and by
+ * Four measurements: the rate at which a loader without a producer thread delivers batches, from the mapping and by
  * pread, beside the plain loop over the same mapping; the waits of a consumer that takes batches at half the rate at
- * which a producer thread could deliver them; and the memory that a process with a loader uses in addition to the ring.
+ * which a producer thread could deliver them; the first pass of a loader (case_loader_first.c); and the memory that a
+ * process with a loader uses in addition to the ring.
  *
  * With --cold the case runs loader_cold() instead, and with --device case_loader_device.c.
  */
@@ -18,6 +19,7 @@
 #include <string.h>
 
 #include "case_loader_device.h"
+#include "case_loader_first.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -223,8 +225,7 @@ static int loader_cold(struct bench *bench)
 
 struct found {
     /* Rates in tokens per second, and processor seconds per million tokens. */
-    struct series i32, i64, unaligned, pread, cpu, cpu_pread, first_pass, first_pass_pread, producer, producer_pread,
-        paced;
+    struct series i32, i64, unaligned, pread, cpu, cpu_pread, first_pass_pread, producer, producer_pread, paced;
     struct series plain_i32, plain_i64, plain_i32_inputs, plain_pread;
     /* Microseconds of calls. idle: of the empty stretch between two looks at the clock. */
     struct spread next, plain_next;
@@ -291,7 +292,6 @@ static int flat_out_open(struct bench *bench, struct loader_case *it, const char
     const double tokens = (double)(it->pass * bench->options.rows * bench->options.seq_len);
     double seconds = 0;
     result = first_pass(bench, &it->mapped, it->pass, &seconds);
-    series_add(&it->found->first_pass, tokens / seconds);
     if (!result)
         result = first_pass(bench, &it->pread, it->pass, &seconds);
     series_add(&it->found->first_pass_pread, tokens / seconds);
@@ -505,7 +505,6 @@ static void print_found(struct bench *bench, const struct found *found)
     bench_result(bench, "tokens_per_s_unaligned", "tokens/s", &found->unaligned, &found->plain_i32);
     bench_result(bench, "tokens_per_s_i64", "tokens/s", &found->i64, &found->plain_i64);
     bench_result(bench, "tokens_per_s_pread", "tokens/s", &found->pread, &found->plain_i32);
-    bench_result(bench, "tokens_per_s_first_pass", "tokens/s", &found->first_pass, NULL);
     bench_result(bench, "tokens_per_s_first_pass_pread", "tokens/s", &found->first_pass_pread, NULL);
     bench_result(bench, "plain_pread_tokens_per_s", "tokens/s", &found->plain_pread, NULL);
     bench_result(bench, "plain_inputs_alone_tokens_per_s", "tokens/s", &found->plain_i32_inputs, NULL);
@@ -534,7 +533,9 @@ static int run(struct bench *bench)
     struct loader_case it = {.found = &found};
     const char *name = NULL;
     if (bench->options.child)
-        return strcmp(bench->options.child, FIRST_OPENING_CHILD) ? child_rss(bench) : first_opening_child(bench);
+        return !strcmp(bench->options.child, FIRST_OPENING_CHILD) ? first_opening_child(bench)
+               : !strcmp(bench->options.child, FIRST_PASS_CHILD)  ? loader_first_pass_child(bench)
+                                                                  : child_rss(bench);
     if (bench->options.device_given)
         return loader_device(bench);
     if (bench->options.cold)
@@ -566,7 +567,8 @@ static int run(struct bench *bench)
     if (result || bench_stopped())
         return CLI_FAILED;
     print_found(bench, &found);
-    return measure_memory(bench, name);
+    result = loader_first_pass(bench, name);
+    return result ? result : measure_memory(bench, name);
 }
 
 const struct bench_case case_loader = {
