@@ -90,9 +90,9 @@ static int results_keep(struct bench *bench, const char *case_name)
 }
 
 static const struct bench_case *const cases[] = {
-    &case_check,    &case_limits,  &case_order,  &case_slice,   &case_loader, &case_open,   &case_train, &case_pack,
-    &case_plan,     &case_sources, &case_trace,  &case_verify,  &case_h2d,    &case_expand, &case_race,  &case_gpu,
-    &case_tokenize, &case_parquet, &case_writer, &case_compare, &case_faults, &case_hostile};
+    &case_check,    &case_limits,  &case_order,  &case_slice,   &case_loader, &case_open,    &case_train, &case_pack,
+    &case_plan,     &case_sources, &case_trace,  &case_verify,  &case_h2d,    &case_expand,  &case_race,  &case_gpu,
+    &case_tokenize, &case_parquet, &case_writer, &case_compare, &case_faults, &case_hostile, &case_cost};
 #define CASES (sizeof cases / sizeof cases[0])
 
 static const char details[] =
@@ -110,6 +110,7 @@ static const char details[] =
     "  tokmap-bench check train.run --step-ms 250 --ranks 8\n"
     "  tokmap-bench check data/web --seq-len 2048 --batch 512 --ranks 8\n"
     "  tokmap-bench train train.run --ranks 8 --step-ms 250 --cold\n"
+    "  tokmap-bench cost train.run --gpus 1024 --step-ms 8000\n"
     "  tokmap-bench loader data/web\n"
     "  tokmap-bench train --device 0 data/web\n"
     "  tokmap-bench gpu\n"
@@ -215,7 +216,8 @@ static int run_all(struct bench *bench, const struct arguments *given)
             continue;
         if (cases[i] == &case_gpu) /* it runs other cases */
             continue;
-        if (cases[i] == &case_hostile || cases[i] == &case_compare || cases[i] == &case_faults)
+        if (cases[i] == &case_hostile || cases[i] == &case_compare || cases[i] == &case_faults ||
+            cases[i] == &case_cost)
             /* not about tokmap's parts on this machine */
             continue;
         if (cases[i] == &case_check && !bench->options.run_file && !bench->options.batch_given)
@@ -480,7 +482,8 @@ int main(int argc, char **argv)
          "loader, train: deliver to GPU N; h2d, expand, race, gpu: the GPU to measure (default 0)", NULL},
         CLI_HEADING("The training step"),
         {0, "step-ms", CLI_REAL, &o->step_ms, &o->step_ms_given, "MS",
-         "check, train: computing time of a step (train: default 24.5)", NULL},
+         "check, train, cost: computing time of a step (train: default 24.5)", NULL},
+        {0, "gpus", CLI_NUMBER, &o->gpus, NULL, "N", "cost: GPUs that train, each with a loader of its own", NULL},
         {0, "batch-tokens", CLI_SIZE, &o->batch_tokens, &o->batch_tokens_given, "N",
          "train: tokens in a step, in rows of --seq-len (default 16384)", NULL},
         {0, "wait", CLI_CHOICE, &o->wait, &o->wait_given, "spin|sleep",
@@ -564,7 +567,9 @@ int main(int argc, char **argv)
         {0, "repair-hours", CLI_REAL, &o->repair_hours, NULL, "H", "compare: until a machine is back (default 6)",
          NULL},
         {0, "figures", CLI_TEXT, &o->figures, NULL, "FILE",
-         "compare: what `tokmap-bench compare --json` printed (default: the loaders are measured shortly)", NULL},
+         "compare: what `tokmap-bench compare --json` printed (default: the loaders are measured shortly); cost: that, "
+         "or a folder of it (default: bench/results of the source tree)",
+         NULL},
         CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &o->json, NULL, NULL, "print one JSON object per line instead of a table", NULL},
         {0, "save", CLI_TEXT, &o->save, NULL, "FOLDER",

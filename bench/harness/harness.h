@@ -84,7 +84,8 @@ struct bench_options {
     /* compare survival: the simulated month */
     uint64_t nodes, spare_nodes;
     double days, failures, checkpoint_minutes, repair_hours;
-    const char *figures;  /* rows of compare that were printed with --json; NULL: measure */
+    uint64_t gpus;        /* cost */
+    const char *figures;  /* rows of compare that were printed with --json; NULL: measure; cost: bench/results */
     const char *child;    /* task of a copy of this program for its parent; NULL in the parent */
     const char *plot;     /* folder for pictures of the results, or NULL */
     const char *save;     /* folder for the results, or NULL */

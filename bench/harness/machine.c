@@ -38,21 +38,43 @@ static void field_of(const char *text, const char *name, char *value, size_t cap
     (void)snprintf(value, capacity, "%.*s", (int)strcspn(at, "\n"), at);
 }
 
+/* Writes the numbers of the device that holds a path, "8:1", as the kernel's files have them: libc packs both into one.
+ * Returns false if there is no such path. */
+static bool device_of(const char *path, char *numbers, size_t capacity)
+{
+    struct os_stat stat;
+    if (os_stat(path, &stat))
+        return false;
+    const uint64_t major = (stat.device >> 8 & 0xfff) | (stat.device >> 32 & 0xfffff000);
+    const uint64_t minor = (stat.device & 0xff) | (stat.device >> 12 & 0xffffff00);
+    (void)snprintf(numbers, capacity, "%" PRIu64 ":%" PRIu64, major, minor);
+    return true;
+}
+
+double machine_readahead(const char *path)
+{
+    static const char *const places[] = {"queue", "../queue"}; /* a partition has that of the whole device */
+    char numbers[48], file[128], text[32] = "";
+    if (!device_of(path, numbers, sizeof numbers))
+        return NAN;
+    for (size_t i = 0; i < 2 && !text[0]; i++) {
+        (void)snprintf(file, sizeof file, "/sys/dev/block/%s/%s/read_ahead_kb", numbers, places[i]);
+        machine_file(file, text, sizeof text);
+    }
+    return text[0] ? strtod(text, NULL) : (double)NAN;
+}
+
 /* Finds the type of the file system that holds a path ("ext4") through the mount of its device; "" if that is unknown.
  */
 static void file_system_of(const char *path, char *type, size_t capacity)
 {
     static char mounts[1 << 16];
-    struct os_stat stat;
-    char device[64];
+    char numbers[48], device[64];
     type[0] = '\0';
-    if (os_stat(path, &stat))
+    if (!device_of(path, numbers, sizeof numbers))
         return;
     machine_file("/proc/self/mountinfo", mounts, sizeof mounts);
-    /* mountinfo has the two device numbers that libc packs into one. */
-    const uint64_t major = (stat.device >> 8 & 0xfff) | (stat.device >> 32 & 0xfffff000);
-    const uint64_t minor = (stat.device & 0xff) | (stat.device >> 12 & 0xffffff00);
-    (void)snprintf(device, sizeof device, " %" PRIu64 ":%" PRIu64 " ", major, minor);
+    (void)snprintf(device, sizeof device, " %s ", numbers);
     const char *line = strstr(mounts, device);
     const char *end = line ? line + strcspn(line, "\n") : NULL;
     const char *mark = line ? strstr(line, " - ") : NULL;

@@ -14,6 +14,9 @@ const char *machine_name(const char *folder, char *text, size_t capacity);
 /* Does the same, with the load average. */
 const char *machine_line(const char *folder, char *text, size_t capacity);
 
+/* Returns how many KiB the block device below a path reads ahead; NAN if it is unknown or there is no such device. */
+double machine_readahead(const char *path);
+
 /* Reads a small file of the kernel, of which capacity - 1 bytes are kept. A file that cannot be read yields "". */
 void machine_file(const char *path, char *text, size_t capacity);
 

@@ -129,6 +129,20 @@ offline=()
 [ -z "${OFFLINE:-}" ] || offline=(--offline)
 # Its rows start a process more than any other table's, most of whose time is the import of torch.
 step compare-loaders compare loaders "$data" "${offline[@]}" --repeats 3 --seconds 0.5
+# What a run of 15 T tokens costs, by rows of its length, with the kernel's usual readahead if it can be set.
+ahead=/sys/dev/block/$(mountpoint -d "$(stat -c %m "$folder")" 2>/dev/null)/queue/read_ahead_kb ahead_was=
+if wanted compare-loaders-8192 && [ -w "$ahead" ]; then
+    ahead_was=$(cat "$ahead")
+    trap 'echo "$ahead_was" >"$ahead"' EXIT
+    echo 128 >"$ahead"
+fi
+step compare-loaders-8192 compare loaders "$data" "${offline[@]}" --seq-len 8192 \
+    --peers tokmap,tokmap_c,tokmap_dataset,memmap --repeats 3 --seconds 0.5
+[ -z "$ahead_was" ] || { echo "$ahead_was" >"$ahead"; trap - EXIT; }
+run=$folder/15t.run
+! wanted cost-15t ||
+    printf 'source text synthetic:vocab=50257,tokens=15000000000000\nseq_len 8192\nbatch 2048\npasses 1\n' >"$run"
+step cost-15t cost "$run" --gpus 1024 --step-ms 8000
 for table in progressive workers batch item pin overlap epoch state order ab files start survival; do
     step "compare-$table" compare $table "$data" "${offline[@]}"
 done

@@ -3,7 +3,7 @@
 . "$TOKMAP_CLI/helpers.sh"
 
 tokmap-bench --list >list
-for case in check limits order slice loader open train pack writer verify gpu tokenize parquet compare faults \
+for case in check cost limits order slice loader open train pack writer verify gpu tokenize parquet compare faults \
     hostile; do
     grep -q "^$case  *[^ ]" list || { echo "FAULT: --list lacks $case" >&2; exit 1; }
 done

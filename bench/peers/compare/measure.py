@@ -141,6 +141,20 @@ def read_bytes(pids):
     return total
 
 
+def device_figure(path, name):
+    """A number that the kernel has about the block device below a file: the first in the file `name` of the device's
+    folder in /sys. 0 if there is no block device."""
+    number = os.stat(path).st_dev
+    folder = f"/sys/dev/block/{os.major(number)}:{os.minor(number)}"
+    words = (_text(f"{folder}/{name}") or _text(f"{folder}/../{name}")).split()  # a partition has only a part of them
+    return int(words[0]) if words else 0
+
+
+def requests_read(path):
+    """The reads that the block device below a file has completed so far, for all programs."""
+    return device_figure(path, "stat")
+
+
 def memory_bytes(pids, data=()):
     """The proportional set size of these processes, without the pages of mapped files below the paths in `data`: those
     belong to the page cache, which gives them back when memory is short."""

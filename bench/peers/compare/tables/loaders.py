@@ -189,7 +189,7 @@ class Table:
             most[0] = max(most[0], m.shared_bytes() - before)
         with row.driver(self.options, self.tokens) as it:
             it.about()
-            read = m.read_bytes(m.tree(it.pid))
+            read, requests = m.read_bytes(m.tree(it.pid)), m.requests_read(self.tokens.path)
             found = it.open(row.order, seconds=self.seconds, most=self.cold_batches())
             row.add("start_ms", 1e3 * found["start_s"])
             if it.import_seconds() is not None:
@@ -200,6 +200,8 @@ class Table:
                 row.add("cold_cpu_s_per_mtok", found["cpu_s"] / found["tokens"] * 1e6)
                 delivered = found["tokens"] + self.tokens.rows * self.tokens.seq_len
                 row.add("amplification", (m.read_bytes(pids) - read) / (delivered * self.tokens.width))
+                row.add("cold_requests_per_mtok", (m.requests_read(self.tokens.path) - requests) / delivered * 1e6)
+                row.add("readahead_kib", m.device_figure(self.tokens.path, "queue/read_ahead_kb"))
             it.run(self.seconds / 2, watch)
             pids = m.tree(it.pid)
             row.add("memory_mib", m.memory_bytes(pids, data) / 2 ** 20)
@@ -233,7 +235,8 @@ class Table:
              ("start_ms", "ms", "less"), ("import_ms", "ms", "less"), ("resume_ms", "ms", "less"),
              ("resume_other_rows", "rows", "less"),
              ("state_bytes", "bytes", "less"), ("memory_mib", "MiB", "less"), ("processes", "processes", "less"),
-             ("amplification", "times", "less"), ("shared_mib", "MiB", "less"))
+             ("amplification", "times", "less"), ("cold_requests_per_mtok", "requests/Mtoken", "less"),
+             ("readahead_kib", "KiB", "-"), ("shared_mib", "MiB", "less"))
 
     def results(self):
         for row in self.rows:
