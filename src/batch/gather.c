@@ -480,7 +480,9 @@ void gather_prefetch(const struct gather *gather, const struct tokmap_extent *ex
             residency_populate_ahead(gather->source, &stretch);
         if (!residency_is_present(gather->source, &stretch))
             return; /* walking the page table for a missing page costs more than the prefetch saves */
-        page_check_prefetch(&gather->source->check, &stretch, view->tokens);
+        if (later)
+            page_check_prefetch(&gather->source->check, &stretch, view->tokens);
+        return;
     }
     const uint8_t *from = view->tokens + round_down(stretch.offset, LINE);
     const uint8_t *to = view->tokens + stretch.offset + min64(extent->tokens << gather->width_shift, PREFETCH_AT_MOST);

@@ -24,8 +24,7 @@
 #include "platform/os.h"
 
 #define HASHES_AT_ONCE ((uint64_t)32)
-#define KEPT_AT_ONCE ((uint64_t)1024) /* hashes that are read at once to be kept */
-#define PREFETCH_LINES 4
+#define KEPT_AT_ONCE ((uint64_t)1024)     /* hashes that are read at once to be kept */
 #define KEPT_AT_MOST ((uint64_t)32 << 20) /* bytes of hashes: those of 32 GiB of tokens */
 
 enum tokmap_status page_check_open(struct page_check *check, struct shard_views *views, struct tokmap_error *error)
@@ -197,7 +196,7 @@ void page_check_prefetch(const struct page_check *check, const struct stretch *s
         __builtin_prefetch(check->hashes + base + first, 0, 3);
     for (uint64_t page = first; page < end; page++)
         if (!bits_all(check->compared, base + page, base + page + 1))
-            for (uint64_t line = 0; line < PREFETCH_LINES; line++)
+            for (uint64_t line = 0; line < TOKEN_PAGE_BYTES / 64; line++)
                 __builtin_prefetch(file + page * TOKEN_PAGE_BYTES + line * 64, 0, 2);
 }
 

@@ -58,8 +58,8 @@ void page_check_ask(const struct page_check *check, const struct stretch *stretc
 /* Treats no page of a file as compared any more. */
 void page_check_forget(struct page_check *check, const struct shard_view *view);
 
-/* Prefetches the lines that page_check_compare() loads first of the pages of a stretch that were not compared, whose
- * file is at `file`: the processor's own prefetcher follows them to the end of the page. Never faults. */
+/* Prefetches the pages of a stretch that were not compared, whose file is at `file`, into the processor's second-level
+ * cache. Never faults. */
 void page_check_prefetch(const struct page_check *check, const struct stretch *stretch, const uint8_t *file);
 
 /* Returns the span to read for the bytes of a stretch from offset `at` of the file on: whole pages. */
