@@ -37,6 +37,9 @@
  * for the growth of its table of files, is part of the time. The limit is a copy that makes, in as many threads, the
  * system calls without which no program can check and keep open the same files: open, examine, read, and close each
  * index, open and examine each file of tokens. The same is measured for as many shards in one dataset, by its manifest.
+ *
+ * Ten times as many shards, whose sizes the manifest states, need no files at all: they are opened when a row needs
+ * them. So the case makes only manifests of them, of 10^14 tokens together, in one dataset and in 1,000 sources.
  */
 
 /* What a copy of this program does whose options.child begins with OPEN_SOURCES_CHILD. */
@@ -46,6 +49,10 @@ enum { SOURCES = 100, SHARDS_MOST = 100, SHARD_PATH = BENCH_PATH + 64 };
 #define SOURCES_LIMIT_CHILD OPEN_SOURCES_CHILD "-limit"
 #define MANIFEST_CHILD OPEN_SOURCES_CHILD "-manifest"
 #define MANIFEST_LIMIT_CHILD OPEN_SOURCES_CHILD "-manifest-limit"
+#define STATED_CHILD OPEN_SOURCES_CHILD "-stated"
+#define STATED_SHARDS ((uint64_t)100000)
+#define STATED_TOKENS ((uint64_t)1000000000) /* of a shard */
+#define STATED_SOURCES ((uint64_t)1000)
 #define DOCUMENTS ((uint64_t)5000) /* of a shard: an index of 20 KB, too large to be copied instead of mapped */
 
 /* Returns the shards of a source: 100 with the default of --tokens, and fewer in proportion with less. */
@@ -146,6 +153,31 @@ static int child_manifest(struct bench *bench)
     return CLI_DONE;
 }
 
+/* Opens a run whose sources are manifests in one folder. */
+static int child_stated(struct bench *bench)
+{
+    struct bytes_buffer text = {0};
+    struct tokmap_run *run = NULL;
+    struct tokmap_error error = {0};
+    char line[BENCH_PATH + 64];
+    int bytes = snprintf(line, sizeof line, "seq_len 1024\nbatch 8\n");
+    bool enough = bytes_append(&text, line, (size_t)bytes);
+    for (uint64_t i = 0; i < STATED_SOURCES; i++) {
+        bytes =
+            snprintf(line, sizeof line, "source s%03" PRIu64 " \"%s/%03" PRIu64 "\"\n", i, bench->options.dataset, i);
+        enough = enough && bytes_append(&text, line, (size_t)bytes);
+    }
+    if (!enough || !bytes_append(&text, "phase 0 natural\n", sizeof "phase 0 natural\n"))
+        return bench_no_memory(bench);
+    const uint64_t started = os_clock_ns();
+    if (tokmap_run_parse(&run, (const char *)text.bytes, NULL, &error))
+        return bench_failed(bench, &error);
+    (void)printf("ns=%" PRIu64 "\n", os_clock_ns() - started);
+    tokmap_run_close(run);
+    bytes_free(&text);
+    return CLI_DONE;
+}
+
 static int open_sources_child(struct bench *bench)
 {
     const char *child = bench->options.child;
@@ -153,6 +185,8 @@ static int open_sources_child(struct bench *bench)
         return child_manifest(bench);
     if (!strcmp(child, OPEN_SOURCES_CHILD))
         return child_open(bench);
+    if (!strcmp(child, STATED_CHILD))
+        return child_stated(bench);
     return child_limit(bench, strcmp(child, MANIFEST_LIMIT_CHILD) != 0);
 }
 
@@ -270,6 +304,59 @@ static int open_manifest(struct bench *bench)
     return result;
 }
 
+/* Writes a manifest that states `count` shards of STATED_TOKENS tokens, which do not exist. */
+static int make_stated(struct bench *bench, const char *path, uint64_t first, uint64_t count)
+{
+    struct bytes_buffer text = {0};
+    char line[200];
+    int fd, bytes = snprintf(line, sizeof line,
+                             "# tokmap manifest 2\n# shards: width=2 vocabulary=50257 eod=50256 bos=none "
+                             "tokenizer=none pages=yes sealed=no\n");
+    bool enough = bytes_append(&text, line, (size_t)bytes);
+    for (uint64_t i = first; i < first + count && enough; i++) {
+        bytes = snprintf(line, sizeof line,
+                         "web-%05" PRIu64 "\t%" PRIu64 " 1203000 50256 9753000 %016" PRIx64 "%016" PRIx64 "\n", i,
+                         STATED_TOKENS, i, ~i);
+        enough = bytes_append(&text, line, (size_t)bytes);
+    }
+    int result = made_add(bench, path), system = result || !enough ? 0 : os_open(path, OS_WRITE_NEW, &fd);
+    if (!result && enough && !system) {
+        system = os_write(fd, text.bytes, text.count);
+        os_close(fd);
+    }
+    bytes_free(&text);
+    if (!result && !enough)
+        return bench_no_memory(bench);
+    return system ? bench_failed_system(bench, system, path, "The manifest cannot be written.") : result;
+}
+
+static int open_stated(struct bench *bench)
+{
+    static struct series found, memory, sources;
+    char folder[BENCH_PATH], all[BENCH_PATH + 8], name[BENCH_PATH + 8];
+    int result = made_folder(bench, "stated", folder);
+    (void)snprintf(all, sizeof all, "%s/all", folder);
+    if (!result)
+        result = make_stated(bench, all, 0, STATED_SHARDS);
+    for (uint64_t i = 0; i < STATED_SOURCES && !result; i++) {
+        const uint64_t shards = STATED_SHARDS / STATED_SOURCES;
+        (void)snprintf(name, sizeof name, "%s/%03" PRIu64, folder, i);
+        result = make_stated(bench, name, i * shards, shards);
+    }
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 21), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats, result)) {
+        result = repeat(bench, MANIFEST_CHILD, all, &found, &memory);
+        if (!result)
+            result = repeat(bench, STATED_CHILD, folder, &sources, NULL);
+    }
+    if (!result && !bench_stopped()) {
+        bench_result(bench, "shards100000_ms", "ms", &found, NULL);
+        bench_result(bench, "shards100000_mib", "MiB", &memory, NULL);
+        bench_result(bench, "sources1000_ms", "ms", &sources, NULL);
+    }
+    return result;
+}
+
 /* Creates the sources and the dataset, measures, and writes the results. Returns CLI_DONE, or CLI_FAILED after a
  * message. */
 static int open_sources(struct bench *bench)
@@ -285,7 +372,9 @@ static int open_sources(struct bench *bench)
     }
     if (!result && !bench_stopped())
         bench_result(bench, "sources100_ms", "ms", &found, &limit);
-    return result || bench_stopped() ? result : open_manifest(bench);
+    if (!result && !bench_stopped())
+        result = open_manifest(bench);
+    return result || bench_stopped() ? result : open_stated(bench);
 }
 
 /* ==== the case `open` ==== */

@@ -58,9 +58,12 @@ struct tokmap_dataset_options {
  *   name     a prefix ("data/web" for data/web.bin and .tmx), a folder, a manifest, files of another project
  *            ("[KIND:]PATH[,WORD=VALUE]..."), or "synthetic:vocab=N..."; each may end with a part, such as
  *            "#docs=0..99.5%" or "#tokens=0..4096". tokmap(7) describes them
- * Opening reads a few KiB per shard, and of other projects' files without indexes at most 1 MiB in all. It checks the
- * magic, the version, the hashes of the header, the section table, and the shard section, all bounds, and the sizes of
- * all files. tokmap_dataset_verify() checks the rest.
+ * A dataset that a manifest names whose lines state the sizes of shards is opened from the manifest alone. A shard is
+ * opened when it is first needed, by any function below, and fails then if it is missing (ERROR_NOT_FOUND) or does not
+ * match its line (ERROR_MISMATCH). It may be closed again, unless a view, a value, or an origin of it was returned.
+ * Otherwise opening reads a few KiB per shard, and of other projects' files without indexes at most 1 MiB in all. It
+ * checks the magic, the version, the hashes of the header, the section table, and the shard section, all bounds, and
+ * the sizes of all files. tokmap_dataset_verify() checks the rest.
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED, ERROR_MISMATCH
  * (shards differ in width or tokenizer, a folder has tokens without their index, or a folder or pattern has several
  * sets of one split), ERROR_BUSY (a shard is replaced again and again while it is being opened), ERROR_LIMIT,

@@ -90,7 +90,7 @@ static enum tokmap_status open_synthetic(struct tokmap_dataset *dataset, const c
 
 static enum tokmap_status slots_new(struct tokmap_dataset *dataset, uint64_t count, struct tokmap_error *error)
 {
-    dataset->slots = calloc(count, sizeof *dataset->slots);
+    dataset->slots = os_memory_large_zeros(count, sizeof *dataset->slots);
     dataset->column_names = calloc(1, sizeof *dataset->column_names);
     return dataset->slots && dataset->column_names
                ? TOKMAP_OK

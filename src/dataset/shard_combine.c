@@ -214,6 +214,9 @@ static enum tokmap_status compare_shards(struct tokmap_dataset *dataset, struct 
     bool good = true;
     head_of(dataset, 0, &first);
     for (uint64_t i = 0; i < dataset->shard_count; i++) {
+        const struct manifest_shard *line = shard_line(dataset, i), *before = i ? shard_line(dataset, i - 1) : NULL;
+        if (line && before && line->group == before->group)
+            continue;
         head_of(dataset, i, &head);
         const bool known = tokenizer_known(&head);
         eod = eod == none && head.shard.eod_id != first.shard.eod_id ? i : eod;
@@ -243,21 +246,23 @@ static enum tokmap_status compare_shards(struct tokmap_dataset *dataset, struct 
     return good ? TOKMAP_OK : error_set_memory(error, "a warning", 1024);
 }
 
+static const uint8_t *content_at(const struct tokmap_dataset *dataset, uint64_t number)
+{
+    const struct manifest_shard *line = shard_line(dataset, number);
+    return line ? line->content : shard_held(dataset, number)->index.shard.content;
+}
+
 static enum tokmap_status content_of(struct tokmap_dataset *dataset, struct tokmap_error *error)
 {
-    struct shard_head head;
     if (dataset->shard_count == 1) {
-        head_of(dataset, 0, &head);
-        memcpy(dataset->content, head.shard.content, 16);
+        memcpy(dataset->content, content_at(dataset, 0), 16);
         return TOKMAP_OK;
     }
     struct hash_state *hash = hash_state_new();
     if (!hash)
         return error_set_memory(error, "the content id", 1024);
-    for (uint64_t i = 0; i < dataset->shard_count; i++) {
-        head_of(dataset, i, &head);
-        hash_state_add(hash, head.shard.content, 16);
-    }
+    for (uint64_t i = 0; i < dataset->shard_count; i++)
+        hash_state_add(hash, content_at(dataset, i), 16);
     hash128_store(hash_state_128(hash), dataset->content);
     hash_state_free(hash);
     return TOKMAP_OK;

@@ -384,7 +384,7 @@ static enum tokmap_status read_manifest(struct shard_names *names, const char *n
     if (!system && !status && bytes > MANIFEST_BYTES_MOST)
         status = error_set(error, TOKMAP_ERROR_LIMIT, name, TOKMAP_NO_OFFSET,
                            "the manifest has %" PRIu64 " bytes, but the limit is %" PRIu64, bytes, MANIFEST_BYTES_MOST);
-    if (!system && !status && !(text = malloc(bytes + 1)))
+    if (!system && !status && !(text = os_memory_large(bytes + 1)))
         status = error_set_memory(error, "the manifest", bytes);
     if (!system && !status)
         system = os_pread(fd, text, bytes, 0, &got);

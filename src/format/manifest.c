@@ -10,6 +10,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "platform/os.h"
 #include "shard_file.h"
 #include "text/decimal.h"
 #include "text/path.h"
@@ -84,19 +85,24 @@ static bool number_read(struct reading *reading, uint64_t most, uint64_t *number
            (*start != '0' || reading->at == start + 1);
 }
 
-/* Reads so many lower-case digits of base 16. */
+/* Returns the value of a lower-case digit of base 16, or 16 for another byte. */
+static uint32_t digit_of(char c)
+{
+    return c >= '0' && c <= '9' ? (uint32_t)(c - '0') : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10) : 16;
+}
+
+/* Reads so many bytes in lower-case digits of base 16. */
 static bool hex_read(struct reading *reading, uint8_t *bytes, size_t count)
 {
     if ((size_t)(reading->end - reading->at) < 2 * count)
         return false;
-    for (size_t i = 0; i < 2 * count; i++) {
-        const char c = *reading->at++;
-        const bool letter = c >= 'a' && c <= 'f';
-        if (!letter && !decimal_is_digit(c))
-            return false;
-        bytes[i / 2] = (uint8_t)(bytes[i / 2] << 4 | (letter ? c - 'a' + 10 : c - '0'));
+    bool good = true;
+    for (size_t i = 0; i < count; i++, reading->at += 2) {
+        const uint32_t high = digit_of(reading->at[0]), low = digit_of(reading->at[1]);
+        good = good && high < 16 && low < 16;
+        bytes[i] = (uint8_t)(high << 4 | low);
     }
-    return true;
+    return good;
 }
 
 static bool number64_read(struct reading *reading, uint64_t *number)
@@ -200,14 +206,6 @@ static enum tokmap_status shard_add(struct reading *reading, const struct manife
     if (manifest->count == SHARDS_MOST)
         return error_set(reading->error, TOKMAP_ERROR_LIMIT, manifest->path, TOKMAP_NO_OFFSET,
                          "the dataset has more than %" PRIu64 " shards; use fewer and larger shards", SHARDS_MOST);
-    if (manifest->count == manifest->capacity) {
-        const uint64_t capacity = manifest->capacity ? manifest->capacity + manifest->capacity / 2 : 16;
-        struct manifest_shard *grown = realloc(manifest->shards, capacity * sizeof *grown);
-        if (!grown)
-            return error_set_memory(reading->error, "the manifest", capacity * sizeof *grown);
-        manifest->shards = grown;
-        manifest->capacity = capacity;
-    }
     struct manifest_shard *added = &manifest->shards[manifest->count];
     *added = *shard;
     added->name = (uint32_t)manifest->names.count;
@@ -246,6 +244,17 @@ static enum tokmap_status line_read(struct reading *reading, uint32_t version)
     return status ? status : shard_add(reading, &shard, start, (size_t)(end - start));
 }
 
+/* Returns the number of lines, also of one without an end. */
+static uint64_t lines_count(const char *at, const char *end)
+{
+    uint64_t count = 1;
+    while (at < end && (at = memchr(at, '\n', (size_t)(end - at)))) {
+        count++;
+        at++;
+    }
+    return count;
+}
+
 enum tokmap_status manifest_parse(struct manifest *manifest, const char *path, const char *text, uint64_t bytes,
                                   struct tokmap_error *error)
 {
@@ -256,6 +265,10 @@ enum tokmap_status manifest_parse(struct manifest *manifest, const char *path, c
         return error_set_memory(error, "the path of a manifest", strlen(path));
     struct reading reading = {.manifest = manifest, .error = error};
     const char *at = text, *end = text + bytes;
+    const uint64_t most = min64(lines_count(text, end), SHARDS_MOST);
+    manifest->shards = os_memory_large(most * sizeof *manifest->shards);
+    if (!manifest->shards)
+        return error_set_memory(error, "the manifest", most * sizeof *manifest->shards);
     while (at < end || !reading.line) {
         const char *stop = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
         reading.at = at;

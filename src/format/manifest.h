@@ -49,7 +49,7 @@ struct manifest_shard {
 struct manifest {
     char *path; /* of the file */
     struct manifest_shard *shards;
-    uint64_t count, capacity;
+    uint64_t count;
     struct manifest_group *groups;
     uint32_t group_count;
     struct bytes_buffer names; /* each ends with a zero byte */

@@ -23,7 +23,8 @@ results slice.json slice view_ns view_p99_ns view_p999_ns view_max_ns gather_map
     gather_pread_max_us
 results loader.json loader tokens_per_s tokens_per_s_i64 tokens_per_s_pread next_p50_us next_p99_us cpu_s_per_mtok \
     wait_p999_us rss_above_ring_mib
-results open.json open start_ms open_us resume_us sources100_ms shards10000_ms shards10000_mib
+results open.json open start_ms open_us resume_us sources100_ms shards10000_ms shards10000_mib \
+    shards100000_ms shards100000_mib sources1000_ms
 results train.json train au_percent uncached_au_percent wait_p50_us wait_p99_us wait_p999_us wait_max_us stalls \
     waits_over_10us
 # Waits are far below a step: beside a loop that does nothing they have no ratio that looks like a disaster.
