@@ -149,7 +149,9 @@ struct tokmap_batch {
     uint32_t width;          /* bytes of a token in rows[]: 2 or 4 */
     uint64_t row_tokens;     /* tokens of a row in rows[]: seq_len + lookahead */
     const void *const *rows; /* `count` pointers to rows in host memory, each aligned to 16 bytes: row_tokens ids
-                                of uint16_t or uint32_t (the run's width) */
+                                of uint16_t or uint32_t (the run's width). NULL where `out` was given, on the host, and
+                                the fields are inputs, or inputs and targets, without padding or masks: these are
+                                written straight from the file. Add TOKMAP_ROWS to have rows, too */
     const struct tokmap_place *places; /* `count` places: which window each row contains */
     uint64_t documents;  /* in cu_seqlens, whose elements 0 to `documents` are all different; 0 without that field */
     uint64_t max_seqlen; /* tokens of the longest of these documents */

@@ -62,13 +62,6 @@ static const struct copy_kernels scalar = {.name = "scalar",
                                            .largest16 = largest16,
                                            .largest32 = largest32};
 
-void copy_finish(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_sfence();
-#endif
-}
-
 #if defined(__x86_64__)
 extern const struct copy_kernels copy_avx2, copy_avx512;
 

@@ -18,39 +18,13 @@ struct copy_kernels {
     /* Widens `count` tokens of 16 bits to 32 bits and returns the largest of them, or 0 if count is 0. The ranges may
      * overlap in one way: `from` may be the second half of the bytes of `into`. */
     uint32_t (*widen16)(void *into, const void *from, uint64_t count);
-    /* The same for ranges that do not overlap, for tokens that another processor reads next: whole cache lines are
-     * stored to memory, around the caches (non-temporal stores). A usual store first takes the line from the processor
-     * that has read its last content. If the two share no cache, that makes a producer three times slower. NULL in
-     * variants without such stores. copy_finish() must be called before another thread learns of the tokens. */
-    uint32_t (*bypass16)(void *into, const void *from, uint64_t count);
-    uint32_t (*bypass32)(void *into, const void *from, uint64_t count);
-    uint32_t (*bypass_widen16)(void *into, const void *from, uint64_t count);
     /* Return the largest of `count` tokens, or 0 if count is 0, without a copy. */
     uint32_t (*largest16)(const void *from, uint64_t count);
     uint32_t (*largest32)(const void *from, uint64_t count);
 };
 
-/* Orders what the stream functions have stored in this thread before all that it stores next. */
-void copy_finish(void);
-
 /* Returns the variants that this processor can run, as far as TOKMAP_CPU allows them: number 0 is the fastest, and the
  * last one is plain C. Returns NULL for numbers past the last. The result is static. Any thread. */
 const struct copy_kernels *copy_variant(unsigned number);
-
-/* ---- for the variants with stores around the caches ---- */
-
-#define COPY_LINES_NONE UINT64_MAX
-
-/* Returns the tokens of `width` bytes before the first whole line; COPY_LINES_NONE if no token begins at a line. */
-static inline uint64_t copy_before_lines(const void *into, uint32_t width)
-{
-    const uint64_t bytes = -(uintptr_t)into % 64;
-    return bytes % width ? COPY_LINES_NONE : bytes / width;
-}
-
-static inline uint32_t copy_larger(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
 
 #endif

@@ -97,84 +97,10 @@ static uint32_t widen16(void *into, const void *from, uint64_t count)
     return top;
 }
 
-/* ---- around the caches ---- */
-
-static void stream_line(char *to, __m256i one, __m256i two)
-{
-    _mm256_stream_si256((__m256i *)(void *)to, one);
-    _mm256_stream_si256((__m256i *)(void *)(to + 32), two);
-}
-
-static uint32_t top_of_32(__m256i top)
-{
-    uint32_t lanes[8], found = 0;
-    _mm256_storeu_si256((__m256i *)(void *)lanes, top);
-    for (unsigned lane = 0; lane < 8; lane++)
-        found = copy_larger(found, lanes[lane]);
-    return found;
-}
-
-static uint32_t top_of_16(__m256i top)
-{
-    return top_of_32(_mm256_max_epu32(_mm256_and_si256(top, _mm256_set1_epi32(0xffff)), _mm256_srli_epi32(top, 16)));
-}
-
-/* The body of bypass16() and bypass32(). The tokens before and after the whole lines are copied as copy() does. */
-#define STREAM(bits, copy, top_of)                                                                                     \
-    const uint64_t head = copy_before_lines(into, bits / 8), lanes = 512 / bits;                                       \
-    if (head > count || count - head < lanes)                                                                          \
-        return copy(into, from, count);                                                                                \
-    const char *at = (const char *)from + head * (bits / 8);                                                           \
-    char *to = (char *)into + head * (bits / 8);                                                                       \
-    __m256i top0 = _mm256_setzero_si256(), top1 = top0;                                                                \
-    uint64_t left = count - head;                                                                                      \
-    for (; left >= lanes; left -= lanes, at += 64, to += 64) {                                                         \
-        const __m256i v0 = _mm256_loadu_si256((const __m256i *)(const void *)at);                                      \
-        const __m256i v1 = _mm256_loadu_si256((const __m256i *)(const void *)(at + 32));                               \
-        stream_line(to, v0, v1);                                                                                       \
-        top0 = _mm256_max_epu##bits(top0, v0);                                                                         \
-        top1 = _mm256_max_epu##bits(top1, v1);                                                                         \
-    }                                                                                                                  \
-    const uint32_t ends = copy_larger(copy(into, from, head), copy(to, at, left));                                     \
-    return copy_larger(ends, top_of(_mm256_max_epu##bits(top0, top1)))
-
-static uint32_t bypass16(void *into, const void *from, uint64_t count)
-{
-    STREAM(16, copy16, top_of_16);
-}
-
-static uint32_t bypass32(void *into, const void *from, uint64_t count)
-{
-    STREAM(32, copy32, top_of_32);
-}
-
-static uint32_t bypass_widen16(void *into, const void *from, uint64_t count)
-{
-    const uint64_t head = copy_before_lines(into, 4);
-    if (head > count || count - head < 16)
-        return widen16(into, from, count);
-    const char *at = (const char *)from + 2 * head;
-    char *to = (char *)into + 4 * head;
-    __m256i top0 = _mm256_setzero_si256(), top1 = top0;
-    uint64_t left = count - head;
-    for (; left >= 16; left -= 16, at += 32, to += 64) {
-        const __m256i v0 = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)at));
-        const __m256i v1 = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(at + 16)));
-        stream_line(to, v0, v1);
-        top0 = _mm256_max_epu32(top0, v0);
-        top1 = _mm256_max_epu32(top1, v1);
-    }
-    const uint32_t ends = copy_larger(widen16(into, from, head), widen16(to, at, left));
-    return copy_larger(ends, top_of_32(_mm256_max_epu32(top0, top1)));
-}
-
 const struct copy_kernels copy_avx2 = {.name = "avx2",
                                        .copy16 = copy16,
                                        .copy32 = copy32,
                                        .widen16 = widen16,
-                                       .bypass16 = bypass16,
-                                       .bypass32 = bypass32,
-                                       .bypass_widen16 = bypass_widen16,
                                        .largest16 = largest16,
                                        .largest32 = largest32};
 #endif

@@ -137,73 +137,10 @@ static uint32_t widen16(void *into, const void *from, uint64_t count)
     return _mm512_reduce_max_epu32(_mm512_max_epu32(top0, top1));
 }
 
-/* ---- around the caches ---- */
-
-/* The body of bypass16() and bypass32(). The tokens before and after the whole lines are copied as copy() does. */
-#define STREAM(bits, LANES, copy, top_of)                                                                              \
-    const uint64_t head = copy_before_lines(into, bits / 8);                                                           \
-    if (head > count || count - head < LANES)                                                                          \
-        return copy(into, from, count);                                                                                \
-    const char *at = (const char *)from + head * (bits / 8);                                                           \
-    char *to = (char *)into + head * (bits / 8);                                                                       \
-    __m512i top0 = _mm512_setzero_si512(), top1 = top0;                                                                \
-    uint64_t left = count - head;                                                                                      \
-    for (; left >= 2 * LANES; left -= 2 * LANES, at += 128, to += 128) {                                               \
-        const __m512i v0 = _mm512_loadu_si512(at), v1 = _mm512_loadu_si512(at + 64);                                   \
-        _mm512_stream_si512((void *)to, v0);                                                                           \
-        _mm512_stream_si512((void *)(to + 64), v1);                                                                    \
-        top0 = _mm512_max_epu##bits(top0, v0);                                                                         \
-        top1 = _mm512_max_epu##bits(top1, v1);                                                                         \
-    }                                                                                                                  \
-    if (left >= LANES) {                                                                                               \
-        const __m512i v = _mm512_loadu_si512(at);                                                                      \
-        _mm512_stream_si512((void *)to, v);                                                                            \
-        top0 = _mm512_max_epu##bits(top0, v);                                                                          \
-        left -= LANES;                                                                                                 \
-        at += 64;                                                                                                      \
-        to += 64;                                                                                                      \
-    }                                                                                                                  \
-    const uint32_t ends = copy_larger(copy(into, from, head), copy(to, at, left));                                     \
-    return copy_larger(ends, top_of(_mm512_max_epu##bits(top0, top1)))
-
-static uint32_t bypass16(void *into, const void *from, uint64_t count)
-{
-    STREAM(16, 32, copy16, top_of_16);
-}
-
-static uint32_t bypass32(void *into, const void *from, uint64_t count)
-{
-    STREAM(32, 16, copy32, _mm512_reduce_max_epu32);
-}
-
-static uint32_t bypass_widen16(void *into, const void *from, uint64_t count)
-{
-    const uint64_t head = copy_before_lines(into, 4);
-    if (head > count || count - head < 32)
-        return widen16(into, from, count);
-    const char *at = (const char *)from + 2 * head;
-    char *to = (char *)into + 4 * head;
-    __m512i top0 = _mm512_setzero_si512(), top1 = top0;
-    uint64_t left = count - head;
-    for (; left >= 32; left -= 32, at += 64, to += 128) {
-        const __m512i v0 = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)at));
-        const __m512i v1 = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(at + 32)));
-        _mm512_stream_si512((void *)to, v0);
-        _mm512_stream_si512((void *)(to + 64), v1);
-        top0 = _mm512_max_epu32(top0, v0);
-        top1 = _mm512_max_epu32(top1, v1);
-    }
-    const uint32_t ends = copy_larger(widen16(into, from, head), widen16(to, at, left));
-    return copy_larger(ends, _mm512_reduce_max_epu32(_mm512_max_epu32(top0, top1)));
-}
-
 const struct copy_kernels copy_avx512 = {.name = "avx512",
                                          .copy16 = copy16,
                                          .copy32 = copy32,
                                          .widen16 = widen16,
-                                         .bypass16 = bypass16,
-                                         .bypass32 = bypass32,
-                                         .bypass_widen16 = bypass_widen16,
                                          .largest16 = largest16,
                                          .largest32 = largest32};
 #endif

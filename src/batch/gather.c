@@ -56,11 +56,12 @@
 #include "format/store.h"
 #include "platform/os.h"
 
-#define PREFETCH_AT_MOST ((uint64_t)32 << 10) /* bytes of an extent */
 #define LINE 64
-#define ASIDE_BYTES ((size_t)32 << 10) /* stays in the second-level cache */
-#define BYPASS_LEAST 512               /* bytes of a row that are stored around the caches */
-#define CONVERT_BYTES 16384            /* of a file that are read at once to be converted */
+#define CONVERT_BYTES 16384 /* of a file that are read at once to be converted */
+
+/* Bytes of a row that are prefetched before the row before it is copied. The processor's own prefetcher continues from
+ * there: expand_avx512.c has figures. */
+#define PREFETCH_BYTES (8 * LINE)
 
 struct gather {
     struct residency_source *source;
@@ -71,8 +72,6 @@ struct gather {
     uint32_t width, width_shift; /* of tokens in the dataset */
     uint32_t row_shift;          /* a token in a row has 1 << row_shift bytes */
     uint32_t pad_id;
-    bool passed_on; /* options.passed_on, and the kernels can do that */
-    bool bypass;    /* the row at hand is stored around the caches */
     bool synthetic; /* tokens are computed: there are no shards, files, or pages */
     uint64_t bytes;
 };
@@ -94,7 +93,6 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
     gather->source = source;
     gather->views = &source->views;
     gather->kernels = options->kernels ? options->kernels : copy_variant(0);
-    gather->passed_on = options->passed_on && gather->kernels->bypass16;
     gather->width = info.width;
     gather->width_shift = source->views.width_shift;
     gather->row_shift = options->row_width ? options->row_width / 2 : gather->width_shift;
@@ -102,10 +100,7 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
     assert(gather->row_shift >= gather->width_shift && (gather->row_shift == 2 || gather->pad_id <= UINT16_MAX));
     gather->vocabulary = unchecked ? UINT64_MAX : info.vocabulary;
     gather->synthetic = dataset_is_synthetic(source->views.dataset);
-    uint8_t **aside = &source->shared->aside;
-    enum tokmap_status status = gather->passed_on && !*aside && !(*aside = malloc(ASIDE_BYTES))
-                                    ? error_set_memory(error, "a loader", ASIDE_BYTES)
-                                    : uncounted_open(&gather->uncounted, source, error);
+    enum tokmap_status status = uncounted_open(&gather->uncounted, source, error);
     if (status) {
         free(gather);
         return status;
@@ -166,11 +161,12 @@ static enum tokmap_status fault_short(const struct shard_view *view, uint64_t en
  * about such a row, so it is refused too, even if all ids that are now in it happen to be in the vocabulary. */
 static __attribute__((cold, noinline)) enum tokmap_status fault_token(const struct gather *gather,
                                                                       const struct stretch *stretch, const uint8_t *row,
-                                                                      uint32_t largest, struct tokmap_error *error)
+                                                                      uint32_t row_shift, uint32_t largest,
+                                                                      struct tokmap_error *error)
 {
     const char *path = stretch->view->path;
     for (uint64_t i = 0; i < stretch->count; i++) {
-        uint32_t id = gather->row_shift == 2 ? load32(row + i * 4) : load16(row + i * 2);
+        uint32_t id = row_shift == 2 ? load32(row + i * 4) : load16(row + i * 2);
         if (id >= gather->vocabulary)
             return error_set(error, TOKMAP_ERROR_TOKEN, path, stretch->offset + (i << stretch->view->element_shift),
                              "id %" PRIu32 " is not in the vocabulary of %" PRIu64 " ids: the file was damaged or "
@@ -298,11 +294,7 @@ static void copy_tokens(const struct gather *gather, const uint8_t *from, uint64
 {
     const struct copy_kernels *kernels = gather->kernels;
     uint32_t found = 0;
-    if (gather->bypass && count << gather->row_shift >= BYPASS_LEAST)
-        found = (is_widened(gather)   ? kernels->bypass_widen16
-                 : gather->width == 4 ? kernels->bypass32
-                                      : kernels->bypass16)(into, from, count);
-    else if (is_widened(gather))
+    if (is_widened(gather))
         found = kernels->widen16(into, from, count);
     else if (gather->vocabulary == UINT64_MAX)
         memcpy(into, from, (size_t)(count << gather->width_shift));
@@ -350,27 +342,38 @@ static enum tokmap_status read_sealed(struct gather *gather, const struct stretc
     return TOKMAP_OK;
 }
 
+/* Finds out whether all pages of a stretch can be loaded from the mapping. Looks at its file if it is time, and
+ * compares pages that are present and were not compared. */
+static enum tokmap_status find_populated(struct gather *gather, const struct stretch *stretch, bool *populated,
+                                         struct tokmap_error *error)
+{
+    struct residency_source *source = gather->source;
+    *populated = gather->views->mapped && residency_is_populated(source, stretch);
+    const bool present = gather->views->mapped && !*populated && residency_is_present(source, stretch);
+    if (residency_must_look(source, stretch->view, *populated || present)) {
+        const enum tokmap_status status = look(gather, stretch->view, error);
+        if (status)
+            return status;
+        *populated = *populated && residency_is_populated(source, stretch); /* not if the file has changed */
+    }
+    if (present && residency_is_present(source, stretch)) {
+        const enum tokmap_status status = residency_compare(source, stretch, error);
+        if (status)
+            return status;
+        *populated = true;
+    }
+    return TOKMAP_OK;
+}
+
 static enum tokmap_status gather_stretch(struct gather *gather, const struct stretch *stretch, uint8_t *into,
                                          bool *cold, struct tokmap_error *error)
 {
-    enum tokmap_status status;
-    bool checked = gather->vocabulary != UINT64_MAX, wide = gather->width == 4, widen = is_widened(gather);
+    bool checked = gather->vocabulary != UINT64_MAX, wide = gather->width == 4, widen = is_widened(gather), populated;
     const struct copy_kernels *kernels = gather->kernels;
     uint32_t largest = 0;
-    bool populated = gather->views->mapped && residency_is_populated(gather->source, stretch);
-    const bool present = gather->views->mapped && !populated && residency_is_present(gather->source, stretch);
-    if (residency_must_look(gather->source, stretch->view, populated || present)) {
-        status = look(gather, stretch->view, error);
-        if (status)
-            return status;
-        populated = populated && residency_is_populated(gather->source, stretch); /* not if the file has changed */
-    }
-    if (present && residency_is_present(gather->source, stretch)) {
-        status = residency_compare(gather->source, stretch, error);
-        if (status)
-            return status;
-        populated = true;
-    }
+    enum tokmap_status status = find_populated(gather, stretch, &populated, error);
+    if (status)
+        return status;
     if (populated) {
         const uint8_t *from = stretch->view->tokens + stretch->offset;
         copy_tokens(gather, from, stretch->count, into, &largest);
@@ -380,22 +383,18 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
         if (status)
             return status;
     } else {
-        /* The kernel does not store around the caches, so the file is read into a small buffer first. */
-        const bool aside = gather->bypass && stretch->count << gather->width_shift <= ASIDE_BYTES;
-        uint8_t *to = aside ? gather->source->shared->aside : read_to(gather, into, stretch->count);
+        uint8_t *to = read_to(gather, into, stretch->count);
         status = stretch->view->converted ? read_converted(gather, stretch, to, cold, error)
                                           : read_stretch(gather, stretch, to, cold, error);
         if (status)
             return status;
-        if (aside)
-            copy_tokens(gather, to, stretch->count, into, &largest);
-        else if (widen)
+        if (widen)
             largest = kernels->widen16(into, to, stretch->count);
         else if (checked)
             largest = wide ? kernels->largest32(into, stretch->count) : kernels->largest16(into, stretch->count);
     }
     if (__builtin_expect(largest >= gather->vocabulary, 0))
-        return fault_token(gather, stretch, into, largest, error);
+        return fault_token(gather, stretch, into, gather->row_shift, largest, error);
     return TOKMAP_OK;
 }
 
@@ -435,11 +434,15 @@ void gather_padding(uint32_t pad_id, uint32_t width, uint64_t row_tokens, void *
             store16((uint8_t *)row + i * 2, (uint16_t)pad_id);
 }
 
+static void count_bytes(struct gather *gather, uint64_t tokens)
+{
+    __atomic_store_n(&gather->bytes, gather->bytes + (tokens << gather->width_shift), __ATOMIC_RELAXED);
+}
+
 enum tokmap_status gather_row(struct gather *gather, const struct tokmap_extent *extents, uint64_t count,
-                              uint64_t row_tokens, void *row, bool bypass, bool *cold, struct tokmap_error *error)
+                              uint64_t row_tokens, void *row, bool *cold, struct tokmap_error *error)
 {
     uint64_t done = 0;
-    gather->bypass = bypass && gather->passed_on;
     for (uint64_t i = 0; i < count; i++) {
         const struct tokmap_extent *extent = &extents[i];
         uint8_t *into = (uint8_t *)row + (done << gather->row_shift);
@@ -457,39 +460,64 @@ enum tokmap_status gather_row(struct gather *gather, const struct tokmap_extent 
     if (done < row_tokens)
         gather_padding(gather->pad_id, 1u << gather->row_shift, row_tokens - done,
                        (uint8_t *)row + (done << gather->row_shift));
-    __atomic_store_n(&gather->bytes, gather->bytes + (done << gather->width_shift), __ATOMIC_RELAXED);
+    count_bytes(gather, done);
     return TOKMAP_OK;
 }
 
-void gather_prefetch(const struct gather *gather, const struct tokmap_extent *extent, bool later)
+enum tokmap_status gather_direct(struct gather *gather, const struct tokmap_extent *extents, uint64_t count,
+                                 const struct gather_outputs *outputs, bool *done, struct tokmap_error *error)
+{
+    const uint64_t seq_len = outputs->seq_len;
+    struct stretch stretch;
+    *done = false;
+    if (count != 1 || !gather->views->mapped || extents->tokens < seq_len + (outputs->targets != NULL))
+        return TOKMAP_OK;
+    enum tokmap_status status =
+        shard_views_stretch(gather->views, extents->first_token, extents->tokens, &stretch, error);
+    if (status || stretch.count < extents->tokens)
+        return status;
+    status = find_populated(gather, &stretch, done, error);
+    if (status || !*done)
+        return status;
+    const uint8_t *tokens = stretch.view->tokens + stretch.offset;
+    const uint32_t largest = outputs->targets
+                                 ? outputs->pair(tokens, seq_len, outputs->after, outputs->inputs, outputs->targets)
+                                 : outputs->one(tokens, seq_len, outputs->inputs);
+    residency_loaded(gather->source, stretch.count << gather->width_shift);
+    if (__builtin_expect(largest >= gather->vocabulary, 0))
+        return fault_token(gather, &stretch, tokens, gather->width_shift, largest, error);
+    count_bytes(gather, extents->tokens);
+    return TOKMAP_OK;
+}
+
+const void *gather_tokens(const struct gather *gather, const struct tokmap_extent *extent)
 {
     const struct shard_views *views = gather->views;
     const uint64_t first = extent->first_token;
     if (!views->mapped)
-        return;
-    uncounted_prefetch(gather->uncounted, extent);
+        return NULL;
     struct shard_view *view = &views->views[views->current];
     if (first < view->first_token || first >= view->end_token)
         view = &views->views[dataset_shard_of(views->dataset, first, views->current)];
     if (!view->known || first + extent->tokens > view->end_token)
-        return;
+        return NULL;
     const struct stretch stretch = {view, view->offset + ((first - view->first_token) << gather->width_shift),
                                     extent->tokens};
     if (!residency_is_populated(gather->source, &stretch)) {
-        if (later)
-            residency_populate_ahead(gather->source, &stretch);
+        residency_populate_ahead(gather->source, &stretch);
         if (!residency_is_present(gather->source, &stretch))
-            return; /* walking the page table for a missing page costs more than the prefetch saves */
-        if (later)
-            page_check_prefetch(&gather->source->check, &stretch, view->tokens);
-        return;
+            return NULL; /* walking the page table for a missing page costs more than the prefetch saves */
+        page_check_prefetch(&gather->source->check, &stretch, view->tokens);
+        return NULL; /* all of its lines were named */
     }
-    const uint8_t *from = view->tokens + round_down(stretch.offset, LINE);
-    const uint8_t *to = view->tokens + stretch.offset + min64(extent->tokens << gather->width_shift, PREFETCH_AT_MOST);
-    if (later)
-        for (; from < to; from += LINE)
-            __builtin_prefetch(from, 0, 2);
-    else
-        for (; from < to; from += LINE)
-            __builtin_prefetch(from, 0, 3);
+    return view->tokens + stretch.offset;
+}
+
+void gather_prefetch(const struct gather *gather, const struct tokmap_extent *extent)
+{
+    uncounted_prefetch(gather->uncounted, extent);
+    const uint8_t *tokens = gather_tokens(gather, extent);
+    const uint64_t bytes = min64(extent->tokens << gather->width_shift, PREFETCH_BYTES);
+    for (uint64_t at = 0; tokens && at < bytes; at += LINE)
+        __builtin_prefetch(tokens + at, 0, 2);
 }

@@ -23,7 +23,6 @@ struct gather_options {
     bool trust_files;   /* do not compare ids with the vocabulary */
     uint32_t row_width; /* bytes of a token in rows: 0 means the dataset's width; 4 widens tokens of 2 */
     uint32_t pad_id;    /* fills a row after its last extent; it must fit row_width */
-    bool passed_on;     /* another thread reads the rows, so large ones may be stored around the caches */
     const struct copy_kernels *kernels; /* NULL: the best of this processor */
 };
 
@@ -34,12 +33,29 @@ void gather_close(struct gather *gather); /* accepts NULL */
 
 /* Copies `count` extents one after another to row, which has room for row_tokens tokens and may have any alignment, and
  * fills the rest with the pad id. The extents have at most row_tokens tokens together. Sets *cold, and never clears it,
- * if some of an extent was not in the page cache, as far as the kernel reports it. bypass: a large row is stored around
- * the caches, if options.passed_on allows it. After a failure the content of row is undefined.
+ * if some of an extent was not in the page cache, as far as the kernel reports it. After a failure the content of row
+ * is undefined.
  * Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_TIMEOUT, ERROR_TOKEN (an id is not in the vocabulary),
  * ERROR_CORRUPT (a page does not match its hash), ERROR_MEMORY. */
 enum tokmap_status gather_row(struct gather *gather, const struct tokmap_extent *extents, uint64_t count,
-                              uint64_t row_tokens, void *row, bool bypass, bool *cold, struct tokmap_error *error);
+                              uint64_t row_tokens, void *row, bool *cold, struct tokmap_error *error);
+
+/* Outputs that a row becomes without a copy of it. The functions are those of staging/expand.h, for tokens of the
+ * dataset's width. */
+struct gather_outputs {
+    uint32_t (*pair)(const void *in, uint64_t count, const void *after, void *inputs, void *targets);
+    uint32_t (*one)(const void *in, uint64_t count, void *inputs);
+    uint64_t seq_len;
+    const void *after; /* the tokens of the next row, as gather_tokens() returns them */
+    void *inputs;
+    void *targets; /* NULL: not written */
+};
+
+/* Writes the outputs of a row straight from the mapping: its tokens are loaded, checked, and stored once. *done tells
+ * whether it could: the row must be one extent of one shard, whose pages are all populated. Otherwise nothing is
+ * written, and gather_row() is the way. After a failure the outputs are undefined. Statuses: those of gather_row(). */
+enum tokmap_status gather_direct(struct gather *gather, const struct tokmap_extent *extents, uint64_t count,
+                                 const struct gather_outputs *outputs, bool *done, struct tokmap_error *error);
 
 /* Fills a row that has no extent: row_tokens tokens of `width` bytes, all of them pad_id. */
 void gather_padding(uint32_t pad_id, uint32_t width, uint64_t row_tokens, void *row);
@@ -47,9 +63,12 @@ void gather_padding(uint32_t pad_id, uint32_t width, uint64_t row_tokens, void *
 /* Returns the masks of the gather's dataset, or NULL if it has none. They belong to the gather. */
 struct uncounted *gather_uncounted(const struct gather *gather);
 
-/* Prefetches the first cache lines of an extent into the processor's first-level cache, if its pages are populated.
- * Never faults. later: into the second-level cache, because other rows are gathered before. */
-void gather_prefetch(const struct gather *gather, const struct tokmap_extent *extent, bool later);
+/* Returns the tokens of an extent in the mapping, if its pages are populated, to be prefetched; else NULL. The extent's
+ * file is not looked at, so they must not be loaded. */
+const void *gather_tokens(const struct gather *gather, const struct tokmap_extent *extent);
+
+/* Prefetches the first cache lines of an extent, if its pages are populated. Never faults. */
+void gather_prefetch(const struct gather *gather, const struct tokmap_extent *extent);
 
 /* Returns the bytes of tokens copied so far, as they are in the dataset. Any thread. */
 uint64_t gather_bytes(const struct gather *gather);

@@ -170,7 +170,6 @@ void residency_close(struct residency *residency)
         page_check_close(&residency->sources[i].check);
         shard_views_free(&residency->sources[i].views);
     }
-    free(residency->shared.aside);
     free(residency->shared.span);
     sealed_rows_free(residency->shared.sealed);
     free(residency->sources);

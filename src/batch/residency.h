@@ -30,7 +30,6 @@ struct residency_shared {
     uint64_t change_ns;         /* when that began */
     struct shard_pins pins;     /* the shards that are held */
     struct sealed_rows *sealed; /* NULL: no source has a sealed shard */
-    uint8_t *aside;             /* into which gathers read files whose rows are stored around the caches, or NULL */
     uint8_t *span;       /* PAGE_CHECK_SPAN bytes, in which pages are compared; NULL: no source has hashes of them */
     uint64_t look;       /* the sizes of files that were compared in an earlier look are compared again */
     uint64_t look_ns;    /* when it began */

@@ -130,18 +130,17 @@ static enum tokmap_status expand(struct tokmap_loader *loader, const struct slot
     return loader->backend->calls->expand(loader->backend, slot->number, &work, stream, error);
 }
 
-/* Does the same for a slot that the caller has waited for. out: NULL if the caller wants pointers to the rows only. */
-static enum tokmap_status expand_next(struct tokmap_loader *loader, const struct slot *slot,
-                                      const struct tokmap_out *out, void *stream, uint64_t waited,
-                                      struct tokmap_error *error)
+/* Returns whether a batch has its outputs alone, and no rows. */
+static bool has_outputs_alone(const struct tokmap_loader *loader, const struct tokmap_out *out)
 {
-    const bool timed = slot->timed && loader->on_host;
-    const uint64_t began = timed ? os_clock_ns() : 0;
-    const enum tokmap_status status = out ? expand(loader, slot, out, stream, error) : TOKMAP_OK;
-    if (timed && !status)
-        store_way_taken(&loader->fill.store_way, slot->bypass, waited + (os_clock_ns() - began),
-                        slot->count * slot->row_tokens * loader->needs.width);
-    return status;
+    return out && loader->on_host && form_is_direct(&loader->needs);
+}
+
+/* Returns the outputs that the caller's thread writes while it fills rows; NULL: the rows are stored first. A trace
+ * hashes the rows, so it needs them. */
+static const struct tokmap_out *direct_out(const struct tokmap_loader *loader, const struct tokmap_out *out)
+{
+    return has_outputs_alone(loader, out) && !loader->trace ? out : NULL;
 }
 
 static void release_held(struct tokmap_loader *loader)
@@ -151,9 +150,9 @@ static void release_held(struct tokmap_loader *loader)
     loader->next.held = NULL;
 }
 
-/* Takes the next slot, and fills it first if there is no producer thread. *waited receives the ns that the caller has
- * waited for it, tokmap_loader_wait() included. */
-static struct slot *take(struct tokmap_loader *loader, uint64_t *waited)
+/* Takes the next slot, and fills it first if there is no producer thread: with outputs, unless `out` is NULL. *waited
+ * receives the ns that the caller has waited for it, tokmap_loader_wait() included. */
+static struct slot *take(struct tokmap_loader *loader, const struct tokmap_out *out, uint64_t *waited)
 {
     *waited = 0;
     assert(!loader->next.again || loader->next.held);
@@ -161,7 +160,9 @@ static struct slot *take(struct tokmap_loader *loader, uint64_t *waited)
         return loader->next.held;
     release_held(loader);
     if (!loader->thread.producer) {
+        loader->fill.out = direct_out(loader, out);
         (void)producer_fill(loader, ring_vacant(loader->ring));
+        loader->fill.out = NULL;
     } else if (!__atomic_load_n(&loader->first.done, __ATOMIC_RELAXED) && producer_claim_first(loader)) {
         producer_fill_first(loader);
     } else if (ring_was_full(loader->ring)) {
@@ -176,7 +177,8 @@ static struct slot *take(struct tokmap_loader *loader, uint64_t *waited)
     return loader->next.held;
 }
 
-static void describe(const struct tokmap_loader *loader, const struct slot *slot, struct tokmap_batch *batch)
+static void describe(const struct tokmap_loader *loader, const struct slot *slot, const struct tokmap_out *out,
+                     struct tokmap_batch *batch)
 {
     *batch = (struct tokmap_batch){
         .step = slot->step,
@@ -186,7 +188,7 @@ static void describe(const struct tokmap_loader *loader, const struct slot *slot
         .last_in_step = slot->last_in_step,
         .width = loader->needs.width,
         .row_tokens = slot->row_tokens,
-        .rows = slot->rows,
+        .rows = has_outputs_alone(loader, out) ? NULL : slot->rows,
         .places = slot->places,
         .cursor = slot->cursor,
         .documents = slot->cu ? slot->documents : 0,
@@ -241,7 +243,7 @@ static void delivered(struct tokmap_loader *loader, const struct slot *slot, con
 static enum tokmap_status next(struct tokmap_loader *loader, const struct tokmap_out *out, struct tokmap_out *where,
                                void *stream, struct tokmap_batch *batch, struct tokmap_error *error)
 {
-    enum tokmap_status status;
+    enum tokmap_status status = TOKMAP_OK;
     struct tokmap_batch made;
     uint64_t waited;
     if (loader->trace && (loader->next.ended || !trace_is_ready(loader->trace)) &&
@@ -249,7 +251,7 @@ static enum tokmap_status next(struct tokmap_loader *loader, const struct tokmap
         return status;
     if (loader->next.ended)
         return report_fault(loader, TOKMAP_END, error);
-    const struct slot *slot = take(loader, &waited);
+    const struct slot *slot = take(loader, out ? where : NULL, &waited);
     if (slot->status == TOKMAP_END && loader->trace) {
         loader->next.ended = true;
         if ((status = trace_flush(loader->trace, error)))
@@ -257,11 +259,12 @@ static enum tokmap_status next(struct tokmap_loader *loader, const struct tokmap
     }
     if (slot->status)
         return report_fault(loader, slot->status, error);
-    status = expand_next(loader, slot, out ? where : NULL, stream, waited, error);
+    if (out && !slot->direct)
+        status = expand(loader, slot, where, stream, error);
     loader->next.again = status != TOKMAP_OK;
     if (status)
         return status;
-    describe(loader, slot, &made);
+    describe(loader, slot, out, &made);
     batch_write(batch, &made);
     delivered(loader, slot, &made, waited);
     return TOKMAP_OK;
@@ -369,7 +372,9 @@ static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *
         struct row_extents row = extents_of(loader, slot, i);
         bool cold = false;
         residency_named(loader->fill.residency, &row, next);
-        row_queue_prefetch_named(&loader->fill.queue, slot->places, i, slot->count);
+        loader->fill.after = NULL;
+        row_queue_after_named(&loader->fill.queue, slot->places, i, slot->count,
+                              loader->fill.out ? &loader->fill.after : NULL);
         enum tokmap_status status = producer_fill_row(loader, slot, i, &place, &cold, error);
         residency_named_was(loader->fill.residency, &row, cold, next);
         if (status)
@@ -452,14 +457,17 @@ enum tokmap_status tokmap_loader_read(struct tokmap_loader *loader, const uint64
     slot->last_in_step = false;
     slot->cursor = loader->fill.cursor;
     status = find_named(loader, slot, steps, rows, count, error);
+    loader->fill.out = out ? direct_out(loader, &where) : NULL;
+    slot->direct = loader->fill.out != NULL;
     if (!status)
         status = fill_named(loader, slot, error);
-    if (!status && out)
+    loader->fill.out = NULL;
+    if (!status && out && !slot->direct)
         status = expand(loader, slot, &where, NULL, error);
     if (status)
         return status;
     struct tokmap_batch made;
-    describe(loader, slot, &made);
+    describe(loader, slot, out, &made);
     batch_write(batch, &made);
     return TOKMAP_OK;
 }

@@ -161,6 +161,7 @@ static enum tokmap_status describe_sources(struct tokmap_loader *loader, const s
     if (!loader->fill.gathers || !loader->source || !loader->statistics.sources || !loader->fill.extents)
         return error_set_memory(error, "a loader", info->sources * sizeof *loader->source);
     loader->sources = info->sources;
+    loader->kernels = expand_variant(0);
     loader->needs.width = 2;
     loader->needs.bounds = info->tail_pad || info->stride;
     for (uint64_t i = 0; i < info->sources; i++) {
@@ -168,7 +169,13 @@ static enum tokmap_status describe_sources(struct tokmap_loader *loader, const s
         struct tokmap_dataset_info found;
         run_describe_source(loader->run, i, &source);
         dataset_describe(source.dataset, &found);
-        loader->source[i] = (struct loader_source){source.dataset, source.name, found.tokens, source.plan != NULL};
+        loader->source[i] = (struct loader_source){
+            .dataset = source.dataset,
+            .name = source.name,
+            .tokens = found.tokens,
+            .width = found.width,
+            .plan = source.plan != NULL,
+        };
         loader->needs.width = found.width > loader->needs.width ? found.width : loader->needs.width;
         loader->needs.masked = loader->needs.masked || dataset_has_mask(source.dataset);
         loader->needs.bounds = loader->needs.bounds || source.plan;
@@ -240,7 +247,6 @@ static enum tokmap_status open_sources(struct tokmap_loader *loader, const struc
         .trust_files = loader->options.trust_files,
         .row_width = loader->needs.width,
         .pad_id = loader->pad_id,
-        .passed_on = loader->options.threads != 0,
     };
     for (uint64_t i = 0; i < loader->sources && !status; i++)
         status = gather_open(&loader->fill.gathers[i], &loader->fill.residency->sources[i], &how, error);
@@ -384,7 +390,6 @@ static enum tokmap_status open_ring(struct tokmap_loader *loader, const struct t
     if (!status)
         status = ring_new(&loader->ring, loader->backend, &shape, (uint32_t)slots, error);
     loader->statistics.ready_lowest = (uint32_t)slots;
-    store_way_init(&loader->fill.store_way, (uint32_t)slots);
     return status;
 }
 

@@ -18,7 +18,6 @@
 #include "staging/backend.h"
 #include "staging/ring.h"
 #include "statistics.h"
-#include "store_way.h"
 #include "tokmap/tokmap.h"
 #include "trace.h"
 
@@ -27,6 +26,7 @@ struct loader_source {
     const struct tokmap_dataset *dataset;
     const char *name; /* the run's */
     uint64_t tokens;  /* of the dataset */
+    uint32_t width;   /* of its tokens, in bytes */
     bool plan;        /* its rows are those of a plan */
 };
 
@@ -35,8 +35,9 @@ struct tokmap_loader {
     const struct tokmap_run *run;
     struct tokmap_loader_options options; /* without its pointers to the caller's texts */
     struct form_needs needs;
-    uint64_t vocabulary; /* the largest of the sources */
-    uint64_t stride;     /* of windows; 0: seq_len */
+    const struct expand_kernels *kernels; /* for outputs on the host */
+    uint64_t vocabulary;                  /* the largest of the sources */
+    uint64_t stride;                      /* of windows; 0: seq_len */
     uint32_t pad_id;
     bool on_host; /* outputs are in this machine's memory */
     uint64_t sources;
@@ -57,10 +58,11 @@ struct tokmap_loader {
         struct form form; /* of the slot that is being filled */
         struct row_queue queue;
         struct tokmap_extent *extents; /* of the row that is being filled */
+        const struct tokmap_out *out;  /* outputs that are written while rows are filled; NULL: the slot's rows are */
+        const void *after;             /* with outputs: the tokens of the row after the one that is being filled */
         struct residency *residency;
-        struct gather **gathers;    /* one for each source */
-        struct read_pool *pool;     /* NULL: no other threads read */
-        struct store_way store_way; /* with a producer; shared by both threads */
+        struct gather **gathers; /* one for each source */
+        struct read_pool *pool;  /* NULL: no other threads read */
         uint64_t probe_ns;
         struct tokmap_cursor cursor; /* at the start of the step that is being filled */
         uint64_t cold_reads;         /* read by any thread */

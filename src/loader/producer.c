@@ -10,7 +10,6 @@
 #include <assert.h>
 
 #include "batch/boundaries.h"
-#include "batch/copy.h"
 #include "common/error.h"
 #include "platform/os.h"
 #include "run/cursor.h"
@@ -47,22 +46,64 @@ static enum tokmap_status describe_row(const struct tokmap_loader *loader, struc
     return status;
 }
 
+/* Returns where the outputs of row i are written, and how, from tokens of `width` bytes. */
+static struct gather_outputs outputs_of(const struct tokmap_loader *loader, const struct slot *slot, uint64_t i,
+                                        uint32_t width)
+{
+    const struct tokmap_out *out = loader->fill.out;
+    const bool wide = width == 4, i64 = out->type == TOKMAP_ID_I64, targets = loader->options.fields & TOKMAP_TARGETS;
+    const uint64_t at = i * slot->seq_len * (i64 ? 8 : 4);
+    return (struct gather_outputs){
+        .pair = loader->kernels->pair[wide][i64],
+        .one = loader->kernels->one[wide][i64],
+        .seq_len = slot->seq_len,
+        .after = loader->fill.after,
+        .inputs = (uint8_t *)out->inputs + at,
+        .targets = targets ? (uint8_t *)out->targets + at : NULL,
+    };
+}
+
+/* Fills row i, whose extents are in loader->fill.extents. With loader->fill.out its outputs are written in its place:
+ * straight from the mapping where that is possible, else from the slot, while the row is in the processor's cache. */
+static enum tokmap_status fill_tokens(struct tokmap_loader *loader, struct slot *slot, uint64_t i, uint64_t source,
+                                      uint64_t extents, bool *cold, struct tokmap_error *error)
+{
+    void *row = (void *)(uintptr_t)slot->rows[i];
+    enum tokmap_status status = TOKMAP_OK;
+    struct gather_outputs outputs;
+    bool done = false;
+    if (source == TOKMAP_NO_SOURCE) {
+        gather_padding(loader->pad_id, loader->needs.width, slot->row_tokens, row);
+    } else {
+        struct gather *gather = loader->fill.gathers[source];
+        if (loader->fill.out) {
+            outputs = outputs_of(loader, slot, i, loader->source[source].width);
+            status = gather_direct(gather, loader->fill.extents, extents, &outputs, &done, error);
+        }
+        if (!status && !done)
+            status = gather_row(gather, loader->fill.extents, extents, slot->row_tokens, row, cold, error);
+    }
+    if (status || done || !loader->fill.out)
+        return status;
+    outputs = outputs_of(loader, slot, i, loader->needs.width);
+    if (outputs.targets)
+        outputs.pair(row, outputs.seq_len, outputs.after, outputs.inputs, outputs.targets);
+    else
+        outputs.one(row, outputs.seq_len, outputs.inputs);
+    return TOKMAP_OK;
+}
+
 enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *slot, uint64_t i,
                                      const struct tokmap_place *place, bool *cold, struct tokmap_error *error)
 {
-    void *row = (void *)(uintptr_t)slot->rows[i];
     uint64_t extents = 0;
     enum tokmap_status status = TOKMAP_OK;
     assert(i < slot->shape.rows && (place->source < loader->sources || place->source == TOKMAP_NO_SOURCE));
-    if (place->source == TOKMAP_NO_SOURCE) {
-        gather_padding(loader->pad_id, loader->needs.width, slot->row_tokens, row);
-    } else {
+    if (place->source != TOKMAP_NO_SOURCE)
         status =
             run_row_extents(loader->run, place, loader->fill.extents, loader->fill.queue.extents_most, &extents, error);
-        if (!status)
-            status = gather_row(loader->fill.gathers[place->source], loader->fill.extents, extents, slot->row_tokens,
-                                row, slot->bypass, cold, error);
-    }
+    if (!status)
+        status = fill_tokens(loader, slot, i, place->source, extents, cold, error);
     if (*cold)
         __atomic_store_n(&loader->fill.cold_reads, loader->fill.cold_reads + 1, __ATOMIC_RELAXED);
     if (status)
@@ -152,23 +193,16 @@ static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *s
     residency_begin(loader->fill.residency, slot->count);
     for (uint64_t i = 0; i < slot->count; i++) {
         bool cold = false;
-        const struct tokmap_place *place = row_queue_next(&loader->fill.queue, i, slot->count);
+        const void **after = loader->fill.out ? &loader->fill.after : NULL;
+        loader->fill.after = NULL;
+        const struct tokmap_place *place = row_queue_next(&loader->fill.queue, i, slot->count, after);
         enum tokmap_status status = producer_fill_row(loader, slot, i, place, &cold, error);
         if (cold)
             residency_was_cold(loader->fill.residency, loader->fill.queue.taken + i + 1);
         if (status)
             return status; /* nobody reads the rows of a slot that failed */
     }
-    copy_finish(); /* before the slot is copied to a device or published */
     return producer_fill_cu(loader, slot, error);
-}
-
-/* Chooses how the rows of a slot are stored. A trace hashes them here, so they stay in this thread's caches. */
-static void choose_way(struct tokmap_loader *loader, struct slot *slot)
-{
-    slot->bypass = slot->timed = false;
-    if (loader->options.threads && !loader->trace)
-        slot->bypass = store_way_begin(&loader->fill.store_way, &slot->timed);
 }
 
 static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
@@ -186,7 +220,7 @@ static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, 
     slot->count = call.count;
     slot->valid = call.valid;
     slot->last_in_step = call.last_in_step;
-    choose_way(loader, slot);
+    slot->direct = loader->fill.out != NULL;
     status = fill_rows(loader, slot, error);
     if (status)
         return status;

@@ -27,8 +27,6 @@
 #include "common/error.h"
 #include "run/run.h"
 
-#define NEAR_AHEAD 2  /* rows whose cache lines are prefetched into the first-level cache */
-#define LINES_AHEAD 4 /* the row whose cache lines are prefetched into the second-level cache */
 #define PIECES_AHEAD 16
 #define SEGMENTS_AHEAD 7 /* rows of a plan whose segments are prefetched, */
 #define ROWS_AHEAD 10    /* and those whose entries in the plan are */
@@ -106,7 +104,7 @@ static void read_plans(struct row_queue *queue, uint64_t number)
     extend(queue, number + 1 + ROWS_AHEAD);
     for (uint64_t end = min64(number + 1 + SEGMENTS_AHEAD, queue->known); queue->prefetched < end; queue->prefetched++)
         run_plan_prefetch(queue->run, place_of(queue, queue->prefetched));
-    for (uint64_t end = min64(number + 1 + LINES_AHEAD, queue->known); queue->complete < end; queue->complete++)
+    for (uint64_t end = min64(number + 2, queue->known); queue->complete < end; queue->complete++)
         run_place_tokens(queue->run, place_of(queue, queue->complete));
 }
 
@@ -123,28 +121,29 @@ bool row_queue_window(void *user, uint64_t number, struct row_extents *row)
     return true;
 }
 
-/* Most rows are one extent. Of a row of a plan, only the first extents are prefetched: later ones have time to come. */
-static void prefetch(const struct row_queue *queue, const struct tokmap_place *place, bool later)
+/* Prefetches a row, or reports its tokens: see row_queue_next(). Most rows are one extent. Of a row of a plan, only the
+ * first extents are prefetched: later ones have time to come. */
+static void prefetch(const struct row_queue *queue, const struct tokmap_place *place, const void **after)
 {
     struct tokmap_extent extents[PIECES_AHEAD];
     const uint64_t count = run_first_extents(queue->run, place, extents, PIECES_AHEAD);
-    for (uint64_t i = 0; i < count; i++)
-        gather_prefetch(queue->gathers[place->source], &extents[i], later);
+    if (after && count == 1)
+        *after = gather_tokens(queue->gathers[place->source], extents);
+    for (uint64_t i = 0; i < count && !(after && count == 1); i++)
+        gather_prefetch(queue->gathers[place->source], &extents[i]);
 }
 
-const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count)
+const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count, const void **after)
 {
     uint64_t number = queue->taken + i;
     if (queue->plans)
         read_plans(queue, number);
     else
-        extend(queue, number + 1 + LINES_AHEAD);
+        extend(queue, number + 2);
     assert(i < count && number < queue->known);
     residency_next(queue->residency, number, queue->taken + count);
-    for (uint64_t ahead = number + 1; ahead <= number + NEAR_AHEAD && ahead < queue->known; ahead++)
-        prefetch(queue, place_of(queue, ahead), false);
-    if (number + LINES_AHEAD < queue->known)
-        prefetch(queue, place_of(queue, number + LINES_AHEAD), true);
+    if (number + 1 < queue->known)
+        prefetch(queue, place_of(queue, number + 1), after);
     return place_of(queue, number);
 }
 
@@ -159,11 +158,9 @@ void row_queue_untake(struct row_queue *queue, uint64_t count)
     queue->taken -= count;
 }
 
-void row_queue_prefetch_named(const struct row_queue *queue, const struct tokmap_place *places, uint64_t i,
-                              uint64_t count)
+void row_queue_after_named(const struct row_queue *queue, const struct tokmap_place *places, uint64_t i, uint64_t count,
+                           const void **after)
 {
-    for (uint64_t ahead = i + 1; ahead <= i + NEAR_AHEAD && ahead < count; ahead++)
-        prefetch(queue, &places[ahead], false);
-    if (i + LINES_AHEAD < count)
-        prefetch(queue, &places[i + LINES_AHEAD], true);
+    if (i + 1 < count)
+        prefetch(queue, &places[i + 1], after);
 }

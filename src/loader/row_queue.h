@@ -53,8 +53,10 @@ void row_queue_restart(struct row_queue *queue);
 bool row_queue_window(void *user, uint64_t number, struct row_extents *row);
 
 /* Returns the place of row i of the batch at hand, which has `count` rows and is gathered in order of i, and announces
- * it to the residency. The run must have the row. The place stays valid until the batch is taken. */
-const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count);
+ * it to the residency. The run must have the row. The place stays valid until the batch is taken.
+ *   after  NULL: cache lines of the row after it are prefetched; else receives that row's tokens, for the caller to
+ *          prefetch, or NULL: see gather_tokens() */
+const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count, const void **after);
 
 /* Notes that the batch of `count` rows is gathered. (A batch that failed is not taken, and begins again at its first
  * row.) */
@@ -62,8 +64,8 @@ void row_queue_take(struct row_queue *queue, uint64_t count);
 /* Undoes the last row_queue_take(), of `count` rows. No row_queue_next() may have come between. */
 void row_queue_untake(struct row_queue *queue, uint64_t count);
 
-/* Prefetches the cache lines of rows that the caller named and that are gathered soon after places[i]. */
-void row_queue_prefetch_named(const struct row_queue *queue, const struct tokmap_place *places, uint64_t i,
-                              uint64_t count);
+/* Does the same for the row that the caller named after places[i]. */
+void row_queue_after_named(const struct row_queue *queue, const struct tokmap_place *places, uint64_t i, uint64_t count,
+                           const void **after);
 
 #endif

@@ -62,35 +62,29 @@
 #define PART_TARGETS 4096 /* whose bits are made at once; a multiple of 64 */
 
 #define EXPAND_PLAIN(name, from, to)                                                                                   \
-    static void one_##name(const void *in, uint64_t count, void *out)                                                  \
+    static uint32_t one_##name(const void *in, uint64_t count, void *out)                                              \
     {                                                                                                                  \
+        from top = 0;                                                                                                  \
         for (uint64_t j = 0; j < count; j++) {                                                                         \
-            to value = (to)load_##from((const from *)in + j);                                                          \
+            const from id = load_##from((const from *)in + j);                                                         \
+            const to value = (to)id;                                                                                   \
             memcpy((char *)out + j * sizeof value, &value, sizeof value);                                              \
+            top = id > top ? id : top;                                                                                 \
         }                                                                                                              \
+        return top;                                                                                                    \
     }                                                                                                                  \
-    static void pair_##name(const void *in, uint64_t count, void *inputs, void *targets)                               \
+    static uint32_t pair_##name(const void *in, uint64_t count, const void *after, void *inputs, void *targets)        \
     {                                                                                                                  \
-        one_##name(in, count, inputs);                                                                                 \
-        one_##name((const from *)in + 1, count, targets);                                                              \
+        const uint32_t top = one_##name(in, count, inputs);                                                            \
+        return (uint32_t)max64(top, one_##name((const from *)in + 1, count, targets));                                 \
     }
 
 #define load_uint16_t load16
 #define load_uint32_t load32
 EXPAND_PLAIN(16_32, uint16_t, int32_t)
 EXPAND_PLAIN(16_64, uint16_t, int64_t)
+EXPAND_PLAIN(32_32, uint32_t, int32_t)
 EXPAND_PLAIN(32_64, uint32_t, int64_t)
-
-static void one_32_32(const void *in, uint64_t count, void *out)
-{
-    memcpy(out, in, count * 4);
-}
-
-static void pair_32_32(const void *in, uint64_t count, void *inputs, void *targets)
-{
-    memcpy(inputs, in, count * 4);
-    memcpy(targets, (const uint32_t *)in + 1, count * 4);
-}
 
 static void count_32(uint64_t count, void *out)
 {
@@ -149,7 +143,7 @@ PUT_PLAIN(64)
 #define EXCEPT_PLAIN(name, size)                                                                                       \
     static void pair_except_##name(const void *in, const uint64_t *bits, uint64_t count, void *inputs, void *targets)  \
     {                                                                                                                  \
-        pair_##name(in, count, inputs, targets);                                                                       \
+        pair_##name(in, count, NULL, inputs, targets);                                                                 \
         put_##size(bits, TOKMAP_IGNORE, count, targets);                                                               \
     }
 EXCEPT_PLAIN(16_32, 32)
@@ -313,7 +307,7 @@ static void expand_tokens(const struct batch *batch, const char *row, const uint
     if (inputs && targets && bits) {
         kernels->pair_except[width][type](row, bits, count, inputs, targets);
     } else if (inputs && targets) {
-        kernels->pair[width][type](row, count, inputs, targets);
+        kernels->pair[width][type](row, count, NULL, inputs, targets);
     } else if (inputs) {
         kernels->one[width][type](row, count, inputs);
     } else if (targets) {

@@ -16,10 +16,12 @@
 
 /* The functions below take outputs at any alignment. */
 
-/* Widens in[0 .. count) to out[0 .. count). */
-typedef void expand_one(const void *in, uint64_t count, void *out);
-/* Widens in[0 .. count) to inputs and in[1 .. count + 1) to targets, in one pass. */
-typedef void expand_pair(const void *in, uint64_t count, void *inputs, void *targets);
+/* Widens in[0 .. count) to out[0 .. count). Returns the largest id that it has stored, or 0 if count is 0. Each id is
+ * loaded once, so what is stored is what was compared, even if another process changes the file that `in` maps. */
+typedef uint32_t expand_one(const void *in, uint64_t count, void *out);
+/* Widens in[0 .. count) to inputs and in[1 .. count + 1) to targets, in one pass, and returns the largest, as above.
+ * after: as many tokens that are widened next, which are prefetched as is best for the processor; NULL: none are. */
+typedef uint32_t expand_pair(const void *in, uint64_t count, const void *after, void *inputs, void *targets);
 /* Does what a pair does, but writes TOKMAP_IGNORE in place of each target whose bit is 1. Bit j is bit j mod 64 of word
  * j / 64. Bits from `count` on are ignored. */
 typedef void expand_pair_except(const void *in, const uint64_t *bits, uint64_t count, void *inputs, void *targets);

@@ -26,6 +26,16 @@
 #define NUMBERS_64 _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7)
 #define ADD_32(a, b) _mm512_add_epi32(a, b)
 #define ADD_64(a, b) _mm512_add_epi64(a, b)
+/* The first lines at once: the processor's own prefetcher, once it has seen them, has a queue of its own, while
+ * prefetches wait for the few lines that a core can have under way. On Emerald Rapids, rows as in expand_avx2.c, G
+ * tokens/s: 4.03 with 2 lines, 4.05 with 4, 3.99 with 8, 3.59 with 16, 3.2 to 3.4 with every line while others are
+ * stored, and 2.83 without. */
+#define PREFETCH_FIRST(p, count)                                                                                       \
+    for (unsigned line = 0; line < 4; line++)                                                                          \
+    __builtin_prefetch((const char *)(p) + 64 * line, 0, 2)
+#define PREFETCH_ROUND(p, bytes)
+#define LARGER(a, b) _mm512_max_epu32(a, b)
+#define LARGEST(v, rest) (_mm512_reduce_max_epu32(v) | (rest)) /* rest is 0: parts are vectors */
 #define BITS_32(bits, j, n) ((__mmask16)expand_bits_from(bits, j, n))
 #define BITS_64(bits, j, n) ((__mmask8)expand_bits_from(bits, j, n))
 #define CHOOSE_32(v, bits, j, n, other) _mm512_mask_mov_epi32(v, BITS_32(bits, j, n), other)
@@ -62,6 +72,7 @@ static inline uint64_t elements_before(const void *out, uint64_t size, uint64_t 
 #define CLEAR_PART_32 CLEAR_32
 #define CLEAR_PART_64 CLEAR_64
 #define PART_OF(v, value) (v)
+#define LARGER_PART(v, rest, part) ((v) = LARGER(v, part))
 
 #define FIRST_16_32 PART_16_32
 #define FIRST_16_64 PART_16_64

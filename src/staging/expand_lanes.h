@@ -12,6 +12,10 @@
  *   STORE_WHERE_TO(p, word, v)         stores the elements whose bits are 1 among the low bits of a word
  *   PERMUTE(v, indices)                the elements of 32 bits that the indices choose
  *   STORE_WIDE_TO(p, v)                stores elements of 32 bits as elements of TO bits
+ *   PREFETCH_FIRST(p, count)           prefetches of the `count` tokens at p, which are read next, what is best at
+ * once, PREFETCH_ROUND(p, bytes)           and the bytes at p of them while others are stored LARGER(a, b) the larger
+ * ones of elements below 2^32 LARGEST(v, rest)                   the largest of the elements of a vector, of either
+ * size, and one more
  *
  * An output is written in three parts. The first part makes the vectors after it begin where a store crosses no cache
  * line; elements_before() has its length. Then come whole vectors. The rest is one part, or a loop of single elements:
@@ -22,6 +26,7 @@
  *   PART_FROM_TO(n, p), STORE_PART_TO(p, n, v)      loads and stores it
  *   CHOOSE_PART_TO(), CLEAR_PART_TO()               as CHOOSE_TO() and CLEAR_TO()
  *   PART_OF(v, value)                               the part of a vector whose first element is `value`
+ *   LARGER_PART(v, rest, part)                      raises the elements of v, or `rest`, to those of a part
  */
 #ifndef TOKMAP_STAGING_EXPAND_LANES_H
 #define TOKMAP_STAGING_EXPAND_LANES_H
@@ -30,42 +35,75 @@
 
 #define LANES(to) (8 * BYTES / (to))
 
+/* One vector of a pair. Four of them are a round of the loop: the fewer instructions a line of the row takes, the more
+ * of its lines does a processor ask memory for at once. */
+#define PAIR(from, to, j)                                                                                              \
+    do {                                                                                                               \
+        const VECTOR one = LOAD_##from##_##to(tokens + (j)), next = LOAD_##from##_##to(tokens + (j) + 1);              \
+        STORE(left + (j), one);                                                                                        \
+        STORE(right + (j), next);                                                                                      \
+        top = LARGER(top, one);                                                                                        \
+        top_next = LARGER(top_next, next);                                                                             \
+    } while (0)
+
 #define EXPAND(from, to)                                                                                               \
-    static void one_##from##_##to(const void *in, uint64_t count, void *out)                                           \
+    static uint32_t one_##from##_##to(const void *in, uint64_t count, void *out)                                       \
     {                                                                                                                  \
         const uint##from##_t *tokens = in;                                                                             \
         int##to##_t *ids = out;                                                                                        \
+        uint32_t rest = 0;                                                                                             \
         uint64_t j = elements_before(ids, sizeof *ids, count);                                                         \
-        if (j)                                                                                                         \
-            STORE_FIRST_##to(ids, j, FIRST_##from##_##to(j, tokens));                                                  \
-        for (; j + LANES(to) <= count; j += LANES(to))                                                                 \
-            STORE(ids + j, LOAD_##from##_##to(tokens + j));                                                            \
+        VECTOR top = SET_32(0);                                                                                        \
+        if (j) {                                                                                                       \
+            top = FIRST_##from##_##to(j, tokens);                                                                      \
+            STORE_FIRST_##to(ids, j, top);                                                                             \
+        }                                                                                                              \
+        for (; j + LANES(to) <= count; j += LANES(to)) {                                                               \
+            const VECTOR one = LOAD_##from##_##to(tokens + j);                                                         \
+            STORE(ids + j, one);                                                                                       \
+            top = LARGER(top, one);                                                                                    \
+        }                                                                                                              \
         REST(j, count)                                                                                                 \
         {                                                                                                              \
             const PART(to) one = PART_##from##_##to(count - j, tokens + j);                                            \
             STORE_PART_##to(ids + j, count - j, one);                                                                  \
+            LARGER_PART(top, rest, one);                                                                               \
         }                                                                                                              \
+        return LARGEST(top, rest);                                                                                     \
     }                                                                                                                  \
-    static void pair_##from##_##to(const void *in, uint64_t count, void *inputs, void *targets)                        \
+    static uint32_t pair_##from##_##to(const void *in, uint64_t count, const void *after, void *inputs, void *targets) \
     {                                                                                                                  \
-        const uint##from##_t *tokens = in;                                                                             \
+        const uint##from##_t *tokens = in, *ahead = after ? after : in;                                                \
         int##to##_t *left = inputs, *right = targets;                                                                  \
+        uint32_t rest = 0;                                                                                             \
         uint64_t j = elements_before(left, sizeof *left, count);                                                       \
+        VECTOR top = SET_32(0), top_next = top;                                                                        \
         if (j) {                                                                                                       \
-            STORE_FIRST_##to(left, j, FIRST_##from##_##to(j, tokens));                                                 \
-            STORE_FIRST_##to(right, j, FIRST_##from##_##to(j, tokens + 1));                                            \
+            top = FIRST_##from##_##to(j, tokens);                                                                      \
+            top_next = FIRST_##from##_##to(j, tokens + 1);                                                             \
+            STORE_FIRST_##to(left, j, top);                                                                            \
+            STORE_FIRST_##to(right, j, top_next);                                                                      \
         }                                                                                                              \
-        for (; j + LANES(to) <= count; j += LANES(to)) {                                                               \
-            STORE(left + j, LOAD_##from##_##to(tokens + j));                                                           \
-            STORE(right + j, LOAD_##from##_##to(tokens + j + 1));                                                      \
+        PREFETCH_FIRST(ahead, count);                                                                                  \
+        for (; j + 4 * LANES(to) <= count; j += 4 * LANES(to)) {                                                       \
+            PREFETCH_ROUND(ahead + j, 4 * LANES(to) * sizeof *ahead);                                                  \
+            PAIR(from, to, j);                                                                                         \
+            PAIR(from, to, j + LANES(to));                                                                             \
+            PAIR(from, to, j + 2 * LANES(to));                                                                         \
+            PAIR(from, to, j + 3 * LANES(to));                                                                         \
         }                                                                                                              \
+        for (; j + LANES(to) <= count; j += LANES(to))                                                                 \
+            PAIR(from, to, j);                                                                                         \
         REST(j, count)                                                                                                 \
         {                                                                                                              \
             const PART(to) one = PART_##from##_##to(count - j, tokens + j);                                            \
             const PART(to) next = PART_##from##_##to(count - j, tokens + j + 1);                                       \
             STORE_PART_##to(left + j, count - j, one);                                                                 \
             STORE_PART_##to(right + j, count - j, next);                                                               \
+            LARGER_PART(top, rest, one);                                                                               \
+            LARGER_PART(top, rest, next);                                                                              \
         }                                                                                                              \
+        return LARGEST(LARGER(top, top_next), rest);                                                                   \
     }                                                                                                                  \
     static void pair_except_##from##_##to(const void *in, const uint64_t *bits, uint64_t count, void *inputs,          \
                                           void *targets)                                                               \

@@ -58,8 +58,7 @@ struct slot {
     uint64_t seq_len, row_tokens;
     uint64_t trace; /* the sum of the hashes of its rows; 0 without a trace */
     bool last_in_step;
-    bool bypass; /* its rows were stored around the caches (loader/store_way.h), */
-    bool timed;  /* and the consumer measures how long it waits for them and reads them */
+    bool direct; /* its outputs were written while it was filled, and its rows were not */
     struct tokmap_cursor cursor;
     struct tokmap_place *places; /* one per row */
     const void **rows;           /* one per row, into memory */

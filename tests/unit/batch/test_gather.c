@@ -66,51 +66,6 @@ static void copying_finds_the_largest_anywhere(void **unused)
         }
 }
 
-/* Streams `count` tokens to a place with any alignment, from memory that ends with them. */
-static void check_stream(const struct copy_kernels *kernels, int kind, uint8_t *area, size_t area_bytes, unsigned skew,
-                         const struct guarded *from, uint64_t most, uint64_t count)
-{
-    const unsigned width = kind == 32 ? 4 : 2, made = kind == 16 ? 2 : 4;
-    const uint8_t *tokens = (const uint8_t *)from->at + (most - count) * width;
-    uint8_t *into = area + 64 + skew;
-    uint32_t largest = 0;
-    memset(area, 0x5a, area_bytes);
-    const uint32_t found = (kind == 16   ? kernels->bypass16
-                            : kind == 32 ? kernels->bypass32
-                                         : kernels->bypass_widen16)(into, tokens, count);
-    copy_finish();
-    for (uint64_t i = 0; i < count; i++) {
-        const uint32_t id = width == 2 ? load16(tokens + i * 2) : load32(tokens + i * 4);
-        largest = id > largest ? id : largest;
-        assert_int_equal(made == 2 ? load16(into + i * 2) : load32(into + i * 4), id);
-    }
-    assert_int_equal(found, largest);
-    for (uint8_t *at = area; at < into; at++)
-        assert_int_equal(*at, 0x5a);
-    for (uint8_t *at = into + count * made; at < area + area_bytes; at++)
-        assert_int_equal(*at, 0x5a);
-}
-
-static void streaming_copies_and_finds_the_largest(void **unused)
-{
-    enum { MOST = 200, AREA = 64 + 64 + 4 * MOST + 64 };
-    (void)unused;
-    static uint8_t area[AREA] __attribute__((aligned(64)));
-    const struct copy_kernels *kernels;
-    const int kinds[] = {16, 32, 1632};
-    for (unsigned variant = 0; (kernels = copy_variant(variant)) && kernels->bypass16; variant++)
-        for (unsigned k = 0; k < 3; k++) {
-            const unsigned width = kinds[k] == 32 ? 4 : 2;
-            struct guarded from = guarded_new((size_t)MOST * width);
-            for (uint64_t i = 0; i < (uint64_t)MOST * width; i++)
-                from.at[i] = (uint8_t)(i * 2654435761u >> 13);
-            for (unsigned skew = 0; skew < 64; skew++)
-                for (uint64_t count = 0; count <= MOST; count += count < 70 ? 1 : 13)
-                    check_stream(kernels, kinds[k], area, sizeof area, skew, &from, MOST, count);
-            guarded_free(from);
-        }
-}
-
 /* ---- windows ---- */
 
 /* A residency of one source with its gather. */
@@ -125,14 +80,13 @@ static enum tokmap_status gather_window(const struct reader *reader, uint64_t fi
                                         struct tokmap_error *error)
 {
     const struct tokmap_extent extent = {first, reader->row_tokens};
-    return gather_row(reader->gather, &extent, 1, reader->row_tokens, row, true, cold, error);
+    return gather_row(reader->gather, &extent, 1, reader->row_tokens, row, cold, error);
 }
 
 static void prefetch(const struct reader *reader, uint64_t first)
 {
     const struct tokmap_extent extent = {first, reader->row_tokens};
-    gather_prefetch(reader->gather, &extent, true);
-    gather_prefetch(reader->gather, &extent, false);
+    gather_prefetch(reader->gather, &extent);
 }
 
 static void set_warm(const struct reader *reader, bool warm)
@@ -157,12 +111,10 @@ static struct reader open_with(const char *name, enum tokmap_reading reading, ui
     return reader;
 }
 
-static bool passed_on; /* the rows of readers that are opened next are for another thread */
-
 static struct reader open_reader(const char *name, enum tokmap_reading reading, uint64_t row_tokens)
 {
     const struct residency_options residency = {.drop_behind = false};
-    const struct gather_options gather = {.passed_on = passed_on};
+    const struct gather_options gather = {.trust_files = false};
     return open_with(name, reading, row_tokens, &residency, &gather);
 }
 
@@ -217,31 +169,80 @@ static void every_window_has_the_tokens_of_the_dataset(void **unused)
         struct made made;
         made_new(&made, folder, width == 2 ? "narrow" : "wide", width, width == 2 ? 50257 : 1u << 20, sizes, 7);
         for (int reading = TOKMAP_READ_MAPPED; reading <= TOKMAP_READ_PREAD; reading++)
-            for (int turn = 0; turn < 4; turn++) {
-                const bool warm = turn % 2;
-                passed_on = turn / 2;
+            for (int turn = 0; turn < 2; turn++) {
+                const bool warm = turn;
                 check_windows(&made, 33, 1, (enum tokmap_reading)reading, warm);
                 check_windows(&made, 2049, 11, (enum tokmap_reading)reading, warm);
                 for (uint64_t row = 1; row < 70; row++)
                     check_windows(&made, row, 97, (enum tokmap_reading)reading, warm);
                 check_windows(&made, made.tokens, 501, (enum tokmap_reading)reading, warm);
-                passed_on = false;
             }
         made_free(&made);
     }
 }
 
-/* A stretch that is larger than the buffer into which files are read for another thread. */
-static void a_large_stretch_is_passed_on(void **unused)
+/* ---- rows that are widened from the mapping ---- */
+
+static uint32_t pair16(const void *in, uint64_t count, const void *after, void *inputs, void *targets)
 {
+    uint32_t largest = 0;
+    for (uint64_t i = 0; i <= count; i++) {
+        const uint32_t id = load16((const uint8_t *)in + 2 * i);
+        if (i < count)
+            ((int32_t *)inputs)[i] = (int32_t)id;
+        if (i)
+            ((int32_t *)targets)[i - 1] = (int32_t)id;
+        largest = id > largest ? id : largest;
+    }
+    return largest;
+}
+
+static uint32_t one16(const void *in, uint64_t count, void *inputs)
+{
+    for (uint64_t i = 0; i < count; i++)
+        ((int32_t *)inputs)[i] = load16((const uint8_t *)in + 2 * i);
+    return 0;
+}
+
+/* Every window is written by one of the two ways, with the same tokens; from the mapping unless it crosses a seam. */
+static void a_direct_row_is_the_row(void **unused)
+{
+    enum { ROW = 301 };
     (void)unused;
-    const uint64_t sizes[] = {10000};
+    const uint64_t sizes[] = {2500, 7, 4096};
     struct made made;
-    made_new(&made, folder, "large", 4, 1u << 20, sizes, 1);
-    passed_on = true;
-    check_windows(&made, 9000, 301, TOKMAP_READ_PREAD, false);
-    check_windows(&made, 9000, 301, TOKMAP_READ_MAPPED, true);
-    passed_on = false;
+    int32_t inputs[ROW], targets[ROW];
+    uint16_t row[ROW];
+    uint64_t directly = 0, windows = 0;
+    made_new(&made, folder, "direct", 2, 50257, sizes, 3);
+    struct reader reader = open_reader(made.name, TOKMAP_READ_MAPPED, ROW);
+    set_warm(&reader, true);
+    for (int turn = 0; turn < 40; turn++)
+        for (uint64_t first = 0; first < made.tokens; first += 53, windows++) {
+            const bool both = windows % 2;
+            const struct gather_outputs outputs = {
+                .pair = pair16, .one = one16, .seq_len = ROW - 1, .inputs = inputs, .targets = both ? targets : NULL};
+            const struct tokmap_extent extents[] = {{first, ROW}, {0, ROW}};
+            bool done = false, cold = false;
+            begin(&reader, 8);
+            assert_int_equal(gather_direct(reader.gather, extents, 2, &outputs, &done, NULL), TOKMAP_OK);
+            assert_false(done);
+            assert_int_equal(gather_direct(reader.gather, extents, 1, &outputs, &done, NULL), TOKMAP_OK);
+            if (!done) {
+                assert_int_equal(gather_window(&reader, first, row, &cold, NULL), TOKMAP_OK);
+                pair16(row, ROW - 1, NULL, inputs, targets);
+            }
+            for (uint64_t i = 0; i + 1 < ROW; i++) {
+                assert_int_equal(inputs[i], made_token(&made, (first + i) % made.tokens));
+                assert_true((done && !both) || targets[i] == (int32_t)made_token(&made, (first + i + 1) % made.tokens));
+            }
+            const bool seam = first + ROW > made.tokens || (first < 2500) != (first + ROW <= 2500) || first / 2507 == 0;
+            assert_true(!done || !seam || first + ROW <= 2500);
+            directly += done;
+        }
+    assert_true(directly > windows / 2);
+    assert_int_equal(gather_bytes(reader.gather), windows * ROW * 2);
+    close_reader(&reader);
     made_free(&made);
 }
 
@@ -272,8 +273,17 @@ static void name_the_id(const struct made *made, enum tokmap_reading reading)
     char *row = malloc((size_t)1500 * made->width);
     set_warm(&reader, true);
     for (int turn = 0; turn < 3; turn++) { /* with pread first, then from the mapping */
-        bool cold = false;
+        int32_t inputs[1500], targets[1500];
+        const struct gather_outputs outputs = {.pair = pair16, .seq_len = 1499, .inputs = inputs, .targets = targets};
+        const struct tokmap_extent extent = {5000, 1500};
+        bool cold = false, done = false;
         begin(&reader, 1);
+        if (made->width == 2 && gather_direct(reader.gather, &extent, 1, &outputs, &done, &error)) {
+            assert_true(done);
+            assert_int_equal(error.status, TOKMAP_ERROR_TOKEN);
+            assert_int_equal(error.offset, 1234 * 2);
+            error.status = TOKMAP_OK;
+        }
         assert_int_equal(gather_window(&reader, 4999, row, &cold, &error), TOKMAP_ERROR_TOKEN);
         assert_int_equal(error.status, TOKMAP_ERROR_TOKEN);
         assert_string_equal(error.path, made->bin[1]);
@@ -297,11 +307,7 @@ static void an_id_outside_the_vocabulary_is_named(void **unused)
             uint32_t bad = 20000;
             made_drop_pages(&made, 1);
             overwrite(made.bin[1], (uint64_t)1234 * width, &bad, width);
-            for (int on = 0; on < 2; on++) {
-                passed_on = on;
-                name_the_id(&made, (enum tokmap_reading)reading);
-            }
-            passed_on = false;
+            name_the_id(&made, (enum tokmap_reading)reading);
             made_free(&made);
         }
 }
@@ -482,16 +488,13 @@ static void an_id_that_is_gone_at_the_second_look_is_a_status(void **unused)
 {
     (void)unused;
     const uint64_t sizes[] = {3000};
-    const struct copy_kernels kernels = {
-        .name = "meet", .copy16 = copy_and_meet, .bypass16 = copy_and_meet, .largest16 = largest_and_meet};
+    const struct copy_kernels kernels = {.name = "meet", .copy16 = copy_and_meet, .largest16 = largest_and_meet};
     const struct residency_options residency = {.drop_behind = false};
     struct made made;
     made_new(&made, folder, "gone", 2, 20000, sizes, 1);
-    for (int kind = 0; kind < 4; kind++) {
-        const enum tokmap_reading reading = kind % 2 ? TOKMAP_READ_PREAD : TOKMAP_READ_MAPPED;
-        const uint64_t row_tokens = kind < 2 ? 100 : 400; /* short rows are not stored around the caches */
-        const struct gather_options gather = {.kernels = &kernels, .passed_on = kind >= 2};
-        struct reader reader = open_with(made.name, reading, row_tokens, &residency, &gather);
+    for (int reading = TOKMAP_READ_MAPPED; reading <= TOKMAP_READ_PREAD; reading++) {
+        const struct gather_options gather = {.kernels = &kernels};
+        struct reader reader = open_with(made.name, (enum tokmap_reading)reading, 400, &residency, &gather);
         struct tokmap_error error = {.status = TOKMAP_OK};
         uint16_t row[400];
         set_warm(&reader, true);
@@ -513,9 +516,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copying_finds_the_largest_anywhere),
-        cmocka_unit_test(streaming_copies_and_finds_the_largest),
         cmocka_unit_test(every_window_has_the_tokens_of_the_dataset),
-        cmocka_unit_test(a_large_stretch_is_passed_on),
+        cmocka_unit_test(a_direct_row_is_the_row),
         cmocka_unit_test(an_id_outside_the_vocabulary_is_named),
         cmocka_unit_test(unchecked_delivers_any_id),
         cmocka_unit_test(a_truncated_file_is_a_status_and_can_be_restored),

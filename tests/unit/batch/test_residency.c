@@ -186,7 +186,7 @@ static bool a_child_sees_wiped_memory(void)
 static enum tokmap_status gather_extent(struct gather *gather, uint64_t first, void *row, bool *cold)
 {
     const struct tokmap_extent extent = {first, ROW_TOKENS};
-    return gather_row(gather, &extent, 1, ROW_TOKENS, row, false, cold, NULL);
+    return gather_row(gather, &extent, 1, ROW_TOKENS, row, cold, NULL);
 }
 
 /* The pages of windows that were read in the warm state are populated, also when a window that was not is cold. */

@@ -128,9 +128,8 @@ static void check_rows(const struct made *made, uint32_t width, enum tokmap_read
             residency_begin(residency, 3);
         residency_ask(residency, &extents);
         if (row.count)
-            gather_prefetch(gather, &row.extents[0], row.count % 2);
-        assert_int_equal(gather_row(gather, row.extents, row.count, row.tokens, memory.at, false, &cold, NULL),
-                         TOKMAP_OK);
+            gather_prefetch(gather, &row.extents[0]);
+        assert_int_equal(gather_row(gather, row.extents, row.count, row.tokens, memory.at, &cold, NULL), TOKMAP_OK);
         check_tokens(made, &row, memory.at, width);
         check_marks(dataset, made, &row, segments);
         check_uncounted(gather, made, &row);
@@ -189,7 +188,7 @@ static void rows_of_computed_tokens_are_widened(void **unused)
     assert_int_equal(tokmap_dataset_copy(dataset, 4990, 10, expected, NULL), TOKMAP_OK);
     assert_int_equal(tokmap_dataset_copy(dataset, 0, 20, expected + 10, NULL), TOKMAP_OK);
     assert_int_equal(tokmap_dataset_copy(dataset, 17, 100, expected + 30, NULL), TOKMAP_OK);
-    assert_int_equal(gather_row(gather, extents, 2, 140, row, false, &cold, NULL), TOKMAP_OK);
+    assert_int_equal(gather_row(gather, extents, 2, 140, row, &cold, NULL), TOKMAP_OK);
     for (uint64_t i = 0; i < 140; i++)
         assert_int_equal(row[i], i < 130 ? expected[i] : 70000);
     assert_int_equal(gather_bytes(gather), 260);

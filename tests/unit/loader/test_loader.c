@@ -98,8 +98,12 @@ static bool row_is_right(const struct made *made, const struct tokmap_run_info *
     uint64_t seq = info->seq_len, row_tokens = seq + info->lookahead;
     enum tokmap_id_type type = outputs->out.type;
     const struct tokmap_place *found = &batch->places[i];
-    bool fine = !memcmp(found, place, sizeof *place) && (uintptr_t)batch->rows[i] % 16 == 0 &&
-                made_row_is(made, batch->rows[i], place->first_token, row_tokens);
+    bool fine = !memcmp(found, place, sizeof *place);
+    if (fields == TOKMAP_INPUTS || fields == (TOKMAP_INPUTS | TOKMAP_TARGETS))
+        fine = fine && !batch->rows;
+    else
+        fine = fine && (uintptr_t)batch->rows[i] % 16 == 0 &&
+               made_row_is(made, batch->rows[i], place->first_token, row_tokens);
     if (fields & TOKMAP_ROWS)
         fine = fine && made_row_is(made, outputs->rows + i * row_tokens * made->width, place->first_token, row_tokens);
     uint64_t position = 0;

@@ -117,7 +117,6 @@ static void check_batch(const struct rank *rank, const struct tokmap_run *run, u
             const uint64_t at = place.first_token + j;
             assert_int_equal(inputs[i * batch->seq_len + j], made_token(made, at % made->tokens));
             assert_int_equal(targets[i * batch->seq_len + j], made_token(made, (at + 1) % made->tokens));
-            assert_int_equal(load32((const uint8_t *)batch->rows[i] + 4 * j), made_token(made, at % made->tokens));
         }
         seen[batch->step * 16 + batch->first_row + i]++;
     }
@@ -335,12 +334,10 @@ static void a_trace_has_every_step(void **unused)
         for (int i = 0; i < 4; i++)
             assert_true(take_step(&rank, run, seen));
         assert_int_equal(tokmap_loader_repartition(rank.loader, 1, 2, NULL), TOKMAP_OK);
-        while (tokmap_loader_next(rank.loader, &rank.out, NULL, &rank.batch, NULL) == TOKMAP_OK)
+        while (tokmap_loader_next(rank.loader, NULL, NULL, &rank.batch, NULL) == TOKMAP_OK)
             for (uint64_t i = 0; i < rank.batch.count; i++)
                 sums[rank.batch.step] +=
                     trace_hash(rank.batch.rows[i], rank.batch.row_tokens * 4, rank.batch.first_row + i);
-        /* The producer hashes the rows, also after a move, and so it never stores them past its caches. */
-        assert_int_equal(rank.loader->fill.store_way.batches, 0);
         rank_close(&rank);
         FILE *file = fopen(path, "ab");
         assert_non_null(file);

@@ -172,8 +172,9 @@ static bool train(struct work *work, uint32_t threads, const struct tokmap_run *
     enum tokmap_status status;
     while (right && !(status = tokmap_loader_next(loader, &out, NULL, &batch, error)))
         for (uint64_t i = 0; i < batch.count; i++)
-            right = right && made_row_is(&work->made, batch.rows[i], batch.places[i].first_token, 51) &&
-                    (uint32_t)inputs[i * 50 + 1] == made_token(&work->made, batch.places[i].first_token + 1);
+            for (uint64_t j = 0; right && j < 50; j++)
+                right = (uint32_t)inputs[i * 50 + j] == made_token(&work->made, batch.places[i].first_token + j) &&
+                        (uint32_t)targets[i * 50 + j] == made_token(&work->made, batch.places[i].first_token + j + 1);
     tokmap_loader_close(loader);
     return right && status == TOKMAP_END ? true
                                          : failed(work,
