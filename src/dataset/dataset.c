@@ -226,7 +226,8 @@ static enum tokmap_status open_whole(struct tokmap_dataset *dataset, const char 
 /* Returns whether tokens can be used where they are in all files. */
 static bool has_views(const struct tokmap_dataset *dataset)
 {
-    for (uint64_t i = 0; i < dataset->shard_count && !dataset->sealed; i++)
+    const bool stated = manifest_states_all(&dataset->manifest);
+    for (uint64_t i = 0; i < dataset->shard_count && !dataset->sealed && !stated; i++)
         if (!shard_line(dataset, i) && !store_has_views(&shard_held(dataset, i)->store, dataset->width))
             return false;
     return !dataset->synthetic && !dataset->sealed;

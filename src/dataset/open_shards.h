@@ -45,6 +45,28 @@ static inline const struct manifest_shard *shard_line(const struct tokmap_datase
     return line && line->group != MANIFEST_UNSTATED ? line : NULL;
 }
 
+/* Returns true if the same line "# shards:" states the properties of a shard and of the one before it. */
+static inline bool shard_continues(const struct tokmap_dataset *dataset, uint64_t number)
+{
+    const struct manifest_shard *line = number ? shard_line(dataset, number) : NULL;
+    const struct manifest_shard *before = line ? shard_line(dataset, number - 1) : NULL;
+    return before && before->group == line->group;
+}
+
+/* Returns the next shard after `number` that does not have its properties by the same line. The dataset is whole. */
+static inline uint64_t shard_next_unlike(const struct tokmap_dataset *dataset, uint64_t number)
+{
+    const struct manifest *manifest = &dataset->manifest;
+    if (manifest_states_all(manifest)) {
+        const uint32_t group = manifest->shards[number].group + 1;
+        return group < manifest->group_count ? manifest->groups[group].first : manifest->count;
+    }
+    do
+        number++;
+    while (number < dataset->shard_count && shard_continues(dataset, number));
+    return number;
+}
+
 /* Closes all shards of a dataset that were opened when they were needed. No other thread may use the dataset. */
 void shards_close(struct tokmap_dataset *dataset);
 

@@ -28,6 +28,12 @@ struct shard_head {
     bool masked, sealed, pages;
 };
 
+static bool line_masked(const struct manifest_shard *line)
+{
+    return line->mask && line->tokens;
+}
+
+/* Returns all but the content id. */
 static void head_of(const struct tokmap_dataset *dataset, uint64_t number, struct shard_head *head)
 {
     const struct manifest_shard *line = shard_line(dataset, number);
@@ -42,11 +48,10 @@ static void head_of(const struct tokmap_dataset *dataset, uint64_t number, struc
                       .eod_id = group->eod_id,
                       .bos_id = group->bos_id},
             .streams = line->mask,
-            .masked = line->mask && line->tokens,
+            .masked = line_masked(line),
             .sealed = group->sealed,
             .pages = group->pages,
         };
-        memcpy(head->shard.content, line->content, sizeof line->content);
         memcpy(head->shard.tokenizer, group->tokenizer, sizeof group->tokenizer);
     } else {
         const struct shard *shard = shard_held(dataset, number);
@@ -116,11 +121,46 @@ static enum tokmap_status check_agreement(const struct tokmap_dataset *dataset, 
     return TOKMAP_ERROR_MISMATCH;
 }
 
+/* Gives the next shard its place. */
+static enum tokmap_status place_next(struct tokmap_dataset *dataset, uint64_t tokens, uint64_t documents,
+                                     uint64_t largest_id, struct tokmap_error *error)
+{
+    struct shard_slot *slot = &dataset->slots[dataset->shard_count];
+    slot->place = (struct shard_place){
+        .first_token = dataset->tokens, .first_document = dataset->documents, .tokens = tokens, .documents = documents};
+    if (add_overflows(dataset->tokens, tokens, &dataset->tokens) || dataset->tokens >> 62 ||
+        add_overflows(dataset->documents, documents, &dataset->documents)) {
+        char *made;
+        (void)error_set(error, TOKMAP_ERROR_LIMIT, path_of(dataset, dataset->shard_count, &made), TOKMAP_NO_OFFSET,
+                        "with this shard the dataset has more than 2^62 tokens; use fewer shards");
+        free(made);
+        return TOKMAP_ERROR_LIMIT;
+    }
+    dataset->largest_id = max64(dataset->largest_id, largest_id);
+    if (slot->open) {
+        slot->open->place = slot->place;
+        slot->kept = true;
+    }
+    dataset->shard_count++;
+    return TOKMAP_OK;
+}
+
+/* Adds the next shard, which has the properties of the one before it. */
+static enum tokmap_status join_next(struct tokmap_dataset *dataset, const struct manifest_shard *line,
+                                    struct tokmap_error *error)
+{
+    const struct manifest_group *group = &dataset->manifest.groups[line->group];
+    dataset->masked = dataset->masked || line_masked(line);
+    dataset->page_hashes = dataset->page_hashes && (!line->tokens || group->pages || group->sealed);
+    return place_next(dataset, line->tokens, line->documents, line->largest_id, error);
+}
+
 enum tokmap_status shard_join(struct tokmap_dataset *dataset, uint64_t *known, struct tokmap_error *error)
 {
     const uint64_t number = dataset->shard_count;
-    struct shard_slot *slot = &dataset->slots[number];
     struct shard_head head;
+    if (shard_continues(dataset, number))
+        return join_next(dataset, shard_line(dataset, number), error);
     head_of(dataset, number, &head);
     const struct section_shard *shard = &head.shard;
     enum tokmap_status status = check_agreement(dataset, number, &head, *known, error);
@@ -130,33 +170,15 @@ enum tokmap_status shard_join(struct tokmap_dataset *dataset, uint64_t *known, s
         *known = number;
         memcpy(dataset->tokenizer, shard->tokenizer, sizeof unknown);
     }
-    slot->place = (struct shard_place){.first_token = dataset->tokens,
-                                       .first_document = dataset->documents,
-                                       .tokens = shard->tokens,
-                                       .documents = shard->documents};
-    if (add_overflows(dataset->tokens, shard->tokens, &dataset->tokens) || dataset->tokens >> 62 ||
-        add_overflows(dataset->documents, shard->documents, &dataset->documents)) {
-        char *made;
-        status = error_set(error, TOKMAP_ERROR_LIMIT, path_of(dataset, number, &made), TOKMAP_NO_OFFSET,
-                           "with this shard the dataset has more than 2^62 tokens; use fewer shards");
-        free(made);
-        return status;
-    }
     dataset->width = shard->width;
     dataset->vocabulary = max64(dataset->vocabulary, shard->vocabulary);
-    dataset->largest_id = max64(dataset->largest_id, shard->largest_id);
     /* The dataset has an EOD or BOS only if all of its shards agree on it. */
     dataset->eod_id = !number || dataset->eod_id == shard->eod_id ? shard->eod_id : TOKMAP_NO_ID;
     dataset->bos_id = !number || dataset->bos_id == shard->bos_id ? shard->bos_id : TOKMAP_NO_ID;
     dataset->masked = dataset->masked || head.masked;
     dataset->sealed = dataset->sealed || head.sealed;
     dataset->page_hashes = (!number || dataset->page_hashes) && (!shard->tokens || head.pages || head.sealed);
-    if (slot->open) {
-        slot->open->place = slot->place;
-        slot->kept = true;
-    }
-    dataset->shard_count++;
-    return TOKMAP_OK;
+    return place_next(dataset, shard->tokens, shard->documents, shard->largest_id, error);
 }
 
 static void id_describe(uint64_t id, char text[32])
@@ -213,10 +235,7 @@ static enum tokmap_status compare_shards(struct tokmap_dataset *dataset, struct 
     struct shard_head first, head;
     bool good = true;
     head_of(dataset, 0, &first);
-    for (uint64_t i = 0; i < dataset->shard_count; i++) {
-        const struct manifest_shard *line = shard_line(dataset, i), *before = i ? shard_line(dataset, i - 1) : NULL;
-        if (line && before && line->group == before->group)
-            continue;
+    for (uint64_t i = 0; i < dataset->shard_count; i = shard_next_unlike(dataset, i)) {
         head_of(dataset, i, &head);
         const bool known = tokenizer_known(&head);
         eod = eod == none && head.shard.eod_id != first.shard.eod_id ? i : eod;
@@ -261,8 +280,13 @@ static enum tokmap_status content_of(struct tokmap_dataset *dataset, struct tokm
     struct hash_state *hash = hash_state_new();
     if (!hash)
         return error_set_memory(error, "the content id", 1024);
-    for (uint64_t i = 0; i < dataset->shard_count; i++)
-        hash_state_add(hash, content_at(dataset, i), 16);
+    for (uint64_t i = 0; i < dataset->shard_count;) {
+        uint8_t ids[128][16]; /* a call costs more than an id */
+        size_t count = 0;
+        for (; count < sizeof ids / sizeof ids[0] && i < dataset->shard_count; i++)
+            memcpy(ids[count++], content_at(dataset, i), sizeof ids[0]);
+        hash_state_add(hash, ids, count * sizeof ids[0]);
+    }
     hash128_store(hash_state_128(hash), dataset->content);
     hash_state_free(hash);
     return TOKMAP_OK;

@@ -205,9 +205,7 @@ static void open_some(void *user, uint32_t number_of_thread)
 void shards_open_ahead(struct shard_slot *slots, struct shard_names *names)
 {
     struct opening opening = {.slots = slots, .names = names};
-    uint64_t count = names->count;
-    for (uint64_t i = 0; i < names->manifest.count; i++)
-        count -= names->manifest.shards[i].group != MANIFEST_UNSTATED;
+    const uint64_t count = names->count - names->manifest.stated;
     if (count / SHARDS_PER_THREAD < 2)
         return;
     os_files_expect(count);

@@ -97,19 +97,17 @@ enum tokmap_status split_sets_check(const struct tokmap_dataset *dataset, enum s
     struct found found = {.count = 0};
     *warning = '\0';
     const struct shard *before = NULL; /* the shards of a set have the same about section, and the same group */
-    const struct manifest_shard *line_before = NULL;
-    for (uint64_t i = 0; i < dataset->shard_count && dataset->shard_count > 1; i++) {
+    for (uint64_t i = 0; i < dataset->shard_count && dataset->shard_count > 1; i = shard_next_unlike(dataset, i)) {
         const struct manifest_shard *line = shard_line(dataset, i);
         const struct shard *shard = line ? NULL : shard_held(dataset, i);
         const bool has_index = shard && (shard->index.bytes || shard->index.pages);
-        if (line && (!line_before || line->group != line_before->group))
+        if (line)
             take_line(&found, &dataset->manifest, line);
         else if (shard && !has_index)
             take_beside(&found, shard);
         else if (shard && (!before || shard->index.about.hash != before->index.about.hash))
             take_index(&found, &shard->index, shard->index_path);
         before = shard;
-        line_before = line;
     }
     if (!found.several)
         return TOKMAP_OK;

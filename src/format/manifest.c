@@ -20,6 +20,7 @@
 #define GROUP "# shards: "
 #define SHARDS_MOST ((uint64_t)1 << 24)
 #define TOKENS_MOST ((uint64_t)1 << 62)
+#define NUMBER_DIGITS 19 /* of the largest number of a line; one of 19 digits fits 64 bits */
 
 static const uint8_t unknown[16];
 
@@ -61,6 +62,7 @@ struct reading {
     struct manifest *manifest;
     uint64_t line;
     const char *at, *end; /* of the line, what is not read yet */
+    const char *zero;     /* the first zero byte of the text; NULL: there is none */
     struct tokmap_error *error;
 };
 
@@ -77,32 +79,42 @@ static bool word_read(struct reading *reading, const char *word)
     return true;
 }
 
-/* Reads a decimal number that begins with no zero. */
-static bool number_read(struct reading *reading, uint64_t most, uint64_t *number)
+static inline bool space_read(struct reading *reading)
 {
-    const char *start = reading->at;
-    return decimal_read(&reading->at, reading->end, number) && *number <= most &&
-           (*start != '0' || reading->at == start + 1);
+    return reading->at < reading->end && *reading->at++ == ' ';
 }
 
-/* Returns the value of a lower-case digit of base 16, or 16 for another byte. */
-static uint32_t digit_of(char c)
+/* Reads a decimal number that begins with no zero. most: below 10^19, so no number of as many digits as it has is too
+ * large for 64 bits. */
+static inline bool number_read(struct reading *reading, uint64_t most, uint64_t *number)
 {
-    return c >= '0' && c <= '9' ? (uint32_t)(c - '0') : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10) : 16;
+    const char *start = reading->at, *at = start;
+    const char *end = reading->end - start > NUMBER_DIGITS ? start + NUMBER_DIGITS : reading->end;
+    uint64_t value = 0;
+    for (uint32_t digit; at < end && (digit = (uint8_t)(*at - '0')) < 10; at++)
+        value = value * 10 + digit;
+    reading->at = at;
+    *number = value;
+    return at > start && value <= most && (*start != '0' || at == start + 1);
 }
+
+/* The values of the lower-case digits of base 16, each plus 16; 0 of other bytes. */
+static const uint8_t digits[256] = {['0'] = 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, ['a'] = 26, 27, 28, 29, 30, 31};
 
 /* Reads so many bytes in lower-case digits of base 16. */
-static bool hex_read(struct reading *reading, uint8_t *bytes, size_t count)
+static inline bool hex_read(struct reading *reading, uint8_t *bytes, size_t count)
 {
+    const uint8_t *at = (const uint8_t *)reading->at;
+    uint32_t all = 16;
     if ((size_t)(reading->end - reading->at) < 2 * count)
         return false;
-    bool good = true;
-    for (size_t i = 0; i < count; i++, reading->at += 2) {
-        const uint32_t high = digit_of(reading->at[0]), low = digit_of(reading->at[1]);
-        good = good && high < 16 && low < 16;
-        bytes[i] = (uint8_t)(high << 4 | low);
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t high = digits[at[2 * i]], low = digits[at[2 * i + 1]];
+        all &= high & low;
+        bytes[i] = (uint8_t)(high << 4 | (low & 15));
     }
-    return good;
+    reading->at += 2 * count;
+    return all;
 }
 
 static bool number64_read(struct reading *reading, uint64_t *number)
@@ -160,6 +172,7 @@ static enum tokmap_status group_read(struct reading *reading)
     if (!good)
         return BAD(reading, "the properties of the shards after \"" GROUP "\" are incomplete or wrong; " AGAIN);
     group.width = (uint32_t)width;
+    group.first = manifest->count;
     if (!(manifest->group_count & (manifest->group_count - 1))) {
         const uint64_t capacity = manifest->group_count ? 2 * (uint64_t)manifest->group_count : 1;
         struct manifest_group *groups = realloc(manifest->groups, capacity * sizeof *groups);
@@ -174,18 +187,18 @@ static enum tokmap_status group_read(struct reading *reading)
 /* Reads what follows the last tab of a line. */
 static enum tokmap_status facts_read(struct reading *reading, struct manifest_shard *shard)
 {
-    const struct manifest *manifest = reading->manifest;
+    struct manifest *manifest = reading->manifest;
     uint64_t largest;
     if (!manifest->group_count)
         return BAD(reading, "the line states sizes, but there is no line \"" GROUP "...\" before it; " AGAIN);
     const struct manifest_group *group = &manifest->groups[manifest->group_count - 1];
-    bool good = number_read(reading, TOKENS_MOST / group->width, &shard->tokens) && word_read(reading, " ") &&
-                number_read(reading, INT64_MAX / 4, &shard->documents) && word_read(reading, " ") &&
-                number_read(reading, UINT32_MAX, &largest) && word_read(reading, " ") &&
-                number_read(reading, INT64_MAX, &shard->index_bytes) && word_read(reading, " ") &&
+    bool good = number_read(reading, TOKENS_MOST / group->width, &shard->tokens) && space_read(reading) &&
+                number_read(reading, INT64_MAX / 4, &shard->documents) && space_read(reading) &&
+                number_read(reading, UINT32_MAX, &largest) && space_read(reading) &&
+                number_read(reading, INT64_MAX, &shard->index_bytes) && space_read(reading) &&
                 hex_read(reading, shard->content, 16);
     if (good && reading->at < reading->end)
-        good = word_read(reading, " ") && number64_read(reading, &shard->mask) && reading->at == reading->end;
+        good = space_read(reading) && number64_read(reading, &shard->mask) && reading->at == reading->end;
     if (!good)
         return BAD(reading, "after the tab, a line has the numbers of tokens and documents, the largest id, the bytes "
                             "of the index, and the content id, with a space between them; " AGAIN);
@@ -196,36 +209,36 @@ static enum tokmap_status facts_read(struct reading *reading, struct manifest_sh
                    shard->tokens, shard->documents, largest, group->vocabulary);
     shard->largest_id = (uint32_t)largest;
     shard->group = manifest->group_count - 1;
+    manifest->stated++;
     return TOKMAP_OK;
 }
 
-static enum tokmap_status shard_add(struct reading *reading, const struct manifest_shard *shard, const char *name,
-                                    size_t bytes)
+/* Adds the shard that follows those of the manifest, after it is filled, and its name. */
+static enum tokmap_status shard_add(struct reading *reading, const char *name, size_t bytes)
 {
     struct manifest *manifest = reading->manifest;
-    if (manifest->count == SHARDS_MOST)
-        return error_set(reading->error, TOKMAP_ERROR_LIMIT, manifest->path, TOKMAP_NO_OFFSET,
-                         "the dataset has more than %" PRIu64 " shards; use fewer and larger shards", SHARDS_MOST);
-    struct manifest_shard *added = &manifest->shards[manifest->count];
-    *added = *shard;
-    added->name = (uint32_t)manifest->names.count;
-    if (!bytes_append(&manifest->names, name, bytes) || !bytes_append(&manifest->names, "", 1))
-        return error_set_memory(reading->error, "the manifest", manifest->names.count);
-    manifest->count++;
+    struct bytes_buffer *names = &manifest->names;
+    if (!bytes_reserve(names, bytes + 1))
+        return error_set_memory(reading->error, "the manifest", names->count);
+    manifest->shards[manifest->count++].name = (uint32_t)names->count;
+    memcpy(names->bytes + names->count, name, bytes);
+    names->bytes[names->count + bytes] = '\0';
+    names->count += bytes + 1;
     return TOKMAP_OK;
 }
 
 /* Reads a line after the first one. */
 static enum tokmap_status line_read(struct reading *reading, uint32_t version)
 {
-    struct manifest_shard shard = {.line = (uint32_t)reading->line, .group = MANIFEST_UNSTATED};
+    struct manifest *manifest = reading->manifest;
     const char *start = reading->at, *end = reading->end;
-    if (memchr(start, '\0', (size_t)(end - start)))
+    if (reading->zero && reading->zero < end)
         return BAD(reading, "the line contains a zero byte; a manifest is a text file with one prefix per line");
     while (end > start && end[-1] == '\r')
         reading->end = --end;
-    const char *tab = version == 2 && end > start && *start != '#' ? memrchr(start, '\t', (size_t)(end - start)) : NULL;
-    if (version == 2 && word_read(reading, GROUP))
+    const bool note = start < end && *start == '#';
+    const char *tab = version == 2 && !note ? memrchr(start, '\t', (size_t)(end - start)) : NULL;
+    if (version == 2 && note && word_read(reading, GROUP))
         return group_read(reading);
     if (tab)
         end = tab;
@@ -239,9 +252,14 @@ static enum tokmap_status line_read(struct reading *reading, uint32_t version)
         return TOKMAP_OK;
     if (start == end)
         return BAD(reading, "the line has no name before the tab; " AGAIN);
+    if (manifest->count == SHARDS_MOST)
+        return error_set(reading->error, TOKMAP_ERROR_LIMIT, manifest->path, TOKMAP_NO_OFFSET,
+                         "the dataset has more than %" PRIu64 " shards; use fewer and larger shards", SHARDS_MOST);
+    struct manifest_shard *shard = &manifest->shards[manifest->count];
+    *shard = (struct manifest_shard){.line = (uint32_t)reading->line, .group = MANIFEST_UNSTATED};
     reading->at = tab ? tab + 1 : reading->end;
-    const enum tokmap_status status = reading->at < reading->end ? facts_read(reading, &shard) : TOKMAP_OK;
-    return status ? status : shard_add(reading, &shard, start, (size_t)(end - start));
+    const enum tokmap_status status = reading->at < reading->end ? facts_read(reading, shard) : TOKMAP_OK;
+    return status ? status : shard_add(reading, start, (size_t)(end - start));
 }
 
 /* Returns the number of lines, also of one without an end. */
@@ -263,11 +281,13 @@ enum tokmap_status manifest_parse(struct manifest *manifest, const char *path, c
     manifest->path = strdup(path);
     if (!manifest->path)
         return error_set_memory(error, "the path of a manifest", strlen(path));
-    struct reading reading = {.manifest = manifest, .error = error};
+    struct reading reading = {.manifest = manifest, .error = error, .zero = memchr(text, '\0', bytes)};
     const char *at = text, *end = text + bytes;
     const uint64_t most = min64(lines_count(text, end), SHARDS_MOST);
+    const size_t names = bytes / 4; /* of lines with facts, it is more than the names; otherwise they grow */
     manifest->shards = os_memory_large(most * sizeof *manifest->shards);
-    if (!manifest->shards)
+    manifest->names = (struct bytes_buffer){.bytes = os_memory_large(names + 1), .capacity = names + 1};
+    if (!manifest->shards || !manifest->names.bytes)
         return error_set_memory(error, "the manifest", most * sizeof *manifest->shards);
     while (at < end || !reading.line) {
         const char *stop = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;

@@ -27,6 +27,7 @@
 struct manifest_group {
     uint32_t width; /* 0: nothing is stated */
     bool pages, sealed;
+    uint64_t first; /* the first shard after the line, counted from 0 on; it may belong to a later group */
     uint64_t vocabulary, eod_id, bos_id;
     uint8_t tokenizer[16]; /* zero if it is unknown */
     uint64_t sets;         /* as in struct about_facts; 0 if the shards are not of a split */
@@ -49,7 +50,7 @@ struct manifest_shard {
 struct manifest {
     char *path; /* of the file */
     struct manifest_shard *shards;
-    uint64_t count;
+    uint64_t count, stated; /* shards; with more than their name */
     struct manifest_group *groups;
     uint32_t group_count;
     struct bytes_buffer names; /* each ends with a zero byte */
@@ -69,6 +70,11 @@ void manifest_free(struct manifest *manifest);
 
 /* Returns true for a line "# shards:", which states properties of shards and is no comment. */
 bool manifest_line_states(const char *line, size_t bytes);
+
+static inline bool manifest_states_all(const struct manifest *manifest)
+{
+    return manifest->count && manifest->stated == manifest->count;
+}
 
 static inline const char *manifest_name(const struct manifest *manifest, const struct manifest_shard *shard)
 {
