@@ -13,6 +13,7 @@
 
 #include "common/error.h"
 #include "common/struct_copy.h"
+#include "pace.h"
 #include "producer.h"
 #include "run/run.h"
 #include "tokmap/cuda.h"
@@ -159,7 +160,7 @@ static struct slot *take(struct tokmap_loader *loader, const struct tokmap_out *
     if (loader->next.again)
         return loader->next.held;
     release_held(loader);
-    if (!loader->thread.producer) {
+    if (!loader->thread.producer || (loader->next.pace.alone && !ring_ready(loader->ring))) {
         loader->fill.out = direct_out(loader, out);
         (void)producer_fill(loader, ring_vacant(loader->ring));
         loader->fill.out = NULL;
@@ -251,6 +252,9 @@ static enum tokmap_status next(struct tokmap_loader *loader, const struct tokmap
         return status;
     if (loader->next.ended)
         return report_fault(loader, TOKMAP_END, error);
+    const bool direct = direct_out(loader, out) != NULL;
+    if (direct)
+        pace_begin(loader);
     const struct slot *slot = take(loader, out ? where : NULL, &waited);
     if (slot->status == TOKMAP_END && loader->trace) {
         loader->next.ended = true;
@@ -267,6 +271,8 @@ static enum tokmap_status next(struct tokmap_loader *loader, const struct tokmap
     describe(loader, slot, out, &made);
     batch_write(batch, &made);
     delivered(loader, slot, &made, waited);
+    if (direct)
+        pace_end(loader);
     return TOKMAP_OK;
 }
 
@@ -292,7 +298,8 @@ enum tokmap_status tokmap_loader_next(struct tokmap_loader *loader, const struct
 int tokmap_loader_wait(struct tokmap_loader *loader, uint64_t timeout_ns)
 {
     uint64_t waited;
-    if (!loader || !loader->thread.producer || loader_is_forked(loader) || loader->next.ended || loader->next.again)
+    if (!loader || !loader->thread.producer || loader_is_forked(loader) || loader->next.ended || loader->next.again ||
+        loader->next.pace.alone)
         return 1;
     release_held(loader);
     bool ready = ring_wait(loader->ring, timeout_ns, &waited);

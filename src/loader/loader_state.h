@@ -30,6 +30,16 @@ struct loader_source {
     bool plan;        /* its rows are those of a plan */
 };
 
+/* How soon the consumer returns: see pace.h. */
+struct pace {
+    bool alone;           /* the producer is paused, and next() fills slots itself */
+    bool late;            /* and this call shows that the producer is wanted again */
+    uint32_t quick;       /* calls in a row that came at once */
+    uint32_t returns;     /* times that the producer was wanted again */
+    uint64_t returned_ns; /* when the last call returned */
+    uint64_t cold_reads;  /* of all calls before */
+};
+
 struct tokmap_loader {
     /* Constant once the loader is open, until it moves (loader_move.c). */
     const struct tokmap_run *run;
@@ -88,6 +98,7 @@ struct tokmap_loader {
         struct schedule taken;         /* of the batches that next() has delivered */
         struct tokmap_cursor position; /* after them */
         struct run_walk named;         /* for the rows of tokmap_loader_read() */
+        struct pace pace;
     } next;
 
     /* From here on, members stay with the handle when the loader moves. The producer thread reads the turns while it is

@@ -344,6 +344,11 @@ void ring_stop(struct ring *ring)
     os_word_wake(&ring->consumer.bell);
 }
 
+void ring_continue(struct ring *ring)
+{
+    __atomic_store_n(&ring->stopped, 0, __ATOMIC_SEQ_CST);
+}
+
 void ring_restart(struct ring *ring)
 {
     /* Other threads may be in ring_ready(), so the words that it reads are stored atomically. */
@@ -351,7 +356,7 @@ void ring_restart(struct ring *ring)
     __atomic_store_n(&ring->released, __atomic_load_n(&ring->filled, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
     ring->next_filled = ring->next_vacant;
     __atomic_store_n(&ring->was_full, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&ring->stopped, 0, __ATOMIC_SEQ_CST);
+    ring_continue(ring);
 }
 
 uint32_t ring_slots(const struct ring *ring)

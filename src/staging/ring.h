@@ -122,8 +122,11 @@ void ring_release(struct ring *ring);
 
 /* ---- any thread ---- */
 
-/* Stops the ring: until ring_restart() no call waits, and calls that are waiting return. */
+/* Stops the ring: until ring_continue() or ring_restart() no call waits, and calls that are waiting return. */
 void ring_stop(struct ring *ring);
+
+/* Ends the effect of ring_stop(), and changes nothing else. No other thread may be in a call. */
+void ring_continue(struct ring *ring);
 
 /* Empties the ring: both sides lose the slots that they own or have filled, and the effect of ring_stop() ends. Neither
  * side may be in a call. The slots are used in turn as before, so the slot whose copy to a device began last is the
