@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The package without NumPy and torch: batches, state, errors, threads, other processes."""
 import builtins
+import copy
 import gc
 import json
 import multiprocessing
@@ -644,6 +645,21 @@ class Rows(WithData):
         loader = run.loader(framework="dlpack")
         loader.next()
         self.assertEqual(values(pickle.loads(pickle.dumps(loader)).next().inputs), values(loader.next().inputs))
+
+    def test_copies_of_a_batch(self):
+        """A copy has all members, also those that nobody has read before."""
+        def pickled(batch):
+            return pickle.loads(pickle.dumps(batch))
+
+        for fields, copied in (("inputs cu_seqlens", copy.copy), ("inputs cu_seqlens", copy.deepcopy), ((), pickled)):
+            with self.run_of().loader(framework="dlpack", fields=fields) as loader:
+                batch = loader.next()
+                again = copied(batch)
+            for name in ("documents", "max_seqlen", "step", "first_row", "count", "real_rows", "seq_len",
+                         "last_in_step", "share", "labels"):
+                self.assertEqual(getattr(again, name), getattr(batch, name), name)
+            self.assertEqual({name: values(array) for name, array in again.items()},
+                             {name: values(array) for name, array in batch.items()})
 
     def test_a_pickled_dataset_is_read_the_same_way(self):
         for reading in ("mapped", "pread"):

@@ -217,6 +217,10 @@ class Batch:
             setattr(self, name, value)
             return value
 
+        def __getstate__(self) -> tuple[None, dict[str, object]]:
+            """What copies and pickles have: all members, because the library's struct has pointers."""
+            return None, {name: getattr(self, name) for name in self.__slots__ if name != "_found"}
+
     def keys(self) -> tuple[str, ...]:
         """The names of the fields."""
         return self._fields
