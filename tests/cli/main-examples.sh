@@ -35,7 +35,8 @@ mkdir models/llama3
 cp tokenizer.json models/llama3/
 printf 'seq_len 64\nbatch 1024\nseed 1\nsource web data/web\nsteps 20000\n' >train.run
 
-# Files of other projects, of four tokens each, and a shard with a file that says which of its tokens count.
+# Files of other projects, of four tokens each, a shard with a file that says which of its tokens count, and a
+# manifest.
 foreign_files()
 {
     mkdir -p fineweb
@@ -53,6 +54,7 @@ foreign_files()
     printf '\1\0\0\0\2\0\0\0\3\0\0\0\241\207\1\0' >data/part-0.npy
     printf 'an answer' >chat.txt
     tokmap pack -q -t bytes --no-eod -o data/chat chat.txt
+    tokmap merge -q -o data/all data/web data/books
     printf '000111111' | tr 01 '\000\001' >chat.mask
 }
 

@@ -278,7 +278,7 @@ int command_index(int argc, char **argv)
                    "Examples:\n"
                    "  tokmap index -t gpt2/tokenizer.json data/my_text_document\n"
                    "  tokmap index --mask chat.mask data/chat\n"
-                   "  tokmap index data/web\n"
+                   "  tokmap index data/all\n"
                    "  tokmap index 'llmc:fineweb/*_train_*.bin'\n"
                    "  tokmap index raw:train.bin,width=2,eod=50256\n"
                    "  tokmap index 'olmo:data/part-*.npy,width=4,eod=100257'\n",
