@@ -12,7 +12,6 @@
 #include "common/hash.h"
 #include "platform/os.h"
 #include "shard_file.h"
-#include "text/decimal.h"
 #include "text/path.h"
 
 #define HEAD_1 "tokmap-shards "
