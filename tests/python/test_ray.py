@@ -111,6 +111,11 @@ class RayPack(unittest.TestCase):
             self.assertEqual([ours.document(i).tokens for i in range(0, DOCUMENTS, 97)],
                              [theirs.document(i).tokens for i in range(0, DOCUMENTS, 97)])
             self.assertEqual((packed.content, packed.skipped), (ours.info.content, 0))
+        with open(self.at(name), encoding="utf-8") as file:  # which states the facts of every shard
+            lines = file.read().splitlines()
+        self.assertEqual((lines[0], lines[1][:10]), ("# tokmap manifest 2", "# shards: "))
+        self.assertEqual([line.partition("\t")[0] for line in lines[2:]], [f"{name}-{k:05}" for k in range(count)])
+        self.assertTrue(all("\t" in line for line in lines[2:]))
         wanted = [name] + [f"{name}-{k:05}.{end}" for k in range(count) for end in ("bin", "tmx")]
         self.assertEqual(sorted(entry for entry in os.listdir(self.folder)
                                 if entry == name or entry.startswith((name + "-", name + "."))), sorted(wanted))

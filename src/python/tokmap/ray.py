@@ -166,11 +166,11 @@ def _is_converted(prefix: str) -> bool:
     return os.path.exists(prefix + ".also")
 
 
-def _run(wanted: str, arguments: list[str], lock: int) -> bytes:
-    """Runs a command, which holds the lock, too. Returns what it prints."""
+def _run(wanted: str, arguments: list[str], *locks: int) -> bytes:
+    """Runs a command, which holds the locks, too. Returns what it prints."""
     import subprocess
     done = subprocess.run([command_path(wanted), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, check=False, pass_fds=(lock,))
+                          stderr=subprocess.PIPE, check=False, pass_fds=locks)
     if done.returncode:
         raise TokmapError(done.stderr.decode("utf-8", "replace").strip() or
                           f"tokmap {arguments[0]} ended with {done.returncode}", status="ERROR_IO", path=arguments[-1])
@@ -380,6 +380,7 @@ class _Set:
             _sync(self.folder)
         front = "./" if self.name[:1] in (" ", "\t", "\r", "#") else ""
         _write(self.path, "tokmap-shards 1\n" + "".join(f"{front}{self.shard(k)}\n" for k in range(count)))
+        _run("the manifest", ["index", "-q", "--", self.path])  # states the facts of the shards
         self._remove_work()
 
 
