@@ -28,6 +28,7 @@
 #include "run/run.h"
 
 #define PIECES_AHEAD 16
+#define ROWS_AT_ONCE 16
 #define SEGMENTS_AHEAD 7 /* rows of a plan whose segments are prefetched, */
 #define ROWS_AHEAD 10    /* and those whose entries in the plan are */
 
@@ -85,14 +86,28 @@ static struct tokmap_place *place_of(const struct row_queue *queue, uint64_t num
     return &queue->places[number & (queue->capacity - 1)];
 }
 
-/* Extends the queue to the rows below `end`, or to the end of the run. */
+/* Extends the queue to the rows below `end` and maybe a few more, or to the end of the run. The permutation of a row
+ * waits for itself all the time, so those of many rows are computed at once. The parts of a plan are read later. */
 static void extend(struct row_queue *queue, uint64_t end)
 {
+    uint64_t rows[ROWS_AT_ONCE], count;
     while (queue->known < end && queue->step != TOKMAP_FOREVER) {
         assert(queue->known - queue->taken < queue->capacity);
-        run_walk_window(&queue->walk, queue->step, queue->row, place_of(queue, queue->known));
-        queue->known++;
-        if (++queue->row == queue->slice.first + queue->slice.rows)
+        struct tokmap_place *places = place_of(queue, queue->known);
+        const uint64_t vacant = min64(queue->capacity - (queue->known - queue->taken),
+                                      (uint64_t)(queue->places + queue->capacity - places));
+        count = min64(min64(queue->slice.first + queue->slice.rows - queue->row, vacant), ROWS_AT_ONCE);
+        if (queue->plans) {
+            count = 1;
+            run_walk_window(&queue->walk, queue->step, queue->row, places);
+        } else {
+            for (uint64_t i = 0; i < count; i++)
+                rows[i] = queue->row + i;
+            run_walk_rows(&queue->walk, queue->step, rows, count, places);
+        }
+        queue->known += count;
+        queue->row += count;
+        if (queue->row == queue->slice.first + queue->slice.rows)
             enter_step(queue, run_next_step(queue->run, queue->step + 1));
     }
 }
@@ -126,7 +141,10 @@ bool row_queue_window(void *user, uint64_t number, struct row_extents *row)
 static void prefetch(const struct row_queue *queue, const struct tokmap_place *place, const void **after)
 {
     struct tokmap_extent extents[PIECES_AHEAD];
-    const uint64_t count = run_first_extents(queue->run, place, extents, PIECES_AHEAD);
+    uint64_t count = place->source != TOKMAP_NO_SOURCE;
+    extents[0] = (struct tokmap_extent){place->first_token, place->tokens};
+    if (queue->plans)
+        count = run_first_extents(queue->run, place, extents, PIECES_AHEAD);
     if (after && count == 1)
         *after = gather_tokens(queue->gathers[place->source], extents);
     for (uint64_t i = 0; i < count && !(after && count == 1); i++)
