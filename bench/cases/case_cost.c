@@ -92,7 +92,7 @@ static void priced_begin(struct priced *system, const struct result_row *row)
 {
     system->any = row;
     for (size_t i = 0; i < MEASURED; i++)
-        system->of[i] = NAN;
+        system->of[i] = (double)NAN;
 }
 
 /* Keeps a row, if it is of the run of the comparison that its system is taken from. */
