@@ -56,7 +56,7 @@ double machine_readahead(const char *path)
     static const char *const places[] = {"queue", "../queue"}; /* a partition has that of the whole device */
     char numbers[48], file[128], text[32] = "";
     if (!device_of(path, numbers, sizeof numbers))
-        return NAN;
+        return (double)NAN;
     for (size_t i = 0; i < 2 && !text[0]; i++) {
         (void)snprintf(file, sizeof file, "/sys/dev/block/%s/%s/read_ahead_kb", numbers, places[i]);
         machine_file(file, text, sizeof text);
