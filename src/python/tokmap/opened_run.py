@@ -236,7 +236,7 @@ class OpenedRun:
         if text is None and sources is None and folder is not None:
             raise ArgumentError("folder is only for text and sources: relative paths in a run file start from the "
                                 "file's own folder")
-        plain = data is not None and more == (None,) * 7 and order in c.ORDERS[:2] and not isinstance(passes, str)
+        plain = more == (None,) * 7 and order in c.ORDERS[:2] and not isinstance(passes, str)
         if data is not None or sources is not None:
             if seq_len is None:
                 raise ArgumentError("seq_len is missing: pass the number of tokens in a row")
@@ -253,10 +253,13 @@ class OpenedRun:
             status = lib.tokmap_run_open(byref(handle), c.text_argument(path, "path"), None, byref(error))
             self._description = {"path": os.path.abspath(self.name)}
         else:
-            self.name = os.fspath(data) if plain else "a text" if data is None and sources is None else "a run"
+            self.name = "a text" if data is None and sources is None else "a run"
+            if data is not None and plain:
+                self.name = os.fspath(data)
             options = c.RunOptions(sizeof(c.RunOptions), None if folder is None else c.text_argument(folder, "folder"),
                                    c.choice(reading, c.READINGS, "reading"))
-            status = lib.tokmap_run_parse(byref(handle), c.text_argument(text, "text"), byref(options), byref(error))
+            given_text = c.text_argument(text, "text")  # type: ignore[arg-type]
+            status = lib.tokmap_run_parse(byref(handle), given_text, byref(options), byref(error))
             self._description = {"text": text, "folder": os.path.abspath(folder or "."), "reading": reading}
         if status and text is not None and self.name != "a text" and error.line:
             # The text has no line that the caller wrote. What it says shows the argument.
