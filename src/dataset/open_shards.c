@@ -159,7 +159,7 @@ static struct shard *shard_add(const struct tokmap_dataset *dataset, struct shar
 {
     struct shard *rest = made;
     os_process_lock();
-    if (slot->holders) { /* only those who have the lock change a 0 */
+    if (__atomic_load_n(&slot->holders, __ATOMIC_RELAXED)) { /* only those who have the lock change a 0 */
         __atomic_add_fetch(&slot->holders, 1, __ATOMIC_ACQUIRE);
     } else {
         if (table.count == table.capacity) {

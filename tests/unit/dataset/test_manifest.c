@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -543,7 +544,8 @@ static void threads_share_the_files(void **unused)
         if (!child) {
             struct reader alone = {dataset, 90 + (uint64_t)i, false};
             (void)read_some(&alone);
-            _exit(alone.right ? 0 : 1);
+            /* In _exit(), the thread sanitizer would report the threads that the child does not have. */
+            (void)syscall(SYS_exit_group, alone.right ? 0 : 1);
         }
         children += child > 0 && waitpid(child, &status, 0) == child && status == 0;
     }
