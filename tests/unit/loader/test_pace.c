@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "support/made.h"
@@ -58,6 +59,7 @@ struct reader {
     struct tokmap_batch batch;
     uint64_t step; /* of the next batch */
     uint64_t alone, together;
+    bool hurried; /* one row of a batch is compared: with a sanitizer, comparing all takes longer than PACE_NS */
 };
 
 static void reader_open(struct reader *reader, const char *resume)
@@ -69,7 +71,7 @@ static void reader_open(struct reader *reader, const char *resume)
     assert_int_equal(tokmap_loader_open(&reader->loader, run, &options, NULL), TOKMAP_OK);
 }
 
-/* Takes a batch, and compares every token of it. rows: through pointers to rows, without outputs. */
+/* Takes a batch, and compares every token of it, or of one row. rows: through pointers to rows, without outputs. */
 static void take(struct reader *reader, bool rows)
 {
     static int32_t inputs[BATCH * SEQ], targets[BATCH * SEQ];
@@ -88,6 +90,8 @@ static void take(struct reader *reader, bool rows)
     for (uint64_t i = 0; i < BATCH; i++) {
         const uint64_t first = batch->places[i].first_token;
         assert_int_equal(batch->places[i].row, i);
+        if (reader->hurried && i != batch->step % BATCH)
+            continue;
         assert_true(!rows || made_row_is(&made, batch->rows[i], first, SEQ + 1));
         for (uint64_t j = 0; j < SEQ && !rows; j++) {
             assert_int_equal(inputs[i * SEQ + j], made_token(&made, (first + j) % made.tokens));
@@ -100,10 +104,12 @@ static void take(struct reader *reader, bool rows)
 /* Takes batches until the producer is paused. */
 static void take_until_alone(struct reader *reader)
 {
+    reader->hurried = true;
     for (uint64_t i = 0; i < TRIES && !reader->loader->next.pace.alone; i++) {
         reader->loader->next.pace.returns = 0; /* other programs may interrupt this one often */
         take(reader, false);
     }
+    reader->hurried = false;
     assert_true(reader->loader->next.pace.alone);
 }
 
