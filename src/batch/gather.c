@@ -19,6 +19,11 @@
  * then tokens 0 to 199 of shard 0, since the dataset begins again past its end. Each stretch is copied in the way that
  * suits its pages, so one row may be made in both ways.
  *
+ * Outputs on the host that follow from the tokens of a row alone need no row: where the consumer's thread fills them, a
+ * row that is one stretch of populated pages is widened from the mapping straight to inputs and targets
+ * (gather_direct()), and its ids are checked by the loop that stores them. That is one pass in place of two, and a row
+ * takes no room in the caches. Rows that are not populated yet, or that cross a seam, are copied first, as above.
+ *
  * A sealed shard is read frame by frame, each unpacked and compared in memory of the loader (sealed_rows.c), and its
  * tokens are copied from there as they are from a mapping.
  *

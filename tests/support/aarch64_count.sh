@@ -66,11 +66,15 @@ few=$(count "$tokmap" verify -q "$folder/few")
 many=$(count "$tokmap" verify -q "$folder/many")
 report "verifying, a byte of text" $bytes "$few" "$many" 13.9
 
-# load_count NAME: the instructions of a program that loads a dataset twice in random order and compares each token.
+# load_count NAME SEQ_LEN: the instructions of a program that loads a dataset twice in random order and compares each
+# token. Short rows show what a row costs besides its tokens.
 load_count() {
-    printf 'seq_len 256\nbatch 8\nseed 1\nsource s "%s"\npasses 2\n' "$folder/$1" >"$folder/$1.run"
+    printf 'seq_len %s\nbatch 64\nseed 1\nsource s "%s"\npasses 2\n' "$2" "$folder/$1" >"$folder/$1.run"
     count "$BUILD_DIR/tests/consumer" stream "$folder/$1.run" "$folder/$1.bin"
 }
-few=$(load_count few)
-many=$(load_count many)
+few=$(load_count few 256)
+many=$(load_count many 256)
 report "loading rows and comparing each token, a token" $((2 * bytes)) "$few" "$many" 56.4
+few=$(load_count few 8)
+many=$(load_count many 8)
+report "loading rows of 8 tokens, a row" $((2 * bytes / 8)) "$few" "$many" 2460
