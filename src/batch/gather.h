@@ -46,7 +46,7 @@ struct gather_outputs {
     uint32_t (*pair)(const void *in, uint64_t count, const void *after, void *inputs, void *targets);
     uint32_t (*one)(const void *in, uint64_t count, void *inputs);
     uint64_t seq_len;
-    const void *after; /* the tokens of the next row, as gather_tokens() returns them */
+    const void *after; /* the tokens of the next row, as gather_prefetch() returns them */
     void *inputs;
     void *targets; /* NULL: not written */
 };
@@ -63,12 +63,10 @@ void gather_padding(uint32_t pad_id, uint32_t width, uint64_t row_tokens, void *
 /* Returns the masks of the gather's dataset, or NULL if it has none. They belong to the gather. */
 struct uncounted *gather_uncounted(const struct gather *gather);
 
-/* Returns the tokens of an extent in the mapping, if its pages are populated, to be prefetched; else NULL. The extent's
- * file is not looked at, so they must not be loaded. */
-const void *gather_tokens(const struct gather *gather, const struct tokmap_extent *extent);
-
-/* Prefetches the first cache lines of an extent, if its pages are populated. Never faults. */
-void gather_prefetch(const struct gather *gather, const struct tokmap_extent *extent);
+/* Prefetches the first cache lines of an extent, if its pages are populated. Never faults. Returns its tokens in the
+ * mapping, of which the caller may prefetch more, or NULL. They must not be loaded, because nobody has looked whether
+ * the file still has them. */
+const void *gather_prefetch(const struct gather *gather, const struct tokmap_extent *extent);
 
 /* Returns the bytes of tokens copied so far, as they are in the dataset. Any thread. */
 uint64_t gather_bytes(const struct gather *gather);

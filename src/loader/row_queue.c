@@ -136,8 +136,8 @@ bool row_queue_window(void *user, uint64_t number, struct row_extents *row)
     return true;
 }
 
-/* Prefetches a row, or reports its tokens: see row_queue_next(). Most rows are one extent. Of a row of a plan, only the
- * first extents are prefetched: later ones have time to come. */
+/* Prefetches the first lines of a row, and reports its tokens: see row_queue_next(). Most rows are one extent. Of a row
+ * of a plan, only the first extents are prefetched: later ones have time to come. */
 static void prefetch(const struct row_queue *queue, const struct tokmap_place *place, const void **after)
 {
     struct tokmap_extent extents[PIECES_AHEAD];
@@ -145,10 +145,11 @@ static void prefetch(const struct row_queue *queue, const struct tokmap_place *p
     extents[0] = (struct tokmap_extent){place->first_token, place->tokens};
     if (queue->plans)
         count = run_first_extents(queue->run, place, extents, PIECES_AHEAD);
-    if (after && count == 1)
-        *after = gather_tokens(queue->gathers[place->source], extents);
-    for (uint64_t i = 0; i < count && !(after && count == 1); i++)
-        gather_prefetch(queue->gathers[place->source], &extents[i]);
+    for (uint64_t i = 0; i < count; i++) {
+        const void *tokens = gather_prefetch(queue->gathers[place->source], &extents[i]);
+        if (after && count == 1)
+            *after = tokens;
+    }
 }
 
 const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count, const void **after)

@@ -54,8 +54,8 @@ bool row_queue_window(void *user, uint64_t number, struct row_extents *row);
 
 /* Returns the place of row i of the batch at hand, which has `count` rows and is gathered in order of i, and announces
  * it to the residency. The run must have the row. The place stays valid until the batch is taken.
- *   after  NULL: cache lines of the row after it are prefetched; else receives that row's tokens, for the caller to
- *          prefetch, or NULL: see gather_tokens() */
+ *   after  receives the tokens of the row after it, whose first lines are prefetched, or NULL: see gather_prefetch().
+ *          May be NULL */
 const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count, const void **after);
 
 /* Notes that the batch of `count` rows is gathered. (A batch that failed is not taken, and begins again at its first

@@ -84,7 +84,7 @@
             STORE_FIRST_##to(left, j, top);                                                                            \
             STORE_FIRST_##to(right, j, top_next);                                                                      \
         }                                                                                                              \
-        PREFETCH_FIRST(ahead, count);                                                                                  \
+        PREFETCH_LAST(ahead, count);                                                                                   \
         for (; j + 4 * LANES(to) <= count; j += 4 * LANES(to)) {                                                       \
             PREFETCH_ROUND(ahead + j, 4 * LANES(to) * sizeof *ahead);                                                  \
             PAIR(from, to, j);                                                                                         \
