@@ -33,7 +33,8 @@ struct loader_source {
 /* How soon the consumer returns: see pace.h. */
 struct pace {
     bool alone;           /* the producer is paused, and next() fills slots itself */
-    bool late;            /* and this call shows that the producer is wanted again */
+    bool late;            /* this call came late, or the one before it was cold */
+    bool wanted;          /* two calls in a row were late: the producer is wanted again */
     uint32_t quick;       /* calls in a row that came at once */
     uint32_t returns;     /* times that the producer was wanted again */
     uint64_t returned_ns; /* when the last call returned */

@@ -25,8 +25,9 @@ void pace_begin(struct tokmap_loader *loader)
     const uint64_t away = os_clock_ns() - pace->returned_ns, cold = cold_reads(loader);
     const bool quick = away < PACE_NS + loader->next.waited_ns && cold == pace->cold_reads;
     pace->cold_reads = cold;
+    pace->wanted = !quick && pace->late; /* one call alone is late if another program interrupts the consumer */
     pace->late = !quick;
-    pace->quick = quick ? pace->quick + 1 : 0;
+    pace->quick = pace->wanted ? 0 : pace->quick + quick;
     if (pace->alone || pace->quick < PACE_CALLS << pace->returns)
         return;
     producer_pause(loader);
@@ -39,7 +40,7 @@ void pace_end(struct tokmap_loader *loader)
     struct pace *pace = &loader->next.pace;
     if (!has_choice(loader))
         return;
-    if (pace->alone && (pace->late || cold_reads(loader) != pace->cold_reads)) {
+    if (pace->alone && (pace->wanted || cold_reads(loader) != pace->cold_reads)) {
         pace->returns = (uint32_t)min64(pace->returns + 1, PACE_RETURNS_MOST);
         producer_resume(loader);
     }

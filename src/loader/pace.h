@@ -8,10 +8,10 @@
  *
  * Example: with threads = 1, a benchmark calls next() in a loop. After PACE_CALLS calls that came within PACE_NS, the
  * producer is paused; what it has filled is delivered, and then each call fills a batch. When the program saves a
- * checkpoint, the next call comes late: it still fills its batch, and begins a turn of the producer before it returns.
- * In a training loop, where each step takes longer than PACE_NS, the producer is never paused. Each return doubles the
- * calls that it takes until the producer is paused again, so a machine whose other programs interrupt the consumer now
- * and then does not pay for many turns.
+ * checkpoint, the next call comes late: it still fills its batch. If the call after it is late, too, it begins a turn
+ * of the producer before it returns. In a training loop, where each step takes longer than PACE_NS, the producer is
+ * never paused. Each return doubles the calls that it takes until the producer is paused again, so a machine whose
+ * other programs interrupt the consumer now and then does not pay for many turns.
  *
  * Which time between calls makes a producer worthwhile depends on whether its processor shares a cache with the
  * consumer's. Where it does (Zen 3), a call finds its batch in that cache, and takes 7 us instead of 11 (8 rows of
