@@ -236,6 +236,20 @@ static int make_sources(struct bench *bench, char prefix[BENCH_PATH])
     return result;
 }
 
+/* Writes the text of a manifest, unless it is incomplete for want of memory or after another failure, and frees it. */
+static int manifest_write(struct bench *bench, const char *path, struct bytes_buffer *text, bool enough, int result)
+{
+    int fd, system = 0;
+    if (!result && enough && !(system = os_open(path, OS_WRITE_NEW, &fd))) {
+        system = os_write(fd, text->bytes, text->count);
+        os_close(fd);
+    }
+    bytes_free(text);
+    if (!result && !enough)
+        return bench_no_memory(bench);
+    return system ? bench_failed_system(bench, system, path, "The manifest cannot be written.") : result;
+}
+
 /* Makes the same shards again, as one dataset with a manifest. */
 static int make_manifest(struct bench *bench, char name[BENCH_PATH])
 {
@@ -243,7 +257,6 @@ static int make_manifest(struct bench *bench, char name[BENCH_PATH])
     char path[SHARD_PATH];
     const uint64_t count = SOURCES * shards_of(bench);
     struct bytes_buffer text = {0};
-    int fd = -1;
     bench_say(bench, "creating a dataset of %" PRIu64 " shards", count);
     int result = made_folder(bench, "shards", name);
     (void)snprintf(path, sizeof path, "%s/web", name);
@@ -263,15 +276,7 @@ static int make_manifest(struct bench *bench, char name[BENCH_PATH])
         const char *line = path_name(path);
         enough = enough && bytes_append(&text, line, strlen(line)) && bytes_append(&text, "\n", 1);
     }
-    int system = result || !enough ? 0 : os_open(name, OS_WRITE_NEW, &fd);
-    if (!result && enough && !system) {
-        system = os_write(fd, text.bytes, text.count);
-        os_close(fd);
-    }
-    bytes_free(&text);
-    if (!result && !enough)
-        return bench_no_memory(bench);
-    return system ? bench_failed_system(bench, system, name, "The manifest cannot be written.") : result;
+    return manifest_write(bench, name, &text, enough, result);
 }
 
 /* Runs a copy of this program. memory: NULL, or what it needs for the dataset, in MiB. */
@@ -309,9 +314,9 @@ static int make_stated(struct bench *bench, const char *path, uint64_t first, ui
 {
     struct bytes_buffer text = {0};
     char line[200];
-    int fd, bytes = snprintf(line, sizeof line,
-                             "# tokmap manifest 2\n# shards: width=2 vocabulary=50257 eod=50256 bos=none "
-                             "tokenizer=none pages=yes sealed=no\n");
+    int bytes = snprintf(line, sizeof line,
+                         "# tokmap manifest 2\n# shards: width=2 vocabulary=50257 eod=50256 bos=none "
+                         "tokenizer=none pages=yes sealed=no\n");
     bool enough = bytes_append(&text, line, (size_t)bytes);
     for (uint64_t i = first; i < first + count && enough; i++) {
         bytes = snprintf(line, sizeof line,
@@ -319,15 +324,8 @@ static int make_stated(struct bench *bench, const char *path, uint64_t first, ui
                          STATED_TOKENS, i, ~i);
         enough = bytes_append(&text, line, (size_t)bytes);
     }
-    int result = made_add(bench, path), system = result || !enough ? 0 : os_open(path, OS_WRITE_NEW, &fd);
-    if (!result && enough && !system) {
-        system = os_write(fd, text.bytes, text.count);
-        os_close(fd);
-    }
-    bytes_free(&text);
-    if (!result && !enough)
-        return bench_no_memory(bench);
-    return system ? bench_failed_system(bench, system, path, "The manifest cannot be written.") : result;
+    const int result = made_add(bench, path);
+    return manifest_write(bench, path, &text, enough, result);
 }
 
 static int open_stated(struct bench *bench)

@@ -592,6 +592,24 @@ enum tokmap_status tokmap_dataset_view(const struct tokmap_dataset *dataset, uin
     return view_across(dataset, number, first, count, spans, capacity, used, error);
 }
 
+/* What one shard has of a range of tokens. */
+struct held_part {
+    const struct shard *shard;
+    uint64_t number, token, count; /* of the shard; of the first token, in its file; of tokens */
+};
+
+/* Holds the shard that has token `first`; count: the tokens that are wanted from there on. */
+static enum tokmap_status part_hold(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
+                                    struct held_part *part, struct tokmap_error *error)
+{
+    part->number = dataset_shard_of(dataset, first, 0);
+    const struct shard_place *place = &dataset->slots[part->number].place;
+    const uint64_t local = first - place->first_token;
+    part->token = place->skipped_tokens + local;
+    part->count = min64(count, place->tokens - local);
+    return shard_hold(dataset, part->number, &part->shard, error);
+}
+
 enum tokmap_status tokmap_dataset_copy(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count, void *out,
                                        struct tokmap_error *error)
 {
@@ -604,25 +622,17 @@ enum tokmap_status tokmap_dataset_copy(const struct tokmap_dataset *dataset, uin
         dataset_synthetic_copy(dataset, first, count, out);
         return TOKMAP_OK;
     }
-    uint8_t *into = out;
-    for (uint64_t number = count ? dataset_shard_of(dataset, first, 0) : 0; count; number++) {
-        const struct shard_place *place = &dataset->slots[number].place;
-        const uint64_t local = first - place->first_token, part = min64(count, place->tokens - local);
-        const struct shard *shard;
-        if (!part)
-            continue;
-        enum tokmap_status status = shard_hold(dataset, number, &shard, error);
+    struct held_part part;
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t at = 0; at < count && !status; at += part.count) {
+        status = part_hold(dataset, first + at, count - at, &part, error);
         if (status)
             return status;
-        status = store_read(&shard->store, place->skipped_tokens + local, part, dataset->width, into, error);
-        shard_release(dataset, number);
-        if (status)
-            return status;
-        into += part * dataset->width;
-        first += part;
-        count -= part;
+        uint8_t *into = (uint8_t *)out + at * dataset->width;
+        status = store_read(&part.shard->store, part.token, part.count, dataset->width, into, error);
+        shard_release(dataset, part.number);
     }
-    return TOKMAP_OK;
+    return status;
 }
 
 enum tokmap_status tokmap_dataset_mask(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
@@ -645,24 +655,17 @@ enum tokmap_status dataset_mask_read(const struct tokmap_dataset *dataset, uint6
         bit_fill(bits, 0, count);
         return TOKMAP_OK;
     }
-    uint64_t at = 0;
-    for (uint64_t number = count ? dataset_shard_of(dataset, first, 0) : 0; at < count; number++) {
-        const struct shard_place *place = &dataset->slots[number].place;
-        const uint64_t local = first + at - place->first_token, part = min64(count - at, place->tokens - local);
-        const struct shard *shard;
-        if (!part)
-            continue;
-        enum tokmap_status status = shard_hold(dataset, number, &shard, error);
+    struct held_part part;
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t at = 0; at < count && !status; at += part.count) {
+        status = part_hold(dataset, first + at, count - at, &part, error);
         if (status)
             return status;
-        if (shard->mask.fd < 0)
-            bit_fill(bits, at, part);
+        if (part.shard->mask.fd < 0)
+            bit_fill(bits, at, part.count);
         else
-            status = mask_file_read(&shard->mask, place->skipped_tokens + local, part, bits, at, reader, error);
-        shard_release(dataset, number);
-        if (status)
-            return status;
-        at += part;
+            status = mask_file_read(&part.shard->mask, part.token, part.count, bits, at, reader, error);
+        shard_release(dataset, part.number);
     }
-    return TOKMAP_OK;
+    return status;
 }

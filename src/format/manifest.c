@@ -25,6 +25,26 @@ static const uint8_t unknown[16];
 
 /* ---- read ---- */
 
+enum tokmap_status manifest_read(const char *path, struct bytes_buffer *text, struct tokmap_error *error)
+{
+    struct os_stat found;
+    int fd, system = os_open(path, OS_READ_NOW, &fd);
+    if (system)
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the manifest cannot be opened");
+    enum tokmap_status status = TOKMAP_OK;
+    system = os_fstat(fd, &found);
+    if (!system && found.bytes > MANIFEST_BYTES_MOST)
+        status = error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
+                           "the manifest has %" PRIu64 " bytes, but the limit is %" PRIu64, found.bytes,
+                           MANIFEST_BYTES_MOST);
+    else if (!system && !bytes_reserve(text, (size_t)found.bytes + 1))
+        status = error_set_memory(error, "the manifest", found.bytes);
+    else if (!system)
+        system = os_pread(fd, text->bytes, found.bytes, 0, &text->count);
+    os_close(fd);
+    return system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the manifest cannot be read") : status;
+}
+
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';

@@ -57,6 +57,10 @@ struct manifest {
     uint64_t lines;            /* in the text */
 };
 
+/* Reads the text of a manifest to the end of *text, which the caller frees, also after a failure.
+ * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_LIMIT (the file is too large), ERROR_MEMORY. */
+enum tokmap_status manifest_read(const char *path, struct bytes_buffer *text, struct tokmap_error *error);
+
 /* Checks the first line of a manifest: sets *version to 1 or 2. Statuses: OK, ERROR_FORMAT (it is not a manifest;
  * without a message), ERROR_VERSION. */
 enum tokmap_status manifest_version(const char *path, const char *text, size_t bytes, uint32_t *version,

@@ -283,30 +283,19 @@ static bool manifest_count(const char *text, size_t bytes, const char *path, uin
 enum tokmap_status set_shards_count(const char *manifest, uint64_t *shards, struct tokmap_error *error)
 {
     struct os_stat found;
-    size_t got = 0;
-    int fd, system = os_lstat(manifest, &found);
+    struct bytes_buffer text = {0};
+    const int system = os_lstat(manifest, &found);
     if (system)
         return failed(system, manifest, "the output cannot be examined", error);
     if (found.kind != OS_KIND_FILE || found.bytes > MANIFEST_BYTES_MOST)
         return error_set(error, TOKMAP_ERROR_EXISTS, manifest, TOKMAP_NO_OFFSET,
                          "this exists and is not a shard set, so it is not replaced; choose another name");
-    system = os_open(manifest, OS_READ_NOW, &fd);
-    if (system)
-        return failed(system, manifest, "the old manifest cannot be opened", error);
-    char *text = malloc((size_t)found.bytes + 1);
-    if (text)
-        system = os_pread(fd, text, (size_t)found.bytes, 0, &got);
-    os_close(fd);
-    enum tokmap_status status = TOKMAP_OK;
-    if (!text)
-        status = no_memory(error);
-    else if (system)
-        status = failed(system, manifest, "the old manifest cannot be read", error);
-    else if (!manifest_count(text, got, manifest, shards))
+    enum tokmap_status status = manifest_read(manifest, &text, error);
+    if (!status && !manifest_count((const char *)text.bytes, text.count, manifest, shards))
         status = error_set(error, TOKMAP_ERROR_EXISTS, manifest, TOKMAP_NO_OFFSET,
                            "this file is not the manifest of a shard set that `tokmap pack` has made, so it is not "
                            "replaced; remove it, or choose another name");
-    free(text);
+    bytes_free(&text);
     return status;
 }
 

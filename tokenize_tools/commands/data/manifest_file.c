@@ -17,24 +17,6 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
     return error_set_memory(error, "the manifest", 0);
 }
 
-static enum tokmap_status text_read(const char *path, struct bytes_buffer *text, struct tokmap_error *error)
-{
-    struct os_stat found;
-    int fd, system = os_open(path, OS_READ_NOW, &fd);
-    if (system)
-        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the manifest cannot be opened");
-    enum tokmap_status status = TOKMAP_OK;
-    system = os_fstat(fd, &found);
-    if (!system && found.bytes > MANIFEST_BYTES_MOST)
-        status = error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET, "the manifest is too large");
-    else if (!system && !bytes_reserve(text, (size_t)found.bytes + 1))
-        status = no_memory(error);
-    else if (!system)
-        system = os_pread(fd, text->bytes, found.bytes, 0, &text->count);
-    os_close(fd);
-    return system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the manifest cannot be read") : status;
-}
-
 /* Adds the line of a shard, with what its index says if `state` says so. */
 static enum tokmap_status line_add(struct manifest_text *made, const struct manifest *manifest,
                                    const struct manifest_shard *shard, bool state, struct tokmap_error *error)
@@ -95,7 +77,7 @@ static enum tokmap_status rewrite(const char *path, bool state, bool *stated, st
     struct bytes_buffer text = {0};
     struct manifest manifest = {.count = 0};
     struct manifest_text made = {.about = 0};
-    enum tokmap_status status = text_read(path, &text, error);
+    enum tokmap_status status = manifest_read(path, &text, error);
     if (!status)
         status = manifest_parse(&manifest, path, (const char *)text.bytes, text.count, error);
     *stated = !status && manifest.group_count;
