@@ -511,7 +511,7 @@ static const uint8_t *populated_tokens(const struct gather *gather, const struct
     struct shard_view *view = &views->views[views->current];
     if (first < view->first_token || first >= view->end_token)
         view = &views->views[dataset_shard_of(views->dataset, first, views->current)];
-    if (!view->known || first + extent->tokens > view->end_token)
+    if (!shard_views_holds(views, view) || first + extent->tokens > view->end_token)
         return NULL;
     const struct stretch stretch = {view, view->offset + ((first - view->first_token) << gather->width_shift),
                                     extent->tokens};

@@ -79,6 +79,7 @@ static void unpin(struct shard_pin *pin)
     if (views->current == pin->shard)
         views->current = views->none;
     hashes_close(&views->views[pin->shard]);
+    views->views[pin->shard].pins--;
     dataset_shard_release(views->dataset, pin->shard);
     pin->views = NULL;
 }
@@ -106,6 +107,7 @@ static enum tokmap_status pin(struct shard_views *views, uint64_t shard, struct 
     if (status)
         return status;
     *oldest = (struct shard_pin){views, shard};
+    views->views[shard].pins++;
     pins->next = (pins->next + 1) % pins->most;
     return TOKMAP_OK;
 }

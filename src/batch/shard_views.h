@@ -38,6 +38,7 @@ struct shard_view {
     uint64_t shard;          /* its number in the dataset */
     uint64_t first_range;    /* number of the file's range of RANGE_BYTES that is 0, likewise counted over all shards */
     uint64_t opening;        /* of the shard, as of the last look at it */
+    uint32_t pins;           /* that hold the shard, of views that share some */
     uint64_t first_hash; /* number of the file's page of TOKEN_PAGE_BYTES that is 0, likewise counted over all shards */
     bool index_looked;   /* its index was opened for a pool that reads hashes, */
     int index_fd;        /* unless this is -1 */
@@ -98,6 +99,12 @@ void shard_views_free(struct shard_views *views);
  * they are used. */
 void shard_views_share(struct shard_views *views, struct shard_pins *pins,
                        void (*opened)(void *user, struct shard_view *view, bool again, bool changed), void *user);
+
+/* Returns whether the shard of a view is open, so that its descriptor and its mapping are those of the view. */
+static inline bool shard_views_holds(const struct shard_views *views, const struct shard_view *view)
+{
+    return view->known && (!views->pins || view->pins);
+}
 
 /* Makes the shard that holds `token` (below views->tokens) the current one, holds it, and looks it up if it is new.
  * Statuses: OK, ERROR_IO, ERROR_MEMORY (both from mapping the shard), and those of opening a shard. */

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "batch/gather.h"
 #include "dataset/documents.h"
 #include "format/manifest.h"
 #include "platform/os.h"
@@ -503,6 +504,43 @@ static void views_stay_valid_while_others_close(void **unused)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+/* A loader that has let a shard go neither names nor populates its pages, whose descriptor and addresses may belong to
+ * another file meanwhile. */
+static void a_shard_that_was_let_go_is_not_touched(void **unused)
+{
+    (void)unused;
+    many_make();
+    const struct rlimit before = files_limit(FEW_FILES);
+    struct tokmap_dataset *dataset = open_as(many_stated, TOKMAP_READ_MAPPED);
+    const struct tokmap_dataset *sources[] = {dataset};
+    const struct residency_options residency_options = {.datasets = sources, .sources = 1, .window = 1};
+    const struct gather_options gather_options = {.trust_files = false};
+    struct residency *residency;
+    struct gather *gather;
+    MUST(residency_open(&residency, &residency_options, &error));
+    MUST(gather_open(&gather, &residency->sources[0], &gather_options, &error));
+    residency->shared.warm = true;
+    uint64_t named = 0;
+    for (uint64_t i = 0; i < MANY; i++) {
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
+        MUST(tokmap_dataset_shard(dataset, i, &shard, &error));
+        const struct tokmap_extent here = {shard.first_token, shard.tokens}, first = {0, 1};
+        uint16_t row[100];
+        bool cold = false;
+        assert_true(shard.tokens <= sizeof row / sizeof row[0]);
+        residency_begin(residency, 8);
+        for (int turn = 0; turn < 3 && shard.tokens; turn++)
+            MUST(gather_row(gather, &here, 1, shard.tokens, row, &cold, &error));
+        named += shard.tokens && gather_prefetch(gather, &here) != NULL;
+        assert_true(i < 100 || !gather_prefetch(gather, &first));
+    }
+    assert_true(named > MANY / 2);
+    gather_close(gather);
+    residency_close(residency);
+    tokmap_dataset_close(dataset);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 /* ---- threads and processes ---- */
 
 struct reader {
@@ -568,6 +606,7 @@ int main(void)
         cmocka_unit_test(a_wrong_number_is_found_when_the_shard_opens),
         cmocka_unit_test(an_epoch_needs_few_files),
         cmocka_unit_test(views_stay_valid_while_others_close),
+        cmocka_unit_test(a_shard_that_was_let_go_is_not_touched),
         cmocka_unit_test(threads_share_the_files),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
