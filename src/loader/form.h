@@ -40,7 +40,8 @@ static inline uint64_t form_masked_targets(const struct form_needs *needs, uint6
     return form_marked_tokens(needs, seq_len) - 1;
 }
 
-/* Returns whether all outputs follow from the tokens of a row alone, so that a row need not be stored to write them. */
+/* Returns whether all outputs follow from the tokens of a row alone, so that a row need not be stored to write them.
+ * Rows of padding have bounds. */
 static inline bool form_is_direct(const struct form_needs *needs)
 {
     return (needs->fields | TOKMAP_TARGETS) == (TOKMAP_INPUTS | TOKMAP_TARGETS) && !needs->mask_targets &&

@@ -73,16 +73,17 @@ static enum tokmap_status fill_tokens(struct tokmap_loader *loader, struct slot 
     struct gather_outputs outputs;
     bool done = false;
     if (source == TOKMAP_NO_SOURCE) {
+        assert(!loader->fill.out); /* see form_is_direct() */
         gather_padding(loader->pad_id, loader->needs.width, slot->row_tokens, row);
-    } else {
-        struct gather *gather = loader->fill.gathers[source];
-        if (loader->fill.out) {
-            outputs = outputs_of(loader, slot, i, loader->source[source].width);
-            status = gather_direct(gather, loader->fill.extents, extents, &outputs, &done, error);
-        }
-        if (!status && !done)
-            status = gather_row(gather, loader->fill.extents, extents, slot->row_tokens, row, cold, error);
+        return TOKMAP_OK;
     }
+    struct gather *gather = loader->fill.gathers[source];
+    if (loader->fill.out) {
+        outputs = outputs_of(loader, slot, i, loader->source[source].width);
+        status = gather_direct(gather, loader->fill.extents, extents, &outputs, &done, error);
+    }
+    if (!status && !done)
+        status = gather_row(gather, loader->fill.extents, extents, slot->row_tokens, row, cold, error);
     if (status || done || !loader->fill.out)
         return status;
     outputs = outputs_of(loader, slot, i, loader->needs.width);
