@@ -262,7 +262,7 @@ static enum tokmap_status shards_absent(const struct set_work *work, const struc
 /* Counts the shards of an old set. Returns false if the text is not a manifest that a set has. */
 static bool manifest_count(const char *text, size_t bytes, const char *path, uint64_t *shards)
 {
-    struct manifest manifest;
+    struct manifest manifest = {.count = 0};
     const char *name = path_name(path);
     const bool marked = strchr(" \t\r#", *name) != NULL;
     bool is = bytes && text[bytes - 1] == '\n' && !manifest_parse(&manifest, path, text, bytes, NULL);
@@ -275,8 +275,7 @@ static bool manifest_count(const char *text, size_t bytes, const char *path, uin
         const char *from = line + (marked && !strncmp(line, "./", 2) ? 2 : 0);
         is = !strncmp(from, name, strlen(name)) && !strcmp(from + strlen(name), number);
     }
-    if (bytes && text[bytes - 1] == '\n')
-        manifest_free(&manifest);
+    manifest_free(&manifest);
     return is;
 }
 
