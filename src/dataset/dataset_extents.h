@@ -17,8 +17,6 @@
 struct dataset_extent {
     uint8_t of[16];
     uint64_t from, to;
-    const char *path; /* of the file, or the shard's name in a manifest, which lives as long as the dataset; NULL: the
-                         extent is of the whole dataset */
 };
 
 /* Returns the largest number of extents that the dataset can have. */
@@ -26,5 +24,9 @@ uint64_t dataset_extents_most(const struct tokmap_dataset *dataset);
 
 /* Finds the extent of a number below that. Returns false if there is none, as for a file that was removed. */
 bool dataset_extent(const struct tokmap_dataset *dataset, uint64_t number, struct dataset_extent *extent);
+
+/* Returns the path of the file with its tokens, which the caller frees. NULL: the extent is that of the whole dataset,
+ * or there is no memory. */
+char *dataset_extent_path(const struct tokmap_dataset *dataset, uint64_t number);
 
 #endif

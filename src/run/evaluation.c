@@ -369,7 +369,7 @@ static enum tokmap_status check_untrained(const struct evaluation *evaluation, c
     struct trained trained;
     enum tokmap_status status = trained_init(&trained, &run->sources, &run->phases, evaluation->error);
     for (uint64_t i = 0; !status && i < made->sources.count; i++) {
-        const char *path;
+        char *path;
         const uint64_t source = trained_find(&trained, made->sources.of[i].dataset, &path);
         if (source != UINT64_MAX)
             status = wrong(evaluation, TOKMAP_ERROR_RANGE,
@@ -377,6 +377,7 @@ static enum tokmap_status check_untrained(const struct evaluation *evaluation, c
                            "that no source has, or set trained to evaluate on training data",
                            made->sources.of[i].data, path ? " (tokens of " : "", path ? path : "", path ? ")" : "",
                            source_name(evaluation, source), run->spec.sources[source].data);
+        free(path);
     }
     trained_free(&trained);
     return status;

@@ -109,7 +109,7 @@ static enum tokmap_status check_validations(const struct tokmap_run *run, struct
     enum tokmap_status status = trained_init(&trained, sources, &run->phases, error);
     for (uint64_t i = sources->count; !status && i < sources->opened; i++) {
         const struct source_line *line = run_spec_line(&run->spec, i);
-        const char *path;
+        char *path;
         const uint64_t source = trained_find(&trained, sources->of[i].dataset, &path);
         if (source != UINT64_MAX)
             status = error_set_line(
@@ -118,6 +118,7 @@ static enum tokmap_status check_validations(const struct tokmap_run *run, struct
                 "it out of that source, or hold out other data",
                 line->name, line->data, sources->of[source].name, run->spec.sources[source].data,
                 path ? " tokens of " : " its tokens", path ? path : "", path ? "," : "");
+        free(path);
     }
     trained_free(&trained);
     return status;

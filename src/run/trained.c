@@ -75,15 +75,16 @@ void trained_free(struct trained *trained)
     *trained = (struct trained){0};
 }
 
-uint64_t trained_find(const struct trained *trained, const struct tokmap_dataset *dataset, const char **path)
+uint64_t trained_find(const struct trained *trained, const struct tokmap_dataset *dataset, char **path)
 {
     struct dataset_extent extent;
+    *path = NULL;
     for (uint64_t i = 0; i < dataset_extents_most(dataset); i++) {
         const struct trained_extent *found = NULL;
         if (dataset_extent(dataset, i, &extent))
             found = bsearch(&extent, trained->extents, trained->count, sizeof *found, compare_overlap);
         if (found) {
-            *path = extent.path;
+            *path = dataset_extent_path(dataset, i);
             return found->source;
         }
     }

@@ -27,7 +27,7 @@ enum tokmap_status trained_init(struct trained *trained, const struct run_source
 void trained_free(struct trained *trained);
 
 /* Returns the number of a source that has some of a dataset's tokens, or UINT64_MAX if none has, and in *path the file
- * of the dataset that has them, as in struct dataset_extent. */
-uint64_t trained_find(const struct trained *trained, const struct tokmap_dataset *dataset, const char **path);
+ * of the dataset that has them, which the caller frees: see dataset_extent_path(). */
+uint64_t trained_find(const struct trained *trained, const struct tokmap_dataset *dataset, char **path);
 
 #endif
