@@ -25,17 +25,17 @@
  * touched only after os_map_populate() has made it present, which reports such a failure as a status. One bit per page
  * remembers it; the bits are in memory that costs nothing until it is written. Populating takes microseconds, so it is
  * spread out. In the warm state, each batch populates a few of the ranges of 2 MiB that its rows and the next ones are
- * in, if the kernel reports all of a range in the page cache (or all but a few, for which the storage is asked). Where
- * the file is in huge pages, which large writes and large reads make, a range takes 10 microseconds; else, up to 250.
- * (MADV_HUGEPAGE would add nothing to that, and would make each page that is read through the mapping by others 2 MiB
- * of reads.) A row outside populated ranges is read with pread. If its range was not in the page cache as a whole, its
- * neighborhood is then populated. Mapped reading thus starts as fast as pread, without a stall, and becomes faster. The
- * pages of a populated range are not compared with their hashes yet: a row compares its own ones in the mapping, and is
- * then copied from lines that are in the processor's cache. Windows that are not in the page cache are read only with
- * pread: a page fault would read one page at a time, with the readahead of the kernel around it. Populated pages can
- * leave the page cache when memory is short. The next look then finds one of them missing, and all are forgotten. A row
- * that was not populated, and is not in the page cache, says nothing of those that are: after a restart, most of a
- * dataset is often still in the page cache, and a few rows are not.
+ * in, if the kernel reports all of a range in the page cache. Where the file is in huge pages, which large writes and
+ * large reads make, a range takes 10 microseconds; else, up to 250. (MADV_HUGEPAGE would add nothing to that, and would
+ * make each page that is read through the mapping by others 2 MiB of reads.) A row outside populated ranges is read
+ * with pread. If its range was not in the page cache as a whole, its neighborhood is then populated. Mapped reading
+ * thus starts as fast as pread, without a stall, and becomes faster. The pages of a populated range are not compared
+ * with their hashes yet: a row compares its own ones in the mapping, and is then copied from lines that are in the
+ * processor's cache. Windows that are not in the page cache are read only with pread: a page fault would read one page
+ * at a time, with the readahead of the kernel around it. Populated pages can leave the page cache when memory is short.
+ * The next look then finds one of them missing, and all are forgotten. A row that was not populated, and is not in the
+ * page cache, says nothing of those that are: after a restart, most of a dataset is often still in the page cache, and
+ * a few rows are not.
  */
 #include "residency.h"
 
@@ -54,7 +54,6 @@
 #define CHANGE_LOOK_NS ((uint64_t)1000000) /* the same for a look at whether files have changed */
 #define NEIGHBORHOOD ((uint64_t)64 << 10)  /* bytes populated at once: what the kernel maps for one fault */
 #define ROWS_PER_NEIGHBORHOOD 4            /* a batch of this many rows populates one neighborhood */
-#define MISSING_PART 16                    /* of a range, this part may be missing if the storage is asked for it */
 #define ASK_AT_ONCE ((uint64_t)128 << 10)  /* the kernel may cut a longer request short */
 
 /* ---- open and close ---- */
@@ -77,7 +76,6 @@ static bool renew_populated(struct residency_source *source)
     source->populated = fresh;
     source->whole = source->populated + words_of(source->views.pages);
     source->tried = source->whole + words_of(source->views.ranges);
-    source->asked = source->tried + words_of(source->views.ranges);
     return true;
 }
 
@@ -126,7 +124,7 @@ static enum tokmap_status open_source(struct residency_source *source, const str
         status = error_set_memory(error, "a loader", SEALED_ROWS_FRAMES * FRAME_BYTES);
     if (status || !source->views.mapped)
         return status;
-    source->populated_bytes = (words_of(source->views.pages) + 3 * words_of(source->views.ranges)) * sizeof(uint64_t);
+    source->populated_bytes = (words_of(source->views.pages) + 2 * words_of(source->views.ranges)) * sizeof(uint64_t);
     return renew_populated(source) ? TOKMAP_OK : error_set_memory(error, "the table of pages", source->populated_bytes);
 }
 
@@ -316,46 +314,35 @@ static void drop_behind(struct residency_source *source, int fd, uint64_t first,
 
 /* ---- populated pages ---- */
 
-/* Returns how many of pages [first, end) are missing in the page cache, or all of them if it is not known. Where the
- * kernel reports that only to who may write the file, samples must do: the first page of each neighborhood, and the
- * last page. */
-static uint64_t range_missing(struct residency_source *source, const struct shard_view *view, uint64_t first,
-                              uint64_t end)
+/* Returns whether the kernel reports all of pages [first, end) in the page cache. Where it reports that only to who may
+ * write the file, samples must do: the first page of each neighborhood, and the last page. */
+static bool range_is_cached(struct residency_source *source, const struct shard_view *view, uint64_t first,
+                            uint64_t end)
 {
     const uint32_t shift = source->views.page_shift;
     const uint64_t step = max64(NEIGHBORHOOD >> shift, 1);
     uint64_t cached = 0;
     if (view->in_memory)
-        return 0;
+        return true;
     const int system = os_file_cached(view->fd, first << shift, (end - first) << shift, &cached);
     if (!system && cached)
-        return end - first - min64(cached, end - first);
+        return cached >= end - first;
     if (!os_map_resident(view->tokens + (first << shift), (end - first) << shift))
-        return end - first;
+        return false;
     for (uint64_t page = first; page < end; page += step)
         if (page_cached(source, view, page) != 1)
-            return end - first;
-    return page_cached(source, view, end - 1) == 1 ? 0 : end - first;
+            return false;
+    return page_cached(source, view, end - 1) == 1;
 }
 
-/* Populates a range of a file if all its pages that have tokens of the shard are in the page cache. Some systems drop
- * pages that were not used for a while, a few here and there. If only a few are missing, the storage is asked for them,
- * once, and a later row finds the range whole. */
+/* Populates a range of a file if all its pages that have tokens of the shard are in the page cache. */
 static void populate_range(struct residency_source *source, const struct shard_view *view, uint64_t range)
 {
     const uint32_t shift = source->views.page_shift;
     const uint64_t first = max64(range * RANGE_BYTES >> shift, view->page), number = view->first_range + range;
     const uint64_t end = min64((range + 1) * RANGE_BYTES >> shift, view->end_page);
-    const uint64_t missing = range_missing(source, view, first, end);
-    if (missing && missing <= (end - first) / MISSING_PART && !bits_all(source->asked, number, number + 1)) {
-        bits_set(source->asked, number, number + 1);
-        source->shared->populate_budget--;
-        for (uint64_t at = first << shift; at < end << shift; at += ASK_AT_ONCE)
-            os_read_ahead(view->fd, at, min64(ASK_AT_ONCE, (end << shift) - at));
-        return;
-    }
     bits_set(source->tried, number, number + 1);
-    if (missing)
+    if (!range_is_cached(source, view, first, end))
         return;
     source->shared->populate_budget--;
     const int system = os_map_populate(view->tokens + (first << shift), (end - first) << shift);

@@ -408,38 +408,6 @@ static void pages_that_are_not_cached_are_not_populated(void **unused)
         skip(); /* the file system keeps its files in memory, or the kernel cannot report what is cached */
 }
 
-/* One of 20 pages of a file left the page cache. The storage is asked for it, and the range is then populated. */
-static void a_range_that_misses_a_few_pages_is_asked_for(void **unused)
-{
-    (void)unused;
-    struct residency *residency = open_residency();
-    struct residency_source *source = &residency->sources[0];
-    const struct stretch ahead = stretch_at(source, 61000);
-    const int fd = ahead.view->fd;
-    char page[4096];
-    size_t got;
-    os_advise_random(fd); /* no readahead by the reads below */
-    assert_int_equal(os_sync(fd), 0);
-    os_advise_drop(fd, 0, 0);
-    for (uint64_t i = 0; i < 20; i++)
-        if (i != 10)
-            assert_int_equal(os_pread(fd, page, sizeof page, i * sizeof page, &got), 0);
-    uint64_t cached = 0;
-    const bool able =
-        os_page_bytes() == sizeof page && !os_file_cached(fd, 0, 20 * sizeof page, &cached) && cached == 19;
-    residency->shared.warm = true;
-    for (int i = 0; able && i < 2000 && !residency_is_present(source, &ahead) && !source->cannot_populate; i++) {
-        residency_begin(residency, 1);
-        residency_populate_ahead(source, &ahead);
-        assert_true(i || !residency_is_present(source, &ahead));
-        (void)usleep(5000);
-    }
-    assert_true(!able || source->cannot_populate || residency_is_present(source, &ahead));
-    residency_close(residency);
-    if (!able)
-        skip(); /* the file system keeps its files in memory, or the kernel cannot report what is cached */
-}
-
 /* Returns how many of 64 reads asked the kernel what is in the page cache. */
 static unsigned asking_reads(bool unmapped, bool warm)
 {
@@ -561,7 +529,6 @@ int main(void)
         cmocka_unit_test(a_range_is_populated_at_once_and_compared_by_windows),
         cmocka_unit_test(only_a_populated_page_that_left_makes_it_forget),
         cmocka_unit_test(pages_that_are_not_cached_are_not_populated),
-        cmocka_unit_test(a_range_that_misses_a_few_pages_is_asked_for),
         cmocka_unit_test(a_warm_source_without_mapping_rarely_asks),
         cmocka_unit_test(all_hashes_that_will_be_read_are_asked_for),
         cmocka_unit_test(stretches_cover_a_window),
