@@ -576,8 +576,12 @@ static void threads_share_the_files(void **unused)
         readers[i] = (struct reader){dataset, 17 + (uint64_t)i, false};
         assert_int_equal(pthread_create(&threads[i], NULL, read_some, &readers[i]), 0);
     }
+    /* The address sanitizer's allocator, unlike that of the C library, stays locked in a child that was forked while
+     * another thread was allocating: the child's first allocation may then wait for ever. */
+    const char *sanitizer = getenv("SANITIZE");
+    const int forks = sanitizer && strstr(sanitizer, "address") ? 0 : 8;
     int status, children = 0;
-    for (int i = 0; i < 8; i++) { /* children, forked while threads open and close shards */
+    for (int i = 0; i < forks; i++) { /* children, forked while threads open and close shards */
         const pid_t child = fork();
         if (!child) {
             struct reader alone = {dataset, 90 + (uint64_t)i, false};
@@ -591,7 +595,7 @@ static void threads_share_the_files(void **unused)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
         assert_true(readers[i].right);
     }
-    assert_int_equal(children, 8);
+    assert_int_equal(children, forks);
     tokmap_dataset_close(dataset);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     made_free(&many);
