@@ -95,12 +95,12 @@ static enum tokmap_status windows_find(struct windows *windows, const struct tok
                                        uint64_t most, uint64_t seed, struct tokmap_error *error)
 {
     struct tokmap_order order;
-    uint64_t all = (tokens - 1) / windows->seq_len;
+    const uint64_t all = (tokens - 1 - windows->shift) / windows->seq_len;
     enum tokmap_status status = tokmap_order_init(&order, all, seed, "bench", 0);
     for (uint64_t draw = 0; !status && draw < all && windows->count < most; draw++) {
         struct tokmap_span spans[2];
         size_t used = 0;
-        uint64_t first = tokmap_order_window(&order, draw) * windows->seq_len;
+        const uint64_t first = windows->shift + tokmap_order_window(&order, draw) * windows->seq_len;
         status = tokmap_dataset_view(dataset, first, windows->seq_len + 1, spans, 2, &used, error);
         if (status == TOKMAP_ERROR_LIMIT || (!status && used != 1)) {
             status = TOKMAP_OK; /* the window crosses the boundary of two shards */
@@ -132,7 +132,8 @@ enum tokmap_status windows_new(struct windows *windows, const struct tokmap_data
                          "The dataset has %" PRIu64 " tokens, but a window needs %" PRIu64
                          "; give a smaller --seq-len.",
                          info.tokens, seq_len + 1);
-    most = min64(most, (info.tokens - 1) / seq_len);
+    windows->shift = min64(seq_len / 3, info.tokens - 1 - seq_len);
+    most = min64(most, (info.tokens - 1 - windows->shift) / seq_len);
     windows->seq_len = seq_len;
     windows->width = info.width;
     windows->at = calloc((size_t)most, sizeof *windows->at);
@@ -162,7 +163,7 @@ void windows_free(struct windows *windows)
 int plain_file_open(struct plain_file *file, const struct windows *windows, const char *path, uint64_t tokens)
 {
     const uint64_t bytes = (windows->seq_len + 1) * windows->width;
-    *file = (struct plain_file){.windows = max64(1, (tokens - min64(1, tokens)) / windows->seq_len)};
+    *file = (struct plain_file){.windows = max64(1, (tokens - min64(1 + windows->shift, tokens)) / windows->seq_len)};
     int system = os_open(path, OS_READ, &file->fd);
     if (!system) {
         file->window = calloc(1, (size_t)bytes);
@@ -185,10 +186,11 @@ void plain_file_close(struct plain_file *file)
 
 void plain_file_read(const struct plain_file *file, const struct windows *windows, uint64_t *next, uint8_t *into)
 {
-    const uint64_t window = windows->first[windows_next(windows, next)] / windows->seq_len % file->windows;
+    const uint64_t shift = windows->shift, first = windows->first[windows_next(windows, next)];
+    const uint64_t window = (first - shift) / windows->seq_len % file->windows;
     size_t got;
     (void)os_pread(file->fd, into, (size_t)((windows->seq_len + 1) * windows->width),
-                   window * windows->seq_len * windows->width, &got);
+                   (shift + window * windows->seq_len) * windows->width, &got);
 }
 
 /* ---- outputs and repeats ---- */

@@ -20,10 +20,12 @@ struct windows {
     uint64_t *first;    /* number of its first token in the dataset */
     uint64_t count;
     uint64_t seq_len; /* each window has seq_len + 1 tokens */
+    uint64_t shift;   /* number of the first token of window 0 */
     uint32_t width;
 };
 
-/* Chooses at most `most` windows of seq_len + 1 tokens that begin at multiples of seq_len. The dataset must be
+/* Chooses at most `most` windows of seq_len + 1 tokens, one after another from token seq_len / 3 on: those of all
+ * epochs of a run but the first begin at such a shift, so a window of 4 KiB has parts of two pages. The dataset must be
  * mapped and must stay open while the windows are used. Statuses: as for tokmap_dataset_view(); ERROR_RANGE if no
  * shard is long enough for one; ERROR_MEMORY. After a failure *windows is empty. */
 enum tokmap_status windows_new(struct windows *windows, const struct tokmap_dataset *dataset, uint64_t seq_len,
@@ -41,7 +43,7 @@ static inline uint64_t windows_next(const struct windows *windows, uint64_t *nex
 /* The tokens of a dataset's first shard, to be read with bare calls of pread(). */
 struct plain_file {
     int fd;
-    uint64_t windows; /* that begin at multiples of seq_len and end in this file */
+    uint64_t windows; /* that end in this file */
     uint8_t *window;  /* memory for one */
 };
 /* `tokens` is the number of tokens in the file. Returns 0 or an errno; after a failure *file is all
