@@ -90,7 +90,8 @@ static inline uint64_t div_ceil(uint64_t a, uint64_t b)
 /* a * b / c rounded down, with a product of 128 bits; c > 0, and the result must fit in 64 bits. */
 static inline uint64_t mul_div(uint64_t a, uint64_t b, uint64_t c)
 {
-    return (uint64_t)((unsigned __int128)a * b / c);
+    const unsigned __int128 product = (unsigned __int128)a * b;
+    return product >> 64 ? (uint64_t)(product / c) : (uint64_t)product / c; /* the second one is an instruction */
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "hash_variants.h"
+#include "bytes.h"
 #include "cpu.h"
 
 #include <assert.h>
@@ -79,10 +80,8 @@ struct hash128 hash128(const void *bytes, size_t count)
 
 void hash128_store(struct hash128 hash, uint8_t into[16])
 {
-    for (int i = 0; i < 8; i++) {
-        into[i] = (uint8_t)(hash.high >> (56 - 8 * i));
-        into[8 + i] = (uint8_t)(hash.low >> (56 - 8 * i));
-    }
+    store64(into, __builtin_bswap64(hash.high));
+    store64(into + 8, __builtin_bswap64(hash.low));
 }
 
 void hash128_hex(const uint8_t stored[16], char into[33])

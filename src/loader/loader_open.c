@@ -111,7 +111,7 @@ static enum tokmap_status measure_phases(struct tokmap_loader *loader, const str
     const struct tokmap_loader_options *options = &loader->options;
     for (uint64_t i = 0; i < info->phases; i++) {
         struct tokmap_phase_info phase;
-        struct slice slice;
+        struct slice slice = {0};
         uint64_t elements;
         run_describe_phase(loader->run, i, &phase);
         if (options->world > phase.batch && phase.end_step > loader->fill.cursor.step) {
@@ -299,7 +299,7 @@ static enum tokmap_status count_cu(struct tokmap_loader *loader, const struct to
                          loader->elements_most);
     for (uint64_t i = 0; i < info->phases; i++) {
         struct tokmap_phase_info phase;
-        struct slice slice;
+        struct slice slice = {0};
         run_describe_phase(loader->run, i, &phase);
         /* If only the batch differs, the documents of the phase before are counted already. */
         if (phase.seq_len != before_seq_len || phase.mixture_step != before_mixture) {
@@ -328,7 +328,7 @@ static enum tokmap_status shape_slots(struct tokmap_loader *loader, const struct
     }
     for (uint64_t i = 0; i < info->phases; i++) {
         struct tokmap_phase_info phase;
-        struct slice slice;
+        struct slice slice = {0};
         struct form form;
         uint64_t of_form;
         run_describe_phase(loader->run, i, &phase);

@@ -12,6 +12,8 @@ void slice_of_step(struct slice *slice, const struct tokmap_run *run, uint64_t r
 {
     struct run_step phase;
     assert(rank < world);
+    if (step >= slice->from && step < slice->end)
+        return;
     run_phase_of(run, step, &phase);
     const uint64_t widest = div_ceil(phase.batch, world); /* rows of the largest slice, so all ranks make equal calls */
     run_rank_rows(phase.batch, rank, world, &slice->first, &slice->rows);
@@ -19,6 +21,8 @@ void slice_of_step(struct slice *slice, const struct tokmap_run *run, uint64_t r
     slice->most = div_ceil(slice->rows, slice->calls);
     slice->seq_len = phase.seq_len;
     slice->valid = phase.valid;
+    slice->from = step;
+    slice->end = phase.same_end;
 }
 
 static void slice_next(struct schedule *schedule)

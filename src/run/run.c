@@ -67,9 +67,12 @@ void run_phase_of(const struct tokmap_run *run, uint64_t step, struct run_step *
     out->batch = phase->batch;
     out->end_step = out->phase + 1 < phases->count ? phase[1].first_step : TOKMAP_FOREVER;
     out->valid = 0;
+    out->same_end = step + 1;
     if (step < phases->steps_most)
         out->valid =
             min64(phase->batch, phases->end_draw - phase->first_draw - (step - phase->first_step) * phase->batch);
+    if (step + 1 < phases->steps_most) /* only the last step may have padding */
+        out->same_end = min64(out->end_step, phases->steps_most - 1);
 }
 
 /* ---- opening ---- */

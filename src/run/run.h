@@ -72,6 +72,7 @@ struct run_step {
     uint64_t seq_len, batch;
     uint64_t end_step; /* the next phase's first step, or TOKMAP_FOREVER */
     uint64_t valid;    /* rows of this step that are not padding */
+    uint64_t same_end; /* the steps from this one up to, not including, that one have the same values */
     uint64_t phase;    /* its number */
 };
 void run_phase_of(const struct tokmap_run *run, uint64_t step, struct run_step *out);

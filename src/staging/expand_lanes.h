@@ -12,10 +12,10 @@
  *   STORE_WHERE_TO(p, word, v)         stores the elements whose bits are 1 among the low bits of a word
  *   PERMUTE(v, indices)                the elements of 32 bits that the indices choose
  *   STORE_WIDE_TO(p, v)                stores elements of 32 bits as elements of TO bits
- *   PREFETCH_FIRST(p, count)           prefetches of the `count` tokens at p, which are read next, what is best at
- * once, PREFETCH_ROUND(p, bytes)           and the bytes at p of them while others are stored LARGER(a, b) the larger
- * ones of elements below 2^32 LARGEST(v, rest)                   the largest of the elements of a vector, of either
- * size, and one more
+ *   LARGER(a, b)                       the larger ones of elements below 2^32
+ *   LARGEST(v, rest)                   the largest of the elements of a vector, of either size, and one more
+ *   PREFETCH_LAST(p, count)            of the `count` tokens at p, which are read next: prefetches what is best at once
+ *   PREFETCH_ROUND(p, bytes)           prefetches the bytes at p of them, while others are stored
  *
  * An output is written in three parts. The first part makes the vectors after it begin where a store crosses no cache
  * line; elements_before() has its length. Then come whole vectors. The rest is one part, or a loop of single elements:
