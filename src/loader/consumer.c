@@ -272,7 +272,7 @@ static enum tokmap_status next(struct tokmap_loader *loader, const struct tokmap
     batch_write(batch, &made);
     delivered(loader, slot, &made, waited);
     if (direct)
-        pace_end(loader);
+        pace_end(loader, waited);
     return TOKMAP_OK;
 }
 

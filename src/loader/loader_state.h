@@ -35,7 +35,7 @@ struct pace {
     bool alone;           /* the producer is paused, and next() fills slots itself */
     bool late;            /* this call came late, or the one before it was cold */
     bool wanted;          /* two calls in a row were late: the producer is wanted again */
-    uint32_t quick;       /* calls in a row that came at once */
+    uint32_t waits;       /* calls that came at once and had to wait, less those that did not */
     uint32_t returns;     /* times that the producer was wanted again */
     uint64_t returned_ns; /* when the last call returned */
     uint64_t cold_reads;  /* of all calls before */

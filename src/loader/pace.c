@@ -23,23 +23,27 @@ void pace_begin(struct tokmap_loader *loader)
     if (!has_choice(loader))
         return;
     const uint64_t away = os_clock_ns() - pace->returned_ns, cold = cold_reads(loader);
-    const bool quick = away < PACE_NS + loader->next.waited_ns && cold == pace->cold_reads;
+    const bool late = away >= PACE_NS + loader->next.waited_ns || cold != pace->cold_reads;
     pace->cold_reads = cold;
-    pace->wanted = !quick && pace->late; /* one call alone is late if another program interrupts the consumer */
-    pace->late = !quick;
-    pace->quick = pace->wanted ? 0 : pace->quick + quick;
-    if (pace->alone || pace->quick < PACE_CALLS << pace->returns)
+    pace->wanted = late && pace->late; /* one call alone is late if another program interrupts the consumer */
+    pace->late = late;
+    if (pace->alone || pace->waits < PACE_CALLS << pace->returns)
         return;
     producer_pause(loader);
     ring_continue(loader->ring);
     pace->alone = true;
+    pace->waits = 0;
 }
 
-void pace_end(struct tokmap_loader *loader)
+void pace_end(struct tokmap_loader *loader, uint64_t waited)
 {
     struct pace *pace = &loader->next.pace;
     if (!has_choice(loader))
         return;
+    if (!pace->alone && waited && !pace->late)
+        pace->waits++;
+    else if (pace->waits)
+        pace->waits--;
     if (pace->alone && (pace->wanted || cold_reads(loader) != pace->cold_reads)) {
         pace->returns = (uint32_t)min64(pace->returns + 1, PACE_RETURNS_MOST);
         producer_resume(loader);

@@ -326,7 +326,7 @@ void producer_pause(struct tokmap_loader *loader)
 void producer_resume(struct tokmap_loader *loader)
 {
     loader->next.pace.alone = false;
-    loader->next.pace.quick = 0;
+    loader->next.pace.waits = 0;
     loader->first.claimed = loader->first.done = 0;
     begin_turn(loader);
 }
