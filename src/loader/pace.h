@@ -24,7 +24,8 @@
  *     no producer, another program runs       7.9   9.8  10.5   8.9   9.4   9.2   9.4
  *     a producer always, so does another     13.2  15.0  17.4  11.4   8.4   8.0   7.8
  *
- * As int64, the consumer takes longer for a batch than the producer, and does not wait: 9.9 us with one and 12.6 without.
+ * As int64, the consumer takes longer for a batch than the producer, and does not wait: 9.9 us with a producer,
+ * and 12.6 without.
  *
  * The functions are for the thread that calls next(), and for loaders with a producer thread whose outputs can be
  * written directly; for others they do nothing.

@@ -20,11 +20,12 @@ struct slice {
     uint64_t calls;       /* the same on every rank */
     uint64_t most;        /* rows of the largest call */
     uint64_t seq_len;
-    uint64_t valid; /* rows of the global batch that are not padding */
+    uint64_t valid;     /* rows of the global batch that are not padding */
     uint64_t from, end; /* it is that of the steps [from, end) */
 };
 
-/* Fills *slice, unless it is right already, for a step below the run's end. rows: the most rows that a call delivers; 0: the whole slice. */
+/* Fills *slice, unless it is right already, for a step below the run's end. rows: the most rows that a call delivers;
+ * 0: the whole slice. */
 void slice_of_step(struct slice *slice, const struct tokmap_run *run, uint64_t rank, uint64_t world, uint64_t rows,
                    uint64_t step);
 

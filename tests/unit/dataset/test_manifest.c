@@ -577,7 +577,7 @@ static void threads_share_the_files(void **unused)
         assert_int_equal(pthread_create(&threads[i], NULL, read_some, &readers[i]), 0);
     }
     /* The address sanitizer's allocator, unlike that of the C library, stays locked in a child that was forked while
-     * another thread was allocating: the child's first allocation may then wait for ever. */
+     * another thread was allocating: the child's first allocation may then wait forever. */
     const char *sanitizer = getenv("SANITIZE");
     const int forks = sanitizer && strstr(sanitizer, "address") ? 0 : 8;
     int status, children = 0;
