@@ -32,6 +32,7 @@ libraries=$root/lib/aarch64-linux-gnu
 left_out() {
     case $1 in
     test_os) echo "qemu-user does not support MADV_POPULATE_READ and does not report that a program could not be started" ;;
+    test_pace) echo "it needs calls that return within microseconds" ;;
     test_loader_faults | test_mask_faults | test_slow_reads) echo "qemu-user cannot fork a program with threads" ;;
     test_dataset_large | test_foreign_large | test_order_quality | test_permutation) echo "too slow under qemu" ;;
     test_conformance) echo "runs Python" ;;
