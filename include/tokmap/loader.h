@@ -53,8 +53,10 @@ enum {
                                       variable-length attention. Padding is a document of its own */
     TOKMAP_TARGETS_AHEAD = 1 << 7, /* targets_ahead[i][j][k] = token j + 1 + k of row i, for k < lookahead;
                                       TOKMAP_IGNORE as in targets, and then also beyond the document of token j */
-    TOKMAP_LABELS = 1 << 8         /* labels[i][j] = token j of row i if it counts as the target of token j - 1, else
+    TOKMAP_LABELS = 1 << 8,        /* labels[i][j] = token j of row i if it counts as the target of token j - 1, else
                                       TOKMAP_IGNORE: for models that shift targets themselves */
+    TOKMAP_SOURCE_IDS = 1 << 9     /* source_ids[i] = the source of row i, a number of tokmap_run_source();
+                                      TOKMAP_IGNORE for a row of padding */
 };
 
 /* The value of a masked target. PyTorch's cross_entropy ignores it by default. */
@@ -130,9 +132,11 @@ struct tokmap_out {
     void *rows;
     int32_t *cu_seqlens; /* 0, then the end of each document, counted over the batch's count * seq_len tokens (the end
                             of a row ends its last document), then count * seq_len in all further elements */
+    void *source_ids;
 };
 /* clang-format off */
-#define TOKMAP_OUT_INIT {sizeof(struct tokmap_out), TOKMAP_ID_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+#define TOKMAP_OUT_INIT \
+    {sizeof(struct tokmap_out), TOKMAP_ID_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 /* clang-format on */
 
 /* What next() delivered. Its pointers are valid until the next call of next(), wait(), rewind(), repartition(),

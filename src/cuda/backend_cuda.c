@@ -79,7 +79,7 @@
 /* Rings of at least this many bytes get huge pages: a smaller one does not fill a page. */
 #define HUGE_FROM ((uint64_t)2 << 20)
 #define BOUNCES 4
-#define OUTPUTS 9 /* how many outputs a batch can have */
+#define OUTPUTS 10 /* how many outputs a batch can have */
 /* Addresses of an output that are remembered. An allocator that reuses memory alternates between few of them. */
 #define OUTPUT_ADDRESSES 4
 #define PART_ALIGN 64 /* bytes; the outputs in a bounce begin at multiples of it */
@@ -449,6 +449,7 @@ static enum tokmap_status check_outputs(struct backend_cuda *cuda, const struct 
         {"cu_seqlens", work->cu_seqlens, sizeof(int32_t)},
         {"targets_ahead", work->targets_ahead, work->element},
         {"labels", work->labels, work->element},
+        {"source_ids", work->source_ids, work->element},
     };
     enum tokmap_status status = TOKMAP_OK;
     for (size_t i = 0; i < OUTPUTS && !status; i++)
@@ -511,6 +512,7 @@ static unsigned list_parts(struct expand_arguments *work, struct part parts[OUTP
         {&work->cu_seqlens, work->cu_seqlens, work->cu_elements * sizeof(int32_t), 0},
         {&work->targets_ahead, work->targets_ahead, field * (work->row_tokens - work->seq_len), 0},
         {&work->labels, work->labels, field, 0},
+        {&work->source_ids, work->source_ids, work->count * work->element, 0},
     };
     unsigned found = 0;
     for (unsigned i = 0; i < OUTPUTS; i++) {
@@ -573,7 +575,7 @@ static enum tokmap_status cuda_expand(struct backend *backend, uint32_t slot, co
     struct cuda_entered entered;
     assert(slot < cuda->slots);
     uint64_t row_outputs = work->inputs | work->targets | work->position_ids | work->document_ids | work->loss_mask |
-                           work->rows | work->targets_ahead | work->labels;
+                           work->rows | work->targets_ahead | work->labels | work->source_ids;
     if (!(work->count && row_outputs) && !work->cu_seqlens)
         return TOKMAP_OK;
     int result = enter(cuda, &entered);

@@ -409,6 +409,13 @@ INLINE void copy_cu(const struct expand_arguments *work, uint64_t thread, uint64
         *AT(uint32_t, to + i * 4) = *AT(const uint32_t, from + i * 4);
 }
 
+INLINE void expand_sources(const struct expand_arguments *work, uint64_t thread, uint64_t threads)
+{
+    for (uint64_t i = thread; i < work->count; i += threads)
+        store_element(work->source_ids, work, i,
+                      (uint64_t)(int64_t)*AT(const int32_t, work->slot + work->sources_at + i * 4));
+}
+
 INLINE void expand_thread(const struct expand_arguments *work, uint32_t thread, uint32_t threads)
 {
     const struct needs needs = needs_of(work);
@@ -430,6 +437,8 @@ INLINE void expand_thread(const struct expand_arguments *work, uint32_t thread, 
         copy_rows(work, thread, threads, 2);
     else if (work->rows)
         copy_rows(work, thread, threads, 4);
+    if (work->source_ids)
+        expand_sources(work, threads - 1 - thread, threads);
     if (work->cu_seqlens) /* in reverse order of threads, because the first threads may have had one more strip */
         copy_cu(work, threads - 1 - thread, threads);
 }

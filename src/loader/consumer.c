@@ -37,6 +37,7 @@ static enum tokmap_status check_out(const struct tokmap_loader *loader, const st
         {TOKMAP_CU_SEQLENS, "cu_seqlens", out->cu_seqlens},
         {TOKMAP_TARGETS_AHEAD, "targets_ahead", out->targets_ahead},
         {TOKMAP_LABELS, "labels", out->labels},
+        {TOKMAP_SOURCE_IDS, "source_ids", out->source_ids},
     };
     const char *missing = NULL;
     for (size_t i = 0; !missing && i < sizeof outputs / sizeof outputs[0]; i++)
@@ -104,10 +105,12 @@ void consumer_describe_work(const struct tokmap_loader *loader, const struct for
         .cu_seqlens = fields & TOKMAP_CU_SEQLENS ? (uintptr_t)out->cu_seqlens : 0,
         .targets_ahead = fields & TOKMAP_TARGETS_AHEAD ? (uintptr_t)out->targets_ahead : 0,
         .labels = fields & TOKMAP_LABELS ? (uintptr_t)out->labels : 0,
+        .source_ids = fields & TOKMAP_SOURCE_IDS ? (uintptr_t)out->source_ids : 0,
         .row_stride = layout->row_stride,
         .marks_at = layout->marks_at,
         .bits_at = layout->bits_at,
         .bounds_at = layout->bounds_at,
+        .sources_at = layout->sources_at,
         .cu_at = layout->cu_at,
         .cu_elements = shape->cu_elements,
         .row_marks = shape->row_marks,
@@ -128,6 +131,8 @@ static enum tokmap_status expand(struct tokmap_loader *loader, const struct slot
     struct expand_arguments work;
     const struct form form = {slot->seq_len, slot->row_tokens, slot->shape, slot->layout};
     consumer_describe_work(loader, &form, slot->count, out, &work);
+    if (slot->direct) /* these are written */
+        work.inputs = work.targets = 0;
     return loader->backend->calls->expand(loader->backend, slot->number, &work, stream, error);
 }
 
@@ -263,7 +268,7 @@ static enum tokmap_status next(struct tokmap_loader *loader, const struct tokmap
     }
     if (slot->status)
         return report_fault(loader, slot->status, error);
-    if (out && !slot->direct)
+    if (out && (!slot->direct || slot->sources))
         status = expand(loader, slot, where, stream, error);
     loader->next.again = status != TOKMAP_OK;
     if (status)

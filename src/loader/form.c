@@ -19,6 +19,7 @@ bool form_make(struct form *form, const struct form_needs *needs, uint64_t rows,
     if (masks && needs->masked)
         shape->row_bits = mark_words(max64(form_masked_targets(needs, seq_len), seq_len));
     shape->bounds = needs->bounds && (needs->fields & of_targets); /* targets in padding are always ignored */
+    shape->sources = needs->fields & TOKMAP_SOURCE_IDS;
     shape->cu_elements = needs->cu_elements;
     return ring_layout_of(shape, &form->layout);
 }

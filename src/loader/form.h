@@ -44,8 +44,8 @@ static inline uint64_t form_masked_targets(const struct form_needs *needs, uint6
  * Rows of padding have bounds. */
 static inline bool form_is_direct(const struct form_needs *needs)
 {
-    return (needs->fields | TOKMAP_TARGETS) == (TOKMAP_INPUTS | TOKMAP_TARGETS) && !needs->mask_targets &&
-           !needs->bounds;
+    const uint32_t others = TOKMAP_TARGETS | TOKMAP_SOURCE_IDS;
+    return (needs->fields | others) == (TOKMAP_INPUTS | others) && !needs->mask_targets && !needs->bounds;
 }
 
 /* Fills *form for batches of up to `rows` rows. Returns false if a size overflows. */

@@ -37,7 +37,7 @@
 #define READ_AHEAD_MOST 65536
 #define ALL_FIELDS                                                                                                     \
     (TOKMAP_INPUTS | TOKMAP_TARGETS | TOKMAP_POSITION_IDS | TOKMAP_ROWS | TOKMAP_DOCUMENT_IDS | TOKMAP_LOSS_MASK |     \
-     TOKMAP_CU_SEQLENS | TOKMAP_TARGETS_AHEAD | TOKMAP_LABELS)
+     TOKMAP_CU_SEQLENS | TOKMAP_TARGETS_AHEAD | TOKMAP_LABELS | TOKMAP_SOURCE_IDS)
 #define IO_THREADS_MOST 256
 
 static enum tokmap_status check_options(const struct tokmap_loader_options *options, const struct tokmap_run_info *info,
@@ -49,7 +49,7 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
     if (options->fields & ~(uint32_t)ALL_FIELDS)
         return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "fields",
                                " is 0x%" PRIx32 ", of which 0x%" PRIx32
-                               " is not a field; combine fields from \"inputs\" to \"labels\"",
+                               " is not a field; combine fields from \"inputs\" to \"source_ids\"",
                                options->fields, options->fields & ~(uint32_t)ALL_FIELDS);
     if ((options->fields & (TOKMAP_TARGETS | TOKMAP_LOSS_MASK | TOKMAP_TARGETS_AHEAD)) && !info->lookahead)
         return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
@@ -355,7 +355,8 @@ static enum tokmap_status open_backend(struct tokmap_loader *loader, struct tokm
 {
     /* The addresses do not matter, only which fields are asked for. */
     int32_t any = 0;
-    const struct tokmap_out all = {sizeof all, TOKMAP_ID_I64, &any, &any, &any, &any, &any, &any, &any, &any, &any};
+    const struct tokmap_out all = {sizeof all, TOKMAP_ID_I64, &any, &any, &any, &any,
+                                   &any,       &any,          &any, &any, &any, &any};
     struct expand_arguments largest;
     if (loader->on_host)
         return backend_host_open(&loader->backend, error);

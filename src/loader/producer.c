@@ -21,6 +21,8 @@ static enum tokmap_status describe_row(const struct tokmap_loader *loader, struc
 {
     const struct loader_source *source = place->source == TOKMAP_NO_SOURCE ? NULL : &loader->source[place->source];
     enum tokmap_status status = TOKMAP_OK;
+    if (slot->sources)
+        slot->sources[i] = source ? (int32_t)place->source : TOKMAP_IGNORE;
     if (slot->bounds) {
         const uint64_t stride = source && !source->plan && place->window ? loader->stride : 0;
         slot->bounds[i].tokens = source ? place->tokens : 0;
@@ -172,6 +174,8 @@ static uint64_t used_bytes(const struct tokmap_loader *loader, const struct slot
         return layout->cu_at + shape->cu_elements * sizeof(int32_t);
     if (!slot->count)
         return 0;
+    if (slot->sources)
+        return layout->sources_at + slot->count * sizeof *slot->sources;
     if (slot->bounds)
         return layout->bounds_at + slot->count * sizeof(struct row_bounds);
     if (slot->uncounted)

@@ -448,6 +448,16 @@ static void expand_row(const struct batch *batch, uint64_t i)
     }
 }
 
+static void expand_sources(const struct expand_arguments *work)
+{
+    const int32_t *sources = (const int32_t *)(uintptr_t)(work->slot + work->sources_at);
+    for (uint64_t i = 0; i < work->count; i++)
+        if (work->element == 8)
+            store64((uint8_t *)(uintptr_t)work->source_ids + i * 8, (uint64_t)sources[i]);
+        else
+            store32((uint8_t *)(uintptr_t)work->source_ids + i * 4, (uint32_t)sources[i]);
+}
+
 void expand_batch(const struct expand_kernels *kernels, const struct expand_arguments *work)
 {
     assert(kernels && work->slot % 64 == 0 && work->seq_len >= 1 && work->row_tokens >= work->seq_len);
@@ -457,6 +467,8 @@ void expand_batch(const struct expand_kernels *kernels, const struct expand_argu
     struct batch batch = {kernels, work, work->element == 8, work->seq_len * work->element};
     for (uint64_t i = 0; i < work->count; i++)
         expand_row(&batch, i);
+    if (work->source_ids)
+        expand_sources(work);
     if (work->cu_seqlens)
         memcpy((void *)(uintptr_t)work->cu_seqlens, (const char *)(uintptr_t)work->slot + work->cu_at,
                work->cu_elements * sizeof(int32_t));

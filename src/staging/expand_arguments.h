@@ -13,6 +13,7 @@
  *     bits     row_bits words per row: which targets the mask of the dataset excludes, see batch/mark.h. Present only
  *              if row_bits is not 0
  *     bounds  a struct row_bounds per row. Present only if `bounds` is 1
+ *     sources  an int32 per row: the number of its source, or -100. Present only if source_ids is requested
  *     cu       cu_elements values of type int32, all of them valid. Present only if cu_seqlens is requested
  */
 #ifndef TOKMAP_STAGING_EXPAND_ARGUMENTS_H
@@ -34,11 +35,13 @@ struct expand_arguments {
     uint64_t cu_seqlens;
     uint64_t targets_ahead; /* needs row_tokens > seq_len, and seq_len * (row_tokens - seq_len) < 2^31 */
     uint64_t labels;
+    uint64_t source_ids; /* one element per row */
     /* The slot's layout, in bytes from its start. */
     uint64_t row_stride;
     uint64_t marks_at;
     uint64_t bits_at;
     uint64_t bounds_at;
+    uint64_t sources_at;
     uint64_t cu_at;
     uint64_t cu_elements;
     uint64_t row_marks;    /* at least mark_words(seq_len); mark_words(seq_len + 1) for targets and masks, and

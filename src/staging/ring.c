@@ -86,7 +86,9 @@ bool ring_layout_of(const struct ring_shape *shape, struct ring_layout *layout)
         return false;
     layout->bits_at = round_up(at, LINE);
     layout->bounds_at = round_up(layout->bits_at + bits, LINE);
-    layout->cu_at = round_up(layout->bounds_at + (shape->bounds ? shape->rows * sizeof(struct row_bounds) : 0), LINE);
+    layout->sources_at =
+        round_up(layout->bounds_at + (shape->bounds ? shape->rows * sizeof(struct row_bounds) : 0), LINE);
+    layout->cu_at = round_up(layout->sources_at + (shape->sources ? shape->rows * sizeof(int32_t) : 0), LINE);
     layout->bytes = layout->cu_at + round_up(shape->cu_elements * sizeof(int32_t), LINE);
     layout->bytes = max64(layout->bytes, LINE);
     return true;
@@ -121,6 +123,7 @@ void ring_slot_arrange(struct slot *slot, const struct ring_shape *shape, const 
     slot->marks = shape->row_marks ? (struct mark *)(void *)(memory + layout->marks_at) : NULL;
     slot->uncounted = shape->row_bits ? (uint64_t *)(void *)(memory + layout->bits_at) : NULL;
     slot->bounds = shape->bounds ? (struct row_bounds *)(void *)(memory + layout->bounds_at) : NULL;
+    slot->sources = shape->sources ? (int32_t *)(void *)(memory + layout->sources_at) : NULL;
     slot->cu = shape->cu_elements ? (int32_t *)(void *)(memory + layout->cu_at) : NULL;
     for (uint64_t i = 0; i < shape->rows; i++)
         slot->rows[i] = memory + i * layout->row_stride;

@@ -25,6 +25,7 @@ struct ring_shape {
     uint64_t row_bits;    /* words of one row's bits of uncounted targets; 0 if no source has a mask, or no field needs
                              it */
     bool bounds;          /* rows have bounds: some rows have padding, or count only their last targets */
+    bool sources;         /* rows have numbers of their sources, for source_ids */
     uint64_t cu_elements; /* elements of cu_seqlens; 0 if that field is not requested */
     uint64_t rows_most;   /* the most rows of any shape that a slot gets later; 0: `rows` */
     uint64_t bytes_least; /* the most memory of any such shape: ring_layout.bytes; 0: that of this one */
@@ -38,6 +39,7 @@ struct ring_layout {
     uint64_t marks_at;
     uint64_t bits_at;
     uint64_t bounds_at;
+    uint64_t sources_at;
     uint64_t cu_at;
     uint64_t bytes; /* of the whole memory, at least 64 */
 };
@@ -65,6 +67,7 @@ struct slot {
     struct mark *marks;          /* into memory; those of row i begin at i * row_marks. NULL without marks */
     uint64_t *uncounted;         /* into memory; those of row i begin at i * row_bits. NULL if row_bits is 0 */
     struct row_bounds *bounds;   /* into memory; one per row. NULL without bounds */
+    int32_t *sources;            /* into memory; one per row. NULL if source_ids is not requested */
     int32_t *cu;                 /* into memory; NULL if cu_seqlens is not requested */
     uint64_t documents;          /* in cu */
     uint64_t max_seqlen;         /* tokens of the longest document in cu */

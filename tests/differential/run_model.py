@@ -385,6 +385,8 @@ class Model:
         out = {"rows": [cell[0] for cell in cells], "position_ids": [], "document_ids": [], "targets": [],
                "loss_mask": [], "targets_ahead": [], "labels": []}
         out["inputs"] = out["rows"][:seq_len]
+        place = self.steps[step][4][number]
+        out["source_ids"] = list(self.sources).index(place[0].name) if place else IGNORE
         since = documents = 0
         for j in range(seq_len):
             if j and cells[j][1]:
@@ -512,7 +514,7 @@ def random_text(choose, world):
 # ---- comparison ----
 
 MOST = 48  # steps of a run that are compared
-BOTH = ("inputs", "position_ids", "document_ids", "labels")
+BOTH = ("inputs", "position_ids", "document_ids", "labels", "source_ids")
 AHEAD = ("targets", "loss_mask", "targets_ahead")
 
 

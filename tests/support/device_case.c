@@ -16,7 +16,7 @@
 #include "scratch.h"
 #include "software_driver.h"
 
-#define FIELDS 9
+#define FIELDS 10
 #define FILL 0xee /* bytes of the outputs before a batch is written */
 #define SETS_MOST 16
 #define STREAMS_MOST 4
@@ -116,8 +116,8 @@ struct running {
     uint64_t state;
 };
 
-static const char *const field_names[FIELDS] = {"inputs",    "targets",    "position_ids",  "rows",  "document_ids",
-                                                "loss_mask", "cu_seqlens", "targets_ahead", "labels"};
+static const char *const field_names[FIELDS] = {"inputs",    "targets",    "position_ids",  "rows",   "document_ids",
+                                                "loss_mask", "cu_seqlens", "targets_ahead", "labels", "source_ids"};
 
 static bool failed(struct running *running, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool failed(struct running *running, const char *format, ...)
@@ -151,7 +151,8 @@ static void point(struct outputs *outputs, enum tokmap_id_type type, uint64_t sh
                                        .loss_mask = at[5],
                                        .cu_seqlens = (int32_t *)at[6],
                                        .targets_ahead = at[7],
-                                       .labels = at[8]};
+                                       .labels = at[8],
+                                       .source_ids = at[9]};
 }
 
 static bool outputs_new(struct running *running, struct outputs *outputs, bool on_device)
@@ -165,10 +166,11 @@ static bool outputs_new(struct running *running, struct outputs *outputs, bool o
         return failed(running, "tokmap_run_info failed");
     uint64_t cells = tokmap_loader_elements(running->host_loader) * element;
     uint64_t raw = rows * (info.seq_len_most + info.lookahead) * 4;
-    const uint64_t bytes[FIELDS] = {cells, cells, cells, raw, cells, cells, cu * 4, cells * info.lookahead, cells};
-    static const uint32_t bits[FIELDS] = {TOKMAP_INPUTS,     TOKMAP_TARGETS,       TOKMAP_POSITION_IDS,
-                                          TOKMAP_ROWS,       TOKMAP_DOCUMENT_IDS,  TOKMAP_LOSS_MASK,
-                                          TOKMAP_CU_SEQLENS, TOKMAP_TARGETS_AHEAD, TOKMAP_LABELS};
+    const uint64_t bytes[FIELDS] = {cells, cells,         cells, raw, cells, cells, cu * 4, cells * info.lookahead,
+                                    cells, rows * element};
+    static const uint32_t bits[FIELDS] = {
+        TOKMAP_INPUTS,    TOKMAP_TARGETS,    TOKMAP_POSITION_IDS,  TOKMAP_ROWS,   TOKMAP_DOCUMENT_IDS,
+        TOKMAP_LOSS_MASK, TOKMAP_CU_SEQLENS, TOKMAP_TARGETS_AHEAD, TOKMAP_LABELS, TOKMAP_SOURCE_IDS};
     for (unsigned i = 0; i < FIELDS; i++) {
         void *memory = NULL;
         if (!(test->options.fields & bits[i]))
@@ -464,6 +466,8 @@ void device_case_random(struct device_case *test, uint64_t seed, const char *nar
         test->options.fields |= TOKMAP_TARGETS_AHEAD;
     if (random_below(&state, 2))
         test->options.fields |= TOKMAP_LABELS;
+    if (random_below(&state, 3) == 0)
+        test->options.fields |= TOKMAP_SOURCE_IDS;
     if ((test->options.fields & TOKMAP_INPUTS) && !(test->options.fields & (TOKMAP_TARGETS | TOKMAP_LABELS)))
         test->options.mask_targets = 1; /* inputs by themselves need it where the run is padded */
     if (random_below(&state, 2) == 0)

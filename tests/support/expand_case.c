@@ -13,8 +13,8 @@
 #define AROUND 128 /* bytes before and after an output that must not change */
 #define UNTOUCHED 0xa5
 
-static const char *const names[EXPAND_OUTPUTS] = {"inputs",    "targets",    "position_ids",  "rows",  "document_ids",
-                                                  "loss_mask", "cu_seqlens", "targets_ahead", "labels"};
+static const char *const names[EXPAND_OUTPUTS] = {"inputs",    "targets",    "position_ids",  "rows",   "document_ids",
+                                                  "loss_mask", "cu_seqlens", "targets_ahead", "labels", "source_ids"};
 
 static uint64_t draw(uint64_t *seed)
 {
@@ -203,7 +203,8 @@ static void lay_out(struct expand_case *made, uint64_t documents)
     work->marks_at = work->count * work->row_stride;
     work->bits_at = round_up(work->marks_at + work->count * work->row_marks * sizeof(struct mark), 64);
     work->bounds_at = round_up(work->bits_at + work->count * work->row_bits * sizeof(uint64_t), 64);
-    work->cu_at = round_up(work->bounds_at + work->count * sizeof(struct row_bounds), 64);
+    work->sources_at = round_up(work->bounds_at + work->count * sizeof(struct row_bounds), 64);
+    work->cu_at = round_up(work->sources_at + work->count * sizeof(int32_t), 64);
     work->cu_elements = shape->fields & TOKMAP_CU_SEQLENS ? documents + 1 + shape->cu_spare : 0;
     made->slot_bytes = work->cu_at + work->cu_elements * 4;
     made->slot = allocate(made->slot_bytes);
@@ -215,15 +216,16 @@ static void lay_out(struct expand_case *made, uint64_t documents)
         made->bytes[k] = k == 3   ? work->count * work->row_tokens * shape->width
                          : k == 6 ? work->cu_elements * 4
                          : k == 7 ? cells * shape->lookahead * shape->element
+                         : k == 9 ? work->count * shape->element
                                   : cells * shape->element;
         made->bytes[k] = max64(made->bytes[k], 1); /* without rows the output is empty, but requested */
         made->memory[k] = allocate(made->bytes[k] + 2 * AROUND + 64 + shape->skew + k * shape->skew_more);
         made->output[k] = made->memory[k] + AROUND + shape->skew + k * shape->skew_more;
         made->expected[k] = allocate(made->bytes[k]);
     }
-    uint64_t *addresses[EXPAND_OUTPUTS] = {&work->inputs,     &work->targets,       &work->position_ids,
-                                           &work->rows,       &work->document_ids,  &work->loss_mask,
-                                           &work->cu_seqlens, &work->targets_ahead, &work->labels};
+    uint64_t *addresses[EXPAND_OUTPUTS] = {
+        &work->inputs,    &work->targets,    &work->position_ids,  &work->rows,   &work->document_ids,
+        &work->loss_mask, &work->cu_seqlens, &work->targets_ahead, &work->labels, &work->source_ids};
     for (unsigned k = 0; k < EXPAND_OUTPUTS; k++)
         *addresses[k] = (uintptr_t)made->output[k];
 }
@@ -258,6 +260,14 @@ void expand_case_new(struct expand_case *made, const struct expand_shape *shape)
         fill_row(made, i, starts + i * (tokens + 1), &seed);
         expect_ahead(made, i, starts + i * (tokens + 1));
         fill_marks(made, i, starts + i * (tokens + 1));
+    }
+    for (uint64_t i = 0; i < shape->rows; i++) {
+        const int32_t source = draw(&seed) % 4 ? (int32_t)(draw(&seed) % 1000) : -100;
+        store32((uint8_t *)made->slot + made->work.sources_at + i * 4, (uint32_t)source);
+        if (made->bytes[9] && shape->element == 8)
+            store64(made->expected[9] + i * 8, (uint64_t)source);
+        else if (made->bytes[9])
+            store32(made->expected[9] + i * 4, (uint32_t)source);
     }
     if (made->bytes[6]) {
         memset(made->expected[6], 0, 4);

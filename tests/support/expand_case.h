@@ -22,8 +22,8 @@ enum expand_documents {
 };
 
 enum {
-    EXPAND_OUTPUTS = 9, /* in the order of the bits of TOKMAP_INPUTS, ... */
-    EXPAND_FIELDS_ALL = 0x1ff
+    EXPAND_OUTPUTS = 10, /* in the order of the bits of TOKMAP_INPUTS, ... */
+    EXPAND_FIELDS_ALL = 0x3ff
 };
 
 /* Which targets the mask of the dataset excludes. */

@@ -19,6 +19,7 @@ from .indexing import Indexed, index
 from .opened_run import Phase, Extent, Place, RunInfo, Share, Shown, Source
 from .run import Run
 from .loader import Batch, Loader, LoaderDevice, SourceStats, Stall, Stats
+from .source_loss import SourceLoss
 from .run_dataset import Columns, RunDataset, collate
 from .dlpack import Array
 from .tokenizer import Tokenizer
@@ -38,7 +39,7 @@ if not TYPE_CHECKING:  # tools that read types would take every name for one of 
         raise AttributeError(f"module 'tokmap' has no attribute {name!r}")
 
 __all__ = [
-    "Run", "Loader", "Batch", "Stats", "SourceStats", "Stall", "LoaderDevice", "RunDataset", "Columns", "collate",
+    "Run", "Loader", "Batch", "Stats", "SourceStats", "Stall", "LoaderDevice", "SourceLoss", "RunDataset", "Columns", "collate",
     "Dataset", "Array", "Tokenizer", "ShardWriter", "Packed", "pack",
     "RunInfo", "Source", "Phase", "Share", "Place", "Extent", "Shown", "Info", "Shard", "Document",
     "Origin", "Gpu", "gpus", "index", "Indexed", "IGNORE", "library_path", "__version__",

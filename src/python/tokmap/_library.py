@@ -24,7 +24,8 @@ CURSOR_TEXT = 160
 WAIT_BUCKETS = 64
 
 FIELDS = {"inputs": 1 << 0, "targets": 1 << 1, "position_ids": 1 << 2, "rows": 1 << 3, "document_ids": 1 << 4,
-          "loss_mask": 1 << 5, "cu_seqlens": 1 << 6, "targets_ahead": 1 << 7, "labels": 1 << 8}
+          "loss_mask": 1 << 5, "cu_seqlens": 1 << 6, "targets_ahead": 1 << 7, "labels": 1 << 8,
+          "source_ids": 1 << 9}
 I32, I64 = 1, 5
 ORDERS: tuple[Literal["shuffle"], Literal["sequential"], Literal["blocks"]] = ("shuffle", "sequential", "blocks")
 #: enum tokmap_id_type
@@ -200,7 +201,8 @@ class LoaderOptions(Structure):
 class Out(Structure):
     _fields_ = [("size", c_size_t), ("type", c_int), ("inputs", c_void_p), ("targets", c_void_p), ("labels", c_void_p),
                 ("targets_ahead", c_void_p), ("position_ids", c_void_p), ("document_ids", c_void_p),
-                ("loss_mask", c_void_p), ("rows", c_void_p), ("cu_seqlens", c_void_p)]
+                ("loss_mask", c_void_p), ("rows", c_void_p), ("cu_seqlens", c_void_p),
+                ("source_ids", c_void_p)]
 
 
 class Batch(Structure):

@@ -157,6 +157,8 @@ class Batch:
                      arrays of shape [count, seq_len]; None for a field that the loader was not opened with
     targets_ahead    [count, seq_len, lookahead]: the next `lookahead` tokens of each, for multi-token prediction; None
                      without that field
+    source_ids       [count]: the number of each row's source, an index into run.sources and run.source_names;
+                     tokmap.IGNORE (-100) for a row of padding. See tokmap.SourceLoss
     rows             [count, seq_len + lookahead] in the dataset's width: uint16 or uint32
     cu_seqlens       int32, with the same number of elements in every batch: 0, then the end of each document. The
                      elements after the last document repeat its end; variable-length attention reads them as empty
@@ -180,8 +182,8 @@ class Batch:
     (inputs, targets = batch), and what batch["inputs"], dict(batch), and model(**batch) find by name.
     """
     __slots__ = ("inputs", "targets", "position_ids", "document_ids", "loss_mask", "rows", "cu_seqlens",
-                 "targets_ahead", "labels", "documents", "max_seqlen", "step", "first_row", "count", "real_rows",
-                 "seq_len", "last_in_step", "_run", "_fields", "_found")
+                 "targets_ahead", "labels", "source_ids", "documents", "max_seqlen", "step", "first_row", "count",
+                 "real_rows", "seq_len", "last_in_step", "_run", "_fields", "_found")
 
     inputs: AnyArray
     targets: AnyArray
@@ -192,6 +194,7 @@ class Batch:
     cu_seqlens: AnyArray
     targets_ahead: AnyArray
     labels: AnyArray
+    source_ids: AnyArray
     documents: int
     max_seqlen: int
     step: int
@@ -332,10 +335,11 @@ class Loader(Reader):
                    and 1. delivery().part says which. With tensor, pipeline, or context parallelism pass the data
                    parallel rank and size, because ranks that share a row's work need the same row
     rows           the largest number of rows in one batch; 0: the rank's whole part of a global batch in one batch
-    fields         any of "inputs targets labels position_ids document_ids loss_mask cu_seqlens rows targets_ahead", as
-                   a text or a sequence; a batch unpacks in this order. labels are for models that shift targets
-                   themselves, such as those of transformers. Where some targets do not count, because the data has a
-                   mask, for example, targets need mask_targets or loss_mask, and inputs without targets need labels
+    fields         any of "inputs targets labels position_ids document_ids loss_mask cu_seqlens rows targets_ahead
+                   source_ids", as a text or a sequence; a batch unpacks in this order. labels are for models that shift
+                   targets themselves, such as those of transformers. Where some targets do not count, because the data
+                   has a mask, for example, targets need mask_targets or loss_mask, and inputs without targets need
+                   labels
     dtype          int32 or int64, as a name or as a dtype of torch or NumPy, of every field but cu_seqlens (always
                    int32) and rows
     device         "cpu", "cuda", "cuda:N", or a torch.device
@@ -512,6 +516,7 @@ class Loader(Reader):
             for name in TOKEN_FIELDS:
                 shapes[name] = (rows, seq_len), code
             shapes["targets_ahead"] = (rows, seq_len, lookahead), code
+            shapes["source_ids"] = (rows,), code
             if "rows" in self.fields:
                 width = max(source.dataset.info.width for source in self.run.sources)
                 shapes["rows"] = (rows, seq_len + lookahead), "uint16" if width == 2 else "uint32"

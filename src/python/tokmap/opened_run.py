@@ -344,6 +344,11 @@ class OpenedRun:
         return self._described(range(self.info.sources))
 
     @property
+    def source_names(self) -> tuple[str, ...]:
+        """The names of the sources: what source_ids of a batch are numbers of."""
+        return tuple(self._names[:self.info.sources])
+
+    @property
     def validations(self) -> tuple[Source, ...]:
         """The datasets that the run holds out, by the lines `validation` of its text: no step draws them, and
         evaluation() reads them. windows is the number that an evaluation has by default."""

@@ -97,7 +97,7 @@ static void wrong_options_are_refused(void **unused)
     options = good;
     options.fields = TOKMAP_TARGETS;
     refused(run, &options, TOKMAP_ERROR_RANGE, "lookahead 1");
-    options.fields = 1 << 9;
+    options.fields = 1 << 10;
     refused(run, &options, TOKMAP_ERROR_ARGUMENT, "0x200");
     options = good;
     options.threads = 2;

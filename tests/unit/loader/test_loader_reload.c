@@ -163,7 +163,7 @@ static void reader_outputs(struct reader *reader)
     reader->batch = (struct tokmap_batch)TOKMAP_BATCH_INIT;
     void **const outputs[] = {&reader->out.inputs,        &reader->out.targets,      &reader->out.position_ids,
                               &reader->out.rows,          &reader->out.document_ids, &reader->out.loss_mask,
-                              &reader->out.targets_ahead, &reader->out.labels};
+                              &reader->out.targets_ahead, &reader->out.labels,       &reader->out.source_ids};
     for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
         assert_non_null(*outputs[i] = calloc(CELLS, 4));
     assert_non_null(reader->out.cu_seqlens = calloc(CELLS, 4));
@@ -179,6 +179,7 @@ static void outputs_free(struct tokmap_out *out)
     free(out->loss_mask);
     free(out->targets_ahead);
     free(out->labels);
+    free(out->source_ids);
     free(out->cu_seqlens);
 }
 
@@ -230,6 +231,12 @@ static void same_batch(struct reader *one, struct reader *other)
         same_output(one->out.targets_ahead, other->out.targets_ahead, a->tokens * info.lookahead, "targets_ahead");
     if (fields & TOKMAP_LABELS)
         same_output(one->out.labels, other->out.labels, a->tokens, "labels");
+    if (fields & TOKMAP_SOURCE_IDS) {
+        for (uint64_t i = 0; i < a->count; i++)
+            assert_int_equal(((const int32_t *)one->out.source_ids)[i],
+                             a->places[i].source == TOKMAP_NO_SOURCE ? -100 : (int64_t)a->places[i].source);
+        same_output(one->out.source_ids, other->out.source_ids, a->count, "source_ids");
+    }
     if (fields & TOKMAP_ROWS)
         same_output(one->out.rows, other->out.rows, a->count * a->row_tokens * a->width / 4, "rows");
     if (fields & TOKMAP_CU_SEQLENS)
@@ -405,7 +412,7 @@ static void wander(struct tokmap_loader_options options, uint64_t seed)
 
 #define ALL_FIELDS                                                                                                     \
     (TOKMAP_INPUTS | TOKMAP_TARGETS | TOKMAP_POSITION_IDS | TOKMAP_ROWS | TOKMAP_DOCUMENT_IDS | TOKMAP_LOSS_MASK |     \
-     TOKMAP_CU_SEQLENS | TOKMAP_TARGETS_AHEAD | TOKMAP_LABELS)
+     TOKMAP_CU_SEQLENS | TOKMAP_TARGETS_AHEAD | TOKMAP_LABELS | TOKMAP_SOURCE_IDS)
 
 static void moves_equal_opening(void **unused)
 {

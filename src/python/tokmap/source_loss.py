@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""The loss of each source, from losses of rows or tokens."""
+from __future__ import annotations
+
+import sys
+
+from .errors import ArgumentError
+from .opened_run import OpenedRun
+
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Any, Iterable
+
+
+class SourceLoss:
+    """Sums losses by the source of their row, on the device where they are, and averages them.
+
+        by_source = tokmap.SourceLoss(run)
+        loader = run.loader(fields="inputs targets source_ids", ...)
+        for b in loader:
+            losses = cross_entropy(model(b.inputs).transpose(1, 2), b.targets, reduction="none")  # [count, seq_len]
+            by_source.add(b.source_ids, losses, b.targets != tokmap.IGNORE)
+            losses.mean().backward()
+            if b.step % 100 == 99 and b.last_in_step:
+                wandb.log(by_source.result())  # {"loss/prose": 2.31, "loss/code": 1.07}
+
+    run  the Run whose loader makes the batches, or the names of its sources
+
+    add() does not wait for a GPU. result() does, and in a program that uses torch.distributed it adds up what all ranks
+    of a group have, so every rank of the group must call it.
+    """
+
+    def __init__(self, run: OpenedRun | Iterable[str]) -> None:
+        self.names = run.source_names if isinstance(run, OpenedRun) else tuple(run)
+        self._sums: Any = None  # float64 [2, sources]: losses times weights, and weights
+
+    def add(self, source_ids: Any, losses: Any, weights: Any = None) -> None:
+        """Adds the losses of a batch.
+
+        source_ids  the batch's: [count]
+        losses      a tensor of torch or an array of NumPy: [count], or any [count, ...] such as a loss for each token
+        weights     how much each counts, in the same shape: a mask, for example, or for losses that are means of rows
+                    the number of tokens in each; None: 1 each. A loss whose weight is 0 may be NaN
+        """
+        count = len(source_ids)
+        if losses.ndim < 1 or len(losses) != count or (weights is not None and weights.shape != losses.shape):
+            raise ArgumentError(f"losses have the shape {tuple(losses.shape)}" +
+                                (f" and weights {tuple(weights.shape)}" if weights is not None else "") +
+                                f", but source_ids {tuple(source_ids.shape)}: pass a loss for each row or token of the "
+                                f"batch (reduction=\"none\"), and weights of that shape")
+        if type(losses).__module__.partition(".")[0] == "torch":
+            self._add_torch(source_ids, losses.detach(), weights, count)
+        else:
+            self._add_numpy(source_ids, losses, weights, count)
+
+    def _add_torch(self, source_ids: Any, losses: Any, weights: Any, count: int) -> None:
+        import torch
+        losses = losses.double().reshape(count, -1)
+        weights = torch.ones_like(losses) if weights is None else weights.double().reshape(count, -1)
+        weights = weights * (source_ids >= 0).unsqueeze(1)
+        losses = torch.where(weights != 0, losses * weights, 0)
+        if self._sums is None:
+            self._sums = torch.zeros(2, len(self.names), dtype=torch.float64, device=losses.device)
+        self._sums.index_add_(1, source_ids.long().clamp(min=0), torch.stack((losses.sum(1), weights.sum(1))))
+
+    def _add_numpy(self, source_ids: Any, losses: Any, weights: Any, count: int) -> None:
+        import numpy
+        losses = losses.astype("float64").reshape(count, -1)
+        weights = numpy.ones_like(losses) if weights is None else weights.astype("float64").reshape(count, -1)
+        weights = weights * (source_ids >= 0)[:, None]
+        losses = numpy.where(weights != 0, losses, 0) * weights
+        if self._sums is None:
+            self._sums = numpy.zeros((2, len(self.names)))
+        for into, each in zip(self._sums, (losses, weights)):
+            into += numpy.bincount(source_ids.clip(0), each.sum(1), len(self.names))
+
+    def result(self, prefix: str = "loss/", group: Any = None, keep: bool = False) -> dict[str, float]:
+        """The mean loss of each source that had any weight since the last result(), by its name after a prefix. The sums
+        begin again, unless `keep`.
+
+        group  the ranks whose sums are added, as in torch.distributed; None: all of an initialized torch.distributed
+        """
+        sums = self._reduced(group)
+        if not keep:
+            self._sums = None
+        if sums is None:
+            return {}
+        return {prefix + name: loss / weight for name, loss, weight in zip(self.names, *sums.tolist()) if weight}
+
+    def _reduced(self, group: Any) -> Any:
+        """The sums; where torch.distributed is in use, those of all ranks. A rank without rows adds zeros."""
+        torch: Any = sys.modules.get("torch")
+        if torch is None or not torch.distributed.is_available() or not torch.distributed.is_initialized():
+            return self._sums
+        sums = torch.zeros(2, len(self.names), dtype=torch.float64) if self._sums is None \
+            else torch.as_tensor(self._sums).clone()
+        if torch.distributed.get_backend(group) == "nccl":
+            sums = sums.cuda()
+        torch.distributed.all_reduce(sums, group=group)
+        return sums

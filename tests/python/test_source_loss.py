@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""The numbers of rows' sources, and losses that are summed by them."""
+import random
+import unittest
+
+import tokmap
+from support import WithData, needs, pack, python, values
+
+SEQ, BATCH = 32, 7
+
+
+class Sources(WithData):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        others = [pack(cls.folder, f"other{i}", documents=40, seed=5 + i) for i in range(2)]
+        cls.mixture = dict(sources={"c": cls.prefix, "a": others[0], "b": others[1]}, seq_len=SEQ, batch=BATCH, seed=4,
+                           weights={"c": 3, "a": 1, "b": 2})
+        cls.run_file = tokmap.Run(**cls.mixture, passes="2 of a", tail="pad")
+
+    def test_source_ids(self):
+        """They are the places' sources, whoever fills a batch, and in whatever form."""
+        run = self.run_file
+        self.assertEqual(run.source_names, ("c", "a", "b"))
+        self.assertEqual([source.name for source in run.sources], list(run.source_names))
+        for fields in ("source_ids", "inputs source_ids loss_mask", "cu_seqlens source_ids position_ids"):
+            for threads in (0, 1):
+                for dtype in ("int32", "int64"):
+                    seen = set()
+                    with run.loader(fields=fields, dtype=dtype, framework="dlpack", threads=threads, rows=3) as loader:
+                        for b in loader:
+                            ids = values(b.source_ids)
+                            self.assertEqual(ids, [tokmap.IGNORE if place.source is None else place.source
+                                                   for place in b.places])
+                            self.assertEqual(b.source_ids.shape, (b.count,))
+                            seen.update(ids)
+                    self.assertTrue({0, 1, 2} <= seen)
+
+    def test_written_directly(self):
+        """Beside inputs and targets that are written straight from the file."""
+        with tokmap.Run(**self.mixture, steps=30) as run:
+            for threads in (0, 1):
+                with run.loader(fields="targets source_ids inputs", framework="dlpack", threads=threads) as loader:
+                    for b in loader:
+                        self.assertEqual(values(b.source_ids), [place.source for place in b.places])
+                        self.assertEqual((values(b.inputs), values(b.targets)),
+                                         self.rows_of(run, b))
+
+    def rows_of(self, run, b):
+        rows = []
+        for place in b.places:
+            with tokmap.Dataset(run.sources[place.source].data) as data:
+                tokens = list(map(int, data.tokens()))
+                rows.append([tokens[(place.first_token + j) % len(tokens)] for j in range(SEQ + 1)])
+        return [row[:-1] for row in rows], [row[1:] for row in rows]
+
+    def check(self, make, **how):
+        """Compares sums with those that a program makes row by row."""
+        run, choose = self.run_file, random.Random(3)
+        by_source = tokmap.SourceLoss(run)
+        self.assertEqual(by_source.result(), {})
+        for tokens in (False, True):
+            for weighted in (False, True):
+                wanted = {}
+                with run.loader(fields="inputs source_ids loss_mask", threads=0, **how) as loader:
+                    for b in loader:
+                        shape = (b.count, SEQ) if tokens else (b.count,)
+                        count = b.count * SEQ if tokens else b.count
+                        flat = [choose.uniform(0, 9) for _ in range(count)]
+                        weights = [choose.choice((0, 1, 2.5)) for _ in range(count)] if weighted else [1] * count
+                        flat = [loss if weight else float("nan") for loss, weight in zip(flat, weights)]
+                        by_source.add(b.source_ids, make(flat, shape), make(weights, shape) if weighted else None)
+                        for i, (loss, weight) in enumerate(zip(flat, weights)):
+                            place = b.places[i // SEQ if tokens else i]
+                            if place.source is not None and weight:
+                                into = wanted.setdefault(f"loss/{place.name}", [0, 0])
+                                into[0] += loss * weight
+                                into[1] += weight
+                kept = by_source.result(keep=True)
+                self.assertEqual(kept, by_source.result())
+                self.assertEqual(by_source.result(), {})
+                self.assertEqual(set(kept), {"loss/a", "loss/b", "loss/c"})
+                for name, (total, weight) in wanted.items():
+                    self.assertAlmostEqual(kept[name], total / weight, places=9)
+        for losses, weights in ((make([1.0] * 6, (6,)), None), (make([1.0] * 7, (7,)), make([1.0] * 6, (6,)))):
+            with self.assertRaisesRegex(tokmap.ArgumentError, "a loss for each row or token"):
+                by_source.add(make([0.0] * 7, (7,)), losses, weights)
+
+    @needs("numpy")
+    def test_numpy(self):
+        import numpy
+        self.check(lambda flat, shape: numpy.array(flat).reshape(shape), framework="numpy", dtype="int32")
+
+    @needs("torch")
+    def test_torch(self):
+        import torch
+        for dtype in (torch.int32, torch.int64):
+            self.check(lambda flat, shape: torch.tensor(flat, dtype=torch.float64).reshape(shape), dtype=dtype)
+        losses = torch.ones(2, requires_grad=True) * 2
+        by_source = tokmap.SourceLoss(["x", "y"])
+        by_source.add(torch.tensor([1, 1]), losses.to(torch.bfloat16))
+        self.assertEqual(by_source.result("train/"), {"train/y": 2.0})
+
+    @needs("torch")
+    def test_ranks(self):
+        """Each rank has the sums of all, also one without rows."""
+        said = python("""
+            import sys, torch
+            import torch.multiprocessing as processes
+            import tokmap
+
+            def main(rank, file):
+                torch.distributed.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=3)
+                by_source = tokmap.SourceLoss(["x", "y", "z"])
+                if rank:
+                    by_source.add(torch.tensor([rank - 1, 0]), torch.tensor([rank * 1.0, 6.0]))
+                print(by_source.result() == {"loss/x": 13 / 3, "loss/y": 2.0}, flush=True)
+                torch.distributed.destroy_process_group()
+
+            if __name__ == "__main__":
+                processes.start_processes(main, (sys.argv[1],), 3, start_method="fork")
+        """.replace("\n            ", "\n"), f"{self.folder}/store")
+        self.assertEqual(said.split(), ["True"] * 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
