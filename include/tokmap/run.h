@@ -67,6 +67,18 @@ TOKMAP_API void tokmap_run_close(struct tokmap_run *run);
  * run is NULL or there was no memory. Cannot fail. */
 TOKMAP_API const char *tokmap_run_text(const struct tokmap_run *run);
 
+/* Opens a run that continues another one with other weights, batch, or length of rows from a step on: what a program
+ * needs that changes them while it trains. All steps before it are the same, so loaders that have not delivered it can
+ * move there with tokmap_loader_reload(). A checkpoint stores tokmap_run_text() of the new run beside the cursor.
+ *   continued  receives the handle, a run like any other; close it with tokmap_run_close(). It does not need `run`
+ *   step       0 to tokmap_run_info.steps. Later phases stay
+ *   change     what a phase line says after its step, such as "prose 0.6 code 0.4" or "batch 512 seq_len 4096". It
+ *              replaces a phase line of that step
+ * Every rank must make the same change. Statuses: OK, ERROR_RANGE (among others: the run ends before the step), and
+ * those of tokmap_run_open(); error->line is a line of the new text. */
+TOKMAP_STATUS tokmap_run_continue(struct tokmap_run **continued, const struct tokmap_run *run, uint64_t step,
+                                  const char *change, struct tokmap_error *error);
+
 enum tokmap_order_kind {
     TOKMAP_SHUFFLE = 0,    /* the windows of each epoch, and the rows of each step, are permuted */
     TOKMAP_SEQUENTIAL = 1, /* windows are delivered in the order in which they are stored */

@@ -32,7 +32,7 @@ static void cursor_at(const struct tokmap_run *run, uint64_t step, struct tokmap
     past_cursor(&run->past, step, run_tokens_before(run, step), cursor);
 }
 
-static enum tokmap_status past_the_end(const struct tokmap_run *run, uint64_t step, struct tokmap_error *error)
+enum tokmap_status run_past_the_end(const struct tokmap_run *run, uint64_t step, struct tokmap_error *error)
 {
     bool by_steps = run->spec.passes == TOKMAP_FOREVER;
     return error_set_line(error, TOKMAP_ERROR_RANGE, run->path,
@@ -55,7 +55,7 @@ enum tokmap_status tokmap_run_cursor(const struct tokmap_run *run, uint64_t step
     if (!run || !cursor)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run or cursor is NULL; pass both");
     if (step > run->phases.steps_most)
-        return past_the_end(run, step, error);
+        return run_past_the_end(run, step, error);
     run_cursor(run, step, cursor);
     return TOKMAP_OK;
 }
@@ -70,7 +70,7 @@ enum tokmap_status run_check_cursor(const struct tokmap_run *run, const struct t
         past_cursor(&run->past, cursor->step, cursor->tokens, &own);
         memcpy(own.past, cursor->past, sizeof own.past);
         const enum tokmap_status status = past_compare(&run->past, &own, cursor, error);
-        return status ? status : past_the_end(run, cursor->step, error);
+        return status ? status : run_past_the_end(run, cursor->step, error);
     }
     cursor_at(run, cursor->step, &own);
     return past_compare(&run->past, &own, cursor, error);

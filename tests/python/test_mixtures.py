@@ -214,6 +214,89 @@ class Rows(unittest.TestCase):
             self.assertEqual(shown, [80, 40])
 
 
+class Continued(unittest.TestCase):
+    """Runs that continue another one with other weights, batch, or length."""
+
+    PLANNED = [dict(step=40, batch=20), dict(step=90, weights="natural", seq_len=200)]
+
+    def test_its_text(self):
+        with mixture(phases=self.PLANNED) as run:
+            for step, change, phases in (
+                    (20, dict(weights={"web": 1, "wiki": 1}),
+                     ["0 web 3 wiki 1", "20 web 1 wiki 1", "40 batch 20", "90 natural seq_len 200"]),
+                    (40, dict(weights={"web": 0.1}, batch=30),
+                     ["0 web 3 wiki 1", "40 web 0.1 batch 30", "90 natural seq_len 200"]),
+                    (91, dict(seq_len=50), ["0 web 3 wiki 1", "40 batch 20", "90 natural seq_len 200", "91 seq_len 50"]),
+                    (0, dict(weights={"wiki": 2}), ["0 wiki 2", "40 batch 20", "90 natural seq_len 200"])):
+                with run.with_phase(step, **change) as after, tokmap.Run(text=after.text) as again:
+                    found = [" ".join(line.split()[1:]) for line in after.text.splitlines() if line.startswith("phase ")]
+                    self.assertEqual(found, phases)
+                    self.assertEqual([line for line in after.text.splitlines() if not line.startswith("phase ")],
+                                     [line for line in run.text.splitlines() if not line.startswith("phase ")])
+                    self.assertEqual((again.text, again.info), (after.text, after.info))
+                    for t in range(step + 1):
+                        self.assertEqual(after.cursor(t), run.cursor(t))
+                    for t in range(step):
+                        self.assertEqual(after.locate(t, 3), run.locate(t, 3))
+                    self.assertNotEqual(after.cursor(step + 1), run.cursor(step + 1))
+                    copy = pickle.loads(pickle.dumps(after))
+                    self.assertEqual(copy.text, after.text)
+
+    def test_of_one_source(self):
+        with tokmap.Run(data=WEB, seq_len=100, batch=10, steps=50) as run:
+            with run.with_phase(5, batch=4) as after:
+                self.assertEqual([after.rows(t) for t in (4, 5, 49)], [10, 4, 4])
+                with after.with_phase(30, batch=7) as later:
+                    self.assertEqual([later.rows(t) for t in (4, 29, 30)], [10, 4, 7])
+
+    def test_a_loader_moves_to_it(self):
+        """What two ranks deliver while the weights follow what was delivered is what the last text says."""
+        given, runs = [], []
+        run = mixture(steps=60)
+        loaders = [run.loader(rank=rank, world=2, rows=3, fields="rows", framework="dlpack") for rank in (0, 1)]
+        for step in range(60):
+            if step and step % 12 == 0:
+                run = run.with_phase(step, weights={"web": step, "wiki": 7})
+                for loader in loaders:
+                    loader.reload(run)
+                runs.append(run)
+            for loader in loaders:
+                for b in loader:
+                    self.assertEqual(b.step, step)
+                    given += [(b.step, b.first_row + i, place.source, place.window, values(b.rows)[i])
+                              for i, place in enumerate(b.places)]
+                    if b.last_in_step:
+                        break
+        with tokmap.Run(text=run.text) as last:
+            self.assertEqual(len(runs), 4)
+            wanted = []
+            with last.loader(fields="rows", framework="dlpack") as loader:
+                for b in loader:
+                    wanted += [(b.step, b.first_row + i, place.source, place.window, values(b.rows)[i])
+                               for i, place in enumerate(b.places)]
+        self.assertEqual(sorted(given), sorted(wanted))
+        with self.assertRaisesRegex(tokmap.PastError, "data"):
+            loaders[0].reload(run.with_phase(30, weights={"web": 1}))  # of steps that were delivered
+        for each in loaders:
+            each.close()
+
+    def test_wrong(self):
+        with mixture() as run:
+            for step, change, kind, problem in (
+                    (20, {}, tokmap.ArgumentError, "nothing to change"),
+                    (201, dict(batch=4), IndexError, "past the end"),
+                    (-1, dict(batch=4), tokmap.ArgumentError, "step"),
+                    (20, dict(batch=0), tokmap.RunError, "batch 0 is out of range"),
+                    (20, dict(weights={"web": 0, "wiki": 0}), tokmap.RunError, "weight"),
+                    (20, dict(weights={"news": 1}), tokmap.RunError, "news"),
+                    (20, dict(seq_len=30000), tokmap.TokmapError, "longer than")):
+                with self.assertRaisesRegex(kind, problem):
+                    run.with_phase(step, **change)
+            run.close()
+            with self.assertRaises(tokmap.ArgumentError):
+                run.with_phase(20, batch=4)
+
+
 class Evaluation(unittest.TestCase):
     """run.evaluation() delivers exactly what the run leaves out, each target once."""
 

@@ -8,11 +8,12 @@ from ctypes import byref, sizeof
 
 from . import _library as c
 from ._library import check, did_you_mean, lib
-from .errors import error_of
+from .errors import ArgumentError, error_of
 from .handles import RunHandle, new
 from .loader import Loader
 from .opened_run import OpenedRun
 from .run_dataset import RunDataset
+from .run_text import change_of
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Concatenate, ParamSpec
 
-    from .hints import Reading
+    from .hints import Reading, Weights
 
     Arguments = ParamSpec("Arguments")
     Opened = TypeVar("Opened")
@@ -93,8 +94,29 @@ class Run(OpenedRun):
             c.choice(reading, c.READINGS, "reading"))
         handle, error = new(RunHandle), c.Error()
         check(lib.tokmap_run_evaluation(byref(handle), self._open(), byref(options), byref(error)), error)
+        return self._derived(f"evaluation of {self.name}", handle, reading)
+
+    def with_phase(self, step: int, *, weights: Weights | None = None, batch: int | None = None,
+                   seq_len: int | None = None) -> Run:
+        """The run that continues this one with other weights, rows of a global batch, or tokens of a row from a step on.
+        All steps before it are the same, and later phases stay; a phase that begins with the step is replaced.
+
+            if b.last_in_step and b.step % 1000 == 999:  # every rank makes the same change
+                run = run.with_phase(b.step + 1, weights={"prose": 0.6, "code": 0.4})
+                loader.reload(run)
+                save(run.text, loader.state_dict())
+        """
+        change = change_of(weights, batch, seq_len)
+        if not change:
+            raise ArgumentError("with_phase() has nothing to change: pass weights, batch, or seq_len")
+        handle, error = new(RunHandle), c.Error()
+        check(lib.tokmap_run_continue(byref(handle), self._open(), c.number(step, "step"),
+                                      c.text_argument(change, "weights"), byref(error)), error)
+        return self._derived(self.name, handle, self._description.get("reading", "auto"))
+
+    def _derived(self, name: str, handle: RunHandle, reading: Any) -> Run:
         run = type(self).__new__(type(self))
-        run.name = f"evaluation of {self.name}"
+        run.name = name
         run._handle, run._loaders, run._views = None, weakref.WeakSet(), weakref.WeakSet()
         run._opened(handle)
         run._description = {"text": run.text, "folder": os.getcwd(), "reading": reading}

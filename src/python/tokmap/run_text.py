@@ -98,13 +98,17 @@ def _phase(phase: Phase) -> str:
     _unknown(found, ("step", "weights", "batch", "seq_len"), "a phase")
     if "step" not in found:
         raise ArgumentError(f"the phase {phase!r} has no key 'step': set it to the step at which the phase begins")
-    line = f"phase {_number(found['step'], 'step of a phase')}"
-    if found.get("weights") is not None:
-        line += " " + _weights(found["weights"])
-    for name in ("batch", "seq_len"):
-        if found.get(name) is not None:
-            line += f" {name} {_number(found[name], f'{name} of a phase')}"
-    return line
+    change = change_of(found.get("weights"), found.get("batch"), found.get("seq_len"))
+    return f"phase {_number(found['step'], 'step of a phase')} {change}".rstrip()
+
+
+def change_of(weights: Weights | None, batch: int | None, seq_len: int | None) -> str:
+    """What a phase line says after its step."""
+    words = [] if weights is None else [_weights(weights)]
+    words += [f"{name} {_number(number, f'{name} of a phase')}" for name, number in (("batch", batch),
+                                                                                     ("seq_len", seq_len))
+              if number is not None]
+    return " ".join(words)
 
 
 def _order(order: Order) -> str:
