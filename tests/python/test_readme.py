@@ -241,6 +241,7 @@ class Readme(unittest.TestCase):
         tested = {name[len("test_"):] for name in dir(self) if name.startswith("test_")}
         tested |= {"run", "nanogpt", "conversations"}                 # prepare(), and tests with other names
         tested |= {"torchrun", "torchtitan", "megatron", "sampler"}   # test_distributed.py
+        tested |= {"controller"}                                      # test_controller.py
         self.assertEqual(sorted({*examples(), *examples("sh")} - tested), [])
 
     def test_each_page_begins_with_an_example(self):
