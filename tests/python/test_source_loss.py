@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: MIT
 """The numbers of rows' sources, and losses that are summed by them."""
+import json
 import random
+import statistics
+import subprocess
 import unittest
 
 import tokmap
-from support import WithData, needs, pack, python, values
+from support import TOKMAP, WithData, needs, pack, python, values
 
 SEQ, BATCH = 32, 7
+
+
+def run_row(run, step, row):
+    """The first tokens of a row, read from its dataset."""
+    place = run.locate(step, row)
+    with tokmap.Dataset(run.sources[place.source].data) as data:
+        return list(map(int, data.tokens(place.first_token, min(SEQ, place.tokens))))
 
 
 class Sources(WithData):
@@ -45,6 +55,43 @@ class Sources(WithData):
                         self.assertEqual(values(b.source_ids), [place.source for place in b.places])
                         self.assertEqual((values(b.inputs), values(b.targets)),
                                          self.rows_of(run, b))
+
+    @needs("torch")
+    def test_rows_of_loss(self):
+        """`tokmap show --losses` reads them: the largest first, with the median of the step."""
+        import torch
+        with tokmap.Run(**self.mixture, passes="1 of a", tail="pad") as run:
+            path, wanted, choose = f"{self.folder}/losses.jsonl", [], random.Random(2)
+            with open(f"{self.folder}/a.run", "w", encoding="utf-8") as file:
+                file.write(run.text)
+            with open(path, "w", encoding="utf-8") as file, run.loader(rows=3, fields="inputs loss_mask") as loader:
+                for b in loader:
+                    losses = torch.tensor([[choose.uniform(0, 5) for _ in range(4)] for _ in range(b.count)])
+                    losses[0][0] = float("nan") if b.step == 3 else losses[0][0]
+                    file.write(b.rows_of_loss(losses if b.step % 2 else losses.mean(1)))
+                    wanted += [(loss.item(), b.step, b.first_row + i, place)
+                               for i, (loss, place) in enumerate(zip(losses.mean(1), b.places))
+                               if place.source is not None]
+                with self.assertRaisesRegex(tokmap.ArgumentError, "a loss for each row or token"):
+                    b.rows_of_loss(torch.ones(b.count + 1))
+            shown = subprocess.run([TOKMAP, "show", f"{self.folder}/a.run", "--losses", path, "--json", "--ids", "--top",
+                                    "100000"], capture_output=True, text=True, timeout=300)
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            found = [json.loads(line) for line in shown.stdout.splitlines()]
+            self.assertEqual(len(found), len(wanted))
+            wanted.sort(key=lambda each: (0, 0, *each[1:3]) if each[0] != each[0] else (1, -each[0], *each[1:3]))
+            for line, (loss, step, row, place) in zip(found, wanted):
+                self.assertEqual((line["step"], line["row"], line["name"], line["window"]),
+                                 (step, row, place.name, place.window))
+                self.assertEqual(line["ids"][:SEQ], run_row(run, step, row))
+                if step == 3:
+                    continue
+                self.assertAlmostEqual(line["loss"], loss, places=5)
+                of_step = [each[0] for each in wanted if each[1] == step]
+                self.assertAlmostEqual(line["median"], statistics.median(of_step), places=5)
+                again = {(other.step, other.row) for other in run.find(
+                    place.name, first_token=place.first_token, count=place.tokens)} - {(step, row)}
+                self.assertLessEqual({(each["step"], each["row"]) for each in line["also"]}, again)
 
     def rows_of(self, run, b):
         rows = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from _thread import RLock, get_ident
 from ctypes import byref, c_size_t, c_uint64, c_void_p, create_string_buffer, sizeof
+from json import dumps
 from operator import index
 from time import monotonic_ns, sleep
 
@@ -250,6 +251,20 @@ class Batch:
     @property
     def share(self) -> float:
         return self.count / self._run.rows(self.step)
+
+    def rows_of_loss(self, losses: Any) -> str:
+        """The losses of the rows, as lines for a file that `tokmap show RUN --losses FILE` reads:
+
+            file.write(b.rows_of_loss(losses))
+
+        losses is a tensor or an array [count], or [count, ...], such as a loss for each token, of which a row has the
+        mean. Rows of padding have no line."""
+        if losses.ndim < 1 or len(losses) != self.count:
+            raise ArgumentError(f"losses have the shape {tuple(losses.shape)}, but the batch has {self.count} rows: "
+                                f"pass a loss for each row or token (reduction=\"none\")")
+        of_rows = losses if losses.ndim == 1 else losses.reshape(self.count, -1).mean(1)
+        return "".join(dumps({"step": self.step, "row": self.first_row + i, "loss": loss}) + "\n"
+                       for i, loss in enumerate(of_rows.tolist()[:self.real_rows]))
 
     @property
     def epoch(self) -> int:

@@ -12,108 +12,11 @@
 #include "commands/options/dataset_tokenizer.h"
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
+#include "dropped_list.h"
+#include "losses.h"
 #include "printer.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "format/shard_file.h"
-#include "platform/os.h"
-#include "platform/process.h"
-#include "text/path.h"
-#include "work/dropped_file.h"
-
-/* ---- the list of dropped documents ---- */
-
-static bool is_stopped(void *user)
-{
-    (void)user;
-    return os_signal_caught() != 0;
-}
-
-static void document_json(const struct dropped_document *document)
-{
-    struct cli_json json;
-    const bool is_duplicate = document->type != DROPPED_EXCLUDED;
-    const bool is_near = document->type == DROPPED_NEAR_DUPLICATE;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_bytes(&json, "input", document->path, document->path_bytes);
-    cli_json_number(&json, "record", document->record);
-    cli_json_text(&json, "reason", is_near ? "near-duplicate" : is_duplicate ? "duplicate" : "excluded");
-    cli_json_object(&json, is_duplicate ? "kept" : "listed");
-    cli_json_bytes(&json, is_duplicate ? "input" : "file", document->other_path, document->other_path_bytes);
-    cli_json_number(&json, "record", document->other_record);
-    if (!is_duplicate)
-        cli_json_bytes(&json, "ngram", document->ngram, document->ngram_bytes);
-    cli_json_end(&json);
-    cli_json_end(&json);
-}
-
-static void document_print(const struct dropped_document *document)
-{
-    const int path = (int)document->path_bytes, other = (int)document->other_path_bytes;
-    if (document->type != DROPPED_EXCLUDED)
-        cli_print("%.*s record %" PRIu64 ": %s of %.*s record %" PRIu64 "\n", path, document->path, document->record,
-                  document->type == DROPPED_NEAR_DUPLICATE ? "near-duplicate" : "duplicate", other,
-                  document->other_path, document->other_record);
-    else
-        cli_print("%.*s record %" PRIu64 ": excluded by %.*s record %" PRIu64 ": %.*s\n", path, document->path,
-                  document->record, other, document->other_path, document->other_record, (int)document->ngram_bytes,
-                  document->ngram);
-}
-
-/* Returns the path of the list, which the caller frees; NULL without memory. */
-static char *list_path(const char *name)
-{
-    return shard_file_is(name, SHARD_DROPPED) ? strdup(name) : shard_file_path(name, SHARD_DROPPED, SHARD_FINAL);
-}
-
-/* Prints a hint: the sets of a split, PREFIX.SET, have one list, PREFIX.dropped. */
-static void split_hint(const struct cli_command *command, const char *name)
-{
-    struct os_stat stat;
-    const size_t length = strlen(name) - strlen(path_name(name));
-    const char *dot = strrchr(name + length, '.');
-    char *prefix = dot ? strndup(name, (size_t)(dot - name)) : NULL, *path = prefix ? list_path(prefix) : NULL;
-    if (path && !os_stat(path, &stat))
-        cli_say(command->program, "the sets of a split have one list: name it with --dropped %s", prefix);
-    free(path);
-    free(prefix);
-}
-
-/* Prints the list of the dataset `name`, or the list with this file name, as lines for people or as a JSON object a
- * line. quiet: without the totals on standard error. Returns the exit status, after a message if it is a failure. */
-static int dropped_list_show(const struct cli_command *command, const char *name, bool json, bool quiet)
-{
-    struct tokmap_error error;
-    struct dropped_file *file = NULL;
-    struct dropped_document document;
-    char *path = list_path(name), a[32], b[32], c[32];
-    enum tokmap_status status =
-        path ? dropped_open(&file, path, is_stopped, NULL, &error) : error_set_memory(&error, "a path", strlen(name));
-    while (!status && !ferror(stdout)) {
-        status = dropped_next(file, &document, &error);
-        if (!status && json)
-            document_json(&document);
-        else if (!status)
-            document_print(&document);
-    }
-    if (status == TOKMAP_END) {
-        const struct dropped_header *header = dropped_header(file);
-        status = TOKMAP_OK;
-        (void)cli_flush();
-        if (!quiet)
-            cli_say(command->program, "dropped %s of %s documents: %s %s, excluded %s",
-                    cli_count(header->duplicates + header->excluded, a), cli_count(header->documents, b),
-                    header->minor >= DROPPED_MINOR_NEAR ? "near-duplicates" : "duplicates",
-                    cli_count(header->duplicates, c), cli_count(header->excluded, (char[32]){0}));
-    }
-    dropped_close(file);
-    free(path);
-    const int done = status ? command_failed(command, &error) : CLI_DONE;
-    if (status == TOKMAP_ERROR_NOT_FOUND)
-        split_hint(command, name);
-    return done;
-}
 
 /* ---- the command ---- */
 
@@ -125,7 +28,9 @@ struct show_arguments {
     uint64_t document, window, step, row, rank, ranks;
     bool document_given, window_given, step_given, row_given, rank_given, ranks_given;
     struct cli_range tokens, steps;
-    const char *source;
+    const char *source, *losses;
+    uint64_t top;
+    bool top_given;
     bool dropped;
     bool where, ids, json, specials, unmarked, quiet;
 };
@@ -140,7 +45,20 @@ struct item {
     uint64_t document, window;           /* for kind_document and kind_window */
     const struct tokmap_extent *extents; /* of a row of a plan; NULL: the range above is all */
     uint64_t extent_count;
-    uint64_t padding; /* of a row: tokens after those of the dataset */
+    uint64_t padding;        /* of a row: tokens after those of the dataset */
+    const struct loss *loss; /* of a row of --losses, else NULL */
+    const struct also *also; /* other rows that show its tokens */
+};
+
+#define ALSO_MOST 8       /* rows that are listed beside one of --losses */
+#define SCREEN_TOKENS 300 /* of such a row, as text */
+
+/* Other rows that show tokens of a row. */
+struct also {
+    struct {
+        uint64_t step, row, shared;
+    } of[ALSO_MOST];
+    uint64_t count; /* of them that were found, maybe more than there is room for */
 };
 
 struct showing {
@@ -153,7 +71,8 @@ struct showing {
     struct tokmap_source_info source; /* of the source at hand, if the target is a run */
     struct tokmap_extent *extents;    /* of the row at hand */
     uint64_t extents_capacity;
-    bool assumed_said; /* that a dataset does not record its tokenizer */
+    uint64_t last_loss; /* the last step of --losses */
+    bool assumed_said;  /* that a dataset does not record its tokenizer */
     struct cli_json json;
 };
 
@@ -255,10 +174,40 @@ static void part_to_json(void *user, const struct part *part)
     cli_json_end(user);
 }
 
+static void loss_print(const struct item *item)
+{
+    const struct also *also = item->also;
+    (void)fprintf(stderr, "loss %.4g, step's median %.4g", item->loss->loss, item->loss->median);
+    for (uint64_t i = 0; i < min64(also->count, ALSO_MOST); i++)
+        (void)fprintf(stderr, "%s step %" PRIu64 " row %" PRIu64 " (%" PRIu64 " tokens)",
+                      i ? "," : "; its tokens are also in", also->of[i].step, also->of[i].row, also->of[i].shared);
+    if (also->count > ALSO_MOST)
+        (void)fprintf(stderr, ", and %" PRIu64 " more rows", also->count - ALSO_MOST);
+    (void)fputc('\n', stderr);
+}
+
+static void loss_json(const struct item *item, struct cli_json *json)
+{
+    cli_json_real(json, "loss", item->loss->loss);
+    cli_json_real(json, "median", item->loss->median);
+    cli_json_array(json, "also");
+    for (uint64_t i = 0; i < min64(item->also->count, ALSO_MOST); i++) {
+        cli_json_object(json, NULL);
+        cli_json_number(json, "step", item->also->of[i].step);
+        cli_json_number(json, "row", item->also->of[i].row);
+        cli_json_number(json, "shared", item->also->of[i].shared);
+        cli_json_end(json);
+    }
+    cli_json_end(json);
+    cli_json_number(json, "also_rows", item->also->count);
+}
+
 static void row_head_print(const struct showing *show, const struct item *item)
 {
     const struct tokmap_place *place = item->place;
     char a[64], b[64];
+    if (item->loss)
+        loss_print(item);
     (void)fprintf(stderr, "step %" PRIu64 " row %" PRIu64 ": draw %" PRIu64 ", ", place->step, place->row, place->draw);
     if (place->source == TOKMAP_NO_SOURCE) {
         (void)fprintf(stderr, "padding\n");
@@ -307,6 +256,8 @@ static void item_head_json(const struct showing *show, const struct item *item, 
             cli_json_text(json, "name", show->source.name);
         cli_json_number(json, "epoch", item->place->epoch);
         cli_json_number(json, "window", item->place->window);
+        if (item->loss)
+            loss_json(item, json);
     } else if (item->kind == kind_window) {
         cli_json_number(json, "epoch", 0);
         cli_json_number(json, "window", item->window);
@@ -372,8 +323,10 @@ static enum tokmap_status item_print(struct showing *show, const struct item *it
     const struct tokmap_extent *extents = item->extents ? item->extents : &range;
     const uint64_t count = item->extents ? item->extent_count : item->count > 0;
     enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t i = 0; i < count && !status; i++) {
-        const struct tokmap_extent *extent = &extents[i];
+    uint64_t left = item->loss && !show->given->ids ? SCREEN_TOKENS : UINT64_MAX;
+    for (uint64_t i = 0; i < count && left && !status; i++) {
+        const struct tokmap_extent cut = {extents[i].first_token, min64(extents[i].tokens, left)}, *extent = &cut;
+        left -= extent->tokens;
         if (!show->given->ids) {
             const bool start = item->extents ? begins_document(show, extent->first_token) : item->kind == kind_document;
             status = printer_text(show->printer, extent->first_token, extent->tokens, start, error);
@@ -523,14 +476,20 @@ static enum tokmap_status extents_list(struct showing *show, const struct tokmap
     return tokmap_run_extents(show->target->run, place, show->extents, show->extents_capacity, count, error);
 }
 
-static enum tokmap_status show_row(struct showing *show, uint64_t row, bool one_of_many, struct tokmap_error *error)
+static enum tokmap_status also_find(struct showing *show, const struct item *item, struct also *also,
+                                    struct tokmap_error *error);
+
+/* loss: that of the row, or NULL. */
+static enum tokmap_status show_row(struct showing *show, uint64_t step, uint64_t row, const struct loss *loss,
+                                   bool one_of_many, struct tokmap_error *error)
 {
+    struct also also = {.count = 0};
     struct tokmap_place place;
     struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     struct tokmap_phase_info phase = TOKMAP_PHASE_INFO_INIT;
     const struct tokmap_run *run = show->target->run;
-    enum tokmap_status status = tokmap_run_locate(run, show->given->step, row, &place, error);
-    struct item item = {.kind = kind_row, .place = &place};
+    enum tokmap_status status = tokmap_run_locate(run, step, row, &place, error);
+    struct item item = {.kind = kind_row, .place = &place, .loss = loss, .also = &also};
     show->printer = NULL;
     if (!status && place.source != TOKMAP_NO_SOURCE)
         status = source_use(show, place.source, error);
@@ -545,6 +504,8 @@ static enum tokmap_status show_row(struct showing *show, uint64_t row, bool one_
     item.first = place.first_token;
     item.count = place.tokens;
     item.padding = phase.seq_len + info.lookahead - place.tokens;
+    if (!status && loss && show->printer)
+        status = also_find(show, &item, &also, error);
     return status ? status : item_show(show, &item, one_of_many, error);
 }
 
@@ -589,7 +550,7 @@ static enum tokmap_status show_step(struct showing *show, struct tokmap_error *e
         cli_say(program, "step %" PRIu64 " is skipped; these are the rows that it would have shown", given->step);
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t row = first; row < end && !status && !ferror(stdout); row++) {
-        status = show_row(show, row, end - first > 1, error);
+        status = show_row(show, given->step, row, NULL, end - first > 1, error);
     }
     return status;
 }
@@ -701,12 +662,73 @@ static enum tokmap_status show_where(struct showing *show, struct tokmap_error *
     return status;
 }
 
+/* ---- losses ---- */
+
+struct finding {
+    struct where where;
+    const struct tokmap_place *of;
+    struct also *also;
+    uint64_t least; /* tokens that a row has to share: neighbors share the lookahead */
+};
+
+static int also_found(void *user, const struct tokmap_place *place)
+{
+    struct finding *finding = user;
+    struct also *also = finding->also;
+    const uint64_t shared = row_shared(&finding->where, place);
+    const bool itself = place->step == finding->of->step && place->row == finding->of->row;
+    if (itself || shared < finding->least)
+        return 0;
+    if (also->count < ALSO_MOST) {
+        also->of[also->count].step = place->step;
+        also->of[also->count].row = place->row;
+        also->of[also->count].shared = shared;
+    }
+    also->count++;
+    return 0;
+}
+
+static enum tokmap_status also_find(struct showing *show, const struct item *item, struct also *also,
+                                    struct tokmap_error *error)
+{
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
+    const uint64_t source = (uint64_t)(show->printer - show->printers);
+    const struct tokmap_extent range = {item->first, item->count};
+    const uint64_t count = item->extents ? item->extent_count : 1;
+    enum tokmap_status status = tokmap_run_info(show->target->run, &info);
+    const uint64_t end = info.steps == TOKMAP_FOREVER ? show->last_loss + 1 : TOKMAP_FOREVER;
+    for (uint64_t i = 0; i < count && !status; i++) {
+        const struct tokmap_extent extent = item->extents ? item->extents[i] : range;
+        struct finding finding = {.where = {.show = show, .first = extent.first_token, .count = extent.tokens},
+                                  .of = item->place,
+                                  .also = also,
+                                  .least = min64(info.lookahead + 1, extent.tokens)};
+        status = tokmap_run_find(show->target->run, source, extent.first_token, extent.tokens, 0, end, also_found,
+                                 &finding, error);
+    }
+    return status;
+}
+
+/* Shows the rows with the largest losses of a file. */
+static enum tokmap_status show_losses(struct showing *show, struct tokmap_error *error)
+{
+    struct losses losses;
+    const uint64_t top = show->given->top;
+    enum tokmap_status status = losses_read(&losses, show->given->losses, error);
+    for (uint64_t i = 0; i < losses.count && !status; i++)
+        show->last_loss = max64(show->last_loss, losses.of[i].step);
+    for (uint64_t i = 0; i < min64(top, losses.count) && !status && !ferror(stdout); i++)
+        status = show_row(show, losses.of[i].step, losses.of[i].row, &losses.of[i], true, error);
+    losses_free(&losses);
+    return status;
+}
+
 /* ---- arguments ---- */
 
 static int arguments_check(const struct cli_command *command, const struct show_arguments *given, size_t operands)
 {
-    const int asked =
-        given->document_given + given->window_given + given->step_given + given->tokens.given + given->dropped;
+    const int asked = given->document_given + given->window_given + given->step_given + given->tokens.given +
+                      given->dropped + (given->losses != NULL);
     if (operands > 1)
         return cli_misused(command, "expected one dataset or run file, not %zu; a document is named with --document N",
                            operands);
@@ -714,13 +736,16 @@ static int arguments_check(const struct cli_command *command, const struct show_
         return cli_misused(command, "expected one dataset or run file");
     if (asked != 1)
         return cli_misused(command, "choose what to show with one of --document, --window, --tokens, --step, "
-                                    "and --dropped");
+                                    "--losses, and --dropped");
+    if (given->top_given && !given->losses)
+        return cli_misused(command, "--top needs --losses");
     if (given->dropped && (given->ids || given->specials || given->source || given->run.seq_len_given))
         return cli_misused(command, "--dropped prints a list of documents; only --json and --quiet can be added");
     if (given->where && !given->document_given && !given->tokens.given)
         return cli_misused(command, "--where needs --document or --tokens");
-    if (given->source && given->step_given)
-        return cli_misused(command, "--step shows the rows of all sources, so --source cannot be added");
+    if (given->source && (given->step_given || given->losses))
+        return cli_misused(command, "%s shows the rows of all sources, so --source cannot be added",
+                           given->losses ? "--losses" : "--step");
     if (given->steps.given && !given->where)
         return cli_misused(command, "--steps needs --where; to show a step, use --step");
     if ((given->row_given || given->rank_given || given->ranks_given) && !given->step_given)
@@ -746,7 +771,7 @@ static int name_show(const struct cli_command *command, const struct show_argume
     struct showing showing = {.given = given, .target = &target, .sources = 1, .drawn = 1};
     struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     struct tokmap_error error = {0};
-    const bool make_run = given->step_given || given->where;
+    const bool of_rows = given->step_given || given->losses, make_run = of_rows || given->where;
     int exit_status = -1;
     if (given->window_given && !given->run.seq_len_given && !cli_names_run(name))
         exit_status = cli_misused(command, "--window of a dataset needs --seq-len");
@@ -762,15 +787,16 @@ static int name_show(const struct cli_command *command, const struct show_argume
         showing.printers = calloc(showing.sources, sizeof *showing.printers);
         if (!status && !showing.printers)
             status = error_set_memory(&error, "the printers", showing.sources * sizeof *showing.printers);
-        if (!status && !given->step_given)
+        if (!status && !of_rows)
             status = source_choose(&showing, &source, &error);
-        if (!status && !given->step_given)
+        if (!status && !of_rows)
             status = source_use(&showing, source, &error);
         if (!status)
             status = given->where            ? show_where(&showing, &error)
                      : given->document_given ? show_document(&showing, &error)
                      : given->window_given   ? show_window(&showing, &error)
                      : given->step_given     ? show_step(&showing, &error)
+                     : given->losses         ? show_losses(&showing, &error)
                                              : show_tokens(&showing, &error);
         if (status && !error.status) /* from a function that takes no error */
             (void)error_set(&error, status, name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
@@ -797,7 +823,7 @@ static int show(const struct cli_command *command, const char **operands, size_t
 
 int command_show(int argc, char **argv)
 {
-    struct show_arguments given = {.run = RUN_ARGUMENTS_INIT, .tokenizer = TOKENIZER_ARGUMENTS_INIT};
+    struct show_arguments given = {.run = RUN_ARGUMENTS_INIT, .tokenizer = TOKENIZER_ARGUMENTS_INIT, .top = 20};
     const struct cli_option options[] = {
         CLI_HEADING("What to show"),
         {'d', "document", CLI_NUMBER, &given.document, &given.document_given, "N", "show document N", NULL},
@@ -816,6 +842,9 @@ int command_show(int argc, char **argv)
          "show only row J of the step or, with --rank, of the rank's slice", NULL},
         {0, "rank", CLI_NUMBER, &given.rank, &given.rank_given, "R", "show only the rows of rank R of --ranks", NULL},
         {0, "ranks", CLI_NUMBER, &given.ranks, &given.ranks_given, "W", "number of ranks that share a step", NULL},
+        {0, "losses", CLI_TEXT, &given.losses, NULL, "FILE",
+         "show the rows of a run that have the largest losses in FILE: JSONL with step, row, and loss, or CSV", NULL},
+        {0, "top", CLI_NUMBER, &given.top, &given.top_given, "N", "with --losses, show N rows (default: 20)", NULL},
         {0, "where", CLI_FLAG, &given.where, NULL, NULL,
          "list every step and row that shows tokens of --document or --tokens", NULL},
         {0, "steps", CLI_RANGE, &given.steps, NULL, "A..B",
@@ -836,6 +865,7 @@ int command_show(int argc, char **argv)
         .program = program,
         .usage = "DATASET|RUN --document N|--window I|--tokens A..B [OPTION]...\n"
                  "       tokmap show RUN --step N [--row J] [OPTION]...\n"
+                 "       tokmap show RUN --losses FILE [--top N] [OPTION]...\n"
                  "       tokmap show RUN --document N --where [--steps A..B] [OPTION]...",
         .summary =
             "Prints tokens of a dataset, or the rows of a step of a run, as text or ids. Reports on standard error "
@@ -845,6 +875,7 @@ int command_show(int argc, char **argv)
                    "  tokmap show data/web --document 17\n"
                    "  tokmap show moved/web --document 17 -t gpt2/tokenizer.json\n"
                    "  tokmap show train.run --step 12345 --row 17\n"
+                   "  tokmap show train.run --losses losses.jsonl --top 5\n"
                    "  tokmap show train.run --document 17 --where --json\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* losses.c - see losses.h. */
+#include "losses.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/whole_file.h"
+#include "common/error.h"
+#include "text/decimal.h"
+#include "text/json_scan.h"
+
+enum { COLUMNS = 3, CELL_MOST = 64 };
+#define FILE_MOST ((size_t)4 << 30)
+
+static const char *const names[COLUMNS] = {"step", "row", "loss"};
+
+struct reading {
+    const char *path;
+    uint64_t line;
+    int columns[COLUMNS]; /* of CSV: which cell has the step, the row, and the loss */
+    struct losses *losses;
+    uint64_t capacity;
+    struct tokmap_error *error;
+};
+
+#define wrong(reading, ...)                                                                                            \
+    error_set_line((reading)->error, TOKMAP_ERROR_FORMAT, (reading)->path, (reading)->line, __VA_ARGS__)
+
+static enum tokmap_status add(struct reading *reading, const struct loss *loss)
+{
+    struct losses *losses = reading->losses;
+    if (losses->count == reading->capacity) {
+        const uint64_t capacity = reading->capacity ? 2 * reading->capacity : 1024;
+        struct loss *grown = realloc(losses->of, capacity * sizeof *grown);
+        if (!grown)
+            return error_set_memory(reading->error, "the losses", capacity * sizeof *grown);
+        losses->of = grown;
+        reading->capacity = capacity;
+    }
+    losses->of[losses->count++] = *loss;
+    return TOKMAP_OK;
+}
+
+/* Takes a number, or NaN, Infinity, or -Infinity, as Python writes them. */
+static bool loss_read(struct json_scan *scan, double *loss)
+{
+    const char *bytes;
+    size_t count;
+    if (json_kind(scan) != JSON_NAN)
+        return json_real(scan, loss);
+    if (!json_value(scan, &bytes, &count))
+        return false;
+    *loss = *bytes == 'N' ? NAN : *bytes == '-' ? -INFINITY : INFINITY;
+    return true;
+}
+
+static enum tokmap_status read_json(struct reading *reading, const char *line, size_t bytes)
+{
+    struct json_scan scan;
+    struct json_string name;
+    struct loss loss = {0};
+    unsigned found = 0;
+    json_begin(&scan, line, bytes);
+    scan.not_finite_allowed = true;
+    if (json_enter_object(&scan))
+        while (json_member(&scan, &name)) {
+            bool good;
+            if (json_name_is(&name, "step"))
+                good = json_unsigned(&scan, &loss.step), found |= 1;
+            else if (json_name_is(&name, "row"))
+                good = json_unsigned(&scan, &loss.row), found |= 2;
+            else if (json_name_is(&name, "loss"))
+                good = loss_read(&scan, &loss.loss), found |= 4;
+            else
+                good = json_skip(&scan);
+            if (!good)
+                break;
+        }
+    if (!json_end(&scan))
+        return wrong(reading, "%s; write {\"step\": 12, \"row\": 3, \"loss\": 2.5}", scan.fault.reason);
+    if (found != 7)
+        return wrong(reading, "the object has no \"%s\"; write {\"step\": 12, \"row\": 3, \"loss\": 2.5}",
+                     names[found & 1 ? found & 2 ? 2 : 1 : 0]);
+    return add(reading, &loss);
+}
+
+/* Takes the next cell of a line, without spaces and quotes around it. Returns false after the last one. */
+static bool cell_next(const char **at, const char *end, char cell[CELL_MOST])
+{
+    if (!*at)
+        return false;
+    const char *first = *at, *comma = memchr(first, ',', (size_t)(end - first)), *last = comma ? comma : end;
+    *at = comma ? comma + 1 : NULL;
+    while (first < last && strchr(" \t\"", *first))
+        first++;
+    while (first < last && strchr(" \t\"\r", last[-1]))
+        last--;
+    const size_t bytes = (size_t)(last - first) < CELL_MOST - 1 ? (size_t)(last - first) : CELL_MOST - 1;
+    memcpy(cell, first, bytes);
+    cell[bytes] = '\0';
+    return true;
+}
+
+static enum tokmap_status read_names(struct reading *reading, const char *line, const char *end)
+{
+    char cell[CELL_MOST];
+    for (int i = 0; i < COLUMNS; i++)
+        reading->columns[i] = -1;
+    for (int column = 0; cell_next(&line, end, cell); column++)
+        for (int i = 0; i < COLUMNS; i++)
+            if (!strcmp(cell, names[i]))
+                reading->columns[i] = column;
+    for (int i = 0; i < COLUMNS; i++)
+        if (reading->columns[i] < 0)
+            return wrong(reading,
+                         "no column is called '%s'; the first line of a CSV file names the columns: step,row,loss",
+                         names[i]);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status read_cells(struct reading *reading, const char *line, const char *end)
+{
+    char cell[CELL_MOST], *rest;
+    struct loss loss = {0};
+    unsigned found = 0;
+    for (int column = 0; cell_next(&line, end, cell); column++)
+        for (int i = 0; i < COLUMNS; i++) {
+            if (reading->columns[i] != column)
+                continue;
+            if (i < 2 && !decimal_parse(cell, strlen(cell), i ? &loss.row : &loss.step))
+                return wrong(reading, "the %s is '%s'; write decimal digits", names[i], cell);
+            if (i == 2) {
+                loss.loss = strtod(cell, &rest);
+                if (rest == cell || *rest)
+                    return wrong(reading, "the loss is '%s'; write a number", cell);
+            }
+            found |= 1u << i;
+        }
+    if (found != 7)
+        return wrong(reading, "the line ends before the cell '%s'; write as many cells as the first line has",
+                     names[found & 1 ? found & 2 ? 2 : 1 : 0]);
+    return add(reading, &loss);
+}
+
+static enum tokmap_status read_lines(struct reading *reading, const char *text, size_t bytes)
+{
+    const char *const all = text + bytes;
+    enum tokmap_status status = TOKMAP_OK;
+    bool csv = false;
+    for (const char *line = text, *end; line < all && !status; line = end + 1) {
+        end = memchr(line, '\n', (size_t)(all - line));
+        end = end ? end : all;
+        reading->line++;
+        size_t spaces = 0;
+        while (line + spaces < end && strchr(" \t\r", line[spaces]))
+            spaces++;
+        if (line + spaces == end)
+            continue;
+        if (csv)
+            status = read_cells(reading, line, end);
+        else if (line[spaces] == '{')
+            status = read_json(reading, line, (size_t)(end - line));
+        else if (!reading->losses->count)
+            csv = !(status = read_names(reading, line, end));
+        else
+            status = wrong(reading, "the line is not a JSON object, as those before it are");
+    }
+    return status;
+}
+
+/* ---- order ---- */
+
+static int compare_doubles(double a, double b) /* the larger first, NaN before all numbers */
+{
+    if (isnan(a) || isnan(b))
+        return isnan(a) && isnan(b) ? 0 : isnan(a) ? -1 : 1;
+    return a > b ? -1 : a < b;
+}
+
+static int compare_places(const struct loss *a, const struct loss *b)
+{
+    return a->step != b->step ? a->step < b->step ? -1 : 1 : a->row < b->row ? -1 : a->row > b->row;
+}
+
+static int by_step(const void *one, const void *other)
+{
+    const struct loss *a = one, *b = other;
+    return a->step != b->step ? a->step < b->step ? -1 : 1 : compare_doubles(a->loss, b->loss);
+}
+
+static int by_loss(const void *one, const void *other)
+{
+    const int order = compare_doubles(((const struct loss *)one)->loss, ((const struct loss *)other)->loss);
+    return order ? order : compare_places(one, other);
+}
+
+enum tokmap_status losses_read(struct losses *losses, const char *path, struct tokmap_error *error)
+{
+    struct reading reading = {.path = path, .losses = losses, .error = error};
+    struct bytes_buffer text = {0};
+    *losses = (struct losses){0};
+    enum tokmap_status status = cli_file_read(path, FILE_MOST, &text, error);
+    if (!status)
+        status = read_lines(&reading, (const char *)text.bytes, text.count);
+    bytes_free(&text);
+    if (!status && !losses->count)
+        return error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
+                         "the file has no losses; write lines such as {\"step\": 12, \"row\": 3, \"loss\": 2.5}");
+    if (status)
+        return status;
+    qsort(losses->of, losses->count, sizeof *losses->of, by_step);
+    for (uint64_t first = 0, end; first < losses->count; first = end) {
+        for (end = first; end < losses->count && losses->of[end].step == losses->of[first].step;)
+            end++;
+        const double low = losses->of[(first + end) / 2].loss, high = losses->of[(first + end - 1) / 2].loss;
+        for (uint64_t i = first; i < end; i++)
+            losses->of[i].median = low / 2 + high / 2;
+    }
+    qsort(losses->of, losses->count, sizeof *losses->of, by_loss);
+    return TOKMAP_OK;
+}
+
+void losses_free(struct losses *losses)
+{
+    free(losses->of);
+    *losses = (struct losses){0};
+}
