@@ -152,7 +152,7 @@ class Sources(WithData):
     def test_ranks(self):
         """Each rank has the sums of all, also one without rows."""
         said = python("""
-            import sys, torch
+            import os, sys, torch
             import torch.multiprocessing as processes
             import tokmap
 
@@ -161,7 +161,8 @@ class Sources(WithData):
                 by_source = tokmap.SourceLoss(["x", "y", "z"])
                 if rank:
                     by_source.add(torch.tensor([rank - 1, 0]), torch.tensor([rank * 1.0, 6.0]))
-                print(by_source.result() == {"loss/x": 13 / 3, "loss/y": 2.0}, flush=True)
+                right = by_source.result() == {"loss/x": 13 / 3, "loss/y": 2.0}
+                os.write(1, b"True " if right else b"False ")
                 torch.distributed.destroy_process_group()
 
             if __name__ == "__main__":
