@@ -272,7 +272,7 @@ class Mypy(Checked):
         said = self.mypy("wrong.py").stdout
         self.check_wrong({int(line) for line in re.findall(r"^wrong\.py:(\d+): error:", said, flags=re.M)})
 
-    @needs("numpy", "torch", "transformers", "lightning")
+    @needs("numpy", "torch", "transformers", "lightning", "ray")
     def test_the_examples(self):
         """The examples' own functions have few annotations, and torch has some functions without any. What they call of
         this package is checked strictly."""
@@ -315,7 +315,7 @@ class Pyright(Checked):
     def test_misuse(self):
         self.check_wrong({line for _, line, _ in self.errors("wrong.py")})
 
-    @needs("numpy", "torch", "transformers", "lightning")
+    @needs("numpy", "torch", "transformers", "lightning", "ray")
     def test_the_examples(self):
         self.assertEqual(self.errors(*(f"example_{name}.py" for name in sorted(examples()))), [])
 
