@@ -5,15 +5,17 @@
 pack_corpus
 printf 'seq_len 64\nbatch 8\nseed 3\nsource data small\npasses 3\n' >train.run
 printf '{"step": 0, "row": 1, "loss": 2.5, "lr": [1]}\n{"step": 0, "row": 0, "loss": 1.5}\n\n' >losses.jsonl
-printf '{"step":5,"row":7,"loss":NaN}\r\n{"loss":9e1,"step":0,"row":2}' >>losses.jsonl
+printf '{"step":5,"row":7,"loss":NaN}\r\n{"loss":9e1,"step":0,"row":2}\n{"step":2,"row":1,"loss":2}\n{"step":2,"row":0,"loss":1}' >>losses.jsonl
 tokmap show train.run --losses losses.jsonl --json --ids >out
 equal "$(sed 's/.*"step": \([0-9]*\), "row": \([0-9]*\),.*"loss": \([^,]*\), "median": \([^,]*\),.*/\1 \2 \3 \4/' out)" \
     "5 7 null null
 0 2 90 2.5
 0 1 2.5 2.5
-0 0 1.5 2.5"
+2 1 2 1.5
+0 0 1.5 2.5
+2 0 1 1.5"
 # In CSV the columns are in any order, and a cell may have quotes.
-printf 'loss,note,row,step\n2.5,,1,0\n1.5,a,0,0\n"nan",,7,5\r\n90,b,"2",0\n' >losses.csv
+printf 'loss,note,row,step\n2.5,,1,0\n1.5,a,0,0\n"nan",,7,5\r\n90,b,"2",0\n1,,0,2\n2,,1,2\n' >losses.csv
 tokmap show train.run --losses losses.csv --json --ids >csv
 same out csv
 tokmap show train.run --losses losses.csv --top 2 --ids >ids 2>err
