@@ -15,7 +15,7 @@ equal "$(sed 's/.*"step": \([0-9]*\), "row": \([0-9]*\),.*"loss": \([^,]*\), "me
 0 0 1.5 2.5
 2 0 1 1.5"
 # In CSV the columns are in any order, and a cell may have quotes.
-printf 'loss,note,row,step\n2.5,,1,0\n1.5,a,0,0\n"nan",,7,5\r\n90,b,"2",0\n1,,0,2\n2,,1,2\n' >losses.csv
+printf 'loss,note,row,step\n2.5,"a, b",1,0\n1.5,a,0,0\n"nan",,7,5\r\n90,b,"2",0\n1,,0,2\n2,,1,2\n' >losses.csv
 tokmap show train.run --losses losses.csv --json --ids >csv
 same out csv
 tokmap show train.run --losses losses.csv --top 2 --ids >ids 2>err
@@ -38,6 +38,9 @@ wrong 'step,row,loss\n1,2,3\n1,2\n' "bad:3: the line ends before the cell 'loss'
 wrong 'step,row,loss\nx,2,3\n' "bad:2: the step is 'x'"
 wrong 'step,row,loss\n1,-2,3\n' "bad:2: the row is '-2'"
 wrong 'step,row,loss\n1,2,3x\n' "bad:2: the loss is '3x'"
+wrong 'step,row,loss\n1,2,"3\n' "bad:2: "
+wrong 'step,row,loss\n1,2,0000000000000000000000000000000000000000000000000000000000000000001e5\n' "bad:2: the loss is "
+wrong 'step,row,loss\n1, 2,3\n' "bad:2: the row is ' 2'"
 wrong '{"step": 1, "loss": 2}\n' 'bad:1: the object has no "row"'
 wrong '{"step": 1,' "bad:1: "
 wrong '{"step":0,"row":0,"loss":"x"}\n' "bad:1: a number is expected here"

@@ -8,6 +8,7 @@
 
 #include "cli/whole_file.h"
 #include "common/error.h"
+#include "inputs/csv_field.h"
 #include "text/decimal.h"
 #include "text/json_scan.h"
 
@@ -86,32 +87,31 @@ static enum tokmap_status read_json(struct reading *reading, const char *line, s
     return add(reading, &loss);
 }
 
-/* Takes the next cell of a line, without spaces and quotes around it. Returns false after the last one. */
-static bool cell_next(const char **at, const char *end, char cell[CELL_MOST])
+/* Takes the next cell of a line. One that no number needs so much room for is cut, and ends with "~". Returns false
+ * after the last one, and after a fault. */
+static bool cell_next(struct csv_record *record, char cell[CELL_MOST])
 {
-    if (!*at)
+    struct csv_field field;
+    if (!csv_field_next(record, &field))
         return false;
-    const char *first = *at, *comma = memchr(first, ',', (size_t)(end - first)), *last = comma ? comma : end;
-    *at = comma ? comma + 1 : NULL;
-    while (first < last && strchr(" \t\"", *first))
-        first++;
-    while (first < last && strchr(" \t\"\r", last[-1]))
-        last--;
-    const size_t bytes = (size_t)(last - first) < CELL_MOST - 1 ? (size_t)(last - first) : CELL_MOST - 1;
-    memcpy(cell, first, bytes);
-    cell[bytes] = '\0';
+    const bool fits = field.count < CELL_MOST - 1;
+    const size_t bytes = fits ? field.count : CELL_MOST - 2;
+    memcpy(cell, record->bytes + field.offset, bytes);
+    memcpy(cell + bytes, fits ? "" : "~", fits ? 1 : 2);
     return true;
 }
 
-static enum tokmap_status read_names(struct reading *reading, const char *line, const char *end)
+static enum tokmap_status read_names(struct reading *reading, struct csv_record *record)
 {
     char cell[CELL_MOST];
     for (int i = 0; i < COLUMNS; i++)
         reading->columns[i] = -1;
-    for (int column = 0; cell_next(&line, end, cell); column++)
+    for (int column = 0; cell_next(record, cell); column++)
         for (int i = 0; i < COLUMNS; i++)
             if (!strcmp(cell, names[i]))
                 reading->columns[i] = column;
+    if (record->fault.reason)
+        return wrong(reading, "%s", record->fault.reason);
     for (int i = 0; i < COLUMNS; i++)
         if (reading->columns[i] < 0)
             return wrong(reading,
@@ -120,12 +120,12 @@ static enum tokmap_status read_names(struct reading *reading, const char *line, 
     return TOKMAP_OK;
 }
 
-static enum tokmap_status read_cells(struct reading *reading, const char *line, const char *end)
+static enum tokmap_status read_cells(struct reading *reading, struct csv_record *record)
 {
     char cell[CELL_MOST], *rest;
     struct loss loss = {0};
     unsigned found = 0;
-    for (int column = 0; cell_next(&line, end, cell); column++)
+    for (int column = 0; cell_next(record, cell); column++)
         for (int i = 0; i < COLUMNS; i++) {
             if (reading->columns[i] != column)
                 continue;
@@ -138,6 +138,8 @@ static enum tokmap_status read_cells(struct reading *reading, const char *line, 
             }
             found |= 1u << i;
         }
+    if (record->fault.reason)
+        return wrong(reading, "%s", record->fault.reason);
     if (found != 7)
         return wrong(reading, "the line ends before the cell '%s'; write as many cells as the first line has",
                      names[found & 1 ? found & 2 ? 2 : 1 : 0]);
@@ -154,16 +156,18 @@ static enum tokmap_status read_lines(struct reading *reading, const char *text, 
         end = end ? end : all;
         reading->line++;
         size_t spaces = 0;
-        while (line + spaces < end && strchr(" \t\r", line[spaces]))
+        while (line + spaces < end && (line[spaces] == ' ' || line[spaces] == '\t' || line[spaces] == '\r'))
             spaces++;
         if (line + spaces == end)
             continue;
+        struct csv_record record = {
+            .bytes = line, .count = csv_record_length(line, (size_t)(end - line)), .separator = ','};
         if (csv)
-            status = read_cells(reading, line, end);
+            status = read_cells(reading, &record);
         else if (line[spaces] == '{')
             status = read_json(reading, line, (size_t)(end - line));
         else if (!reading->losses->count)
-            csv = !(status = read_names(reading, line, end));
+            csv = !(status = read_names(reading, &record));
         else
             status = wrong(reading, "the line is not a JSON object, as those before it are");
     }
