@@ -55,3 +55,8 @@ exits 2 tokmap show train.run --losses bad --source data 2>err
 exits 2 tokmap show train.run --step 0 --top 3 2>err
 holds err "--top needs --losses"
 exits 2 tokmap show small --losses bad 2>err
+# In a run without an end, the search for other rows ends, whatever step the file names.
+printf 'seq_len 64\nbatch 8\nseed 3\nsource data small\n' >endless.run
+printf '{"step":3,"row":1,"loss":5}\n{"step":18446744073709551615,"row":0,"loss":1}\n' >far
+tokmap show endless.run --losses far --top 1 --ids 2>err >out
+holds err "loss 5, step's median 5; its tokens are also in step "

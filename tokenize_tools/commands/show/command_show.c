@@ -664,11 +664,14 @@ static enum tokmap_status show_where(struct showing *show, struct tokmap_error *
 
 /* ---- losses ---- */
 
+#define FOUND_MOST 100000
+
 struct finding {
     struct where where;
     const struct tokmap_place *of;
     struct also *also;
     uint64_t least; /* tokens that a row has to share: neighbors share the lookahead */
+    uint64_t seen;  /* rows that were looked at, at most FOUND_MOST: a file may name a step after millions of epochs */
 };
 
 static int also_found(void *user, const struct tokmap_place *place)
@@ -677,6 +680,8 @@ static int also_found(void *user, const struct tokmap_place *place)
     struct also *also = finding->also;
     const uint64_t shared = row_shared(&finding->where, place);
     const bool itself = place->step == finding->of->step && place->row == finding->of->row;
+    if (++finding->seen > FOUND_MOST)
+        return 1;
     if (itself || shared < finding->least)
         return 0;
     if (also->count < ALSO_MOST) {
@@ -696,7 +701,7 @@ static enum tokmap_status also_find(struct showing *show, const struct item *ite
     const struct tokmap_extent range = {item->first, item->count};
     const uint64_t count = item->extents ? item->extent_count : 1;
     enum tokmap_status status = tokmap_run_info(show->target->run, &info);
-    const uint64_t end = info.steps == TOKMAP_FOREVER ? show->last_loss + 1 : TOKMAP_FOREVER;
+    const uint64_t end = info.steps == TOKMAP_FOREVER ? min64(show->last_loss, TOKMAP_FOREVER - 2) + 1 : TOKMAP_FOREVER;
     for (uint64_t i = 0; i < count && !status; i++) {
         const struct tokmap_extent extent = item->extents ? item->extents[i] : range;
         struct finding finding = {.where = {.show = show, .first = extent.first_token, .count = extent.tokens},
@@ -705,6 +710,7 @@ static enum tokmap_status also_find(struct showing *show, const struct item *ite
                                   .least = min64(info.lookahead + 1, extent.tokens)};
         status = tokmap_run_find(show->target->run, source, extent.first_token, extent.tokens, 0, end, also_found,
                                  &finding, error);
+        status = status == TOKMAP_ERROR_INTERRUPTED ? TOKMAP_OK : status;
     }
     return status;
 }
