@@ -2,14 +2,9 @@
 /* split.c - see split.h. */
 #include "split.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/hash.h"
-#include "text/decimal.h"
-
-#define DECIMALS_MOST 18
 
 /* Names of files that a set NAME.work and the like would be taken for. */
 static bool is_reserved(const char *name)
@@ -36,34 +31,10 @@ static const char *name_read(const char *text, size_t bytes, struct split *split
     return NULL;
 }
 
-/* Reads a share: a decimal number, or a percentage, which is recorded as the decimal number that it means. */
-static bool share_read(const char *text, size_t bytes, struct split_set *set, uint64_t *number, uint32_t *decimals)
-{
-    const bool percent = bytes && bytes <= SPLIT_SHARE_MOST && text[bytes - 1] == '%';
-    if (bytes > SPLIT_SHARE_MOST ||
-        !decimal_parse_point(text, bytes - percent, DECIMALS_MOST - 2 * percent, number, decimals) || !*number)
-        return false;
-    memcpy(set->share, text, bytes);
-    set->share[bytes] = '\0';
-    if (percent) {
-        for (*decimals += 2; *decimals && *number % 10 == 0; --*decimals)
-            *number /= 10;
-        uint64_t one = 1;
-        for (uint32_t i = 0; i < *decimals; i++)
-            one *= 10;
-        if (*number > one)
-            return false;
-        (void)snprintf(set->share, sizeof set->share, "%s%0*" PRIu64, *number == one ? "" : "0.", (int)*decimals,
-                       *number);
-    }
-    return true;
-}
-
 const char *split_parse(const char *text, struct split *split)
 {
     static const char form[] = "the sets are written as NAME=SHARE with commas between them: train=0.99,val=0.01";
-    uint64_t numbers[SPLIT_SETS_MOST];
-    uint32_t decimals[SPLIT_SETS_MOST];
+    uint64_t shares[SPLIT_SETS_MOST];
     split->count = 0;
     for (const char *at = text;;) {
         const size_t bytes = strcspn(at, ","), name_bytes = strcspn(at, "=,");
@@ -75,8 +46,8 @@ const char *split_parse(const char *text, struct split *split)
         const char *wrong = name_read(at, name_bytes, split, set);
         if (wrong)
             return wrong;
-        if (!share_read(at + name_bytes + 1, bytes - name_bytes - 1, set, &numbers[split->count],
-                        &decimals[split->count]))
+        if (!share_read(at + name_bytes + 1, bytes - name_bytes - 1, set->share, &shares[split->count]) ||
+            !shares[split->count])
             return "the share of a set is a decimal number above 0 and up to 1, with at most 18 decimals, such as "
                    "0.01, or a percentage, such as 1%";
         split->count++;
@@ -84,19 +55,14 @@ const char *split_parse(const char *text, struct split *split)
             break;
         at += bytes + 1;
     }
-    /* In units of 10^-18, the sum of 16 shares fits. */
-    const uint64_t one = 1000000000000000000U;
     unsigned __int128 sum = 0;
     for (uint32_t i = 0; i < split->count; i++) {
-        unsigned __int128 share = numbers[i];
-        for (uint32_t k = decimals[i]; k < DECIMALS_MOST; k++)
-            share *= 10;
-        split->sets[i].begin = sum < one ? (uint64_t)((sum << 64) / one) : 0;
-        sum += share;
-        if (sum > one)
+        split->sets[i].begin = sum < SHARE_ONE ? share_bound((uint64_t)sum) : 0;
+        sum += shares[i];
+        if (sum > SHARE_ONE)
             return "the shares of the sets are more than 1 together";
     }
-    return sum == one ? NULL : "the shares of the sets are less than 1 together; name the rest as a set, too";
+    return sum == SHARE_ONE ? NULL : "the shares of the sets are less than 1 together; name the rest as a set, too";
 }
 
 bool split_choose(const struct split *split, const struct corpus_document *document, struct bytes_buffer *scratch,

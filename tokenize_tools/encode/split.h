@@ -17,14 +17,14 @@
 
 #include "common/bytes_buffer.h"
 #include "inputs/corpus_batch.h"
+#include "share.h"
 
 #define SPLIT_SETS_MOST 16
 #define SPLIT_NAME_MOST 32 /* bytes */
-#define SPLIT_SHARE_MOST 24
 
 struct split_set {
     char name[SPLIT_NAME_MOST + 1];
-    char share[SPLIT_SHARE_MOST + 1]; /* as it was given */
+    char share[SHARE_TEXT_MOST + 1]; /* as it was given */
     uint64_t begin;                   /* of its interval, which ends where the next one begins, the last one at 2^64 */
 };
 

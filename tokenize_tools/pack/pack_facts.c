@@ -77,7 +77,7 @@ static void split_facts(struct pack_facts *facts, const struct split *split)
 {
     struct bytes_buffer text = {0};
     for (uint32_t i = 0; split && i < split->count; i++) {
-        char set[SPLIT_NAME_MOST + SPLIT_SHARE_MOST + 4];
+        char set[SPLIT_NAME_MOST + SHARE_TEXT_MOST + 4];
         const int bytes = snprintf(set, sizeof set, "%s%s=%s", i ? "," : "", split->sets[i].name, split->sets[i].share);
         facts->lost = !bytes_append(&text, set, (size_t)bytes) || facts->lost;
     }
