@@ -34,6 +34,7 @@ struct encoding {
     uint64_t count;      /* tokens so far */
     uint64_t borders;    /* of them, BOS and EOD at its ends */
     uint64_t text_bytes; /* of the document's text */
+    struct fim_counts fim;
     bool bos, eod;       /* each was added */
     bool bos_found, eod_found;
     bool used; /* no issue has been added */
@@ -153,11 +154,22 @@ static struct tokenizer_out out_here(const struct encoding *encoding, uint64_t *
         .tokens = tokens->tokens + at * encoding->rules->width, .capacity = tokens->capacity.tokens - at, .ends = ends};
 }
 
+static enum tokmap_status bos_add(struct encoding *encoding)
+{
+    const enum tokmap_status status = tokens_reserve(encoding, 2);
+    if (status || encoding->rules->bos_id == TOKMAP_NO_ID)
+        return status;
+    token_add(encoding, encoding->rules->bos_id, false);
+    encoding->bos = true;
+    return TOKMAP_OK;
+}
+
+/* Encodes texts, and leaves room for two more tokens. resumed: the first one continues a text. */
 static enum tokmap_status texts_encode(struct encoding *encoding, const struct tokmap_text *texts, uint64_t count,
-                                       uint64_t *ends)
+                                       bool resumed, uint64_t *ends)
 {
     const struct document_rules *rules = encoding->rules;
-    const struct tokenizer_batch batch = {texts, count, false, false};
+    const struct tokenizer_batch batch = {texts, count, resumed, false};
     uint64_t bytes = 0, ids;
     for (uint64_t i = 0; i < count; i++)
         bytes += texts[i].count;
@@ -166,10 +178,6 @@ static enum tokmap_status texts_encode(struct encoding *encoding, const struct t
     enum tokmap_status status = tokens_reserve(encoding, add_overflows(ids, 2, &ids) ? UINT64_MAX : ids);
     if (status)
         return status;
-    if (rules->bos_id != TOKMAP_NO_ID && !encoding->count) {
-        token_add(encoding, rules->bos_id, false);
-        encoding->bos = true;
-    }
     struct tokenizer_out out = out_here(encoding, ends);
     status = tokenizer_encode(encoding->encoder->state, &batch, &out, encoding->making.error);
     encoding->count += out.count;
@@ -181,7 +189,99 @@ static enum tokmap_status text_encode(struct encoding *encoding)
 {
     const struct tokmap_text text = {encoding->document->text, encoding->document->bytes};
     uint64_t end;
-    return texts_encode(encoding, &text, 1, &end);
+    return texts_encode(encoding, &text, 1, false, &end);
+}
+
+/* ---- fill in the middle ---- */
+
+static enum tokmap_status fim_token_add(struct encoding *encoding, uint64_t id)
+{
+    const enum tokmap_status status = tokens_reserve(encoding, 2);
+    if (status)
+        return status;
+    token_add(encoding, id, true);
+    encoding->fim.tokens++;
+    return TOKMAP_OK;
+}
+
+/* Encodes a part of a text. Where the tokenizer can continue a text, it puts no space before one that does not begin
+ * the document. */
+static enum tokmap_status fim_part_encode(struct encoding *encoding, uint64_t from, uint64_t to)
+{
+    const struct tokmap_text text = {encoding->document->text + from, to - from};
+    uint64_t end;
+    if (from == to)
+        return TOKMAP_OK;
+    return texts_encode(encoding, &text, 1, from && encoding->rules->cuts, &end);
+}
+
+static enum tokmap_status stretch_encode(struct encoding *encoding, const struct fim_stretch *stretch)
+{
+    const struct fim *fim = encoding->rules->fim;
+    const uint64_t *place = stretch->place;
+    enum tokmap_status status = TOKMAP_OK;
+    for (const char *at = stretch->form; *at && !status; at++)
+        switch (*at) {
+        case 'P':
+            status = fim_token_add(encoding, fim->prefix_id);
+            break;
+        case 'S':
+            status = fim_token_add(encoding, fim->suffix_id);
+            break;
+        case 'M':
+            status = fim_token_add(encoding, fim->middle_id);
+            break;
+        case 'p':
+            status = fim_part_encode(encoding, place[0], place[1]);
+            break;
+        case 'm':
+            status = fim_part_encode(encoding, place[1], place[2]);
+            break;
+        case 's':
+            status = fim_part_encode(encoding, place[2], place[3]);
+            break;
+        default:
+            return fim_part_encode(encoding, place[0], place[3]);
+        }
+    const bool suffix_first = stretch->form == fim->spm_form;
+    encoding->fim.spm += suffix_first;
+    encoding->fim.psm += !suffix_first;
+    if (!status && fim->end_id != TOKMAP_NO_ID && (fim->end_always || place[3] < encoding->document->bytes))
+        status = fim_token_add(encoding, fim->end_id);
+    return status;
+}
+
+/* Returns how many of the document's tokens, from `from` on, are those that fill in the middle. */
+static uint64_t fim_tokens_count(const struct encoding *encoding, uint64_t from)
+{
+    const struct fim *fim = encoding->rules->fim;
+    uint64_t count = 0;
+    for (uint64_t i = from; i < encoding->count; i++) {
+        const uint64_t id = token_at(encoding, i);
+        count += (id == fim->prefix_id) | (id == fim->middle_id) | (id == fim->suffix_id) | (id == fim->end_id);
+    }
+    return count;
+}
+
+/* Encodes a text, and rearranges it or pieces of it. A text that has one of the tokens already remains as it is, since
+ * nobody could tell which of them mean what. So does one that cannot be encoded, for the message about it. */
+static enum tokmap_status fim_encode(struct encoding *encoding)
+{
+    const struct corpus_document *document = encoding->document;
+    const uint64_t begin = encoding->count, largest = encoding->tokens->largest;
+    struct fim_walk walk;
+    struct fim_stretch stretch;
+    enum tokmap_status status = TOKMAP_OK;
+    fim_begin(&walk, encoding->rules->fim, document->text, document->bytes);
+    while (!status && fim_next(&walk, &stretch))
+        status = stretch_encode(encoding, &stretch);
+    const bool own = !status && encoding->fim.tokens && fim_tokens_count(encoding, begin) != encoding->fim.tokens;
+    if (!own && status != TOKMAP_ERROR_INPUT)
+        return status;
+    encoding->count = begin;
+    encoding->tokens->largest = largest;
+    encoding->fim = (struct fim_counts){.left = own};
+    return text_encode(encoding);
 }
 
 static enum tokmap_status prompt_encode(struct encoding *encoding)
@@ -189,7 +289,9 @@ static enum tokmap_status prompt_encode(struct encoding *encoding)
     const struct corpus_document *document = encoding->document;
     const struct tokmap_text texts[] = {{document->text, document->bytes}, {document->second, document->second_bytes}};
     uint64_t ends[2];
-    enum tokmap_status status = texts_encode(encoding, texts, 2, ends);
+    enum tokmap_status status = bos_add(encoding);
+    if (!status)
+        status = texts_encode(encoding, texts, 2, false, ends);
     if (!status)
         status = counted_reserve(encoding, encoding->count + 1);
     if (status)
@@ -394,6 +496,7 @@ static enum tokmap_status set_add(struct encoding *encoding, uint64_t number)
 
 static enum tokmap_status content_encode(struct encoding *encoding)
 {
+    enum tokmap_status status;
     switch (encoding->rules->corpus->content) {
     case CORPUS_CONTENT_TEXT:
         break;
@@ -404,7 +507,8 @@ static enum tokmap_status content_encode(struct encoding *encoding)
     case CORPUS_CONTENT_MESSAGES:
         return conversation_encode(encoding);
     }
-    return text_encode(encoding);
+    status = bos_add(encoding);
+    return status ? status : encoding->rules->fim ? fim_encode(encoding) : text_encode(encoding);
 }
 
 /* Encodes a document, and adds its tokens to those of the batch unless it is left out. */
@@ -441,6 +545,7 @@ static enum tokmap_status document_encode(struct encoding *encoding, uint64_t nu
     tokens->count += encoding->count;
     tokens->ends[number] = tokens->count;
     tokens->text_bytes[number] = encoding->text_bytes;
+    fim_counts_add(&tokens->fim, &encoding->fim);
     tokens->bos_added += encoding->bos;
     tokens->eod_added += encoding->eod;
     tokens->bos_present += encoding->bos_found;
@@ -460,6 +565,7 @@ enum tokmap_status documents_encode(struct document_encoder *encoder, struct cor
     bool stopped = false;
     tokens->count = tokens->largest = tokens->counted = tokens->untaught = 0;
     tokens->eod_added = tokens->bos_added = tokens->eod_present = tokens->bos_present = 0;
+    tokens->fim = (struct fim_counts){.psm = 0};
     for (uint64_t i = 0; i < batch->document_count && !status && !stopped; i++) {
         const struct corpus_document document = batch->documents[i];
         struct encoding encoding = {.encoder = encoder,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * document_encode.h - turns the documents of a batch into tokens one by one, where a document is more than a text:
- * ready-made ids, a prompt with its completion, a conversation; and where documents of some lengths are left out.
+ * ready-made ids, a prompt with its completion, a conversation, a text that is rearranged to fill in the middle; and
+ * where documents of some lengths are left out.
  *
  * pack_batches.c encodes plain texts itself, in groups and in parts. Here each document is encoded whole, because its
  * mask, and whether it is used at all, are only known then.
@@ -14,6 +15,7 @@
 #define TOKMAP_ENCODE_DOCUMENT_ENCODE_H
 
 #include "chat/chat.h"
+#include "fim.h"
 #include "histogram.h"
 #include "inputs/corpus.h"
 #include "split.h"
@@ -29,8 +31,10 @@ struct document_rules {
     const struct chat_template *chat;    /* for conversations */
     uint32_t width;                      /* of an id in bytes: 2 or 4 */
     uint32_t ids_per_byte_most;          /* of the tokenizer */
+    bool cuts;                           /* the tokenizer can continue a text */
     uint64_t eod_id, bos_id;             /* or TOKMAP_NO_ID */
     const struct split *split;           /* into sets; NULL: there is one */
+    const struct fim *fim;               /* of texts; NULL: none is rearranged */
     uint64_t min_tokens, max_tokens;     /* of a document without BOS and EOD; documents outside are left out */
 };
 
@@ -56,6 +60,7 @@ struct document_tokens {
     uint64_t count, largest;
     uint64_t counted;                  /* tokens that count, if there is a mask */
     uint64_t untaught;                 /* conversations in which no token counts */
+    struct fim_counts fim;
     uint64_t eod_added, bos_added;     /* tokens that were added */
     uint64_t eod_present, bos_present; /* documents of ids that had the token already, so none was added */
     struct {

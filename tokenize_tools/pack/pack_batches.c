@@ -304,6 +304,7 @@ enum tokmap_status pack_batch_commit(struct pack_batches *batches, struct work_i
         result->bos_present += documents->bos_present;
         result->counted_tokens += documents->counted;
         result->untaught += documents->untaught;
+        fim_counts_add(&result->fim, &documents->fim);
         document_tokens_trim(documents);
         return status;
     }
@@ -328,16 +329,19 @@ void pack_batches_begin(struct pack_batches *batches, const struct pack_options 
     *batches = (struct pack_batches){.options = options, .result = result};
     pack_output_tokenizer(options, &batches->tokenizer);
     batches->one_by_one =
-        corpus->content != CORPUS_CONTENT_TEXT || options->min_tokens || options->max_tokens || options->split;
+        corpus->content != CORPUS_CONTENT_TEXT || options->min_tokens || options->max_tokens || options->split ||
+        options->fim;
     batches->result->has_mask = document_is_masked(corpus);
     batches->rules = (struct document_rules){.corpus = corpus,
                                              .tokenizer = options->tokenizer,
                                              .chat = options->chat,
                                              .width = batches->tokenizer.width,
                                              .ids_per_byte_most = batches->tokenizer.ids_per_byte_most,
+                                             .cuts = batches->tokenizer.cuts,
                                              .eod_id = options->eod_id,
                                              .bos_id = options->bos_id,
                                              .split = options->split,
+                                             .fim = options->fim,
                                              .min_tokens = options->min_tokens,
                                              .max_tokens = options->max_tokens ? options->max_tokens : UINT64_MAX};
 }

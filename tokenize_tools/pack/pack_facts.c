@@ -86,6 +86,21 @@ static void split_facts(struct pack_facts *facts, const struct split *split)
     number_fact(facts, "--split-seed", split ? split->seed : 0, split ? UINT64_MAX : 0);
 }
 
+static void fim_facts(struct pack_facts *facts, const struct fim *fim)
+{
+    char text[2 * SHARE_TEXT_MOST + 8] = "", tokens[96] = "";
+    if (fim) {
+        (void)snprintf(text, sizeof text, "%s,spm=%s", fim->rate_text, fim->spm_text);
+        (void)snprintf(tokens, sizeof tokens, "%" PRIu64 ",%" PRIu64 ",%" PRIu64, fim->prefix_id, fim->middle_id,
+                       fim->suffix_id);
+    }
+    text_fact(facts, "--fim", text);
+    number_fact(facts, "--fim-seed", fim ? fim->seed : 0, fim ? UINT64_MAX : 0);
+    number_fact(facts, "--fim-unit", fim ? fim->unit : 0, 0);
+    text_fact(facts, "--fim-tokens", tokens);
+    number_fact(facts, "--fim-tokens (end)", fim && fim->end_always ? fim->end_id : TOKMAP_NO_ID, TOKMAP_NO_ID);
+}
+
 static void tokenizer_facts(struct pack_facts *facts, const struct pack_options *options)
 {
     static const struct tokmap_tokenizer_options defaults;
@@ -165,6 +180,7 @@ bool pack_facts_make(struct pack_facts *facts, const struct pack_options *option
     number_fact(facts, "--unit-bytes", options->unit_bytes, 0);
     number_fact(facts, "--seal", options->seal ? (uint64_t)options->seal->level : 0, 0);
     split_facts(facts, options->split);
+    fim_facts(facts, options->fim);
     shuffle_facts(facts, options->shuffle);
     drop_facts(facts, options->drop);
     text_fact(facts, "--also", options->also ? options->also->formats : NULL);

@@ -11,7 +11,7 @@
 #include "packing_options.h"
 #include "work/work_folder.h"
 
-#define PACK_FACTS_MOST 40
+#define PACK_FACTS_MOST 48
 
 struct pack_facts {
     struct work_fact list[PACK_FACTS_MOST];

@@ -151,6 +151,7 @@ static void result_add(struct pack_result *sum, const struct pack_result *more)
     sum->has_mask |= more->has_mask;
     sum->counted_tokens += more->counted_tokens;
     sum->untaught += more->untaught;
+    fim_counts_add(&sum->fim, &more->fim);
     for (size_t i = 0; i < RECORD_COLUMNS_MOST; i++)
         sum->with_value[i] += more->with_value[i];
     sum->largest_id = max64(sum->largest_id, more->largest_id);

@@ -104,6 +104,7 @@ char *pack_output_about(const struct pack_options *options, const struct pack_re
         /* Shuffled shards do not end where units end. */
         .unit_bytes = options->shuffle ? 0 : options->unit_bytes,
         .shard = shard,
+        .fim = options->fim,
         .split = options->split,
         .set = set,
     };

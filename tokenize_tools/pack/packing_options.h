@@ -7,6 +7,7 @@
 
 #include "chat/chat.h"
 #include "dedup/drop_filter.h"
+#include "encode/fim.h"
 #include "encode/histogram.h"
 #include "encode/shard_set.h"
 #include "encode/skip_limit.h"
@@ -89,6 +90,7 @@ struct pack_options {
     const struct pack_unit *unit; /* NULL: the output is whole */
     const struct split
         *split; /* the output is the shard sets PREFIX.NAME, one for each set of it; NULL: it is PREFIX */
+    const struct fim *fim; /* texts are rearranged to fill in the middle; NULL: none is. They are held in memory whole */
     const struct pack_shuffle *shuffle; /* the documents are shuffled; NULL: they have the order of the inputs */
     /* Options for sealing each finished shard, with at most options.threads threads. NULL: the shards are plain. */
     const struct shard_writer_seal *seal;
@@ -156,6 +158,7 @@ struct pack_result {
     bool has_mask; /* true if the shard has a mask, in which counted_tokens count as targets */
     uint64_t counted_tokens;
     uint64_t untaught;                        /* conversations in which no token counts */
+    struct fim_counts fim;                    /* with options.fim */
     uint64_t with_value[RECORD_COLUMNS_MOST]; /* for each of corpus.columns: the documents that have a value */
     uint64_t largest_id;
     struct lengths lengths;     /* of the documents, with the tokens that begin and end them */

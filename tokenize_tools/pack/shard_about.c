@@ -95,6 +95,26 @@ static void drop_write(struct cli_json *json, const struct shard_about *about)
     cli_json_end(json);
 }
 
+/* Writes which texts were rearranged, and the tokens by which a reader finds their parts. */
+static void fim_write(struct cli_json *json, const struct fim *fim)
+{
+    if (!fim)
+        return;
+    cli_json_object(json, "fim");
+    cli_json_text(json, "rate", fim->rate_text);
+    cli_json_text(json, "spm", fim->spm_text);
+    cli_json_text(json, "spm_form", fim->spm_form);
+    cli_json_number(json, "seed", fim->seed);
+    if (fim->unit)
+        cli_json_number(json, "unit", fim->unit);
+    cli_json_number(json, "prefix", fim->prefix_id);
+    cli_json_number(json, "middle", fim->middle_id);
+    cli_json_number(json, "suffix", fim->suffix_id);
+    if (fim->end_id != TOKMAP_NO_ID)
+        cli_json_number(json, "end", fim->end_id);
+    cli_json_end(json);
+}
+
 static void list_write(struct cli_json *json, const char *key, const char *const *list, size_t count)
 {
     if (!count)
@@ -118,6 +138,7 @@ static void later_options_write(struct cli_json *json, const struct shard_about 
     if (about->max_tokens)
         cli_json_number(json, "max_tokens", about->max_tokens);
     drop_write(json, about);
+    fim_write(json, about->fim);
     split_write(json, about);
     if (about->shuffle)
         cli_json_number(json, "shuffle", *about->shuffle);

@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "dedup/minhash.h"
 #include "dedup/ngram_table.h"
+#include "encode/fim.h"
 #include "encode/shard_set.h"
 #include "encode/split.h"
 #include "inputs/corpus.h"
@@ -36,6 +37,7 @@ struct shard_about {
     bool dedup;                         /* true if duplicates were left out */
     const struct minhash_form *minhash; /* near-duplicates were left out; NULL: they were not */
     const struct ngram_table *ngrams;   /* documents with one of them were left out; NULL: none */
+    const struct fim *fim;              /* texts were rearranged; NULL: none was */
     bool has_mask;
     uint64_t counted_tokens;
     const uint64_t *shuffle; /* the seed; NULL: the documents have the order of the inputs */

@@ -10,6 +10,7 @@
 
 #include "commands/data/block_compare.h"
 #include "commands/data/token_decode.h"
+#include "commands/report/dataset_about.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/visible.h"
@@ -51,6 +52,8 @@ struct worker {
     struct text_buffer text, out;   /* of a document; of the batch */
     struct text_export_result result;
     uint8_t *room; /* of block_compare_range() */
+    struct fim_marks fim; /* of the shard */
+    struct fim_reader reader;
 };
 
 /* ---- buffers ---- */
@@ -213,7 +216,8 @@ static enum tokmap_status text_check(struct worker *worker, uint64_t number, con
                                      bool *keep, struct tokmap_error *error)
 {
     const struct text_export_options *options = worker->export->options;
-    const bool suspicious = is_suspicious(&worker->text);
+    /* Parts that were encoded each by itself do not come out of the whole text, whose characters are all their own. */
+    const bool suspicious = !worker->reader.psm && !worker->reader.spm && is_suspicious(&worker->text);
     bool same = true;
     *keep = true;
     if (!suspicious && !options->check)
@@ -278,6 +282,27 @@ static enum tokmap_status line_put(struct worker *worker, uint64_t number, struc
     return status ? status : text_put(out, "}\n", error);
 }
 
+/* Decodes the tokens of a document in the order of its text. */
+static enum tokmap_status document_decode(struct worker *worker, const struct token_list *list, uint64_t *unknown,
+                                          struct tokmap_error *error)
+{
+    const uint8_t *tokens = list->tokens;
+    struct fim_reader *reader = &worker->reader;
+    fim_reader_begin(reader, &worker->fim);
+    enum tokmap_status status = fim_reader_add(reader, list->tokens, list->width, list->count, error);
+    if (!status)
+        status = fim_reader_end(reader, error);
+    worker->text.count = 0;
+    tokenizer_decoder_begin(worker->decoder, false);
+    for (uint64_t i = 0; i < reader->count && !status; i++) {
+        const uint64_t first = reader->extents[i].first_token;
+        const struct token_list part = {tokens + first * list->width, list->width, reader->extents[i].tokens};
+        status = token_decode(worker->decoder, worker->export->options->tokenizer, &part, &worker->text, unknown, error);
+        *unknown += status ? first : 0;
+    }
+    return status ? status : tokenizer_decoder_end(worker->decoder, &worker->text, error);
+}
+
 static bool token_is(const char *tokens, uint64_t index, uint32_t width, uint64_t id)
 {
     return (width == 2 ? load16((const uint8_t *)tokens + 2 * index) : load32((const uint8_t *)tokens + 4 * index)) ==
@@ -293,10 +318,15 @@ static enum tokmap_status document_export(struct worker *worker, const struct to
     bool keep;
     if (worker->shard != document->shard + 1) {
         worker->described = (struct tokmap_shard_info){.size = sizeof worker->described};
-        const enum tokmap_status status =
+        struct about_facts about = {.path = NULL};
+        enum tokmap_status described =
             tokmap_dataset_shard(worker->export->options->dataset, document->shard, &worker->described, error);
-        if (status)
-            return status;
+        if (!described)
+            described = about_read(&worker->described, &about, error);
+        worker->fim = about.fim;
+        about_free(&about);
+        if (described)
+            return described;
         worker->shard = document->shard + 1;
     }
     if (count && worker->described.bos_id != TOKMAP_NO_ID && token_is(tokens, 0, width, worker->described.bos_id)) {
@@ -307,13 +337,8 @@ static enum tokmap_status document_export(struct worker *worker, const struct to
     if (count && worker->described.eod_id != TOKMAP_NO_ID &&
         token_is(tokens, count - 1, width, worker->described.eod_id))
         count--;
-    worker->text.count = 0;
-    tokenizer_decoder_begin(worker->decoder, false);
     const struct token_list list = {tokens, width, count};
-    enum tokmap_status status =
-        token_decode(worker->decoder, worker->export->options->tokenizer, &list, &worker->text, &unknown, error);
-    if (!status)
-        status = tokenizer_decoder_end(worker->decoder, &worker->text, error);
+    enum tokmap_status status = document_decode(worker, &list, &unknown, error);
     if (status) {
         document_name(worker, document->number, begins + unknown, error);
         return status;
@@ -450,6 +475,7 @@ static void worker_free(struct worker *worker)
     free(worker->text.bytes);
     free(worker->out.bytes);
     free(worker->room);
+    fim_reader_free(&worker->reader);
 }
 
 enum tokmap_status text_export(const struct text_export_options *options, struct text_export_result *result,

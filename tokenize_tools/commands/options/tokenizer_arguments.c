@@ -45,8 +45,24 @@ int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer
     return 0;
 }
 
-/* Finds the id that --eod or --bos (`option`) means. value: "" for the token that the tokenizer names, else the name
- * of a special token, or an id. */
+int tokenizer_arguments_id(const struct cli_command *command, const struct tokenizer *tokenizer, const char *option,
+                           const char *value, uint64_t *id)
+{
+    struct tokenizer_info info;
+    tokenizer_info(tokenizer, &info);
+    *id = tokenizer_special(tokenizer, value);
+    if (*id != TOKMAP_NO_ID)
+        return 0;
+    if (!cli_parse_number(value, id))
+        return cli_misused(command, "--%s=%s: the tokenizer '%s' has no special token with that name%s", option, value,
+                           info.name, info.added ? "; 'tokmap tokenizer' lists them" : "");
+    if (*id >= info.vocabulary)
+        return cli_misused(command, "--%s=%s: the ids of the tokenizer '%s' end at %" PRIu64, option, value, info.name,
+                           info.vocabulary - 1);
+    return 0;
+}
+
+/* Finds the id that --eod or --bos (`option`) means. value: "" for the token that the tokenizer names. */
 static int id_find(const struct cli_command *command, const struct tokenizer *tokenizer, const char *option,
                    const char *value, uint64_t *id)
 {
@@ -62,16 +78,7 @@ static int id_find(const struct cli_command *command, const struct tokenizer *to
                                info.name, is_eod ? "ends" : "begins", option, option);
         return 0;
     }
-    *id = tokenizer_special(tokenizer, value);
-    if (*id != TOKMAP_NO_ID)
-        return 0;
-    if (!cli_parse_number(value, id))
-        return cli_misused(command, "--%s=%s: the tokenizer '%s' has no special token with that name%s", option, value,
-                           info.name, info.added ? "; 'tokmap tokenizer' lists them" : "");
-    if (*id >= info.vocabulary)
-        return cli_misused(command, "--%s=%s: the ids of the tokenizer '%s' end at %" PRIu64, option, value, info.name,
-                           info.vocabulary - 1);
-    return 0;
+    return tokenizer_arguments_id(command, tokenizer, option, value, id);
 }
 
 int tokenizer_arguments_eod_bos(const struct cli_command *command, const struct tokenizer_arguments *arguments,

@@ -81,4 +81,9 @@ int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer
 int tokenizer_arguments_eod_bos(const struct cli_command *command, const struct tokenizer_arguments *arguments,
                                 const struct tokenizer *tokenizer, bool eod_needed, uint64_t *eod, uint64_t *bos);
 
+/* Finds the id that the value of an option means: the name of a special token, or an id. value: not empty. Returns 0,
+ * or prints a message and returns the exit status. */
+int tokenizer_arguments_id(const struct cli_command *command, const struct tokenizer *tokenizer, const char *option,
+                           const char *value, uint64_t *id);
+
 #endif

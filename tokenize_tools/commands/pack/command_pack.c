@@ -52,6 +52,7 @@ struct packing {
     uint64_t shard_tokens;
     const char *split_text; /* NULL: none */
     struct split split;
+    struct fim_arguments fim;
     bool seed_given;
     struct pack_shuffle shuffle;
     bool shuffled; /* --shuffle was given */
@@ -314,6 +315,9 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
     status = content_arguments_check(command, &packing->content, &packing->corpus, &packing->asked);
     if (status)
         return status;
+    status = fim_arguments_check(command, &packing->fim, &packing->content);
+    if (status)
+        return status;
     if (packing->checkpoint_text && !seconds_parse(packing->checkpoint_text, &packing->checkpoint_ns))
         return cli_misused(command,
                            "--checkpoint-seconds must be a number from 0 (never) to 86400 with at most 3 "
@@ -468,6 +472,7 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
                                        .sets = packing->sets,
                                        .shard_tokens = packing->shard_tokens,
                                        .split = options->split,
+                                       .fim = options->fim,
                                        .shuffle = options->shuffle,
                                        .sealed = options->seal != NULL,
                                        .tokenizer = packing->tokenizer,
@@ -560,11 +565,13 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     packing->warnings.program = program;
     packing->warnings.saved = packing->checkpoint_ns && !packing->dry_run;
     input_warnings_watch(&packing->warnings, &options.corpus);
-    const int status = packing->tokenizer
+    int status = packing->tokenizer
                            ? tokenizer_arguments_eod_bos(packing->command, &packing->asked, packing->tokenizer, true,
                                                          &options.eod_id, &options.bos_id)
                            : content_arguments_eod_bos(packing->command, &packing->content, &packing->asked,
                                                        &options.eod_id, &options.bos_id);
+    if (!status)
+        status = fim_arguments_open(packing->command, &packing->fim, packing->tokenizer, options.eod_id, &options.fim);
     if (status)
         return status;
     cli_signals_catch();
@@ -629,6 +636,7 @@ int command_pack(int argc, char **argv)
     struct packing packing = {.asked = TOKENIZER_ARGUMENTS_INIT,
                               .corpus = CORPUS_ARGUMENTS_INIT,
                               .drop = DROP_ARGUMENTS_INIT,
+                              .fim = FIM_ARGUMENTS_INIT,
                               .tasks = {.asked = TASK_ARGUMENTS_INIT}};
     packing.split.seed = 1;
     packing.checkpoint_ns = CHECKPOINT_NS;
@@ -733,6 +741,20 @@ int command_pack(int argc, char **argv)
          NULL},
         {0, "columns", CLI_LIST, &packing.content.columns, NULL, "NAME,...",
          "keep the values of these fields of each record in the index; may be repeated", NULL},
+        CLI_HEADING("Fill in the middle"),
+        {0, "fim", CLI_TEXT, &packing.fim.text, NULL, "SHARE[,spm=SHARE]",
+         "rearrange this share of the texts, such as 0.5, so that a model learns to fill in the middle: prefix, suffix, "
+         "and middle, cut at random characters, each after a special token; spm: of these, the share in which the "
+         "suffix comes first (default: 0.5)",
+         NULL},
+        {0, "fim-unit", CLI_TEXT, &packing.fim.unit, NULL, "document|LENGTH",
+         "what is rearranged: a document (default), or each piece of LENGTH characters of it", NULL},
+        {0, "fim-tokens", CLI_TEXT, &packing.fim.tokens, NULL, "P,M,S[,E]",
+         "special tokens before prefix, middle, and suffix, and perhaps one that ends a middle, by name or id (default: "
+         "those of StarCoder, Code Llama, DeepSeek-Coder, Qwen, Codestral, or Gemma)",
+         NULL},
+        {0, "fim-seed", CLI_NUMBER, &packing.fim.fim.seed, &packing.fim.seed_given, "SEED",
+         "seed of the hash of a text that decides (default: 1)", NULL},
         CLI_HEADING("Lengths"),
         {0, "min-tokens", CLI_NUMBER, &packing.content.min_tokens, &packing.content.min_given, "N",
          "leave out documents with fewer tokens, BOS and EOD not counted", NULL},

@@ -219,6 +219,101 @@ int content_arguments_eod_bos(const struct cli_command *command, const struct co
     return status || !tokenizer->bos_given ? status : id_read(command, arguments, "bos", tokenizer->bos, bos);
 }
 
+/* ---- fill in the middle ---- */
+
+int fim_arguments_check(const struct cli_command *command, struct fim_arguments *arguments,
+                        const struct content_arguments *content)
+{
+    struct fim *fim = &arguments->fim;
+    const char *other = arguments->unit         ? "unit"
+                        : arguments->tokens     ? "tokens"
+                        : arguments->seed_given ? "seed"
+                                                : NULL;
+    if (!arguments->text)
+        return other ? cli_misused(command, "--fim-%s is about --fim: give the share of documents with --fim 0.5",
+                                   other)
+                     : 0;
+    const char *wrong = fim_parse(arguments->text, fim);
+    if (wrong)
+        return cli_misused(command, "--fim %s: %s", arguments->text, wrong);
+    if (content->ids_field || content->prompt_field || content->messages_field)
+        return cli_misused(command, "--fim rearranges texts: leave it out with --ids-field, --prompt-field, and "
+                                    "--messages-field");
+    if (arguments->unit && strcmp(arguments->unit, "document") != 0 &&
+        (!cli_parse_size(arguments->unit, &fim->unit) || !fim->unit))
+        return cli_misused(command, "--fim-unit is the number of characters in a piece, such as 4k, or document; got "
+                                    "'%s'",
+                           arguments->unit);
+    return 0;
+}
+
+/* Finds the tokens that --fim-tokens names. */
+static int fim_tokens_read(const struct cli_command *command, const struct tokenizer *tokenizer, const char *text,
+                           uint64_t eod_id, struct fim *fim)
+{
+    uint64_t ids[4] = {TOKMAP_NO_ID, TOKMAP_NO_ID, TOKMAP_NO_ID, TOKMAP_NO_ID};
+    size_t count = 0;
+    for (const char *at = text; at; count++) {
+        char name[256];
+        const size_t bytes = strcspn(at, ",");
+        if (count == 4 || !bytes || bytes >= sizeof name) {
+            count = 0;
+            break;
+        }
+        memcpy(name, at, bytes);
+        name[bytes] = '\0';
+        const int status = tokenizer_arguments_id(command, tokenizer, "fim-tokens", name, &ids[count]);
+        if (status)
+            return status;
+        for (size_t i = 0; i < count; i++)
+            if (ids[i] == ids[count])
+                return cli_misused(command, "--fim-tokens %s: the token '%s' has two roles", text, name);
+        if (ids[count] == eod_id)
+            return cli_misused(command, "--fim-tokens %s: the token '%s' ends documents, and can have no other role",
+                               text, name);
+        at = at[bytes] ? at + bytes + 1 : NULL;
+    }
+    if (count < 3)
+        return cli_misused(command,
+                           "--fim-tokens %s: name the tokens before prefix, middle, and suffix with commas between "
+                           "them, and perhaps one that ends a middle",
+                           text);
+    fim->prefix_id = ids[0];
+    fim->middle_id = ids[1];
+    fim->suffix_id = ids[2];
+    fim->end_id = ids[3];
+    return 0;
+}
+
+int fim_arguments_open(const struct cli_command *command, struct fim_arguments *arguments,
+                       const struct tokenizer *tokenizer, uint64_t eod_id, const struct fim **out)
+{
+    struct tokenizer_info info;
+    struct fim *fim = &arguments->fim;
+    *out = NULL;
+    if (!arguments->text)
+        return 0;
+    tokenizer_info(tokenizer, &info);
+    const int status =
+        arguments->tokens ? fim_tokens_read(command, tokenizer, arguments->tokens, eod_id, fim) : 0;
+    if (status)
+        return status;
+    if (!arguments->tokens && !fim_tokens_find(fim, tokenizer))
+        return cli_misused(command,
+                           "--fim: the vocabulary of '%s' has no known tokens to fill in the middle; name them with "
+                           "--fim-tokens PREFIX,MIDDLE,SUFFIX, or use a tokenizer that has them",
+                           info.name);
+    fim->end_always = fim->end_id != TOKMAP_NO_ID;
+    if (fim->unit && !fim->end_always)
+        fim->end_id = eod_id;
+    if (fim->unit && fim->end_id == TOKMAP_NO_ID)
+        return cli_misused(command, "--fim-unit %s: a token has to end a piece inside a document: leave out --no-eod, "
+                                    "or name one as the fourth of --fim-tokens",
+                           arguments->unit);
+    *out = fim;
+    return 0;
+}
+
 /* ---- the work of many processes ---- */
 
 #define TASKS_VARIABLE "TOKMAP_TASKS"

@@ -53,6 +53,29 @@ void content_arguments_apply(const struct content_arguments *arguments, struct c
 int content_arguments_eod_bos(const struct cli_command *command, const struct content_arguments *arguments,
                               const struct tokenizer_arguments *tokenizer, uint64_t *eod, uint64_t *bos);
 
+/* ---- fill in the middle ---- */
+
+struct fim_arguments {
+    const char *text; /* of --fim; NULL: not given */
+    const char *unit, *tokens;
+    bool seed_given;
+    struct fim fim; /* what they mean; its seed is read with the options */
+};
+
+#define FIM_ARGUMENTS_INIT                                                                                             \
+    {                                                                                                                  \
+        .fim = {.seed = 1 }                                                                                            \
+    }
+
+/* Reads the arguments as far as no tokenizer is needed, and refuses what they cannot be used with. Returns 0, or prints
+ * a message and returns the exit status. */
+int fim_arguments_check(const struct cli_command *command, struct fim_arguments *arguments,
+                        const struct content_arguments *content);
+/* Finds the special tokens, and sets *fim, or NULL without --fim. Returns 0, or prints a message and returns the exit
+ * status. */
+int fim_arguments_open(const struct cli_command *command, struct fim_arguments *arguments,
+                       const struct tokenizer *tokenizer, uint64_t eod_id, const struct fim **fim);
+
 /* ---- the work of many processes ---- */
 
 /*

@@ -17,10 +17,10 @@
 #define SEQ_LEN 1024
 #define PATH_TEXT 4200 /* bytes of the name of an output */
 
-/* Tokens of the text alone, without those that begin and end documents. */
+/* Tokens of the text alone, without those that begin and end documents, or are between their parts. */
 static uint64_t text_tokens(const struct pack_result *result)
 {
-    return result->tokens - result->eod_tokens - result->bos_tokens;
+    return result->tokens - result->eod_tokens - result->bos_tokens - result->fim.tokens;
 }
 
 /* Returns the size of a file of the shard PREFIX, 0 if it cannot be determined. */
@@ -97,6 +97,24 @@ static void mask_print(const struct pack_result *result)
     fact("", text);
 }
 
+/* Prints how many texts are rearranged. */
+static void fim_print(const struct pack_report *report)
+{
+    const struct fim_counts *fim = &report->result->fim;
+    char text[160], a[64], b[32], c[32];
+    if (!report->fim)
+        return;
+    (void)snprintf(text, sizeof text, "%s: %s prefix-suffix-middle, %s suffix-prefix-middle",
+                   cli_counted(fim->psm + fim->spm, report->fim->unit ? "piece" : "document", a),
+                   cli_count(fim->psm, b), cli_count(fim->spm, c));
+    fact("  rearranged", text);
+    if (!fim->left)
+        return;
+    (void)snprintf(text, sizeof text, "and %s not, whose text has these tokens already",
+                   cli_counted(fim->left, "document", a));
+    fact("", text);
+}
+
 /* Says of how many documents the token that ends or begins them was there already. */
 static void present_print(uint64_t present, uint64_t added)
 {
@@ -138,6 +156,7 @@ static void tokens_print(const struct pack_report *report)
         (void)snprintf(text, sizeof text, "with seed %" PRIu64, report->shuffle->seed);
         fact("  shuffled", text);
     }
+    fim_print(report);
     if (report->bos_id != TOKMAP_NO_ID)
         fact("  begin with", token_text(report->tokenizer, report->bos_id, a));
     present_print(result->bos_present, result->bos_tokens);
@@ -404,6 +423,14 @@ static void content_json(const struct pack_report *report, struct cli_json *json
         cli_json_number(json, "masked_tokens", result->tokens - result->counted_tokens);
         if (report->chat)
             cli_json_number(json, "documents_without_targets", result->untaught);
+    }
+    if (report->fim) {
+        cli_json_object(json, "fim");
+        cli_json_number(json, "psm", result->fim.psm);
+        cli_json_number(json, "spm", result->fim.spm);
+        cli_json_number(json, "left", result->fim.left);
+        cli_json_number(json, "tokens", result->fim.tokens);
+        cli_json_end(json);
     }
     if (!report->corpus->column_count)
         return;

@@ -14,6 +14,7 @@ struct pack_report {
     bool sets;                          /* the output is one or several shard sets */
     uint64_t shard_tokens;              /* with sets; 0: no limit */
     const struct split *split;          /* NULL: there is one set */
+    const struct fim *fim;              /* NULL: no text is rearranged */
     const struct pack_shuffle *shuffle; /* NULL: the documents have the order of the inputs */
     bool sealed;                        /* the tokens of the shards are compressed */
     const struct tokenizer *tokenizer;  /* NULL: none was named; ids are below `vocabulary` */

@@ -96,6 +96,42 @@ static void totals_read(struct json_scan *scan, struct about_facts *facts)
     facts->counted = bytes && tokens;
 }
 
+/* Reads how documents are rearranged to fill in the middle. */
+static void fim_read(struct json_scan *scan, struct about_facts *facts)
+{
+    struct json_string member;
+    struct fim_marks *fim = &facts->fim;
+    uint64_t unit = 0;
+    *fim = (struct fim_marks){false, false, TOKMAP_NO_ID, TOKMAP_NO_ID, TOKMAP_NO_ID, TOKMAP_NO_ID};
+    if (!json_enter_object(scan))
+        return;
+    while (json_member(scan, &member)) {
+        uint64_t *into = json_name_is(&member, "prefix")   ? &fim->prefix
+                         : json_name_is(&member, "middle") ? &fim->middle
+                         : json_name_is(&member, "suffix") ? &fim->suffix
+                         : json_name_is(&member, "end")    ? &fim->end
+                         : json_name_is(&member, "unit")   ? &unit
+                                                           : NULL;
+        if (!(into && json_kind(scan) == JSON_NUMBER ? json_unsigned(scan, into) : json_skip(scan)))
+            return;
+    }
+    fim->pieces = unit != 0;
+    fim->used = fim->prefix != TOKMAP_NO_ID && fim->middle != TOKMAP_NO_ID && fim->suffix != TOKMAP_NO_ID;
+}
+
+static void options_read(struct json_scan *scan, struct about_facts *facts)
+{
+    struct json_string member;
+    if (!json_enter_object(scan))
+        return;
+    while (json_member(scan, &member)) {
+        if (json_name_is(&member, "fim") && json_kind(scan) == JSON_OBJECT)
+            fim_read(scan, facts);
+        else if (!json_skip(scan))
+            return;
+    }
+}
+
 enum tokmap_status about_read(const struct tokmap_shard_info *shard, struct about_facts *facts,
                               struct tokmap_error *error)
 {
@@ -112,6 +148,8 @@ enum tokmap_status about_read(const struct tokmap_shard_info *shard, struct abou
             status = tokenizer_read(&scan, facts, error);
         else if (json_name_is(&member, "totals") && kind == JSON_OBJECT)
             totals_read(&scan, facts);
+        else if (json_name_is(&member, "options") && kind == JSON_OBJECT)
+            options_read(&scan, facts);
         else if (!json_skip(&scan))
             break;
     }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "cli/report.h"
+#include "encode/fim_reader.h"
 #include "tokmap/tokmap.h"
 
 #define ABOUT_NAME 96 /* bytes of a tokenizer's name, its zero included */
@@ -23,6 +24,7 @@ struct about_facts {
     bool counted;        /* the two numbers below are recorded */
     uint64_t text_bytes; /* bytes of text that became the shard's tokens */
     uint64_t tokens;
+    struct fim_marks fim; /* how the text of its documents is found */
 };
 
 /* Reads the about section of a shard. about_free() must follow in any case. Statuses: OK, ERROR_MEMORY. */

@@ -45,21 +45,13 @@ struct item {
     uint64_t document, window;           /* for kind_document and kind_window */
     const struct tokmap_extent *extents; /* of a row of a plan; NULL: the range above is all */
     uint64_t extent_count;
+    const struct fim_reader *order; /* of the text of a document that is rearranged; NULL: the range is its text */
     uint64_t padding;        /* of a row: tokens after those of the dataset */
     const struct loss *loss; /* of a row of --losses, else NULL */
     const struct also *also; /* other rows that show its tokens */
 };
 
-#define ALSO_MOST 8       /* rows that are listed beside one of --losses */
-#define SCREEN_TOKENS 300 /* of such a row, as text */
-
-/* Other rows that show tokens of a row. */
-struct also {
-    struct {
-        uint64_t step, row, shared;
-    } of[ALSO_MOST];
-    uint64_t count; /* of them that were found, maybe more than there is room for */
-};
+#define SCREEN_TOKENS 300 /* of a row of --losses, as text */
 
 struct showing {
     const struct show_arguments *given;
@@ -174,40 +166,12 @@ static void part_to_json(void *user, const struct part *part)
     cli_json_end(user);
 }
 
-static void loss_print(const struct item *item)
-{
-    const struct also *also = item->also;
-    (void)fprintf(stderr, "loss %.4g, step's median %.4g", item->loss->loss, item->loss->median);
-    for (uint64_t i = 0; i < min64(also->count, ALSO_MOST); i++)
-        (void)fprintf(stderr, "%s step %" PRIu64 " row %" PRIu64 " (%" PRIu64 " tokens)",
-                      i ? "," : "; its tokens are also in", also->of[i].step, also->of[i].row, also->of[i].shared);
-    if (also->count > ALSO_MOST)
-        (void)fprintf(stderr, ", and %" PRIu64 " more rows", also->count - ALSO_MOST);
-    (void)fputc('\n', stderr);
-}
-
-static void loss_json(const struct item *item, struct cli_json *json)
-{
-    cli_json_real(json, "loss", item->loss->loss);
-    cli_json_real(json, "median", item->loss->median);
-    cli_json_array(json, "also");
-    for (uint64_t i = 0; i < min64(item->also->count, ALSO_MOST); i++) {
-        cli_json_object(json, NULL);
-        cli_json_number(json, "step", item->also->of[i].step);
-        cli_json_number(json, "row", item->also->of[i].row);
-        cli_json_number(json, "shared", item->also->of[i].shared);
-        cli_json_end(json);
-    }
-    cli_json_end(json);
-    cli_json_number(json, "also_rows", item->also->count);
-}
-
 static void row_head_print(const struct showing *show, const struct item *item)
 {
     const struct tokmap_place *place = item->place;
     char a[64], b[64];
     if (item->loss)
-        loss_print(item);
+        loss_print(item->loss, item->also);
     (void)fprintf(stderr, "step %" PRIu64 " row %" PRIu64 ": draw %" PRIu64 ", ", place->step, place->row, place->draw);
     if (place->source == TOKMAP_NO_SOURCE) {
         (void)fprintf(stderr, "padding\n");
@@ -237,7 +201,10 @@ static void item_head_print(const struct showing *show, const struct item *item)
         (void)fprintf(stderr, "document %" PRIu64 ": ", item->document);
     else if (item->kind == kind_window)
         (void)fprintf(stderr, "window %" PRIu64 ": ", item->window);
-    (void)fprintf(stderr, "tokens %" PRIu64 "..%" PRIu64 "\n", item->first, item->first + item->count);
+    (void)fprintf(stderr, "tokens %" PRIu64 "..%" PRIu64, item->first, item->first + item->count);
+    if (item->order)
+        order_print(item->order, stderr);
+    (void)fputc('\n', stderr);
 }
 
 static void item_head_json(const struct showing *show, const struct item *item, struct cli_json *json)
@@ -257,12 +224,14 @@ static void item_head_json(const struct showing *show, const struct item *item, 
         cli_json_number(json, "epoch", item->place->epoch);
         cli_json_number(json, "window", item->place->window);
         if (item->loss)
-            loss_json(item, json);
+            loss_json(item->loss, item->also, json);
     } else if (item->kind == kind_window) {
         cli_json_number(json, "epoch", 0);
         cli_json_number(json, "window", item->window);
     } else if (item->kind == kind_document) {
         cli_json_number(json, "document", item->document);
+        if (item->order)
+            order_json(item->order, json);
     }
     cli_json_number(json, "first_token", item->first);
     cli_json_number(json, "tokens", item->count);
@@ -329,7 +298,8 @@ static enum tokmap_status item_print(struct showing *show, const struct item *it
         left -= extent->tokens;
         if (!show->given->ids) {
             const bool start = item->extents ? begins_document(show, extent->first_token) : item->kind == kind_document;
-            status = printer_text(show->printer, extent->first_token, extent->tokens, start, error);
+            status = item->order ? printer_text(show->printer, item->order->extents, item->order->count, true, error)
+                                 : printer_text(show->printer, extent, 1, start, error);
             continue;
         }
         if (i)
@@ -355,13 +325,15 @@ static enum tokmap_status item_json(struct showing *show, const struct item *ite
             cli_json_object(json, NULL);
             cli_json_number(json, "first_token", extent->first_token);
             cli_json_number(json, "tokens", extent->tokens);
-            status = printer_json(show->printer, extent->first_token, extent->tokens,
-                                  begins_document(show, extent->first_token), json, error);
+            status =
+                printer_json(show->printer, extent, 1, begins_document(show, extent->first_token), json, error);
             cli_json_end(json);
         }
         cli_json_end(json);
     } else if (!status && show->printer) {
-        status = printer_json(show->printer, item->first, item->count, item->kind == kind_document, json, error);
+        const struct tokmap_extent range = {item->first, item->count};
+        status = printer_json(show->printer, item->order ? item->order->extents : &range,
+                              item->order ? item->order->count : 1, item->kind == kind_document, json, error);
     }
     cli_json_end(json);
     return status;
@@ -394,13 +366,20 @@ static enum tokmap_status item_show(struct showing *show, const struct item *ite
 static enum tokmap_status show_document(struct showing *show, struct tokmap_error *error)
 {
     struct tokmap_document document;
-    const enum tokmap_status status =
+    struct fim_reader order = {.count = 0};
+    enum tokmap_status status =
         tokmap_dataset_document(show->printer->dataset, show->given->document, &document, error);
-    if (status)
-        return status;
-    const struct item item = {
-        .kind = kind_document, .first = document.first_token, .count = document.tokens, .document = document.number};
-    return item_show(show, &item, false, error);
+    if (!status && !show->given->ids && !show->given->specials)
+        status = printer_order(show->printer, &document, &order, error);
+    const struct item item = {.kind = kind_document,
+                              .first = document.first_token,
+                              .count = document.tokens,
+                              .document = document.number,
+                              .order = order.psm || order.spm ? &order : NULL};
+    if (!status)
+        status = item_show(show, &item, false, error);
+    fim_reader_free(&order);
+    return status;
 }
 
 static enum tokmap_status show_tokens(struct showing *show, struct tokmap_error *error)

@@ -154,27 +154,41 @@ static void mark_set(struct printer *printer, bool marking)
         (void)fputs(marking ? "\xe2\x9f\xa6" : "\xe2\x9f\xa7", stdout);
 }
 
-enum tokmap_status printer_text(struct printer *printer, uint64_t first, uint64_t count, bool start,
-                                struct tokmap_error *error)
+/* Prints the text of an extent as far as it is certain. */
+static enum tokmap_status extent_text(struct printer *printer, struct tokmap_extent extent, struct visible *visible,
+                                      struct tokmap_error *error)
 {
-    struct visible visible = {.file = stdout};
     enum tokmap_status status = TOKMAP_OK;
     uint64_t span = 0;
-    assert(printer->tokenizer && (!count || first < printer->info.tokens));
-    tokenizer_decoder_begin(printer->decoder, !start);
-    while (count && !status && !ferror(stdout)) {
-        status = chunk_read(printer, &first, &count, &span, error);
+    assert(!extent.tokens || extent.first_token < printer->info.tokens);
+    while (extent.tokens && !status && !ferror(stdout)) {
+        status = chunk_read(printer, &extent.first_token, &extent.tokens, &span, error);
         for (uint64_t at = 0, end; at < span && !status; at = end) {
             end = alike_end(printer, at, span);
             printer->text.count = 0;
             mark_set(printer, !counts_at(printer, at));
             status = chunk_decode(printer, at, end - at, error);
-            if (!status && end == span && !count)
-                status = tokenizer_decoder_end(printer->decoder, &printer->text, error);
             if (!status)
-                text_write(printer, &visible);
+                text_write(printer, visible);
         }
     }
+    return status;
+}
+
+enum tokmap_status printer_text(struct printer *printer, const struct tokmap_extent *extents, uint64_t extent_count,
+                                bool start, struct tokmap_error *error)
+{
+    struct visible visible = {.file = stdout};
+    enum tokmap_status status = TOKMAP_OK;
+    assert(printer->tokenizer);
+    tokenizer_decoder_begin(printer->decoder, !start);
+    for (uint64_t i = 0; i < extent_count && !status; i++)
+        status = extent_text(printer, extents[i], &visible, error);
+    printer->text.count = 0;
+    if (!status)
+        status = tokenizer_decoder_end(printer->decoder, &printer->text, error);
+    if (!status)
+        text_write(printer, &visible);
     visible_end(&visible);
     mark_set(printer, false);
     return status;
@@ -253,20 +267,14 @@ static void ranges_json(const struct ranges *ranges, struct cli_json *json)
     cli_json_end(json);
 }
 
-enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_t count, bool start,
-                                struct cli_json *json, struct tokmap_error *error)
+/* Takes an extent into JSON. done: tokens before it. */
+static enum tokmap_status extent_json(struct printer *printer, struct tokmap_extent extent, uint64_t done,
+                                      struct ranges *ranges, struct cli_json *json, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    struct ranges ranges = {0};
-    uint64_t done = 0, span = 0;
-    assert(!count || first < printer->info.tokens);
-    printer->text.count = 0;
-    if (printer->tokenizer)
-        tokenizer_decoder_begin(printer->decoder, !start);
-    else
-        cli_json_array(json, "ids");
-    for (; count && !status; done += span) {
-        status = chunk_read(printer, &first, &count, &span, error);
+    assert(!extent.tokens || extent.first_token < printer->info.tokens);
+    for (uint64_t span = 0; extent.tokens && !status; done += span) {
+        status = chunk_read(printer, &extent.first_token, &extent.tokens, &span, error);
         if (!status && printer->tokenizer)
             status = chunk_decode(printer, 0, span, error);
         for (uint64_t i = 0; i < span && !status && !printer->tokenizer; i++)
@@ -274,9 +282,25 @@ enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_
         for (uint64_t at = 0, end; at < span && !status && printer->mask; at = end) {
             end = alike_end(printer, at, span);
             if (!counts_at(printer, at))
-                status = ranges_add(&ranges, done + at, end - at, error);
+                status = ranges_add(ranges, done + at, end - at, error);
         }
     }
+    return status;
+}
+
+enum tokmap_status printer_json(struct printer *printer, const struct tokmap_extent *extents, uint64_t extent_count,
+                                bool start, struct cli_json *json, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    struct ranges ranges = {0};
+    uint64_t done = 0;
+    printer->text.count = 0;
+    if (printer->tokenizer)
+        tokenizer_decoder_begin(printer->decoder, !start);
+    else
+        cli_json_array(json, "ids");
+    for (uint64_t i = 0; i < extent_count && !status; done += extents[i++].tokens)
+        status = extent_json(printer, extents[i], done, &ranges, json, error);
     if (!status && printer->tokenizer)
         status = tokenizer_decoder_end(printer->decoder, &printer->text, error);
     if (!printer->tokenizer)
@@ -287,6 +311,49 @@ enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_
         ranges_json(&ranges, json);
     free(ranges.list);
     return status;
+}
+
+enum tokmap_status printer_order(struct printer *printer, const struct tokmap_document *document,
+                                 struct fim_reader *reader, struct tokmap_error *error)
+{
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
+    struct about_facts about = {.path = NULL};
+    uint64_t first = document->first_token, count = document->tokens, span;
+    enum tokmap_status status =
+        printer->info.shards ? tokmap_dataset_shard(printer->dataset, document->shard, &shard, error) : TOKMAP_OK;
+    if (!status && printer->info.shards)
+        status = about_read(&shard, &about, error);
+    fim_reader_begin(reader, &about.fim);
+    about_free(&about);
+    while (count && !status && reader->marks.used) {
+        status = chunk_read(printer, &first, &count, &span, error);
+        if (!status)
+            status = fim_reader_add(reader, printer->chunk, printer->info.width, span, error);
+    }
+    if (!status)
+        status = fim_reader_end(reader, error);
+    for (uint64_t i = 0; i < reader->count; i++)
+        reader->extents[i].first_token += document->first_token;
+    return status;
+}
+
+void order_print(const struct fim_reader *order, FILE *file)
+{
+    (void)fputs(", stored to fill in the middle: ", file);
+    if (!order->marks.pieces)
+        (void)fprintf(file, "%s-middle", order->spm ? "suffix-prefix" : "prefix-suffix");
+    else
+        (void)fprintf(file, "%" PRIu64 " prefix-suffix-middle, %" PRIu64 " suffix-prefix-middle", order->psm,
+                      order->spm);
+    (void)fputs("; --specials shows it so", file);
+}
+
+void order_json(const struct fim_reader *order, struct cli_json *json)
+{
+    cli_json_object(json, "fim");
+    cli_json_number(json, "psm", order->psm);
+    cli_json_number(json, "spm", order->spm);
+    cli_json_end(json);
 }
 
 /* ---- where tokens came from ---- */

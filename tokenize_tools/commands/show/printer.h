@@ -12,6 +12,7 @@
 
 #include "cli/cli.h"
 #include "commands/options/tokenizer_arguments.h"
+#include "encode/fim_reader.h"
 #include "tokmap/tokmap.h"
 
 #define PRINTER_CHUNK ((uint64_t)1 << 18) /* tokens copied at a time */
@@ -45,20 +46,28 @@ enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dat
 /* Accepts a printer that is all zero. */
 void printer_close(struct printer *printer);
 
-/* Prints `count` tokens from `first` on to standard output, continuing at the dataset's first token after its last
- * one; `first` is below the number of tokens, `count` may be any number. start: a document begins at `first`, so
- * what the tokenizer put before its text (a prefix space) is left out. printer_text: the text, unchanged, or with
+/* Prints tokens to standard output. An extent continues at the dataset's first token after its last one: its first
+ * token is below their number, and its number of tokens may be any. The extents of a text are decoded together. start:
+ * a document begins with the first one, so what the tokenizer put before its text (a prefix space) is left out. printer_text: the text, unchanged, or with
  * visible control characters on a terminal. printer_ids: decimal ids separated by spaces, without a newline.
  * Tokens that do not count are marked: dim text on a terminal, otherwise text between the brackets U+27E6 and U+27E7,
  * and ids in parentheses. A message about an id that the tokenizer does not have names its document and its place.
  * Statuses: OK, those of block_compare_range(), tokmap_dataset_mask(), and tokenizer_decode(). */
-enum tokmap_status printer_text(struct printer *printer, uint64_t first, uint64_t count, bool start,
-                                struct tokmap_error *error);
+enum tokmap_status printer_text(struct printer *printer, const struct tokmap_extent *extents, uint64_t extent_count,
+                                bool start, struct tokmap_error *error);
 enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t count, struct tokmap_error *error);
 /* Does the same as the member "text" or "ids" of an open object, without marks. With a mask, also the member
  * "uncounted": the tokens that do not count, as ranges [first, end) counted from the first token printed. */
-enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_t count, bool start,
-                                struct cli_json *json, struct tokmap_error *error);
+enum tokmap_status printer_json(struct printer *printer, const struct tokmap_extent *extents, uint64_t extent_count,
+                                bool start, struct cli_json *json, struct tokmap_error *error);
+
+/* Finds the order of the text of a document, if `pack --fim` has rearranged it: reader->extents of the dataset's
+ * tokens. Statuses: OK, ERROR_MEMORY, those of block_compare_range(). */
+enum tokmap_status printer_order(struct printer *printer, const struct tokmap_document *document,
+                                 struct fim_reader *reader, struct tokmap_error *error);
+/* Says how a document is stored whose text is printed as it was: at the end of a line; as the member "fim". */
+void order_print(const struct fim_reader *order, FILE *file);
+void order_json(const struct fim_reader *order, struct cli_json *json);
 
 /* The part of a document that is in a range of tokens. Its paths live as long as the dataset. */
 struct part {
