@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "tokmap/dataset.h"
+#include "tokmap/run.h"
 
 /* The tokens, as struct fim has them. */
 struct fim_marks {
