@@ -204,15 +204,14 @@ static enum tokmap_status fim_token_add(struct encoding *encoding, uint64_t id)
     return TOKMAP_OK;
 }
 
-/* Encodes a part of a text. Where the tokenizer can continue a text, it puts no space before one that does not begin
- * the document. */
+/* Encodes a part of a text, which continues the text unless it begins the document. */
 static enum tokmap_status fim_part_encode(struct encoding *encoding, uint64_t from, uint64_t to)
 {
     const struct tokmap_text text = {encoding->document->text + from, to - from};
     uint64_t end;
     if (from == to)
         return TOKMAP_OK;
-    return texts_encode(encoding, &text, 1, from && encoding->rules->cuts, &end);
+    return texts_encode(encoding, &text, 1, from != 0, &end);
 }
 
 static enum tokmap_status stretch_encode(struct encoding *encoding, const struct fim_stretch *stretch)

@@ -31,7 +31,6 @@ struct document_rules {
     const struct chat_template *chat;    /* for conversations */
     uint32_t width;                      /* of an id in bytes: 2 or 4 */
     uint32_t ids_per_byte_most;          /* of the tokenizer */
-    bool cuts;                           /* the tokenizer can continue a text */
     uint64_t eod_id, bos_id;             /* or TOKMAP_NO_ID */
     const struct split *split;           /* into sets; NULL: there is one */
     const struct fim *fim;               /* of texts; NULL: none is rearranged */

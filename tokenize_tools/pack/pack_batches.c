@@ -337,7 +337,6 @@ void pack_batches_begin(struct pack_batches *batches, const struct pack_options 
                                              .chat = options->chat,
                                              .width = batches->tokenizer.width,
                                              .ids_per_byte_most = batches->tokenizer.ids_per_byte_most,
-                                             .cuts = batches->tokenizer.cuts,
                                              .eod_id = options->eod_id,
                                              .bos_id = options->bos_id,
                                              .split = options->split,

@@ -249,7 +249,7 @@ enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t 
             state->nfc.lacks_memory = false;
             break;
         case NORMALIZE_PREPEND:
-            if (now.count) {
+            if (now.count && !state->continues) {
                 good = has_room(state, into, step->content_bytes + now.count) &&
                        note(trace, into, step->content_bytes, 0, 0) &&
                        bytes_append(into, step->content, step->content_bytes) &&

@@ -192,7 +192,9 @@ static enum tokmap_status encode_segment(struct pipeline_state *own, const uint8
 {
     const struct pipeline *pipeline = own->pipeline;
     if (pipeline->parts.normalizer.count) {
+        own->normalizer.continues = own->place == ENGINE_INSIDE;
         const enum tokmap_status status = normalizer_run(&own->normalizer, text, count, &text, &count, own->error);
+        own->normalizer.continues = false;
         if (status)
             return status;
     }

@@ -65,7 +65,7 @@ void tokenizer_state_stop(struct tokenizer_state *state, bool (*stop)(void *user
 enum tokmap_status tokenizer_encode(struct tokenizer_state *state, const struct tokenizer_batch *batch,
                                     struct tokenizer_out *out, struct tokmap_error *error)
 {
-    assert(state->tokenizer->info.cuts || (!batch->resumed && !batch->unfinished));
+    assert(state->tokenizer->info.cuts || !batch->unfinished);
     assert(!batch->count || (batch->documents && out->ends));
     assert(out->tokens || !out->capacity);
     assert(state->tokenizer->info.width == 4 || !out->has_prefix || out->prefix <= UINT16_MAX);

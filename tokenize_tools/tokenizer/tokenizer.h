@@ -38,7 +38,9 @@ struct tokenizer_info {
 struct tokenizer_batch {
     const struct tokmap_text *documents;
     uint64_t count;
-    bool resumed;    /* the first document began in an earlier batch: it gets no prefix */
+    /* The first document began in an earlier batch: it gets no prefix, and no space before it that SentencePiece's BPE,
+     * or a normalizer, puts before a text. */
+    bool resumed;
     bool unfinished; /* the last document continues in a later batch: it gets no suffix */
 };
 
@@ -81,7 +83,8 @@ void tokenizer_state_free(struct tokenizer_state *state);
  * state begins: never. */
 void tokenizer_state_stop(struct tokenizer_state *state, bool (*stop)(void *user), void *user);
 
-/* Encodes a batch. `resumed` and `unfinished` require info.cuts. After a failure, the ids are incomplete. Statuses: OK,
+/* Encodes a batch. `unfinished` requires info.cuts; where it is false, or a document is cut elsewhere than
+ * tokenizer_cut() says, the ids are those of two texts. After a failure, the ids are incomplete. Statuses: OK,
  * ERROR_LIMIT (the capacity is too small, or a pattern needs too many steps or too much memory for a text), ERROR_INPUT
  * (a document contains the text of a special token, and the tokenizer was opened with TOKMAP_SPECIAL_ERROR),
  * ERROR_MEMORY. */
