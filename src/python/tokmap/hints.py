@@ -63,7 +63,8 @@ Patterns = Union[Path, Sequence[Path]]
 
 
 class FileOptions(TypedDict, total=False):
-    """The options of `tokmap pack` that tokmap.pack() takes for files, besides those that it takes for all sources."""
+    """The options of `tokmap pack` that tokmap.pack() takes for files, besides those that it takes for all sources; those
+    whose names begin with "fim" also for texts."""
     also: str
     checkpoint_seconds: int
     dedup: Literal["exact", "minhash"]
@@ -74,6 +75,10 @@ class FileOptions(TypedDict, total=False):
     exclude_ngrams: Patterns
     exclude_words: int
     files_from: Path
+    fim: Union[float, str]
+    fim_seed: int
+    fim_tokens: str
+    fim_unit: Size
     finish: bool
     hidden: bool
     include: Patterns

@@ -539,6 +539,9 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                of them has is a warning
     min_tokens, max_tokens
                documents with fewer or more ids, eod and bos not counted, are left out
+    fim, fim_unit, fim_tokens, fim_seed
+               for texts: the share that is rearranged to fill in the middle, such as 0.5 or "0.5,spm=0", and the
+               command's other options for it
     on_error   "stop": a bad document is an InputError; "skip": it is left out and counted
     threads    how many encode; None: one for each processor. The shard does not depend on it
     force      replaces an existing shard
@@ -565,13 +568,14 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                    "force": force, **command}
         return _command(paths, os.fspath(out), tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer),
                         eod, options, progress)
-    if command:
-        raise ArgumentError(f"{', '.join(command)}: these options are for files, but source is not a path")
+    fim = {name: value for name, value in command.items() if name.startswith("fim")}
+    if len(command) > len(fim):
+        raise ArgumentError(f"{', '.join(name for name in command if name not in fim)}: these options are for files, but source is not a path")
     _check_fields(field, ids_field, mask_field, labels_field, prompt_field, completion_field, messages_field,
                   chat_template)
     is_text = ids_field is None and prompt_field is None and messages_field is None
     options = {"input_format": "jsonl", "bos": bos, "columns": chosen, "min_tokens": min_tokens,
-               "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force}
+               "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force, **fim}
     documents = source if not is_arrow(source) else _texts_of(source, field) if is_text and not chosen else \
         _rows_of(source)
     if isinstance(chat_template, (str, os.PathLike)):  # the command has the templates
