@@ -35,7 +35,7 @@ struct encoding {
     uint64_t borders;    /* of them, BOS and EOD at its ends */
     uint64_t text_bytes; /* of the document's text */
     struct fim_counts fim;
-    bool bos, eod;       /* each was added */
+    bool bos, eod; /* each was added */
     bool bos_found, eod_found;
     bool used; /* no issue has been added */
 };

@@ -57,8 +57,8 @@ struct document_tokens {
     uint8_t *mask;        /* bit i mod 8 of byte i / 8: token i counts. Set if document_is_masked() */
     uint8_t *sets;        /* the set of each document of the batch, with a split */
     uint64_t count, largest;
-    uint64_t counted;                  /* tokens that count, if there is a mask */
-    uint64_t untaught;                 /* conversations in which no token counts */
+    uint64_t counted;  /* tokens that count, if there is a mask */
+    uint64_t untaught; /* conversations in which no token counts */
     struct fim_counts fim;
     uint64_t eod_added, bos_added;     /* tokens that were added */
     uint64_t eod_present, bos_present; /* documents of ids that had the token already, so none was added */

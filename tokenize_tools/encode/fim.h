@@ -34,8 +34,8 @@ struct fim {
     uint64_t seed;
     uint64_t unit; /* characters of a piece; 0: a piece is a document */
     uint64_t prefix_id, middle_id, suffix_id;
-    /* The token after a piece that was rearranged, or TOKMAP_NO_ID. Unless end_always, it is the EOD, and the last piece
-     * of a document has only that of the document. */
+    /* The token after a piece that was rearranged, or TOKMAP_NO_ID. Unless end_always, it is the EOD, and the last
+     * piece of a document has only that of the document. */
     uint64_t end_id;
     bool end_always;
     const char *spm_form; /* the SPM order, as above; static */
@@ -69,7 +69,7 @@ struct fim_stretch {
 };
 void fim_begin(struct fim_walk *walk, const struct fim *fim, const char *text, uint64_t bytes);
 /* Returns false after the last stretch. Pieces that are not rearranged are one stretch with their neighbors, so that no
- * token is cut in vain. */
+ * token is cut for nothing. */
 bool fim_next(struct fim_walk *walk, struct fim_stretch *stretch);
 
 #endif

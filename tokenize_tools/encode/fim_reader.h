@@ -22,12 +22,12 @@ struct fim_marks {
 struct fim_reader {
     struct fim_marks marks;
     int state;
-    uint64_t at;                     /* tokens so far */
-    uint64_t place[4];               /* where the parts at hand begin, as fim_reader.c names them */
-    struct tokmap_extent *extents;   /* of the document's tokens, in the order of the text */
-    uint64_t count, capacity;        /* of them */
-    uint64_t psm, spm;               /* pieces that were rearranged, by order */
-    bool wrong;                      /* the tokens are not where fim.h writes them, so nothing was rearranged */
+    uint64_t at;                   /* tokens so far */
+    uint64_t place[4];             /* begins of the parts at hand, as fim_reader.c names them */
+    struct tokmap_extent *extents; /* of the document's tokens, in the order of the text */
+    uint64_t count, capacity;      /* of them */
+    uint64_t psm, spm;             /* pieces that were rearranged, by order */
+    bool wrong;                    /* the tokens are not where fim.h writes them, so nothing was rearranged */
 };
 
 /* Begins a document. */

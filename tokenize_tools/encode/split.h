@@ -25,7 +25,7 @@
 struct split_set {
     char name[SPLIT_NAME_MOST + 1];
     char share[SHARE_TEXT_MOST + 1]; /* as it was given */
-    uint64_t begin;                   /* of its interval, which ends where the next one begins, the last one at 2^64 */
+    uint64_t begin;                  /* of its interval, which ends where the next one begins, the last one at 2^64 */
 };
 
 struct split {

@@ -90,7 +90,8 @@ struct pack_options {
     const struct pack_unit *unit; /* NULL: the output is whole */
     const struct split
         *split; /* the output is the shard sets PREFIX.NAME, one for each set of it; NULL: it is PREFIX */
-    const struct fim *fim; /* texts are rearranged to fill in the middle; NULL: none is. They are held in memory whole */
+    const struct fim
+        *fim; /* the texts are rearranged to fill in the middle, and held in memory whole; NULL: they are not */
     const struct pack_shuffle *shuffle; /* the documents are shuffled; NULL: they have the order of the inputs */
     /* Options for sealing each finished shard, with at most options.threads threads. NULL: the shards are plain. */
     const struct shard_writer_seal *seal;

@@ -40,8 +40,8 @@ struct normalizer_state {
     struct nfc_scratch nfc;
     struct bytes_buffer made[2]; /* a step reads one buffer and writes the other */
     struct regex_state *regexes[NORMALIZER_STEPS_MOST];
-    uint64_t room; /* set by the caller: bytes that all calls together may still make; UINT64_MAX, the default: any
-                      number */
+    uint64_t room;  /* set by the caller: bytes that all calls together may still make; UINT64_MAX, the default: any
+                       number */
     bool continues; /* set by the caller: the text continues another one, so NORMALIZE_PREPEND puts nothing before it */
     struct text_edits *trace; /* set by the caller: NORMALIZER_STEPS_MOST lists, into which normalizer_run writes what
                                  each step changed; NULL: it does not, which is the default */

@@ -570,7 +570,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                         eod, options, progress)
     fim = {name: value for name, value in command.items() if name.startswith("fim")}
     if len(command) > len(fim):
-        raise ArgumentError(f"{', '.join(name for name in command if name not in fim)}: these options are for files, but source is not a path")
+        raise ArgumentError(f"{', '.join(name for name in command if name not in fim)}: these options are for files, "
+                            "but source is not a path")
     _check_fields(field, ids_field, mask_field, labels_field, prompt_field, completion_field, messages_field,
                   chat_template)
     is_text = ids_field is None and prompt_field is None and messages_field is None

@@ -93,8 +93,7 @@ static void test_stretches(void **state)
                     assert_int_equal(place[1], at + place_of(text + at, length, min64(one, two)));
                     assert_int_equal(place[2], at + place_of(text + at, length, max64(one, two)));
                     assert_int_equal(place[3], at + length);
-                    assert_string_equal(stretch.form,
-                                        drawn(hash, piece, 1) < (uint64_t)1 << 62 ? "PSsMpm" : "PpSsMm");
+                    assert_string_equal(stretch.form, drawn(hash, piece, 1) < (uint64_t)1 << 62 ? "PSsMpm" : "PpSsMm");
                 }
                 at += length;
                 piece++;
@@ -243,8 +242,9 @@ static void test_any_tokens(void **state)
 static void test_parse(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"",        "0",          "1.1",        "x",          "0.5,",        "0.5,spm=",
-                                        "0.5,psm=1", "0.5,spm=1.01", "0.5,spm=-1", "0.5 ,spm=1", "0.5,spm=1,x", "101%"};
+    static const char *const wrong[] = {"",           "0",          "1.1",         "x",
+                                        "0.5,",       "0.5,spm=",   "0.5,psm=1",   "0.5,spm=1.01",
+                                        "0.5,spm=-1", "0.5 ,spm=1", "0.5,spm=1,x", "101%"};
     struct fim fim;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         assert_non_null(fim_parse(wrong[i], &fim));

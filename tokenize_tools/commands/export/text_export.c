@@ -51,7 +51,7 @@ struct worker {
     struct text_buffer tokens, ids; /* tokens of the batch; those that a text gives when it is encoded again */
     struct text_buffer text, out;   /* of a document; of the batch */
     struct text_export_result result;
-    uint8_t *room; /* of block_compare_range() */
+    uint8_t *room;        /* of block_compare_range() */
     struct fim_marks fim; /* of the shard */
     struct fim_reader reader;
 };
@@ -297,7 +297,8 @@ static enum tokmap_status document_decode(struct worker *worker, const struct to
     for (uint64_t i = 0; i < reader->count && !status; i++) {
         const uint64_t first = reader->extents[i].first_token;
         const struct token_list part = {tokens + first * list->width, list->width, reader->extents[i].tokens};
-        status = token_decode(worker->decoder, worker->export->options->tokenizer, &part, &worker->text, unknown, error);
+        status =
+            token_decode(worker->decoder, worker->export->options->tokenizer, &part, &worker->text, unknown, error);
         *unknown += status ? first : 0;
     }
     return status ? status : tokenizer_decoder_end(worker->decoder, &worker->text, error);

@@ -565,11 +565,10 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     packing->warnings.program = program;
     packing->warnings.saved = packing->checkpoint_ns && !packing->dry_run;
     input_warnings_watch(&packing->warnings, &options.corpus);
-    int status = packing->tokenizer
-                           ? tokenizer_arguments_eod_bos(packing->command, &packing->asked, packing->tokenizer, true,
-                                                         &options.eod_id, &options.bos_id)
-                           : content_arguments_eod_bos(packing->command, &packing->content, &packing->asked,
-                                                       &options.eod_id, &options.bos_id);
+    int status = packing->tokenizer ? tokenizer_arguments_eod_bos(packing->command, &packing->asked, packing->tokenizer,
+                                                                  true, &options.eod_id, &options.bos_id)
+                                    : content_arguments_eod_bos(packing->command, &packing->content, &packing->asked,
+                                                                &options.eod_id, &options.bos_id);
     if (!status)
         status = fim_arguments_open(packing->command, &packing->fim, packing->tokenizer, options.eod_id, &options.fim);
     if (status)
@@ -743,15 +742,15 @@ int command_pack(int argc, char **argv)
          "keep the values of these fields of each record in the index; may be repeated", NULL},
         CLI_HEADING("Fill in the middle"),
         {0, "fim", CLI_TEXT, &packing.fim.text, NULL, "SHARE[,spm=SHARE]",
-         "rearrange this share of the texts, such as 0.5, so that a model learns to fill in the middle: prefix, suffix, "
-         "and middle, cut at random characters, each after a special token; spm: of these, the share in which the "
-         "suffix comes first (default: 0.5)",
+         "rearrange this share of the texts, such as 0.5, so that a model learns to fill in the middle: prefix, "
+         "suffix, and middle, cut at random characters, each after a special token; spm: of these, the share in which "
+         "the suffix comes first (default: 0.5)",
          NULL},
         {0, "fim-unit", CLI_TEXT, &packing.fim.unit, NULL, "document|LENGTH",
          "what is rearranged: a document (default), or each piece of LENGTH characters of it", NULL},
         {0, "fim-tokens", CLI_TEXT, &packing.fim.tokens, NULL, "P,M,S[,E]",
-         "special tokens before prefix, middle, and suffix, and perhaps one that ends a middle, by name or id (default: "
-         "those of StarCoder, Code Llama, DeepSeek-Coder, Qwen, Codestral, or Gemma)",
+         "special tokens before prefix, middle, and suffix, and perhaps one that ends a middle, by name or id "
+         "(default: those of StarCoder, Code Llama, DeepSeek-Coder, Qwen, Codestral, or Gemma)",
          NULL},
         {0, "fim-seed", CLI_NUMBER, &packing.fim.fim.seed, &packing.fim.seed_given, "SEED",
          "seed of the hash of a text that decides (default: 1)", NULL},

@@ -225,14 +225,11 @@ int fim_arguments_check(const struct cli_command *command, struct fim_arguments 
                         const struct content_arguments *content)
 {
     struct fim *fim = &arguments->fim;
-    const char *other = arguments->unit         ? "unit"
-                        : arguments->tokens     ? "tokens"
-                        : arguments->seed_given ? "seed"
-                                                : NULL;
+    const char *other = arguments->unit ? "unit" : arguments->tokens ? "tokens" : arguments->seed_given ? "seed" : NULL;
     if (!arguments->text)
-        return other ? cli_misused(command, "--fim-%s is about --fim: give the share of documents with --fim 0.5",
-                                   other)
-                     : 0;
+        return other
+                   ? cli_misused(command, "--fim-%s is about --fim: give the share of documents with --fim 0.5", other)
+                   : 0;
     const char *wrong = fim_parse(arguments->text, fim);
     if (wrong)
         return cli_misused(command, "--fim %s: %s", arguments->text, wrong);
@@ -241,8 +238,8 @@ int fim_arguments_check(const struct cli_command *command, struct fim_arguments 
                                     "--messages-field");
     if (arguments->unit && strcmp(arguments->unit, "document") != 0 &&
         (!cli_parse_size(arguments->unit, &fim->unit) || !fim->unit))
-        return cli_misused(command, "--fim-unit is the number of characters in a piece, such as 4k, or document; got "
-                                    "'%s'",
+        return cli_misused(command,
+                           "--fim-unit is the number of characters in a piece, such as 4k, or document; got '%s'",
                            arguments->unit);
     return 0;
 }
@@ -294,8 +291,7 @@ int fim_arguments_open(const struct cli_command *command, struct fim_arguments *
     if (!arguments->text)
         return 0;
     tokenizer_info(tokenizer, &info);
-    const int status =
-        arguments->tokens ? fim_tokens_read(command, tokenizer, arguments->tokens, eod_id, fim) : 0;
+    const int status = arguments->tokens ? fim_tokens_read(command, tokenizer, arguments->tokens, eod_id, fim) : 0;
     if (status)
         return status;
     if (!arguments->tokens && !fim_tokens_find(fim, tokenizer))
@@ -307,8 +303,9 @@ int fim_arguments_open(const struct cli_command *command, struct fim_arguments *
     if (fim->unit && !fim->end_always)
         fim->end_id = eod_id;
     if (fim->unit && fim->end_id == TOKMAP_NO_ID)
-        return cli_misused(command, "--fim-unit %s: a token has to end a piece inside a document: leave out --no-eod, "
-                                    "or name one as the fourth of --fim-tokens",
+        return cli_misused(command,
+                           "--fim-unit %s: a token has to end a piece inside a document: leave out --no-eod, "
+                           "or name one as the fourth of --fim-tokens",
                            arguments->unit);
     *out = fim;
     return 0;

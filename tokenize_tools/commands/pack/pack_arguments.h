@@ -59,7 +59,7 @@ struct fim_arguments {
     const char *text; /* of --fim; NULL: not given */
     const char *unit, *tokens;
     bool seed_given;
-    struct fim fim; /* what they mean; its seed is read with the options */
+    struct fim fim; /* their meaning; its seed is read with the options */
 };
 
 #define FIM_ARGUMENTS_INIT                                                                                             \

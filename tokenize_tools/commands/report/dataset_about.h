@@ -24,7 +24,7 @@ struct about_facts {
     bool counted;        /* the two numbers below are recorded */
     uint64_t text_bytes; /* bytes of text that became the shard's tokens */
     uint64_t tokens;
-    struct fim_marks fim; /* how the text of its documents is found */
+    struct fim_marks fim; /* tokens by which the text of a rearranged document is found */
 };
 
 /* Reads the about section of a shard. about_free() must follow in any case. Statuses: OK, ERROR_MEMORY. */

@@ -46,9 +46,9 @@ struct item {
     const struct tokmap_extent *extents; /* of a row of a plan; NULL: the range above is all */
     uint64_t extent_count;
     const struct fim_reader *order; /* of the text of a document that is rearranged; NULL: the range is its text */
-    uint64_t padding;        /* of a row: tokens after those of the dataset */
-    const struct loss *loss; /* of a row of --losses, else NULL */
-    const struct also *also; /* other rows that show its tokens */
+    uint64_t padding;               /* of a row: tokens after those of the dataset */
+    const struct loss *loss;        /* of a row of --losses, else NULL */
+    const struct also *also;        /* other rows that show its tokens */
 };
 
 #define SCREEN_TOKENS 300 /* of a row of --losses, as text */
@@ -325,8 +325,7 @@ static enum tokmap_status item_json(struct showing *show, const struct item *ite
             cli_json_object(json, NULL);
             cli_json_number(json, "first_token", extent->first_token);
             cli_json_number(json, "tokens", extent->tokens);
-            status =
-                printer_json(show->printer, extent, 1, begins_document(show, extent->first_token), json, error);
+            status = printer_json(show->printer, extent, 1, begins_document(show, extent->first_token), json, error);
             cli_json_end(json);
         }
         cli_json_end(json);

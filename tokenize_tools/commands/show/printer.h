@@ -48,11 +48,12 @@ void printer_close(struct printer *printer);
 
 /* Prints tokens to standard output. An extent continues at the dataset's first token after its last one: its first
  * token is below their number, and its number of tokens may be any. The extents of a text are decoded together. start:
- * a document begins with the first one, so what the tokenizer put before its text (a prefix space) is left out. printer_text: the text, unchanged, or with
- * visible control characters on a terminal. printer_ids: decimal ids separated by spaces, without a newline.
- * Tokens that do not count are marked: dim text on a terminal, otherwise text between the brackets U+27E6 and U+27E7,
- * and ids in parentheses. A message about an id that the tokenizer does not have names its document and its place.
- * Statuses: OK, those of block_compare_range(), tokmap_dataset_mask(), and tokenizer_decode(). */
+ * a document begins with the first one, so what the tokenizer put before its text (a prefix space) is left out.
+ * printer_text: the text, unchanged, or with visible control characters on a terminal. printer_ids: decimal ids
+ * separated by spaces, without a newline. Tokens that do not count are marked: dim text on a terminal, otherwise text
+ * between the brackets U+27E6 and U+27E7, and ids in parentheses. A message about an id that the tokenizer does not
+ * have names its document and its place. Statuses: OK, those of block_compare_range(), tokmap_dataset_mask(), and
+ * tokenizer_decode(). */
 enum tokmap_status printer_text(struct printer *printer, const struct tokmap_extent *extents, uint64_t extent_count,
                                 bool start, struct tokmap_error *error);
 enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t count, struct tokmap_error *error);
