@@ -121,6 +121,9 @@ class Pack(unittest.TestCase):
         self.assertRegex(repr(made), r"^<tokmap Packed .*: 500 documents, \d+ tokens, content [0-9a-f]{32}>$")
         self.same([texts], threads=1, eod=False)
         self.same([texts, self.records], min_tokens=3, max_tokens=9)
+        plain = self.same([texts])
+        made = self.same([texts, self.records], fim="0.5,spm=0.5", fim_seed=3, fim_tokens="0,1,2")
+        self.assertGreater(made.tokens, plain.tokens)
         for nothing in [], iter([]):
             with self.assertRaisesRegex(tokmap.InputError, "the inputs contain no documents; pass documents"):
                 tokmap.pack(nothing, self.at("none"), tokenizer="bytes")

@@ -746,7 +746,7 @@ int command_pack(int argc, char **argv)
          "suffix, and middle, cut at random characters, each after a special token; spm: of these, the share in which "
          "the suffix comes first (default: 0.5)",
          NULL},
-        {0, "fim-unit", CLI_TEXT, &packing.fim.unit, NULL, "document|LENGTH",
+        {0, "fim-unit", CLI_TEXT, &packing.fim.unit, NULL, "LENGTH|document",
          "what is rearranged: a document (default), or each piece of LENGTH characters of it", NULL},
         {0, "fim-tokens", CLI_TEXT, &packing.fim.tokens, NULL, "P,M,S[,E]",
          "special tokens before prefix, middle, and suffix, and perhaps one that ends a middle, by name or id "
