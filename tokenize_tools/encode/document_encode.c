@@ -254,10 +254,20 @@ static enum tokmap_status stretch_encode(struct encoding *encoding, const struct
 static uint64_t fim_tokens_count(const struct encoding *encoding, uint64_t from)
 {
     const struct fim *fim = encoding->rules->fim;
+    const uint32_t width = encoding->rules->width;
+    const char *tokens = encoding->tokens->tokens + (encoding->begin + from) * width;
+    const uint32_t ids[] = {(uint32_t)fim->prefix_id, (uint32_t)fim->middle_id, (uint32_t)fim->suffix_id,
+                            (uint32_t)(fim->end_id == TOKMAP_NO_ID ? fim->prefix_id : fim->end_id)};
+    uint32_t least = ids[0], most = ids[0];
     uint64_t count = 0;
-    for (uint64_t i = from; i < encoding->count; i++) {
-        const uint64_t id = token_at(encoding, i);
-        count += (id == fim->prefix_id) | (id == fim->middle_id) | (id == fim->suffix_id) | (id == fim->end_id);
+    for (size_t i = 1; i < 4; i++) {
+        least = ids[i] < least ? ids[i] : least;
+        most = ids[i] > most ? ids[i] : most;
+    }
+    for (uint64_t i = 0; i < encoding->count - from; i++) {
+        const uint32_t id = width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i);
+        if (id - least <= most - least) /* rarely, since they are usually neighbors */
+            count += id == ids[0] || id == ids[1] || id == ids[2] || id == ids[3];
     }
     return count;
 }

@@ -54,15 +54,35 @@ static const struct {
     {"[PREFIX]", "[MIDDLE]", "[SUFFIX]", NULL, form_codestral},
 };
 
+/* Returns the id of a token, or TOKMAP_NO_ID. In a SentencePiece model it may be a piece like others, whose text has a
+ * space where its name has U+2581. */
+static uint64_t token_find(const struct tokenizer *tokenizer, const char *name)
+{
+    static const char mark[] = "▁";
+    struct tokenizer_info info;
+    const uint8_t *bytes;
+    uint32_t count;
+    uint64_t id = tokenizer_special(tokenizer, name);
+    if (id != TOKMAP_NO_ID || strncmp(name, mark, sizeof mark - 1) != 0)
+        return id;
+    name += sizeof mark - 1;
+    tokenizer_info(tokenizer, &info);
+    for (id = 0; id < info.vocabulary; id++)
+        if (tokenizer_token(tokenizer, id, &bytes, &count) && count == strlen(name) + 1 && bytes[0] == ' ' &&
+            !memcmp(bytes + 1, name, count - 1))
+            return id;
+    return TOKMAP_NO_ID;
+}
+
 bool fim_tokens_find(struct fim *fim, const struct tokenizer *tokenizer)
 {
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        fim->prefix_id = tokenizer_special(tokenizer, known[i].prefix);
-        fim->middle_id = tokenizer_special(tokenizer, known[i].middle);
-        fim->suffix_id = tokenizer_special(tokenizer, known[i].suffix);
+        fim->prefix_id = token_find(tokenizer, known[i].prefix);
+        fim->middle_id = token_find(tokenizer, known[i].middle);
+        fim->suffix_id = token_find(tokenizer, known[i].suffix);
         if (fim->prefix_id == TOKMAP_NO_ID || fim->middle_id == TOKMAP_NO_ID || fim->suffix_id == TOKMAP_NO_ID)
             continue;
-        fim->end_id = known[i].end ? tokenizer_special(tokenizer, known[i].end) : TOKMAP_NO_ID;
+        fim->end_id = known[i].end ? token_find(tokenizer, known[i].end) : TOKMAP_NO_ID;
         fim->spm_form = known[i].spm_form;
         return true;
     }
