@@ -146,9 +146,10 @@ def resumes(round_):
         name, options = _input(round_, number, form)
         inputs.append(name)
     more = random.choice(([], [], ["--dedup", "exact"], ["--dedup", "minhash"], ["--shuffle", "3"],
+                          ["--fim", "0.5", "--fim-tokens", "1,2,3"],
                           ["--split", "train=0.8,val=0.2"], ["--shard-tokens", "2M"], ["--seal=1"],
                           ["--on-error", "skip", "--skipped-list", "SKIPPED"], ["--invalid-utf8", "skip"]))
-    if options[:1] == ["--ids-field"] and "minhash" in more:
+    if options[:1] == ["--ids-field"] and ("minhash" in more or "--fim" in more):
         more = []
     words = lambda prefix: ["pack", "-q", "-o", prefix, "--checkpoint-seconds", "0.001", *options,
                             *[word.replace("SKIPPED", prefix + ".list") for word in more], *inputs]

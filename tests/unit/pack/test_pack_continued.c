@@ -30,7 +30,7 @@ enum moment { SCANNING, PACKING, MERGING };
 
 static const struct way {
     const char *name;
-    bool shuffled, split, excluded, exact, near, full;
+    bool shuffled, split, excluded, exact, near, full, rearranged;
 } ways[] = {
     {.name = "plain"},
     {.name = "shuffle", .shuffled = true},
@@ -38,6 +38,8 @@ static const struct way {
     {.name = "exclude", .excluded = true},
     {.name = "all of them", .shuffled = true, .split = true, .excluded = true},
     {.name = "exact", .exact = true},
+    {.name = "fim", .rearranged = true},
+    {.name = "fim, exact, shuffle", .rearranged = true, .exact = true, .shuffled = true},
     {.name = "exact, exclude, shuffle", .exact = true, .excluded = true, .shuffled = true},
     {.name = "exact, full table", .exact = true, .full = true},
     {.name = "all of them, full table", .exact = true, .full = true, .excluded = true, .shuffled = true, .split = true},
@@ -53,6 +55,7 @@ static struct pack_shuffle shuffle = {.seed = 5, .memory = 65536};
 static struct tokenizer *tokenizer;
 static struct ngram_table *ngrams;
 static struct split split;
+static struct fim fim = {.seed = 1, .unit = 20, .prefix_id = 1, .middle_id = 2, .suffix_id = 3, .end_id = 4};
 static struct drop_options drop;
 static enum moment moment;
 static uint64_t seen, seen_most;
@@ -90,7 +93,7 @@ static int continued_setup(void **state)
     static const char excluded[] = "aaa bba";
     struct tokmap_error error;
     if (setup(state) || chdir(folder) || vocabulary_open(&tokenizer, "bytes", NULL, NULL) ||
-        split_parse("train=0.9,val=0.1", &split))
+        split_parse("train=0.9,val=0.1", &split) || fim_parse("0.5", &fim))
         return -1;
     split.seed = 1;
     input_make();
@@ -153,6 +156,7 @@ static enum tokmap_status packed(const struct way *way, uint64_t most, struct to
                                    .shuffled = shuffled,
                                    .shuffle = way->shuffled ? &shuffle : NULL,
                                    .split = way->split ? &split : NULL,
+                                   .fim = way->rearranged ? &fim : NULL,
                                    .stop = stop};
     struct pack_result result;
     drop = (struct drop_options){.duplicates = way->exact,
