@@ -237,9 +237,23 @@ class Readme(unittest.TestCase):
         self.assertEqual(sorted(losses[0]), list(range(1, 13)))
         self.assertEqual(losses[0], losses[1])
 
+    @needs("torch", "transformers")
+    def test_apart(self):
+        """The fields keep documents apart, and the program finds it where they are not passed."""
+        run_shell(self.folder, "apart_plans")
+        said = self.finish(self.start("apart")).splitlines()
+        found = {line[:12].strip(): list(map(float, re.findall(r"\d+\.\d+", line))) for line in said}
+        self.assertEqual(list(found), ["position_ids", "cu_seqlens", "document_ids", "a cache", "nothing"])
+        for name, (windows, packed, loss) in found.items():
+            if name in ("a cache", "nothing"):
+                self.assertGreater(min(windows, packed, loss), 1e-3, name)
+            else:
+                self.assertEqual((windows, packed), (0, 0), name)
+                self.assertLess(loss, 1e-5, name)
+
     def test_every_example_has_a_test(self):
         tested = {name[len("test_"):] for name in dir(self) if name.startswith("test_")}
-        tested |= {"run", "nanogpt", "conversations"}                 # prepare(), and tests with other names
+        tested |= {"run", "nanogpt", "conversations", "apart_plans"}  # prepare(), and tests with other names
         tested |= {"torchrun", "torchtitan", "megatron", "sampler"}   # test_distributed.py
         tested |= {"controller"}                                      # test_controller.py
         self.assertEqual(sorted({*examples(), *examples("sh")} - tested), [])
