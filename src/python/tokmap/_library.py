@@ -219,7 +219,8 @@ class Stats(Structure):
                 ("ring_bytes", c_uint64), ("ring_slots", c_uint32), ("ring_ready", c_uint32),
                 ("ring_ready_lowest", c_uint32), ("reading", c_int), ("bytes", c_uint64), ("cold_reads", c_uint64),
                 ("probe_ns", c_uint64), ("io_threads", c_uint64), ("io_reads", c_uint64), ("timeouts", c_uint64),
-                ("device_bytes", c_uint64), ("late_copies", c_uint64), ("host_expanded", c_uint64)]
+                ("device_bytes", c_uint64), ("late_copies", c_uint64), ("host_expanded", c_uint64),
+                ("excluded", c_uint64), ("excluded_rows", c_uint64)]
 
 
 class SourceStats(Structure):
