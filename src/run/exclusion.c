@@ -227,7 +227,7 @@ static enum tokmap_status read_list(struct exclusions *exclusions, struct group 
     if (status == TOKMAP_ERROR_NOT_FOUND)
         return error_set_line(error, status, path, from_text ? list->line : 0,
                               "the list of excluded documents '%.200s' was looked for as '%.300s' and does not "
-                              "exist%s; correct the line, or make the list with `tokmap find`",
+                              "exist%s; correct the line, or make the list with `tokmap find` of the run without this line",
                               file, list->path,
                               strcmp(file, list->path) ? " (a relative name starts from the folder of the run file)"
                                                        : "");
@@ -309,6 +309,29 @@ void exclusions_free(struct exclusions *exclusions)
 
 /* ---- rows ---- */
 
+/* Returns the number of the first range that ends after a token. */
+static uint64_t range_after(const struct exclusion_ranges *ranges, uint64_t token)
+{
+    uint64_t low = 0, high = ranges->count;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (ranges->of[middle].end > token)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+uint64_t exclusion_step(const struct exclusions *exclusions, uint64_t source, uint64_t token)
+{
+    if (!exclusions->of)
+        return TOKMAP_FOREVER;
+    const struct exclusion_ranges *ranges = &exclusions->of[source];
+    const uint64_t at = range_after(ranges, token);
+    return at < ranges->count && ranges->of[at].first <= token ? ranges->of[at].from : TOKMAP_FOREVER;
+}
+
 void exclusion_walk_begin(struct exclusion_walk *walk, const struct exclusions *exclusions,
                           const struct tokmap_place *place, const struct tokmap_extent *extents, uint64_t count)
 {
@@ -322,20 +345,6 @@ void exclusion_walk_begin(struct exclusion_walk *walk, const struct exclusions *
         .step = place->step,
         .range = UINT64_MAX,
     };
-}
-
-/* Returns the number of the first range that ends after a token. */
-static uint64_t range_after(const struct exclusion_ranges *ranges, uint64_t token)
-{
-    uint64_t low = 0, high = ranges->count;
-    while (low < high) {
-        const uint64_t middle = low + (high - low) / 2;
-        if (ranges->of[middle].end > token)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
 }
 
 bool exclusion_walk_next(struct exclusion_walk *walk, uint64_t *first, uint64_t *count)

@@ -63,6 +63,9 @@ static inline bool exclusions_any(const struct exclusions *exclusions)
     return exclusions->event_count != 0;
 }
 
+/* Returns the step from which a token of a source is excluded; TOKMAP_FOREVER: it never is. O(log ranges). */
+uint64_t exclusion_step(const struct exclusions *exclusions, uint64_t source, uint64_t token);
+
 /* A walk over the excluded parts of a row. */
 struct exclusion_walk {
     const struct exclusion_ranges *ranges;

@@ -52,7 +52,8 @@ struct finding {
     const char *name;
     const struct tokmap_dataset *dataset;
     struct tokmap_dataset_info info;
-    bool has_column[CLI_LIST_MOST], has_text;
+    uint64_t listed; /* its documents */
+    bool has_column[CLI_LIST_MOST];
     struct document_text text;
     /* of all sources: whether some have what is asked for */
     bool any_column[CLI_LIST_MOST], any_origin, input_seen;
@@ -142,9 +143,12 @@ static enum tokmap_status text_matches(struct finding *finding, const struct tok
 
 static void document_list(struct finding *finding, const struct tokmap_document *document)
 {
-    finding->documents++;
+    char content[33];
     finding->tokens += document->tokens;
+    finding->documents++;
     if (!finding->given->json) {
+        if (!finding->listed++) /* with another dataset, a run refuses the list */
+            cli_print("# " EXCLUSION_CONTENT " %s %s\n", finding->name, id_hex(finding->info.content, content));
         cli_print("%s %" PRIu64 "\n", finding->name, document->number);
         return;
     }
@@ -201,14 +205,6 @@ static uint64_t range_next(const struct find_arguments *given, uint64_t number, 
     return next;
 }
 
-/* Says what identifies the dataset, so that the list is refused with another one. */
-static void content_print(const struct finding *finding)
-{
-    char text[33];
-    if (!finding->given->json)
-        cli_print("# " EXCLUSION_CONTENT " %s %s\n", finding->name, id_hex(finding->info.content, text));
-}
-
 static enum tokmap_status source_begin(struct finding *finding, uint64_t number, struct tokmap_error *error)
 {
     const struct find_arguments *given = finding->given;
@@ -251,8 +247,7 @@ static enum tokmap_status source_find(struct finding *finding, uint64_t number, 
 {
     enum tokmap_status status = source_begin(finding, number, error);
     const uint64_t documents = finding->info.documents;
-    if (!status)
-        content_print(finding);
+    finding->listed = 0;
     for (uint64_t at = 0, end = 0; !status && !ferror(stdout); at++) {
         if (at >= end && (at = range_next(finding->given, at, documents, &end)) >= documents)
             break;

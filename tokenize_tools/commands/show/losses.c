@@ -2,11 +2,13 @@
 /* losses.c - see losses.h. */
 #include "losses.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/whole_file.h"
+#include "common/bytes.h"
 #include "common/error.h"
 #include "inputs/csv_field.h"
 #include "text/decimal.h"
@@ -230,4 +232,33 @@ void losses_free(struct losses *losses)
 {
     free(losses->of);
     *losses = (struct losses){0};
+}
+
+/* ---- what is printed ---- */
+
+void loss_print(const struct loss *loss, const struct also *also)
+{
+    (void)fprintf(stderr, "loss %.4g, step's median %.4g", loss->loss, loss->median);
+    for (uint64_t i = 0; i < min64(also->count, ALSO_MOST); i++)
+        (void)fprintf(stderr, "%s step %" PRIu64 " row %" PRIu64 " (%" PRIu64 " tokens)",
+                      i ? "," : "; its tokens are also in", also->of[i].step, also->of[i].row, also->of[i].shared);
+    if (also->count > ALSO_MOST)
+        (void)fprintf(stderr, ", and %" PRIu64 " more rows", also->count - ALSO_MOST);
+    (void)fputc('\n', stderr);
+}
+
+void loss_json(const struct loss *loss, const struct also *also, struct cli_json *json)
+{
+    cli_json_real(json, "loss", loss->loss);
+    cli_json_real(json, "median", loss->median);
+    cli_json_array(json, "also");
+    for (uint64_t i = 0; i < min64(also->count, ALSO_MOST); i++) {
+        cli_json_object(json, NULL);
+        cli_json_number(json, "step", also->of[i].step);
+        cli_json_number(json, "row", also->of[i].row);
+        cli_json_number(json, "shared", also->of[i].shared);
+        cli_json_end(json);
+    }
+    cli_json_end(json);
+    cli_json_number(json, "also_rows", also->count);
 }

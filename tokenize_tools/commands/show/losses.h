@@ -8,6 +8,7 @@
 #ifndef TOKMAP_COMMANDS_SHOW_LOSSES_H
 #define TOKMAP_COMMANDS_SHOW_LOSSES_H
 
+#include "cli/cli.h"
 #include "tokmap/tokmap.h"
 
 struct loss {
@@ -26,5 +27,19 @@ struct losses {
  * ERROR_MEMORY. */
 enum tokmap_status losses_read(struct losses *losses, const char *path, struct tokmap_error *error);
 void losses_free(struct losses *losses);
+
+#define ALSO_MOST 8 /* rows that are listed beside one of --losses */
+
+/* Other rows that show tokens of a row. */
+struct also {
+    struct {
+        uint64_t step, row, shared;
+    } of[ALSO_MOST];
+    uint64_t count; /* of them that were found, maybe more than there is room for */
+};
+
+/* Write a line for people, and members of an open object, about a row: its loss, and the other rows. */
+void loss_print(const struct loss *loss, const struct also *also);
+void loss_json(const struct loss *loss, const struct also *also, struct cli_json *json);
 
 #endif
