@@ -3,7 +3,8 @@
  * excluded.c - see excluded.h. Example: of a row of 8 tokens, tokens 3 to 5 are excluded. Target j is token j + 1:
  *
  *     row         11  12  13 PAD PAD PAD  24  25
- *     target       0   1   2   3   4   5   6         bits 2 to 5 are set: target 2 is excluded, and so is the input of 5
+ *     target       0   1   2   3   4   5   6         bits 2 to 5 are set: target 2 is excluded, and so is the input of
+ * 5
  */
 #include "excluded.h"
 

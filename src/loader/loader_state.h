@@ -53,7 +53,7 @@ struct tokmap_loader {
     uint64_t stride;                      /* of windows; 0: seq_len */
     uint32_t pad_id;
     const struct exclusions *exclusions; /* of the run; NULL: it excludes nothing */
-    bool on_host; /* outputs are in this machine's memory */
+    bool on_host;                        /* outputs are in this machine's memory */
     uint64_t sources;
     struct loader_source *source;
     uint64_t rows_most, elements_most; /* of any call: rows, and rows * seq_len */

@@ -225,12 +225,12 @@ static enum tokmap_status read_list(struct exclusions *exclusions, struct group 
     const enum tokmap_status status =
         exclusion_list_read(list->path, exclusions->sources, add_item, group, error ? error : &reason);
     if (status == TOKMAP_ERROR_NOT_FOUND)
-        return error_set_line(error, status, path, from_text ? list->line : 0,
-                              "the list of excluded documents '%.200s' was looked for as '%.300s' and does not "
-                              "exist%s; correct the line, or make the list with `tokmap find` of the run without this line",
-                              file, list->path,
-                              strcmp(file, list->path) ? " (a relative name starts from the folder of the run file)"
-                                                       : "");
+        return error_set_line(
+            error, status, path, from_text ? list->line : 0,
+            "the list of excluded documents '%.200s' was looked for as '%.300s' and does not "
+            "exist%s; correct the line, or make the list with `tokmap find` of the run without this line",
+            file, list->path,
+            strcmp(file, list->path) ? " (a relative name starts from the folder of the run file)" : "");
     return status;
 }
 
@@ -244,7 +244,8 @@ static enum tokmap_status read_lists(struct exclusions *exclusions, const struct
         group->list = order[i];
         group->step = order[i]->step;
         group->path = order[i]->path;
-        status = read_list(exclusions, group, spec->excludes[order[i] - exclusions->lists].file, path, from_text, error);
+        status =
+            read_list(exclusions, group, spec->excludes[order[i] - exclusions->lists].file, path, from_text, error);
         if (!status && (i + 1 == exclusions->list_count || order[i + 1]->step != group->step))
             status = end_group(exclusions, group, names, error);
     }

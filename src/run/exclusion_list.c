@@ -14,10 +14,10 @@
 #include "platform/os.h"
 #include "text/decimal.h"
 
-#define LINE_MOST 4096                  /* bytes of a line */
-#define LIST_MOST ((uint64_t)16 << 30)  /* bytes of a list */
-#define READ_BYTES ((size_t)64 << 10)   /* at least LINE_MOST + 2 */
-#define WORDS_MOST 4                    /* of a line that are looked at */
+#define LINE_MOST 4096                 /* bytes of a line */
+#define LIST_MOST ((uint64_t)16 << 30) /* bytes of a list */
+#define READ_BYTES ((size_t)64 << 10)  /* at least LINE_MOST + 2 */
+#define WORDS_MOST 4                   /* of a line that are looked at */
 
 struct list_reader {
     const char *path;
@@ -34,7 +34,8 @@ struct word {
     size_t bytes;
 };
 
-#define wrong(reader, status, ...) error_set_line((reader)->error, (status), (reader)->path, (reader)->line, __VA_ARGS__)
+#define wrong(reader, status, ...)                                                                                     \
+    error_set_line((reader)->error, (status), (reader)->path, (reader)->line, __VA_ARGS__)
 
 /* Cuts a line into words; returns how many there are, at most WORDS_MOST. */
 static size_t cut(const char *line, size_t bytes, struct word words[WORDS_MOST])
@@ -136,8 +137,7 @@ static enum tokmap_status read_line(struct list_reader *reader, const char *line
     for (size_t i = 0; i < bytes; i++)
         if (line[i] == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) {
             const bool whole = strspn(line, " \t") == i;
-            const enum tokmap_status status =
-                whole ? read_comment(reader, line + i + 1, bytes - i - 1) : TOKMAP_OK;
+            const enum tokmap_status status = whole ? read_comment(reader, line + i + 1, bytes - i - 1) : TOKMAP_OK;
             if (status)
                 return status;
             bytes = i;
@@ -181,9 +181,10 @@ static enum tokmap_status read_lines(struct list_reader *reader, int fd, char *b
         held += got;
         total += got;
         if (total > LIST_MOST)
-            return error_set(reader->error, TOKMAP_ERROR_LIMIT, reader->path, TOKMAP_NO_OFFSET,
-                             "the list has more than 16 GiB, the limit for a list of documents; leave the documents out "
-                             "of the dataset, or check that the file is a list");
+            return error_set(
+                reader->error, TOKMAP_ERROR_LIMIT, reader->path, TOKMAP_NO_OFFSET,
+                "the list has more than 16 GiB, the limit for a list of documents; leave the documents out "
+                "of the dataset, or check that the file is a list");
         while (!status && done < held) {
             const char *line = buffer + done, *end = memchr(line, '\n', held - done);
             const size_t bytes = end ? (size_t)(end - line) : held - done;

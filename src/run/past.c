@@ -331,7 +331,8 @@ static enum tokmap_status init_data(struct past *past, struct tokmap_error *erro
         put_source(&message, past, first->leaves[0].source);
     (void)add_event(past, PAST_DATA, 0, message_hash(&message));
     for (uint64_t i = begins_with_one ? 2 : 0; i <= count; i++) {
-        while (excluded < exclusions->event_count && (i == count || exclusions->events[excluded].step < arrivals[i].step))
+        while (excluded < exclusions->event_count &&
+               (i == count || exclusions->events[excluded].step < arrivals[i].step))
             add_exclusion(past, &exclusions->events[excluded++]);
         if (i == count)
             break;

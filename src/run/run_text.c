@@ -285,15 +285,17 @@ static enum tokmap_status read_exclude(struct reader *reader, enum run_directive
     char **words = reader->at.words;
     struct exclude_line exclude = {.line = reader->at.line};
     if (reader->at.count != 4 || strcmp(words[2], "from") != 0 || words[1][0] == '\0')
-        return wrong(reader, "'exclude' takes a list of documents and the step from which they are not shown; write "
-                             "'%s'",
+        return wrong(reader,
+                     "'exclude' takes a list of documents and the step from which they are not shown; write "
+                     "'%s'",
                      directives[which].usage);
     enum tokmap_status status = parse_number(reader, which, "exclude FILE from", words[3], &exclude.step);
     if (status)
         return status;
     if (spec->exclude_count == RUN_EXCLUDES_MOST)
-        return wrong(reader, "the run has more than %d lists of excluded documents; put the documents of one step into "
-                             "one list",
+        return wrong(reader,
+                     "the run has more than %d lists of excluded documents; put the documents of one step into "
+                     "one list",
                      RUN_EXCLUDES_MOST);
     status = reserve(reader, (void **)&spec->excludes, spec->exclude_count, &reader->exclude_capacity,
                      sizeof *spec->excludes);

@@ -241,7 +241,7 @@ class Model:
             rows = world.plans[re.fullmatch(r"(.*?)(\d+)\.plan", os.path.basename(plan)).groups()[0],
                                int(re.search(r"(\d+)\.plan", plan)[1])] if plan else None
             self.sources[words[1]] = Source(words[1], world.open(words[2]), rows, limit)
-        self.excluded = {name: {} for name in self.sources}  # by source: a token, and the step from which it is excluded
+        self.excluded = {name: {} for name in self.sources}  # by source: the step from which a token is excluded
         for words in (words for words in lines if words[0] == "exclude"):
             for name, number in (line.split("#")[0].split() for line in open(words[1]) if line.split("#")[0].strip()):
                 first, count = self.sources[name].data.documents[int(number)]

@@ -63,11 +63,11 @@ struct replay {
     size_t begun;            /* sections below this number have first steps up to the step at hand */
     struct section **active; /* those that have a record of the step at hand */
     size_t active_count;
-    const char *path;       /* of the trace that is scanned */
-    uint64_t first, end;    /* steps that are compared */
-    uint64_t *steps, *rows; /* arguments of a read */
-    uint8_t *narrow;        /* a row in another width */
-    struct tokmap_extent *extents; /* of a row, if the run excludes documents */
+    const char *path;                 /* of the trace that is scanned */
+    uint64_t first, end;              /* steps that are compared */
+    uint64_t *steps, *rows;           /* arguments of a read */
+    uint8_t *narrow;                  /* a row in another width */
+    struct tokmap_extent *extents;    /* of a row, if the run excludes documents */
     uint64_t excluded, excluded_rows; /* tokens that are the pad id because of that, and their rows */
     uint64_t torn, steps_done, rows_done, bytes_done, records_done;
     struct cli_progress progress;

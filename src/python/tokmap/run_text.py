@@ -167,7 +167,7 @@ def text_of(sources: Mapping[str, Path | SourceOptions], *, seq_len: int, batch:
         lines.append(f"skip {_number(first, 'the first step of skip')}..{_number(end, 'the end of skip')}")
     for each in exclude or ():
         if not isinstance(each, (tuple, list)) or len(each) != 2:
-            raise ArgumentError(f"exclude has {each!r}, but it must have pairs of a list of documents and a step, such as "
+            raise ArgumentError(f"exclude has {each!r}, but it must have pairs of a list and a step, such as "
                                 f"('takedown.txt', 12000)")
         lines.append(f"exclude {_word(each[0], 'a list of exclude')} from {_number(each[1], 'a step of exclude')}")
     return "\n".join(lines) + "\n"

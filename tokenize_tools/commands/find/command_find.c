@@ -25,8 +25,8 @@
 
 static const char program[] = "tokmap find";
 
-#define WORDS 13     /* default of --words, as of `pack --exclude-words` */
-#define EACH 256     /* documents between two looks at signals */
+#define WORDS 13 /* default of --words, as of `pack --exclude-words` */
+#define EACH 256 /* documents between two looks at signals */
 
 struct find_arguments {
     struct cli_list columns, inputs, ngrams, numbers;
@@ -135,8 +135,8 @@ static enum tokmap_status text_matches(struct finding *finding, const struct tok
         return TOKMAP_OK;
     enum tokmap_status status = document_text_read(&finding->text, document, error);
     if (!status)
-        status = ngram_table_find(finding->ngrams, &finding->search, finding->text.text.bytes,
-                                  finding->text.text.count, NULL, 0, &found, error);
+        status = ngram_table_find(finding->ngrams, &finding->search, finding->text.text.bytes, finding->text.text.count,
+                                  NULL, 0, &found, error);
     *matches = !status && found != NGRAM_NONE;
     return status;
 }
@@ -354,8 +354,9 @@ static void found_print(const struct finding *finding)
     cli_say(program, "found %s with %s", cli_counted(finding->documents, "document", a),
             cli_counted(finding->tokens, "token", b));
     if (finding->given->inputs.count && !finding->input_seen && finding->input_like[0])
-        cli_say(program, "no document came from such an input; inputs are recorded as `tokmap pack` was given them, "
-                         "such as '%s'",
+        cli_say(program,
+                "no document came from such an input; inputs are recorded as `tokmap pack` was given them, "
+                "such as '%s'",
                 finding->input_like);
 }
 
@@ -404,8 +405,9 @@ static int find(const struct cli_command *command, const char **operands, size_t
         return cli_misused(command, "--words must be 1 to %d", NGRAM_WORDS_MOST);
     for (size_t i = 0; i < given->columns.count; i++)
         if (given->columns.values[i][0] == '=' || !strchr(given->columns.values[i], '='))
-            return cli_misused(command, "--column is '%s'; write the name of a column and its value, such as "
-                                        "--column license=MIT",
+            return cli_misused(command,
+                               "--column is '%s'; write the name of a column and its value, such as "
+                               "--column license=MIT",
                                given->columns.values[i]);
     for (size_t i = 0; i < given->numbers.count; i++) {
         struct cli_range *range = &given->ranges[i];
@@ -454,12 +456,13 @@ int command_find(int argc, char **argv)
         .usage = "RUN|DATASET CONDITION... [OPTION]...",
         .summary = "Lists documents by number, by the value of a column, by input file and record, or by what they "
                    "say: the list of a line 'exclude FILE from STEP' of a run.",
-        .details = "Conditions of several kinds must all be true of a document. The list begins with the content ids of "
-                   "the datasets, so that a run with others refuses it. The source of a dataset is called 'data'.\n\n"
-                   "Examples:\n"
-                   "  tokmap find train.run --source web --document 17 >takedown.txt\n"
-                   "  tokmap find data/web --input a.jsonl --record 3..4 >takedown.txt\n"
-                   "  tokmap find data/web --column license=MIT --json\n",
+        .details =
+            "Conditions of several kinds must all be true of a document. The list begins with the content ids of "
+            "the datasets, so that a run with others refuses it. The source of a dataset is called 'data'.\n\n"
+            "Examples:\n"
+            "  tokmap find train.run --source web --document 17 >takedown.txt\n"
+            "  tokmap find data/web --input a.jsonl --record 3..4 >takedown.txt\n"
+            "  tokmap find data/web --column license=MIT --json\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
         .operands = CLI_DATASETS | CLI_RUNS,

@@ -17,8 +17,8 @@ struct document_text {
     struct tokenizer_decoder *decoder;
     struct text_buffer text; /* of the document that was read last */
     struct block_compare *compare;
-    uint8_t *room;       /* of block_compare_range() */
-    void *tokens;        /* of a document */
+    uint8_t *room;        /* of block_compare_range() */
+    void *tokens;         /* of a document */
     uint64_t tokens_most; /* that fit there */
 };
 

@@ -69,8 +69,8 @@ struct showing {
     struct tokmap_extent *extents;    /* of the row at hand */
     uint64_t extents_capacity;
     struct row_pieces pieces; /* of it, if the run excludes some */
-    uint64_t last_loss; /* the last step of --losses */
-    bool assumed_said;  /* that a dataset does not record its tokenizer */
+    uint64_t last_loss;       /* the last step of --losses */
+    bool assumed_said;        /* that a dataset does not record its tokenizer */
     struct cli_json json;
 };
 

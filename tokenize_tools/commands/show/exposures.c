@@ -53,8 +53,8 @@ static int row_found(void *user, const struct tokmap_place *place)
     exposing->last = max64(exposing->last, place->step);
     exposing->rows++;
     if (!exposing->given->json) {
-        cli_print("%s %" PRIu64 ": step %" PRIu64 " row %" PRIu64 " epoch %" PRIu64 " window %" PRIu64
-                  " shows %" PRIu64 " of %" PRIu64 " tokens\n",
+        cli_print("%s %" PRIu64 ": step %" PRIu64 " row %" PRIu64 " epoch %" PRIu64 " window %" PRIu64 " shows %" PRIu64
+                  " of %" PRIu64 " tokens\n",
                   source, document->number, place->step, place->row, place->epoch, place->window, shared,
                   document->tokens);
         return ferror(stdout) != 0;

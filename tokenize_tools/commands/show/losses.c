@@ -55,7 +55,7 @@ static bool loss_read(struct json_scan *scan, double *loss)
         return json_real(scan, loss);
     if (!json_value(scan, &bytes, &count))
         return false;
-    *loss = *bytes == 'N' ? (double) NAN : *bytes == '-' ? (double) -INFINITY : (double) INFINITY;
+    *loss = *bytes == 'N' ? (double)NAN : *bytes == '-' ? (double)-INFINITY : (double)INFINITY;
     return true;
 }
 
