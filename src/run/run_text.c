@@ -63,7 +63,7 @@ static const struct directive directives[RUN_DIRECTIVES] = {
     [RUN_STEPS] = {"steps", "steps NUMBER", read_number, 1, RUN_DRAWS_MOST, 1, false},
     [RUN_SKIP] = {"skip", "skip FIRST..END", read_skip, 0, 0, 1, true},
     [RUN_VALIDATION] = {"validation", "validation NAME DATASET", read_source, 0, 0, 2, true},
-    [RUN_EXCLUDE] = {"exclude", "exclude FILE from STEP", read_exclude, 0, RUN_DRAWS_MOST - 1, 3, true},
+    [RUN_EXCLUDE] = {"exclude", "exclude FILE from STEP", read_exclude, 0, RUN_DRAWS_MOST - 1, SIZE_MAX, true},
 };
 
 /* Names of other systems, and the directive to suggest for each. */
