@@ -462,7 +462,7 @@ int command_find(int argc, char **argv)
             "Examples:\n"
             "  tokmap find train.run --source web --document 17 >takedown.txt\n"
             "  tokmap find data/web --input a.jsonl --record 3..4 >takedown.txt\n"
-            "  tokmap find data/web --column license=MIT --json\n",
+            "  tokmap find train.run --document 3..9 --json\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
         .operands = CLI_DATASETS | CLI_RUNS,
