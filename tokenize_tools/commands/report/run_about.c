@@ -127,11 +127,13 @@ static void exclusion_rows(const struct tokmap_run *run, struct cli_report *repo
         cli_member(report, "documents", cli_number(list->documents));
         cli_member(report, "tokens", cli_number(list->tokens));
         cli_report_close(report);
-        if (!report->as_json)
-            cli_row(report, "excluded", "%s with %s, from step %s on: %.200s", CLI_COUNTED(list->documents, "document"),
-                    CLI_COUNTED(list->tokens, "token"), CLI_COUNT(list->step), list->path);
     }
     cli_report_close(report);
+    for (uint64_t i = 0; i < exclusions->list_count && !report->as_json; i++) {
+        const struct exclusion_list *list = &exclusions->lists[i];
+        cli_row(report, "excluded", "%s with %s, from step %s on: %.200s", CLI_COUNTED(list->documents, "document"),
+                CLI_COUNTED(list->tokens, "token"), CLI_COUNT(list->step), list->path);
+    }
 }
 
 void run_about_report(const struct run_about *about, struct cli_report *report)
