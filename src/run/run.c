@@ -649,6 +649,11 @@ const char *tokmap_run_text(const struct tokmap_run *run)
     return run ? run->text : NULL;
 }
 
+uint64_t tokmap_run_excluded(const struct tokmap_run *run, uint64_t source, uint64_t token)
+{
+    return run && source < run->sources.count ? exclusion_step(&run->exclusions, source, token) : TOKMAP_FOREVER;
+}
+
 int tokmap_run_delivers(const struct tokmap_run *run, uint64_t step)
 {
     return run && step < run->phases.steps_most && run_next_step(run, step) == step;

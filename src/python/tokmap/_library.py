@@ -297,6 +297,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
     "tokmap_run_phase_at": (c_uint64, (_P, c_uint64)),
     "tokmap_run_share": (c_int, (_P, c_uint64, c_uint64, _P)),
     "tokmap_run_drawn": (c_int, (_P, c_uint64, c_uint64, _P)),
+    "tokmap_run_excluded": (c_uint64, (_P, c_uint64, c_uint64)),
     "tokmap_run_text": (c_char_p, (_P,)),
     "tokmap_run_continue": (c_int, (_P, _P, c_uint64, c_char_p, _P)),
     "tokmap_run_evaluation": (c_int, (_P, _P, _P, _P)),

@@ -111,13 +111,14 @@ class Extent(NamedTuple):
 
 class Shown(NamedTuple):
     """A document, or the part of it, that a row contains: the source's name, the document's number in its dataset, the
-    column of the row at which it begins, how many tokens of the row belong to it, and its Origin (None if the dataset
-    records no origins)."""
+    column of the row at which it begins, how many tokens of the row belong to it, its Origin (None if the dataset
+    records no origins), and whether the run excludes it, so that the row has the pad id in its place."""
     source: str
     number: int
     column: int
     tokens: int
     origin: Origin | None
+    excluded: bool = False
 
 
 def _place(found: c.Place, names: Sequence[str]) -> Place:
@@ -473,7 +474,8 @@ class OpenedRun:
                     origin = source.dataset.origin(document.number)
                 except FileNotFoundError:
                     origin = None
-                documents.append(Shown(source.name, document.number, column, count, origin))
+                excluded = lib.tokmap_run_excluded(self._open(), place.source, token) <= step
+                documents.append(Shown(source.name, document.number, column, count, origin, excluded))
                 column += count
                 token = (token + count) % tokens
         return documents
