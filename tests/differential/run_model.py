@@ -637,7 +637,8 @@ class Comparison:
         delivered = [t for t in range(first, len(steps)) if steps[t][3]]
         if not delivered:
             return
-        world = choose.randrange(1, min(steps[t][1] for t in range(first, len(steps))) + 1)
+        rows = [steps[t][1] for t in range(first, len(steps))] + [phase.batch for phase in run.phases]  # also later ones
+        world = choose.randrange(1, min(rows) + 1)
         fields = ["rows"] + [name for name in BOTH + (AHEAD if model.lookahead else ()) if choose.random() < .6]
         masked = "targets_ahead" in fields and choose.random() < .5
         if "targets" in fields or ("targets_ahead" in fields and not masked):

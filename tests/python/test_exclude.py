@@ -109,7 +109,7 @@ class Excluded(WithData):
         for wrong in ([("x",)], ["ab c"], [("x", 1.5)], [(self.list, -1)]):
             with self.assertRaises(ValueError):
                 self.opened(exclude=wrong)
-        with self.assertRaisesRegex(tokmap.DataError, "nothing.*does not exist"):
+        with self.assertRaisesRegex(FileNotFoundError, "nothing.*does not exist"):
             self.opened(exclude=[("nothing", 3)])
 
 
