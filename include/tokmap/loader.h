@@ -80,7 +80,8 @@ struct tokmap_loader_options {
     uint64_t rows;         /* the most rows in one call; 0 (default): the rank's whole slice of a global batch */
     uint32_t fields;       /* TOKMAP_INPUTS | ...; default: inputs and targets; 0: pointers to rows (batch.rows) only */
     uint32_t mask_targets; /* 1: what does not count is TOKMAP_IGNORE; needs inputs, targets, or labels. Required,
-                              unless TOKMAP_LOSS_MASK says it, where some targets do not count; default: 0 */
+                              unless TOKMAP_LOSS_MASK says it, where some targets do not count (a mask, a stride,
+                              excluded documents); default: 0 */
     const char *device;    /* to which `out` points: NULL (default) or "cpu"; "cuda:N": GPU N; "cuda": the GPU of the
                               calling thread's current CUDA context, or else GPU 0. See cuda.h */
     uint32_t threads;      /* 1 (default): a producer thread works ahead; 0: next() does the work itself */
