@@ -129,11 +129,17 @@ static enum tokmap_status subtract(const struct exclusion_ranges *fresh, const s
     return TOKMAP_OK;
 }
 
-/* Adds ranges to those of earlier steps, which have none of their tokens. */
-static enum tokmap_status unite(struct exclusion_ranges *into, const struct exclusion_ranges *more,
+/* Adds ranges to those of earlier steps, which have none of their tokens. Takes the memory of *more, or leaves it. */
+static enum tokmap_status unite(struct exclusion_ranges *into, struct exclusion_ranges *more,
                                 struct tokmap_error *error)
 {
     const uint64_t count = into->count + more->count;
+    if (!into->count) {
+        struct exclusion_range *fitting = realloc(more->of, count * sizeof *fitting);
+        *into = (struct exclusion_ranges){fitting ? fitting : more->of, count};
+        *more = (struct exclusion_ranges){NULL, 0};
+        return TOKMAP_OK;
+    }
     struct exclusion_range *grown = realloc(into->of, (count + 1) * sizeof *grown);
     if (!grown)
         return error_set_memory(error, "the excluded documents", count * sizeof *grown);
@@ -184,18 +190,24 @@ static enum tokmap_status end_group(struct exclusions *exclusions, struct group 
     bool any = false;
     for (uint64_t i = 0; i < exclusions->sources->count && !status; i++) {
         const uint64_t source = names[i].number;
-        struct exclusion_ranges *fresh = &group->of[source], left = {NULL, 0};
+        struct exclusion_ranges *fresh = &group->of[source], *old = &exclusions->of[source], left = {NULL, 0};
         if (!fresh->count)
             continue;
         merge(fresh);
-        status = subtract(fresh, &exclusions->of[source], &left, error);
+        if (old->count) {
+            status = subtract(fresh, old, &left, error);
+        } else {
+            left = *fresh;
+            fresh->of = NULL;
+        }
+        const uint64_t count = left.count;
         if (!status && left.count) {
             any = true;
             hash_ranges(state, names[i].source, &left);
-            status = unite(&exclusions->of[source], &left, error);
+            status = unite(old, &left, error);
         }
         free(left.of);
-        group->kept += left.count - group->capacity[source];
+        group->kept += count - group->capacity[source];
         free(fresh->of);
         *fresh = (struct exclusion_ranges){NULL, 0};
         group->capacity[source] = 0;

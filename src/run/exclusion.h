@@ -13,7 +13,7 @@
 #include "common/hash.h"
 #include "run_sources.h"
 
-#define EXCLUSION_RANGES_MOST ((uint64_t)1 << 24) /* of a run: 400 MB */
+#define EXCLUSION_RANGES_MOST ((uint64_t)1 << 24) /* of a run, with room to grow: 400 MB */
 
 /* Tokens first <= token < end of a source's dataset are excluded from step `from` on. */
 struct exclusion_range {
