@@ -80,7 +80,8 @@ struct tokmap_loader_options {
     uint64_t rows;         /* the most rows in one call; 0 (default): the rank's whole slice of a global batch */
     uint32_t fields;       /* TOKMAP_INPUTS | ...; default: inputs and targets; 0: pointers to rows (batch.rows) only */
     uint32_t mask_targets; /* 1: what does not count is TOKMAP_IGNORE; needs inputs, targets, or labels. Required,
-                              unless TOKMAP_LOSS_MASK says it, where some targets do not count; default: 0 */
+                              unless TOKMAP_LOSS_MASK says it, where some targets do not count (a mask, a stride,
+                              excluded documents); default: 0 */
     const char *device;    /* to which `out` points: NULL (default) or "cpu"; "cuda:N": GPU N; "cuda": the GPU of the
                               calling thread's current CUDA context, or else GPU 0. See cuda.h */
     uint32_t threads;      /* 1 (default): a producer thread works ahead; 0: next() does the work itself */
@@ -279,6 +280,8 @@ struct tokmap_stats {
     uint64_t device_bytes; /* GPU memory that the loader holds */
     uint64_t late_copies;  /* calls of next() that found the batch still on its way to the GPU */
     uint64_t host_expanded; /* batches for a GPU that the host expanded, because the kernel could not be loaded */
+    uint64_t excluded;      /* inputs delivered as the pad id, because the run excludes their documents */
+    uint64_t excluded_rows; /* rows without any other token, which are delivered, too */
 };
 #define TOKMAP_STATS_INIT TOKMAP_SIZED(struct tokmap_stats)
 

@@ -41,8 +41,8 @@ struct tokmap_run;
 
 struct tokmap_run_options {
     size_t size;
-    const char *folder;          /* in which relative paths start; NULL (default): the run file's folder, or for a text
-                                    the current folder */
+    const char *folder;          /* in which relative paths start, of datasets, plans, and lists; NULL (default): the
+                                    run file's folder, or for a text the current folder */
     enum tokmap_reading reading; /* of all sources, which changes no row; default: TOKMAP_READ_AUTO */
 };
 #define TOKMAP_RUN_OPTIONS_INIT TOKMAP_SIZED(struct tokmap_run_options)
@@ -52,9 +52,11 @@ struct tokmap_run_options {
  *   options  NULL: the defaults
  * Statuses: OK, ERROR_RUN (error->line is the line), ERROR_RANGE (a window is longer than the dataset, a source needs
  * more epochs than its line allows, the run trains on a validation set, or it has more than 2^63 rows or no step),
- * ERROR_MISMATCH (sources have different tokenizers, or a plan is not of its dataset or length), ERROR_LIMIT (the text
- * has more than 16 MiB, or the phases have too many sources), ERROR_FORMAT (the path is that of a dataset or of JSON,
- * not of a run file), and those of tokmap_dataset_open(). */
+ * ERROR_MISMATCH (sources have different tokenizers, or a plan or a list of excluded documents is not of its dataset or
+ * length), ERROR_LIMIT (the text has more than 16 MiB, the phases have too many sources, or the lists too many
+ * documents), ERROR_FORMAT (the path is that of a dataset or of JSON, not of a run file, or error->line of a list is
+ * wrong), ERROR_UNSUPPORTED (a list is of a source whose documents have no numbers), and those of
+ * tokmap_dataset_open(). */
 TOKMAP_STATUS tokmap_run_open(struct tokmap_run **run, const char *path, const struct tokmap_run_options *options,
                               struct tokmap_error *error);
 TOKMAP_STATUS tokmap_run_parse(struct tokmap_run **run, const char *text, const struct tokmap_run_options *options,
@@ -63,7 +65,8 @@ TOKMAP_STATUS tokmap_run_parse(struct tokmap_run **run, const char *text, const 
 /* Closes a run and its datasets. Close its loaders first. Cannot fail. */
 TOKMAP_API void tokmap_run_close(struct tokmap_run *run);
 
-/* Returns the text of a run file that describes the run: parsed in the same current folder, it is the same run. NULL if
+/* Returns the text of a run file that describes the run: parsed in the same current folder, it is the same run (a list
+ * of excluded documents is read again). NULL if
  * run is NULL or there was no memory. Cannot fail. */
 TOKMAP_API const char *tokmap_run_text(const struct tokmap_run *run);
 
@@ -180,6 +183,12 @@ TOKMAP_STATUS tokmap_run_share(const struct tokmap_run *run, uint64_t phase, uin
 /* Computes how many rows of steps [0, step), skipped ones included, show a source. step is at most
  * tokmap_run_info.steps. O(log phases + log sources). Statuses: OK, ERROR_RANGE. */
 TOKMAP_STATUS tokmap_run_drawn(const struct tokmap_run *run, uint64_t source, uint64_t step, uint64_t *draws);
+
+/* Returns the step from which the run excludes a token of a source's dataset; TOKMAP_FOREVER: it never does, or there is
+ * no such token. In rows of that step and later ones, which loaders deliver, the token is tokmap_run_info.pad_id; the
+ * functions on places, extents, and datasets know only where it is. O(log stretches of excluded documents). Cannot
+ * fail. */
+TOKMAP_API uint64_t tokmap_run_excluded(const struct tokmap_run *run, uint64_t source, uint64_t token);
 
 /* Returns 1 if `step` is delivered, that is, before the run's end and not skipped; otherwise 0. Cannot fail. */
 TOKMAP_API int tokmap_run_delivers(const struct tokmap_run *run, uint64_t step);

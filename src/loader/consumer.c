@@ -236,6 +236,8 @@ static void delivered(struct tokmap_loader *loader, const struct slot *slot, con
     loader->next.position = slot->cursor;
     schedule_advance(&loader->next.taken);
     statistics_batch(&loader->statistics, batch);
+    if (slot->excluded)
+        statistics_excluded(&loader->statistics, slot->excluded, slot->excluded_rows);
     if (loader->trace) {
         trace_add(loader->trace, slot->step, slot->trace, slot->last_in_step);
         if (!loader->thread.producer)

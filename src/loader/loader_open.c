@@ -23,6 +23,7 @@
 #include "dataset/dataset.h"
 #include "producer.h"
 #include "run/cursor.h"
+#include "run/exclusion.h"
 #include "run/run.h"
 #include "staging/backend_host.h"
 
@@ -164,6 +165,8 @@ static enum tokmap_status describe_sources(struct tokmap_loader *loader, const s
     loader->kernels = expand_variant(0);
     loader->needs.width = 2;
     loader->needs.bounds = info->tail_pad || info->stride;
+    loader->exclusions = exclusions_any(run_exclusions(loader->run)) ? run_exclusions(loader->run) : NULL;
+    loader->needs.masked = loader->exclusions != NULL;
     for (uint64_t i = 0; i < info->sources; i++) {
         struct tokmap_source_info source;
         struct tokmap_dataset_info found;
@@ -202,6 +205,11 @@ static enum tokmap_status check_masks(const struct tokmap_loader *loader, const 
             return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                              "source '%s' has a mask of the targets that count, but %s are requested without it; %s",
                              loader->source[i].name, what, remedy);
+    if (loader->exclusions)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "the run excludes documents from step %" PRIu64 " on, whose tokens are the pad id, but %s are "
+                         "requested without what says which count; %s",
+                         loader->exclusions->events[0].step, what, remedy);
     if (info->stride && info->stride < info->seq_len_most)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "windows of the run overlap (stride %" PRIu64 "), so some %s come twice; to count each once, "

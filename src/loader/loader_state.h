@@ -21,6 +21,8 @@
 #include "tokmap/tokmap.h"
 #include "trace.h"
 
+struct exclusions;
+
 /* Facts about one source of the run that a loader needs. */
 struct loader_source {
     const struct tokmap_dataset *dataset;
@@ -50,7 +52,8 @@ struct tokmap_loader {
     uint64_t vocabulary;                  /* the largest of the sources */
     uint64_t stride;                      /* of windows; 0: seq_len */
     uint32_t pad_id;
-    bool on_host; /* outputs are in this machine's memory */
+    const struct exclusions *exclusions; /* of the run; NULL: it excludes nothing */
+    bool on_host;                        /* outputs are in this machine's memory */
     uint64_t sources;
     struct loader_source *source;
     uint64_t rows_most, elements_most; /* of any call: rows, and rows * seq_len */

@@ -11,6 +11,7 @@
 
 #include "batch/boundaries.h"
 #include "common/error.h"
+#include "excluded.h"
 #include "platform/os.h"
 #include "run/cursor.h"
 #include "run/run.h"
@@ -118,7 +119,10 @@ enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *
         for (uint64_t k = 0; k < extents; k++)
             placed->tokens += loader->fill.extents[k].tokens;
     }
-    return describe_row(loader, slot, i, placed, extents, error);
+    status = describe_row(loader, slot, i, placed, extents, error);
+    if (!status && loader->exclusions)
+        excluded_take_out(loader, slot, i, extents);
+    return status;
 }
 
 enum tokmap_status producer_arrange(struct tokmap_loader *loader, struct slot *slot, uint64_t rows, uint64_t seq_len,
@@ -226,6 +230,7 @@ static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, 
     slot->valid = call.valid;
     slot->last_in_step = call.last_in_step;
     slot->direct = loader->fill.out != NULL;
+    slot->excluded = slot->excluded_rows = 0;
     status = fill_rows(loader, slot, error);
     if (status)
         return status;

@@ -56,6 +56,12 @@ void statistics_batch(struct statistics *statistics, const struct tokmap_batch *
     }
 }
 
+void statistics_excluded(struct statistics *statistics, uint64_t tokens, uint64_t rows)
+{
+    add(&statistics->excluded, tokens);
+    add(&statistics->excluded_rows, rows);
+}
+
 void statistics_ready(struct statistics *statistics, uint32_t ready)
 {
     if (ready < statistics->ready_lowest)
@@ -68,6 +74,8 @@ void statistics_read(const struct statistics *statistics, struct tokmap_stats *o
     out->rows = read(&statistics->rows);
     out->tokens = read(&statistics->tokens);
     out->padding = read(&statistics->padding);
+    out->excluded = read(&statistics->excluded);
+    out->excluded_rows = read(&statistics->excluded_rows);
     out->epoch = read(&statistics->epoch);
     out->waits = read(&statistics->waits);
     out->wait_ns = read(&statistics->wait_ns);

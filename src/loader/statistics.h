@@ -19,6 +19,7 @@ struct source_counts {
 /* The members have the meaning of the same members of struct tokmap_stats; ready_lowest is its ring_ready_lowest. */
 struct statistics {
     uint64_t batches, rows, tokens, padding;
+    uint64_t excluded, excluded_rows;
     uint64_t epoch;
     uint64_t step; /* of the loader's cursor */
     uint64_t waits, wait_ns, wait_ns_largest;
@@ -39,6 +40,9 @@ void statistics_at(struct statistics *statistics, uint64_t step);
 
 /* Counts a batch that was delivered. */
 void statistics_batch(struct statistics *statistics, const struct tokmap_batch *batch);
+
+/* Counts what excluded documents took out of such a batch. */
+void statistics_excluded(struct statistics *statistics, uint64_t tokens, uint64_t rows);
 
 /* Reports how many slots were filled when next() was called. Only after the ring was full for the first time. */
 void statistics_ready(struct statistics *statistics, uint32_t ready);

@@ -34,6 +34,12 @@
  *     time, skipped or not                identity, and the pad id if it has a plan), after a mixture of the same step,
  *                                         and in order of draw
  *
+ *     more tokens are excluded from t on  data = H("exclude", data, t, pad id, XXH3-128 of the tokens), after all other
+ *                                         events of the same step. The tokens are those that t excludes and no earlier
+ *                                         step: for each source that has some, in byte order of name: length of its
+ *                                         name, its name, number of ranges, and of each its first token and its end,
+ *                                         the ranges sorted and as few as possible
+ *
  * The data chain of a run that begins with one source begins as above, which stands for its first mixture and for the
  * source. So a run of one source keeps its cursors when it gets phases later. Otherwise the chain begins as H("data",
  * 0) and its first event is the first mixture. A source that is not drawn before `step` is in no fingerprint.
@@ -291,6 +297,17 @@ static struct hash128 chain_mixture(const struct past *past, struct hash128 chai
     return chain;
 }
 
+static void add_exclusion(struct past *past, const struct exclusion_event *event)
+{
+    struct message message;
+    put_tag(&message, "exclude");
+    put_hash(&message, last_hash(past, PAST_DATA));
+    put_number(&message, event->step);
+    put_number(&message, past->pad_id);
+    put_hash(&message, event->hash);
+    (void)add_event(past, PAST_DATA, event->step, message_hash(&message));
+}
+
 static enum tokmap_status init_data(struct past *past, struct tokmap_error *error)
 {
     const struct mixture_span *first = past->phases->stretches;
@@ -299,18 +316,26 @@ static enum tokmap_status init_data(struct past *past, struct tokmap_error *erro
     struct message message;
     uint64_t count;
     enum tokmap_status status = list_arrivals(past, &arrivals, &count, error);
-    if (!status && !(past->events[PAST_DATA] = calloc(count + 1, sizeof *past->events[PAST_DATA])))
-        status = error_set_memory(error, "the past of the run", (count + 1) * sizeof *past->events[PAST_DATA]);
+    const uint64_t most = count + 1 + past->exclusions->event_count;
+    if (!status && !(past->events[PAST_DATA] = calloc(most, sizeof *past->events[PAST_DATA])))
+        status = error_set_memory(error, "the past of the run", most * sizeof *past->events[PAST_DATA]);
     if (status) {
         free(arrivals);
         return status;
     }
+    const struct exclusions *exclusions = past->exclusions;
+    uint64_t excluded = 0;
     put_tag(&message, "data");
     put_number(&message, begins_with_one);
     if (begins_with_one)
         put_source(&message, past, first->leaves[0].source);
     (void)add_event(past, PAST_DATA, 0, message_hash(&message));
-    for (uint64_t i = begins_with_one ? 2 : 0; i < count; i++) {
+    for (uint64_t i = begins_with_one ? 2 : 0; i <= count; i++) {
+        while (excluded < exclusions->event_count &&
+               (i == count || exclusions->events[excluded].step < arrivals[i].step))
+            add_exclusion(past, &exclusions->events[excluded++]);
+        if (i == count)
+            break;
         struct hash128 chain = last_hash(past, PAST_DATA);
         if (arrivals[i].is_mixture) {
             chain = chain_mixture(past, chain, &past->phases->stretches[arrivals[i].number]);
@@ -530,6 +555,20 @@ static void add_source(struct sentence *sentence, uint64_t number)
         source->identity_kind == 2 ? " (sampled: 'tokmap index' gives the files a full one, which differs)" : "");
 }
 
+/* Adds the lists that exclude documents before the cursor's step. */
+static void add_exclusions(struct sentence *sentence)
+{
+    const struct exclusions *exclusions = sentence->past->exclusions;
+    uint64_t lists = 0;
+    for (uint64_t i = 0; i < exclusions->list_count; i++) {
+        const struct exclusion_list *list = &exclusions->lists[i];
+        if (list->step < sentence->step && lists++ < SHOWN)
+            add(sentence, "line %" PRIu64 ": exclude %.120s from %" PRIu64 ", ", list->line, list->path, list->step);
+    }
+    if (lists > SHOWN)
+        add(sentence, "%" PRIu64 " more lists, ", lists - SHOWN);
+}
+
 /* Adds the mixtures that began before the cursor's step, and their sources. */
 static void add_data(struct sentence *sentence)
 {
@@ -579,6 +618,7 @@ static void add_kind(struct sentence *sentence, enum past_kind kind)
         add_skips(sentence);
         break;
     case PAST_DATA:
+        add_exclusions(sentence);
         add_data(sentence);
         break;
     case PAST_KINDS:
@@ -587,9 +627,10 @@ static void add_kind(struct sentence *sentence, enum past_kind kind)
     add(sentence, ")");
 }
 
-/* Returns the line of the run file that states a kind; 0 if none does. */
-static uint64_t kind_line(const struct past *past, enum past_kind kind)
+/* Returns the line of the run file that states a kind before a step; 0 if none does. */
+static uint64_t kind_line(const struct past *past, enum past_kind kind, uint64_t step)
 {
+    const struct exclusions *exclusions = past->exclusions;
     const uint64_t *lines = past->spec->lines;
     switch (kind) {
     case PAST_GEOMETRY:
@@ -601,6 +642,9 @@ static uint64_t kind_line(const struct past *past, enum past_kind kind)
     case PAST_SKIPS:
         return lines[RUN_SKIP];
     case PAST_DATA:
+        for (uint64_t i = 0; i < exclusions->list_count; i++)
+            if (exclusions->lists[i].step < step)
+                return exclusions->lists[i].line;
         return past->spec->source_count > 1 && lines[RUN_PHASE] ? lines[RUN_PHASE] : lines[RUN_SOURCE];
     case PAST_KINDS:
         break;
@@ -713,7 +757,7 @@ enum tokmap_status past_compare(const struct past *past, const struct tokmap_cur
     for (int kind = 0; kind < PAST_KINDS; kind++)
         if (own->of[kind] != saved->of[kind]) {
             add_kind(&sentence, (enum past_kind)kind);
-            line = line ? line : kind_line(past, (enum past_kind)kind);
+            line = line ? line : kind_line(past, (enum past_kind)kind, saved->step);
         }
     if (sentence.used)
         return error_set_line(error, TOKMAP_ERROR_PAST, past->path, line,

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "common/hash.h"
+#include "exclusion.h"
 #include "phases.h"
 #include "run_sources.h"
 #include "run_spec.h"
@@ -30,6 +31,7 @@ struct past {
     const struct run_sources *sources;
     const struct phases *phases;
     struct skips *skips;
+    const struct exclusions *exclusions;
     const char *path; /* for errors: the run file, or NULL */
     bool from_text;   /* errors name its lines; otherwise only the values */
 

@@ -53,6 +53,11 @@ const struct skips *run_skips(const struct tokmap_run *run)
     return &run->skips;
 }
 
+const struct exclusions *run_exclusions(const struct tokmap_run *run)
+{
+    return &run->exclusions;
+}
+
 const char *run_path(const struct tokmap_run *run)
 {
     return run->path;
@@ -142,7 +147,7 @@ static enum tokmap_status sum_tokens(struct tokmap_run *run, struct tokmap_error
     return TOKMAP_OK;
 }
 
-/* Sets the text of the run, in which datasets have the names with which they were opened. */
+/* Sets the text of the run, in which datasets and lists have the names with which they were opened. */
 static enum tokmap_status print_text(struct tokmap_run *run, struct tokmap_error *error)
 {
     const size_t bytes = run->sources.opened * sizeof(struct source_line);
@@ -155,7 +160,19 @@ static enum tokmap_status print_text(struct tokmap_run *run, struct tokmap_error
         spec.sources[i].data = run->sources.of[i].data;
         spec.sources[i].plan = run->sources.of[i].plan_path;
     }
+    if (spec.exclude_count) {
+        if (!(spec.excludes = malloc(spec.exclude_count * sizeof *spec.excludes))) {
+            free(spec.sources);
+            return error_set_memory(error, "the run's text", spec.exclude_count * sizeof *spec.excludes);
+        }
+        for (size_t i = 0; i < spec.exclude_count; i++) {
+            spec.excludes[i] = run->spec.excludes[i];
+            spec.excludes[i].file = run->exclusions.lists[i].path;
+        }
+    }
     run->text = run_spec_print(&spec);
+    if (spec.exclude_count)
+        free(spec.excludes);
     free(spec.sources);
     return TOKMAP_OK;
 }
@@ -182,6 +199,8 @@ enum tokmap_status run_new(struct tokmap_run **out, struct run_spec *spec, const
     if (!status)
         status = skips_merge(&run->skips, run->spec.skips, run->spec.skip_count, error);
     if (!status)
+        status = exclusions_open(&run->exclusions, &run->sources, &run->spec, folder, run->path, from_text, error);
+    if (!status)
         status = sum_tokens(run, error);
     if (!status) {
         run->past = (struct past){
@@ -189,6 +208,7 @@ enum tokmap_status run_new(struct tokmap_run **out, struct run_spec *spec, const
             .sources = &run->sources,
             .phases = &run->phases,
             .skips = &run->skips,
+            .exclusions = &run->exclusions,
             .path = run->path,
             .from_text = from_text,
         };
@@ -447,6 +467,7 @@ void tokmap_run_close(struct tokmap_run *run)
 {
     if (!run)
         return;
+    exclusions_free(&run->exclusions);
     run_sources_close(&run->sources);
     phases_free(&run->phases);
     past_free(&run->past);
@@ -626,6 +647,11 @@ enum tokmap_status tokmap_run_drawn(const struct tokmap_run *run, uint64_t sourc
 const char *tokmap_run_text(const struct tokmap_run *run)
 {
     return run ? run->text : NULL;
+}
+
+uint64_t tokmap_run_excluded(const struct tokmap_run *run, uint64_t source, uint64_t token)
+{
+    return run && source < run->sources.count ? exclusion_step(&run->exclusions, source, token) : TOKMAP_FOREVER;
 }
 
 int tokmap_run_delivers(const struct tokmap_run *run, uint64_t step)

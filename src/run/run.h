@@ -12,6 +12,7 @@
 #include "run_spec.h"
 #include "tokmap/tokmap.h"
 
+struct exclusions;
 struct skips;
 
 /* Reports the rows that belong to rank `rank` of `world` in a global batch of `rows` rows: [*first, *first + *count).
@@ -62,6 +63,9 @@ uint64_t run_drawn(const struct tokmap_run *run, uint64_t source, uint64_t step)
 
 /* Returns the steps that the run skips (skips.h). They live as long as the run. */
 const struct skips *run_skips(const struct tokmap_run *run);
+
+/* Returns the documents that the run excludes (exclusion.h). They live as long as the run. */
+const struct exclusions *run_exclusions(const struct tokmap_run *run);
 
 /* Returns the path of the run file; NULL for a run from a text or from arguments. It lives as long as the run. */
 const char *run_path(const struct tokmap_run *run);

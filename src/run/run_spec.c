@@ -23,5 +23,8 @@ void run_spec_free(struct run_spec *spec)
         free(spec->phases[i].weights);
     free(spec->phases);
     free(spec->skips);
+    for (size_t i = 0; i < spec->exclude_count; i++)
+        free(spec->excludes[i].file);
+    free(spec->excludes);
     memset(spec, 0, sizeof *spec);
 }

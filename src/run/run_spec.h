@@ -15,6 +15,7 @@ enum {
     RUN_TEXT_MOST = 16 << 20, /* bytes in a run file */
     RUN_NAME_MOST = 64,       /* bytes in the name of a source */
     RUN_SHARE_DECIMALS = 9,   /* digits after the point of a share */
+    RUN_EXCLUDES_MOST = 256,  /* lists of excluded documents */
 };
 #define RUN_SEQ_LEN_MOST ((uint64_t)1 << 31)
 #define RUN_BATCH_MOST ((uint64_t)1 << 31)
@@ -38,6 +39,7 @@ enum run_directive {
     RUN_STEPS,
     RUN_SKIP,
     RUN_VALIDATION,
+    RUN_EXCLUDE,
     RUN_DIRECTIVES
 };
 
@@ -80,6 +82,13 @@ struct skip_line {
     uint64_t line;
 };
 
+/* One exclude directive: from a step on, the documents of a list are not shown. */
+struct exclude_line {
+    char *file; /* the list as it is written in the run, without the run file's folder */
+    uint64_t step;
+    uint64_t line;
+};
+
 struct run_spec {
     uint64_t seq_len, lookahead, batch, seed; /* of the first phase */
     uint64_t steps, passes;                   /* TOKMAP_FOREVER if not given; at most one is given */
@@ -98,6 +107,8 @@ struct run_spec {
     size_t phase_count;
     struct skip_line *skips; /* in the order of the text; they may overlap */
     size_t skip_count;
+    struct exclude_line *excludes; /* in the order of the text */
+    size_t exclude_count;
     uint64_t lines[RUN_DIRECTIVES]; /* line of each directive, of those that repeat the first; 0: not in the text */
 };
 

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "exclusion.h"
 #include "past.h"
 #include "phases.h"
 #include "run_sources.h"
@@ -22,6 +23,7 @@ struct tokmap_run {
     struct run_sources sources;
     struct phases phases;
     struct skips skips;
+    struct exclusions exclusions;
     uint64_t *tokens_before; /* delivered before each of the phases; UINT64_MAX if the number is larger */
     struct past past;
 };

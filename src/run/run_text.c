@@ -27,7 +27,7 @@ struct reader {
     struct run_spec *spec;
     const char *text;      /* all lines; the words are parts of it */
     const char *passes_of; /* the name in `passes P of NAME`, or NULL */
-    size_t skip_capacity, source_capacity, validation_capacity, phase_capacity;
+    size_t skip_capacity, source_capacity, validation_capacity, phase_capacity, exclude_capacity;
 };
 
 struct directive {
@@ -36,6 +36,7 @@ struct directive {
     enum tokmap_status (*read)(struct reader *reader, enum run_directive which);
     uint64_t least, most; /* range of the value, for read_number() */
     size_t words_most;    /* after the directive's name; one word is always needed, two for a dataset */
+    bool repeats;         /* a run may have several such lines */
 };
 
 static enum tokmap_status read_number(struct reader *reader, enum run_directive which);
@@ -45,22 +46,24 @@ static enum tokmap_status read_phase(struct reader *reader, enum run_directive w
 static enum tokmap_status read_tail(struct reader *reader, enum run_directive which);
 static enum tokmap_status read_passes(struct reader *reader, enum run_directive which);
 static enum tokmap_status read_skip(struct reader *reader, enum run_directive which);
+static enum tokmap_status read_exclude(struct reader *reader, enum run_directive which);
 
 static const struct directive directives[RUN_DIRECTIVES] = {
-    [RUN_SEQ_LEN] = {"seq_len", "seq_len TOKENS", read_number, 1, RUN_SEQ_LEN_MOST, 1},
-    [RUN_LOOKAHEAD] = {"lookahead", "lookahead TOKENS", read_number, 0, RUN_SEQ_LEN_MOST, 1},
-    [RUN_BATCH] = {"batch", "batch ROWS", read_number, 1, RUN_BATCH_MOST, 1},
-    [RUN_SEED] = {"seed", "seed NUMBER", read_number, 0, UINT64_MAX, 1},
-    [RUN_ORDER] = {"order", "order shuffle|sequential|blocks W SPAN", read_order, 1, RUN_BLOCKS_MOST, 3},
-    [RUN_SOURCE] = {"source", "source NAME DATASET [plan FILE] [epochs<=N]", read_source, 0, 0, 7},
-    [RUN_PHASE] = {"phase", RUN_PHASE_USAGE, read_phase, 0, 0, SIZE_MAX},
-    [RUN_STRIDE] = {"stride", "stride TOKENS", read_number, 1, RUN_SEQ_LEN_MOST, 1},
-    [RUN_TAIL] = {"tail", "tail pad|drop", read_tail, 0, 0, 1},
-    [RUN_PAD] = {"pad", "pad ID", read_number, 0, RUN_PAD_MOST, 1},
-    [RUN_PASSES] = {"passes", "passes NUMBER [of SOURCE]", read_passes, 1, RUN_DRAWS_MOST, 3},
-    [RUN_STEPS] = {"steps", "steps NUMBER", read_number, 1, RUN_DRAWS_MOST, 1},
-    [RUN_SKIP] = {"skip", "skip FIRST..END", read_skip, 0, 0, 1},
-    [RUN_VALIDATION] = {"validation", "validation NAME DATASET", read_source, 0, 0, 2},
+    [RUN_SEQ_LEN] = {"seq_len", "seq_len TOKENS", read_number, 1, RUN_SEQ_LEN_MOST, 1, false},
+    [RUN_LOOKAHEAD] = {"lookahead", "lookahead TOKENS", read_number, 0, RUN_SEQ_LEN_MOST, 1, false},
+    [RUN_BATCH] = {"batch", "batch ROWS", read_number, 1, RUN_BATCH_MOST, 1, false},
+    [RUN_SEED] = {"seed", "seed NUMBER", read_number, 0, UINT64_MAX, 1, false},
+    [RUN_ORDER] = {"order", "order shuffle|sequential|blocks W SPAN", read_order, 1, RUN_BLOCKS_MOST, 3, false},
+    [RUN_SOURCE] = {"source", "source NAME DATASET [plan FILE] [epochs<=N]", read_source, 0, 0, 7, true},
+    [RUN_PHASE] = {"phase", RUN_PHASE_USAGE, read_phase, 0, 0, SIZE_MAX, true},
+    [RUN_STRIDE] = {"stride", "stride TOKENS", read_number, 1, RUN_SEQ_LEN_MOST, 1, false},
+    [RUN_TAIL] = {"tail", "tail pad|drop", read_tail, 0, 0, 1, false},
+    [RUN_PAD] = {"pad", "pad ID", read_number, 0, RUN_PAD_MOST, 1, false},
+    [RUN_PASSES] = {"passes", "passes NUMBER [of SOURCE]", read_passes, 1, RUN_DRAWS_MOST, 3, false},
+    [RUN_STEPS] = {"steps", "steps NUMBER", read_number, 1, RUN_DRAWS_MOST, 1, false},
+    [RUN_SKIP] = {"skip", "skip FIRST..END", read_skip, 0, 0, 1, true},
+    [RUN_VALIDATION] = {"validation", "validation NAME DATASET", read_source, 0, 0, 2, true},
+    [RUN_EXCLUDE] = {"exclude", "exclude FILE from STEP", read_exclude, 0, RUN_DRAWS_MOST - 1, SIZE_MAX, true},
 };
 
 /* Names of other systems, and the directive to suggest for each. */
@@ -276,6 +279,34 @@ static enum tokmap_status read_skip(struct reader *reader, enum run_directive wh
     return TOKMAP_OK;
 }
 
+static enum tokmap_status read_exclude(struct reader *reader, enum run_directive which)
+{
+    struct run_spec *spec = reader->spec;
+    char **words = reader->at.words;
+    struct exclude_line exclude = {.line = reader->at.line};
+    if (reader->at.count != 4 || strcmp(words[2], "from") != 0 || words[1][0] == '\0')
+        return wrong(reader,
+                     "'exclude' takes a list of documents and the step from which they are not shown; write "
+                     "'%s'",
+                     directives[which].usage);
+    enum tokmap_status status = parse_number(reader, which, "exclude FILE from", words[3], &exclude.step);
+    if (status)
+        return status;
+    if (spec->exclude_count == RUN_EXCLUDES_MOST)
+        return wrong(reader,
+                     "the run has more than %d lists of excluded documents; put the documents of one step into "
+                     "one list",
+                     RUN_EXCLUDES_MOST);
+    status = reserve(reader, (void **)&spec->excludes, spec->exclude_count, &reader->exclude_capacity,
+                     sizeof *spec->excludes);
+    if (status)
+        return status;
+    if (!(exclude.file = strdup(words[1])))
+        return error_set_memory(reader->at.error, "the run's list", strlen(words[1]) + 1);
+    spec->excludes[spec->exclude_count++] = exclude;
+    return TOKMAP_OK;
+}
+
 /* ---- unknown directives ---- */
 
 /* Returns the only directive that begins with the word, or NULL. */
@@ -330,7 +361,7 @@ static enum tokmap_status unknown_directive(struct reader *reader)
         return wrong(reader, "unknown directive '%.40s'; did you mean '%s'?", word, nearest);
     return wrong(reader,
                  "unknown directive '%.40s'; the directives are seq_len, lookahead, batch, seed, order, source, "
-                 "phase, validation, stride, tail, pad, passes, steps, and skip",
+                 "phase, validation, stride, tail, pad, passes, steps, skip, and exclude",
                  word);
 }
 
@@ -348,7 +379,7 @@ static enum tokmap_status read_line(struct reader *reader, char *line)
         which++;
     if (which == RUN_DIRECTIVES)
         return unknown_directive(reader);
-    if (spec->lines[which] && which != RUN_SKIP && which != RUN_SOURCE && which != RUN_PHASE && which != RUN_VALIDATION)
+    if (spec->lines[which] && !directives[which].repeats)
         return wrong(reader, "'%s' is already set on line %" PRIu64 "; keep one of the two lines",
                      directives[which].name, spec->lines[which]);
     if ((which == RUN_STEPS && spec->lines[RUN_PASSES]) || (which == RUN_PASSES && spec->lines[RUN_STEPS]))
@@ -570,6 +601,11 @@ char *run_spec_print(const struct run_spec *spec)
         put_phase(&printer, spec, &spec->phases[i]);
     for (size_t i = 0; i < spec->skip_count; i++)
         put(&printer, "skip     %" PRIu64 "..%" PRIu64 "\n", spec->skips[i].first, spec->skips[i].end);
+    for (size_t i = 0; i < spec->exclude_count; i++) {
+        put(&printer, "exclude  ");
+        put_word(&printer, spec->excludes[i].file);
+        put(&printer, " from %" PRIu64 "\n", spec->excludes[i].step);
+    }
     if (spec->steps != TOKMAP_FOREVER)
         put(&printer, "steps    %" PRIu64 "\n", spec->steps);
     if (spec->passes != TOKMAP_FOREVER && spec->passes_of < spec->source_count)

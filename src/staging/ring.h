@@ -55,8 +55,9 @@ struct slot {
     enum tokmap_status status; /* of filling; if it is not OK, only this and ring_error() are valid */
     uint64_t step;
     uint64_t first_row;
-    uint64_t count; /* rows that the batch has */
-    uint64_t valid; /* of them, rows that are not padding */
+    uint64_t count;                   /* rows that the batch has */
+    uint64_t valid;                   /* of them, rows that are not padding */
+    uint64_t excluded, excluded_rows; /* inputs of excluded documents, and rows without any other token */
     uint64_t seq_len, row_tokens;
     uint64_t trace; /* the sum of the hashes of its rows; 0 without a trace */
     bool last_in_step;

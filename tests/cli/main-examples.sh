@@ -34,6 +34,7 @@ sed 's/"vocab": {/&"Hello": 15496, "Ġworld": 995, /' tokenizer.json >gpt2/token
 mkdir models/llama3
 cp tokenizer.json models/llama3/
 printf 'seq_len 64\nbatch 1024\nseed 1\nsource web data/web\nsteps 20000\n' >train.run
+printf 'web 17\n' >takedown.txt
 printf '{"step": 12345, "row": 17, "loss": 9.5}\n{"step": 12345, "row": 3, "loss": 2}\n' >losses.jsonl
 
 # Files of other projects, of four tokens each, a shard with a file that says which of its tokens count, and a

@@ -163,7 +163,7 @@ class World:
     """The datasets on disk, by name, and plans of some of them."""
 
     def __init__(self, folder, choose):
-        self.folder, self.of, self.plans, self.known = folder, {}, {}, set()
+        self.folder, self.of, self.plans, self.known, self.lists = folder, {}, {}, set(), 0
         for name in "abcdefgh":
             self.of[name] = self.shard(name, choose, 7 if name in "ab" else choose.choice((None, 7, 90)),
                                        name in "bdg", 4 if name == "h" else 2)
@@ -241,6 +241,12 @@ class Model:
             rows = world.plans[re.fullmatch(r"(.*?)(\d+)\.plan", os.path.basename(plan)).groups()[0],
                                int(re.search(r"(\d+)\.plan", plan)[1])] if plan else None
             self.sources[words[1]] = Source(words[1], world.open(words[2]), rows, limit)
+        self.excluded = {name: {} for name in self.sources}  # by source: the step from which a token is excluded
+        for words in (words for words in lines if words[0] == "exclude"):
+            for name, number in (line.split("#")[0].split() for line in open(words[1]) if line.split("#")[0].strip()):
+                first, count = self.sources[name].data.documents[int(number)]
+                for x in range(first, first + count):
+                    self.excluded[name][x] = min(self.excluded[name].get(x, 1 << 64), int(words[3]))
         ends = [source.data.eod for source in self.sources.values() if source.data.eod is not None]
         self.pad = int(value["pad"][0]) if "pad" in value else ends[0] if ends else 0
         self.width = max(source.data.width for source in self.sources.values())
@@ -350,17 +356,23 @@ class Model:
         return sum(seq_len * batch for seq_len, batch, _, delivered, _ in self.steps[:step] if delivered)
 
     def row(self, step, number):
-        """The tokens of a row, as (id, begins a document, counts, is padding), and the targets that were scored."""
+        """The tokens of a row, as (id, begins a document, counts, is padding, is excluded), and the targets that were
+        scored."""
         seq_len, _, _, _, rows = self.steps[step]
         size, place = seq_len + self.lookahead, rows[number]
         cells, scored = [], 0
         if place is not None:
             source, epoch, window = place
             data = source.data
+
+            def cell(x, starts):
+                if self.excluded[source.name].get(x, 1 << 64) <= step:
+                    return self.pad, starts, False, False, True
+                return data.tokens[x], starts, not data.mask or data.mask[x], False, False
+
             if source.plan:
                 for first, count in source.plan[window]:
-                    cells += [(data.tokens[x], x == first, not data.mask or data.mask[x], False)
-                              for x in range(first, first + count)]
+                    cells += [cell(x, x == first) for x in range(first, first + count)]
             else:
                 stride = self.stride or seq_len
                 moved = epoch and stride == seq_len and self.order[0] != "sequential" and not self.tail_pad
@@ -372,10 +384,10 @@ class Model:
                         if self.tail_pad:
                             break
                         x -= len(data.tokens)
-                    cells.append((data.tokens[x], x == first or data.starts[x], not data.mask or data.mask[x], False))
+                    cells.append(cell(x, x == first or data.starts[x]))
                 scored = seq_len - stride if window else 0
         real = len(cells)
-        cells += [(self.pad, i == real, False, True) for i in range(real, size)]
+        cells += [(self.pad, i == real, False, True, False) for i in range(real, size)]
         return cells, scored
 
     def fields(self, step, number, masked):
@@ -394,14 +406,15 @@ class Model:
             out["position_ids"].append(since)
             out["document_ids"].append(documents)
             since += 1
-            token, starts, counts, padding = cells[j]
-            out["labels"].append(token if j > scored and counts and not starts and not padding else IGNORE)
+            token, starts, counts, padding, hidden = cells[j]
+            good = j > scored and counts and not starts and not padding and not cells[j - 1][4]
+            out["labels"].append(token if good else IGNORE)
             if not ahead:
                 continue
             line, begun = [], False
-            for token, starts, counts, padding in cells[j + 1:j + 1 + ahead]:
+            for token, starts, counts, padding, _ in cells[j + 1:j + 1 + ahead]:
                 begun = begun or starts
-                good = not begun and counts and not padding and j >= scored
+                good = not begun and counts and not padding and j >= scored and not hidden
                 if not line:
                     out["loss_mask"].append(int(good))
                 line.append(IGNORE if padding or (masked and not good) else token)
@@ -457,6 +470,25 @@ def random_weights(choose, names, steps, batch, seq_len):
     return " ".join(f"{name} {share}" for name, share in zip(names, shares))
 
 
+def random_exclusions(choose, world, lines):
+    """Lines that exclude documents, with their lists."""
+    sources = [words[1:3] for words in map(words_of, lines) if words[0] == "source"]
+    made = []
+    for _ in range(choose.choice((1, 1, 2, 3))):
+        world.lists += 1
+        path = os.path.join(world.folder, f"list {world.lists % 8}" if choose.random() < .3 else f"list{world.lists}")
+        share, listed = choose.choice((0, .05, .3, 1)), []
+        for name, data in sources:
+            listed += [f"{name} {i}" for i in range(len(world.open(data).documents)) if choose.random() < share]
+        if choose.random() < .5:
+            choose.shuffle(listed)
+        listed += [each + "  # again" for each in listed[:choose.choice((0, 3))]]
+        with open(path, "w") as file:
+            file.write("# documents\n" + "".join(line + "\n" for line in listed))
+        made.append(f'exclude "{path}" from {choose.choice((0, 1, choose.randrange(12), choose.randrange(40)))}')
+    return made
+
+
 def random_text(choose, world):
     """The text of a run that is mostly possible."""
     planned = choose.random() < .15
@@ -503,6 +535,8 @@ def random_text(choose, world):
     for _ in range(choose.choice((0, 0, 1, 2))):
         first = choose.randrange(30)
         lines.append(f"skip {first}..{first + choose.randrange(1, 6)}")
+    if choose.random() < .4:
+        lines += random_exclusions(choose, world, lines)
     if steps:
         lines.append(f"steps {steps}")
     elif choose.random() < .8:
@@ -520,7 +554,7 @@ AHEAD = ("targets", "loss_mask", "targets_ahead")
 
 class Comparison:
     def __init__(self, world, choose):
-        self.world, self.choose, self.rows, self.refused = world, choose, 0, 0
+        self.world, self.choose, self.rows, self.refused, self.excluding = world, choose, 0, 0, 0
 
     def check(self, truth, what):
         if not truth:
@@ -571,6 +605,18 @@ class Comparison:
             if len(model.steps) <= MOST:
                 self.compare(made, model)
 
+    def exclusions(self, run, model):
+        """A cursor differs from that of the run without lists if, and only if, one excludes a token before its step."""
+        if "\nexclude" not in run.text:
+            return
+        self.excluding += 1
+        begins = min((step for tokens in model.excluded.values() for step in tokens.values()), default=1 << 64)
+        with tokmap.Run(text=re.sub(r"\nexclude .*", "", run.text)) as plain:
+            for t in {0, 1, len(model.steps), min(begins, len(model.steps)), min(begins + 1, len(model.steps))}:
+                cursor = run.cursor(t)
+                step = int(re.search(r"step=(\d+)", cursor)[1])
+                self.check((cursor == plain.cursor(t)) == (step == 0 or step <= begins), f"{cursor}, lists from {begins}")
+
     def compare(self, run, model):
         """Compares the steps, cursors, and rows of a rank, which perhaps resumes."""
         choose, steps = self.choose, model.steps
@@ -587,10 +633,12 @@ class Comparison:
             if later < len(steps) or model.end is not None:
                 tokens = model.tokens_before(later) if later else 0
                 self.check(cursor == (later, tokens), f"cursor {cursor}, {later} {tokens}")
+        self.exclusions(run, model)
         delivered = [t for t in range(first, len(steps)) if steps[t][3]]
         if not delivered:
             return
-        world = choose.randrange(1, min(steps[t][1] for t in range(first, len(steps))) + 1)
+        rows = [steps[t][1] for t in range(first, len(steps))] + [phase.batch for phase in run.phases]  # also later ones
+        world = choose.randrange(1, min(rows) + 1)
         fields = ["rows"] + [name for name in BOTH + (AHEAD if model.lookahead else ()) if choose.random() < .6]
         masked = "targets_ahead" in fields and choose.random() < .5
         if "targets" in fields or ("targets_ahead" in fields and not masked):
@@ -602,11 +650,18 @@ class Comparison:
                    "rows": choose.choice((0, 1, 2)), "mask_targets": masked,
                    "fields": sorted(set(fields)) + (["cu_seqlens"] if documents else [])}
         with run.loader(resume=run.cursor(first) if first else None, **options) as loader:
+            excluded = excluded_rows = 0
             at = {t: options["rank"] * steps[t][1] // world for t in delivered}
             for b in loader:
                 if b.step >= len(steps):
                     break
                 self.batch(model, b, at, options, masked, documents)
+                hidden = [[cell[4] for cell in cells] for cells in (
+                    [cell for cell in model.row(b.step, b.first_row + i)[0] if not cell[3]] for i in range(b.count))]
+                excluded += sum(sum(row[:b.seq_len]) for row in hidden)
+                excluded_rows += sum(all(row) for row in hidden if row)
+                stats = loader.stats()
+                self.check((stats.excluded, stats.excluded_rows) == (excluded, excluded_rows), f"statistics {stats}")
             else:
                 self.check(run.info.steps == len(steps), "the loader ends")
         for t in delivered:
@@ -662,8 +717,9 @@ def main():
             except Exception as problem:
                 print(f"not ok - run {number} of seed {given.seed}: {type(problem).__name__} {problem}\n{text}")
                 return 1
-    if comparison.refused * 3 > given.count or comparison.rows < given.count:
-        print(f"not ok - {comparison.refused} of {given.count} runs were refused, {comparison.rows} rows compared")
+    if comparison.refused * 3 > given.count or comparison.rows < given.count or comparison.excluding * 8 < given.count:
+        print(f"not ok - {comparison.refused} of {given.count} runs were refused, {comparison.rows} rows compared, "
+              f"{comparison.excluding} runs exclude documents")
         return 1
     print(f"ok - {given.count} runs, {comparison.rows} rows; {comparison.refused} were refused by both")
     return 0

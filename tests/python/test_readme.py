@@ -134,6 +134,17 @@ class Readme(unittest.TestCase):
         with open(os.path.join(self.folder, "step33.jsonl"), encoding="utf-8") as file:
             self.assertEqual([json.loads(line)["row"] for line in file], list(range(8)))
 
+    def test_exclude(self):
+        said = run_shell(self.folder, "exclude")
+        self.assertIn("the run excludes all of them, and only steps before that were searched", said)
+        self.assertRegex(said, r"(?m)^ok     excluded  from step 33 on, [\d,]+ tokens? of 1 document are the pad id")
+        said = self.finish(self.start("taken")).splitlines()
+        self.assertRegex(said[0], r"^33 \w+ \d+ shown$")
+        self.assertRegex(said[-1], r"^\d+ tokens are padding instead$")
+        said = subprocess.run([TOKMAP, "replay", "taken.run", "--trace", "rank0.trace"], cwd=self.folder, text=True,
+                              stdout=subprocess.PIPE, check=True).stdout
+        self.assertIn("taken.run: the same: 41 steps", said)
+
     def test_located(self):
         said = self.finish(self.start("located")).splitlines()
         self.assertRegex(said[0], r"^0 (prose|code) \d+ \d+ Origin\(path='\S+', record=\d+\)$")

@@ -22,6 +22,9 @@
 #include "format/trace_file.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "run/exclusion.h"
+#include "run/locate.h"
+#include "run/run.h"
 
 static const char program[] = "tokmap replay";
 
@@ -60,10 +63,12 @@ struct replay {
     size_t begun;            /* sections below this number have first steps up to the step at hand */
     struct section **active; /* those that have a record of the step at hand */
     size_t active_count;
-    const char *path;       /* of the trace that is scanned */
-    uint64_t first, end;    /* steps that are compared */
-    uint64_t *steps, *rows; /* arguments of a read */
-    uint8_t *narrow;        /* a row in another width */
+    const char *path;                 /* of the trace that is scanned */
+    uint64_t first, end;              /* steps that are compared */
+    uint64_t *steps, *rows;           /* arguments of a read */
+    uint8_t *narrow;                  /* a row in another width */
+    struct tokmap_extent *extents;    /* of a row, if the run excludes documents */
+    uint64_t excluded, excluded_rows; /* tokens that are the pad id because of that, and their rows */
     uint64_t torn, steps_done, rows_done, bytes_done, records_done;
     struct cli_progress progress;
     bool differs;
@@ -249,6 +254,24 @@ static uint64_t hash_row(const struct replay *replay, const void *row, uint64_t 
     return trace_hash(replay->narrow, tokens * width, number);
 }
 
+/* Counts the tokens of excluded documents in a row, in which the loader put the pad id. */
+static enum tokmap_status count_excluded(struct replay *replay, const struct tokmap_place *place,
+                                         struct tokmap_error *error)
+{
+    struct exclusion_walk walk;
+    uint64_t count, first, tokens, all = 0;
+    const enum tokmap_status status =
+        run_row_extents(replay->run, place, replay->extents, run_extents_most(replay->run), &count, error);
+    if (status || place->source == TOKMAP_NO_SOURCE)
+        return status;
+    exclusion_walk_begin(&walk, run_exclusions(replay->run), place, replay->extents, count);
+    while (exclusion_walk_next(&walk, &first, &tokens))
+        all += tokens;
+    replay->excluded += all;
+    replay->excluded_rows += all != 0;
+    return TOKMAP_OK;
+}
+
 /* Reads rows [first, first + count) of a step, and adds the hash of each to the sums of the slices that have it. The
  * active sections are sorted by their first rows, and the sums of those that end before `first` are complete. */
 static enum tokmap_status add_rows(struct replay *replay, uint64_t step, uint64_t first, uint64_t count,
@@ -261,6 +284,8 @@ static enum tokmap_status add_rows(struct replay *replay, uint64_t step, uint64_
     }
     enum tokmap_status status =
         tokmap_loader_read(replay->loader, replay->steps, replay->rows, count, NULL, &batch, error);
+    for (uint64_t i = 0; i < count && !status && replay->extents; i++)
+        status = count_excluded(replay, &batch.places[i], error);
     for (uint64_t i = 0; i < count && !status; i++) {
         uint64_t hashes[2] = {0, 0};
         bool known[2] = {false, false};
@@ -371,6 +396,9 @@ static enum tokmap_status open_run(struct replay *replay, const char *name, stru
     replay->steps = calloc(rows, sizeof *replay->steps);
     replay->rows = calloc(rows, sizeof *replay->rows);
     replay->narrow = malloc(row_bytes);
+    if (!status && exclusions_any(run_exclusions(replay->run)) &&
+        !(replay->extents = calloc(run_extents_most(replay->run), sizeof *replay->extents)))
+        status = error_set_memory(error, "the extents of a row", 0);
     if (!status && (!replay->steps || !replay->rows || !replay->narrow))
         status = error_set_memory(error, "a batch", row_bytes);
     return status;
@@ -423,6 +451,8 @@ static void report_json(const struct replay *replay, const char *name, double se
     cli_json_number(&json, "records", replay->records_done);
     cli_json_number(&json, "rows", replay->rows_done);
     cli_json_number(&json, "bytes", replay->bytes_done);
+    cli_json_number(&json, "excluded_tokens", replay->excluded);
+    cli_json_number(&json, "excluded_rows", replay->excluded_rows);
     cli_json_number(&json, "sections", replay->count);
     cli_json_number(&json, "torn_bytes", replay->torn);
     cli_json_real(&json, "seconds", seconds);
@@ -441,13 +471,17 @@ static void report_json(const struct replay *replay, const char *name, double se
 
 static void report_text(const struct replay *replay, const char *name, double seconds)
 {
-    char a[32], b[32], c[32];
+    char a[32], b[32], c[32], counted[64], rows[64];
     if (replay->differs)
         cli_print("%s: step %" PRIu64 ", rank %" PRIu64 ": %s%s%s\n", name, replay->bad_step, replay->bad_rank,
                   replay->bad_path ? replay->bad_path : "", replay->bad_path ? " " : "", replay->said);
     else
         cli_print("%s: the same: %s steps, %s rows\n", name, cli_count(replay->steps_done, a),
                   cli_count(replay->rows_done, b));
+    if (!replay->differs && replay->extents)
+        cli_print("%s: from step %" PRIu64 " on, %s of excluded documents were the pad id, in %s\n", name,
+                  run_exclusions(replay->run)->events[0].step, cli_counted(replay->excluded, "token", counted),
+                  cli_counted(replay->excluded_rows, "row", rows));
     if (replay->bytes_done && seconds > 0 && !replay->given->quiet)
         cli_say(program, "read %s in %s, %s/s", cli_bytes(replay->bytes_done, a), cli_seconds(seconds, b),
                 cli_bytes((uint64_t)((double)replay->bytes_done / seconds), c));
@@ -462,6 +496,7 @@ static void replay_free(struct replay *replay)
     free(replay->steps);
     free(replay->rows);
     free(replay->narrow);
+    free(replay->extents);
     tokmap_loader_close(replay->loader);
     tokmap_run_close(replay->run);
 }

@@ -26,6 +26,7 @@
     XX(stats, "stats", "print document lengths, shares of inputs, and counts of ids")                                  \
     XX(export, "export", "turn a dataset back into text")                                                              \
     XX(show, "show", "print documents, windows, tokens, or the rows of a step")                                        \
+    XX(find, "find", "list documents by what they are or say, so that a run excludes them")                            \
     XX(verify, "verify", "check bytes: read all of a dataset and report each fault")                                   \
     XX(audit, "audit", "check rows: prove that ranks read all data and nothing twice")                                 \
     XX(replay, "replay", "compare what loaders delivered with the data")                                               \

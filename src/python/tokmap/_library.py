@@ -219,7 +219,8 @@ class Stats(Structure):
                 ("ring_bytes", c_uint64), ("ring_slots", c_uint32), ("ring_ready", c_uint32),
                 ("ring_ready_lowest", c_uint32), ("reading", c_int), ("bytes", c_uint64), ("cold_reads", c_uint64),
                 ("probe_ns", c_uint64), ("io_threads", c_uint64), ("io_reads", c_uint64), ("timeouts", c_uint64),
-                ("device_bytes", c_uint64), ("late_copies", c_uint64), ("host_expanded", c_uint64)]
+                ("device_bytes", c_uint64), ("late_copies", c_uint64), ("host_expanded", c_uint64),
+                ("excluded", c_uint64), ("excluded_rows", c_uint64)]
 
 
 class SourceStats(Structure):
@@ -296,6 +297,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
     "tokmap_run_phase_at": (c_uint64, (_P, c_uint64)),
     "tokmap_run_share": (c_int, (_P, c_uint64, c_uint64, _P)),
     "tokmap_run_drawn": (c_int, (_P, c_uint64, c_uint64, _P)),
+    "tokmap_run_excluded": (c_uint64, (_P, c_uint64, c_uint64)),
     "tokmap_run_text": (c_char_p, (_P,)),
     "tokmap_run_continue": (c_int, (_P, _P, c_uint64, c_char_p, _P)),
     "tokmap_run_evaluation": (c_int, (_P, _P, _P, _P)),

@@ -66,6 +66,8 @@ class Stats(NamedTuple):
     probe_ns: int
     padding: int
     alarms: int
+    excluded: int
+    excluded_rows: int
     works_ahead: bool
     elapsed_ns: int
 

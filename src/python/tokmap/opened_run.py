@@ -111,13 +111,14 @@ class Extent(NamedTuple):
 
 class Shown(NamedTuple):
     """A document, or the part of it, that a row contains: the source's name, the document's number in its dataset, the
-    column of the row at which it begins, how many tokens of the row belong to it, and its Origin (None if the dataset
-    records no origins)."""
+    column of the row at which it begins, how many tokens of the row belong to it, its Origin (None if the dataset
+    records no origins), and whether the run excludes it, so that the row has the pad id in its place."""
     source: str
     number: int
     column: int
     tokens: int
     origin: Origin | None
+    excluded: bool = False
 
 
 def _place(found: c.Place, names: Sequence[str]) -> Place:
@@ -188,6 +189,7 @@ class OpenedRun:
     steps      the run ends after this many steps; or
     passes     it ends after this many passes over the data, or "2 of web"; without either it has no end
     skip       ranges (first, end) of steps that are not delivered
+    exclude    pairs (list, step): the documents that a list of `tokmap find` names are not shown from the step on
     reading    "auto", "mapped", or "pread": how the tokens of all sources are read; a run file has only "auto"
     folder     the folder that relative paths in text or sources start from; by default the current one
 
@@ -210,15 +212,16 @@ class OpenedRun:
                  sources: Mapping[str, Path | SourceOptions] | None = None, weights: Weights | None = None,
                  phases: Iterable[PhaseOptions] | None = None, stride: int | None = None, tail: Tail | None = None,
                  pad: int | None = None, skip: Iterable[tuple[int, int]] | None = None,
-                 validation: Mapping[str, Path] | None = None) -> None:
+                 validation: Mapping[str, Path] | None = None,
+                 exclude: Iterable[tuple[Path, int]] | None = None) -> None:
         self._handle = None
         self._loaders: weakref.WeakSet[Any] = weakref.WeakSet()
         self._views: weakref.WeakSet[Any] = weakref.WeakSet()
         if path is not None and not isinstance(path, (str, bytes, os.PathLike)):
             passed: tuple[Any, ...] = (
                 text, folder, data, seq_len, batch, seed, lookahead, order, steps, passes, reading, sources, weights,
-                phases, stride, tail, pad, skip, validation)
-            if passed != (None, None, None, None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 8:
+                phases, stride, tail, pad, skip, validation, exclude)
+            if passed != (None, None, None, None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 9:
                 raise ArgumentError("a run is opened from a dict or from arguments, not from both: put them together")
             if not hasattr(path, "keys"):
                 raise ArgumentError(f"path is {path!r}, but it must be the path of a run file, or a dict of arguments")
@@ -228,15 +231,15 @@ class OpenedRun:
         if (path is None) + (text is None) + (data is None) + (sources is None) != 3:
             raise ArgumentError("a run is opened from exactly one of path (a run file), text, data (a dataset), and "
                                 "sources (datasets by name)")
-        more = (weights, phases, stride, tail, pad, skip, validation)
+        more = (weights, phases, stride, tail, pad, skip, validation, exclude)
         given = (seq_len, batch, seed, lookahead, order, steps, passes, "auto" if path is None else reading) + more
-        if data is None and sources is None and given != (None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 7:
+        if data is None and sources is None and given != (None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 8:
             raise ArgumentError("a run file or text sets seq_len, batch, seed and the other values itself: pass them "
                                 "as arguments only together with data")
         if text is None and sources is None and folder is not None:
             raise ArgumentError("folder is only for text and sources: relative paths in a run file start from the "
                                 "file's own folder")
-        plain = more == (None,) * 7 and order in c.ORDERS[:2] and not isinstance(passes, str)
+        plain = more == (None,) * 8 and order in c.ORDERS[:2] and not isinstance(passes, str)
         if data is not None or sources is not None:
             if seq_len is None:
                 raise ArgumentError("seq_len is missing: pass the number of tokens in a row")
@@ -246,7 +249,7 @@ class OpenedRun:
             text = text_of({"data": os.fsdecode(data)} if data is not None else sources,  # type: ignore[arg-type]
                            seq_len=seq_len, batch=batch, seed=seed, lookahead=lookahead, order=order, weights=weights,
                            phases=phases, stride=stride, tail=tail, pad=pad, steps=steps, passes=passes, skip=skip,
-                           validation=validation)
+                           validation=validation, exclude=exclude)
         handle, error = new(RunHandle), c.Error()
         if path is not None:
             self.name = os.fspath(path)
@@ -471,7 +474,8 @@ class OpenedRun:
                     origin = source.dataset.origin(document.number)
                 except FileNotFoundError:
                     origin = None
-                documents.append(Shown(source.name, document.number, column, count, origin))
+                excluded = lib.tokmap_run_excluded(self._open(), place.source, token) <= step
+                documents.append(Shown(source.name, document.number, column, count, origin, excluded))
                 column += count
                 token = (token + count) % tokens
         return documents

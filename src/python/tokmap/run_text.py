@@ -123,7 +123,8 @@ def _order(order: Order) -> str:
 def text_of(sources: Mapping[str, Path | SourceOptions], *, seq_len: int, batch: int, seed: int, lookahead: int,
             order: Order, weights: Weights | None, phases: Iterable[Phase] | None, stride: int | None,
             tail: str | None, pad: int | None, steps: int | None, passes: int | str | None,
-            skip: Iterable[tuple[int, int]] | None, validation: Mapping[str, Path] | None) -> str:
+            skip: Iterable[tuple[int, int]] | None, validation: Mapping[str, Path] | None,
+            exclude: Iterable[tuple[Path, int]] | None) -> str:
     """The text of the run file that has these values."""
     lines = [f"seq_len {_number(seq_len, 'seq_len')}", f"lookahead {_number(lookahead, 'lookahead')}",
              f"batch {_number(batch, 'batch')}", f"seed {_number(seed, 'seed')}", f"order {_order(order)}"]
@@ -164,4 +165,9 @@ def text_of(sources: Mapping[str, Path | SourceOptions], *, seq_len: int, batch:
         lines.append(f"passes {_number(passes, 'passes')}")
     for first, end in skip or ():
         lines.append(f"skip {_number(first, 'the first step of skip')}..{_number(end, 'the end of skip')}")
+    for each in exclude or ():
+        if not isinstance(each, (tuple, list)) or len(each) != 2:
+            raise ArgumentError(f"exclude has {each!r}, but it must have pairs of a list and a step, such as "
+                                f"('takedown.txt', 12000)")
+        lines.append(f"exclude {_word(each[0], 'a list of exclude')} from {_number(each[1], 'a step of exclude')}")
     return "\n".join(lines) + "\n"

@@ -103,25 +103,41 @@ static void run_case(struct device_case *test, const char *text)
                  test->one_output);
 }
 
+/* Lets a case exclude some documents of `data` from step 2 on. */
+static void exclude_some(struct device_case *test, char text[600])
+{
+    const uint32_t targets = TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD;
+    (void)snprintf(text + strlen(text), 600 - strlen(text), "exclude taken from 2\n");
+    file_write_text(in_folder(folder, "taken"), "data 0\ndata 2\ndata 3\ndata 4\ndata 7\n");
+    if (test->options.fields & targets)
+        test->options.fields |= TOKMAP_LOSS_MASK;
+    else if ((test->options.fields & TOKMAP_INPUTS) && !(test->options.fields & (TOKMAP_LOSS_MASK | TOKMAP_LABELS)))
+        test->options.mask_targets = 1;
+}
+
 /* ---- equal to the host ---- */
 
 static void every_batch_equals_that_of_the_host(void **unused)
 {
     (void)unused;
     static const unsigned delays[] = {0, 30, 300};
-    uint64_t batches = 0;
+    uint64_t batches = 0, excluded = 0;
     unsigned seed = 1;
     for (; is_next(seed - 1, cases); seed++) {
         struct device_case test;
-        char text[400];
+        char text[600];
         device_configure("seed=%u,delay=%u", seed, delays[seed % 3]);
         device_case_random(&test, seed, "narrow.list", "wide.list", text);
+        if (seed % 4 == 3)
+            exclude_some(&test, text);
         run_case(&test, text);
+        excluded += test.stats.excluded;
         batches += test.batches;
         assert_int_equal(test.stats.host_expanded, 0);
         device_is_clean();
     }
     assert_true(seed > 1 && batches > (seed - 1) * 4);
+    assert_true(seed < 20 || excluded > 0);
 }
 
 static void without_the_kernel_the_host_expands(void **unused)

@@ -26,7 +26,7 @@
 #include "tokmap/tokmap.h"
 
 #define CELLS ((uint64_t)1 << 14) /* elements of an output */
-#define RUNS 14
+#define RUNS 16
 #define MOVES 400
 
 static char folder[512], plan[600];
@@ -68,6 +68,7 @@ static int setup(void **unused)
     made_new(&narrow, folder, "narrow", 2, 50257, many, 5);
     made_new_masked(&masked, folder, "masked", 2, 300, some, 2);
     write_plan();
+    file_write_text(in_folder(folder, "list"), "a 1\na 2\na 5\na 3\n");
     return 0;
 }
 
@@ -127,6 +128,12 @@ static void run_text(char text[2000], int number)
         break;
     case 12:
         TEXT("seq_len 48\nbatch 5\nseed 7\nsource a \"%s\"\nsource c \"%s\"\nphase 0 a 1 c 5\nsteps 20\n", w, m);
+        break;
+    case 13:
+        TEXT("%sphase 0 a 1\nexclude list from 8\nsteps 20\n", head);
+        break;
+    case 14:
+        TEXT("%ssource m \"%s\"\nphase 0 a 1\nexclude list from 10\nphase 9 m 1 a 2\nsteps 20\n", head, m);
         break;
     default:
         TEXT("seq_len 64\nbatch 6\nseed 7\nsource a \"%s\" plan \"%s\"\nsteps 20\n", n, plan);

@@ -24,10 +24,12 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "coverage.h"
+#include "excluded_places.h"
 #include "loader_trial.h"
 #include "platform/os.h"
 #include "platform/process.h"
 #include "row_samples.h"
+#include "run/exclusion.h"
 #include "run/run.h"
 #include "run/skips.h"
 
@@ -44,7 +46,7 @@ static const char program[] = "tokmap audit";
 #define VALIDATIONS_PRINTED 16u
 #define SKIP_WORK                                                                                                      \
     ((uint64_t)1 << 20) /* ranges times sources up to which the skipped draws of each source are counted */
-#define CHECKS 7
+#define CHECKS 8
 
 struct audit_arguments {
     struct run_arguments run;
@@ -383,6 +385,32 @@ static enum tokmap_status step_try(struct audit *audit, struct loader_trial *tri
     return status;
 }
 
+/* Tries the rank that has a row. */
+static enum tokmap_status place_try(struct audit *audit, struct loader_trial *trial, const struct excluded_place *place,
+                                    struct tokmap_error *error)
+{
+    uint64_t rank = 0, first, count;
+    for (;; rank++) {
+        run_rank_rows(tokmap_run_rows(audit->run, place->step), rank, audit->given->ranks, &first, &count);
+        if (place->row < first + count)
+            return trial->fault[0] ? TOKMAP_OK : loader_trial_step(trial, rank, place->step, error);
+    }
+}
+
+/* Says where excluded documents are. That no row has them is the comparison of the trial. */
+static void excluded_check(struct audit *audit, const struct loader_trial *trial, const struct excluded_places *places)
+{
+    char a[64], b[64], c[64], d[64];
+    check_add(audit, "excluded", !trial->fault[0],
+              "from step %" PRIu64
+              " on, %s of %s are the pad id wherever they come: computed, in %s%s; in rows of real "
+              "loaders, %s; before that, %s%s showed them",
+              places->first_step, cli_counted(places->tokens, "token", a),
+              cli_counted(places->documents, "document", b), places->more ? "at least " : "",
+              cli_counted(places->after, "place", c), cli_counted(trial->excluded, "token", d),
+              places->more ? "at least " : "", cli_counted(places->before, "place", (char[64]){0}));
+}
+
 static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error *error)
 {
     const uint64_t row_bytes = (audit->info.seq_len_most + audit->info.lookahead) * audit->info.width;
@@ -405,6 +433,13 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
     struct tokmap_phase_info phase;
     for (uint64_t i = 1; i <= PHASES_TRIED && !status && phase_get(audit, i, &phase); i++)
         status = step_try(audit, &trial, phase.first_step, error);
+    struct excluded_places places = {0};
+    if (!status && exclusions_any(run_exclusions(audit->run)))
+        status = excluded_places_find(&places, audit->run, audit->steps, error);
+    for (uint64_t i = 0; i < places.chosen_count && !status; i++)
+        status = place_try(audit, &trial, &places.chosen[i], error);
+    if (!status && exclusions_any(run_exclusions(audit->run)))
+        excluded_check(audit, &trial, &places);
     if (!status && trial.fault[0])
         check_add(audit, "loader", false, "%s", trial.fault);
     else if (!status)

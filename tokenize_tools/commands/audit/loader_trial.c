@@ -10,7 +10,9 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "run/exclusion.h"
 #include "run/locate.h"
+#include "run/run.h"
 
 /* Keeps the first fault, which is the one that is printed. */
 static void fault_set(struct loader_trial *trial, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -72,6 +74,20 @@ static enum tokmap_status tokens_copy(struct loader_trial *trial, const struct t
     return status;
 }
 
+/* Replaces the tokens of an extent that the run excludes by the pad id: each token is looked up by itself. */
+static void excluded_pad(struct loader_trial *trial, const struct tokmap_place *place,
+                         const struct tokmap_extent *extent, uint64_t at)
+{
+    const struct exclusions *exclusions = run_exclusions(trial->run);
+    const uint64_t tokens = exclusions->sources->of[place->source].tokens;
+    const uint32_t pad = (uint32_t)trial->info.pad_id;
+    for (uint64_t i = 0; i < extent->tokens && exclusions_any(exclusions); i++)
+        if (exclusion_step(exclusions, place->source, (extent->first_token + i) % tokens) <= place->step) {
+            memcpy(trial->expected + (at + i) * trial->info.width, &pad, trial->info.width);
+            trial->excluded++;
+        }
+}
+
 /* Makes the row of a place, with the padding after its tokens. */
 static enum tokmap_status row_expect(struct loader_trial *trial, const struct tokmap_place *place, uint64_t row_tokens,
                                      struct tokmap_error *error)
@@ -84,6 +100,8 @@ static enum tokmap_status row_expect(struct loader_trial *trial, const struct to
         if (!status)
             status =
                 tokens_copy(trial, source.dataset, trial->extents[i].first_token, trial->extents[i].tokens, at, error);
+        if (!status)
+            excluded_pad(trial, place, &trial->extents[i], at);
         at += trial->extents[i].tokens;
     }
     const uint32_t pad = (uint32_t)trial->info.pad_id;

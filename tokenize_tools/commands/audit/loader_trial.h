@@ -21,6 +21,7 @@ struct loader_trial {
     struct tokmap_extent *extents; /* of one row */
     uint64_t extents_most;
     uint64_t batches, delivered; /* that were compared; delivered: rows */
+    uint64_t excluded;           /* tokens of these rows that are the pad id because the run excludes their documents */
     char fault[TRIAL_FAULT];     /* the first fault, or "" */
 };
 

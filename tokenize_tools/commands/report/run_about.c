@@ -10,6 +10,8 @@
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "run/exclusion.h"
+#include "run/run.h"
 
 static uint64_t sum_capped(uint64_t a, uint64_t b)
 {
@@ -112,6 +114,28 @@ static void validation_rows(const struct run_about *about, struct cli_report *re
         cli_row(report, "validation", "... and more; --json lists all");
 }
 
+/* Adds the lists of excluded documents. */
+static void exclusion_rows(const struct tokmap_run *run, struct cli_report *report)
+{
+    const struct exclusions *exclusions = run_exclusions(run);
+    cli_report_list(report, "excluded", NULL);
+    for (uint64_t i = 0; i < exclusions->list_count; i++) {
+        const struct exclusion_list *list = &exclusions->lists[i];
+        cli_report_item(report);
+        cli_member(report, "list", cli_text(list->path));
+        cli_member(report, "step", cli_number(list->step));
+        cli_member(report, "documents", cli_number(list->documents));
+        cli_member(report, "tokens", cli_number(list->tokens));
+        cli_report_close(report);
+    }
+    cli_report_close(report);
+    for (uint64_t i = 0; i < exclusions->list_count && !report->as_json; i++) {
+        const struct exclusion_list *list = &exclusions->lists[i];
+        cli_row(report, "excluded", "%s with %s, from step %s on: %.200s", CLI_COUNTED(list->documents, "document"),
+                CLI_COUNTED(list->tokens, "token"), CLI_COUNT(list->step), list->path);
+    }
+}
+
 void run_about_report(const struct run_about *about, struct cli_report *report)
 {
     const struct tokmap_run_info *info = &about->info;
@@ -144,6 +168,7 @@ void run_about_report(const struct run_about *about, struct cli_report *report)
         run_about_validations(about->run, report);
     else
         validation_rows(about, report);
+    exclusion_rows(about->run, report);
 }
 
 void run_about_source(const struct run_about *about, uint64_t number, struct cli_report *report)

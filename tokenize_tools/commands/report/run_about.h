@@ -35,7 +35,7 @@ bool run_about_first(const struct run_about *about, uint64_t source, struct tokm
                      struct tokmap_share_info *share);
 
 /* The order of the rows of a run: those of its first phase, and those of run_about_report(). */
-#define RUN_ABOUT_ROWS "*|phases|stride|tail|last step|pad id|validation|rows of the run|tokens of the run"
+#define RUN_ABOUT_ROWS "*|phases|stride|tail|last step|pad id|validation|excluded|rows of the run|tokens of the run"
 /* Adds facts about the whole run, and about one source of it. */
 void run_about_report(const struct run_about *about, struct cli_report *report);
 void run_about_source(const struct run_about *about, uint64_t source, struct cli_report *report);

@@ -13,8 +13,11 @@
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "dropped_list.h"
+#include "exposures.h"
 #include "losses.h"
 #include "printer.h"
+#include "row_pieces.h"
+#include "shared_tokens.h"
 #include "common/bytes.h"
 #include "common/error.h"
 
@@ -28,7 +31,7 @@ struct show_arguments {
     uint64_t document, window, step, row, rank, ranks;
     bool document_given, window_given, step_given, row_given, rank_given, ranks_given;
     struct cli_range tokens, steps;
-    const char *source, *losses;
+    const char *source, *losses, *exposures;
     uint64_t top;
     bool top_given;
     bool dropped;
@@ -43,15 +46,18 @@ struct item {
     uint64_t first, count;               /* tokens; past the last one it continues at token 0 */
     const struct tokmap_place *place;    /* for kind_row, else NULL */
     uint64_t document, window;           /* for kind_document and kind_window */
-    const struct tokmap_extent *extents; /* of a row of a plan; NULL: the range above is all */
+    const struct tokmap_extent *extents; /* of a row of a plan, or with excluded pieces; NULL: the range above is all */
+    const bool *excluded;                /* of each of them; NULL: none is */
     uint64_t extent_count;
     const struct fim_reader *order; /* of the text of a document that is rearranged; NULL: the range is its text */
+    uint64_t pad_id;                /* of the run */
+    uint64_t segments;              /* of a row of a plan */
     uint64_t padding;               /* of a row: tokens after those of the dataset */
     const struct loss *loss;        /* of a row of --losses, else NULL */
     const struct also *also;        /* other rows that show its tokens */
 };
 
-#define SCREEN_TOKENS 300 /* of a row of --losses, as text */
+#define SCREEN_TOKENS 300 /* of such a row, as text */
 
 struct showing {
     const struct show_arguments *given;
@@ -63,8 +69,9 @@ struct showing {
     struct tokmap_source_info source; /* of the source at hand, if the target is a run */
     struct tokmap_extent *extents;    /* of the row at hand */
     uint64_t extents_capacity;
-    uint64_t last_loss; /* the last step of --losses */
-    bool assumed_said;  /* that a dataset does not record its tokenizer */
+    struct row_pieces pieces; /* of it, if the run excludes some */
+    uint64_t last_loss;       /* the last step of --losses */
+    bool assumed_said;        /* that a dataset does not record its tokenizer */
     struct cli_json json;
 };
 
@@ -180,9 +187,9 @@ static void row_head_print(const struct showing *show, const struct item *item)
     if (show->sources > 1)
         cli_print_to(stderr, "source %s, ", show->source.name);
     (void)fprintf(stderr, "epoch %" PRIu64 ", ", place->epoch);
-    if (item->extents)
+    if (show->source.plan)
         (void)fprintf(stderr, "row %" PRIu64 " of the plan: %s in %s", place->window,
-                      cli_counted(place->tokens, "token", a), cli_counted(item->extent_count, "segment", b));
+                      cli_counted(place->tokens, "token", a), cli_counted(item->segments, "segment", b));
     else
         (void)fprintf(stderr, "window %" PRIu64 ": tokens %" PRIu64 "..%" PRIu64, place->window, item->first,
                       item->first + item->count);
@@ -242,6 +249,7 @@ static void item_head_json(const struct showing *show, const struct item *item, 
 /* Passes on a part of an extent, whose offset is counted from the start of the row. */
 struct shifted {
     uint64_t by;
+    bool excluded;
     void (*each)(void *user, const struct part *part);
     void *user;
 };
@@ -251,6 +259,7 @@ static void part_shifted(void *user, const struct part *part)
     const struct shifted *shifted = user;
     struct part in_row = *part;
     in_row.offset += shifted->by;
+    in_row.excluded = shifted->excluded;
     shifted->each(shifted->user, &in_row);
 }
 
@@ -269,9 +278,10 @@ static enum tokmap_status item_parts(struct showing *show, const struct item *it
     }
     if (!item->extents)
         return item->count ? parts_walk(show->printer->dataset, item->first, item->count, each, user, error) : status;
-    struct shifted shifted = {0, each, user};
+    struct shifted shifted = {0, false, each, user};
     for (uint64_t i = 0; i < item->extent_count && !status; i++) {
         const struct tokmap_extent *extent = &item->extents[i];
+        shifted.excluded = item->excluded && item->excluded[i];
         status = parts_walk(show->printer->dataset, extent->first_token, extent->tokens, part_shifted, &shifted, error);
         shifted.by += extent->tokens;
     }
@@ -295,7 +305,10 @@ static enum tokmap_status item_print(struct showing *show, const struct item *it
     uint64_t left = item->loss && !show->given->ids ? SCREEN_TOKENS : UINT64_MAX;
     for (uint64_t i = 0; i < count && left && !status; i++) {
         const struct tokmap_extent cut = {extents[i].first_token, min64(extents[i].tokens, left)}, *extent = &cut;
+        const bool excluded = item->excluded && item->excluded[i];
         left -= extent->tokens;
+        if (!show->given->ids && excluded)
+            continue;
         if (!show->given->ids) {
             const bool start = item->extents ? begins_document(show, extent->first_token) : item->kind == kind_document;
             status = item->order ? printer_text(show->printer, item->order->extents, item->order->count, true, error)
@@ -304,7 +317,10 @@ static enum tokmap_status item_print(struct showing *show, const struct item *it
         }
         if (i)
             putchar(' ');
-        status = printer_ids(show->printer, extent->first_token, extent->tokens, error);
+        for (uint64_t k = 0; k < extent->tokens && excluded; k++)
+            printf("%s%" PRIu64, k ? " " : "", item->pad_id);
+        if (!excluded)
+            status = printer_ids(show->printer, extent->first_token, extent->tokens, error);
     }
     return status;
 }
@@ -325,7 +341,11 @@ static enum tokmap_status item_json(struct showing *show, const struct item *ite
             cli_json_object(json, NULL);
             cli_json_number(json, "first_token", extent->first_token);
             cli_json_number(json, "tokens", extent->tokens);
-            status = printer_json(show->printer, extent, 1, begins_document(show, extent->first_token), json, error);
+            if (item->excluded && item->excluded[i])
+                cli_json_bool(json, "excluded", true);
+            else
+                status =
+                    printer_json(show->printer, extent, 1, begins_document(show, extent->first_token), json, error);
             cli_json_end(json);
         }
         cli_json_end(json);
@@ -475,9 +495,15 @@ static enum tokmap_status show_row(struct showing *show, uint64_t step, uint64_t
         status = tokmap_run_info(run, &info);
     if (!status)
         status = tokmap_run_phase(run, tokmap_run_phase_at(run, place.step), &phase);
-    if (!status && show->printer && show->source.plan) {
-        status = extents_list(show, &place, &item.extent_count, error);
-        item.extents = show->extents;
+    if (!status && show->printer) {
+        status = extents_list(show, &place, &item.segments, error);
+        if (!status)
+            status = row_pieces_cut(&show->pieces, run, &place, show->extents, item.segments, error);
+        const bool cut = show->pieces.count;
+        item.extents = cut ? show->pieces.extents : show->source.plan ? show->extents : NULL;
+        item.excluded = cut ? show->pieces.excluded : NULL;
+        item.extent_count = cut ? show->pieces.count : item.segments;
+        item.pad_id = info.pad_id;
     }
     item.first = place.first_token;
     item.count = place.tokens;
@@ -541,23 +567,7 @@ struct where {
     uint64_t found;        /* rows */
 };
 
-/* Returns how many tokens of [first, first + count) are in the window of `tokens` tokens from `start` on. A window
- * that reaches past the dataset's last token continues at its first one; all: the dataset's tokens. */
-static uint64_t tokens_shared(uint64_t first, uint64_t count, uint64_t start, uint64_t tokens, uint64_t all)
-{
-    uint64_t shared = 0;
-    /* The window is at most two spans of the dataset. One that is longer than the dataset counts each token once. */
-    const uint64_t reach = min64(tokens, all);
-    const uint64_t head = min64(reach, all - start);
-    const uint64_t spans[2][2] = {{start, start + head}, {0, reach - head}};
-    for (int i = 0; i < 2; i++) {
-        const uint64_t from = max64(first, spans[i][0]), to = min64(first + count, spans[i][1]);
-        shared += to > from ? to - from : 0;
-    }
-    return shared;
-}
-
-/* Does the same for all extents of a row; returns 0 if they cannot be read. */
+/* Returns how many of these tokens a row shows; 0 if its extents cannot be read. */
 static uint64_t row_shared(const struct where *where, const struct tokmap_place *place)
 {
     const uint64_t all = where->show->printer->info.tokens;
@@ -682,6 +692,8 @@ static enum tokmap_status also_find(struct showing *show, const struct item *ite
     const uint64_t end = info.steps == TOKMAP_FOREVER ? min64(show->last_loss, TOKMAP_FOREVER - 2) + 1 : TOKMAP_FOREVER;
     for (uint64_t i = 0; i < count && !status; i++) {
         const struct tokmap_extent extent = item->extents ? item->extents[i] : range;
+        if (item->excluded && item->excluded[i])
+            continue;
         struct finding finding = {.where = {.show = show, .first = extent.first_token, .count = extent.tokens},
                                   .of = item->place,
                                   .also = also,
@@ -712,7 +724,7 @@ static enum tokmap_status show_losses(struct showing *show, struct tokmap_error 
 static int arguments_check(const struct cli_command *command, const struct show_arguments *given, size_t operands)
 {
     const int asked = given->document_given + given->window_given + given->step_given + given->tokens.given +
-                      given->dropped + (given->losses != NULL);
+                      given->dropped + (given->losses != NULL) + (given->exposures != NULL);
     if (operands > 1)
         return cli_misused(command, "expected one dataset or run file, not %zu; a document is named with --document N",
                            operands);
@@ -720,7 +732,7 @@ static int arguments_check(const struct cli_command *command, const struct show_
         return cli_misused(command, "expected one dataset or run file");
     if (asked != 1)
         return cli_misused(command, "choose what to show with one of --document, --window, --tokens, --step, "
-                                    "--losses, and --dropped");
+                                    "--losses, --exposures, and --dropped");
     if (given->top_given && !given->losses)
         return cli_misused(command, "--top needs --losses");
     if (given->dropped && (given->ids || given->specials || given->source || given->run.seq_len_given))
@@ -730,8 +742,10 @@ static int arguments_check(const struct cli_command *command, const struct show_
     if (given->source && (given->step_given || given->losses))
         return cli_misused(command, "%s shows the rows of all sources, so --source cannot be added",
                            given->losses ? "--losses" : "--step");
-    if (given->steps.given && !given->where)
-        return cli_misused(command, "--steps needs --where; to show a step, use --step");
+    if (given->exposures && (given->ids || given->specials || given->source || given->where))
+        return cli_misused(command, "--exposures lists steps and rows; only --steps, --json, and --quiet can be added");
+    if (given->steps.given && !given->where && !given->exposures)
+        return cli_misused(command, "--steps needs --where or --exposures; to show a step, use --step");
     if ((given->row_given || given->rank_given || given->ranks_given) && !given->step_given)
         return cli_misused(command, "--row, --rank, and --ranks need --step");
     if (given->rank_given != given->ranks_given)
@@ -790,6 +804,7 @@ static int name_show(const struct cli_command *command, const struct show_argume
         printer_close(&showing.printers[i]);
     free(showing.printers);
     free(showing.extents);
+    row_pieces_free(&showing.pieces);
     target_close(&target);
     return cli_finish(program, exit_status);
 }
@@ -802,6 +817,9 @@ static int show(const struct cli_command *command, const char **operands, size_t
         status = CLI_MISUSED;
     if (status < 0 && given->dropped)
         return cli_finish(program, dropped_list_show(command, operands[0], given->json, given->quiet));
+    const struct exposures_arguments exposures = {given->exposures, given->steps, given->json, given->quiet};
+    if (status < 0 && given->exposures)
+        return cli_finish(program, exposures_show(command, operands[0], &given->run, &exposures));
     return status < 0 ? name_show(command, given, operands[0]) : status;
 }
 
@@ -829,10 +847,12 @@ int command_show(int argc, char **argv)
         {0, "losses", CLI_TEXT, &given.losses, NULL, "FILE",
          "show the rows of a run that have the largest losses in FILE: JSONL with step, row, and loss, or CSV", NULL},
         {0, "top", CLI_NUMBER, &given.top, &given.top_given, "N", "with --losses, show N rows (default: 20)", NULL},
+        {0, "exposures", CLI_TEXT, &given.exposures, NULL, "LIST",
+         "list every step and row that shows a document of LIST (see `tokmap find`) before the run excludes it", NULL},
         {0, "where", CLI_FLAG, &given.where, NULL, NULL,
          "list every step and row that shows tokens of --document or --tokens", NULL},
         {0, "steps", CLI_RANGE, &given.steps, NULL, "A..B",
-         "with --where, search steps A up to, not including, B; required if the run has no end", NULL},
+         "with --where or --exposures, search steps A up to, not including, B; required if the run has no end", NULL},
         CLI_HEADING("How to show it"),
         TOKENIZER_OPTIONS_RECORDED(given.tokenizer),
         {'i', "ids", CLI_FLAG, &given.ids, NULL, NULL, "print token ids instead of text", NULL},
@@ -850,7 +870,8 @@ int command_show(int argc, char **argv)
         .usage = "DATASET|RUN --document N|--window I|--tokens A..B [OPTION]...\n"
                  "       tokmap show RUN --step N [--row J] [OPTION]...\n"
                  "       tokmap show RUN --losses FILE [--top N] [OPTION]...\n"
-                 "       tokmap show RUN --document N --where [--steps A..B] [OPTION]...",
+                 "       tokmap show RUN --document N --where [--steps A..B] [OPTION]...\n"
+                 "       tokmap show RUN --exposures LIST [--steps A..B] [OPTION]...",
         .summary =
             "Prints tokens of a dataset, or the rows of a step of a run, as text or ids. Reports on standard error "
             "which documents they came from.",
@@ -860,7 +881,8 @@ int command_show(int argc, char **argv)
                    "  tokmap show moved/web --document 17 -t gpt2/tokenizer.json\n"
                    "  tokmap show train.run --step 12345 --row 17\n"
                    "  tokmap show train.run --losses losses.jsonl --top 5\n"
-                   "  tokmap show train.run --document 17 --where --json\n",
+                   "  tokmap show train.run --document 17 --where --json\n"
+                   "  tokmap show train.run --exposures takedown.txt\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
         .operands = CLI_DATASETS | CLI_RUNS,

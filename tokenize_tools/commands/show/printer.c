@@ -489,7 +489,8 @@ static void part_line(const struct part *part, FILE *file)
     else
         (void)fprintf(file, ", tokens %" PRIu64 "..%" PRIu64 " of %" PRIu64, part->from, part->from + part->count,
                       part->document.tokens);
-    (void)fprintf(file, ", at token %" PRIu64 " of the dataset, ", part->document.first_token + part->from);
+    (void)fprintf(file, "%s, at token %" PRIu64 " of the dataset, ", part->excluded ? ", excluded" : "",
+                  part->document.first_token + part->from);
     if (!part->tokens_path) {
         (void)fputs("synthetic\n", file);
         return;
@@ -544,6 +545,8 @@ void part_json(const struct part *part, struct cli_json *json)
     cli_json_number(json, "from", part->from);
     cli_json_number(json, "count", part->count);
     cli_json_number(json, "offset", part->offset);
+    if (part->excluded)
+        cli_json_bool(json, "excluded", true);
     if (part->tokens_path)
         cli_json_text(json, "shard", part->tokens_path);
     else

@@ -81,6 +81,7 @@ struct part {
     uint64_t path_bytes, record;
     bool alone;              /* no other document of the dataset came from this input file, as with a text file */
     const char *tokens_path; /* the shard's .bin; NULL: the dataset is synthetic */
+    bool excluded;           /* the run excludes it: the row has the pad id in its place */
 };
 
 /* Calls each() in order for every document that has tokens in a range, which may continue at the dataset's first

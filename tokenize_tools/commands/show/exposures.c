@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* exposures.c - see exposures.h. */
+#include "exposures.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "commands/options/error_options.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "run/exclusion.h"
+#include "run/exclusion_list.h"
+#include "run/locate.h"
+#include "run/run.h"
+#include "shared_tokens.h"
+
+struct exposing {
+    const struct exposures_arguments *given;
+    const char *name;
+    const struct tokmap_run *run;
+    const struct exclusions *exclusions;
+    struct tokmap_run_info info;
+    struct tokmap_extent *extents; /* of the row at hand */
+    struct tokmap_error *error;
+    const struct exclusion_item *item; /* the document at hand */
+    uint64_t documents, shown, excluded;
+    uint64_t rows, first, last; /* found: how many, and their first and last step */
+    bool seen;                  /* a row of the document at hand was found */
+};
+
+/* Returns how many tokens of the document a row shows. */
+static uint64_t shared_of(const struct exposing *exposing, const struct tokmap_place *place)
+{
+    const struct tokmap_document *document = &exposing->item->document;
+    const uint64_t all = exposing->exclusions->sources->of[place->source].tokens;
+    uint64_t count, shared = 0;
+    if (run_row_extents(exposing->run, place, exposing->extents, run_extents_most(exposing->run), &count, NULL))
+        return 0;
+    for (uint64_t i = 0; i < count; i++)
+        shared += tokens_shared(document->first_token, document->tokens, exposing->extents[i].first_token,
+                                exposing->extents[i].tokens, all);
+    return shared;
+}
+
+static int row_found(void *user, const struct tokmap_place *place)
+{
+    struct exposing *exposing = user;
+    const struct tokmap_document *document = &exposing->item->document;
+    const char *source = exposing->exclusions->sources->of[place->source].name;
+    const uint64_t shared = shared_of(exposing, place);
+    exposing->seen = true;
+    exposing->first = exposing->rows ? min64(exposing->first, place->step) : place->step;
+    exposing->last = max64(exposing->last, place->step);
+    exposing->rows++;
+    if (!exposing->given->json) {
+        cli_print("%s %" PRIu64 ": step %" PRIu64 " row %" PRIu64 " epoch %" PRIu64 " window %" PRIu64 " shows %" PRIu64
+                  " of %" PRIu64 " tokens\n",
+                  source, document->number, place->step, place->row, place->epoch, place->window, shared,
+                  document->tokens);
+        return ferror(stdout) != 0;
+    }
+    struct cli_json json;
+    cli_json_begin(&json, stdout);
+    cli_json_object(&json, NULL);
+    cli_json_text(&json, "source", source);
+    cli_json_number(&json, "document", document->number);
+    cli_json_number(&json, "step", place->step);
+    cli_json_number(&json, "row", place->row);
+    cli_json_number(&json, "draw", place->draw);
+    cli_json_number(&json, "epoch", place->epoch);
+    cli_json_number(&json, "window", place->window);
+    cli_json_number(&json, "shared", shared);
+    cli_json_number(&json, "tokens", document->tokens);
+    cli_json_end(&json);
+    return ferror(stdout) != 0;
+}
+
+static enum tokmap_status item_show(void *user, const struct exclusion_item *item, struct tokmap_error *error)
+{
+    struct exposing *exposing = user;
+    const struct cli_range *steps = &exposing->given->steps;
+    const struct tokmap_document *document = &item->document;
+    const uint64_t from = exclusion_step(exposing->exclusions, item->source, document->first_token);
+    const bool excluded = document->tokens && from != TOKMAP_FOREVER;
+    uint64_t end = min64(steps->given ? steps->end : TOKMAP_FOREVER, exposing->info.steps);
+    exposing->documents++;
+    exposing->excluded += excluded;
+    if (excluded)
+        end = min64(end, from);
+    if (end == TOKMAP_FOREVER)
+        return error_set(error, TOKMAP_ERROR_RANGE, exposing->name, TOKMAP_NO_OFFSET,
+                         "the run has no end, and it does not exclude document %" PRIu64
+                         " of source '%s'; choose the steps to search with --steps A..B",
+                         document->number, exposing->exclusions->sources->of[item->source].name);
+    const uint64_t first = min64(steps->given ? steps->first : 0, end);
+    exposing->item = item;
+    exposing->seen = false;
+    if (!document->tokens)
+        return TOKMAP_OK;
+    const enum tokmap_status status = tokmap_run_find(exposing->run, item->source, document->first_token,
+                                                      document->tokens, first, end, row_found, exposing, error);
+    exposing->shown += exposing->seen;
+    return status;
+}
+
+static void summary_print(const struct exposing *exposing, const char *program)
+{
+    char a[64], b[64], c[64];
+    (void)cli_flush();
+    if (exposing->rows)
+        cli_say(program, "%s of %s shown, %s in steps %" PRIu64 " to %" PRIu64, cli_count(exposing->shown, a),
+                cli_counted(exposing->documents, "document", b), cli_counted(exposing->rows, "time", c),
+                exposing->first, exposing->last);
+    else
+        cli_say(program, "none of %s shown", cli_counted(exposing->documents, "document", b));
+    if (exposing->excluded)
+        cli_say(program, "the run excludes %s of them, and only steps before that were searched",
+                exposing->excluded == exposing->documents ? "all" : cli_count(exposing->excluded, a));
+}
+
+int exposures_show(const struct cli_command *command, const char *name, const struct run_arguments *run,
+                   const struct exposures_arguments *given)
+{
+    struct target target = {0};
+    struct tokmap_error error = {0};
+    struct exposing exposing = {.given = given, .name = name, .info = TOKMAP_RUN_INFO_INIT};
+    int exit_status = target_open(&target, command, name, run, true);
+    if (exit_status < 0) {
+        exposing.run = target.run;
+        exposing.exclusions = run_exclusions(target.run);
+        exposing.extents = calloc(run_extents_most(target.run), sizeof *exposing.extents);
+        enum tokmap_status status = tokmap_run_info(target.run, &exposing.info);
+        if (!status && !exposing.extents)
+            status = error_set_memory(&error, "the extents of a row", 0);
+        if (!status)
+            status = exclusion_list_read(given->list, exposing.exclusions->sources, item_show, &exposing, &error);
+        if (status == TOKMAP_ERROR_INTERRUPTED && ferror(stdout))
+            status = TOKMAP_OK; /* cli_finish() reports that standard output cannot be written */
+        if (!status && !given->quiet)
+            summary_print(&exposing, command->program);
+        exit_status = status ? command_failed(command, &error) : CLI_DONE;
+    }
+    free(exposing.extents);
+    target_close(&target);
+    return exit_status;
+}

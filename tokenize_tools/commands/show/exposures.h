@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exposures.h - `tokmap show RUN --exposures LIST`: every step and row that shows a document of a list, up to the step
+ * from which the run excludes the document.
+ */
+#ifndef TOKMAP_COMMANDS_SHOW_EXPOSURES_H
+#define TOKMAP_COMMANDS_SHOW_EXPOSURES_H
+
+#include "cli/cli.h"
+#include "commands/options/target.h"
+
+struct exposures_arguments {
+    const char *list;
+    struct cli_range steps; /* that are searched; needed if the run has no end, and does not exclude all documents */
+    bool json, quiet;
+};
+
+/* Lists the rows of a run, or of a run that is made of a dataset and arguments. Returns the exit status. */
+int exposures_show(const struct cli_command *command, const char *name, const struct run_arguments *run,
+                   const struct exposures_arguments *given);
+
+#endif
