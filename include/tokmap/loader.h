@@ -127,8 +127,8 @@ struct tokmap_loader_options {
  *
  * With balance, the rows of each step are the same, but which rank gets which of them, in which call, follows from what
  * they cost: rows by falling cost (of equal ones, the lowest number first), each to the call that has the least cost so
- * far, of those of all ranks that still lack rows (of equal ones, call k of c of rank r by r * c + k). Each call has as
- * many rows as without it, in the order of their numbers, which batch.places has. What decides it is the run, the
+ * far, of those of all ranks that still lack rows (of equal ones, the earliest call, and in it the lowest rank). Each
+ * call has as many rows as without it, in the order of their numbers, which batch.places has. What decides it is the run, the
  * indexes of its data, world, and rows, so every rank computes it by itself, ahead, in some microseconds for each row of
  * a step. Padding counts as a document, as in cu_seqlens. Costs matter only if attention stays inside documents.
  *

@@ -99,17 +99,14 @@ static void find_cells(struct assignment *assignment, uint64_t batch)
 {
     const struct assignment_rule *rule = &assignment->rule;
     const uint64_t calls = run_calls(batch, rule->world, rule->rows);
-    assignment->cells = 0;
-    for (uint64_t rank = 0; rank < rule->world; rank++) {
+    assignment->cells = calls * rule->world;
+    for (uint64_t i = 0; i < assignment->cells; i++) {
+        struct balance_cell *cell = &assignment->cell[i];
         uint64_t first, count;
-        run_rank_rows(batch, rank, rule->world, &first, &count);
-        for (uint64_t call = 0; call < calls; call++) {
-            const uint64_t number = assignment->cells++;
-            struct balance_cell *cell = &assignment->cell[number];
-            *cell = (struct balance_cell){.number = number};
-            run_call_rows(count, call, calls, &assignment->reached[number], &cell->room);
-            assignment->reached[number] += first;
-        }
+        run_rank_rows(batch, i % rule->world, rule->world, &first, &count);
+        *cell = (struct balance_cell){.number = i};
+        run_call_rows(count, i / rule->world, calls, &assignment->reached[i], &cell->room);
+        assignment->reached[i] += first;
     }
 }
 

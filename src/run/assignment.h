@@ -8,8 +8,9 @@
  * the global batch stays the same. It follows from the run, the data, and the ranks alone: every rank computes the same
  * one, for any step, without asking the others.
  *
- * Balanced rows (balance.h) differ little in the cost of each call. The rows of a call are in the order of their
- * numbers, so padding comes last.
+ * Balanced rows (balance.h) differ little in the cost of each call. Where no assignment makes calls equal, the first
+ * calls of all ranks get the rows that cost most, and so on, so that the ranks wait little for each other. The rows of a
+ * call are in the order of their numbers, so padding comes last.
  */
 #ifndef TOKMAP_RUN_ASSIGNMENT_H
 #define TOKMAP_RUN_ASSIGNMENT_H
@@ -33,7 +34,7 @@ struct assignment {
     uint64_t step;      /* of the last assignment_step() */
     uint64_t *row_at;   /* by position; NULL: rows stay in their order */
     balance_cost *cost; /* by row */
-    uint64_t cells;     /* calls of all ranks; call k of c of rank r has the number r * c + k */
+    uint64_t cells;     /* calls of all ranks; call k of rank r has the number k * world + r */
     /* For computing it: */
     struct run_walk walk;
     struct balance_row *sorted;

@@ -418,10 +418,9 @@ class Model:
         """The rows of a step in the order of ranks and their calls, balanced by tokmap_balance() in loader.h."""
         seq_len, batch, _, _, _ = self.steps[step]
         calls = -(-(-(-batch // world)) // rows) if rows else 1
-        cells = []
-        for rank in range(world):
-            held = (rank + 1) * batch // world - rank * batch // world
-            cells += [[0, (call + 1) * held // calls - call * held // calls, []] for call in range(calls)]
+        held = [(rank + 1) * batch // world - rank * batch // world for rank in range(world)]
+        cells = [[0, (call + 1) * held[rank] // calls - call * held[rank] // calls, []]
+                 for call in range(calls) for rank in range(world)]
         if not q:
             return list(range(batch))
         costs = [sum(length + Fraction(round(q * 2**40), 2**40) * length**2 for length in self.ends(step, number))
@@ -430,7 +429,7 @@ class Model:
             cell = min((cell for cell in cells if len(cell[2]) < cell[1]), key=lambda cell: cell[0])
             cell[0] += costs[number]
             cell[2].append(number)
-        return [number for cell in cells for number in sorted(cell[2])]
+        return [number for rank in range(world) for cell in cells[rank::world] for number in sorted(cell[2])]
 
 
 # ---- random runs ----

@@ -32,15 +32,16 @@ def expected(costs, world, rows):
     """Which rows each call of each rank gets, as tokmap_balance() in loader.h says."""
     calls = -(-(-(-len(costs) // world)) // rows) if rows else 1
     room = []
-    for rank in range(world):
-        slice_rows = (rank + 1) * len(costs) // world - rank * len(costs) // world
-        room += [(call + 1) * slice_rows // calls - call * slice_rows // calls for call in range(calls)]
+    for number in range(world * calls):
+        call, rank = divmod(number, world)
+        held = (rank + 1) * len(costs) // world - rank * len(costs) // world
+        room.append((call + 1) * held // calls - call * held // calls)
     cells = [[] for _ in room]
     for row in sorted(range(len(costs)), key=lambda row: (-costs[row], row)):
         number = min((number for number in range(len(cells)) if len(cells[number]) < room[number]),
                      key=lambda number: (sum(costs[held] for held in cells[number]), number))
         cells[number].append(row)
-    return [[sorted(cells[rank * calls + call]) for call in range(calls)] for rank in range(world)]
+    return [[sorted(cell) for cell in cells[rank::world]] for rank in range(world)]
 
 
 class Balance(WithData):

@@ -193,6 +193,7 @@ static void test_near_the_best(void **state)
         try_all(&search, 0, 0);
         const double ratio = (double)largest(cell_count) / (double)search.best;
         assert_true(ratio >= 1);
+        assert_true(balance_bound(rows, search.count, cell_count, each) <= search.best);
         worst = fmax(worst, ratio);
         sum += ratio;
         equal += ratio == 1;
@@ -204,23 +205,6 @@ static void test_near_the_best(void **state)
 }
 
 /* ---- lengths as documents have them ---- */
-
-/* The least that the largest of equal cells can be, whatever the assignment: the mean; or, of the k * cells + 1 most
- * expensive rows, some cell has k + 1, beside which it has the cheapest rows. */
-static balance_cost least_possible(uint64_t count, uint64_t cell_count)
-{
-    const uint64_t each = count / cell_count;
-    balance_cost least = 0, all = 0, cheapest = 0;
-    for (uint64_t i = 0; i < count; i++)
-        all += rows[i].cost; /* assign() has left them sorted */
-    least = (all + cell_count - 1) / cell_count;
-    for (uint64_t k = each; k-- > 0;) { /* cheapest: the sum of the each - k - 1 cheapest */
-        const balance_cost some = (k + 1) * rows[k * cell_count].cost + cheapest;
-        least = some > least ? some : least;
-        cheapest += rows[count - (each - k)].cost;
-    }
-    return least;
-}
 
 /* Fills a row of 8,192 tokens with documents whose lengths are log-normal, and returns the sum of their squares. */
 static uint64_t fill_row(uint64_t *random, double median, double sigma)
@@ -271,7 +255,7 @@ static void test_lengths(void **state)
                 const double mean = (double)all / (double)cell_count;
                 before = fmax(before, (double)most / mean);
                 after = fmax(after, (double)largest(cell_count) / mean);
-                bound = fmax(bound, (double)largest(cell_count) / (double)least_possible(count, cell_count));
+                bound = fmax(bound, (double)largest(cell_count) / (double)balance_bound(rows, count, cell_count, each));
             }
             print_message("%-10s %d rows of a call: max / mean %.3f, balanced %.3f, %.4f of the least possible\n",
                           kinds[kind].name, (int)each, before, after, bound);
