@@ -164,7 +164,6 @@ even version=3 "has version 3"
 even balance=0 "which no loader has"
 even balance=1099511627777 "which no loader has"
 even rows=18446744073709551615 "which no loader has"
-even rows=1 "has no record" train.run
 even world=9223372036854775808 "was delivered to 9223372036854775808 ranks"
 even past=1 "another past"
 even cut "has no record" train.run
