@@ -37,7 +37,7 @@ for which in ("p50", "max"):
     assert balance["balanced_ranks_" + which] < balance["ranks_" + which], balance
 assert (balance["steps"], balance["rows"], balance["q"]) == (38, 18 * 28 + 20 * 56, 0.01)
 END
-tokmap audit mix.run --ranks 7 --steps 3 --json -q >out
+tokmap audit mix.run --ranks 7 --steps 3 --balance 0 --json -q >out
 json out
 equal "$(field out balance)" null
 
@@ -45,7 +45,7 @@ equal "$(field out balance)" null
 tokmap audit mix.run --balance 1 -q >out
 holds out "of a call: p50 1.000, max 1.000; balanced: p50 1.000, max 1.000"
 
-for q in 0 -1 1.5 1e-13; do
+for q in -1 1.5 1e-13; do
     exits 1 tokmap audit mix.run --balance=$q 2>err
     holds err "balance is "
 done

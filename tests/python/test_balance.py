@@ -210,6 +210,18 @@ class Balance(WithData):
                         found.append((b.step, list(b.row_numbers)))
                     self.assertEqual(found, wanted)
 
+    def test_show(self):
+        """`tokmap show` prints the rows of a rank."""
+        run_file = self.file("shown.run", self.text)
+        for step in (0, self.run_file.info.steps - 1):
+            for rank in range(3):
+                with self.loader(rank=rank, world=3, rows=2, resume=self.run_file.cursor(step)) as loader:
+                    wanted = [row for b in loader if b.step == step for row in b.row_numbers]
+                shown = subprocess.run([TOKMAP, "show", run_file, "--step", str(step), "--rank", str(rank), "--ranks",
+                                        "3", "--balance", str(Q), "--rows", "2", "--json", "-q"], capture_output=True,
+                                       text=True, timeout=300)
+                self.assertEqual([json.loads(line)["row"] for line in shown.stdout.splitlines()], wanted, shown.stderr)
+
     def test_model(self):
         self.assertEqual(tokmap.balance(4096, 32), 1 / (12 * 4096))
         self.assertEqual(tokmap.balance(4096, 32, 6_600_000_000), 4096 * 32 / 6_600_000_000)

@@ -52,7 +52,7 @@ struct audit_arguments {
     struct run_arguments run;
     uint64_t ranks, rows, draws, threads, sample_steps;
     double balance; /* q */
-    bool balance_given, json, quiet;
+    bool json, quiet;
     int progress; /* enum cli_progress_mode */
 };
 
@@ -768,7 +768,7 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
     audit->epoch_count = audit->plain ? div_ceil(audit->draws, audit->source.windows) : 0;
     audit->epoch_skipped = calloc(EPOCHS_KEPT, 8);
     enum tokmap_status status =
-        audit->given->balance_given ? row_cost_scale(audit->given->balance, &audit->scale, &error) : TOKMAP_OK;
+        audit->given->balance != 0 ? row_cost_scale(audit->given->balance, &audit->scale, &error) : TOKMAP_OK;
     if (!status)
         status = audit->epoch_skipped ? audit_checks(audit, &error)
                                       : error_set_memory(&error, "epochs", EPOCHS_KEPT * 8);
@@ -822,7 +822,7 @@ int command_audit(int argc, char **argv)
         {'r', "ranks", CLI_NUMBER, &given.ranks, NULL, "R", "number of ranks that share the run (default: 1)", NULL},
         {0, "rows", CLI_NUMBER, &given.rows, NULL, "N",
          "the most rows of a call (default: the rank's whole slice of the global batch)", NULL},
-        {0, "balance", CLI_REAL, &given.balance, &given.balance_given, "Q",
+        {0, "balance", CLI_REAL, &given.balance, NULL, "Q",
          "the loaders' option balance: print how much calls and ranks differ in cost with and without it", NULL},
         {0, "steps", CLI_NUMBER, &given.run.steps, &given.run.steps_given, "N",
          "audit the steps below N; required if the run has no end", NULL},
