@@ -116,21 +116,23 @@ struct tokmap_loader_options {
 /* clang-format on */
 
 /* Computes q of options.balance. A row costs the sum over its documents of L + q * L^2, L being a document's tokens in
- * the row: each token passes through the model's matrices, and attends to the tokens before it in its document. Forward,
- * with causal attention, a document takes
+ * the row: each token passes through the model's matrices, and attends to the tokens before it in its document. With
+ * causal attention, a document takes
  *
  *     2 * parameters * L + 2 * layers * width * L^2     floating-point operations, so
  *     q = layers * width / parameters
  *
- * and backward twice as many of both. Where attention computes fewer operations a second than matrix products do, a
- * multiple of this q says what it costs in time. Of the layers, count those that attend to whole documents.
+ * forward, and twice as many of both backward. Where attention computes fewer operations a second than matrix products
+ * do, a multiple of this q says what it costs in time. Of the layers, count those that attend to whole documents.
  *
- * With balance, the rows of each step are the same, but which rank gets which of them, in which call, follows from what
- * they cost: rows by falling cost (of equal ones, the lowest number first), each to the call that has the least cost so
- * far, of those of all ranks that still lack rows (of equal ones, the earliest call, and in it the lowest rank). Each
- * call has as many rows as without it, in the order of their numbers, which batch.places has. What decides it is the run, the
- * indexes of its data, world, and rows, so every rank computes it by itself, ahead, in some microseconds for each row of
- * a step. Padding counts as a document, as in cu_seqlens. Costs matter only if attention stays inside documents.
+ * With balance, a step has the same rows, but which call of which rank gets them follows from what they cost: rows by
+ * falling cost (of equal ones, the lowest number first), each to the call that has the least cost so far, of those of
+ * all ranks that still lack rows (of equal ones, the earliest call, and in it the lowest rank). Each call has as many
+ * rows as without it, in the order of their numbers, which batch.places has. ORDER.md has the rule in integers.
+ *
+ * It depends on the run, the indexes of its data, world, and rows. So every rank computes it by itself, ahead, in some
+ * microseconds for each row of a step. Padding counts as a document, as in cu_seqlens. Rows cost the same, and nothing
+ * is gained, if attention passes the borders of documents.
  *
  *   width       of attention: heads * dimension of a head; usually that of the model
  *   layers      that attend
@@ -197,12 +199,13 @@ struct tokmap_batch {
  * ends of all documents are read, about 10 ns each, to compute how many documents a window can contain.
  *   loader   receives the handle; close it with tokmap_loader_close(), before the run
  *   options  NULL: the defaults
- * Statuses: OK, ERROR_RANGE (rank >= world, a phase has fewer rows than ranks, targets without lookahead, or the
- * cursor's step is after the run's end), ERROR_CURSOR, ERROR_VERSION (of the cursor), ERROR_PAST, ERROR_LIMIT (a batch
- * does not fit in ring_bytes or in memory, or is too large for cu_seqlens; balance, and a step has more than 2^24
- * rows), ERROR_IO, ERROR_CORRUPT (the ends of documents, with TOKMAP_CU_SEQLENS), ERROR_NOT_FOUND, ERROR_FORMAT, and ERROR_BUSY (options.trace names a file whose
- * folder does not exist, that is not a trace, or that another loader writes), ERROR_NO_DEVICE, ERROR_DEVICE,
- * ERROR_UNSUPPORTED. */
+ * Statuses: OK, ERROR_RANGE (rank >= world, a phase has fewer rows than ranks, targets without lookahead, the cursor's
+ * step is after the run's end, or balance is not 0 and not in [2^-40, 1]), ERROR_CURSOR, ERROR_VERSION (of the cursor),
+ * ERROR_PAST, ERROR_LIMIT (a batch does not fit in ring_bytes or in memory, or is too large for cu_seqlens; with
+ * balance, a step has more than 2^24 rows), ERROR_IO, ERROR_CORRUPT (the ends of documents, with TOKMAP_CU_SEQLENS),
+ * ERROR_NOT_FOUND, ERROR_FORMAT, and ERROR_BUSY (options.trace names a file whose folder does not exist, that is not a
+ * trace, or that another loader writes), ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_UNSUPPORTED (also: with balance, a source
+ * has no document index). */
 TOKMAP_STATUS tokmap_loader_open(struct tokmap_loader **loader, const struct tokmap_run *run,
                                  const struct tokmap_loader_options *options, struct tokmap_error *error);
 

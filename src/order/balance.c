@@ -6,8 +6,8 @@
  * is close to it where a cell has several rows and no row costs much more than the others: the last rows, which are
  * cheap, fill the differences that the first ones leave. test_balance.c compares the two for small steps.
  *
- * Example: rows with the costs 9, 7, 6, 5, 4, 1 and three cells of two rows. The rows 9, 7, 6 open the cells; 5 joins 6,
- * which is the least, 4 joins 7, and 1 joins 9: the sums are 10, 11, 11. In their order the rows would give 16, 11, 5.
+ * Example: rows with the costs 9, 7, 6, 5, 4, 1 and three cells of two rows. The rows 9, 7, 6 open the cells; 5 joins
+ * 6, which is the least, 4 joins 7, and 1 joins 9: the sums are 10, 11, 11. In their order, rows would give 16, 11, 5.
  *
  * The cells with room are a heap whose root is the one with the least cost; cells in the order of their numbers, all of
  * them with a cost of 0, are one. Two cells never compare equal, so the result does
@@ -63,7 +63,7 @@ void balance_rows(struct balance_row *rows, uint64_t count, struct balance_cell 
     }
 }
 
-/* That is the mean; and of the k * cells + 1 rows that cost most, some cell has k + 1, beside which it has cheap rows. */
+/* That is the mean; and of the k * cells + 1 rows that cost most, some cell has k + 1, and the rest of it is cheap. */
 balance_cost balance_bound(const struct balance_row *rows, uint64_t count, uint64_t cell_count, uint64_t least)
 {
     balance_cost sum = 0, cheap = 0, bound;

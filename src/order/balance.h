@@ -29,9 +29,8 @@ struct balance_cell {
 
 /* Sets the cell of each row, and sorts the rows by falling cost. The cells are then in no order.
  *   rows   `count` of them, with cost and row
- *   cells  `cell_count` of them, in the order of their numbers, with their room and a cost of 0; they have room for `count`
- *          rows together
- * O(count * log(count)). */
+ *   cells  `cell_count` of them, in the order of their numbers, with their room and a cost of 0; they have room for
+ * `count` rows together O(count * log(count)). */
 void balance_rows(struct balance_row *rows, uint64_t count, struct balance_cell *cells, uint64_t cell_count);
 
 /* Returns a cost that the largest sum of any assignment to `cell_count` cells has at least.

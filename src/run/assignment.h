@@ -9,8 +9,8 @@
  * one, for any step, without asking the others.
  *
  * Balanced rows (balance.h) differ little in the cost of each call. Where no assignment makes calls equal, the first
- * calls of all ranks get the rows that cost most, and so on, so that the ranks wait little for each other. The rows of a
- * call are in the order of their numbers, so padding comes last.
+ * calls of all ranks get the rows that cost most, and so on, so that the ranks wait little for each other. The rows of
+ * a call are in the order of their numbers, so padding comes last.
  */
 #ifndef TOKMAP_RUN_ASSIGNMENT_H
 #define TOKMAP_RUN_ASSIGNMENT_H

@@ -84,8 +84,7 @@ enum tokmap_status tokmap_balance(uint64_t width, uint64_t layers, uint64_t para
     if (!width || width > most || !layers || layers > most)
         return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
                          "width is %" PRIu64 " and layers is %" PRIu64 "; each must be 1 to 2^32", width, layers);
-    const double computed =
-        parameters ? (double)layers * (double)width / (double)parameters : 1 / (12 * (double)width);
+    const double computed = parameters ? (double)layers * (double)width / (double)parameters : 1 / (12 * (double)width);
     if (!row_cost_scale(computed, &scale, NULL)) {
         *q = computed;
         return TOKMAP_OK;

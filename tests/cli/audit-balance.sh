@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # ci: asan
-# Audits of balanced rows: what the ranks wait for, computed again here; loaders with the option; and what cannot be balanced.
+# Audits of balanced rows: how long ranks wait, loaders with the option, and what cannot be balanced.
 . "$TOKMAP_CLI/helpers.sh"
 need python3
 pack_corpus

@@ -290,8 +290,7 @@ static enum tokmap_status hash_rows(struct replay *replay, uint64_t step, uint64
     for (uint64_t i = 0; i < count && !status; i++)
         for (uint32_t w = 0; w < 2; w++)
             if (replay->wanted[first + i] & (WIDTH_2 << w))
-                replay->hashes[w][first + i] =
-                    hash_row(replay, batch.rows[i], batch.row_tokens, 2u << w, first + i);
+                replay->hashes[w][first + i] = hash_row(replay, batch.rows[i], batch.row_tokens, 2u << w, first + i);
     replay->rows_done += count;
     replay->bytes_done += count * batch.row_tokens * replay->width;
     return status;
@@ -347,7 +346,8 @@ static enum tokmap_status find_slices(struct replay *replay, uint64_t step, uint
 
 static void compare_sum(struct replay *replay, uint64_t step, const struct section *section)
 {
-    const uint64_t *hashes = replay->hashes[section->found.header.width == 4], given = section->records[section->at].sum;
+    const uint64_t *hashes = replay->hashes[section->found.header.width == 4];
+    const uint64_t given = section->records[section->at].sum;
     uint64_t sum = 0;
     for (uint64_t k = 0; k < section->rows; k++)
         sum += hashes[row_of(replay, section, k)];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_balance.c - rows assigned to cells by their costs: frozen values, a search of all cells in place of the heap, the
- * best assignment of small steps, which is found by trying all of them, and steps of rows with lengths as documents
+ * test_balance.c - rows assigned to cells by their costs: frozen values, a search of all cells in place of the heap,
+ * the best assignment of small steps, which is found by trying all of them, and steps of rows with lengths as documents
  * have them. If the frozen values fail, the code would give the rows of running jobs to other ranks than it did when
  * they were traced: correct the code, and never change the values.
  */

@@ -431,8 +431,9 @@ static enum tokmap_status balance_check(struct audit *audit, struct tokmap_error
     if (status)
         return status;
     const bool good = audit->balanced.fault_step == TOKMAP_FOREVER;
-    check_add(audit, "balance", good, good ? "computed for %s with %s: the ranks together have each row of a step once"
-                                           : "of %s with %s, one has rows that no rank or several ranks have",
+    check_add(audit, "balance", good,
+              good ? "computed for %s with %s: the ranks together have each row of a step once"
+                   : "of %s with %s, one has rows that no rank or several ranks have",
               cli_counted(audit->balanced.steps, "step", a), cli_counted(audit->balanced.rows, "row", b));
     return TOKMAP_OK;
 }
@@ -770,8 +771,8 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
     enum tokmap_status status =
         audit->given->balance != 0 ? row_cost_scale(audit->given->balance, &audit->scale, &error) : TOKMAP_OK;
     if (!status)
-        status = audit->epoch_skipped ? audit_checks(audit, &error)
-                                      : error_set_memory(&error, "epochs", EPOCHS_KEPT * 8);
+        status =
+            audit->epoch_skipped ? audit_checks(audit, &error) : error_set_memory(&error, "epochs", EPOCHS_KEPT * 8);
     const bool interrupted = os_signals_release() != 0; /* name_audit() then ends by the signal */
     if (status)
         exit_status = command_failed(command, &error);

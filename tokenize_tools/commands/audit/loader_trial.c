@@ -116,7 +116,8 @@ static enum tokmap_status batch_compare(struct loader_trial *trial, const struct
         if (given->row != row || given->draw != place.draw || given->source != place.source ||
             given->window != place.window || given->epoch != place.epoch ||
             memcmp(batch->rows[i], trial->expected, (size_t)(batch->row_tokens * batch->width)) != 0)
-            fault_set(trial, "rank %" PRIu64 " received wrong tokens in step %" PRIu64 " row %" PRIu64, rank, step, row);
+            fault_set(trial, "rank %" PRIu64 " received wrong tokens in step %" PRIu64 " row %" PRIu64, rank, step,
+                      row);
         trial->delivered++;
     }
     trial->batches++;

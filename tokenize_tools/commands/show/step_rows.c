@@ -19,7 +19,8 @@ static enum tokmap_status no_step(const struct tokmap_run *run, const char *name
                          "run; name an earlier one",
                          step);
     return error_set(error, TOKMAP_ERROR_RANGE, name, TOKMAP_NO_OFFSET,
-                     "step %" PRIu64 " is past the end of the run, whose steps are 0 to %" PRIu64, step, info.steps - 1);
+                     "step %" PRIu64 " is past the end of the run, whose steps are 0 to %" PRIu64, step,
+                     info.steps - 1);
 }
 
 /* Balances the rows of the step, if that is chosen. */
