@@ -89,6 +89,21 @@ class Balance(WithData):
                     self.assertFalse(any(step[rank] for step in wanted))
         self.assertGreater(moved, 100)
 
+    def test_many_documents(self):
+        """Rows with more documents than are read at once, and with windows that pass the end of the data."""
+        prefix, choose = f"{self.folder}/tiny", random.Random(8)
+        with tokmap.ShardWriter(prefix, vocab_size=100, sync=False) as writer:
+            for _ in range(20_000):
+                writer.add([1] * choose.choice((1, 1, 2, 3, 40)))
+        with tokmap.Run(data=prefix, seq_len=4000, batch=12, seed=2, passes=3) as run:
+            self.assertGreater(len(run.documents(0, 0)), 300)
+            for step in range(run.info.steps):
+                wanted = expected(costs_of(run, step), 3, 2)
+                for rank in range(3):
+                    with run.loader(rank=rank, world=3, rows=2, balance=Q, resume=run.cursor(step), fields="rows",
+                                    framework="dlpack") as loader:
+                        self.assertEqual([list(next(loader).row_numbers) for _ in range(2)], wanted[rank])
+
     def test_what_a_batch_says(self):
         """All that names a row of a batch names the right one, also after the loader has moved on."""
         with self.loader(rank=1, world=2, rows=4) as loader:
