@@ -107,12 +107,43 @@ struct tokmap_loader_options {
      * one slot). Events nest on each thread. The names are static. NULL (default): not called. */
     void (*event)(void *user, const char *name, int begin);
     void *event_user; /* passed to event() */
+    double balance;   /* q: rows are assigned so that what they cost differs little between the calls of all ranks; see
+                         tokmap_balance(). The same on every rank, as rows is. 0 (default): off */
 };
 /* clang-format off */
 #define TOKMAP_LOADER_OPTIONS_INIT \
     {sizeof(struct tokmap_loader_options), 0, 1, NULL, 0, TOKMAP_INPUTS | TOKMAP_TARGETS, 0, NULL, 1, 0, 0, 0, 0, 0, \
-     0, 0, 0, NULL, NULL, NULL, NULL, NULL}
+     0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0}
 /* clang-format on */
+
+/* Computes q of options.balance. A row costs the sum over its documents of L + q * L^2, L being a document's tokens in
+ * the row: each token passes through the model's matrices, and attends to the tokens before it in its document. With
+ * causal attention, a document takes
+ *
+ *     2 * parameters * L + 2 * layers * width * L^2     floating-point operations, so
+ *     q = layers * width / parameters
+ *
+ * forward, and twice as many of both backward. Where attention computes fewer operations a second than matrix products
+ * do, a multiple of this q says what it costs in time. Of the layers, count those that attend to whole documents.
+ *
+ * With balance, a step has the same rows, but which call of which rank gets them follows from what they cost: rows by
+ * falling cost (of equal ones, the lowest number first), each to the call that has the least cost so far, of those of
+ * all ranks that still lack rows (of equal ones, the earliest call, and in it the lowest rank). Each call has as many
+ * rows as without it, in the order of their numbers, which batch.places has. ORDER.md has the rule in integers.
+ *
+ * It depends on the run, the indexes of its data, world, and rows. So every rank computes it by itself, ahead, in some
+ * microseconds for each row of a step. Padding counts as a document, as in cu_seqlens. Rows cost the same, and nothing
+ * is gained, if attention passes the borders of documents.
+ *
+ *   width       of attention: heads * dimension of a head; usually that of the model
+ *   layers      that attend
+ *   parameters  that each token is multiplied with: without the table of embeddings, with the output's matrix, and of
+ *               experts only those that a token passes through. 0: 12 * layers * width^2, so q is 1 / (12 * width)
+ *   q           receives it
+ * Statuses: OK, ERROR_RANGE (width or layers is 0 or more than 2^32; or q is more than 1 or less than 2^-40, which
+ * options.balance cannot be). */
+TOKMAP_STATUS tokmap_balance(uint64_t width, uint64_t layers, uint64_t parameters, double *q,
+                             struct tokmap_error *error);
 
 /* Where next() writes: memory of the caller, on the loader's device. Each pointer that `fields` requests has room for E
  * = tokmap_loader_elements() elements, but rows for (E + tokmap_loader_rows() * lookahead) * width bytes, targets_ahead
@@ -145,7 +176,8 @@ struct tokmap_out {
 struct tokmap_batch {
     size_t size; /* not changed */
     uint64_t step;
-    uint64_t first_row;      /* number of the first of these rows in the global batch */
+    uint64_t first_row;      /* number of the first of these rows in the global batch. The others follow it, but with
+                                options.balance are any rows with higher numbers: places[i].row */
     uint64_t count;          /* rows in this batch; 0 is possible where the ranks' slices differ in size */
     uint64_t real_rows;      /* the first real_rows rows contain data; the others are padding, without a place.source */
     uint64_t seq_len;        /* tokens of a sequence: that of the step's phase */
@@ -168,12 +200,13 @@ struct tokmap_batch {
  * ends of all documents are read, about 10 ns each, to compute how many documents a window can contain.
  *   loader   receives the handle; close it with tokmap_loader_close(), before the run
  *   options  NULL: the defaults
- * Statuses: OK, ERROR_RANGE (rank >= world, a phase has fewer rows than ranks, targets without lookahead, or the
- * cursor's step is after the run's end), ERROR_CURSOR, ERROR_VERSION (of the cursor), ERROR_PAST, ERROR_LIMIT (a batch
- * does not fit in ring_bytes or in memory, or is too large for cu_seqlens), ERROR_IO, ERROR_CORRUPT (the ends of
- * documents, with TOKMAP_CU_SEQLENS), ERROR_NOT_FOUND, ERROR_FORMAT, and ERROR_BUSY (options.trace names a file whose
- * folder does not exist, that is not a trace, or that another loader writes), ERROR_NO_DEVICE, ERROR_DEVICE,
- * ERROR_UNSUPPORTED. */
+ * Statuses: OK, ERROR_RANGE (rank >= world, a phase has fewer rows than ranks, targets without lookahead, the cursor's
+ * step is after the run's end, or balance is not 0 and not in [2^-40, 1]), ERROR_CURSOR, ERROR_VERSION (of the cursor),
+ * ERROR_PAST, ERROR_LIMIT (a batch does not fit in ring_bytes or in memory, or is too large for cu_seqlens; with
+ * balance, a step has more than 2^24 rows), ERROR_IO, ERROR_CORRUPT (the ends of documents, with TOKMAP_CU_SEQLENS),
+ * ERROR_NOT_FOUND, ERROR_FORMAT, and ERROR_BUSY (options.trace names a file whose folder does not exist, that is not a
+ * trace, or that another loader writes), ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_UNSUPPORTED (also: with balance, a source
+ * has no document index). */
 TOKMAP_STATUS tokmap_loader_open(struct tokmap_loader **loader, const struct tokmap_run *run,
                                  const struct tokmap_loader_options *options, struct tokmap_error *error);
 

@@ -22,17 +22,10 @@ static void mark(struct mark *marks, uint64_t token)
 static enum tokmap_status mark_range(const struct tokmap_dataset *dataset, uint64_t first, uint64_t length, uint64_t at,
                                      uint64_t count, struct mark *marks, struct tokmap_error *error)
 {
-    uint64_t ends[ENDS], used, start, most = length;
+    uint64_t ends[ENDS], used, most = length;
     for (uint64_t done = 0; done < length;) {
         uint64_t part = min64(length - done, most);
-        enum tokmap_status status = dataset_ends(dataset, first + done, part, ends, ENDS, &used, &start, NULL);
-        if (status == TOKMAP_ERROR_LIMIT) { /* the first ENDS are filled; continue at the last of them */
-            used = ENDS;
-            part = ends[ENDS - 1];
-            status = TOKMAP_OK;
-        } else if (status) {
-            status = dataset_ends(dataset, first + done, part, ends, ENDS, &used, &start, error);
-        }
+        enum tokmap_status status = dataset_first_ends(dataset, first + done, &part, ends, ENDS, &used, error);
         if (status)
             return status;
         for (uint64_t i = 0; i < used; i++)

@@ -278,6 +278,19 @@ enum tokmap_status dataset_ends(const struct tokmap_dataset *dataset, uint64_t f
     return status;
 }
 
+enum tokmap_status dataset_first_ends(const struct tokmap_dataset *dataset, uint64_t first, uint64_t *count,
+                                      uint64_t *ends, uint64_t capacity, uint64_t *used, struct tokmap_error *error)
+{
+    uint64_t start;
+    enum tokmap_status status = dataset_ends(dataset, first, *count, ends, capacity, used, &start, NULL);
+    if (status == TOKMAP_ERROR_LIMIT) {
+        *used = capacity;
+        *count = ends[capacity - 1];
+        return TOKMAP_OK;
+    }
+    return status ? dataset_ends(dataset, first, *count, ends, capacity, used, &start, error) : TOKMAP_OK;
+}
+
 enum tokmap_status dataset_walk_ends(const struct tokmap_dataset *dataset, struct dataset_walk *walk, uint64_t *ends,
                                      uint64_t capacity, uint64_t *used, struct tokmap_error *error)
 {

@@ -33,6 +33,12 @@ enum tokmap_status dataset_document_at(const struct tokmap_dataset *dataset, uin
 enum tokmap_status dataset_ends(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count, uint64_t *ends,
                                 uint64_t capacity, uint64_t *used, uint64_t *start, struct tokmap_error *error);
 
+/* Does the same for a range that may have more ends than there is room for: writes the first of them, and lowers *count
+ * to the tokens up to the last one if there are more. capacity: at least 1. Statuses: those of dataset_ends() but
+ * ERROR_LIMIT. */
+enum tokmap_status dataset_first_ends(const struct tokmap_dataset *dataset, uint64_t first, uint64_t *count,
+                                      uint64_t *ends, uint64_t capacity, uint64_t *used, struct tokmap_error *error);
+
 /* Returns an upper bound on the number of documents in any `tokens` consecutive tokens of a synthetic dataset,
  * including ranges that wrap across the seam. (For a dataset in files, the index has to be searched for this
  * number.) */

@@ -2,8 +2,8 @@
 /*
  * trace_file.c - see trace_file.h.
  *
- * A file is read in units of 16 bytes. A unit that begins with the magic begins a header of 4 units; any other unit is
- * a record. The magic, read as a number, is above 2^63, and steps are below, so the two cannot be confused.
+ * A file is read in units of 16 bytes. A unit that begins with the magic begins a header of 4 or 6 units; any other
+ * unit is a record. The magic, read as a number, is above 2^63, and steps are below, so the two cannot be confused.
  */
 #include "trace_file.h"
 
@@ -16,8 +16,9 @@
 #include "common/hash.h"
 #include "platform/os.h"
 
-#define AT_ONCE ((size_t)1 << 16) /* bytes read at once; a multiple of 64 */
+#define AT_ONCE ((size_t)1 << 16) /* bytes read at once */
 #define STEPS_MOST ((uint64_t)1 << 63)
+#define BALANCE_MOST ((uint64_t)1 << 40) /* a q of 1 */
 
 struct trace_writer {
     const char *path;
@@ -32,10 +33,11 @@ uint64_t trace_hash(const void *row, uint64_t bytes, uint64_t number)
 
 /* ---- bytes ---- */
 
-static void header_store(const struct trace_header *header, uint8_t into[TRACE_HEADER_BYTES])
+/* Writes a header, and returns its bytes. */
+static size_t header_store(const struct trace_header *header, uint8_t into[TRACE_HEADER_BYTES_MOST])
 {
     memcpy(into, TRACE_MAGIC, 8);
-    store32(into + 8, TRACE_VERSION);
+    store32(into + 8, header->balance ? TRACE_VERSION : 1);
     store32(into + 12, header->width);
     store64(into + 16, header->rank);
     store64(into + 24, header->world);
@@ -43,6 +45,19 @@ static void header_store(const struct trace_header *header, uint8_t into[TRACE_H
     store64(into + 40, header->past[0]);
     store64(into + 48, header->past[1]);
     store64(into + 56, hash64(into, 56));
+    if (!header->balance)
+        return TRACE_HEADER_BYTES;
+    store64(into + 64, header->balance);
+    store64(into + 72, header->rows);
+    store64(into + 80, 0);
+    store64(into + 88, hash64(into, 88));
+    return TRACE_HEADER_BYTES_MOST;
+}
+
+/* Returns the bytes of a header, from its first TRACE_HEADER_BYTES bytes. */
+static size_t header_bytes(const uint8_t *from)
+{
+    return load32(from + 8) == TRACE_VERSION ? TRACE_HEADER_BYTES_MOST : TRACE_HEADER_BYTES;
 }
 
 static bool is_magic(const uint8_t *unit)
@@ -50,28 +65,33 @@ static bool is_magic(const uint8_t *unit)
     return memcmp(unit, TRACE_MAGIC, 8) == 0;
 }
 
-static enum tokmap_status header_load(const uint8_t from[TRACE_HEADER_BYTES], const char *path, uint64_t offset,
+static enum tokmap_status header_load(const uint8_t *from, const char *path, uint64_t offset,
                                       struct trace_header *header, struct tokmap_error *error)
 {
-    if (load64(from + 56) != hash64(from, 56))
+    const uint32_t version = load32(from + 8);
+    const bool balanced = version == TRACE_VERSION;
+    if (load64(from + 56) != hash64(from, 56) || (balanced && load64(from + 88) != hash64(from, 88)))
         return error_set(
             error, TOKMAP_ERROR_CORRUPT, path, offset,
             "the header of a section of the trace does not have its hash: the file was damaged; use a copy "
             "that is sound");
-    if (load32(from + 8) != TRACE_VERSION)
+    if (!version || version > TRACE_VERSION)
         return error_set(error, TOKMAP_ERROR_VERSION, path, offset,
-                         "the trace has version %" PRIu32 ", and this version of tokmap reads version %d; use a newer "
-                         "tokmap",
-                         load32(from + 8), TRACE_VERSION);
+                         "the trace has version %" PRIu32 ", and this version of tokmap reads versions 1 to %d; use a "
+                         "newer tokmap",
+                         version, TRACE_VERSION);
     *header = (struct trace_header){
         .width = load32(from + 12),
         .rank = load64(from + 16),
         .world = load64(from + 24),
         .first_step = load64(from + 32),
         .past = {load64(from + 40), load64(from + 48)},
+        .balance = balanced ? load64(from + 64) : 0,
+        .rows = balanced ? load64(from + 72) : 0,
     };
     if ((header->width != 2 && header->width != 4) || header->rank >= header->world ||
-        header->first_step > STEPS_MOST || header->world > STEPS_MOST)
+        header->first_step > STEPS_MOST || header->world > STEPS_MOST ||
+        (balanced && (!header->balance || header->balance > BALANCE_MOST || header->rows > STEPS_MOST)))
         return error_set(error, TOKMAP_ERROR_CORRUPT, path, offset,
                          "a section of the trace is of rank %" PRIu64 " of %" PRIu64 ", from step %" PRIu64 ", with "
                          "tokens of %" PRIu32 " bytes, which no loader has: the file was damaged; use a copy that is "
@@ -102,7 +122,7 @@ struct scan {
     uint8_t *buffer;
 };
 
-/* Returns `bytes` bytes at scan->at, at most 64, in *unit. */
+/* Returns `bytes` bytes at scan->at, at most TRACE_HEADER_BYTES_MOST, in *unit. */
 static enum tokmap_status scan_bytes(struct scan *scan, size_t bytes, const uint8_t **unit, struct tokmap_error *error)
 {
     if (scan->at < scan->from || scan->at + bytes > scan->end) {
@@ -132,7 +152,7 @@ static enum tokmap_status scan_header(struct scan *scan, const uint8_t *unit, st
     if (!status)
         status = header_load(unit, scan->path, scan->at, &scan->section.header, error);
     scan->in_section = true;
-    scan->section.offset = scan->at + TRACE_HEADER_BYTES;
+    scan->section.offset = scan->at + header_bytes(unit);
     scan->section.records = 0;
     scan->section.end_step = scan->section.header.first_step;
     return status;
@@ -172,9 +192,14 @@ static enum tokmap_status scan_units(struct scan *scan, uint64_t *complete, stru
         if (is_magic(unit)) {
             if (scan->bytes - scan->at < TRACE_HEADER_BYTES)
                 break; /* torn */
-            bytes = TRACE_HEADER_BYTES;
             status = scan_bytes(scan, TRACE_HEADER_BYTES, &unit, error);
+            if (status)
+                break;
+            bytes = header_bytes(unit);
+            if (scan->bytes - scan->at < bytes)
+                break; /* torn, too */
             scan->zeros = 0;
+            status = scan_bytes(scan, bytes, &unit, error);
             if (!status)
                 status = scan_header(scan, unit, error);
         } else if (!scan->in_section) {
@@ -318,9 +343,9 @@ static enum tokmap_status writer_append(struct trace_writer *writer, const void 
 enum tokmap_status trace_writer_begin(struct trace_writer *writer, const struct trace_header *header,
                                       struct tokmap_error *error)
 {
-    uint8_t bytes[TRACE_HEADER_BYTES];
-    header_store(header, bytes);
-    return writer_append(writer, bytes, sizeof bytes, error);
+    uint8_t bytes[TRACE_HEADER_BYTES_MOST];
+    const size_t count = header_store(header, bytes);
+    return writer_append(writer, bytes, count, error);
 }
 
 enum tokmap_status trace_writer_add(struct trace_writer *writer, const struct trace_record *records, uint64_t count,

@@ -15,8 +15,9 @@
 #include "tokmap/tokmap.h"
 
 #define TRACE_MAGIC "\x89TMR\r\n\x1a\x8a" /* as a number above 2^63, which no step is */
-#define TRACE_VERSION 1
+#define TRACE_VERSION 2                   /* of a header with `balance`; else 1 */
 #define TRACE_HEADER_BYTES 64
+#define TRACE_HEADER_BYTES_MOST 96 /* those of version 2 */
 #define TRACE_RECORD_BYTES 16
 
 struct trace_header {
@@ -24,6 +25,8 @@ struct trace_header {
     uint64_t rank, world;
     uint64_t first_step; /* records begin at this step or a later one */
     uint64_t past[2];    /* of the run's cursor at that step */
+    uint64_t balance;    /* rows were assigned to calls by their costs: assignment_rule.scale; 0: they were not */
+    uint64_t rows;       /* with balance: the most of a call; 0: a rank's whole slice */
 };
 
 /* One step that a rank has delivered completely. */

@@ -24,6 +24,7 @@
 #include "producer.h"
 #include "run/cursor.h"
 #include "run/exclusion.h"
+#include "run/row_cost.h"
 #include "run/run.h"
 #include "staging/backend_host.h"
 
@@ -264,8 +265,9 @@ static enum tokmap_status open_sources(struct tokmap_loader *loader, const struc
 static enum tokmap_status open_queue(struct tokmap_loader *loader, const struct tokmap_run_info *info,
                                      struct tokmap_error *error)
 {
-    enum tokmap_status status =
-        row_queue_init(&loader->fill.queue, &loader->fill.schedule, loader->rows_most, read_ahead(loader, info), error);
+    const struct assignment_rule rule = {loader->options.world, loader->options.rows, loader->balance};
+    enum tokmap_status status = row_queue_init(&loader->fill.queue, &loader->fill.schedule, &rule, loader->rows_most,
+                                               read_ahead(loader, info), error);
     loader->fill.queue.residency = loader->fill.residency;
     loader->fill.queue.gathers = loader->fill.gathers;
     return status;
@@ -534,6 +536,8 @@ static enum tokmap_status make(struct tokmap_loader *loader, const struct tokmap
     if (!status)
         status = measure_phases(loader, &info, error);
     if (status)
+        return status;
+    if (loader->options.balance != 0 && (status = row_cost_scale(loader->options.balance, &loader->balance, error)))
         return status;
     loader->needs.lookahead = info.lookahead;
     loader->needs.fields = loader->options.fields;

@@ -51,6 +51,7 @@ struct tokmap_loader {
     const struct expand_kernels *kernels; /* for outputs on the host */
     uint64_t vocabulary;                  /* the largest of the sources */
     uint64_t stride;                      /* of windows; 0: seq_len */
+    uint64_t balance;                     /* options.balance, as row_cost_scale() has it; 0: off */
     uint32_t pad_id;
     const struct exclusions *exclusions; /* of the run; NULL: it excludes nothing */
     bool on_host;                        /* outputs are in this machine's memory */
@@ -136,6 +137,8 @@ static inline struct trace_header loader_trace_header(const struct tokmap_loader
         .world = loader->options.world,
         .first_step = cursor->step,
         .past = {cursor->past[0], cursor->past[1]},
+        .balance = loader->balance,
+        .rows = loader->balance ? loader->options.rows : 0,
     };
 }
 

@@ -200,17 +200,23 @@ static uint64_t trace_of(const struct tokmap_loader *loader, const struct slot *
 static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
 {
     residency_begin(loader->fill.residency, slot->count);
+    slot->valid = 0;
     for (uint64_t i = 0; i < slot->count; i++) {
         bool cold = false;
         const void **after = loader->fill.out ? &loader->fill.after : NULL;
         loader->fill.after = NULL;
-        const struct tokmap_place *place = row_queue_next(&loader->fill.queue, i, slot->count, after);
+        const struct tokmap_place *place = row_queue_next(&loader->fill.queue, i, slot->count, after, error);
+        if (!place)
+            return loader->fill.queue.fault;
         enum tokmap_status status = producer_fill_row(loader, slot, i, place, &cold, error);
         if (cold)
             residency_was_cold(loader->fill.residency, loader->fill.queue.taken + i + 1);
         if (status)
             return status; /* nobody reads the rows of a slot that failed */
+        slot->valid += place->source != TOKMAP_NO_SOURCE;
     }
+    if (slot->count)
+        slot->first_row = slot->places[0].row;
     return producer_fill_cu(loader, slot, error);
 }
 
@@ -225,9 +231,8 @@ static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, 
     if (status)
         return status;
     slot->step = call.step;
-    slot->first_row = call.first_row;
+    slot->first_row = call.first; /* of no row, if there is none */
     slot->count = call.count;
-    slot->valid = call.valid;
     slot->last_in_step = call.last_in_step;
     slot->direct = loader->fill.out != NULL;
     slot->excluded = slot->excluded_rows = 0;

@@ -32,8 +32,9 @@
 #define SEGMENTS_AHEAD 7 /* rows of a plan whose segments are prefetched, */
 #define ROWS_AHEAD 10    /* and those whose entries in the plan are */
 
-enum tokmap_status row_queue_init(struct row_queue *queue, const struct schedule *schedule, uint64_t largest,
-                                  uint32_t window, struct tokmap_error *error)
+enum tokmap_status row_queue_init(struct row_queue *queue, const struct schedule *schedule,
+                                  const struct assignment_rule *rule, uint64_t largest, uint32_t window,
+                                  struct tokmap_error *error)
 {
     uint64_t wanted = largest + window + ROWS_AHEAD + 1, capacity = 16;
     while (capacity < wanted)
@@ -54,12 +55,14 @@ enum tokmap_status row_queue_init(struct row_queue *queue, const struct schedule
     queue->extents = calloc(queue->extents_most, sizeof *queue->extents);
     if (!queue->places || !queue->extents)
         return error_set_memory(error, "the queue of rows", capacity * sizeof *queue->places);
-    return run_walk_keep(&queue->walk, error);
+    const enum tokmap_status status = run_walk_keep(&queue->walk, error);
+    return status ? status : assignment_init(&queue->assignment, queue->run, rule, error);
 }
 
 void row_queue_free(struct row_queue *queue)
 {
     run_walk_free(&queue->walk);
+    assignment_free(&queue->assignment);
     free(queue->places);
     free(queue->extents);
     queue->places = NULL;
@@ -72,13 +75,14 @@ static void enter_step(struct row_queue *queue, uint64_t step)
     if (step == TOKMAP_FOREVER)
         return;
     slice_of_step(&queue->slice, queue->run, queue->rank, queue->world, queue->rows, step);
-    queue->row = queue->slice.first;
+    queue->position = queue->slice.first;
 }
 
 void row_queue_restart(struct row_queue *queue)
 {
     enter_step(queue, queue->first_step);
     queue->taken = queue->known = queue->prefetched = queue->complete = 0;
+    queue->fault = TOKMAP_OK;
 }
 
 static struct tokmap_place *place_of(const struct row_queue *queue, uint64_t number)
@@ -86,28 +90,29 @@ static struct tokmap_place *place_of(const struct row_queue *queue, uint64_t num
     return &queue->places[number & (queue->capacity - 1)];
 }
 
-/* Extends the queue to the rows below `end` and maybe a few more, or to the end of the run. The permutation of a row
- * waits for itself all the time, so those of many rows are computed at once. The parts of a plan are read later. */
+/* Extends the queue to the rows below `end` and maybe a few more, or to the end of the run, or to the step whose
+ * assignment fails. The permutation of a row waits for itself all the time, so those of many rows are computed at once.
+ * The parts of a plan are read later. */
 static void extend(struct row_queue *queue, uint64_t end)
 {
     uint64_t rows[ROWS_AT_ONCE], count;
-    while (queue->known < end && queue->step != TOKMAP_FOREVER) {
+    while (queue->known < end && queue->step != TOKMAP_FOREVER && !queue->fault &&
+           !(queue->fault = assignment_step(&queue->assignment, queue->step, &queue->error))) {
         assert(queue->known - queue->taken < queue->capacity);
+        const uint64_t slice_end = queue->slice.first + queue->slice.rows;
         struct tokmap_place *places = place_of(queue, queue->known);
         const uint64_t vacant = min64(queue->capacity - (queue->known - queue->taken),
                                       (uint64_t)(queue->places + queue->capacity - places));
-        count = min64(min64(queue->slice.first + queue->slice.rows - queue->row, vacant), ROWS_AT_ONCE);
-        if (queue->plans) {
-            count = 1;
-            run_walk_window(&queue->walk, queue->step, queue->row, places);
-        } else {
-            for (uint64_t i = 0; i < count; i++)
-                rows[i] = queue->row + i;
+        count = queue->plans ? 1 : min64(min64(slice_end - queue->position, vacant), ROWS_AT_ONCE);
+        for (uint64_t i = 0; i < count; i++)
+            rows[i] = assignment_row(&queue->assignment, queue->position + i);
+        if (queue->plans)
+            run_walk_window(&queue->walk, queue->step, rows[0], places);
+        else
             run_walk_rows(&queue->walk, queue->step, rows, count, places);
-        }
         queue->known += count;
-        queue->row += count;
-        if (queue->row == queue->slice.first + queue->slice.rows)
+        queue->position += count;
+        if (queue->position == slice_end)
             enter_step(queue, run_next_step(queue->run, queue->step + 1));
     }
 }
@@ -152,14 +157,21 @@ static void prefetch(const struct row_queue *queue, const struct tokmap_place *p
     }
 }
 
-const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count, const void **after)
+const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count, const void **after,
+                                          struct tokmap_error *error)
 {
     uint64_t number = queue->taken + i;
+    if (number >= queue->known)
+        queue->fault = TOKMAP_OK; /* the row is needed, so its assignment is tried again */
     if (queue->plans)
         read_plans(queue, number);
     else
         extend(queue, number + 2);
-    assert(i < count && number < queue->known);
+    assert(i < count && (number < queue->known || queue->fault));
+    if (number >= queue->known) {
+        *error = queue->error;
+        return NULL;
+    }
     residency_next(queue->residency, number, queue->taken + count);
     if (number + 1 < queue->known)
         prefetch(queue, place_of(queue, number + 1), after);

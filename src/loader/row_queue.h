@@ -12,6 +12,7 @@
 
 #include "batch/gather.h"
 #include "batch/residency.h"
+#include "run/assignment.h"
 #include "run/locate.h"
 #include "schedule.h"
 #include "tokmap/tokmap.h"
@@ -24,7 +25,10 @@ struct row_queue {
     uint64_t rank, world, rows;    /* as in slice_of_step() */
     uint64_t first_step;           /* of row 0; TOKMAP_FOREVER: the run has no rows */
     struct slice slice;            /* of `step` */
-    uint64_t step, row;            /* the row that enters the queue next; step TOKMAP_FOREVER: the run has no more */
+    uint64_t step, position;       /* of the row that enters the queue next; step TOKMAP_FOREVER: there is no more */
+    struct assignment assignment;  /* of that step's rows to positions */
+    enum tokmap_status fault;      /* of the assignment, which is not tried again until its rows are needed; or OK */
+    struct tokmap_error error;     /* of that */
     struct tokmap_place *places;   /* row n is at n % capacity */
     uint64_t capacity;             /* a power of two */
     uint64_t taken;                /* rows below this number were delivered and may leave the queue */
@@ -38,11 +42,14 @@ struct row_queue {
 
 /* Makes an empty queue.
  *   schedule  where it begins, and whose rows it has
+ *   rule      of the assignment
  *   largest   rows of the largest batch that is taken at once, in any phase
  *   window    rows that the residency asks for ahead
- * The members residency and gathers must be set before row_queue_next() is called. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status row_queue_init(struct row_queue *queue, const struct schedule *schedule, uint64_t largest,
-                                  uint32_t window, struct tokmap_error *error);
+ * The members residency and gathers must be set before row_queue_next() is called. Free it, after a failure too.
+ * Statuses: OK, those of assignment_init(). */
+enum tokmap_status row_queue_init(struct row_queue *queue, const struct schedule *schedule,
+                                  const struct assignment_rule *rule, uint64_t largest, uint32_t window,
+                                  struct tokmap_error *error);
 void row_queue_free(struct row_queue *queue);
 
 /* Empties the queue, which then begins again with row 0. */
@@ -53,10 +60,13 @@ void row_queue_restart(struct row_queue *queue);
 bool row_queue_window(void *user, uint64_t number, struct row_extents *row);
 
 /* Returns the place of row i of the batch at hand, which has `count` rows and is gathered in order of i, and announces
- * it to the residency. The run must have the row. The place stays valid until the batch is taken.
+ * it to the residency. The run must have the row. The place stays valid until the batch is taken. Returns NULL if the
+ * assignment of the row's step failed: see assignment_step().
  *   after  receives the tokens of the row after it, whose first lines are prefetched, or NULL: see gather_prefetch().
- *          May be NULL */
-const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count, const void **after);
+ *          May be NULL
+ *   error  of that failure */
+const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count, const void **after,
+                                          struct tokmap_error *error);
 
 /* Notes that the batch of `count` rows is gathered. (A batch that failed is not taken, and begins again at its first
  * row.) */

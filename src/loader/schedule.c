@@ -15,12 +15,10 @@ void slice_of_step(struct slice *slice, const struct tokmap_run *run, uint64_t r
     if (step >= slice->from && step < slice->end)
         return;
     run_phase_of(run, step, &phase);
-    const uint64_t widest = div_ceil(phase.batch, world); /* rows of the largest slice, so all ranks make equal calls */
     run_rank_rows(phase.batch, rank, world, &slice->first, &slice->rows);
-    slice->calls = rows ? div_ceil(widest, rows) : 1;
+    slice->calls = run_calls(phase.batch, world, rows);
     slice->most = div_ceil(slice->rows, slice->calls);
     slice->seq_len = phase.seq_len;
-    slice->valid = phase.valid;
     slice->from = step;
     slice->end = phase.same_end;
 }
@@ -46,12 +44,9 @@ bool schedule_call(const struct schedule *schedule, struct call *call)
     const struct slice *slice = &schedule->slice;
     if (schedule->step == TOKMAP_FOREVER)
         return false;
-    uint64_t from = mul_div(schedule->call, slice->rows, slice->calls);
-    uint64_t to = mul_div(schedule->call + 1, slice->rows, slice->calls);
+    run_call_rows(slice->rows, schedule->call, slice->calls, &call->first, &call->count);
     call->step = schedule->step;
-    call->first_row = slice->first + from;
-    call->count = to - from;
-    call->valid = slice->valid > call->first_row ? min64(slice->valid - call->first_row, call->count) : 0;
+    call->first += slice->first;
     call->seq_len = slice->seq_len;
     call->last_in_step = schedule->call + 1 == slice->calls;
     return true;

@@ -5,7 +5,8 @@
  *
  * Of a global batch of G rows, rank r of R owns rows floor(r G / R) to floor((r + 1) G / R) - 1, its slice of m rows.
  * It gets them in c calls, the same c on every rank: call k delivers rows floor(k m / c) to floor((k + 1) m / c) - 1 of
- * the slice. G, and with it the slice and c, may be another in each phase of the run.
+ * the slice. G, and with it the slice and c, may be another in each phase of the run. With an assignment
+ * (run/assignment.h), these are positions, and the row at each is another one.
  */
 #ifndef TOKMAP_LOADER_SCHEDULE_H
 #define TOKMAP_LOADER_SCHEDULE_H
@@ -20,7 +21,6 @@ struct slice {
     uint64_t calls;       /* the same on every rank */
     uint64_t most;        /* rows of the largest call */
     uint64_t seq_len;
-    uint64_t valid;     /* rows of the global batch that are not padding */
     uint64_t from, end; /* it is that of the steps [from, end) */
 };
 
@@ -40,8 +40,7 @@ struct schedule {
 /* The rows of one call. */
 struct call {
     uint64_t step;
-    uint64_t first_row, count; /* in the global batch; count may be 0 */
-    uint64_t valid;            /* of these rows, how many are not padding: the first ones */
+    uint64_t first, count; /* positions in the global batch (run/assignment.h); count may be 0 */
     uint64_t seq_len;
     bool last_in_step;
 };

@@ -679,3 +679,16 @@ void run_rank_rows(uint64_t rows, uint64_t rank, uint64_t world, uint64_t *first
     *first = mul_div(rows, rank, world);
     *count = mul_div(rows, rank + 1, world) - *first;
 }
+
+uint64_t run_calls(uint64_t batch, uint64_t world, uint64_t rows)
+{
+    const uint64_t widest = div_ceil(batch, world); /* rows of the largest slice */
+    return rows ? div_ceil(widest, rows) : 1;
+}
+
+void run_call_rows(uint64_t slice, uint64_t call, uint64_t calls, uint64_t *first, uint64_t *count)
+{
+    assert(call < calls);
+    *first = mul_div(call, slice, calls);
+    *count = mul_div(call + 1, slice, calls) - *first;
+}

@@ -19,6 +19,13 @@ struct skips;
  * rank < world. */
 void run_rank_rows(uint64_t rows, uint64_t rank, uint64_t world, uint64_t *first, uint64_t *count);
 
+/* Returns the number of calls in which each rank gets its rows of a step, the same for every rank. rows: the most of a
+ * call; 0: all. */
+uint64_t run_calls(uint64_t batch, uint64_t world, uint64_t rows);
+
+/* Reports which of the `slice` rows of a rank a call delivers: [*first, *first + *count). call < calls. */
+void run_call_rows(uint64_t slice, uint64_t call, uint64_t calls, uint64_t *first, uint64_t *count);
+
 /* Returns the first delivered step >= step, or TOKMAP_FOREVER if the run delivers no more. O(log skips). */
 uint64_t run_next_step(const struct tokmap_run *run, uint64_t step);
 

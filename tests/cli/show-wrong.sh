@@ -27,6 +27,8 @@ misused small -d 1 --rank 0 --ranks 2
 misused train.run --step 1 --rank 0
 misused train.run --step 1 --rank 2 --ranks 2
 misused train.run --step 1 --ranks 2
+misused train.run --step 1 --balance 0.1
+misused train.run --step 1 --rank 0 --ranks 2 --rows 2
 misused train.run --step 1 --where
 misused train.run -d 1 --steps 0..5
 misused train.run -d 1 --where --ids

@@ -427,6 +427,23 @@ class Model:
         ids = self.fields(step, number, False)["document_ids"]
         return [ids.count(i) for i in range(ids[-1] + 1)]
 
+    def positions(self, step, world, rows, q):
+        """The rows of a step in the order of ranks and their calls, balanced by tokmap_balance() in loader.h."""
+        seq_len, batch, _, _, _ = self.steps[step]
+        calls = -(-(-(-batch // world)) // rows) if rows else 1
+        held = [(rank + 1) * batch // world - rank * batch // world for rank in range(world)]
+        cells = [[0, (call + 1) * held[rank] // calls - call * held[rank] // calls, []]
+                 for call in range(calls) for rank in range(world)]
+        if not q:
+            return list(range(batch))
+        costs = [sum(length + Fraction(round(q * 2**40), 2**40) * length**2 for length in self.ends(step, number))
+                 for number in range(batch)]
+        for number in sorted(range(batch), key=lambda number: -costs[number]):
+            cell = min((cell for cell in cells if len(cell[2]) < cell[1]), key=lambda cell: cell[0])
+            cell[0] += costs[number]
+            cell[2].append(number)
+        return [number for rank in range(world) for cell in cells[rank::world] for number in sorted(cell[2])]
+
 
 # ---- random runs ----
 
@@ -648,6 +665,7 @@ class Comparison:
         documents = choose.random() < .3
         options = {"rank": choose.randrange(world), "world": world, "threads": choose.choice((0, 1)),
                    "rows": choose.choice((0, 1, 2)), "mask_targets": masked,
+                   "balance": choose.choice((0, 0, 0, 1e-4, 0.03, 1)),
                    "fields": sorted(set(fields)) + (["cu_seqlens"] if documents else [])}
         with run.loader(resume=run.cursor(first) if first else None, **options) as loader:
             excluded = excluded_rows = 0
@@ -669,13 +687,16 @@ class Comparison:
 
     def batch(self, model, b, at, options, masked, documents):
         seq_len, _, valid, _, rows = model.steps[b.step]
-        self.check(b.seq_len == seq_len and b.first_row == at.get(b.step), f"step {b.step} row {b.first_row}")
+        self.check(b.seq_len == seq_len and b.step in at, f"step {b.step}")
+        numbers = model.positions(b.step, options["world"], options["rows"], options["balance"])[at[b.step]:][:b.count]
+        self.check(list(b.row_numbers) == numbers and (not numbers or b.first_row == numbers[0]),
+                   f"step {b.step} rows {b.row_numbers}, {numbers}")
         at[b.step] += b.count
         ends = []
         arrays = [name for name in options["fields"] if name != "cu_seqlens" and b.count]
         found = {name: getattr(b, name).tolist() for name in arrays}
         for i in range(b.count):
-            number = b.first_row + i
+            number = numbers[i]
             place, wanted = b.places[i], model.fields(b.step, number, masked)
             for name, values in found.items():
                 self.check(values[i] == wanted[name], f"step {b.step} row {number} {name}\n{values[i]}\n{wanted[name]}")

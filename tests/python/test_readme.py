@@ -170,6 +170,12 @@ class Readme(unittest.TestCase):
         before, after = map(float, re.search(r"perplexity (\S+) before, (\S+) after", said).groups())
         self.assertLess(after, 0.9 * before)
 
+    def test_balance(self):
+        """Ranks wait for less."""
+        said = self.finish(self.start("balance"))
+        before, after = map(float, re.findall(r"(\S+) of the time of equal ranks; rows of the last call: \d+ \d+\n", said))
+        self.assertTrue(1 <= after < before, said)
+
     def test_ahead(self):
         said = self.finish(self.start("ahead")).splitlines()
         self.assertEqual(said[:2], ["raw sampled", "shards full 90 documents, 450 tokens count"])

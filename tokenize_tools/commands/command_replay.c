@@ -3,9 +3,9 @@
  * command_replay.c - tokmap replay: recomputes from the data what loaders delivered, and compares it with their traces.
  *
  * The sections of all traces are walked together, step by step. The sections that have a record of a step say which
- * slices of the global batch were delivered. Every row of those slices is read once and hashed; the sum over a slice is
- * compared with its record. Slices that overlap (a step that was delivered again after a resume, or the same step on
- * another number of ranks) share the hashes of their rows.
+ * slices of the global batch were delivered: which positions, and how rows were assigned to positions. Every row at
+ * those positions is read once and hashed; the sum over a slice is compared with its record. Slices with the same rows
+ * (a step that was delivered again after a resume, or the same step on another number of ranks) share their hashes.
  *
  * A step between the first and the last one is missing if its records do not cover the whole global batch.
  */
@@ -22,6 +22,7 @@
 #include "format/trace_file.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "run/assignment.h"
 #include "run/exclusion.h"
 #include "run/locate.h"
 #include "run/run.h"
@@ -31,6 +32,7 @@ static const char program[] = "tokmap replay";
 #define RECORDS_AT_ONCE 256 /* of a section, in memory */
 #define READ_BYTES ((uint64_t)4 << 20)
 #define ROWS_AT_ONCE 1024
+enum { WIDTH_2 = 1, WIDTH_4 = 2 };
 
 struct replay_arguments {
     struct cli_list traces;
@@ -47,8 +49,8 @@ struct section {
     struct trace_section found;
     struct trace_record *records; /* RECORDS_AT_ONCE; NULL until the section is begun, and after its end */
     uint64_t read, at, held;      /* records read so far; of the held ones, the next */
-    uint64_t first_row, rows;     /* its slice of the step at hand */
-    uint64_t sum;                 /* of that slice */
+    uint64_t first, rows;         /* the positions of its slice of the step at hand */
+    size_t assignment;            /* the number of that in replay.assignments */
 };
 
 struct replay {
@@ -63,12 +65,16 @@ struct replay {
     size_t begun;            /* sections below this number have first steps up to the step at hand */
     struct section **active; /* those that have a record of the step at hand */
     size_t active_count;
-    const char *path;                 /* of the trace that is scanned */
-    uint64_t first, end;              /* steps that are compared */
-    uint64_t *steps, *rows;           /* arguments of a read */
-    uint8_t *narrow;                  /* a row in another width */
-    struct tokmap_extent *extents;    /* of a row, if the run excludes documents */
+    struct tokmap_extent *extents;    /* of a row */
     uint64_t excluded, excluded_rows; /* tokens that are the pad id because of that, and their rows */
+    struct assignment *assignments; /* of all that the sections begun so far have; the first one leaves rows in order */
+    size_t assignment_count, assignment_capacity;
+    const char *path;       /* of the trace that is scanned */
+    uint64_t first, end;    /* steps that are compared */
+    uint64_t *steps, *rows; /* arguments of a read */
+    uint8_t *narrow;        /* a row in another width */
+    uint8_t *wanted;        /* by row of the step at hand: WIDTH_2 | WIDTH_4, the widths in which its hash is needed */
+    uint64_t *hashes[2];    /* by row: its hash with tokens of 2 and of 4 bytes */
     uint64_t torn, steps_done, rows_done, bytes_done, records_done;
     struct cli_progress progress;
     bool differs;
@@ -235,9 +241,30 @@ static enum tokmap_status next_step(struct replay *replay, uint64_t *step, struc
 static int by_first_row(const void *a, const void *b)
 {
     const struct section *one = *(struct section *const *)a, *other = *(struct section *const *)b;
-    if (one->first_row != other->first_row)
-        return one->first_row < other->first_row ? -1 : 1;
+    if (one->first != other->first)
+        return one->first < other->first ? -1 : 1;
     return one->rows < other->rows ? -1 : one->rows > other->rows;
+}
+
+/* Finds how the rows of a section are assigned to positions, and adds it to those that are known. */
+static enum tokmap_status find_assignment(struct replay *replay, struct section *section, struct tokmap_error *error)
+{
+    const struct trace_header *header = &section->found.header;
+    const struct assignment_rule rule = {header->balance ? header->world : 1, header->rows, header->balance};
+    for (section->assignment = 0; section->assignment < replay->assignment_count; section->assignment++) {
+        const struct assignment_rule *known = &replay->assignments[section->assignment].rule;
+        if (known->world == rule.world && known->rows == rule.rows && known->scale == rule.scale)
+            return TOKMAP_OK;
+    }
+    if (replay->assignment_count == replay->assignment_capacity) {
+        const size_t capacity = 2 * replay->assignment_capacity + 4;
+        struct assignment *grown = realloc(replay->assignments, capacity * sizeof *grown);
+        if (!grown)
+            return error_set_memory(error, "the assignments of rows", capacity * sizeof *grown);
+        replay->assignments = grown;
+        replay->assignment_capacity = capacity;
+    }
+    return assignment_init(&replay->assignments[replay->assignment_count++], replay->run, &rule, error);
 }
 
 /* Returns the hash of a row as it was in a slot with tokens of `width` bytes. A row of the run that is wider has narrow
@@ -272,10 +299,9 @@ static enum tokmap_status count_excluded(struct replay *replay, const struct tok
     return TOKMAP_OK;
 }
 
-/* Reads rows [first, first + count) of a step, and adds the hash of each to the sums of the slices that have it. The
- * active sections are sorted by their first rows, and the sums of those that end before `first` are complete. */
-static enum tokmap_status add_rows(struct replay *replay, uint64_t step, uint64_t first, uint64_t count,
-                                   struct tokmap_error *error)
+/* Reads rows [first, first + count) of a step, and sets the hashes that are needed. */
+static enum tokmap_status hash_rows(struct replay *replay, uint64_t step, uint64_t first, uint64_t count,
+                                    struct tokmap_error *error)
 {
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     for (uint64_t i = 0; i < count; i++) {
@@ -284,25 +310,20 @@ static enum tokmap_status add_rows(struct replay *replay, uint64_t step, uint64_
     }
     enum tokmap_status status =
         tokmap_loader_read(replay->loader, replay->steps, replay->rows, count, NULL, &batch, error);
-    for (uint64_t i = 0; i < count && !status && replay->extents; i++)
+    for (uint64_t i = 0; i < count && !status && exclusions_any(run_exclusions(replay->run)); i++)
         status = count_excluded(replay, &batch.places[i], error);
-    for (uint64_t i = 0; i < count && !status; i++) {
-        uint64_t hashes[2] = {0, 0};
-        bool known[2] = {false, false};
-        for (size_t k = 0; k < replay->active_count && replay->active[k]->first_row <= first + i; k++) {
-            struct section *section = replay->active[k];
-            const uint32_t width = section->found.header.width, w = width == 4;
-            if (first + i - section->first_row >= section->rows)
-                continue;
-            if (!known[w])
-                hashes[w] = hash_row(replay, batch.rows[i], batch.row_tokens, width, first + i);
-            known[w] = true;
-            section->sum += hashes[w];
-        }
-    }
+    for (uint64_t i = 0; i < count && !status; i++)
+        for (uint32_t w = 0; w < 2; w++)
+            if (replay->wanted[first + i] & (WIDTH_2 << w))
+                replay->hashes[w][first + i] = hash_row(replay, batch.rows[i], batch.row_tokens, 2u << w, first + i);
     replay->rows_done += count;
     replay->bytes_done += count * batch.row_tokens * replay->width;
     return status;
+}
+
+static uint64_t row_of(const struct replay *replay, const struct section *section, uint64_t i)
+{
+    return assignment_row(&replay->assignments[section->assignment], section->first + i);
 }
 
 /* Reports that rows from `row` on of a step are in no record: the rank that lacks it, as far as the others show. */
@@ -310,8 +331,11 @@ static void missing_row(struct replay *replay, uint64_t step, uint64_t row, uint
 {
     const struct section *section = replay->active[0];
     const uint64_t world = section->found.header.world;
-    uint64_t rank = mul_div(row, world, batch);
-    while (rank + 1 < world && mul_div(rank + 1, batch, world) <= row)
+    uint64_t position = 0;
+    while (assignment_row(&replay->assignments[section->assignment], position) != row)
+        position++;
+    uint64_t rank = mul_div(position, world, batch);
+    while (rank + 1 < world && mul_div(rank + 1, batch, world) <= position)
         rank++;
     found_fault(replay, "missing", step, rank, NULL,
                 "has no record in any trace, although rank %" PRIu64 " of %" PRIu64 " has one; name all traces, or set "
@@ -319,13 +343,12 @@ static void missing_row(struct replay *replay, uint64_t step, uint64_t row, uint
                 section->found.header.rank, world);
 }
 
-static enum tokmap_status replay_step(struct replay *replay, uint64_t step, struct tokmap_error *error)
+/* Finds the rows of the active sections. Returns without setting replay->differs if the run has them. */
+static enum tokmap_status find_slices(struct replay *replay, uint64_t step, uint64_t batch, struct tokmap_error *error)
 {
-    const uint64_t batch = tokmap_run_rows(replay->run, step);
-    const uint64_t most = tokmap_loader_rows(replay->loader);
     enum tokmap_status status = TOKMAP_OK;
-    uint64_t done = 0;
-    for (size_t i = 0; i < replay->active_count; i++) {
+    memset(replay->wanted, 0, batch);
+    for (size_t i = 0; i < replay->active_count && !status; i++) {
         struct section *section = replay->active[i];
         const struct trace_header *header = &section->found.header;
         if (header->world > batch || !tokmap_run_delivers(replay->run, step)) {
@@ -335,35 +358,57 @@ static enum tokmap_status replay_step(struct replay *replay, uint64_t step, stru
                         header->world);
             return TOKMAP_OK;
         }
-        section->first_row = mul_div(header->rank, batch, header->world);
-        section->rows = mul_div(header->rank + 1, batch, header->world) - section->first_row;
-        section->sum = 0;
+        section->first = mul_div(header->rank, batch, header->world);
+        section->rows = mul_div(header->rank + 1, batch, header->world) - section->first;
+        status = find_assignment(replay, section, error);
+        if (!status)
+            status = assignment_step(&replay->assignments[section->assignment], step, error);
+        for (uint64_t k = 0; k < section->rows && !status; k++)
+            replay->wanted[row_of(replay, section, k)] |= header->width == 4 ? WIDTH_4 : WIDTH_2;
+    }
+    return status;
+}
+
+static void compare_sum(struct replay *replay, uint64_t step, const struct section *section)
+{
+    const uint64_t *hashes = replay->hashes[section->found.header.width == 4];
+    const uint64_t given = section->records[section->at].sum;
+    uint64_t sum = 0;
+    for (uint64_t k = 0; k < section->rows; k++)
+        sum += hashes[row_of(replay, section, k)];
+    replay->records_done++;
+    if (sum == given)
+        return;
+    if (section->found.header.balance)
+        found_fault(replay, "differs", step, section->found.header.rank, section->path,
+                    "delivered %" PRIu64 " balanced rows with the sum %016" PRIx64 ", and the data gives %016" PRIx64,
+                    section->rows, given, sum);
+    else
+        found_fault(replay, "differs", step, section->found.header.rank, section->path,
+                    "delivered rows %" PRIu64 " to %" PRIu64 " with the sum %016" PRIx64 ", and the data gives "
+                    "%016" PRIx64,
+                    section->first, section->first + section->rows - 1, given, sum);
+}
+
+static enum tokmap_status replay_step(struct replay *replay, uint64_t step, struct tokmap_error *error)
+{
+    const uint64_t batch = tokmap_run_rows(replay->run, step);
+    const uint64_t most = tokmap_loader_rows(replay->loader);
+    enum tokmap_status status = find_slices(replay, step, batch, error);
+    if (status || replay->differs)
+        return status;
+    const uint8_t *missing = memchr(replay->wanted, 0, batch);
+    if (missing) {
+        missing_row(replay, step, (uint64_t)(missing - replay->wanted), batch);
+        return TOKMAP_OK;
+    }
+    for (uint64_t done = 0, count; done < batch && !status; done += count) {
+        count = min64(batch - done, most);
+        status = hash_rows(replay, step, done, count, error);
     }
     qsort(replay->active, replay->active_count, sizeof *replay->active, by_first_row);
-    for (size_t i = 0; i < replay->active_count && !status; i++) {
-        const struct section *section = replay->active[i];
-        if (section->first_row > done) {
-            missing_row(replay, step, done, batch);
-            return TOKMAP_OK;
-        }
-        for (const uint64_t end = section->first_row + section->rows; done < end && !status;) {
-            const uint64_t count = min64(end - done, most);
-            status = add_rows(replay, step, done, count, error);
-            done += count;
-        }
-    }
-    if (!status && done < batch)
-        missing_row(replay, step, done, batch);
-    for (size_t i = 0; i < replay->active_count && !status && !replay->differs; i++) {
-        struct section *section = replay->active[i];
-        if (section->sum != section->records[section->at].sum)
-            found_fault(replay, "differs", step, section->found.header.rank, section->path,
-                        "delivered rows %" PRIu64 " to %" PRIu64 " with the sum %016" PRIx64 ", and the data gives "
-                        "%016" PRIx64,
-                        section->first_row, section->first_row + section->rows - 1, section->records[section->at].sum,
-                        section->sum);
-        replay->records_done++;
-    }
+    for (size_t i = 0; i < replay->active_count && !status && !replay->differs; i++)
+        compare_sum(replay, step, replay->active[i]);
     replay->steps_done++;
     return status;
 }
@@ -396,11 +441,13 @@ static enum tokmap_status open_run(struct replay *replay, const char *name, stru
     replay->steps = calloc(rows, sizeof *replay->steps);
     replay->rows = calloc(rows, sizeof *replay->rows);
     replay->narrow = malloc(row_bytes);
-    if (!status && exclusions_any(run_exclusions(replay->run)) &&
-        !(replay->extents = calloc(run_extents_most(replay->run), sizeof *replay->extents)))
-        status = error_set_memory(error, "the extents of a row", 0);
-    if (!status && (!replay->steps || !replay->rows || !replay->narrow))
-        status = error_set_memory(error, "a batch", row_bytes);
+    replay->extents = calloc(run_extents_most(replay->run), sizeof *replay->extents);
+    replay->wanted = calloc(replay->info.batch_most, 1);
+    for (int w = 0; w < 2; w++)
+        replay->hashes[w] = calloc(replay->info.batch_most, sizeof *replay->hashes[w]);
+    if (!status && (!replay->steps || !replay->rows || !replay->narrow || !replay->extents || !replay->wanted ||
+                    !replay->hashes[0] || !replay->hashes[1]))
+        status = error_set_memory(error, "a batch", row_bytes + 17 * replay->info.batch_most);
     return status;
 }
 
@@ -497,6 +544,12 @@ static void replay_free(struct replay *replay)
     free(replay->rows);
     free(replay->narrow);
     free(replay->extents);
+    free(replay->wanted);
+    free(replay->hashes[0]);
+    free(replay->hashes[1]);
+    for (size_t i = 0; i < replay->assignment_count; i++)
+        assignment_free(&replay->assignments[i]);
+    free(replay->assignments);
     tokmap_loader_close(replay->loader);
     tokmap_run_close(replay->run);
 }

@@ -18,7 +18,7 @@ from .dataset import Dataset, Document, Info, Origin, Shard
 from .indexing import Indexed, index
 from .opened_run import Phase, Extent, Place, RunInfo, Share, Shown, Source
 from .run import Run
-from .loader import Batch, Loader, LoaderDevice, SourceStats, Stall, Stats
+from .loader import Batch, Loader, LoaderDevice, SourceStats, Stall, Stats, balance
 from .source_loss import SourceLoss
 from .run_dataset import Columns, RunDataset, collate
 from .dlpack import Array
@@ -42,6 +42,6 @@ __all__ = [
     "Run", "Loader", "Batch", "Stats", "SourceStats", "Stall", "LoaderDevice", "SourceLoss", "RunDataset", "Columns", "collate",
     "Dataset", "Array", "Tokenizer", "ShardWriter", "Packed", "pack",
     "RunInfo", "Source", "Phase", "Share", "Place", "Extent", "Shown", "Info", "Shard", "Document",
-    "Origin", "Gpu", "gpus", "index", "Indexed", "IGNORE", "library_path", "__version__",
+    "Origin", "Gpu", "gpus", "index", "Indexed", "balance", "IGNORE", "library_path", "__version__",
 ]
 __all__ += errors.__all__

@@ -7,8 +7,8 @@ every call of a CDLL.
 from __future__ import annotations
 
 import os
-from ctypes import (CDLL, CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_int, c_int32, c_size_t, c_uint8,
-                    c_uint32, c_uint64, c_void_p, create_string_buffer, sizeof)
+from ctypes import (CDLL, CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_size_t,
+                    c_uint8, c_uint32, c_uint64, c_void_p, create_string_buffer, sizeof)
 
 from . import errors
 from ._version import __version__ as __version__
@@ -195,7 +195,7 @@ class LoaderOptions(Structure):
                 ("read_ahead", c_uint32), ("ring_bytes", c_uint64), ("io_threads", c_uint32),
                 ("drop_behind", c_uint32), ("trust_files", c_uint32), ("alarm_percent", c_uint32),
                 ("alarm_calls", c_uint32), ("deadline_ns", c_uint64), ("trace", c_char_p), ("alarm", ALARM),
-                ("alarm_user", c_void_p), ("event", EVENT), ("event_user", c_void_p)]
+                ("alarm_user", c_void_p), ("event", EVENT), ("event_user", c_void_p), ("balance", c_double)]
 
 
 class Out(Structure):
@@ -304,6 +304,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
     "tokmap_run_delivers": (c_int, (_P, c_uint64)),
     "tokmap_run_rows": (c_uint64, (_P, c_uint64)),
     "tokmap_run_real_rows": (c_uint64, (_P, c_uint64)),
+    "tokmap_balance": (c_int, (c_uint64, c_uint64, c_uint64, _P, _P)),
     "tokmap_run_locate": (c_int, (_P, c_uint64, c_uint64, _P, _P)),
     "tokmap_run_extents": (c_int, (_P, _P, _P, c_uint64, _P, _P)),
     "tokmap_run_find": (c_int, (_P, c_uint64, c_uint64, c_uint64, c_uint64, c_uint64, FOUND, _P, _P)),

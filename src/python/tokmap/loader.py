@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from _thread import RLock, get_ident
-from ctypes import byref, c_size_t, c_uint64, c_void_p, create_string_buffer, sizeof
+from ctypes import byref, c_double, c_size_t, c_uint64, c_void_p, create_string_buffer, sizeof
 from json import dumps
 from operator import index
 from time import monotonic_ns, sleep
@@ -21,7 +21,7 @@ from .tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator, Mapping
+    from typing import Any, Callable, Iterator, Mapping, Sequence
 
     from typing_extensions import Self
 
@@ -153,6 +153,29 @@ def _deadline_ns(seconds: float | None) -> int:
     return max(1, round(seconds * 1e9))
 
 
+def balance(width: int, layers: int, parameters: int = 0) -> float:
+    """The q of loader(balance=q) for a model: what it costs that a token attends to another one, where its way through
+    the model's matrices costs 1. tokmap_balance() in tokmap.h has the formula.
+
+    width       of attention: heads * dimension of a head; usually that of the model
+    layers      that attend
+    parameters  that each token is multiplied with: without the table of embeddings, with the output's matrix, and of
+                experts only those that a token passes through; 0: 12 * layers * width ** 2
+    """
+    q, error = c_double(), c.Error()
+    check(lib.tokmap_balance(c.number(width, "width"), c.number(layers, "layers"), c.number(parameters, "parameters"),
+                             byref(q), byref(error)), error)
+    return q.value
+
+
+def _balance(q: float) -> float:
+    try:
+        return float(q)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"balance is {q!r}, but it must be a number: 0, or what tokmap.balance(width, layers) "
+                            f"returns") from None
+
+
 class Batch:
     """What one call of next() delivered. The arrays belong to the caller and never change.
 
@@ -170,6 +193,7 @@ class Batch:
     max_seqlen       the number of tokens in the longest of them, as a plain int
     step             the number of the global batch that these rows belong to
     first_row        the first of these rows in the global batch
+    row_numbers      the numbers of all of them: range(first_row, first_row + count), or a tuple if the loader balances
     count            the number of rows; it can be less than loader.rows, and 0
     real_rows        of these rows, how many contain data: the first ones. The others are padding, at the end of a run
                      with `tail pad`
@@ -185,8 +209,8 @@ class Batch:
     (inputs, targets = batch), and what batch["inputs"], dict(batch), and model(**batch) find by name.
     """
     __slots__ = ("inputs", "targets", "position_ids", "document_ids", "loss_mask", "rows", "cu_seqlens",
-                 "targets_ahead", "labels", "source_ids", "documents", "max_seqlen", "step", "first_row", "count",
-                 "real_rows", "seq_len", "last_in_step", "_run", "_fields", "_found")
+                 "targets_ahead", "labels", "source_ids", "documents", "max_seqlen", "step", "first_row",
+                 "row_numbers", "count", "real_rows", "seq_len", "last_in_step", "_run", "_fields", "_found")
 
     inputs: AnyArray
     targets: AnyArray
@@ -202,6 +226,7 @@ class Batch:
     max_seqlen: int
     step: int
     first_row: int
+    row_numbers: Sequence[int]
     count: int
     real_rows: int
     seq_len: int
@@ -217,7 +242,9 @@ class Batch:
             if name not in _LATER:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             value = None
-            if name not in c.FIELDS and (name not in _OF_CU_SEQLENS or "cu_seqlens" in self._fields):
+            if name == "row_numbers":
+                value = range(self.first_row, self.first_row + self.count)
+            elif name not in c.FIELDS and (name not in _OF_CU_SEQLENS or "cu_seqlens" in self._fields):
                 value = getattr(self._found, name)
                 value = value != 0 if name == "last_in_step" else value
             setattr(self, name, value)
@@ -265,25 +292,25 @@ class Batch:
             raise ArgumentError(f"losses have the shape {tuple(losses.shape)}, but the batch has {self.count} rows: "
                                 f"pass a loss for each row or token (reduction=\"none\")")
         of_rows = losses if losses.ndim == 1 else losses.reshape(self.count, -1).mean(1)
-        return "".join(dumps({"step": self.step, "row": self.first_row + i, "loss": loss}) + "\n"
-                       for i, loss in enumerate(of_rows.tolist()[:self.real_rows]))
+        return "".join(dumps({"step": self.step, "row": row, "loss": loss}) + "\n"
+                       for row, loss in zip(self.row_numbers, of_rows.tolist()[:self.real_rows]))
 
     @property
     def epoch(self) -> int:
         last = self._run.rows(self.step) - 1
-        rows = range(self.first_row, self.first_row + self.count) or (min(self.first_row, last),)
+        rows = self.row_numbers or (min(self.first_row, last),)
         return max(self._run.locate(self.step, row).epoch for row in rows)
 
     @property
     def places(self) -> list[Place]:
         """For each row, the Place that says which window it holds."""
-        return [self._run.locate(self.step, self.first_row + i) for i in range(self.count)]
+        return [self._run.locate(self.step, row) for row in self.row_numbers]
 
     def locate(self, row: int) -> list[Shown]:
         """The documents in row `row` of this batch, each with its origin: see Run.documents()."""
         if not 0 <= index(row) < self.count:
             raise ArgumentError(f"row {row} is not in this batch, which has {self.count} rows")
-        return self._run.documents(self.step, self.first_row + row)
+        return self._run.documents(self.step, self.row_numbers[row])
 
     def text(self, row: int, tokenizer: Tokenizer | Path | None = None, *, specials: bool = False) -> str:
         """The inputs of row `row` of this batch as text, read from the dataset: for looking at what the model sees.
@@ -294,7 +321,7 @@ class Batch:
         """
         if not 0 <= index(row) < self.count:
             raise ArgumentError(f"row {row} is not in this batch, which has {self.count} rows")
-        run, step, row = self._run, self.step, self.first_row + row
+        run, step, row = self._run, self.step, self.row_numbers[row]
         place = run.locate(step, row)
         if place.source is None:
             return ""  # the row is padding
@@ -324,16 +351,21 @@ class Batch:
             setattr(moved, name, getattr(self, name).to(device, non_blocking=non_blocking))
         return moved
 
+    def _rows_text(self) -> str:
+        rows = self.row_numbers
+        if isinstance(rows, range):
+            return f"{self.first_row} to {self.first_row + self.count - 1}"
+        return ", ".join(map(str, rows if len(rows) <= 8 else [*rows[:7], "...", rows[-1]]))
+
     def _repr_html_(self) -> str:
         return table("tokmap.Batch", {
-            "step": self.step, "rows": f"{self.first_row} to {self.first_row + self.count - 1}" if self.count else "0",
+            "step": self.step, "rows": self._rows_text() if self.count else "0",
             "last in step": "yes" if self.last_in_step else "",
             **{name: f"{tuple(array.shape)} {array.dtype}" for name, array in self.items()}})
 
     def __repr__(self) -> str:
         last = ", last in step" if self.last_in_step else ""
-        return (f"<tokmap.Batch of step {self.step}: rows {self.first_row} to {self.first_row + self.count - 1}{last}; "
-                f"{', '.join(self._fields)}>")
+        return f"<tokmap.Batch of step {self.step}: rows {self._rows_text()}{last}; {', '.join(self._fields)}>"
 
 
 _OF_CU_SEQLENS = ("documents", "max_seqlen")
@@ -352,6 +384,10 @@ class Loader(Reader):
                    and 1. delivery().part says which. With tensor, pipeline, or context parallelism pass the data
                    parallel rank and size, because ranks that share a row's work need the same row
     rows           the largest number of rows in one batch; 0: the rank's whole part of a global batch in one batch
+    balance        q, as tokmap.balance(width, layers) computes it for a model: the rows of a step are assigned to the
+                   batches of all ranks so that what they cost differs little, for models whose attention stays inside
+                   documents. The step keeps its rows; batch.row_numbers says which a batch has. balance and rows must
+                   be the same on all ranks. 0: off
     fields         any of "inputs targets labels position_ids document_ids loss_mask cu_seqlens rows targets_ahead
                    source_ids", as a text or a sequence; a batch unpacks in this order. labels are for models that shift
                    targets themselves, such as those of transformers. Where some targets do not count, because the data
@@ -399,9 +435,9 @@ class Loader(Reader):
     def __init__(self, run: OpenedRun, *, rank: int | None = None, world: int | None = None, rows: int = 0,
                  fields: Fields = "inputs targets", dtype: DType | None = None,
                  device: Device | None = None, framework: Framework | None = None, mask_targets: bool = False,
-                 resume: Mapping[str, Any] | str | None = None, threads: int = 1, ring_bytes: int = 0,
-                 read_ahead: int = 0, trust_files: bool = False, drop_behind: bool = False, io_threads: int = 0,
-                 trace: Path | None = None, deadline: float | None = None,
+                 resume: Mapping[str, Any] | str | None = None, balance: float = 0, threads: int = 1,
+                 ring_bytes: int = 0, read_ahead: int = 0, trust_files: bool = False, drop_behind: bool = False,
+                 io_threads: int = 0, trace: Path | None = None, deadline: float | None = None,
                  alarm: Callable[[Stall], object] | None = None, alarm_percent: int = 0, alarm_calls: int = 0,
                  range_push: Callable[[str], object] | None = None,
                  range_pop: Callable[[], object] | None = None) -> None:
@@ -422,13 +458,14 @@ class Loader(Reader):
             mask_targets=bool(mask_targets), io_threads=c.number(io_threads, "io_threads", 0, 2 ** 32 - 1),
             trace=None if trace is None else c.text_argument(trace, "trace"), deadline_ns=_deadline_ns(deadline),
             alarm_percent=c.number(alarm_percent, "alarm_percent", 0, 100),
-            alarm_calls=c.number(alarm_calls, "alarm_calls", 0, 2 ** 32 - 1))
+            alarm_calls=c.number(alarm_calls, "alarm_calls", 0, 2 ** 32 - 1), balance=_balance(balance))
         self._set_hooks(alarm, range_push, range_pop)
         self._arguments = {"rank": self.rank, "world": self.world, "rows": rows, "fields": self.fields, "dtype": code,
                            "device": device_name, "framework": self._arrays.name, "mask_targets": mask_targets,
                            "threads": threads, "ring_bytes": ring_bytes, "read_ahead": read_ahead,
                            "trust_files": trust_files, "drop_behind": drop_behind, "io_threads": io_threads,
-                           "deadline": deadline, "alarm_percent": alarm_percent, "alarm_calls": alarm_calls}
+                           "deadline": deadline, "alarm_percent": alarm_percent, "alarm_calls": alarm_calls,
+                           "balance": balance}
         # A trace has one writer, so a pickled loader does not take it along.
         self._arguments.update((name, hook) for name, hook in (("alarm", alarm), ("range_push", range_push),
                                                                ("range_pop", range_pop)) if hook is not None)
@@ -445,6 +482,7 @@ class Loader(Reader):
         self._first_ns = self._last_ns = 0  # when the first next() began, and the last one ended
         self._out = c.Out(sizeof(c.Out), c.I64 if code == "int64" else c.I32)
         self._out_pointer = byref(self._out) if self.fields else None
+        self._balances = self._options.balance != 0
         self._works_ahead, self._on_device = self._options.threads != 0, device_name != "cpu"
         run._loaders.add(self)  # before the library opens anything, so that run.close() always closes it
         self._origin = self._start(cursor_of_state(resume))
@@ -655,6 +693,8 @@ class Loader(Reader):
         batch = Batch()
         batch._run, batch._fields, batch._found = self.run, self.fields, found
         count = found.count
+        if self._balances:  # now, because the loader will write other rows to the memory that the struct refers to
+            batch.row_numbers = tuple(place.row for place in (c.Place * count).from_address(found.places))
         whole = count == self._phase_rows
         for name, array in zip(self.fields, written):
             setattr(batch, name, array if whole or name == "cu_seqlens" else array[:count])

@@ -6,7 +6,8 @@
  * weights, of the batch, and of the sequence length, and with skipped steps.
  *
  * The parent first reads the whole run as a single rank that nothing disturbs, and keeps a hash of each row. Each round
- * then forks one consumer per rank, kills all of them, and looks at what they noted in shared memory:
+ * then forks one consumer per rank, which balance rows in two of three rounds, kills all of them, and looks at what
+ * they noted in shared memory:
  *
  *   - Ranks of one training step wait for each other, so the step from which training resumes is the first one that
  *     some rank has not completed. It is called the step reached.
@@ -96,7 +97,7 @@ static void note_failure(const struct tokmap_error *error)
 }
 
 /* Reads the run as one rank, from a cursor ("": from the start), until it ends or the process is killed. */
-static void consume(uint64_t rank, uint64_t world, const char *resume, uint64_t rows, uint32_t threads)
+static void consume(uint64_t rank, uint64_t world, const char *resume, uint64_t rows, double balance, uint32_t threads)
 {
     struct tokmap_run *run;
     struct tokmap_loader *loader;
@@ -107,6 +108,7 @@ static void consume(uint64_t rank, uint64_t world, const char *resume, uint64_t 
     options.rank = rank;
     options.world = world;
     options.rows = rows;
+    options.balance = balance;
     options.threads = threads;
     options.fields = 0;
     options.resume = resume[0] ? resume : NULL;
@@ -116,8 +118,9 @@ static void consume(uint64_t rank, uint64_t world, const char *resume, uint64_t 
     }
     while ((status = tokmap_loader_next(loader, NULL, NULL, &batch, &error)) == TOKMAP_OK) {
         for (uint64_t i = 0; i < batch.count; i++) {
-            notes->hash[batch.step][batch.first_row + i] = hash64(batch.rows[i], batch.row_tokens * batch.width);
-            __atomic_add_fetch(&notes->times[batch.step][batch.first_row + i], 1, __ATOMIC_SEQ_CST);
+            const uint64_t row = batch.places[i].row;
+            notes->hash[batch.step][row] = hash64(batch.rows[i], batch.row_tokens * batch.width);
+            __atomic_add_fetch(&notes->times[batch.step][row], 1, __ATOMIC_SEQ_CST);
         }
         if (!batch.last_in_step)
             continue;
@@ -136,7 +139,7 @@ static void consume(uint64_t rank, uint64_t world, const char *resume, uint64_t 
 static void read_undisturbed(void)
 {
     memset(notes, 0, sizeof *notes);
-    consume(0, 1, "", 0, 0);
+    consume(0, 1, "", 0, 0, 0);
     if (notes->failed)
         fail_msg("%s", notes->failure);
     memcpy(expected, notes->hash, sizeof expected);
@@ -157,13 +160,14 @@ static void run_round(uint64_t world, const char *resume, uint64_t longest, uint
     pid_t consumers[RANKS_MOST];
     const uint64_t rows = random_below(state, 2) ? 0 : 1 + random_below(state, 6);
     const uint32_t threads = (uint32_t)random_below(state, 4) != 0;
+    const double balance = 0.01 * (double)random_below(state, 3);
     memset(notes->times, 0, sizeof notes->times);
     memset(notes->completed, 0, sizeof notes->completed);
     for (uint64_t rank = 0; rank < world; rank++) {
         consumers[rank] = fork();
         assert_true(consumers[rank] >= 0);
         if (consumers[rank] == 0) {
-            consume(rank, world, resume, rows, threads);
+            consume(rank, world, resume, rows, balance, threads);
             _exit(0);
         }
     }

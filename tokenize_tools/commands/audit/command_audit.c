@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "balance_samples.h"
 #include "cli/cli.h"
 #include "commands/commands.h"
 #include "commands/options/error_options.h"
@@ -30,6 +31,7 @@
 #include "platform/process.h"
 #include "row_samples.h"
 #include "run/exclusion.h"
+#include "run/row_cost.h"
 #include "run/run.h"
 #include "run/skips.h"
 
@@ -51,6 +53,7 @@ static const char program[] = "tokmap audit";
 struct audit_arguments {
     struct run_arguments run;
     uint64_t ranks, rows, draws, threads, sample_steps;
+    double balance; /* q */
     bool json, quiet;
     int progress; /* enum cli_progress_mode */
 };
@@ -84,6 +87,8 @@ struct audit {
     struct mixture_report report;
     struct row_samples samples;
     bool sampled;
+    uint64_t scale; /* of row_cost.h; 0 without --balance */
+    struct balance_samples balanced;
 };
 
 /* Keeps the first fault, which is the one that is printed. */
@@ -423,7 +428,8 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
                   cli_bytes(LOADER_BYTES, a));
         return TOKMAP_OK;
     }
-    enum tokmap_status status = loader_trial_begin(&trial, audit->run, audit->given->ranks, audit->given->rows, error);
+    const struct assignment_rule rule = {audit->given->ranks, audit->given->rows, audit->scale};
+    enum tokmap_status status = loader_trial_begin(&trial, audit->run, &rule, audit->given->balance, error);
     /* The first step, the step in which the first epoch ends, one in the middle, and the last one. */
     const uint64_t steps[] = {0, (audit->source.windows - 1) / audit->info.batch, audit->steps / 2, audit->steps - 1};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0] && !status; i++)
@@ -447,6 +453,24 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
                   cli_counted(trial.batches, "batch", a), cli_counted(trial.delivered, "row", b));
     loader_trial_end(&trial);
     return status;
+}
+
+/* Balances the rows of some steps. */
+static enum tokmap_status balance_check(struct audit *audit, struct tokmap_error *error)
+{
+    char a[64], b[64];
+    if (!audit->scale || !audit->delivered)
+        return TOKMAP_OK;
+    const enum tokmap_status status = balance_samples_take(
+        &audit->balanced, audit->run, audit->steps, audit->given->ranks, audit->given->rows, audit->scale, error);
+    if (status)
+        return status;
+    const bool good = audit->balanced.fault_step == TOKMAP_FOREVER;
+    check_add(audit, "balance", good,
+              good ? "computed for %s with %s: the ranks together have each row of a step once"
+                   : "of %s with %s, one has rows that no rank or several ranks have",
+              cli_counted(audit->balanced.steps, "step", a), cli_counted(audit->balanced.rows, "row", b));
+    return TOKMAP_OK;
 }
 
 /* Reads the rows of some steps. */
@@ -588,6 +612,47 @@ static void samples_report(const struct audit *audit, struct cli_report *report)
     cli_report_close(report);
 }
 
+static void ratio_report(struct cli_report *report, const char *p50, const char *most,
+                         const struct balance_ratio *ratio)
+{
+    cli_member(report, p50, cli_real(ratio->p50));
+    cli_member(report, most, cli_real(ratio->most));
+}
+
+/* Reports what --balance changes. */
+static void balance_report(const struct audit *audit, struct cli_report *report)
+{
+    const struct balance_samples *of = &audit->balanced;
+    if (!of->steps) {
+        cli_member(report, "balance", cli_null());
+        return;
+    }
+    if (!report->as_json) {
+        printf("balance: %s of the run, q %g; the largest cost divided by the mean of the step\n",
+               CLI_COUNTED(of->steps, "step"), audit->given->balance);
+        printf("  of a call: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f; no assignment is below p50 %.3f, max "
+               "%.3f\n",
+               of->calls.p50, of->calls.most, of->balanced_calls.p50, of->balanced_calls.most, of->bound_calls.p50,
+               of->bound_calls.most);
+        printf("  if ranks wait in every call: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f\n", of->waits.p50,
+               of->waits.most, of->balanced_waits.p50, of->balanced_waits.most);
+        printf("  if ranks wait once a step: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f\n", of->ranks.p50,
+               of->ranks.most, of->balanced_ranks.p50, of->balanced_ranks.most);
+    }
+    cli_report_object(report, "balance");
+    cli_member(report, "q", cli_real(audit->given->balance));
+    cli_member(report, "steps", cli_number(of->steps));
+    cli_member(report, "rows", cli_number(of->rows));
+    ratio_report(report, "calls_p50", "calls_max", &of->calls);
+    ratio_report(report, "balanced_calls_p50", "balanced_calls_max", &of->balanced_calls);
+    ratio_report(report, "bound_calls_p50", "bound_calls_max", &of->bound_calls);
+    ratio_report(report, "waits_p50", "waits_max", &of->waits);
+    ratio_report(report, "balanced_waits_p50", "balanced_waits_max", &of->balanced_waits);
+    ratio_report(report, "ranks_p50", "ranks_max", &of->ranks);
+    ratio_report(report, "balanced_ranks_p50", "balanced_ranks_max", &of->balanced_ranks);
+    cli_report_close(report);
+}
+
 /* Reports what was proved, one line for each check. */
 static void checks_report(const struct audit *audit, struct cli_report *report)
 {
@@ -647,8 +712,10 @@ static void audit_report(const struct audit *audit)
     else
         facts_print(audit);
     checks_report(audit, &report);
-    if (!json)
+    if (!json) {
         samples_report(audit, &report);
+        balance_report(audit, &report);
+    }
     cli_member(&report, "epoch_count", cli_number(audit->epoch_count));
     if (json || audit->plain)
         epochs_report(audit, &report);
@@ -657,6 +724,7 @@ static void audit_report(const struct audit *audit)
     if (json) {
         run_about_validations(audit->run, &report);
         samples_report(audit, &report);
+        balance_report(audit, &report);
     }
     cli_report_end(&report);
 }
@@ -713,6 +781,8 @@ static enum tokmap_status audit_checks(struct audit *audit, struct tokmap_error 
         status = loader_check(audit, error);
     }
     if (!status && audit_good(audit))
+        status = balance_check(audit, error);
+    if (!status && audit_good(audit))
         status = samples_check(audit, error);
     return status;
 }
@@ -734,7 +804,10 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
     audit->epoch_count = audit->plain ? div_ceil(audit->draws, audit->source.windows) : 0;
     audit->epoch_skipped = calloc(EPOCHS_KEPT, 8);
     enum tokmap_status status =
-        audit->epoch_skipped ? audit_checks(audit, &error) : error_set_memory(&error, "epochs", EPOCHS_KEPT * 8);
+        audit->given->balance != 0 ? row_cost_scale(audit->given->balance, &audit->scale, &error) : TOKMAP_OK;
+    if (!status)
+        status =
+            audit->epoch_skipped ? audit_checks(audit, &error) : error_set_memory(&error, "epochs", EPOCHS_KEPT * 8);
     const bool interrupted = os_signals_release() != 0; /* name_audit() then ends by the signal */
     if (status)
         exit_status = command_failed(command, &error);
@@ -785,6 +858,8 @@ int command_audit(int argc, char **argv)
         {'r', "ranks", CLI_NUMBER, &given.ranks, NULL, "R", "number of ranks that share the run (default: 1)", NULL},
         {0, "rows", CLI_NUMBER, &given.rows, NULL, "N",
          "the most rows of a call (default: the rank's whole slice of the global batch)", NULL},
+        {0, "balance", CLI_REAL, &given.balance, NULL, "Q",
+         "the loaders' option balance: print how much calls and ranks differ in cost with and without it", NULL},
         {0, "steps", CLI_NUMBER, &given.run.steps, &given.run.steps_given, "N",
          "audit the steps below N; required if the run has no end", NULL},
         {0, "passes", CLI_NUMBER, &given.run.passes, &given.run.passes_given, "P", "audit P passes over the dataset",
@@ -814,6 +889,7 @@ int command_audit(int argc, char **argv)
         .details = "The exit status is 1 if a line begins with FAULT.\n\n"
                    "Examples:\n"
                    "  tokmap audit train.run --ranks 1024 --rows 4\n"
+                   "  tokmap audit train.run --ranks 64 --rows 4 --balance 2e-5\n"
                    "  tokmap audit data/web --seq-len 2048 --batch 512 --seed 1 --passes 2 "
                    "--ranks 8\n",
         .options = options,

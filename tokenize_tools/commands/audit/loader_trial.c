@@ -26,13 +26,14 @@ static void fault_set(struct loader_trial *trial, const char *format, ...)
     va_end(arguments);
 }
 
-enum tokmap_status loader_trial_begin(struct loader_trial *trial, const struct tokmap_run *run, uint64_t ranks,
-                                      uint64_t rows, struct tokmap_error *error)
+enum tokmap_status loader_trial_begin(struct loader_trial *trial, const struct tokmap_run *run,
+                                      const struct assignment_rule *rule, double balance, struct tokmap_error *error)
 {
-    *trial = (struct loader_trial){.run = run, .ranks = ranks, .rows = rows, .info = {.size = sizeof trial->info}};
-    const enum tokmap_status status = tokmap_run_info(run, &trial->info);
+    *trial = (struct loader_trial){.run = run, .balance = balance};
+    run_describe(run, &trial->info);
+    const enum tokmap_status status = assignment_init(&trial->assignment, run, rule, error);
     if (status)
-        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "the run cannot be described");
+        return status;
     const uint64_t row_tokens = trial->info.seq_len_most + trial->info.lookahead;
     trial->extents_most = run_extents_most(run);
     trial->expected = malloc(row_tokens * 4);
@@ -45,6 +46,7 @@ enum tokmap_status loader_trial_begin(struct loader_trial *trial, const struct t
 
 void loader_trial_end(struct loader_trial *trial)
 {
+    assignment_free(&trial->assignment);
     free(trial->expected);
     free(trial->narrow);
     free(trial->extents);
@@ -113,23 +115,26 @@ static enum tokmap_status row_expect(struct loader_trial *trial, const struct to
 static enum tokmap_status batch_compare(struct loader_trial *trial, const struct tokmap_batch *batch, uint64_t rank,
                                         uint64_t step, uint64_t first, uint64_t count, struct tokmap_error *error)
 {
-    if (batch->step != step || batch->count != count || (count && batch->first_row != first))
+    const uint64_t first_row = assignment_row(&trial->assignment, first);
+    if (batch->step != step || batch->count != count || (count && batch->first_row != first_row))
         fault_set(trial,
-                  "rank %" PRIu64 " received rows %" PRIu64 "..%" PRIu64 " of step %" PRIu64 " instead of rows %" PRIu64
-                  "..%" PRIu64 " of step %" PRIu64,
-                  rank, batch->first_row, batch->first_row + batch->count, batch->step, first, first + count, step);
+                  "rank %" PRIu64 " received %" PRIu64 " rows from row %" PRIu64 " of step %" PRIu64
+                  " on instead of %" PRIu64 " rows from row %" PRIu64 " of step %" PRIu64 " on",
+                  rank, batch->count, batch->first_row, batch->step, count, first_row, step);
     for (uint64_t i = 0; i < count && !trial->fault[0]; i++) {
         struct tokmap_place place;
-        enum tokmap_status status = tokmap_run_locate(trial->run, step, first + i, &place, error);
+        const uint64_t row = assignment_row(&trial->assignment, first + i);
+        enum tokmap_status status = tokmap_run_locate(trial->run, step, row, &place, error);
         if (!status)
             status = row_expect(trial, &place, batch->row_tokens, error);
         if (status)
             return status;
-        if (batch->places[i].draw != place.draw || batch->places[i].source != place.source ||
-            batch->places[i].window != place.window || batch->places[i].epoch != place.epoch ||
+        const struct tokmap_place *given = &batch->places[i];
+        if (given->row != row || given->draw != place.draw || given->source != place.source ||
+            given->window != place.window || given->epoch != place.epoch ||
             memcmp(batch->rows[i], trial->expected, (size_t)(batch->row_tokens * batch->width)) != 0)
             fault_set(trial, "rank %" PRIu64 " received wrong tokens in step %" PRIu64 " row %" PRIu64, rank, step,
-                      first + i);
+                      row);
         trial->delivered++;
     }
     trial->batches++;
@@ -143,17 +148,21 @@ enum tokmap_status loader_trial_step(struct loader_trial *trial, uint64_t rank, 
     struct tokmap_loader *loader = NULL;
     struct tokmap_cursor cursor;
     char text[TOKMAP_CURSOR_TEXT];
+    const struct assignment_rule *rule = &trial->assignment.rule;
     const uint64_t batch_rows = tokmap_run_rows(trial->run, step);
-    const uint64_t first = mul_div(rank, batch_rows, trial->ranks);
-    const uint64_t rows = mul_div(rank + 1, batch_rows, trial->ranks) - first;
-    const uint64_t calls = trial->rows ? div_ceil(div_ceil(batch_rows, trial->ranks), trial->rows) : 1;
-    enum tokmap_status status = tokmap_run_cursor(trial->run, step, &cursor, error);
+    const uint64_t first = mul_div(rank, batch_rows, rule->world);
+    const uint64_t rows = mul_div(rank + 1, batch_rows, rule->world) - first;
+    const uint64_t calls = rule->rows ? div_ceil(div_ceil(batch_rows, rule->world), rule->rows) : 1;
+    enum tokmap_status status = assignment_step(&trial->assignment, step, error);
+    if (!status)
+        status = tokmap_run_cursor(trial->run, step, &cursor, error);
     if (status)
         return status;
     tokmap_cursor_print(&cursor, text);
     options.rank = rank;
-    options.world = trial->ranks;
-    options.rows = trial->rows;
+    options.world = rule->world;
+    options.rows = rule->rows;
+    options.balance = trial->balance;
     options.fields = 0;
     options.threads = 0;
     options.resume = text;

@@ -6,6 +6,7 @@
 #ifndef TOKMAP_COMMANDS_AUDIT_LOADER_TRIAL_H
 #define TOKMAP_COMMANDS_AUDIT_LOADER_TRIAL_H
 
+#include "run/assignment.h"
 #include "tokmap/tokmap.h"
 
 #define TRIAL_FAULT 200 /* bytes of a fault's text, its zero included */
@@ -14,8 +15,8 @@ struct tokmap_extent;
 
 struct loader_trial {
     const struct tokmap_run *run;
-    uint64_t ranks;
-    uint64_t rows; /* the most of a call; 0: a rank's whole slice */
+    struct assignment assignment;
+    double balance; /* the loaders' option */
     struct tokmap_run_info info;
     uint8_t *expected, *narrow;    /* one row, and the same with the dataset's width */
     struct tokmap_extent *extents; /* of one row */
@@ -25,13 +26,16 @@ struct loader_trial {
     char fault[TRIAL_FAULT];     /* the first fault, or "" */
 };
 
-/* Prepares a trial. Free it with loader_trial_end(), after a failure too. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status loader_trial_begin(struct loader_trial *trial, const struct tokmap_run *run, uint64_t ranks,
-                                      uint64_t rows, struct tokmap_error *error);
+/* Prepares a trial. Free it with loader_trial_end(), after a failure too.
+ *   rule     of the ranks, and how rows are assigned to them
+ *   balance  the q of rule->scale, or 0
+ * Statuses: OK, ERROR_MEMORY, those of assignment_init(). */
+enum tokmap_status loader_trial_begin(struct loader_trial *trial, const struct tokmap_run *run,
+                                      const struct assignment_rule *rule, double balance, struct tokmap_error *error);
 void loader_trial_end(struct loader_trial *trial);
 
 /* Opens a loader for a rank at a step, which the run delivers, and compares the step's batches.
- * Statuses: OK, those of tokmap_loader_open(), tokmap_loader_next(), and tokmap_dataset_copy(). */
+ * Statuses: OK, those of assignment_step(), tokmap_loader_open(), tokmap_loader_next(), and tokmap_dataset_copy(). */
 enum tokmap_status loader_trial_step(struct loader_trial *trial, uint64_t rank, uint64_t step,
                                      struct tokmap_error *error);
 

@@ -18,6 +18,7 @@
 #include "printer.h"
 #include "row_pieces.h"
 #include "shared_tokens.h"
+#include "step_rows.h"
 #include "common/bytes.h"
 #include "common/error.h"
 
@@ -28,8 +29,9 @@ static const char program[] = "tokmap show";
 struct show_arguments {
     struct run_arguments run;
     struct tokenizer_arguments tokenizer;
-    uint64_t document, window, step, row, rank, ranks;
-    bool document_given, window_given, step_given, row_given, rank_given, ranks_given;
+    uint64_t document, window;
+    struct step_choice of_step;
+    bool document_given, window_given, step_given, ranks_given, balance_given;
     struct cli_range tokens, steps;
     const char *source, *losses, *exposures;
     uint64_t top;
@@ -516,46 +518,14 @@ static enum tokmap_status show_row(struct showing *show, uint64_t step, uint64_t
 static enum tokmap_status show_step(struct showing *show, struct tokmap_error *error)
 {
     const struct show_arguments *given = show->given;
-    char text[64];
-    const uint64_t rows = tokmap_run_rows(show->target->run, given->step);
-    uint64_t first = 0, end = rows;
-    if (!rows) {
-        struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
-        const enum tokmap_status status = tokmap_run_info(show->target->run, &info);
-        if (status)
-            return error_set(error, status, show->target->name, TOKMAP_NO_OFFSET, "the run cannot be described");
-        if (info.steps == TOKMAP_FOREVER)
-            return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
-                             "step %" PRIu64 " does not exist: the steps before it have the 2^63 rows of the longest "
-                             "run; name an earlier one",
-                             given->step);
-        return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
-                         "step %" PRIu64 " is past the end of the run, whose steps are 0 to %" PRIu64, given->step,
-                         info.steps - 1);
-    }
-    if (given->rank_given && given->ranks > rows)
-        return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " ranks cannot share a global batch of %s", given->ranks,
-                         cli_counted(rows, "row", text));
-    if (given->rank_given) {
-        first = mul_div(given->rank, rows, given->ranks);
-        end = mul_div(given->rank + 1, rows, given->ranks);
-    }
-    if (given->row_given) {
-        if (given->row >= end - first)
-            return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
-                             "row %" PRIu64 " does not exist; %s %s, numbered from 0", given->row,
-                             given->rank_given ? "the slice of the rank has" : "the step has",
-                             cli_counted(end - first, "row", text));
-        first += given->row;
-        end = first + 1;
-    }
-    if (!tokmap_run_delivers(show->target->run, given->step))
-        cli_say(program, "step %" PRIu64 " is skipped; these are the rows that it would have shown", given->step);
-    enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t row = first; row < end && !status && !ferror(stdout); row++) {
-        status = show_row(show, given->step, row, NULL, end - first > 1, error);
-    }
+    struct step_rows rows;
+    enum tokmap_status status = step_rows_find(&rows, show->target->run, show->target->name, &given->of_step, error);
+    const uint64_t step = given->of_step.step;
+    if (!status && !tokmap_run_delivers(show->target->run, step))
+        cli_say(program, "step %" PRIu64 " is skipped; these are the rows that it would have shown", step);
+    for (uint64_t i = 0; i < rows.count && !status && !ferror(stdout); i++)
+        status = show_row(show, step, assignment_row(&rows.assignment, rows.first + i), NULL, rows.count > 1, error);
+    step_rows_free(&rows);
     return status;
 }
 
@@ -746,14 +716,19 @@ static int arguments_check(const struct cli_command *command, const struct show_
         return cli_misused(command, "--exposures lists steps and rows; only --steps, --json, and --quiet can be added");
     if (given->steps.given && !given->where && !given->exposures)
         return cli_misused(command, "--steps needs --where or --exposures; to show a step, use --step");
-    if ((given->row_given || given->rank_given || given->ranks_given) && !given->step_given)
+    const struct step_choice *step = &given->of_step;
+    if ((step->row_given || step->rank_given || given->ranks_given) && !given->step_given)
         return cli_misused(command, "--row, --rank, and --ranks need --step");
-    if (given->rank_given != given->ranks_given)
+    if (step->rank_given != given->ranks_given)
         return cli_misused(command, "--rank and --ranks need each other");
-    if (given->rank_given && given->rank >= given->ranks)
+    if (step->rank_given && step->rank >= step->ranks)
         return cli_misused(command,
                            "rank %" PRIu64 " does not exist; with --ranks %" PRIu64 " ranks are below %" PRIu64,
-                           given->rank, given->ranks, given->ranks);
+                           step->rank, step->ranks, step->ranks);
+    if ((given->balance_given || step->rows) && !step->rank_given)
+        return cli_misused(command, "--balance and --rows say which rows a rank has: add --rank and --ranks");
+    if (step->rows && !given->balance_given)
+        return cli_misused(command, "--rows needs --balance, because otherwise a rank has the same rows in any calls");
     if (given->where && (given->ids || given->specials))
         return cli_misused(command, "--where prints no tokens, so --ids and --specials cannot be added");
     if (given->ids && given->specials)
@@ -834,16 +809,21 @@ int command_show(int argc, char **argv)
         {0, "tokens", CLI_RANGE, &given.tokens, NULL, "A..B", "show tokens A up to, not including, B", NULL},
         {0, "dropped", CLI_FLAG, &given.dropped, NULL, NULL,
          "list the documents that `tokmap pack --dedup` and --exclude-ngrams have dropped, and why", NULL},
-        {0, "step", CLI_NUMBER, &given.step, &given.step_given, "N",
+        {0, "step", CLI_NUMBER, &given.of_step.step, &given.step_given, "N",
          "show the rows of step N of a run; a dataset needs --seq-len and --batch", NULL},
         {0, "source", CLI_TEXT, &given.source, NULL, "NAME",
          "the source or validation set of a run to which documents, windows, and tokens belong; needed if the run has "
          "several sources",
          NULL},
-        {0, "row", CLI_NUMBER, &given.row, &given.row_given, "J",
+        {0, "row", CLI_NUMBER, &given.of_step.row, &given.of_step.row_given, "J",
          "show only row J of the step or, with --rank, of the rank's slice", NULL},
-        {0, "rank", CLI_NUMBER, &given.rank, &given.rank_given, "R", "show only the rows of rank R of --ranks", NULL},
-        {0, "ranks", CLI_NUMBER, &given.ranks, &given.ranks_given, "W", "number of ranks that share a step", NULL},
+        {0, "rank", CLI_NUMBER, &given.of_step.rank, &given.of_step.rank_given, "R",
+         "show only the rows of rank R of --ranks", NULL},
+        {0, "ranks", CLI_NUMBER, &given.of_step.ranks, &given.ranks_given, "W", "number of ranks that share a step",
+         NULL},
+        {0, "balance", CLI_REAL, &given.of_step.balance, &given.balance_given, "Q",
+         "with --rank, the option balance of the run's loaders: show the rows that it gives the rank", NULL},
+        {0, "rows", CLI_NUMBER, &given.of_step.rows, NULL, "N", "with --balance, the option rows of the loaders", NULL},
         {0, "losses", CLI_TEXT, &given.losses, NULL, "FILE",
          "show the rows of a run that have the largest losses in FILE: JSONL with step, row, and loss, or CSV", NULL},
         {0, "top", CLI_NUMBER, &given.top, &given.top_given, "N", "with --losses, show N rows (default: 20)", NULL},

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * balance_samples.h - how much the calls and ranks of a step differ in cost, as they are and with the loaders' option
+ * balance, in steps that are spread over the run. It reads indexes and plans only, no tokens.
+ *
+ * Where ranks exchange gradients or parameters in every call, all wait for the one whose call costs most; where they
+ * do it once a step, for the one whose step costs most. So much slower than with equal ranks is the step.
+ */
+#ifndef TOKMAP_COMMANDS_AUDIT_BALANCE_SAMPLES_H
+#define TOKMAP_COMMANDS_AUDIT_BALANCE_SAMPLES_H
+
+#include "tokmap/tokmap.h"
+
+/* The largest cost divided by the mean: in the middle step, and in the worst. */
+struct balance_ratio {
+    double p50, most;
+};
+
+struct balance_samples {
+    uint64_t steps, rows;                       /* that were computed */
+    struct balance_ratio calls, balanced_calls; /* of the calls of all ranks */
+    struct balance_ratio bound_calls;           /* no assignment is below it */
+    struct balance_ratio waits, balanced_waits; /* of ranks that wait in every call: the sum over the calls */
+    struct balance_ratio ranks, balanced_ranks; /* of ranks that wait once a step */
+    uint64_t fault_step; /* its balanced rows are not its rows, each once; TOKMAP_FOREVER: no step's */
+};
+
+/* Computes the costs of the rows of some steps of [0, steps).
+ *   ranks  at most the rows of any step
+ *   rows   the most of a call; 0: a rank's whole slice
+ *   scale  of row_cost.h, not 0
+ * Statuses: OK, ERROR_INTERRUPTED (a signal arrived), those of assignment_init() and assignment_step(). */
+enum tokmap_status balance_samples_take(struct balance_samples *samples, const struct tokmap_run *run, uint64_t steps,
+                                        uint64_t ranks, uint64_t rows, uint64_t scale, struct tokmap_error *error);
+
+#endif
