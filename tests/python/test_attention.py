@@ -3,6 +3,7 @@
 transformers that calls FlashAttention runs with a kernel for the CPU in place of FlashAttention's own. The rows are of
 many short documents, of one token, too. test_readme.py runs the page's program."""
 import contextlib
+import functools
 import itertools
 import os
 import random
@@ -54,6 +55,25 @@ def leak(batch, logits):
     return most
 
 
+def difference_alone(batch, logits, alone):
+    """The largest difference between the logits of a document in the batch and those of the document alone."""
+    with torch.no_grad():
+        numbers, together, most = rows(batch), logits(batch.inputs), 0.0
+        for number in numbers.unique():
+            found = alone(batch.inputs[numbers == number][None])[0]
+            most = max(most, (together[numbers == number] - found).abs().max().item())
+    return most
+
+
+@functools.lru_cache
+def llama(attention):
+    """A small model with the same weights for any attention."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+    torch.manual_seed(0)
+    return LlamaForCausalLM(LlamaConfig(vocab_size=257, hidden_size=32, intermediate_size=32, num_hidden_layers=2,
+                                        num_attention_heads=2, attn_implementation=attention))
+
+
 @needs("torch")
 class Attention(unittest.TestCase):
     @classmethod
@@ -89,7 +109,7 @@ class Attention(unittest.TestCase):
         not_compiled.start()
         self.addCleanup(not_compiled.stop)
         for attention in "eager", "sdpa", "flex_attention":
-            model = self.llama(attention)
+            model = llama(attention)
             for kind, b in self.batches.items():
                 for leaks, given in ((False, {"position_ids": b.position_ids}),
                                      (True, {}),
@@ -97,13 +117,13 @@ class Attention(unittest.TestCase):
                                      (True, {"position_ids": b.position_ids, "attention_mask": torch.ones_like(b.inputs)}),
                                      (True, self.lengths(b))):
                     with self.subTest(f"{attention}, {kind}, {', '.join(given)}"):
-                        self.judge(leaks, leak(b, lambda ids: model(ids, **{"use_cache": False, **given}).logits))
+                        self.judge(leaks, b, lambda ids: model(ids, **{"use_cache": False, **given}).logits)
 
     @needs("transformers")
     def test_flash_attention_of_transformers(self):
         """The code of transformers around FlashAttention decides between documents and whole rows."""
         with self.flash_attention() as name:
-            model = self.llama(name)
+            model = llama(name)
             for kind, b in self.batches.items():
                 flat = {"position_ids": b.position_ids.view(1, -1)}
                 lengths = self.lengths(b)
@@ -115,8 +135,8 @@ class Attention(unittest.TestCase):
                         (True, (ROWS, -1), {"position_ids": b.position_ids}), (True, (1, -1), {}),
                         (True, (1, -1), {name: value for name, value in lengths.items() if name != "max_length_k"})):
                     with self.subTest(f"{kind}, rows {shape}, {', '.join(given)}"):
-                        self.judge(leaks, leak(b, lambda ids: model(
-                            ids.view(shape), **{"use_cache": False, **given}).logits.view(ROWS, SEQ, -1)))
+                        self.judge(leaks, b, lambda ids: model(
+                            ids.view(shape), **{"use_cache": False, **given}).logits.view(ROWS, SEQ, -1))
 
     @needs("torchtitan.models.common.attention")
     def test_torchtitan(self):
@@ -149,11 +169,6 @@ class Attention(unittest.TestCase):
     def ends(self, b):
         return b.cu_seqlens[:b.documents + 1]
 
-    def llama(self, attention):
-        from transformers import LlamaConfig, LlamaForCausalLM
-        return LlamaForCausalLM(LlamaConfig(vocab_size=257, hidden_size=32, intermediate_size=32, num_hidden_layers=2,
-                                            num_attention_heads=2, attn_implementation=attention))
-
     @contextlib.contextmanager
     def flash_attention(self):
         """The name of an attention that is transformers' FlashAttention with the kernels above."""
@@ -170,11 +185,16 @@ class Attention(unittest.TestCase):
         with kernels, unknown:
             yield "kernels_for_a_cpu"
 
-    def judge(self, leaks, found):
+    def judge(self, leaks, batch, logits):
+        def alone(ids):
+            return llama("eager")(ids, use_cache=False).logits
+
         if leaks:
-            self.assertGreater(found, 1e-3)
+            self.assertGreater(leak(batch, logits), 1e-3)
+            self.assertGreater(difference_alone(batch, logits, alone), 1e-3)
         else:
-            self.assertEqual(found, 0)
+            self.assertEqual(leak(batch, logits), 0)
+            self.assertLess(difference_alone(batch, logits, alone), 1e-5)
 
     def lengths(self, b):
         return {"cu_seq_lens_q": b.cu_seqlens, "cu_seq_lens_k": b.cu_seqlens, "max_length_q": b.max_seqlen,
