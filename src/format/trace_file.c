@@ -37,7 +37,7 @@ uint64_t trace_hash(const void *row, uint64_t bytes, uint64_t number)
 static size_t header_store(const struct trace_header *header, uint8_t into[TRACE_HEADER_BYTES_MOST])
 {
     memcpy(into, TRACE_MAGIC, 8);
-    store32(into + 8, header->balance ? TRACE_VERSION : 1);
+    store32(into + 8, header->balance ? TRACE_VERSION_BALANCED : TRACE_VERSION);
     store32(into + 12, header->width);
     store64(into + 16, header->rank);
     store64(into + 24, header->world);
@@ -57,7 +57,7 @@ static size_t header_store(const struct trace_header *header, uint8_t into[TRACE
 /* Returns the bytes of a header, from its first TRACE_HEADER_BYTES bytes. */
 static size_t header_bytes(const uint8_t *from)
 {
-    return load32(from + 8) == TRACE_VERSION ? TRACE_HEADER_BYTES_MOST : TRACE_HEADER_BYTES;
+    return load32(from + 8) == TRACE_VERSION_BALANCED ? TRACE_HEADER_BYTES_MOST : TRACE_HEADER_BYTES;
 }
 
 static bool is_magic(const uint8_t *unit)
@@ -69,17 +69,18 @@ static enum tokmap_status header_load(const uint8_t *from, const char *path, uin
                                       struct trace_header *header, struct tokmap_error *error)
 {
     const uint32_t version = load32(from + 8);
-    const bool balanced = version == TRACE_VERSION;
+    const bool balanced = version == TRACE_VERSION_BALANCED;
     if (load64(from + 56) != hash64(from, 56) || (balanced && load64(from + 88) != hash64(from, 88)))
         return error_set(
             error, TOKMAP_ERROR_CORRUPT, path, offset,
             "the header of a section of the trace does not have its hash: the file was damaged; use a copy "
             "that is sound");
-    if (!version || version > TRACE_VERSION)
+    if (version != TRACE_VERSION && !balanced)
         return error_set(error, TOKMAP_ERROR_VERSION, path, offset,
-                         "the trace has version %" PRIu32 ", and this version of tokmap reads versions 1 to %d; use a "
+                         "the trace has version %" PRIu32
+                         ", and this version of tokmap reads versions %d and %d; use a "
                          "newer tokmap",
-                         version, TRACE_VERSION);
+                         version, TRACE_VERSION, TRACE_VERSION_BALANCED);
     *header = (struct trace_header){
         .width = load32(from + 12),
         .rank = load64(from + 16),

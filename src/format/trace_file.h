@@ -15,9 +15,10 @@
 #include "tokmap/tokmap.h"
 
 #define TRACE_MAGIC "\x89TMR\r\n\x1a\x8a" /* as a number above 2^63, which no step is */
-#define TRACE_VERSION 2                   /* of a header with `balance`; else 1 */
+#define TRACE_VERSION 1
+#define TRACE_VERSION_BALANCED 3 /* of a section whose rank delivered balanced rows */
 #define TRACE_HEADER_BYTES 64
-#define TRACE_HEADER_BYTES_MOST 96 /* those of version 2 */
+#define TRACE_HEADER_BYTES_MOST 96 /* with `balance` */
 #define TRACE_RECORD_BYTES 16
 
 struct trace_header {

@@ -95,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t at = 0; !(data[0] & 1) && at + TRACE_HEADER_BYTES <= size; at += TRACE_RECORD_BYTES)
         if (memcmp(bytes + at, TRACE_MAGIC, 8) == 0) {
             store64(bytes + at + 56, hash64(bytes + at, 56));
-            if (load32(bytes + at + 8) == TRACE_VERSION && at + TRACE_HEADER_BYTES_MOST <= size)
+            if (load32(bytes + at + 8) == TRACE_VERSION_BALANCED && at + TRACE_HEADER_BYTES_MOST <= size)
                 store64(bytes + at + 88, hash64(bytes + at, 88));
         }
     (void)os_unlink(fuzz_path);
