@@ -304,6 +304,7 @@ enum tokmap_status pack_batch_commit(struct pack_batches *batches, struct work_i
         result->bos_present += documents->bos_present;
         result->counted_tokens += documents->counted;
         result->untaught += documents->untaught;
+        chat_counts_add(result->roles, documents->roles);
         document_tokens_trim(documents);
         return status;
     }

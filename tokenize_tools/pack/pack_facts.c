@@ -106,6 +106,10 @@ static void tokenizer_facts(struct pack_facts *facts, const struct pack_options 
     number_fact(facts, "--eod", options->eod_id, TOKMAP_NO_ID);
     number_fact(facts, "--bos", options->bos_id, TOKMAP_NO_ID);
     text_fact(facts, "--chat-template", options->chat ? chat_template_name(options->chat) : NULL);
+    char learned[CHAT_LEARN_TEXT] = "";
+    if (options->chat)
+        chat_learn_print(chat_template_learned(options->chat), learned);
+    text_fact(facts, "--learn", learned);
     list_fact(facts, "--ignore-fields", options->ignored, options->ignored_count);
 }
 

@@ -156,6 +156,7 @@ struct pack_result {
     bool has_mask; /* true if the shard has a mask, in which counted_tokens count as targets */
     uint64_t counted_tokens;
     uint64_t untaught;                        /* conversations in which no token counts */
+    struct chat_counts roles[CHAT_ROLES];     /* of the conversations, by enum chat_role */
     uint64_t with_value[RECORD_COLUMNS_MOST]; /* for each of corpus.columns: the documents that have a value */
     uint64_t largest_id;
     struct lengths lengths;     /* of the documents, with the tokens that begin and end them */

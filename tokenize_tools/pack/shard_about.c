@@ -112,6 +112,11 @@ static void later_options_write(struct cli_json *json, const struct shard_about 
     const struct corpus_options *corpus = about->corpus;
     if (about->chat_template)
         text_write(json, "chat_template", about->chat_template);
+    if (about->learn && about->learn->given) {
+        char words[CHAT_LEARN_TEXT];
+        chat_learn_print(about->learn, words);
+        cli_json_text(json, "learn", words);
+    }
     list_write(json, "ignore_fields", about->ignored, about->ignored_count);
     if (about->min_tokens)
         cli_json_number(json, "min_tokens", about->min_tokens);

@@ -116,6 +116,8 @@ static const char *conflict(const struct content_arguments *arguments, const str
         return "--ids-field, --prompt-field, and --messages-field exclude each other: a record is one document";
     if (arguments->chat_template && !messages)
         return "--chat-template writes conversations: name their field with --messages-field";
+    if (arguments->learn_text && !messages)
+        return "--learn is about conversations: name their field with --messages-field";
     if (arguments->ignore.count && !messages)
         return "--ignore-fields is about conversations: name their field with --messages-field";
     if ((ids || prompt || messages) && strcmp(corpus->field, "text") != 0)
@@ -142,6 +144,33 @@ static const char *conflict(const struct content_arguments *arguments, const str
     return NULL;
 }
 
+/* Reads the words of --learn. Without a role among them, they are about the assistant. */
+static int learn_read(const struct cli_command *command, struct content_arguments *arguments)
+{
+    static const char *const words[] = {"assistant", "tool", "system", "user", "-thinking", "-calls", "last"};
+    const char *at = arguments->learn_text;
+    struct chat_learn *learn = &arguments->learn;
+    for (bool more = at != NULL; more;) {
+        const size_t length = strcspn(at, ",");
+        char word[16] = "";
+        more = at[length] == ',';
+        (void)snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), at);
+        const struct chat_learn before = *learn;
+        if (length >= sizeof word || !chat_learn_add(learn, word)) {
+            const bool twice = before.given && !memcmp(&before, learn, sizeof before) && length < sizeof word &&
+                               cli_nearest(word, words, 7) && !strcmp(cli_nearest(word, words, 7), word);
+            const char *nearest = twice ? NULL : cli_nearest(word, words, 7);
+            return cli_misused(command, "--learn %s: '%.*s' is %s%s%s%s", arguments->learn_text, (int)length, at,
+                               twice ? "there twice" : "not one of " CHAT_LEARN_WORDS,
+                               nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+        }
+        at += length + more;
+    }
+    if (learn->given && !learn->roles)
+        (void)chat_learn_add(learn, "assistant");
+    return 0;
+}
+
 /* Refuses the same field for two purposes, which is a slip. */
 static const char *same_field(const struct content_arguments *arguments)
 {
@@ -164,7 +193,9 @@ int content_arguments_check(const struct cli_command *command, struct content_ar
                          : arguments->prompt_field   ? CORPUS_CONTENT_PROMPT
                          : arguments->messages_field ? CORPUS_CONTENT_MESSAGES
                                                      : CORPUS_CONTENT_TEXT;
-    int status = names_split(command, "columns", &arguments->columns, &arguments->column_text, arguments->column_names,
+    int status = learn_read(command, arguments);
+    if (!status)
+        status = names_split(command, "columns", &arguments->columns, &arguments->column_text, arguments->column_names,
                              RECORD_COLUMNS_MOST, &arguments->column_count);
     if (!status)
         status = names_split(command, "ignore-fields", &arguments->ignore, &arguments->ignore_text,
