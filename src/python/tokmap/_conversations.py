@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from importlib import import_module
 
-from ._learn import Learn, Turn, calls_region, contents_find, thoughts_cut, turn_end
+from ._learn import Learn, Turn, calls_region, contents_find, spans_match, thoughts_cut, turn_end
 from .errors import ArgumentError, InputError
 
 TYPE_CHECKING = False
@@ -312,9 +312,12 @@ class Conversations:
         calling = [number for turn, number in said if not self._learn.calls and turn.learned and not turn.whole and
                    messages[number].get("tool_calls")]
         if len({(turn.learned, turn.whole and cuts) for turn, _ in said}) > 1 or calling:
+            numbers = [number for _, number in said]
             if len(spans) != len(said):
+                numbers = spans_match(spans, numbers, contents_find(messages, range(len(messages)), text, render))
+            if len(spans) != len(numbers):
                 raise self._several(len(spans), len(said), index)
-            matched = list(zip(spans, said))
+            matched = [(span, (turns[number], number)) for span, number in zip(spans, numbers)]
         else:
             matched = [(part, (said or [(Turn("assistant", learned, False), -1)])[0]) for part in spans]
         found: list[tuple[int, int, str]] = []

@@ -10,7 +10,7 @@ from .errors import ArgumentError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, NamedTuple
+    from typing import Any, Callable, Iterable, NamedTuple, Sequence
 
     class Turn(NamedTuple):
         """What is learned of a message."""
@@ -133,7 +133,7 @@ def bordered(messages: list[dict[str, Any]], numbers: Iterable[int], strip: bool
     return made
 
 
-def contents_find(messages: list[dict[str, Any]], numbers: list[int], text: str,
+def contents_find(messages: list[dict[str, Any]], numbers: Sequence[int], text: str,
                   render: Callable[[list[dict[str, Any]]], str]) -> list[tuple[int, int, int]] | None:
     """Where the texts of messages are in what a template has written: (first, end, number), or None if they change what
     else it writes. render: writes messages."""
@@ -155,6 +155,24 @@ def contents_find(messages: list[dict[str, Any]], numbers: list[int], text: str,
         if plain == text and not begins:
             return found
     return None
+
+
+def spans_match(spans: Sequence[tuple[int, int]], said: list[int],
+                contents: list[tuple[int, int, int]] | None) -> list[int]:
+    """The message of each span that a template marks, if it marks several parts of a message: the one whose text is in
+    the span, or the only one of the assistant's, which have the numbers `said`, that is there in the order of messages.
+    Empty if that is not known. contents: where the texts of all messages are."""
+    found: list[int] = []
+    for first, end in spans if contents is not None else ():
+        inside = [number for begin, stop, number in contents or () if number in said and begin < end and first < stop]
+        if not inside:
+            before = max((number for _, stop, number in contents or () if stop <= first), default=-1)
+            after = min((number for begin, _, number in contents or () if begin >= end), default=said[-1])
+            inside = [number for number in said if before <= number <= after]
+        if len(inside) != 1:
+            return []
+        found += inside
+    return found
 
 
 def turn_end(text: str, end: int, limit: int, tokens: list[tuple[int, int]], ends: str | None) -> list[tuple[int, int]]:
