@@ -123,7 +123,7 @@ static void corpus_facts(struct pack_facts *facts, const struct corpus_options *
     text_fact(facts, "--on-error skip", corpus->skip ? "skip" : "");
     choice_fact(facts, "kind of content", contents, corpus->content);
     text_fact(facts, "--field", corpus->field);
-    text_fact(facts, "second field", corpus->second_field);
+    text_fact(facts, corpus->labels ? "--labels-field" : "second field", corpus->second_field);
     list_fact(facts, "--columns", corpus->columns, corpus->column_count);
     bytes_fact(facts, "separator of documents", corpus->separator,
                corpus->separator ? (size_t)corpus->separator_bytes : 0);

@@ -49,7 +49,10 @@ static void fields_write(struct cli_json *json, const struct corpus_options *cor
     static const char *const first[] = {"field", "ids_field", "prompt_field", "messages_field"};
     text_write(json, first[corpus->content], corpus->field);
     if (corpus->second_field)
-        text_write(json, corpus->content == CORPUS_CONTENT_IDS ? "mask_field" : "completion_field",
+        text_write(json,
+                   corpus->content != CORPUS_CONTENT_IDS ? "completion_field"
+                   : corpus->labels                      ? "labels_field"
+                                                         : "mask_field",
                    corpus->second_field);
 }
 

@@ -527,7 +527,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     ids_field, mask_field
                the fields that have ready-made ids, and 1 for each that counts as a target
     labels_field
-               in place of mask_field, not for files: the field that has the ids again, with -100 for each that does not
+               in place of mask_field: the field that has the ids again, with -100 for each that does not
                count as a target, as transformers' labels (not shifted)
     prompt_field, completion_field
                both are encoded, and only the tokens of the completion count
@@ -568,9 +568,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
         raise ArgumentError(f"on_error is {on_error!r}, but it must be one of: stop, skip")
     paths = _paths(source)
     if paths is not None:
-        if labels_field is not None:
-            raise ArgumentError("labels_field is not for files: pass an iterable of dicts, or use mask_field")
-        options = {"bos": bos, "field": field, "ids_field": ids_field, "mask_field": mask_field,
+        options = {"bos": bos, "field": field, "ids_field": ids_field, "mask_field": mask_field, "labels_field": labels_field,
                    "prompt_field": prompt_field, "completion_field": completion_field, "messages_field": messages_field,
                    "chat_template": chat_template, "ignore_fields": ignored, "learn": words and words.text, "columns": chosen,
                    "min_tokens": min_tokens, "max_tokens": max_tokens, "on_error": on_error, "threads": threads,

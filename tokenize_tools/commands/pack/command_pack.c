@@ -721,6 +721,10 @@ int command_pack(int argc, char **argv)
          "with --ids-field: the field that holds a list with 1 or true for each id that counts as a target, else 0 or "
          "false",
          NULL},
+        {0, "labels-field", CLI_TEXT, &packing.content.labels_field, NULL, "NAME",
+         "in place of --mask-field: the field that holds the ids again, with -100 for each that does not count as a "
+         "target, as transformers has labels (not shifted)",
+         NULL},
         {0, "vocab-size", CLI_NUMBER, &packing.content.vocabulary, &packing.content.vocabulary_given, "N",
          "with --ids-field and without -t: each id must be below N", NULL},
         {0, "prompt-field", CLI_TEXT, &packing.content.prompt_field, NULL, "NAME",

@@ -110,6 +110,10 @@ static const char *conflict(const struct content_arguments *arguments, const str
     const bool ids = arguments->ids_field, prompt = arguments->prompt_field, messages = arguments->messages_field;
     if (arguments->mask_field && !ids)
         return "--mask-field is the mask of token ids: name their field with --ids-field";
+    if (arguments->labels_field && !ids)
+        return "--labels-field has the labels of token ids: name their field with --ids-field";
+    if (arguments->labels_field && arguments->mask_field)
+        return "--mask-field and --labels-field exclude each other: both say which ids count";
     if (prompt != (arguments->completion_field != NULL))
         return "--prompt-field and --completion-field belong together: name both fields";
     if (ids + prompt + messages > 1)
@@ -176,6 +180,8 @@ static const char *same_field(const struct content_arguments *arguments)
 {
     if (arguments->mask_field && !strcmp(arguments->ids_field, arguments->mask_field))
         return "--ids-field and --mask-field name the same field";
+    if (arguments->labels_field && !strcmp(arguments->ids_field, arguments->labels_field))
+        return "--ids-field and --labels-field name the same field";
     if (arguments->prompt_field && !strcmp(arguments->prompt_field, arguments->completion_field))
         return "--prompt-field and --completion-field name the same field";
     return NULL;
@@ -216,7 +222,8 @@ void content_arguments_apply(const struct content_arguments *arguments, struct c
     options->content = arguments->content;
     if (arguments->ids_field) {
         options->field = arguments->ids_field;
-        options->second_field = arguments->mask_field;
+        options->second_field = arguments->labels_field ? arguments->labels_field : arguments->mask_field;
+        options->labels = arguments->labels_field;
     } else if (arguments->prompt_field) {
         options->field = arguments->prompt_field;
         options->second_field = arguments->completion_field;

@@ -20,7 +20,8 @@
 /* Content of a record other than a text (ids, a prompt with its completion, a conversation), which of its fields are
  * kept, and which documents are left out by their length. */
 struct content_arguments {
-    const char *ids_field, *mask_field, *prompt_field, *completion_field, *messages_field, *chat_template;
+    const char *ids_field, *mask_field, *labels_field, *prompt_field, *completion_field, *messages_field,
+        *chat_template;
     const char *learn_text; /* words with commas between them; NULL: not given */
     uint64_t vocabulary;
     bool vocabulary_given;
