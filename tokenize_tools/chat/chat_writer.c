@@ -235,7 +235,7 @@ void chat_pause(struct chat_writer *writer)
 
 void chat_calls_begin(struct chat_writer *writer)
 {
-    if (!writer->turn || !writer->learn->no_calls || writer->turn->whole)
+    if (!writer->turn || !writer->turn->call_count || !writer->learn->no_calls || writer->turn->whole)
         return;
     writer->left_out = true;
     chat_pause(writer);
