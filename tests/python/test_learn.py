@@ -119,7 +119,7 @@ class Learned(unittest.TestCase):
                 self.assertEqual(self.learned([talk(*said)], words, chat), wanted, (words, chat))
 
     def test_both_ways_and_transformers_agree(self):
-        """Random conversations, by three programs: a template of transformers that is told which messages are learned."""
+        """Random conversations, by three programs: a template of transformers gets what the model of --learn says."""
         self.chat.chat_template = CALLS
         told = (
             "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' }}{% if m.learned %}{% generation %}"
@@ -151,8 +151,8 @@ class Learned(unittest.TestCase):
             self.assertEqual(command.learned, own.learned)
             for messages, bits in zip(marked, made):
                 if not any("<|im_end|>" in message["content"] for message in messages):  # which is a token there
-                    wanted = self.chat.apply_chat_template(messages, chat_template=told, tokenize=True, return_dict=True,
-                                                           return_assistant_tokens_mask=True)
+                    wanted = self.chat.apply_chat_template(messages, chat_template=told, tokenize=True,
+                                                           return_dict=True, return_assistant_tokens_mask=True)
                     self.assertEqual(wanted["assistant_masks"], bits, (words, messages))
 
     def test_union(self):

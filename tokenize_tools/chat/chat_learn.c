@@ -2,7 +2,7 @@
 /* chat_learn.c - see chat_learn.h. */
 #include "chat_learn.h"
 
-#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 /* In the order of enum chat_role. */
@@ -39,17 +39,21 @@ bool chat_learn_add(struct chat_learn *learn, const char *word)
     return false;
 }
 
+static void word_print(char text[CHAT_LEARN_TEXT], const char *word, bool there)
+{
+    const size_t used = strlen(text);
+    if (there)
+        (void)snprintf(text + used, CHAT_LEARN_TEXT - used, "%s%s", used ? "," : "", word);
+}
+
 void chat_learn_print(const struct chat_learn *learn, char text[CHAT_LEARN_TEXT])
 {
-    char *at = text;
-    *at = 0;
+    *text = 0;
     for (unsigned role = 0; role < CHAT_ROLE_OTHER; role++)
-        if (learn->roles & 1U << role)
-            at = stpcpy(stpcpy(at, at == text ? "" : ","), names[role]);
-    at = stpcpy(at, learn->no_thinking ? ",-thinking" : "");
-    at = stpcpy(at, learn->no_calls ? ",-calls" : "");
-    at = stpcpy(at, learn->last ? ",last" : "");
-    assert(at < text + CHAT_LEARN_TEXT);
+        word_print(text, names[role], learn->roles & 1U << role);
+    word_print(text, "-thinking", learn->no_thinking);
+    word_print(text, "-calls", learn->no_calls);
+    word_print(text, "last", learn->last);
 }
 
 const char *chat_role_name(enum chat_role role)

@@ -91,7 +91,7 @@ struct chat_source {
     unsigned abilities;         /* of the template: enum chat_ability, added. What it does not write is refused */
     const char *const *ignored; /* ignored_count keys of messages and chat_template_kwargs that count for nothing */
     size_t ignored_count;
-    bool any_role; /* what others than an assistant say can count */
+    bool any_role; /* true if what others than an assistant say can count */
 };
 
 /* Reads a conversation. What *messages had before is overwritten. The strings are valid until the next call, and as

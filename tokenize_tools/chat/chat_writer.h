@@ -35,8 +35,8 @@ struct chat_writer {
     const struct chat_string *prefix; /* text of the system message, for the next %p of a form, or NULL: nothing */
     const struct chat_learn *learn;
     const struct chat_message *turn; /* the message of the turn that counts, or NULL */
-    uint64_t turn_begin, turn_first; /* where it begins in the text, and among the spans that count */
-    bool left_out;                   /* something of it does not count */
+    uint64_t turn_begin, turn_first; /* its beginning in the text, and among the spans that count */
+    bool left_out;                   /* true if something of it does not count */
     uint64_t open;                   /* beginning of a span that counts, or UINT64_MAX */
     bool no_memory;
 };

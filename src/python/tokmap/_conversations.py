@@ -78,8 +78,8 @@ class Conversations:
         self.options = {"chat_template": "rendered", "learn": learn and learn.text} if self._renders else \
             {"special": None}
         if learn is not None and not self._renders:
-            raise ArgumentError("learn needs a chat_template whose text is known, such as a tokenizer of transformers or "
-                                "the name of a template; this one has only apply_chat_template()")
+            raise ArgumentError("learn needs a chat_template whose text is known, such as a tokenizer of transformers "
+                                "or the name of a template; this one has only apply_chat_template()")
         self.messages_of: dict[str, int] = {}  # how many messages of each role there are
         self.plain = False  # a document is a record
         self.untaught = 0  # conversations in which no token counts, where the command does not count them
@@ -362,8 +362,8 @@ class Conversations:
         if contents is None and wanted != numbers:
             contents = contents_find(messages, wanted, text, render)
         if contents is None:
-            raise self._wrong(index, f"message {wanted[0] + 1}: where its template writes what it says is not known, so "
-                                     "it cannot be learned")
+            raise self._wrong(index, f"message {wanted[0] + 1}: where its template writes what it says is not known, "
+                                     "so it cannot be learned")
         tokens = [token.span() for token in self._special.finditer(text)]
         begins = sorted([first for first, _, _ in contents] + [first for first, _ in spans])
         found = []

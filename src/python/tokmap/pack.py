@@ -511,7 +511,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
          bos: bool | int | str = False, field: str | None = None, ids_field: str | None = None,
          mask_field: str | None = None, labels_field: str | None = None, prompt_field: str | None = None,
          completion_field: str | None = None, messages_field: str | None = None, chat_template: Any = None,
-         ignore_fields: str | Iterable[str] = (), learn: str | Iterable[str] | None = None, columns: str | Iterable[str] = (), min_tokens: int | None = None,
+         ignore_fields: str | Iterable[str] = (), learn: str | Iterable[str] | None = None,
+         columns: str | Iterable[str] = (), min_tokens: int | None = None,
          max_tokens: int | None = None, on_error: str = "stop", threads: int | None = None, force: bool = False,
          progress: bool | None = None, **command: Unpack[FileOptions]) -> Packed:
     """Packs documents into a shard, out.bin and out.tmx, with the ids and the content id that `tokmap pack` gives them.
@@ -540,10 +541,11 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     ignore_fields
                keys beside the messages, or in them, that count for nothing though they say something, such as "tools".
                Those that the template does not write are an error otherwise
-    learn      which tokens of a conversation are learned, such as "assistant,tool,-thinking" or a list of these words: the
-               roles assistant, tool, system, and user, with the tokens that end their turns (None: assistant);
-               "-thinking": not what is between thinking tags; "-calls": not the calls of tools; "last": only the answers
-               to the last question. A message with "weight" or "train" decides for itself. Packed.learned has the counts
+    learn      which tokens of a conversation are learned, such as "assistant,tool,-thinking" or a list of these words:
+               the roles assistant, tool, system, and user, with the tokens that end their turns (None: assistant);
+               "-thinking": not what is between thinking tags; "-calls": not the calls of tools; "last": only the
+               answers to the last question. A message with "weight" or "train" decides for itself. Packed.learned
+               says how many tokens of each role are learned
     columns    fields that the index keeps for each document, such as ["url", "score"] or "url,score"; a field that none
                of them has is a warning
     min_tokens, max_tokens
@@ -568,11 +570,11 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
         raise ArgumentError(f"on_error is {on_error!r}, but it must be one of: stop, skip")
     paths = _paths(source)
     if paths is not None:
-        options = {"bos": bos, "field": field, "ids_field": ids_field, "mask_field": mask_field, "labels_field": labels_field,
-                   "prompt_field": prompt_field, "completion_field": completion_field, "messages_field": messages_field,
-                   "chat_template": chat_template, "ignore_fields": ignored, "learn": words and words.text, "columns": chosen,
-                   "min_tokens": min_tokens, "max_tokens": max_tokens, "on_error": on_error, "threads": threads,
-                   "force": force, **command}
+        options = {"bos": bos, "field": field, "ids_field": ids_field, "mask_field": mask_field,
+                   "labels_field": labels_field, "prompt_field": prompt_field, "completion_field": completion_field,
+                   "messages_field": messages_field, "chat_template": chat_template, "ignore_fields": ignored,
+                   "learn": words and words.text, "columns": chosen, "min_tokens": min_tokens,
+                   "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force, **command}
         return _command(paths, os.fspath(out), tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer),
                         eod, options, progress)
     if command:
