@@ -364,6 +364,10 @@ static void roles_add(const struct encoding *encoding, uint64_t ones)
     encoding->tokens->untaught += !ones;
     for (unsigned role = 0; role < CHAT_ROLES; role++)
         roles[role].messages += encoder->chat.messages_of[role];
+    if (!chat_template_learned(encoding->rules->chat)->given) { /* all is the assistant's */
+        roles[CHAT_ROLE_ASSISTANT].counted += ones;
+        return;
+    }
     for (uint64_t i = 0; i < encoding->count; i++)
         roles[CHAT_COUNTED_ROLE(encoder->counted[i])].counted += encoder->counted[i] & 1U;
 }

@@ -108,7 +108,8 @@ class Conversations:
         self._found = False
         marked = self._marked([messages, arguments])
         if self._found:
-            plain, messages, arguments = text, *marked
+            plain = text
+            messages, arguments = marked
             text, spans = self._render(messages, template, arguments, index)
             if text.replace(_MARK, "") != plain:
                 raise self._wrong(index, "what reads like a special token in it changes what the template writes, so "
