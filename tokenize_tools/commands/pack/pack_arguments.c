@@ -159,11 +159,10 @@ static int learn_read(const struct cli_command *command, struct content_argument
         char word[16] = "";
         more = at[length] == ',';
         (void)snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), at);
-        const struct chat_learn before = *learn;
         if (length >= sizeof word || !chat_learn_add(learn, word)) {
-            const bool twice = before.given && !memcmp(&before, learn, sizeof before) && length < sizeof word &&
-                               cli_nearest(word, words, 7) && !strcmp(cli_nearest(word, words, 7), word);
-            const char *nearest = twice ? NULL : cli_nearest(word, words, 7);
+            const char *nearest = cli_nearest(word, words, sizeof words / sizeof *words);
+            const bool twice = length < sizeof word && nearest && !strcmp(nearest, word);
+            nearest = twice ? NULL : nearest;
             return cli_misused(command, "--learn %s: '%.*s' is %s%s%s%s", arguments->learn_text, (int)length, at,
                                twice ? "there twice" : "not one of " CHAT_LEARN_WORDS,
                                nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
