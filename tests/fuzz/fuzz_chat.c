@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_chat.c - a hostile conversation. The first byte chooses a chat template, and the rest is the JSON of the
- * messages, up to its first invalid byte of UTF-8. If it has a zero, what follows is what the record has beside the
- * messages, if that is an object. For any text, a conversation is refused with a reason, or written as
- * valid UTF-8 whose marks and targets are in order, and encoded to ids of the vocabulary. What a chat_text had before
- * does not matter: it is used again and again.
+ * fuzz_chat.c - a hostile conversation. The first byte chooses a chat template and what is learned, and the rest is the
+ * JSON of the messages, up to its first invalid byte of UTF-8. If it has a zero, what follows is what the record has
+ * beside the messages, if that is an object. For any text, a conversation is refused with a reason, or written as valid
+ * UTF-8 whose marks and targets are in order, and encoded to ids of the vocabulary. What a chat_text had before does
+ * not matter: it is used again and again.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -109,7 +109,8 @@ static void encode(struct chat_text *text)
     REQUIRE(chat_encode(encoder, text, &out, counted, &error) == TOKMAP_OK);
     REQUIRE(out.count == end && out.count <= most);
     for (uint64_t i = 0; i < out.count; i++)
-        REQUIRE(ids[i] < info.vocabulary && counted[i] <= 1);
+        REQUIRE(ids[i] < info.vocabulary &&
+                (!counted[i] || (counted[i] & 1 && CHAT_COUNTED_ROLE(counted[i]) < CHAT_ROLES)));
     free(ids);
     free(counted);
 }
@@ -129,8 +130,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *zero = memchr(json, '\0', valid);
     const size_t count = zero ? (size_t)(zero - json) : valid, more = zero ? valid - count - 1 : 0;
     const bool has_beside = more && zero[1] == '{' && json_is_valid(zero + 1, more, JSON_DEPTH);
-    REQUIRE(chat_render_record(templates[data[0] % template_count], json, count, has_beside ? zero + 1 : NULL,
-                               has_beside ? more : 0, &text, &error) == TOKMAP_OK);
+    struct chat_template *template = templates[data[0] % template_count];
+    const unsigned ways = data[0] / (unsigned)template_count;
+    const struct chat_learn learn = {
+        .given = ways > 0, .roles = ways * 7 % 16, .no_thinking = ways & 1, .no_calls = ways & 2, .last = ways & 4};
+    chat_template_learn(template, &learn);
+    REQUIRE(chat_render_record(template, json, count, has_beside ? zero + 1 : NULL, has_beside ? more : 0, &text,
+                               &error) == TOKMAP_OK);
     free(json);
     if (text.reason) {
         REQUIRE(*text.reason && memchr(text.detail, '\0', sizeof text.detail));

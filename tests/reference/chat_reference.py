@@ -335,7 +335,7 @@ def written(tokenizer, messages, template):
     return made["input_ids"], made["assistant_masks"]
 
 
-def pack(tokmap, folder, path, choice, records):
+def pack(tokmap, folder, path, choice, records, learn=None):
     """What tokmap writes: all ids, all bits of the mask, and the numbers of the refused conversations."""
     source, output, skipped = (os.path.join(folder, name) for name in ("in.jsonl", "out", "skipped"))
     with open(source, "w", encoding="utf-8") as file:
@@ -344,7 +344,8 @@ def pack(tokmap, folder, path, choice, records):
             file.write(json.dumps(record, ensure_ascii=i % 2 == 0) + "\n")
     command = [tokmap, "pack", "-q", "--force", "--no-eod", "-t", os.path.join(path, "tokenizer.json"), "--special"]
     command += ["recognize", "--messages-field", "messages", "--on-error", "skip", "--skipped-list", skipped, "-o"]
-    command += [output] + (["--chat-template", choice] if choice else []) + [source]
+    command += [output] + (["--chat-template", choice] if choice else []) + (["--learn", learn] if learn else [])
+    command += [source]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"not ok - {path}: {done.stderr}")
@@ -378,6 +379,50 @@ def compare(name, tokenizer, conversations, packed):
             return f"mask of {messages}:\n  {wanted[1]}\n  {mask[at : at + count].tolist()}"
         at += count
     return None if at == len(ids) else f"{len(ids) - at} ids are left over"
+
+
+ASSISTANT = "message['role'] == 'assistant' %}{% generation %}"
+
+
+def learned(messages, words):
+    """The messages with what --learn makes of each, which the templates read in place of the role."""
+    roles = [word for word in words if word in (*ROLES, "tool")] or ["assistant"]
+    own = [{"developer": "system"}.get(message["role"], message["role"]) for message in messages]
+    last = max((i for i, role in enumerate(own) if role in roles), default=0)
+    asked = max((i for i in range(last + 1) if own[i] == "user"), default=0) if "last" in words else 0
+    made = []
+    for i, message in enumerate(messages):
+        said = own[i] in roles and i >= asked
+        made.append({**message, "learned": bool(message.get("weight", said))})
+    return made
+
+
+def learn_compare(name, tokenizer, chance, tokmap, folder, path):
+    """Returns how the mask of --learn differs from that of a template that is told what is learned, or None."""
+    template = TEMPLATES[name][2]
+    if ASSISTANT not in template or name in ("gemma3", "llama3.1", "qwen3"):
+        return None  # it writes some messages elsewhere
+    for _ in range(4):
+        words = chance.sample([*ROLES, "last"], chance.randrange(1, 5))
+        conversations = []
+        for messages in (conversation_make(chance) for _ in range(40)):
+            for message in messages:
+                if chance.random() < 0.15:
+                    message["weight"] = chance.choice([0, 1])
+            if not may_refuse(name, messages) and written(tokenizer, messages, template):
+                conversations.append(messages)
+        ids, mask, refused = pack(tokmap, folder, path, name, conversations, ",".join(words))
+        at = 0
+        for messages in conversations if not refused else []:
+            wanted = written(tokenizer, learned(messages, words), template.replace(
+                ASSISTANT, "message['learned'] %}{% generation %}"))
+            count = len(wanted[0])
+            if wanted[1] != mask[at : at + count].tolist():
+                return f"mask of {words}, {messages}:\n  {wanted[1]}\n  {mask[at : at + count].tolist()}"
+            at += count
+        if refused or at != len(ids):
+            return f"{len(refused)} are refused, {len(ids) - at} ids are left over"
+    return None
 
 
 def originals_get(folder):
@@ -426,6 +471,7 @@ def main():
         chance = random.Random(f"{seed} {name}")
         conversations = [conversation_make(chance) for _ in range(count)]
         wrong = compare(name, tokenizer, conversations, pack(tokmap, folder, path, name, conversations))
+        wrong = wrong or learn_compare(name, tokenizer, chance, tokmap, folder, path)
         print(f"{'not ok' if wrong else 'ok'} {2 * number + 1} - {name}, {count} conversations")
         failed += wrong is not None
         if wrong:

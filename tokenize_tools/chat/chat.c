@@ -22,6 +22,7 @@ struct chat_template {
     uint32_t width; /* bytes of an id */
     const char *const *ignored;
     size_t ignored_count;
+    struct chat_learn learn;
 };
 
 void chat_template_close(struct chat_template *template)
@@ -37,6 +38,21 @@ void chat_template_ignore(struct chat_template *template, const char *const *key
 {
     template->ignored = keys;
     template->ignored_count = count;
+}
+
+void chat_template_learn(struct chat_template *template, const struct chat_learn *learn)
+{
+    template->learn = *learn;
+}
+
+const struct chat_learn *chat_template_learned(const struct chat_template *template)
+{
+    return &template->learn;
+}
+
+bool chat_template_is_rendered(const struct chat_template *template)
+{
+    return template->known->abilities & CHAT_IS_RENDERED;
 }
 
 const char *chat_template_name(const struct chat_template *template)
@@ -208,7 +224,8 @@ enum tokmap_status chat_render_record(const struct chat_template *template, cons
                                        .beside_bytes = (size_t)beside_bytes,
                                        .abilities = template->known->abilities,
                                        .ignored = template->ignored,
-                                       .ignored_count = template->ignored_count};
+                                       .ignored_count = template->ignored_count,
+                                       .any_role = template->learn.given};
     if (!out->parsed && !(out->parsed = calloc(1, sizeof *out->parsed)))
         return error_set_memory(error, "a conversation", sizeof *out->parsed);
     struct chat_messages *messages = out->parsed;
@@ -221,7 +238,10 @@ enum tokmap_status chat_render_record(const struct chat_template *template, cons
                                  .token_count = template->token_count,
                                  .tokenizer = template->tokenizer,
                                  .messages = messages,
+                                 .learn = &template->learn,
                                  .open = UINT64_MAX};
+    if (!messages->reason)
+        chat_learn_apply(&template->learn, messages);
     if (!messages->reason)
         template->known->render(&writer, messages, template->known->how);
     if (messages->json.names_twice)
@@ -230,6 +250,9 @@ enum tokmap_status chat_render_record(const struct chat_template *template, cons
         return error_set_memory(error, "the text of a conversation", out->text.count);
     out->width = template->width;
     out->messages = messages->count;
+    memset(out->messages_of, 0, sizeof out->messages_of);
+    for (size_t i = 0; i < messages->count && !messages->reason; i++)
+        out->messages_of[messages->at[i].speaker]++;
     out->lone = messages->lone + messages->json.lone;
     out->reason = messages->reason;
     out->message = messages->message;
@@ -341,7 +364,7 @@ static enum tokmap_status tokens_count(struct search *search, uint8_t *counted, 
             return status;
         const uint64_t end = search->out->count - search->out->has_suffix;
         for (uint64_t k = first; k <= last && k < end; k++)
-            counted[k] = 1;
+            counted[k] = CHAT_COUNTED(text->counted[i].role);
     }
     return TOKMAP_OK;
 }

@@ -20,10 +20,15 @@
 
 #include <stdbool.h>
 
+#include "chat_learn.h"
 #include "rendered_chat.h"
 #include "tokenizer/tokenizer.h"
 
 struct chat_template;
+
+/* Bit 0 is set for what counts. The role is in the bits after it, so that the assistant's tokens are 1. */
+#define CHAT_COUNTED(role) ((uint8_t)(1U | (unsigned)(role) << 1))
+#define CHAT_COUNTED_ROLE(counted) ((enum chat_role)((counted) >> 1))
 
 /* Opens a template for a tokenizer, which must outlive it.
  *   choice          the name of a built-in template ("chatml", "llama3"; chat_known_names), or the path of a file:
@@ -42,6 +47,11 @@ enum tokmap_status chat_template_open(struct chat_template **template, const cha
 void chat_template_close(struct chat_template *template);
 /* Keys of messages, and of chat_template_kwargs, that count for nothing. They must outlive the template. */
 void chat_template_ignore(struct chat_template *template, const char *const *keys, size_t count);
+/* Decides what counts: *learn is copied. */
+void chat_template_learn(struct chat_template *template, const struct chat_learn *learn);
+/* Returns that, in words, and whether the template is "rendered", in whose sections another program has decided it. */
+const struct chat_learn *chat_template_learned(const struct chat_template *template);
+bool chat_template_is_rendered(const struct chat_template *template);
 /* Returns the name of the built-in template that it is; static. */
 const char *chat_template_name(const struct chat_template *template);
 
@@ -50,7 +60,8 @@ void chat_text_free(struct chat_text *text);
 /* Writes a conversation: a JSON array of objects. Of each, "role" is a string; "content" is a string or, where the
  * template takes that, a list of parts {"type": "text", "text": ...}. Only an assistant that calls tools may have no
  * content, or null. "tool_calls", "tool_call_id", and "reasoning_content" are written where the template writes them.
- * "weight" 0 and "train" false mask what an assistant says. Other keys that change what programs write
+ * "weight" 0 and "train" false mask what a message says; 1 and true, which only an assistant may
+ * have unless chat_template_learn() says otherwise, make all of it count. Other keys that change what programs write
  * ("function_call", "images", and so on) are refused unless their value is null, false, or empty; further keys are
  * ignored, as the templates do. json, bytes   valid UTF-8 beside        for chat_render_record(): NULL, or a JSON
  * object of those keys beside the messages that say something (chat_beside_keys() of chat_messages.h), valid UTF-8.
@@ -69,8 +80,9 @@ uint64_t chat_ids_most(const struct tokenizer *tokenizer, const struct chat_text
 /* Encodes a conversation that chat_render() has written without a reason, as tokenizer_encode() does with a batch of
  * one document.
  *   out       `capacity` of at least chat_ids_most(), plus one each for prefix and suffix
- *   counted   NULL, or a byte for each of out->capacity ids: 1 from the token with the first byte of what counts to
- *             the token with its last byte, else 0, as transformers decides it. Prefix and suffix do not count
+ *   counted   NULL, or a byte for each of out->capacity ids: CHAT_COUNTED() of the role from the token with the first
+ *             byte of what counts to the token with its last byte, else 0, as transformers decides it. Prefix and
+ *             suffix do not count
  * Statuses: those of tokenizer_encode_marked() and tokenizer_offsets(). */
 enum tokmap_status chat_encode(struct tokenizer_state *state, struct chat_text *text, struct tokenizer_out *out,
                                uint8_t *counted, struct tokmap_error *error);

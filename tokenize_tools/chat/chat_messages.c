@@ -393,15 +393,16 @@ static bool meaningful_read(struct reader *reader, struct chat_message *message,
 }
 
 /* Checks what the keys of a message say together. */
-static bool message_check(struct reader *reader, const struct chat_message *message, bool counts)
+static bool message_check(struct reader *reader, const struct chat_message *message)
 {
     const bool assistant = role_is(message, "assistant");
     if (message->call_count && !assistant)
         return refuse(reader, "only an assistant calls tools, and its role is", &message->role);
     if (message->thoughts.count && !assistant)
         return refuse(reader, "only an assistant has reasoning, and its role is", &message->role);
-    if (counts && !assistant)
-        return refuse(reader, "only what an assistant says can count, and its role is", &message->role);
+    if (message->taught && !assistant && !reader->source->any_role)
+        return refuse(reader, "only what an assistant says can count (--learn takes other roles), and its role is",
+                      &message->role);
     if (message->kind == CHAT_CONTENT_NULL && !message->call_count)
         return refuse(reader, "it has no content", NULL);
     return true;
@@ -412,7 +413,7 @@ static bool message_read(struct reader *reader, struct chat_message *message)
 {
     struct json_scan *scan = &reader->scan;
     struct json_string name;
-    bool has_content = false, has_from = false, counts = false;
+    bool has_content = false, has_from = false;
     if (json_kind(scan) != JSON_OBJECT)
         return refuse(reader, "it is not a JSON object", NULL);
     if (!json_enter_object(scan))
@@ -431,7 +432,7 @@ static bool message_read(struct reader *reader, struct chat_message *message)
             has_from |= json_name_is(&name, "from");
             good = is_ignored(reader, &name) ? json_skip(scan)
                    : json_name_is(&name, "weight") || json_name_is(&name, "train")
-                       ? weight_read(reader, &message->masked, &counts)
+                       ? weight_read(reader, &message->masked, &message->taught)
                    : is_among(&name, meaningful, sizeof meaningful / sizeof *meaningful)
                        ? meaningful_read(reader, message, &name)
                        : json_skip(scan);
@@ -447,7 +448,7 @@ static bool message_read(struct reader *reader, struct chat_message *message)
                                : "it has no \"role\"",
                       NULL);
     message->missing = !has_content;
-    return message_check(reader, message, counts);
+    return message_check(reader, message);
 }
 
 /* ---- beside the messages ---- */

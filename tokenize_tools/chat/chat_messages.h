@@ -32,6 +32,9 @@ struct chat_call {
     struct chat_string arguments_text; /* text, if they are a string */
 };
 
+/* Roles, as far as they decide what is learned. What completes a prompt counts as the assistant's. */
+enum chat_role { CHAT_ROLE_ASSISTANT, CHAT_ROLE_TOOL, CHAT_ROLE_SYSTEM, CHAT_ROLE_USER, CHAT_ROLE_OTHER, CHAT_ROLES };
+
 enum chat_content { CHAT_CONTENT_NULL, CHAT_CONTENT_TEXT, CHAT_CONTENT_PARTS };
 
 struct chat_message {
@@ -47,6 +50,11 @@ struct chat_message {
     bool missing;                /* of CHAT_CONTENT_NULL: not even the key is there */
     bool extra;                  /* it has keys besides role and content */
     bool masked;                 /* it does not count as a target, whoever says it: "weight" is 0, or "train" false */
+    bool taught;                 /* "weight" is 1, or "train" true */
+
+    /* Results of chat_learn_apply(): what it says counts; and all of it does, whatever --learn leaves out. */
+    enum chat_role speaker;
+    bool learned, whole;
 };
 
 /* The messages of one conversation, and the memory for those of the next one. Initialize with zeros. */
@@ -83,6 +91,7 @@ struct chat_source {
     unsigned abilities;         /* of the template: enum chat_ability, added. What it does not write is refused */
     const char *const *ignored; /* ignored_count keys of messages and chat_template_kwargs that count for nothing */
     size_t ignored_count;
+    bool any_role; /* true if what others than an assistant say can count */
 };
 
 /* Reads a conversation. What *messages had before is overwritten. The strings are valid until the next call, and as

@@ -38,12 +38,14 @@ void chat_llama2_render(struct chat_writer *writer, struct chat_messages *messag
         if (chat_is_assistant(&messages->at[i])) {
             chat_write(writer, &messages->at[i], " %(%s %e%)");
         } else if (i == 1 && first) {
-            chat_write(writer, &messages->at[0], "%b[INST] <<SYS>>\n%t\n<</SYS>>");
+            chat_write(writer, &messages->at[0], "%b[INST] <<SYS>>\n%(%t%)\n<</SYS>>");
             chat_puts(writer, chat_strip(text).count ? "\n\n" : "");
+            chat_begin(writer, &messages->at[i]);
             chat_put(writer, chat_strip_end(text));
             chat_puts(writer, " [/INST]");
+            chat_end(writer);
         } else {
-            chat_write(writer, &messages->at[i], "%b[INST] %s [/INST]");
+            chat_write(writer, &messages->at[i], "%b[INST] %(%s [/INST]%)");
         }
     }
 }
@@ -55,16 +57,21 @@ struct chat_mistral {
     const char *question, *answer, *space; /* forms, and what follows the tokens of tools */
 };
 
-const struct chat_mistral chat_mistral_v0 = {.question = "[INST] %t [/INST]", .answer = "%(%t%e%)"};
-const struct chat_mistral chat_mistral_v1 = {.system = true, .question = " [INST] %p%t [/INST]", .answer = " %(%t%e%)"};
+const struct chat_mistral chat_mistral_v0 = {.question = "[INST] %(%t [/INST]%)", .answer = "%(%t%e%)"};
+const struct chat_mistral chat_mistral_v1 = {
+    .system = true, .question = " [INST] %p%(%t [/INST]%)", .answer = " %(%t%e%)"};
 const struct chat_mistral chat_mistral_v3 = {.system = true,
                                              .at_end = true,
                                              .tools = true,
-                                             .question = "[INST] %p%t[/INST]",
+                                             .question = "[INST] %p%(%t[/INST]%)",
                                              .answer = " %(%s%e%)",
                                              .space = " "};
-const struct chat_mistral chat_mistral_tekken = {
-    .system = true, .at_end = true, .tools = true, .question = "[INST]%p%t[/INST]", .answer = "%(%t%e%)", .space = ""};
+const struct chat_mistral chat_mistral_tekken = {.system = true,
+                                                 .at_end = true,
+                                                 .tools = true,
+                                                 .question = "[INST]%p%(%t[/INST]%)",
+                                                 .answer = "%(%t%e%)",
+                                                 .space = ""};
 
 static bool is_tool_result(const struct chat_message *message)
 {
@@ -168,7 +175,9 @@ static void mistral_tools(struct chat_writer *writer, struct chat_messages *mess
 
 static void mistral_calls(struct chat_writer *writer, const struct chat_message *message, const char *space)
 {
-    chat_write(writer, message, "%([TOOL_CALLS]");
+    chat_write(writer, message, "%(");
+    chat_calls_begin(writer);
+    chat_puts(writer, "[TOOL_CALLS]");
     chat_puts(writer, space);
     for (size_t i = 0; i < message->call_count; i++) {
         chat_puts(writer, i ? ", " : "[");
@@ -176,7 +185,9 @@ static void mistral_calls(struct chat_writer *writer, const struct chat_message 
         writer->out->text.count--; /* the last brace, which follows the id */
         chat_write_call(writer, &message->calls[i], ", \"id\": \"%i\"}");
     }
-    chat_write(writer, message, "]%e%)");
+    chat_puts(writer, "]");
+    chat_resume(writer);
+    chat_write(writer, message, "%e%)");
 }
 
 /* Returns true if a message is the last one of a user, or equal to it, as templates compare them. */
@@ -206,7 +217,7 @@ void chat_mistral_render(struct chat_writer *writer, struct chat_messages *messa
         } else if (is_tool_result(message)) {
             chat_puts(writer, "[TOOL_RESULTS]");
             chat_puts(writer, how->space);
-            chat_write(writer, message, "{\"content\": %t, \"call_id\": \"%i\"}[/TOOL_RESULTS]");
+            chat_write(writer, message, "%({\"content\": %t, \"call_id\": \"%i\"}[/TOOL_RESULTS]%)");
         } else if (chat_is_assistant(message)) {
             chat_write(writer, message, how->answer);
         } else {

@@ -86,10 +86,13 @@ static size_t qwen_system(struct chat_writer *writer, const struct chat_messages
     if (!messages->has_tools && (given || !own))
         return 0;
     chat_puts(writer, "<|im_start|>system\n");
-    if (given)
+    if (given) {
+        chat_begin(writer, &messages->at[0]);
         chat_put(writer, messages->at[0].text);
-    else if (own)
+        chat_pause(writer);
+    } else if (own) {
         chat_puts(writer, own);
+    }
     if (messages->has_tools) {
         chat_puts(writer, given || own ? "\n\n" : "");
         chat_puts(writer, "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are "
@@ -102,7 +105,10 @@ static size_t qwen_system(struct chat_writer *writer, const struct chat_messages
                           "within <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <function-name>, "
                           "\"arguments\": <args-json-object>}\n</tool_call>");
     }
-    chat_puts(writer, "<|im_end|>\n");
+    chat_resume(writer);
+    chat_puts(writer, "<|im_end|>");
+    chat_end(writer);
+    chat_puts(writer, "\n");
     return given;
 }
 
@@ -111,9 +117,10 @@ static void qwen_result(struct chat_writer *writer, const struct chat_messages *
 {
     if (!index || !chat_is_role(&messages->at[index - 1], "tool"))
         chat_puts(writer, "<|im_start|>user");
-    chat_write(writer, &messages->at[index], "\n<tool_response>\n%t\n</tool_response>");
-    if (index + 1 == messages->count || !chat_is_role(&messages->at[index + 1], "tool"))
-        chat_puts(writer, "<|im_end|>\n");
+    const bool last = index + 1 == messages->count || !chat_is_role(&messages->at[index + 1], "tool");
+    chat_write(writer, &messages->at[index],
+               last ? "\n<tool_response>\n%(%t\n</tool_response><|im_end|>%)\n"
+                    : "\n<tool_response>\n%(%t\n</tool_response>%)");
 }
 
 /* Returns the index of the last message of a user that is not the result of a tool; the last message if there is
@@ -167,10 +174,12 @@ static void qwen_render(struct chat_writer *writer, struct chat_messages *messag
         chat_put(writer, how->thinks && chat_is_assistant(message)
                              ? qwen_think(writer, message, i > query, i + 1 == messages->count, &follows)
                              : message->text);
+        chat_calls_begin(writer);
         for (size_t k = 0; k < message->call_count; k++) {
             chat_puts(writer, k || follows ? "\n" : "");
             chat_write_call(writer, &message->calls[k], how->call);
         }
+        chat_resume(writer);
         chat_write(writer, message, "<|im_end|>%)\n");
     }
 }
@@ -186,8 +195,8 @@ static const struct chat_token llama3_tokens[] = {{"<|begin_of_text|>", CHAT_TOK
 static const struct turns llama3 = {"%b", "", {{"", LLAMA3("%r", "%(%s<|eot_id|>%)")}}};
 static const struct turns llama31 = {"",
                                      "",
-                                     {{"tool", LLAMA3("ipython", "%q<|eot_id|>")},
-                                      {"ipython", LLAMA3("ipython", "%q<|eot_id|>")},
+                                     {{"tool", LLAMA3("ipython", "%(%q<|eot_id|>%)")},
+                                      {"ipython", LLAMA3("ipython", "%(%q<|eot_id|>%)")},
                                       {"", LLAMA3("%r", "%(%s<|eot_id|>%)")}}};
 
 static bool llama31_check(struct chat_messages *messages, size_t first)
@@ -221,7 +230,7 @@ static void llama31_tools(struct chat_writer *writer, const struct chat_messages
         chat_put_json(writer, messages->tools[i], true);
         chat_puts(writer, "\n\n");
     }
-    chat_write(writer, &messages->at[index], "%s<|eot_id|>");
+    chat_write(writer, &messages->at[index], "%(%s<|eot_id|>%)");
 }
 
 static void llama31_render(struct chat_writer *writer, struct chat_messages *messages, const void *how)
@@ -232,7 +241,7 @@ static void llama31_render(struct chat_writer *writer, struct chat_messages *mes
     chat_puts(writer, "%b" LLAMA3("system", ""));
     chat_puts(writer, messages->has_tools ? "Environment: ipython\n" : "");
     chat_puts(writer, "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n");
-    chat_write(writer, &messages->at[0], next ? "%s<|eot_id|>" : "<|eot_id|>");
+    chat_write(writer, &messages->at[0], next ? "%(%s<|eot_id|>%)" : "<|eot_id|>");
     if (messages->has_tools)
         llama31_tools(writer, messages, next++);
     for (; next < messages->count; next++) {
@@ -242,7 +251,9 @@ static void llama31_render(struct chat_writer *writer, struct chat_messages *mes
             continue;
         }
         chat_write(writer, message, LLAMA3("%r", "%("));
+        chat_calls_begin(writer);
         chat_write_call(writer, message->calls, "{\"name\": \"%n\", \"parameters\": %a}");
+        chat_resume(writer);
         chat_write(writer, message, "<|eot_id|>%)");
     }
 }
@@ -256,7 +267,7 @@ static const struct chat_token gemma_tokens[] = {{"<bos>", CHAT_TOKEN_BOS},
 static const struct turns gemma = {
     "%b",
     "",
-    {{"assistant", "<start_of_turn>model\n%(%s<end_of_turn>%)\n"}, {"", "<start_of_turn>%r\n%p%s<end_of_turn>\n"}}};
+    {{"assistant", "<start_of_turn>model\n%(%s<end_of_turn>%)\n"}, {"", "<start_of_turn>%r\n%p%(%s<end_of_turn>%)\n"}}};
 
 static void gemma_render(struct chat_writer *writer, struct chat_messages *messages, const void *how)
 {
@@ -360,17 +371,20 @@ static bool deepseek_check(const struct deepseek *how, struct chat_messages *mes
  * the one of R1-Distill ends it only after two calls. */
 static void deepseek_calls(struct chat_writer *writer, struct deepseek *how, const struct chat_message *message)
 {
-    static const char end[] = DEEPSEEK("tool", "calls", "end") DEEPSEEK_EOS;
-    chat_write(writer, message, how->called ? "%(" : DEEPSEEK_ASSISTANT "%(%t" DEEPSEEK("tool", "calls", "begin"));
+    chat_write(writer, message, how->called ? "%(" : DEEPSEEK_ASSISTANT "%(%t");
+    chat_calls_begin(writer);
+    chat_puts(writer, how->called ? "" : DEEPSEEK("tool", "calls", "begin"));
     for (size_t i = 0; i < message->call_count; i++) {
         chat_puts(writer, how->called ? "\n" : "");
         chat_write_call(writer, &message->calls[i],
                         DEEPSEEK("tool", "call", "begin") "%y" DEEPSEEK_SEPARATOR
                                                           "%n\n```json\n%x\n```" DEEPSEEK("tool", "call", "end"));
-        chat_puts(writer, how->called && how->distill ? end : "");
+        chat_puts(writer, how->called && how->distill ? DEEPSEEK("tool", "calls", "end") DEEPSEEK_EOS : "");
         how->called = true;
     }
-    chat_puts(writer, how->distill ? "" : end);
+    chat_puts(writer, how->distill ? "" : DEEPSEEK("tool", "calls", "end"));
+    chat_resume(writer);
+    chat_puts(writer, how->distill ? "" : DEEPSEEK_EOS);
     chat_end(writer);
 }
 
@@ -381,11 +395,11 @@ static void deepseek_turn(struct chat_writer *writer, struct deepseek *how, cons
     if (how->results) {
         chat_puts(writer, !how->resulted ? DEEPSEEK("tool", "outputs", "begin") : how->distill ? "\n" : "");
         how->resulted = true;
-        chat_write(writer, message, DEEPSEEK("tool", "output", "begin") "%t" DEEPSEEK("tool", "output", "end"));
+        chat_write(writer, message, DEEPSEEK("tool", "output", "begin") "%(%t" DEEPSEEK("tool", "output", "end") "%)");
     } else if (message->call_count) {
         deepseek_calls(writer, how, message);
     } else if (chat_is_role(message, "user")) {
-        chat_write(writer, message, DEEPSEEK_USER "%t");
+        chat_write(writer, message, DEEPSEEK_USER "%(%t%)");
     } else {
         chat_write(writer, message, after_results ? DEEPSEEK("tool", "outputs", "end") "%(" : DEEPSEEK_ASSISTANT "%(");
         chat_put(writer, after_results ? message->text : chat_after_last(message->text, "</think>"));
@@ -403,7 +417,7 @@ static void deepseek_render(struct chat_writer *writer, struct chat_messages *me
     chat_puts(writer, "%b");
     for (size_t i = 0; i < messages->count; i++)
         if (chat_is_role(&messages->at[i], "system")) {
-            chat_write(writer, &messages->at[i], system ? "\n\n%t" : "%t");
+            chat_write(writer, &messages->at[i], system ? "\n\n%(%t%)" : "%(%t%)");
             system = true;
         }
     for (size_t i = 0; i < messages->count; i++)
@@ -422,7 +436,7 @@ static const struct chat_token phi3_tokens[] = {{"<|system|>", CHAT_TOKEN_NEEDED
     {                                                                                                                  \
         "", "%e",                                                                                                      \
         {                                                                                                              \
-            {"system", system "<|system|>\n%t<|end|>\n"}, {"user", "<|user|>\n%t<|end|>\n"},                           \
+            {"system", system "<|system|>\n%(%t<|end|>%)\n"}, {"user", "<|user|>\n%(%t<|end|>%)\n"},                   \
             {                                                                                                          \
                 "assistant", "<|assistant|>\n%(%t<|end|>%)\n"                                                          \
             }                                                                                                          \
@@ -442,10 +456,11 @@ static const struct chat_token zephyr_tokens[] = {{"<|system|>", CHAT_TOKEN_OPTI
                                                   {"<|assistant|>", CHAT_TOKEN_OPTIONAL},
                                                   {"</s>", CHAT_TOKEN_EOS},
                                                   {NULL, CHAT_TOKEN_NEEDED}};
-static const struct turns zephyr = {
-    "",
-    "",
-    {{"system", "<|system|>\n%t%e\n"}, {"user", "<|user|>\n%t%e\n"}, {"assistant", "<|assistant|>\n%(%t%e%)\n"}}};
+static const struct turns zephyr = {"",
+                                    "",
+                                    {{"system", "<|system|>\n%(%t%e%)\n"},
+                                     {"user", "<|user|>\n%(%t%e%)\n"},
+                                     {"assistant", "<|assistant|>\n%(%t%e%)\n"}}};
 
 /* ---- texts that another program has rendered ---- */
 
@@ -464,21 +479,29 @@ uint64_t chat_added_id(const struct tokenizer *tokenizer, const char *text, size
     return TOKMAP_NO_ID;
 }
 
+/* Sections of the text that count are of the assistant, unless their role names another one. */
 static void rendered_render(struct chat_writer *writer, struct chat_messages *messages, const void *how)
 {
-    static const char *const roles[] = {"text", "token", "said", "said-token", NULL};
+    static const char *const roles[] = {"text",   "token",        "said", "said-token", "tool",  "tool-token",
+                                        "system", "system-token", "user", "user-token", "other", "other-token",
+                                        NULL};
     if (!chat_roles_are(messages, roles) || !chat_contents_are_text(messages))
         return;
     for (size_t i = 0; i < messages->count; i++) {
-        const struct chat_message *section = &messages->at[i];
-        const bool is_token = chat_is_role(section, "token") || chat_is_role(section, "said-token");
+        struct chat_message *section = &messages->at[i];
+        const bool is_token = chat_is_role(section, "token") || chat_ends_with(section->role, "-token");
         const uint64_t id =
             is_token ? chat_added_id(writer->tokenizer, section->text.bytes, section->text.count) : TOKMAP_NO_ID;
         if (is_token && id == TOKMAP_NO_ID) {
             chat_messages_refuse(messages, "the vocabulary lacks the special token", i, &section->text);
             return;
         }
-        chat_begin(writer, chat_is_role(section, "said") || chat_is_role(section, "said-token"));
+        section->speaker = CHAT_ROLE_ASSISTANT;
+        section->learned = section->whole = !chat_is_role(section, "text") && !chat_is_role(section, "token");
+        for (unsigned role = CHAT_ROLE_TOOL; role < CHAT_ROLES && section->learned; role++)
+            if (chat_starts_with(section->role, chat_role_name((enum chat_role)role)))
+                section->speaker = (enum chat_role)role;
+        chat_begin(writer, section);
         chat_put_id(writer, section->text, id);
         chat_end(writer);
     }

@@ -26,7 +26,8 @@ uint64_t chat_added_id(const struct tokenizer *tokenizer, const char *text, size
 const char *const *chat_known_names(void);
 /* Finds a template by its name, or returns NULL. "rendered", which chat_known_names() does not name, is for programs
  * that render conversations on their own, as tokmap.pack() of Python does with transformers: each message is a section
- * of the text, and its role is "text", or "token" for a special token, or, for what counts, "said" or "said-token". */
+ * of the text, and its role is "text", or "token" for a special token, or, for what counts, "said" or "said-token" for
+ * the assistant, and "tool", "tool-token", and so on for other roles. */
 const struct chat_known *chat_known_by_name(const char *name);
 /* Finds the template that a text in Jinja is, or returns NULL; *why is then a reason to refuse it that users should
  * read, or NULL if the text is not known. Spaces around the text do not matter. */

@@ -182,22 +182,77 @@ void chat_put_json(struct chat_writer *writer, struct chat_string value, bool in
     json_put(writer);
 }
 
-void chat_begin(struct chat_writer *writer, bool counts)
+/* Adds a span that counts. */
+static void span_add(struct chat_writer *writer, uint64_t from, uint64_t end)
 {
-    writer->open = counts ? writer->out->text.count : UINT64_MAX;
+    struct chat_text *out = writer->out;
+    if (writer->no_memory || from == end)
+        return;
+    out->counted = chat_room(out->counted, out->counted_count, &out->counted_capacity, sizeof *out->counted);
+    writer->no_memory = !out->counted;
+    if (out->counted)
+        out->counted[out->counted_count++] = (struct chat_span){from, end, writer->turn->speaker};
+}
+
+void chat_begin(struct chat_writer *writer, const struct chat_message *message)
+{
+    writer->turn = message->learned ? message : NULL;
+    writer->turn_begin = writer->out->text.count;
+    writer->turn_first = writer->out->counted_count;
+    writer->left_out = false;
+    chat_resume(writer);
+}
+
+void chat_resume(struct chat_writer *writer)
+{
+    if (writer->turn && writer->open == UINT64_MAX)
+        writer->open = writer->out->text.count;
+}
+
+/* Ends a span that counts: adds what is written since its beginning, without the thoughts of an assistant. */
+void chat_pause(struct chat_writer *writer)
+{
+    const uint64_t end = writer->out->text.count;
+    uint64_t at = writer->open, first, after;
+    writer->open = UINT64_MAX;
+    if (at == UINT64_MAX || writer->no_memory)
+        return;
+    const char *text = writer->out->text.bytes;
+    const bool thoughtless =
+        writer->learn->no_thinking && !writer->turn->whole && writer->turn->speaker == CHAT_ROLE_ASSISTANT;
+    uint64_t said = end;
+    if (thoughtless && writer->out->mark_count) { /* thoughts that were cut do not include the token after them */
+        const struct tokenizer_mark *mark = &writer->out->marks[writer->out->mark_count - 1];
+        said = mark->end == end && mark->begin >= at ? mark->begin : end;
+    }
+    while (thoughtless && chat_thoughts_find(text, at, said, at == writer->turn_begin, &first, &after)) {
+        span_add(writer, at, first);
+        writer->left_out = true;
+        at = after;
+    }
+    span_add(writer, at, end);
+}
+
+void chat_calls_begin(struct chat_writer *writer)
+{
+    if (!writer->turn || !writer->turn->call_count || !writer->learn->no_calls || writer->turn->whole)
+        return;
+    writer->left_out = true;
+    chat_pause(writer);
 }
 
 void chat_end(struct chat_writer *writer)
 {
     struct chat_text *out = writer->out;
-    const uint64_t from = writer->open;
-    writer->open = UINT64_MAX;
-    if (writer->no_memory || from == UINT64_MAX || from == out->text.count)
+    if (!writer->turn)
         return;
-    out->counted = chat_room(out->counted, out->counted_count, &out->counted_capacity, sizeof *out->counted);
-    writer->no_memory = !out->counted;
-    if (out->counted)
-        out->counted[out->counted_count++] = (struct chat_span){from, out->text.count};
+    chat_pause(writer);
+    if (writer->left_out && out->counted_count == writer->turn_first + 1 && out->mark_count) {
+        const struct chat_span *only = &out->counted[writer->turn_first];
+        const struct tokenizer_mark *mark = &out->marks[out->mark_count - 1];
+        out->counted_count -= only->begin == mark->begin && only->end == mark->end;
+    }
+    writer->turn = NULL;
 }
 
 /* Writes what a letter of a form stands for. */
@@ -209,7 +264,7 @@ static void letter_put(struct chat_writer *writer, const struct chat_message *me
         token_put_kind(writer, letter == 'b' ? CHAT_TOKEN_BOS : CHAT_TOKEN_EOS);
         return;
     case '(':
-        chat_begin(writer, chat_is_assistant(message) && !message->masked);
+        chat_begin(writer, message);
         return;
     case ')':
         chat_end(writer);
@@ -236,7 +291,9 @@ static void letter_put(struct chat_writer *writer, const struct chat_message *me
     default:
         assert(letter == 'p');
         if (writer->prefix) {
+            chat_begin(writer, &writer->messages->at[0]);
             chat_put(writer, *writer->prefix);
+            chat_end(writer);
             chat_puts(writer, "\n\n");
         }
         writer->prefix = NULL;

@@ -6,6 +6,7 @@
 #ifndef TOKMAP_CHAT_CHAT_WRITER_H
 #define TOKMAP_CHAT_CHAT_WRITER_H
 
+#include "chat_learn.h"
 #include "chat_messages.h"
 #include "rendered_chat.h"
 
@@ -31,8 +32,12 @@ struct chat_writer {
     size_t token_count;
     const struct tokenizer *tokenizer;
     struct chat_messages *messages;
-    const struct chat_string *prefix; /* text of the next %p of a form, or NULL: nothing */
-    uint64_t open;                    /* beginning of a span that counts, or UINT64_MAX */
+    const struct chat_string *prefix; /* text of the system message, for the next %p of a form, or NULL: nothing */
+    const struct chat_learn *learn;
+    const struct chat_message *turn; /* the message of the turn that counts, or NULL */
+    uint64_t turn_begin, turn_first; /* its beginning in the text, and among the spans that count */
+    bool left_out;                   /* true if something of it does not count */
+    uint64_t open;                   /* beginning of a span that counts, or UINT64_MAX */
     bool no_memory;
 };
 
@@ -68,12 +73,12 @@ void chat_put(struct chat_writer *writer, struct chat_string text);
 void chat_put_id(struct chat_writer *writer, struct chat_string text, uint64_t id);
 /* Writes a form: text of the template, in which tokens of its table are tokens, and
  *   %b %e  the tokens BOS and EOS
- *   %( %)  around what counts as a target, if the message is of an assistant and not masked
+ *   %( %)  around the turn of the message: what it says, and the token that ends it
  *   %r     the message's role
  *   %t %s  its text, and its text or its parts without the spaces around each
  *   %q     its text as a string of JSON
  *   %i     the id of the call of which it is the result
- *   %p     the prefix, and two newlines after it
+ *   %p     the prefix, which is what the system message says, and two newlines after it
  *   %?     the rest of the form is left out if the text is empty */
 void chat_write(struct chat_writer *writer, const struct chat_message *message, const char *form);
 /* Writes a form of a call: %n its name, %i its id, %y its type, %a its arguments as JSON, %x as text if they are a
@@ -83,9 +88,14 @@ void chat_write_call(struct chat_writer *writer, const struct chat_call *call, c
 void chat_puts(struct chat_writer *writer, const char *form);
 /* Writes a value of JSON as the filter `tojson` does. */
 void chat_put_json(struct chat_writer *writer, struct chat_string value, bool indent);
-/* Make what is written between the two calls count as a target. `counts` false: it does not. */
-void chat_begin(struct chat_writer *writer, bool counts);
+/* Are called around the turn of a message, which counts as a target as far as it is learned. If something of it is not
+ * and the token that ends the turn is all that is left, nothing counts. */
+void chat_begin(struct chat_writer *writer, const struct chat_message *message);
 void chat_end(struct chat_writer *writer);
+/* Are called inside a turn, around its calls of tools, and around text of the template that nobody has said. */
+void chat_calls_begin(struct chat_writer *writer);
+void chat_pause(struct chat_writer *writer);
+void chat_resume(struct chat_writer *writer);
 bool chat_is_role(const struct chat_message *message, const char *role);
 bool chat_is_assistant(const struct chat_message *message);
 /* Refuses the conversation because of a message; returns false. */

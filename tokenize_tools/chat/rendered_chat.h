@@ -3,13 +3,13 @@
 #ifndef TOKMAP_CHAT_RENDERED_CHAT_H
 #define TOKMAP_CHAT_RENDERED_CHAT_H
 
+#include "chat_messages.h"
 #include "tokenizer/tokenizer.h"
 
-struct chat_messages;
-
-/* Bytes [begin, end) of a text. */
+/* Bytes [begin, end) of a text, which a message of the role has said. */
 struct chat_span {
     uint64_t begin, end;
+    enum chat_role role;
 };
 
 /* A conversation as a template writes it. Initialize with zeros; chat_text_free() in the end. */
@@ -20,7 +20,8 @@ struct chat_text {
     struct chat_span *counted; /* spans that count as targets, in the order of the text */
     uint64_t counted_count, counted_capacity;
     uint64_t messages; /* their number */
-    uint64_t lone;     /* escapes of half a surrogate pair in them, each of which became U+FFFD */
+    uint64_t messages_of[CHAT_ROLES];
+    uint64_t lone; /* escapes of half a surrogate pair in them, each of which became U+FFFD */
     /* Reason why the conversation cannot be written: a sentence without its full stop, static; or NULL. */
     const char *reason;
     uint64_t message; /* with a reason: the number of the message, from 0, or UINT64_MAX: the whole conversation */

@@ -467,6 +467,22 @@ static enum tokmap_status conversation_encode(struct encoding *encoding)
 
 /* ---- documents ---- */
 
+/* Counts the messages and the tokens of each role, of a conversation with `ones` tokens that count. */
+static void roles_add(const struct encoding *encoding, uint64_t ones)
+{
+    const struct document_encoder *encoder = encoding->encoder;
+    struct chat_counts *roles = encoding->tokens->roles;
+    encoding->tokens->untaught += !ones;
+    for (unsigned role = 0; role < CHAT_ROLES; role++)
+        roles[role].messages += encoder->chat.messages_of[role];
+    if (!chat_template_learned(encoding->rules->chat)->given) { /* all is the assistant's */
+        roles[CHAT_ROLE_ASSISTANT].counted += ones;
+        return;
+    }
+    for (uint64_t i = 0; i < encoding->count; i++)
+        roles[CHAT_COUNTED_ROLE(encoder->counted[i])].counted += encoder->counted[i] & 1U;
+}
+
 /* Sets the bits of the document's tokens. */
 static enum tokmap_status mask_add(struct encoding *encoding)
 {
@@ -483,10 +499,11 @@ static enum tokmap_status mask_add(struct encoding *encoding)
             tokens->mask[at / 8] = 0;
         tokens->mask[at / 8] =
             (uint8_t)(tokens->mask[at / 8] & ~(1U << at % 8)) | (uint8_t)((counted[i] & 1U) << at % 8);
-        ones += counted[i];
+        ones += counted[i] & 1U;
     }
     tokens->counted += ones;
-    tokens->untaught += !ones && encoding->rules->corpus->content == CORPUS_CONTENT_MESSAGES;
+    if (encoding->rules->corpus->content == CORPUS_CONTENT_MESSAGES)
+        roles_add(encoding, ones);
     return TOKMAP_OK;
 }
 
@@ -575,6 +592,7 @@ enum tokmap_status documents_encode(struct document_encoder *encoder, struct cor
     tokens->count = tokens->largest = tokens->counted = tokens->untaught = 0;
     tokens->eod_added = tokens->bos_added = tokens->eod_present = tokens->bos_present = 0;
     tokens->fim = (struct fim_counts){.psm = 0};
+    memset(tokens->roles, 0, sizeof tokens->roles);
     for (uint64_t i = 0; i < batch->document_count && !status && !stopped; i++) {
         const struct corpus_document document = batch->documents[i];
         struct encoding encoding = {.encoder = encoder,

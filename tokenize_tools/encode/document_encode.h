@@ -8,8 +8,9 @@
  * mask, and whether it is used at all, are only known then.
  *
  * Which tokens count as targets: of ids, those that the mask names (all without one); of a prompt and a completion,
- * those of the completion; of a conversation, what the assistant says, with the token that ends its turn. An EOD that
- * is added counts, except after a conversation; a BOS that is added does not.
+ * those of the completion; of a conversation, what the assistant says, with the token that ends its turn, or what
+ * chat_template_learn() has chosen. An EOD that is added counts, except after a conversation; a BOS that is added does
+ * not.
  */
 #ifndef TOKMAP_ENCODE_DOCUMENT_ENCODE_H
 #define TOKMAP_ENCODE_DOCUMENT_ENCODE_H
@@ -57,11 +58,12 @@ struct document_tokens {
     uint8_t *mask;        /* bit i mod 8 of byte i / 8: token i counts. Set if document_is_masked() */
     uint8_t *sets;        /* the set of each document of the batch, with a split */
     uint64_t count, largest;
-    uint64_t counted;  /* tokens that count, if there is a mask */
-    uint64_t untaught; /* conversations in which no token counts */
+    uint64_t counted;                     /* tokens that count, if there is a mask */
+    uint64_t untaught;                    /* conversations in which no token counts */
+    struct chat_counts roles[CHAT_ROLES]; /* of the conversations */
     struct fim_counts fim;
-    uint64_t eod_added, bos_added;     /* tokens that were added */
-    uint64_t eod_present, bos_present; /* documents of ids that had the token already, so none was added */
+    uint64_t eod_added, bos_added;        /* tokens that were added */
+    uint64_t eod_present, bos_present;    /* documents of ids that had the token already, so none was added */
     struct {
         uint64_t tokens, ends, mask, text_bytes, sets;
     } capacity; /* of these lists */

@@ -19,6 +19,8 @@
  * the first line names the columns.
  */
 
+#define CORPUS_IGNORED (-100) /* the label of an id that does not count, as in torch and transformers */
+
 /* Content of a record, in the fields that the options name. */
 enum corpus_content {
     CORPUS_CONTENT_TEXT,     /* field: a text. The only content of input without fields */
@@ -46,6 +48,7 @@ struct corpus_options {
     /* Fields of a record. A name reaches into objects with dots ("meta.url"), but a field whose own name has the dots
      * is preferred. second_field is NULL unless `content` needs one. */
     const char *field, *second_field;
+    bool labels; /* with ids: second_field has labels, which are the ids, or CORPUS_IGNORED where none counts */
     const char *const *columns; /* column_count fields whose values are kept with each document */
     size_t column_count;
     /* For CORPUS_CONTENT_MESSAGES: beside_count fields that say something to whom the messages are for. */

@@ -295,7 +295,9 @@ const char *field_option(const struct corpus_options *options, const char *field
     if (field == options->field)
         return first[options->content];
     if (field == options->second_field)
-        return options->content == CORPUS_CONTENT_IDS ? "--mask-field" : "--completion-field";
+        return options->content != CORPUS_CONTENT_IDS ? "--completion-field"
+               : options->labels                      ? "--labels-field"
+                                                      : "--mask-field";
     for (size_t i = 0; i < options->beside_count; i++)
         if (field == options->beside[i])
             return "--ignore-fields";

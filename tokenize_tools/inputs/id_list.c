@@ -163,11 +163,45 @@ bool mask_list_read(const char *text, size_t count, uint8_t *values, uint64_t *f
     return at + 1 == end && *at == ']';
 }
 
+#define IGNORED "-100"
+
+bool label_list_read(const char *text, size_t count, const uint32_t *ids, uint64_t id_count, uint8_t *values,
+                     uint64_t *found)
+{
+    const char *end = text + count, *at = space_skip(text + 1, end);
+    uint64_t n = 0;
+    assert(count && *text == '[');
+    for (bool more = at < end && *at != ']'; more; n++) {
+        uint32_t id;
+        at = space_skip(at, end);
+        const bool ignored = (size_t)(end - at) > strlen(IGNORED) && !memcmp(at, IGNORED, strlen(IGNORED));
+        at += ignored ? strlen(IGNORED) : 0;
+        if (!ignored && (at == end || !number_read(&at, end, &id) || (n < id_count && id != ids[n])))
+            return false;
+        values[n] = !ignored;
+        at = space_skip(at, end);
+        more = at < end && *at == ',';
+        at += more;
+    }
+    *found = n;
+    return at + 1 == end && *at == ']';
+}
+
 /* ---- faults ---- */
 
+/* What the elements of a list must be. */
+struct list_rule {
+    uint64_t vocabulary;
+    const uint32_t *ids;
+    uint64_t id_count;
+};
+
 /* Returns what is wrong with one element of a list of ids; NULL if it is an id. */
-static const char *id_wrong(enum json_kind kind, const char *text, size_t count, uint64_t vocabulary)
+static const char *id_wrong(enum json_kind kind, const char *text, size_t count, const struct list_rule *rule,
+                            uint64_t index)
 {
+    const uint64_t vocabulary = rule->vocabulary;
+    (void)index;
     uint64_t id;
     if (kind != JSON_NUMBER)
         return "is not a number";
@@ -179,15 +213,31 @@ static const char *id_wrong(enum json_kind kind, const char *text, size_t count,
     return *text == '-' ? "is negative" : "is not below the size of the vocabulary";
 }
 
-static const char *mask_wrong(enum json_kind kind, const char *text, size_t count, uint64_t unused)
+static const char *mask_wrong(enum json_kind kind, const char *text, size_t count, const struct list_rule *rule,
+                              uint64_t index)
 {
-    (void)unused;
+    (void)rule;
+    (void)index;
     const bool digit = kind == JSON_NUMBER && count == 1 && (*text | 1) == '1';
     return digit || kind == JSON_TRUE || kind == JSON_FALSE ? NULL : "is not 0, 1, false, or true";
 }
 
-static struct list_fault list_fault(const char *text, size_t count, uint64_t vocabulary,
-                                    const char *(*wrong)(enum json_kind, const char *, size_t, uint64_t))
+static const char *label_wrong(enum json_kind kind, const char *text, size_t count, const struct list_rule *rule,
+                               uint64_t index)
+{
+    uint64_t id;
+    if (kind != JSON_NUMBER)
+        return "is not a number";
+    if (count == strlen(IGNORED) && !memcmp(text, IGNORED, count))
+        return NULL;
+    return decimal_parse(text, count, &id) && (index < rule->id_count ? id == rule->ids[index] : id <= UINT32_MAX)
+               ? NULL
+               : "is neither -100 nor the id in its place, so the labels are shifted or changed";
+}
+
+static struct list_fault list_fault(const char *text, size_t count, const struct list_rule *rule,
+                                    const char *(*wrong)(enum json_kind, const char *, size_t, const struct list_rule *,
+                                                         uint64_t))
 {
     struct json_scan scan;
     struct list_fault fault = {0};
@@ -199,7 +249,7 @@ static struct list_fault list_fault(const char *text, size_t count, uint64_t voc
         const char *element;
         if (!json_value(&scan, &element, &fault.count))
             break;
-        fault.reason = wrong(kind, element, fault.count, vocabulary);
+        fault.reason = wrong(kind, element, fault.count, rule, fault.index);
         fault.offset = (size_t)(element - text);
         fault.index += !fault.reason;
     }
@@ -208,10 +258,17 @@ static struct list_fault list_fault(const char *text, size_t count, uint64_t voc
 
 struct list_fault id_list_fault(const char *text, size_t count, uint64_t vocabulary)
 {
-    return list_fault(text, count, vocabulary, id_wrong);
+    const struct list_rule rule = {.vocabulary = vocabulary};
+    return list_fault(text, count, &rule, id_wrong);
 }
 
 struct list_fault mask_list_fault(const char *text, size_t count)
 {
-    return list_fault(text, count, 0, mask_wrong);
+    return list_fault(text, count, NULL, mask_wrong);
+}
+
+struct list_fault label_list_fault(const char *text, size_t count, const uint32_t *ids, uint64_t id_count)
+{
+    const struct list_rule rule = {.ids = ids, .id_count = id_count};
+    return list_fault(text, count, &rule, label_wrong);
 }

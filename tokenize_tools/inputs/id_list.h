@@ -23,6 +23,11 @@ bool id_list_read(const char *text, size_t count, uint32_t *ids, uint64_t *found
 /* Reads a list of 0, 1, false, and true into bytes of 0 and 1, like id_list_read(). */
 bool mask_list_read(const char *text, size_t count, uint8_t *values, uint64_t *found);
 
+/* Reads a list of labels of ids into bytes, like mask_list_read(): 0 for -100, and 1 for the id of the same place.
+ * Behind the last of the `id_count` ids, any id is a label. */
+bool label_list_read(const char *text, size_t count, const uint32_t *ids, uint64_t id_count, uint8_t *values,
+                     uint64_t *found);
+
 /* Faults of a list. */
 struct list_fault {
     const char *reason; /* static, such as "is negative"; NULL if nothing is wrong */
@@ -36,5 +41,8 @@ struct list_fault id_list_fault(const char *text, size_t count, uint64_t vocabul
 
 /* Finds the first element that is not 0, 1, false, or true. */
 struct list_fault mask_list_fault(const char *text, size_t count);
+
+/* Finds the first element that is neither -100 nor the id of its place. */
+struct list_fault label_list_fault(const char *text, size_t count, const uint32_t *ids, uint64_t id_count);
 
 #endif

@@ -247,9 +247,33 @@ static enum tokmap_status number_wrong(struct row_reading *reading, const struct
     return element_issue(reading, is_mask, field, index + i, text, fault);
 }
 
-/* Takes the list of the current row: token ids, or a mask. */
-static enum tokmap_status list_take(struct row_reading *reading, size_t field, bool is_mask, struct record_value *value)
+static enum tokmap_status label_wrong(struct row_reading *reading, const struct parquet_column *column,
+                                      const char *field, uint64_t number, uint64_t index)
 {
+    char text[PARQUET_VALUE_TEXT];
+    integer_text(text, column, number);
+    return element_issue(reading, true, field, index, text,
+                         "is neither -100 nor the id in its place, so the labels are shifted or changed");
+}
+
+/* Takes labels of the ids from number `done` on, as bytes of a mask. Returns how many are labels. */
+static uint64_t labels_take(uint8_t *taken, const uint64_t *numbers, uint64_t count, const struct record_value *ids,
+                            uint64_t done)
+{
+    uint64_t i = 0;
+    for (; i < count; i++) {
+        taken[i] = numbers[i] != (uint64_t)CORPUS_IGNORED;
+        if (taken[i] && done + i < ids->number_count && ((const uint32_t *)ids->numbers)[done + i] != numbers[i])
+            break;
+    }
+    return i;
+}
+
+/* Takes the list of the current row: token ids, or, with the ids, a mask of them or their labels. */
+static enum tokmap_status list_take(struct row_reading *reading, size_t field, const struct record_value *ids,
+                                    struct record_value *value)
+{
+    const bool is_mask = ids != NULL;
     const struct corpus_options *options = reading->making->options;
     const uint64_t vocabulary = options->vocabulary ? options->vocabulary : ALL_IDS, limit = is_mask ? 2 : vocabulary;
     struct cursor *cursor = &reading->cursors[reading->field_first[field]];
@@ -271,7 +295,11 @@ static enum tokmap_status list_take(struct row_reading *reading, size_t field, b
         fragment_entries(&list.from, &begin, &end);
         const uint64_t *numbers = cursor_page(&list.from)->values.numbers + begin;
         const uint64_t count = end - begin;
-        for (uint64_t i = 0; i < count; i++) {
+        const bool labels = is_mask && options->labels;
+        const uint64_t good = labels ? labels_take((uint8_t *)taken + done, numbers, count, ids, done) : count;
+        if (good < count)
+            return label_wrong(reading, cursor->column, name, numbers[good], done + good);
+        for (uint64_t i = 0; i < count && !labels; i++) {
             largest = max64(largest, numbers[i]);
             if (is_mask)
                 ((uint8_t *)taken)[done + i] = (uint8_t)numbers[i];
@@ -491,7 +519,7 @@ static enum tokmap_status field_take(struct row_reading *reading, size_t field, 
         return TOKMAP_OK;
     struct cursor *cursor = &reading->cursors[reading->field_first[field]];
     if (content && options->content == CORPUS_CONTENT_IDS)
-        return list_take(reading, field, field > 0, value);
+        return list_take(reading, field, field ? value - field : NULL, value);
     if (cursor->column->max_repetition)
         return messages_take(reading, field, value);
     const enum tokmap_status status = value_take(reading, field, cursor, value);

@@ -87,7 +87,10 @@ static enum tokmap_status list_wrong(struct drafting *drafting, const struct rec
         drafting->wrong_list = true;
         return TOKMAP_OK;
     }
-    struct list_fault fault = is_mask ? mask_list_fault(text, bytes) : id_list_fault(text, bytes, vocabulary);
+    struct list_fault fault = !is_mask ? id_list_fault(text, bytes, vocabulary)
+                              : drafting->making->options->labels
+                                  ? label_list_fault(text, bytes, drafting->made.ids, drafting->made.id_count)
+                                  : mask_list_fault(text, bytes);
     assert(fault.reason);
     const uint64_t line = value->line + (inside ? 0 : record_scan_lines(text, fault.offset));
     return making_list_fault(drafting->making, drafting->source, is_mask, text, &fault, line,
@@ -139,7 +142,10 @@ static enum tokmap_status mask_read(struct drafting *drafting, const struct reco
     uint8_t *counted = room ? corpus_batch_take(drafting->making->batch, room) : NULL;
     if (room && !counted)
         return making_no_memory(drafting->making);
-    if (!room || length != bytes || !mask_list_read(text, bytes, counted, count))
+    if (!room || length != bytes ||
+        !(drafting->making->options->labels
+              ? label_list_read(text, bytes, drafting->made.ids, drafting->made.id_count, counted, count)
+              : mask_list_read(text, bytes, counted, count)))
         return list_wrong(drafting, value, true, text, bytes, 0, field);
     drafting->made.counted = counted;
     return TOKMAP_OK;

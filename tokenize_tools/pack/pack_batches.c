@@ -305,6 +305,7 @@ enum tokmap_status pack_batch_commit(struct pack_batches *batches, struct work_i
         result->counted_tokens += documents->counted;
         result->untaught += documents->untaught;
         fim_counts_add(&result->fim, &documents->fim);
+        chat_counts_add(result->roles, documents->roles);
         document_tokens_trim(documents);
         return status;
     }

@@ -121,6 +121,10 @@ static void tokenizer_facts(struct pack_facts *facts, const struct pack_options 
     number_fact(facts, "--eod", options->eod_id, TOKMAP_NO_ID);
     number_fact(facts, "--bos", options->bos_id, TOKMAP_NO_ID);
     text_fact(facts, "--chat-template", options->chat ? chat_template_name(options->chat) : NULL);
+    char learned[CHAT_LEARN_TEXT] = "";
+    if (options->chat)
+        chat_learn_print(chat_template_learned(options->chat), learned);
+    text_fact(facts, "--learn", learned);
     list_fact(facts, "--ignore-fields", options->ignored, options->ignored_count);
 }
 
@@ -134,7 +138,7 @@ static void corpus_facts(struct pack_facts *facts, const struct corpus_options *
     text_fact(facts, "--on-error skip", corpus->skip ? "skip" : "");
     choice_fact(facts, "kind of content", contents, corpus->content);
     text_fact(facts, "--field", corpus->field);
-    text_fact(facts, "second field", corpus->second_field);
+    text_fact(facts, corpus->labels ? "--labels-field" : "second field", corpus->second_field);
     list_fact(facts, "--columns", corpus->columns, corpus->column_count);
     bytes_fact(facts, "separator of documents", corpus->separator,
                corpus->separator ? (size_t)corpus->separator_bytes : 0);

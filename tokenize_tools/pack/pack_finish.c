@@ -152,6 +152,7 @@ static void result_add(struct pack_result *sum, const struct pack_result *more)
     sum->counted_tokens += more->counted_tokens;
     sum->untaught += more->untaught;
     fim_counts_add(&sum->fim, &more->fim);
+    chat_counts_add(sum->roles, more->roles);
     for (size_t i = 0; i < RECORD_COLUMNS_MOST; i++)
         sum->with_value[i] += more->with_value[i];
     sum->largest_id = max64(sum->largest_id, more->largest_id);
@@ -217,7 +218,7 @@ static enum tokmap_status sum_check(const struct finish *finish, const struct pa
     const struct corpus_counts *counts = &result->counts;
     const struct skip_limit *limit = &finish->options->skip_limit;
     const uint64_t left_out = left_out_count(counts);
-    const enum tokmap_status status = pack_documents_check(result, error);
+    const enum tokmap_status status = pack_documents_check(finish->options, result, error);
     if (status)
         return status;
     if (skip_limit_passed(limit, left_out, counts->documents, true))

@@ -623,7 +623,8 @@ enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struc
     /* Another step follows, even after short work, unless it will be refused: files of other projects, or the names of
      * a set. If the command is killed in it, the same command must recognize them as its own. */
     const bool set = (options->shard_tokens || options->split) && !options->unit;
-    const bool more = (options->also || set) && !journal->off && pack_documents_check(parts->result, NULL) == TOKMAP_OK;
+    const bool more =
+        (options->also || set) && !journal->off && pack_documents_check(options, parts->result, NULL) == TOKMAP_OK;
     const uint32_t type = pack_journal_kept(journal) || options->also ? CHECKPOINT : CHECKPOINT_SHORT;
     journal->ended = journal->complete;
     if (more && !journal->complete)

@@ -90,6 +90,7 @@ char *pack_output_about(const struct pack_options *options, const struct pack_re
         .counts = &result->counts,
         .tokens = result->tokens,
         .chat_template = options->chat ? chat_template_name(options->chat) : NULL,
+        .learn = options->chat ? chat_template_learned(options->chat) : NULL,
         .ignored = options->ignored,
         .ignored_count = options->ignored_count,
         .min_tokens = options->min_tokens,
@@ -124,7 +125,26 @@ void pack_output_settle(const struct pack_options *options)
 
 /* ---- accounts ---- */
 
-enum tokmap_status pack_documents_check(const struct pack_result *result, struct tokmap_error *error)
+/* Refuses an output from which nothing would be learned, though --learn says what is. */
+static enum tokmap_status learned_check(const struct pack_options *options, const struct pack_result *result,
+                                        struct tokmap_error *error)
+{
+    const struct chat_learn *learn = options->chat ? chat_template_learned(options->chat) : NULL;
+    char words[CHAT_LEARN_TEXT], found[128] = "";
+    if (!learn || !learn->given || result->counted_tokens)
+        return TOKMAP_OK;
+    chat_learn_print(learn, words);
+    for (unsigned role = 0; role < CHAT_ROLES; role++)
+        if (result->roles[role].messages && !chat_template_is_rendered(options->chat))
+            (void)snprintf(found + strlen(found), sizeof found - strlen(found), "%s%s",
+                           *found ? ", " : "; the messages have the roles ", chat_role_name((enum chat_role)role));
+    return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                     "no token of %" PRIu64 " conversations is learned with --learn %s%s", result->counts.documents,
+                     words, found);
+}
+
+enum tokmap_status pack_documents_check(const struct pack_options *options, const struct pack_result *result,
+                                        struct tokmap_error *error)
 {
     const struct corpus_counts *counts = &result->counts;
     const struct corpus_left_out *by_length = &counts->left_out[CORPUS_REASON_LENGTH];
@@ -143,7 +163,7 @@ enum tokmap_status pack_documents_check(const struct pack_result *result, struct
     if (!counts->stream_bytes)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "the inputs are empty: no file has a byte; name inputs that contain text");
-    return TOKMAP_OK;
+    return learned_check(options, result, error);
 }
 
 enum tokmap_status pack_accounts_check(const struct pack_options *options, struct shard_set *const *sets,
@@ -174,7 +194,8 @@ enum tokmap_status pack_accounts_check(const struct pack_options *options, struc
                          "%" PRIu64 " documents were read and %" PRIu64
                          " were written; this is a bug in tokmap, please report it",
                          counts->documents, written.documents);
-    return options->unit ? TOKMAP_OK : pack_documents_check(result, error); /* pack_finish.c looks at all units */
+    return options->unit ? TOKMAP_OK
+                         : pack_documents_check(options, result, error); /* pack_finish.c looks at all units */
 }
 
 void pack_values_count(struct pack_result *result, size_t columns, const struct corpus_batch *batch)

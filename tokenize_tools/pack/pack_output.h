@@ -45,8 +45,10 @@ enum tokmap_status pack_accounts_check(const struct pack_options *options, struc
                                        uint32_t set_count, const struct pack_result *result,
                                        struct tokmap_error *error);
 
-/* Checks that there are documents, and that not all of them are empty. Statuses: OK, ERROR_INPUT. */
-enum tokmap_status pack_documents_check(const struct pack_result *result, struct tokmap_error *error);
+/* Checks that there are documents, that not all of them are empty, and that something is learned where the options say
+ * what. Statuses: OK, ERROR_INPUT. */
+enum tokmap_status pack_documents_check(const struct pack_options *options, const struct pack_result *result,
+                                        struct tokmap_error *error);
 
 /* Counts the documents of a batch that have a value in each column. */
 void pack_values_count(struct pack_result *result, size_t columns, const struct corpus_batch *batch);

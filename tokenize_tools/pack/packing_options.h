@@ -160,6 +160,7 @@ struct pack_result {
     uint64_t counted_tokens;
     uint64_t untaught;                        /* conversations in which no token counts */
     struct fim_counts fim;                    /* with options.fim */
+    struct chat_counts roles[CHAT_ROLES];     /* of the conversations, by enum chat_role */
     uint64_t with_value[RECORD_COLUMNS_MOST]; /* for each of corpus.columns: the documents that have a value */
     uint64_t largest_id;
     struct lengths lengths;     /* of the documents, with the tokens that begin and end them */

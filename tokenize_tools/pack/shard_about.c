@@ -49,7 +49,10 @@ static void fields_write(struct cli_json *json, const struct corpus_options *cor
     static const char *const first[] = {"field", "ids_field", "prompt_field", "messages_field"};
     text_write(json, first[corpus->content], corpus->field);
     if (corpus->second_field)
-        text_write(json, corpus->content == CORPUS_CONTENT_IDS ? "mask_field" : "completion_field",
+        text_write(json,
+                   corpus->content != CORPUS_CONTENT_IDS ? "completion_field"
+                   : corpus->labels                      ? "labels_field"
+                                                         : "mask_field",
                    corpus->second_field);
 }
 
@@ -132,6 +135,11 @@ static void later_options_write(struct cli_json *json, const struct shard_about 
     const struct corpus_options *corpus = about->corpus;
     if (about->chat_template)
         text_write(json, "chat_template", about->chat_template);
+    if (about->learn && about->learn->given) {
+        char words[CHAT_LEARN_TEXT];
+        chat_learn_print(about->learn, words);
+        cli_json_text(json, "learn", words);
+    }
     list_write(json, "ignore_fields", about->ignored, about->ignored_count);
     if (about->min_tokens)
         cli_json_number(json, "min_tokens", about->min_tokens);

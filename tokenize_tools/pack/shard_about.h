@@ -30,7 +30,8 @@ struct shard_about {
     const struct corpus_counts *counts;
     uint64_t tokens;
     /* Facts that other content than text, and other options, add. */
-    const char *chat_template;  /* NULL: no conversations */
+    const char *chat_template; /* NULL: no conversations */
+    const struct chat_learn *learn;
     const char *const *ignored; /* ignored_count keys of conversations that count for nothing */
     size_t ignored_count;
     uint64_t min_tokens, max_tokens;    /* 0: no limit */

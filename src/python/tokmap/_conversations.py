@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from importlib import import_module
 
+from ._learn import Learn, Turn, calls_region, contents_find, spans_match, thoughts_cut, turn_end
 from .errors import ArgumentError, InputError
 
 TYPE_CHECKING = False
@@ -68,12 +69,18 @@ class Conversations:
     """Renders the conversations of records. fields, options: the options of the command for what read() returns."""
 
     def __init__(self, chat: Any, tokenizer: Tokenizer, field: str, columns: Iterable[str], ignored: Iterable[str],
-                 eod: int | None) -> None:
+                 eod: int | None, learn: Learn | None = None) -> None:
         self._chat, self._field, self._eod = chat, field, eod
+        self._given, self._learn = learn is not None, learn or Learn(())
         self._renders = hasattr(chat, "get_chat_template")  # its text is known, not only its ids
         self.fields = ({"messages_field": field} if self._renders else
                        {"ids_field": field, "mask_field": field + ".mask"})
-        self.options = {"chat_template": "rendered"} if self._renders else {"special": None}
+        self.options = {"chat_template": "rendered", "learn": learn and learn.text} if self._renders else \
+            {"special": None}
+        if learn is not None and not self._renders:
+            raise ArgumentError("learn needs a chat_template whose text is known, such as a tokenizer of transformers "
+                                "or the name of a template; this one has only apply_chat_template()")
+        self.messages_of: dict[str, int] = {}  # how many messages of each role there are
         self.plain = False  # a document is a record
         self.untaught = 0  # conversations in which no token counts, where the command does not count them
         self._ignored, self._columns = frozenset(ignored), frozenset(columns)
@@ -92,7 +99,7 @@ class Conversations:
 
     def pieces(self, record: Any, index: int) -> list[dict[str, str]]:
         """The pieces of a conversation, as the template "rendered" of the command takes them."""
-        messages, learned = self.messages(value_of(record, self._field, index), index)
+        messages, own = self.messages(value_of(record, self._field, index), index)
         arguments = self.beside(record, index)
         arguments.update(arguments.pop("chat_template_kwargs", {}))
         template = self._template(arguments.get("tools"), index)
@@ -102,11 +109,22 @@ class Conversations:
         marked = self._marked([messages, arguments])
         if self._found:
             plain = text
-            text, spans = self._render(marked[0], template, marked[1], index)
+            messages, arguments = marked
+            text, spans = self._render(messages, template, arguments, index)
             if text.replace(_MARK, "") != plain:
                 raise self._wrong(index, "what reads like a special token in it changes what the template writes, so "
                                          "the tokens of the template cannot be distinguished from the text of the messages")
-        return list(self._pieces(text, self._spans(spans, learned, index)))
+        if not self._given:  # 1 is the default
+            own = [said and None for said in own]
+        turns = self._learn.turns([message["role"] for message in messages], own)
+        for turn in turns:
+            self.messages_of[turn.role] = self.messages_of.get(turn.role, 0) + 1
+
+        def render(changed: list[dict[str, Any]]) -> str:
+            return self._render(changed, template, arguments, index)[0]
+
+        said = self._said(text, spans, turns, messages, render, index)
+        return list(self._pieces(text, said + self._others(text, spans, turns, messages, render, index)))
 
     def read(self, record: Any, index: int) -> list[Any]:
         """The pieces of a conversation, or its ids and which of them count."""
@@ -135,7 +153,8 @@ class Conversations:
 
     def _arguments(self, record: Any, index: int) -> tuple[list[dict[str, Any]], list[bool], dict[str, Any]]:
         """The messages, which answers are learned, and the arguments: refuses what needs the template or the text."""
-        messages, learned = self.messages(value_of(record, self._field, index), index)
+        messages, own = self.messages(value_of(record, self._field, index), index)
+        learned = [said is not False for said, message in zip(own, messages) if message["role"] == "assistant"]
         arguments = self.beside(record, index)
         given = arguments.pop("chat_template_kwargs", {})
         for name in arguments:
@@ -173,32 +192,33 @@ class Conversations:
 
     # ---- what the record says ----
 
-    def messages(self, given: Any, index: int) -> tuple[list[dict[str, Any]], list[bool]]:
-        """The messages without keys that count for nothing, and, for those of the assistant, whether each is learned."""
+    def messages(self, given: Any, index: int) -> tuple[list[dict[str, Any]], list[bool | None]]:
+        """The messages without keys that count for nothing, and what each says about whether it is learned."""
         if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
             raise self._wrong(index, "the messages are not a list")
-        messages, learned = [], []
+        messages: list[dict[str, Any]] = []
+        own: list[bool | None] = []
         for number, message in enumerate(given, 1):
             if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
                 raise self._wrong(index, f"message {number}: it has no \"role\"")
             kept = {key: value for key, value in message.items() if value is not None and key not in self._ignored}
-            counts = True
+            counts: bool | None = None
             for key in ("weight", "train"):
                 said = kept.pop(key, None)
                 if said not in (None, 0, 1):
                     raise self._wrong(index, f"message {number}: its {key!r} is neither 0 nor 1, neither true nor "
                                              "false")
-                counts = counts and said != 0
-                if said and kept["role"] != "assistant":
-                    raise self._wrong(index, f"message {number}: only what an assistant says can count, and its role "
-                                             f"is {kept['role']!r}")
+                counts = counts if said is None or counts is False else said != 0
+                if said and kept["role"] != "assistant" and not self._given:
+                    raise self._wrong(index, f"message {number}: only what an assistant says can count (learn takes "
+                                             f"other roles), and its role is {kept['role']!r}")
             if "content" not in kept and not (kept["role"] == "assistant" and kept.get("tool_calls")):
                 raise self._wrong(index, f"message {number}: it has no content")
             messages.append(kept)
-            learned += [counts] if kept["role"] == "assistant" else []
+            own.append(counts)
         if not messages:
             raise self._wrong(index, "the conversation has no messages")
-        return messages, learned
+        return messages, own
 
     def beside(self, record: Any, index: int) -> dict[str, Any]:
         """What the record has beside the messages and says something: the arguments of apply_chat_template()."""
@@ -283,19 +303,81 @@ class Conversations:
             value = value.tolist()
         return [self._marked(item) for item in value] if isinstance(value, (list, tuple)) else value
 
-    def _spans(self, spans: Any, learned: list[bool], index: int) -> list[tuple[int, int]]:
-        """The parts of the text that count."""
-        found = [(first, end) for first, end in spans if first < end]
-        if learned and not spans:
+    def _said(self, text: str, spans: Any, turns: list[Turn], messages: list[dict[str, Any]], render: Any,
+              index: int) -> list[tuple[int, int, str]]:
+        """The parts of the text that the assistant says, and that are learned. render: writes messages."""
+        said = [(turn, number) for number, turn in enumerate(turns) if turn.role == "assistant"]
+        learned, cuts = "assistant" in self._learn.roles, not (self._learn.thinking and self._learn.calls)
+        if said and not spans and (learned or any(turn.learned for turn, _ in said)):
             raise self._unmarked()
-        if all(learned):
-            return found
-        if len(spans) != len(learned):
-            raise self._several(len(spans), len(learned), index)
-        return [(first, end) for (first, end), counts in zip(spans, learned) if counts and first < end]
+        calling = [number for turn, number in said if not self._learn.calls and turn.learned and not turn.whole and
+                   messages[number].get("tool_calls")]
+        if len({(turn.learned, turn.whole and cuts) for turn, _ in said}) > 1 or calling:
+            numbers = [number for _, number in said]
+            if len(spans) != len(said):
+                numbers = spans_match(spans, numbers, contents_find(messages, range(len(messages)), text, render))
+            if len(spans) != len(numbers):
+                raise self._several(len(spans), len(said), index)
+            matched = [(span, (turns[number], number)) for span, number in zip(spans, numbers)]
+        else:
+            matched = [(part, (said or [(Turn("assistant", learned, False), -1)])[0]) for part in spans]
+        found: list[tuple[int, int, str]] = []
+        tokens = [token.span() for token in self._special.finditer(text)] if cuts else []
+        for (first, end), (turn, number) in matched:
+            if not turn.learned or first >= end:
+                continue
+            kept = [(first, end)]
+            last = next((begin for begin, stop in reversed(tokens)
+                         if begin >= first and stop <= end and not text[stop:end].strip()), end)
+            if number in calling:
+                kept = self._calls_cut(text, first, end, last, messages, number, render, tokens, index)
+            if not self._learn.thinking and not turn.whole:
+                other = thoughts_cut(text, first, end, last, _MARK)
+                kept = [(max(a, c), min(b, d)) for a, b in kept for c, d in other if max(a, c) < min(b, d)]
+            if kept != [(first, end)] and all(a >= last for a, _ in kept):
+                kept = []  # nothing but the token that ends the turn is left
+            found += [(a, b, "said") for a, b in kept]
+        return found
 
-    def _pieces(self, text: str, spans: list[tuple[int, int]]) -> Iterator[dict[str, str]]:
-        borders = sorted({0, len(text), *(place for span in spans for place in span)})
+    def _calls_cut(self, text: str, first: int, end: int, last: int, messages: list[dict[str, Any]], number: int,
+                   render: Any, tokens: list[tuple[int, int]], index: int) -> list[tuple[int, int]]:
+        """The parts of a turn that are not calls of tools."""
+        message = messages[number]
+        if not any(message.get(key) for key in ("content", *_THOUGHTS)):
+            return []  # it does not say more
+        without = {key: value for key, value in message.items() if key != "tool_calls"}
+        begin, stop = calls_region(text, render([*messages[:number], without, *messages[number + 1:]]), tokens)
+        if not first <= begin <= stop <= last:
+            raise self._wrong(index, f"message {number + 1}: where its template writes the calls is not known, so they "
+                                     "cannot be left out")
+        return [part for part in ((first, begin), (stop, end)) if part[0] < part[1]]
+
+    def _others(self, text: str, spans: Any, turns: list[Turn], messages: list[dict[str, Any]], render: Any,
+                index: int) -> list[tuple[int, int, str]]:
+        """The parts of the text that others than the assistant say, and that are learned."""
+        wanted = [number for number, turn in enumerate(turns) if turn.learned and turn.role != "assistant"]
+        if not wanted:
+            return []
+        numbers = [number for number, turn in enumerate(turns) if turn.role != "assistant"]
+        contents = contents_find(messages, numbers, text, render)
+        if contents is None and wanted != numbers:
+            contents = contents_find(messages, wanted, text, render)
+        if contents is None:
+            raise self._wrong(index, f"message {wanted[0] + 1}: where its template writes what it says is not known, "
+                                     "so it cannot be learned")
+        tokens = [token.span() for token in self._special.finditer(text)]
+        begins = sorted([first for first, _, _ in contents] + [first for first, _ in spans])
+        found = []
+        for first, end, number in contents:
+            if not turns[number].learned:
+                continue
+            limit = next((begin for begin in begins if begin >= end and begin > first), len(text))
+            parts = [(first, end), *turn_end(text, end, limit, tokens, getattr(self._chat, "eos_token", None))]
+            found += [(a, b, turns[number].role) for a, b in parts if a < b]
+        return found
+
+    def _pieces(self, text: str, spans: list[tuple[int, int, str]]) -> Iterator[dict[str, str]]:
+        borders = sorted({0, len(text), *(place for first, end, _ in spans for place in (first, end))})
         tokens = [found.span() for found in self._special.finditer(text)]
         borders = [place for place in borders if not any(first < place < end for first, end in tokens)]
         cuts = sorted({*borders, *(place for token in tokens for place in token)})
@@ -304,9 +386,9 @@ class Conversations:
             piece = text[first:end].replace(_MARK, "")
             if first in begins:
                 self._check_token(piece)
-            said = any(begin <= first < stop for begin, stop in spans)
-            yield {"role": ("said" if said else "text") if first not in begins else
-                   "said-token" if said else "token", "content": piece}
+            said = next((role for begin, stop, role in spans if begin <= first < stop), "text")
+            yield {"role": said if first not in begins else "token" if said == "text" else said + "-token",
+                   "content": piece}
 
     def _check_token(self, text: str) -> None:
         if text in self._known:

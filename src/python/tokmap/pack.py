@@ -13,6 +13,7 @@ from importlib import import_module
 
 from ._arrow import columns as arrow_columns, is_arrow
 from ._conversations import Conversations, value_of
+from ._learn import Learn
 from ._library import counted, did_you_mean, names_argument, number, of_type
 from .dataset import Dataset
 from .errors import ArgumentError, InputError, class_of, error_of
@@ -35,21 +36,24 @@ _IGNORED = -100  # the label of an id that does not count as a target, as in tor
 class Packed:
     """What pack() has made. path is the name of the shard, which Dataset and Run open; documents and tokens are those of
     the shard; content is its content id; skipped is the number of documents that were left out, by on_error="skip",
-    min_tokens, or max_tokens."""
+    min_tokens, or max_tokens; learned is, of conversations with the argument learn, how many tokens of each role
+    count."""
 
-    def __init__(self, path: str, documents: int, tokens: int, content: str, skipped: int) -> None:
+    def __init__(self, path: str, documents: int, tokens: int, content: str, skipped: int,
+                 learned: dict[str, int] | None = None) -> None:
         self.path, self.documents, self.tokens, self.content = path, documents, tokens, content
-        self.skipped = skipped
+        self.skipped, self.learned = skipped, learned or {}
 
     def __repr__(self) -> str:
         return (f"<tokmap Packed {self.path!r}: {counted(self.documents, 'document')}, "
                 f"{counted(self.tokens, 'token')}, content {self.content}>")
 
 
-def _packed(out: str, skipped: int) -> Packed:
+def _packed(out: str, skipped: int, learned: dict[str, int] | None = None) -> Packed:
     """The result: the content id is that of the dataset, which covers a mask, too."""
     with Dataset(out) as dataset:
-        return Packed(out, dataset.info.documents, dataset.info.tokens, dataset.info.content, skipped)
+        return Packed(out, dataset.info.documents, dataset.info.tokens, dataset.info.content, skipped,
+                      learned)
 
 
 def _row(record: Any, columns: Iterable[str], index: int) -> dict[str, Any]:
@@ -447,10 +451,11 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
                        set(path).isdisjoint("*?[") and not os.path.exists(path)), None)
         raise InputError(text) if absent is None else \
             class_of("ERROR_INPUT", FileNotFoundError)(text, path=absent, status="ERROR_NOT_FOUND")
-    skipped, counts = 0, {}
+    skipped, counts, learned = 0, {}, {}
     try:
         report = json.loads(printed)
         skipped, counts = int(report["records_skipped"]), report.get("columns", {})
+        learned = report.get("counted_tokens_of", {})
     except ValueError:
         pass
     if not shown:  # otherwise the command has said so
@@ -459,7 +464,7 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
             if mark and " of --columns: its column is empty" not in text:  # which is said below, as Python calls it
                 warnings.warn(text, stacklevel=3)
         _warn_of_empty((name for name in counts if not counts[name]), 3)
-    return _packed(out, skipped)
+    return _packed(out, skipped, learned)
 
 
 def _warn_of_empty(columns: Iterable[str], frames: int) -> None:
@@ -506,7 +511,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
          bos: bool | int | str = False, field: str | None = None, ids_field: str | None = None,
          mask_field: str | None = None, labels_field: str | None = None, prompt_field: str | None = None,
          completion_field: str | None = None, messages_field: str | None = None, chat_template: Any = None,
-         ignore_fields: str | Iterable[str] = (), columns: str | Iterable[str] = (), min_tokens: int | None = None,
+         ignore_fields: str | Iterable[str] = (), learn: str | Iterable[str] | None = None,
+         columns: str | Iterable[str] = (), min_tokens: int | None = None,
          max_tokens: int | None = None, on_error: str = "stop", threads: int | None = None, force: bool = False,
          progress: bool | None = None, **command: Unpack[FileOptions]) -> Packed:
     """Packs documents into a shard, out.bin and out.tmx, with the ids and the content id that `tokmap pack` gives them.
@@ -522,7 +528,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     ids_field, mask_field
                the fields that have ready-made ids, and 1 for each that counts as a target
     labels_field
-               in place of mask_field, not for files: the field that has the ids again, with -100 for each that does not
+               in place of mask_field: the field that has the ids again, with -100 for each that does not
                count as a target, as transformers' labels (not shifted)
     prompt_field, completion_field
                both are encoded, and only the tokens of the completion count
@@ -535,6 +541,11 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     ignore_fields
                keys beside the messages, or in them, that count for nothing though they say something, such as "tools".
                Those that the template does not write are an error otherwise
+    learn      which tokens of a conversation are learned, such as "assistant,tool,-thinking" or a list of these words:
+               the roles assistant, tool, system, and user, with the tokens that end their turns (None: assistant);
+               "-thinking": not what is between thinking tags; "-calls": not the calls of tools; "last": only the
+               answers to the last question. A message with "weight" or "train" decides for itself. Packed.learned
+               says how many tokens of each role are learned
     columns    fields that the index keeps for each document, such as ["url", "score"] or "url,score"; a field that none
                of them has is a warning
     min_tokens, max_tokens
@@ -555,17 +566,18 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     chosen, ignored = names_argument(columns), names_argument(ignore_fields)
     if ignored and messages_field is None:
         raise ArgumentError("ignore_fields is about conversations: pass messages_field")
+    if learn is not None and messages_field is None:
+        raise ArgumentError("learn is about conversations: pass messages_field")
+    words = None if learn is None else Learn(names_argument(learn))
     if on_error not in ("stop", "skip"):
         raise ArgumentError(f"on_error is {on_error!r}, but it must be one of: stop, skip")
     paths = _paths(source)
     if paths is not None:
-        if labels_field is not None:
-            raise ArgumentError("labels_field is not for files: pass an iterable of dicts, or use mask_field")
         options = {"bos": bos, "field": field, "ids_field": ids_field, "mask_field": mask_field,
-                   "prompt_field": prompt_field, "completion_field": completion_field, "messages_field": messages_field,
-                   "chat_template": chat_template, "ignore_fields": ignored, "columns": chosen,
-                   "min_tokens": min_tokens, "max_tokens": max_tokens, "on_error": on_error, "threads": threads,
-                   "force": force, **command}
+                   "labels_field": labels_field, "prompt_field": prompt_field, "completion_field": completion_field,
+                   "messages_field": messages_field, "chat_template": chat_template, "ignore_fields": ignored,
+                   "learn": words and words.text, "columns": chosen, "min_tokens": min_tokens,
+                   "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force, **command}
         return _command(paths, os.fspath(out), tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer),
                         eod, options, progress)
     fim = {name: value for name, value in command.items() if name.startswith("fim")}
@@ -580,7 +592,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     documents = source if not is_arrow(source) else _texts_of(source, field) if is_text and not chosen else \
         _rows_of(source)
     if isinstance(chat_template, (str, os.PathLike)):  # the command has the templates
-        options.update(messages_field=messages_field, chat_template=chat_template, ignore_fields=ignored)
+        options.update(messages_field=messages_field, chat_template=chat_template, ignore_fields=ignored,
+                       learn=words and words.text)
         return _command(["-"], os.fspath(out), tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer),
                         eod, options, progress, documents)
     if messages_field is not None and not hasattr(chat_template, "apply_chat_template"):
@@ -592,7 +605,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
         number(threads, "threads", 1)
     content: Any
     if messages_field is not None:
-        content = Conversations(chat_template, opened, messages_field, chosen, ignored, eod_id)
+        content = Conversations(chat_template, opened, messages_field, chosen, ignored, eod_id, words)
     elif ids_field is not None:
         content = _Ids(ids_field, labels_field if mask_field is None else mask_field, labels_field is not None, opened)
     elif prompt_field is not None:
@@ -607,6 +620,9 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
         if is_arrow(source) and hasattr(documents, "close"):
             documents.close()
     _warn_of_untaught(content.untaught, 2)
+    for role in words.roles if words else ():
+        if role not in content.messages_of:
+            warnings.warn(f"no message has the role {role!r} of learn", stacklevel=2)
     return made
 
 

@@ -137,6 +137,48 @@ static void test_changed_lists_are_judged(void **state)
     assert_true(accepted > 5000 && refused > 5000);
 }
 
+/* Lists of labels with one byte changed are accepted exactly if each is -100 or the id of its place. */
+static void test_labels_are_judged(void **state)
+{
+    static const char bytes_tried[] = "0129-+.eE,[]{}\": tfn\n\t\\a\x80";
+    static char text[TEXT_MOST];
+    uint64_t accepted = 0, refused = 0;
+    (void)state;
+    for (int round = 0; round < 60000; round++) {
+        const uint64_t count = random_below(20), id_count = count - (count && !random_below(8));
+        uint32_t ids[20];
+        size_t at = (size_t)sprintf(text, "["), length = 0;
+        for (uint64_t i = 0; i < count; i++) {
+            ids[i] = (uint32_t)random_below(random_below(2) ? 200 : 4294967296);
+            at += (size_t)sprintf(text + at, "%s%s", i ? "," : "", random_below(3) ? "" : " ");
+            at += random_below(2) ? (size_t)sprintf(text + at, "-100") : (size_t)sprintf(text + at, "%" PRIu32, ids[i]);
+        }
+        size_t bytes = at + (size_t)sprintf(text + at, "%s]", random_below(4) ? "" : "\t");
+        const uint64_t change = random_below(4);
+        if (change == 1)
+            bytes = 1 + random_below(bytes - 1);
+        else if (change)
+            text[1 + random_below(bytes - 1)] = bytes_tried[random_below(sizeof bytes_tried - 1)];
+        const struct guarded guarded = guarded_new(bytes);
+        memcpy(guarded.at, text, bytes);
+        const uint64_t room = id_list_room(guarded.at, bytes, &length);
+        uint64_t found = 0;
+        struct guarded values = guarded_new(room + !room);
+        const bool got =
+            room && length == bytes && label_list_read(guarded.at, bytes, ids, id_count, (uint8_t *)values.at, &found);
+        const bool wanted =
+            json_is_valid(text, bytes, JSON_DEPTH) && !label_list_fault(text, bytes, ids, id_count).reason;
+        if (got != wanted)
+            print_error("list: %.*s\n", (int)bytes, text);
+        assert_int_equal(got, wanted);
+        assert_true(!got || found <= room);
+        *(got ? &accepted : &refused) += 1;
+        guarded_free(values);
+        guarded_free(guarded);
+    }
+    assert_true(accepted > 5000 && refused > 5000);
+}
+
 static void test_faults_are_found(void **state)
 {
     static const struct {
@@ -245,7 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lists_are_read),   cmocka_unit_test(test_changed_lists_are_judged),
         cmocka_unit_test(test_faults_are_found), cmocka_unit_test(test_names_reach_into_objects),
-        cmocka_unit_test(test_fast_is_slow),
+        cmocka_unit_test(test_fast_is_slow),     cmocka_unit_test(test_labels_are_judged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

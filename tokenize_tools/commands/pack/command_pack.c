@@ -392,9 +392,16 @@ static void columns_check(const struct packing *packing)
 static void targets_check(const struct packing *packing)
 {
     const struct pack_result *result = &packing->result;
+    const struct chat_learn *learn = &packing->content.learn;
+    for (unsigned role = 0; role < CHAT_ROLES; role++)
+        if (learn->roles & 1U << role && !result->roles[role].messages && !chat_template_is_rendered(packing->chat))
+            cli_warn(program, "no message has the role '%s' of --learn", chat_role_name((enum chat_role)role));
     if (result->has_mask && result->tokens && !result->counted_tokens)
         cli_warn(program, "no token counts as a target, so training would learn nothing from the output; %s",
                  packing->chat ? "only messages with the role 'assistant' count" : "check the mask");
+    else if (result->untaught && learn->given)
+        cli_warn(program, "in %" PRIu64 " of %" PRIu64 " conversations no token is learned with the given --learn",
+                 result->untaught, result->counts.documents);
     else if (result->untaught)
         cli_warn(program,
                  "in %" PRIu64 " of %" PRIu64 " conversations no token counts as a target: no message has the role "
@@ -511,6 +518,7 @@ static int tokenizer_open(struct packing *packing)
     if (chat_template_open(&packing->chat, content->chat_template, packing->asked.spec, packing->tokenizer, &error))
         return command_failed(packing->command, &error);
     chat_template_ignore(packing->chat, content->ignore_names, content->ignore_count);
+    chat_template_learn(packing->chat, &content->learn);
     return 0;
 }
 
@@ -620,6 +628,7 @@ static const struct cli_often often[] = {
     {"separator", "what separates documents of a text file: '\\n\\n'"},
     {"messages-field", "the field of a record that holds a conversation"},
     {"chat-template", "how it is written (default: the tokenizer's)"},
+    {"learn", "the roles that are learned, such as assistant,-thinking"},
     {"columns", "fields of records whose values are kept in the index"},
     {"split", "sets by a hash of the text, such as train=99%,val=1%"},
     {"shuffle", "put the documents in a random order"},
@@ -719,6 +728,10 @@ int command_pack(int argc, char **argv)
          "with --ids-field: the field that holds a list with 1 or true for each id that counts as a target, else 0 or "
          "false",
          NULL},
+        {0, "labels-field", CLI_TEXT, &packing.content.labels_field, NULL, "NAME",
+         "in place of --mask-field: the field that holds the ids again, with -100 for each that does not count as a "
+         "target, as transformers has labels (not shifted)",
+         NULL},
         {0, "vocab-size", CLI_NUMBER, &packing.content.vocabulary, &packing.content.vocabulary_given, "N",
          "with --ids-field and without -t: each id must be below N", NULL},
         {0, "prompt-field", CLI_TEXT, &packing.content.prompt_field, NULL, "NAME",
@@ -728,11 +741,18 @@ int command_pack(int argc, char **argv)
          "the field of the completion, whose tokens count, with the EOD", NULL},
         {0, "messages-field", CLI_TEXT, &packing.content.messages_field, NULL, "NAME",
          "records contain conversations: the field that holds the list of messages; only what the assistant says "
-         "counts",
+         "counts, or what --learn names",
          NULL},
         {0, "chat-template", CLI_TEXT, &packing.content.chat_template, NULL, "NAME|FILE",
          "how a conversation is written: a built-in template (chatml, llama3, ...), or a file or folder that holds one "
          "(default: the tokenizer's own)",
+         NULL},
+        {0, "learn", CLI_TEXT, &packing.content.learn_text, NULL, "WORD,...",
+         "which tokens of a conversation count: those of roles (assistant, tool, system, user; default: assistant), "
+         "and "
+         "the token that ends the turn; -thinking: not what is between thinking tags; -calls: not calls of tools; "
+         "last: "
+         "only the answers to the last question. A message with a weight of 0 or 1 decides for itself",
          NULL},
         {0, "ignore-fields", CLI_LIST, &packing.content.ignore, NULL, "NAME,...",
          "with --messages-field: keys beside the messages, or in them, that count for nothing though they say "

@@ -110,12 +110,18 @@ static const char *conflict(const struct content_arguments *arguments, const str
     const bool ids = arguments->ids_field, prompt = arguments->prompt_field, messages = arguments->messages_field;
     if (arguments->mask_field && !ids)
         return "--mask-field is the mask of token ids: name their field with --ids-field";
+    if (arguments->labels_field && !ids)
+        return "--labels-field has the labels of token ids: name their field with --ids-field";
+    if (arguments->labels_field && arguments->mask_field)
+        return "--mask-field and --labels-field exclude each other: both say which ids count";
     if (prompt != (arguments->completion_field != NULL))
         return "--prompt-field and --completion-field belong together: name both fields";
     if (ids + prompt + messages > 1)
         return "--ids-field, --prompt-field, and --messages-field exclude each other: a record is one document";
     if (arguments->chat_template && !messages)
         return "--chat-template writes conversations: name their field with --messages-field";
+    if (arguments->learn_text && !messages)
+        return "--learn is about conversations: name their field with --messages-field";
     if (arguments->ignore.count && !messages)
         return "--ignore-fields is about conversations: name their field with --messages-field";
     if ((ids || prompt || messages) && strcmp(corpus->field, "text") != 0)
@@ -142,11 +148,39 @@ static const char *conflict(const struct content_arguments *arguments, const str
     return NULL;
 }
 
+/* Reads the words of --learn. Without a role among them, they are about the assistant. */
+static int learn_read(const struct cli_command *command, struct content_arguments *arguments)
+{
+    static const char *const words[] = {"assistant", "tool", "system", "user", "-thinking", "-calls", "last"};
+    const char *at = arguments->learn_text;
+    struct chat_learn *learn = &arguments->learn;
+    for (bool more = at != NULL; more;) {
+        const size_t length = strcspn(at, ",");
+        char word[16] = "";
+        more = at[length] == ',';
+        (void)snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), at);
+        if (length >= sizeof word || !chat_learn_add(learn, word)) {
+            const char *nearest = cli_nearest(word, words, sizeof words / sizeof *words);
+            const bool twice = length < sizeof word && nearest && !strcmp(nearest, word);
+            nearest = twice ? NULL : nearest;
+            return cli_misused(command, "--learn %s: '%.*s' is %s%s%s%s", arguments->learn_text, (int)length, at,
+                               twice ? "there twice" : "not one of " CHAT_LEARN_WORDS,
+                               nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+        }
+        at += length + more;
+    }
+    if (learn->given && !learn->roles)
+        (void)chat_learn_add(learn, "assistant");
+    return 0;
+}
+
 /* Refuses the same field for two purposes, which is a slip. */
 static const char *same_field(const struct content_arguments *arguments)
 {
     if (arguments->mask_field && !strcmp(arguments->ids_field, arguments->mask_field))
         return "--ids-field and --mask-field name the same field";
+    if (arguments->labels_field && !strcmp(arguments->ids_field, arguments->labels_field))
+        return "--ids-field and --labels-field name the same field";
     if (arguments->prompt_field && !strcmp(arguments->prompt_field, arguments->completion_field))
         return "--prompt-field and --completion-field name the same field";
     return NULL;
@@ -164,7 +198,9 @@ int content_arguments_check(const struct cli_command *command, struct content_ar
                          : arguments->prompt_field   ? CORPUS_CONTENT_PROMPT
                          : arguments->messages_field ? CORPUS_CONTENT_MESSAGES
                                                      : CORPUS_CONTENT_TEXT;
-    int status = names_split(command, "columns", &arguments->columns, &arguments->column_text, arguments->column_names,
+    int status = learn_read(command, arguments);
+    if (!status)
+        status = names_split(command, "columns", &arguments->columns, &arguments->column_text, arguments->column_names,
                              RECORD_COLUMNS_MOST, &arguments->column_count);
     if (!status)
         status = names_split(command, "ignore-fields", &arguments->ignore, &arguments->ignore_text,
@@ -185,7 +221,8 @@ void content_arguments_apply(const struct content_arguments *arguments, struct c
     options->content = arguments->content;
     if (arguments->ids_field) {
         options->field = arguments->ids_field;
-        options->second_field = arguments->mask_field;
+        options->second_field = arguments->labels_field ? arguments->labels_field : arguments->mask_field;
+        options->labels = arguments->labels_field;
     } else if (arguments->prompt_field) {
         options->field = arguments->prompt_field;
         options->second_field = arguments->completion_field;

@@ -6,6 +6,7 @@
 #ifndef TOKMAP_COMMANDS_PACK_PACK_ARGUMENTS_H
 #define TOKMAP_COMMANDS_PACK_PACK_ARGUMENTS_H
 
+#include "chat/chat_learn.h"
 #include "cli/cli.h"
 #include "commands/options/corpus_arguments.h"
 #include "commands/options/tokenizer_arguments.h"
@@ -19,7 +20,9 @@
 /* Content of a record other than a text (ids, a prompt with its completion, a conversation), which of its fields are
  * kept, and which documents are left out by their length. */
 struct content_arguments {
-    const char *ids_field, *mask_field, *prompt_field, *completion_field, *messages_field, *chat_template;
+    const char *ids_field, *mask_field, *labels_field, *prompt_field, *completion_field, *messages_field,
+        *chat_template;
+    const char *learn_text; /* words with commas between them; NULL: not given */
     uint64_t vocabulary;
     bool vocabulary_given;
     struct cli_list columns, ignore; /* as typed: names with commas between them */
@@ -28,6 +31,7 @@ struct content_arguments {
 
     /* Results of content_arguments_check(). */
     enum corpus_content content;
+    struct chat_learn learn;
     char *column_text;
     const char *column_names[RECORD_COLUMNS_MOST];
     size_t column_count;

@@ -83,14 +83,32 @@ static void tokenizer_print(const struct pack_report *report)
         fact("", "no -t FILE was given: each byte of the text is a token");
 }
 
-/* Prints how many tokens count as targets. */
-static void mask_print(const struct pack_result *result)
+static bool is_learn_given(const struct pack_report *report)
 {
+    return report->chat && chat_template_learned(report->chat)->given;
+}
+
+/* Returns true if a role is one of --learn, or has tokens that count. */
+static bool role_is_reported(const struct pack_report *report, enum chat_role role)
+{
+    return report->result->roles[role].counted || chat_template_learned(report->chat)->roles & 1U << role;
+}
+
+/* Prints how many tokens count as targets. */
+static void mask_print(const struct pack_report *report)
+{
+    const struct pack_result *result = report->result;
     char text[96], a[64], b[32];
     (void)snprintf(text, sizeof text, "%s, %.1f %%; masked: %s", cli_count(result->counted_tokens, a),
                    result->tokens ? 100.0 * (double)result->counted_tokens / (double)result->tokens : 0.0,
                    cli_count(result->tokens - result->counted_tokens, b));
     fact("  targets", text);
+    for (unsigned role = 0; role < CHAT_ROLES && is_learn_given(report); role++)
+        if (role_is_reported(report, (enum chat_role)role)) {
+            (void)snprintf(text, sizeof text, "%s: %s", chat_role_name((enum chat_role)role),
+                           cli_counted(result->roles[role].counted, "token", a));
+            fact("", text);
+        }
     if (!result->untaught)
         return;
     (void)snprintf(text, sizeof text, "none in %s", cli_counted(result->untaught, "conversation", a));
@@ -146,7 +164,7 @@ static void tokens_print(const struct pack_report *report)
     const bool text_known = text_tokens(result) && report->corpus->content != CORPUS_CONTENT_IDS;
     fact("tokens", text_known ? text : cli_count(result->tokens, a));
     if (result->has_mask)
-        mask_print(result);
+        mask_print(report);
     (void)snprintf(text, sizeof text, "%s%s%s", cli_count(result->counts.documents, b),
                    result->counts.empty_documents ? ", of which empty: " : "",
                    result->counts.empty_documents ? cli_count(result->counts.empty_documents, a) : "");
@@ -423,6 +441,13 @@ static void content_json(const struct pack_report *report, struct cli_json *json
         cli_json_number(json, "masked_tokens", result->tokens - result->counted_tokens);
         if (report->chat)
             cli_json_number(json, "documents_without_targets", result->untaught);
+        if (is_learn_given(report)) {
+            cli_json_object(json, "counted_tokens_of");
+            for (unsigned role = 0; role < CHAT_ROLES; role++)
+                if (role_is_reported(report, (enum chat_role)role))
+                    cli_json_number(json, chat_role_name((enum chat_role)role), result->roles[role].counted);
+            cli_json_end(json);
+        }
     }
     if (report->fim) {
         cli_json_object(json, "fim");
