@@ -52,16 +52,7 @@ struct item {
     const struct also *also; /* other rows that show its tokens */
 };
 
-#define ALSO_MOST 8       /* rows that are listed beside one of --losses */
 #define SCREEN_TOKENS 300 /* of such a row, as text */
-
-/* Other rows that show tokens of a row. */
-struct also {
-    struct {
-        uint64_t step, row, shared;
-    } of[ALSO_MOST];
-    uint64_t count; /* of them that were found, maybe more than there is room for */
-};
 
 struct showing {
     const struct show_arguments *given;
@@ -176,40 +167,12 @@ static void part_to_json(void *user, const struct part *part)
     cli_json_end(user);
 }
 
-static void loss_print(const struct item *item)
-{
-    const struct also *also = item->also;
-    (void)fprintf(stderr, "loss %.4g, step's median %.4g", item->loss->loss, item->loss->median);
-    for (uint64_t i = 0; i < min64(also->count, ALSO_MOST); i++)
-        (void)fprintf(stderr, "%s step %" PRIu64 " row %" PRIu64 " (%" PRIu64 " tokens)",
-                      i ? "," : "; its tokens are also in", also->of[i].step, also->of[i].row, also->of[i].shared);
-    if (also->count > ALSO_MOST)
-        (void)fprintf(stderr, ", and %" PRIu64 " more rows", also->count - ALSO_MOST);
-    (void)fputc('\n', stderr);
-}
-
-static void loss_json(const struct item *item, struct cli_json *json)
-{
-    cli_json_real(json, "loss", item->loss->loss);
-    cli_json_real(json, "median", item->loss->median);
-    cli_json_array(json, "also");
-    for (uint64_t i = 0; i < min64(item->also->count, ALSO_MOST); i++) {
-        cli_json_object(json, NULL);
-        cli_json_number(json, "step", item->also->of[i].step);
-        cli_json_number(json, "row", item->also->of[i].row);
-        cli_json_number(json, "shared", item->also->of[i].shared);
-        cli_json_end(json);
-    }
-    cli_json_end(json);
-    cli_json_number(json, "also_rows", item->also->count);
-}
-
 static void row_head_print(const struct showing *show, const struct item *item)
 {
     const struct tokmap_place *place = item->place;
     char a[64], b[64];
     if (item->loss)
-        loss_print(item);
+        loss_print(item->loss, item->also);
     (void)fprintf(stderr, "step %" PRIu64 " row %" PRIu64 ": draw %" PRIu64 ", ", place->step, place->row, place->draw);
     if (place->source == TOKMAP_NO_SOURCE) {
         (void)fprintf(stderr, "padding\n");
@@ -259,7 +222,7 @@ static void item_head_json(const struct showing *show, const struct item *item, 
         cli_json_number(json, "epoch", item->place->epoch);
         cli_json_number(json, "window", item->place->window);
         if (item->loss)
-            loss_json(item, json);
+            loss_json(item->loss, item->also, json);
     } else if (item->kind == kind_window) {
         cli_json_number(json, "epoch", 0);
         cli_json_number(json, "window", item->window);
@@ -685,6 +648,30 @@ static enum tokmap_status also_find(struct showing *show, const struct item *ite
     return status;
 }
 
+/* Shows the row of a loss, or the rows of its call. */
+static enum tokmap_status show_loss(struct showing *show, const struct loss *loss, struct tokmap_error *error)
+{
+    struct step_choice choice = show->given->of_step;
+    struct step_rows rows;
+    if (!loss->of_call)
+        return show_row(show, loss->step, loss->row, loss, true, error);
+    if (!choice.ranks)
+        return error_set(error, TOKMAP_ERROR_RANGE, show->given->losses, TOKMAP_NO_OFFSET,
+                         "the losses are of ranks and calls; add --ranks, and --rows if the loaders had this option");
+    choice.step = loss->step;
+    choice.rank = loss->rank;
+    choice.call = loss->call;
+    choice.rank_given = choice.call_given = true;
+    enum tokmap_status status = step_rows_find(&rows, show->target->run, show->target->name, &choice, error);
+    if (!status && !rows.count && !show->given->quiet)
+        cli_say(program, "step %" PRIu64 " rank %" PRIu64 " call %" PRIu64 " has a loss, but no rows", loss->step,
+                loss->rank, loss->call);
+    for (uint64_t i = 0; i < rows.count && !status && !ferror(stdout); i++)
+        status = show_row(show, loss->step, assignment_row(&rows.assignment, rows.first + i), loss, true, error);
+    step_rows_free(&rows);
+    return status;
+}
+
 /* Shows the rows with the largest losses of a file. */
 static enum tokmap_status show_losses(struct showing *show, struct tokmap_error *error)
 {
@@ -694,7 +681,7 @@ static enum tokmap_status show_losses(struct showing *show, struct tokmap_error 
     for (uint64_t i = 0; i < losses.count && !status; i++)
         show->last_loss = max64(show->last_loss, losses.of[i].step);
     for (uint64_t i = 0; i < min64(top, losses.count) && !status && !ferror(stdout); i++)
-        status = show_row(show, losses.of[i].step, losses.of[i].row, &losses.of[i], true, error);
+        status = show_loss(show, &losses.of[i], error);
     losses_free(&losses);
     return status;
 }
@@ -725,17 +712,18 @@ static int arguments_check(const struct cli_command *command, const struct show_
     if (given->steps.given && !given->where)
         return cli_misused(command, "--steps needs --where; to show a step, use --step");
     const struct step_choice *step = &given->of_step;
-    if ((step->row_given || step->rank_given || given->ranks_given) && !given->step_given)
+    if ((step->row_given || step->rank_given || (given->ranks_given && !given->losses)) && !given->step_given)
         return cli_misused(command, "--row, --rank, and --ranks need --step");
-    if (step->rank_given != given->ranks_given)
+    if (step->rank_given != given->ranks_given && !given->losses)
         return cli_misused(command, "--rank and --ranks need each other");
     if (step->rank_given && step->rank >= step->ranks)
         return cli_misused(command,
                            "rank %" PRIu64 " does not exist; with --ranks %" PRIu64 " ranks are below %" PRIu64,
                            step->rank, step->ranks, step->ranks);
-    if ((given->balance_given || step->rows) && !step->rank_given)
-        return cli_misused(command, "--balance and --rows say which rows a rank has: add --rank and --ranks");
-    if (step->rows && !given->balance_given)
+    if ((given->balance_given || step->rows) && !given->ranks_given)
+        return cli_misused(command, "--balance and --rows say which rows a rank has: add %s",
+                           given->losses ? "--ranks" : "--rank and --ranks");
+    if (step->rows && !given->balance_given && !given->losses)
         return cli_misused(command, "--rows needs --balance, because otherwise a rank has the same rows in any calls");
     if (given->where && (given->ids || given->specials))
         return cli_misused(command, "--where prints no tokens, so --ids and --specials cannot be added");
@@ -826,11 +814,15 @@ int command_show(int argc, char **argv)
         {0, "ranks", CLI_NUMBER, &given.of_step.ranks, &given.ranks_given, "W", "number of ranks that share a step",
          NULL},
         {0, "balance", CLI_REAL, &given.of_step.balance, &given.balance_given, "Q",
-         "with --rank, the option balance of the run's loaders: show the rows that it gives the rank", NULL},
-        {0, "rows", CLI_NUMBER, &given.of_step.rows, NULL, "N", "with --balance, the option rows of the loaders", NULL},
+         "with --rank or --losses, the option balance of the run's loaders: show the rows that it gives the rank",
+         NULL},
+        {0, "rows", CLI_NUMBER, &given.of_step.rows, NULL, "N",
+         "with --balance or --losses, the option rows of the loaders", NULL},
         {0, "losses", CLI_TEXT, &given.losses, NULL, "FILE",
-         "show the rows of a run that have the largest losses in FILE: JSONL with step, row, and loss, or CSV", NULL},
-        {0, "top", CLI_NUMBER, &given.top, &given.top_given, "N", "with --losses, show N rows (default: 20)", NULL},
+         "show the rows of a run that have the largest losses in FILE: JSONL with step, row (or rank and call), and "
+         "loss, or CSV",
+         NULL},
+        {0, "top", CLI_NUMBER, &given.top, &given.top_given, "N", "with --losses, show N of them (default: 20)", NULL},
         {0, "where", CLI_FLAG, &given.where, NULL, NULL,
          "list every step and row that shows tokens of --document or --tokens", NULL},
         {0, "steps", CLI_RANGE, &given.steps, NULL, "A..B",
@@ -851,7 +843,7 @@ int command_show(int argc, char **argv)
         .program = program,
         .usage = "DATASET|RUN --document N|--window I|--tokens A..B [OPTION]...\n"
                  "       tokmap show RUN --step N [--row J] [OPTION]...\n"
-                 "       tokmap show RUN --losses FILE [--top N] [OPTION]...\n"
+                 "       tokmap show RUN --losses FILE [--top N] [--ranks W] [OPTION]...\n"
                  "       tokmap show RUN --document N --where [--steps A..B] [OPTION]...",
         .summary =
             "Prints tokens of a dataset, or the rows of a step of a run, as text or ids. Reports on standard error "
