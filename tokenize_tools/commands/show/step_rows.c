@@ -60,7 +60,7 @@ enum tokmap_status step_rows_find(struct step_rows *rows, const struct tokmap_ru
         if (choice->call >= calls)
             return error_set(error, TOKMAP_ERROR_RANGE, name, TOKMAP_NO_OFFSET,
                              "call %" PRIu64 " does not exist; each rank gets its rows of step %" PRIu64
-                             " in %s, numbered from 0",
+                             " in %s, numbered from 0; --rows is the most rows of a call, as the loaders had it",
                              choice->call, choice->step, cli_counted(calls, "call", text));
         run_call_rows(rows->count, choice->call, calls, &first, &rows->count);
         rows->first += first;
