@@ -42,6 +42,13 @@ wrong 'step,row,loss\n1,2,"3\n' "bad:2: "
 wrong 'step,row,loss\n1,2,0000000000000000000000000000000000000000000000000000000000000000001e5\n' "bad:2: the loss is "
 wrong 'step,row,loss\n1, 2,3\n' "bad:2: the row is ' 2'"
 wrong '{"step": 1, "loss": 2}\n' 'bad:1: the object has no "row"'
+wrong '{"step": 1, "loss": 2, "rank": 0}\n' 'bad:1: the object has no "call"'
+wrong '{"rank": 1, "call": 2, "loss": 2}\n' 'bad:1: the object has no "step"'
+wrong '{"step": 1, "call": 2, "rank": -1, "loss": 2}\n' "bad:1: "
+wrong 'step,call,loss\n1,2,3\n' "bad:1: no column is called 'rank'"
+wrong 'step,rank,loss,call\n1,2,3\n' "bad:2: the line ends before the cell 'call'"
+wrong 'step,rank,loss,call\n1,2,3,x\n' "bad:2: the call is 'x'"
+wrong 'step,rank,loss,call\n1,2,3,0\n' "bad: the losses are of ranks and calls; add --ranks"
 wrong '{"step": 1,' "bad:1: "
 wrong '{"step":0,"row":0,"loss":"x"}\n' "bad:1: a number is expected here"
 wrong '{"step":0,"row":0,"loss":1}\nstep,row\n' "bad:2: the line is not a JSON object"
@@ -55,6 +62,61 @@ exits 2 tokmap show train.run --losses bad --source data 2>err
 exits 2 tokmap show train.run --step 0 --top 3 2>err
 holds err "--top needs --losses"
 exits 2 tokmap show small --losses bad 2>err
+# A loss of a rank's call is one of all rows that the call delivers: 3 ranks have 2, 3, and 3 of the 8 rows of a step, in
+# 2 calls of at most 2 rows.
+calls() { # calls OPTIONS: prints step, row, rank, call, and loss of each row
+    tokmap show train.run --losses calls.jsonl --json --ids --ranks 3 "$@" >out
+    sed 's/.*"step": \([0-9]*\), "row": \([0-9]*\),.*"loss": \([^,]*\), "median": \([^,]*\), "rank": \([0-9]*\), "call": \([0-9]*\),.*/\1 \2 \5 \6 \3 \4/' out
+}
+printf '{"step":2,"rank":0,"call":0,"loss":3}\n{"step":2,"rank":0,"call":1,"loss":9}\n' >calls.jsonl
+printf '{"step":2,"call":0,"rank":1,"loss":5}\n{"step":2,"rank":2,"call":1,"loss":7,"x":0}\n' >>calls.jsonl
+equal "$(calls --rows 2)" "2 1 0 1 9 6
+2 6 2 1 7 6
+2 7 2 1 7 6
+2 2 1 0 5 6
+2 0 0 0 3 6"
+equal "$(calls --rows 2 --top 1)" "2 1 0 1 9 6"
+printf 'call,loss,rank,step\n0,3,0,2\n1,9,0,2\n0,5,1,2\n1,7,2,2\n' >calls.csv
+calls --rows 2 >/dev/null
+tokmap show train.run --losses calls.csv --json --ids --ranks 3 --rows 2 >csv
+same out csv
+# Without --rows a call has the rank's whole slice; a row wins over a rank and a call; both kinds are in one file.
+printf '{"step":2,"rank":1,"call":0,"loss":5}\n{"step":2,"rank":1,"call":7,"row":4,"loss":6}\n' >calls.jsonl
+tokmap show train.run --losses calls.jsonl --ranks 3 --ids 2>err >ids
+equal "$(wc -l <ids | tr -d ' ')" 4
+equal "$(grep -o 'loss .* median [0-9.]*' err)" "loss 6, step's median 5.5
+loss 5 of rank 1 call 0, step's median 5.5
+loss 5 of rank 1 call 0, step's median 5.5
+loss 5 of rank 1 call 0, step's median 5.5"
+tokmap show train.run --step 2 --rank 1 --ranks 3 --ids -q >slice
+sed -n '2,$p' ids >rest
+same slice rest
+# With balance, they are the rows that it gives the call.
+printf '{"step":2,"rank":1,"call":0,"loss":5}\n' >calls.jsonl
+tokmap show train.run --losses calls.jsonl --ranks 3 --balance 0.01 --ids -q >balanced
+tokmap show train.run --step 2 --rank 1 --ranks 3 --balance 0.01 --ids -q >slice
+same slice balanced
+# A call that has no rows: 5 ranks have 1 or 2 rows, in 2 calls of 1 row.
+printf '{"step":2,"rank":0,"call":0,"loss":NaN}\n{"step":2,"rank":0,"call":1,"loss":1}\n' >calls.jsonl
+tokmap show train.run --losses calls.jsonl --ranks 5 --rows 1 --ids >ids 2>err
+equal "$(wc -l <ids | tr -d ' ')" 1
+holds err "step 2 rank 0 call 0 has a loss, but no rows"
+wrong_call() { # wrong_call RANK CALL MESSAGE OPTION...
+    printf '{"step":2,"rank":%s,"call":%s,"loss":1}\n' "$1" "$2" >calls.jsonl
+    message=$3
+    shift 3
+    exits 1 tokmap show train.run --losses calls.jsonl "$@" 2>err
+    holds err "$message"
+}
+wrong_call 3 0 "rank 3 does not exist; with --ranks 3 ranks are below 3" --ranks 3
+wrong_call 0 1 "call 1 does not exist; each rank gets its rows of step 2 in 1 call, numbered from 0" --ranks 3
+wrong_call 0 18446744073709551615 "does not exist" --ranks 3 --rows 1
+wrong_call 18446744073709551615 0 "does not exist" --ranks 3
+wrong_call 0 0 "9 ranks cannot share a global batch of 8 rows" --ranks 9
+wrong_call 0 0 "add --ranks" --ranks 0
+exits 2 tokmap show train.run --losses calls.jsonl --rows 2 2>err
+holds err "add --ranks"
+exits 2 tokmap show train.run --losses calls.jsonl --rank 0 --ranks 2
 # In a run without an end, the search for other rows ends, whatever step the file names.
 printf 'seq_len 64\nbatch 8\nseed 3\nsource data small\n' >endless.run
 printf '{"step":3,"row":1,"loss":5}\n{"step":18446744073709551615,"row":0,"loss":1}\n' >far

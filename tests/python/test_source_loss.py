@@ -93,6 +93,33 @@ class Sources(WithData):
                     place.name, first_token=place.first_token, count=place.tokens)} - {(step, row)}
                 self.assertLessEqual({(each["step"], each["row"]) for each in line["also"]}, again)
 
+    def test_losses_of_calls(self):
+        """A loss of a rank's call is shown for the rows that the loader delivered in this call, balanced or not."""
+        path = f"{self.folder}/calls.jsonl"
+        with tokmap.Run(**self.mixture, steps=20) as run:
+            with open(f"{self.folder}/calls.run", "w", encoding="utf-8") as file:
+                file.write(run.text)
+            for world, rows, balance in (1, 0, 0.0), (3, 2, 0.0), (2, 3, 0.01), (5, 1, 0.01):
+                wanted = []
+                with open(path, "w", encoding="utf-8") as file:
+                    for rank in range(world):
+                        step = call = -1
+                        with run.loader(rank=rank, world=world, rows=rows, balance=balance, fields="inputs",
+                                        framework="dlpack") as loader:
+                            for b in loader:
+                                call = call + 1 if b.step == step else 0
+                                step, loss = b.step, len(wanted) + 1
+                                wanted.append((loss, step, rank, call, list(b.row_numbers)))
+                                file.write(json.dumps({"step": step, "rank": rank, "call": call, "loss": loss}) + "\n")
+                shown = subprocess.run(
+                    [TOKMAP, "show", f"{self.folder}/calls.run", "--losses", path, "--json", "--ids", "-q", "--top",
+                     "100000", "--ranks", str(world), "--rows", str(rows), "--balance", str(balance)],
+                    capture_output=True, text=True, timeout=300)
+                self.assertEqual(shown.returncode, 0, shown.stderr)
+                found = [json.loads(line) for line in shown.stdout.splitlines()]
+                self.assertEqual([(line["loss"], line["step"], line["rank"], line["call"], line["row"]) for line in found],
+                                 [(*each[:4], row) for each in reversed(wanted) for row in each[4]])
+
     def rows_of(self, run, b):
         rows = []
         for place in b.places:

@@ -675,6 +675,30 @@ static enum tokmap_status also_find(struct showing *show, const struct item *ite
     return status;
 }
 
+/* Shows the row of a loss, or the rows of its call. */
+static enum tokmap_status show_loss(struct showing *show, const struct loss *loss, struct tokmap_error *error)
+{
+    struct step_choice choice = show->given->of_step;
+    struct step_rows rows;
+    if (!loss->of_call)
+        return show_row(show, loss->step, loss->row, loss, true, error);
+    if (!choice.ranks)
+        return error_set(error, TOKMAP_ERROR_RANGE, show->given->losses, TOKMAP_NO_OFFSET,
+                         "the losses are of ranks and calls; add --ranks, and --rows if the loaders had this option");
+    choice.step = loss->step;
+    choice.rank = loss->rank;
+    choice.call = loss->call;
+    choice.rank_given = choice.call_given = true;
+    enum tokmap_status status = step_rows_find(&rows, show->target->run, show->target->name, &choice, error);
+    if (!status && !rows.count && !show->given->quiet)
+        cli_say(program, "step %" PRIu64 " rank %" PRIu64 " call %" PRIu64 " has a loss, but no rows", loss->step,
+                loss->rank, loss->call);
+    for (uint64_t i = 0; i < rows.count && !status && !ferror(stdout); i++)
+        status = show_row(show, loss->step, assignment_row(&rows.assignment, rows.first + i), loss, true, error);
+    step_rows_free(&rows);
+    return status;
+}
+
 /* Shows the rows with the largest losses of a file. */
 static enum tokmap_status show_losses(struct showing *show, struct tokmap_error *error)
 {
@@ -684,7 +708,7 @@ static enum tokmap_status show_losses(struct showing *show, struct tokmap_error 
     for (uint64_t i = 0; i < losses.count && !status; i++)
         show->last_loss = max64(show->last_loss, losses.of[i].step);
     for (uint64_t i = 0; i < min64(top, losses.count) && !status && !ferror(stdout); i++)
-        status = show_row(show, losses.of[i].step, losses.of[i].row, &losses.of[i], true, error);
+        status = show_loss(show, &losses.of[i], error);
     losses_free(&losses);
     return status;
 }
@@ -717,17 +741,18 @@ static int arguments_check(const struct cli_command *command, const struct show_
     if (given->steps.given && !given->where && !given->exposures)
         return cli_misused(command, "--steps needs --where or --exposures; to show a step, use --step");
     const struct step_choice *step = &given->of_step;
-    if ((step->row_given || step->rank_given || given->ranks_given) && !given->step_given)
+    if ((step->row_given || step->rank_given || (given->ranks_given && !given->losses)) && !given->step_given)
         return cli_misused(command, "--row, --rank, and --ranks need --step");
-    if (step->rank_given != given->ranks_given)
+    if (step->rank_given != given->ranks_given && !given->losses)
         return cli_misused(command, "--rank and --ranks need each other");
     if (step->rank_given && step->rank >= step->ranks)
         return cli_misused(command,
                            "rank %" PRIu64 " does not exist; with --ranks %" PRIu64 " ranks are below %" PRIu64,
                            step->rank, step->ranks, step->ranks);
-    if ((given->balance_given || step->rows) && !step->rank_given)
-        return cli_misused(command, "--balance and --rows say which rows a rank has: add --rank and --ranks");
-    if (step->rows && !given->balance_given)
+    if ((given->balance_given || step->rows) && !given->ranks_given)
+        return cli_misused(command, "--balance and --rows say which rows a rank has: add %s",
+                           given->losses ? "--ranks" : "--rank and --ranks");
+    if (step->rows && !given->balance_given && !given->losses)
         return cli_misused(command, "--rows needs --balance, because otherwise a rank has the same rows in any calls");
     if (given->where && (given->ids || given->specials))
         return cli_misused(command, "--where prints no tokens, so --ids and --specials cannot be added");
@@ -822,11 +847,15 @@ int command_show(int argc, char **argv)
         {0, "ranks", CLI_NUMBER, &given.of_step.ranks, &given.ranks_given, "W", "number of ranks that share a step",
          NULL},
         {0, "balance", CLI_REAL, &given.of_step.balance, &given.balance_given, "Q",
-         "with --rank, the option balance of the run's loaders: show the rows that it gives the rank", NULL},
-        {0, "rows", CLI_NUMBER, &given.of_step.rows, NULL, "N", "with --balance, the option rows of the loaders", NULL},
+         "with --rank or --losses, the option balance of the run's loaders: show the rows that it gives the rank",
+         NULL},
+        {0, "rows", CLI_NUMBER, &given.of_step.rows, NULL, "N",
+         "with --balance or --losses, the option rows of the loaders", NULL},
         {0, "losses", CLI_TEXT, &given.losses, NULL, "FILE",
-         "show the rows of a run that have the largest losses in FILE: JSONL with step, row, and loss, or CSV", NULL},
-        {0, "top", CLI_NUMBER, &given.top, &given.top_given, "N", "with --losses, show N rows (default: 20)", NULL},
+         "show the rows of a run that have the largest losses in FILE: JSONL with step, row (or rank and call), and "
+         "loss, or CSV",
+         NULL},
+        {0, "top", CLI_NUMBER, &given.top, &given.top_given, "N", "with --losses, show N of them (default: 20)", NULL},
         {0, "exposures", CLI_TEXT, &given.exposures, NULL, "LIST",
          "list every step and row that shows a document of LIST (see `tokmap find`) before the run excludes it", NULL},
         {0, "where", CLI_FLAG, &given.where, NULL, NULL,
@@ -849,7 +878,7 @@ int command_show(int argc, char **argv)
         .program = program,
         .usage = "DATASET|RUN --document N|--window I|--tokens A..B [OPTION]...\n"
                  "       tokmap show RUN --step N [--row J] [OPTION]...\n"
-                 "       tokmap show RUN --losses FILE [--top N] [OPTION]...\n"
+                 "       tokmap show RUN --losses FILE [--top N] [--ranks W] [OPTION]...\n"
                  "       tokmap show RUN --document N --where [--steps A..B] [OPTION]...\n"
                  "       tokmap show RUN --exposures LIST [--steps A..B] [OPTION]...",
         .summary =

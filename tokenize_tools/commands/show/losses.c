@@ -14,15 +14,15 @@
 #include "text/decimal.h"
 #include "text/json_scan.h"
 
-enum { COLUMNS = 3, CELL_MOST = 64 };
+enum { STEP, ROW, RANK, CALL, LOSS, COLUMNS, CELL_MOST = 64 };
 #define FILE_MOST ((size_t)4 << 30)
 
-static const char *const names[COLUMNS] = {"step", "row", "loss"};
+static const char *const names[COLUMNS] = {"step", "row", "rank", "call", "loss"};
 
 struct reading {
     const char *path;
     uint64_t line;
-    int columns[COLUMNS]; /* of CSV: which cell has the step, the row, and the loss */
+    int columns[COLUMNS]; /* of CSV: which cell has the step, the row, and so on; -1: none */
     struct losses *losses;
     uint64_t capacity;
     struct tokmap_error *error;
@@ -59,6 +59,23 @@ static bool loss_read(struct json_scan *scan, double *loss)
     return true;
 }
 
+/* Returns what a loss lacks if it has the columns whose bits are set, or NULL. */
+static const char *missing(unsigned found)
+{
+    const bool of_call = !(found & 1u << ROW) && found & (1u << RANK | 1u << CALL);
+    const unsigned needed = 1u << STEP | 1u << LOSS | (of_call ? 1u << RANK | 1u << CALL : 1u << ROW);
+    for (int i = 0; i < COLUMNS; i++)
+        if (needed & ~found & 1u << i)
+            return names[i];
+    return NULL;
+}
+
+/* Returns where a loss has an integer, for a column other than LOSS. */
+static uint64_t *integer_of(struct loss *loss, int column)
+{
+    return column == STEP ? &loss->step : column == ROW ? &loss->row : column == RANK ? &loss->rank : &loss->call;
+}
+
 static enum tokmap_status read_json(struct reading *reading, const char *line, size_t bytes)
 {
     struct json_scan scan;
@@ -69,23 +86,23 @@ static enum tokmap_status read_json(struct reading *reading, const char *line, s
     scan.not_finite_allowed = true;
     if (json_enter_object(&scan))
         while (json_member(&scan, &name)) {
-            bool good;
-            if (json_name_is(&name, "step"))
-                good = json_unsigned(&scan, &loss.step), found |= 1;
-            else if (json_name_is(&name, "row"))
-                good = json_unsigned(&scan, &loss.row), found |= 2;
-            else if (json_name_is(&name, "loss"))
-                good = loss_read(&scan, &loss.loss), found |= 4;
-            else
-                good = json_skip(&scan);
-            if (!good)
+            int i = 0;
+            while (i < COLUMNS && !json_name_is(&name, names[i]))
+                i++;
+            found |= 1u << i;
+            if (!(i == COLUMNS ? json_skip(&scan)
+                  : i == LOSS  ? loss_read(&scan, &loss.loss)
+                               : json_unsigned(&scan, integer_of(&loss, i))))
                 break;
         }
     if (!json_end(&scan))
         return wrong(reading, "%s; write {\"step\": 12, \"row\": 3, \"loss\": 2.5}", scan.fault.reason);
-    if (found != 7)
-        return wrong(reading, "the object has no \"%s\"; write {\"step\": 12, \"row\": 3, \"loss\": 2.5}",
-                     names[found & 1 ? found & 2 ? 2 : 1 : 0]);
+    if (missing(found))
+        return wrong(reading,
+                     "the object has no \"%s\"; write {\"step\": 12, \"row\": 3, \"loss\": 2.5}, or \"rank\" and "
+                     "\"call\" in place of \"row\"",
+                     missing(found));
+    loss.of_call = !(found & 1u << ROW);
     return add(reading, &loss);
 }
 
@@ -106,19 +123,20 @@ static bool cell_next(struct csv_record *record, char cell[CELL_MOST])
 static enum tokmap_status read_names(struct reading *reading, struct csv_record *record)
 {
     char cell[CELL_MOST];
+    unsigned found = 0;
     for (int i = 0; i < COLUMNS; i++)
         reading->columns[i] = -1;
     for (int column = 0; cell_next(record, cell); column++)
         for (int i = 0; i < COLUMNS; i++)
             if (!strcmp(cell, names[i]))
-                reading->columns[i] = column;
+                reading->columns[i] = column, found |= 1u << i;
     if (record->fault.reason)
         return wrong(reading, "%s", record->fault.reason);
-    for (int i = 0; i < COLUMNS; i++)
-        if (reading->columns[i] < 0)
-            return wrong(reading,
-                         "no column is called '%s'; the first line of a CSV file names the columns: step,row,loss",
-                         names[i]);
+    if (missing(found))
+        return wrong(reading,
+                     "no column is called '%s'; the first line of a CSV file names the columns: step,row,loss or "
+                     "step,rank,call,loss",
+                     missing(found));
     return TOKMAP_OK;
 }
 
@@ -131,9 +149,9 @@ static enum tokmap_status read_cells(struct reading *reading, struct csv_record 
         for (int i = 0; i < COLUMNS; i++) {
             if (reading->columns[i] != column)
                 continue;
-            if (i < 2 && !decimal_parse(cell, strlen(cell), i ? &loss.row : &loss.step))
+            if (i != LOSS && !decimal_parse(cell, strlen(cell), integer_of(&loss, i)))
                 return wrong(reading, "the %s is '%s'; write decimal digits", names[i], cell);
-            if (i == 2) {
+            if (i == LOSS) {
                 loss.loss = strtod(cell, &rest);
                 if (rest == cell || *rest)
                     return wrong(reading, "the loss is '%s'; write a number", cell);
@@ -142,9 +160,11 @@ static enum tokmap_status read_cells(struct reading *reading, struct csv_record 
         }
     if (record->fault.reason)
         return wrong(reading, "%s", record->fault.reason);
-    if (found != 7)
-        return wrong(reading, "the line ends before the cell '%s'; write as many cells as the first line has",
-                     names[found & 1 ? found & 2 ? 2 : 1 : 0]);
+    for (int i = 0; i < COLUMNS; i++)
+        if (reading->columns[i] >= 0 && !(found & 1u << i))
+            return wrong(reading, "the line ends before the cell '%s'; write as many cells as the first line has",
+                         names[i]);
+    loss.of_call = !(found & 1u << ROW);
     return add(reading, &loss);
 }
 
@@ -187,7 +207,11 @@ static int compare_doubles(double a, double b) /* the larger first, NaN before a
 
 static int compare_places(const struct loss *a, const struct loss *b)
 {
-    return a->step != b->step ? a->step < b->step ? -1 : 1 : a->row < b->row ? -1 : a->row > b->row;
+    const uint64_t of_a[] = {a->step, a->rank, a->call, a->row}, of_b[] = {b->step, b->rank, b->call, b->row};
+    for (int i = 0; i < 4; i++)
+        if (of_a[i] != of_b[i])
+            return of_a[i] < of_b[i] ? -1 : 1;
+    return 0;
 }
 
 static int by_step(const void *one, const void *other)
@@ -234,9 +258,14 @@ void losses_free(struct losses *losses)
     *losses = (struct losses){0};
 }
 
+/* ---- what is printed ---- */
+
 void loss_print(const struct loss *loss, const struct also *also)
 {
-    (void)fprintf(stderr, "loss %.4g, step's median %.4g", loss->loss, loss->median);
+    (void)fprintf(stderr, "loss %.4g", loss->loss);
+    if (loss->of_call)
+        (void)fprintf(stderr, " of rank %" PRIu64 " call %" PRIu64, loss->rank, loss->call);
+    (void)fprintf(stderr, ", step's median %.4g", loss->median);
     for (uint64_t i = 0; i < min64(also->count, ALSO_MOST); i++)
         (void)fprintf(stderr, "%s step %" PRIu64 " row %" PRIu64 " (%" PRIu64 " tokens)",
                       i ? "," : "; its tokens are also in", also->of[i].step, also->of[i].row, also->of[i].shared);
@@ -249,6 +278,10 @@ void loss_json(const struct loss *loss, const struct also *also, struct cli_json
 {
     cli_json_real(json, "loss", loss->loss);
     cli_json_real(json, "median", loss->median);
+    if (loss->of_call) {
+        cli_json_number(json, "rank", loss->rank);
+        cli_json_number(json, "call", loss->call);
+    }
     cli_json_array(json, "also");
     for (uint64_t i = 0; i < min64(also->count, ALSO_MOST); i++) {
         cli_json_object(json, NULL);

@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * losses.h - the losses of rows, from a file that a training program wrote (tokmap show --losses).
+ * losses.h - the losses of rows or calls, from a file that a training program wrote (tokmap show --losses).
  *
  * The file is JSONL, {"step": 12, "row": 3, "loss": 2.5} with any other members, or CSV whose first line names the
- * columns, among them step, row, and loss. NaN and Infinity are losses, larger than all others.
+ * columns, among them step, row, and loss. A loss without a row has a rank and a call, and is the mean of the rows that
+ * this call of next() delivers to this rank. NaN and Infinity are losses, larger than all others.
  */
 #ifndef TOKMAP_COMMANDS_SHOW_LOSSES_H
 #define TOKMAP_COMMANDS_SHOW_LOSSES_H
+
+#include <stdbool.h>
 
 #include "cli/cli.h"
 #include "tokmap/tokmap.h"
 
 struct loss {
     uint64_t step, row;
+    bool of_call; /* of the rows of a call, not of row */
+    uint64_t rank, call;
     double loss;
     double median; /* of the losses of its step; NaN if more than half of them are NaN */
 };
 
 struct losses {
-    struct loss *of; /* the largest first; of equal ones, the one of the earliest step and row */
+    struct loss *of; /* the largest first; of equal ones, the one of the earliest step, rank, call, and row */
     uint64_t count;
 };
 

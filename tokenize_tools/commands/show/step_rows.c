@@ -44,12 +44,27 @@ enum tokmap_status step_rows_find(struct step_rows *rows, const struct tokmap_ru
     *rows = (struct step_rows){.count = batch};
     if (!batch)
         return no_step(run, name, choice->step, error);
+    if (choice->rank_given && choice->rank >= choice->ranks)
+        return error_set(error, TOKMAP_ERROR_RANGE, name, TOKMAP_NO_OFFSET,
+                         "rank %" PRIu64 " does not exist; with --ranks %" PRIu64 " ranks are below %" PRIu64,
+                         choice->rank, choice->ranks, choice->ranks);
     if (choice->rank_given && choice->ranks > batch)
         return error_set(error, TOKMAP_ERROR_RANGE, name, TOKMAP_NO_OFFSET,
                          "%" PRIu64 " ranks cannot share a global batch of %s", choice->ranks,
                          cli_counted(batch, "row", text));
     if (choice->rank_given)
         run_rank_rows(batch, choice->rank, choice->ranks, &rows->first, &rows->count);
+    if (choice->call_given) {
+        const uint64_t calls = run_calls(batch, choice->ranks, choice->rows);
+        uint64_t first;
+        if (choice->call >= calls)
+            return error_set(error, TOKMAP_ERROR_RANGE, name, TOKMAP_NO_OFFSET,
+                             "call %" PRIu64 " does not exist; each rank gets its rows of step %" PRIu64
+                             " in %s, numbered from 0; --rows is the most rows of a call, as the loaders had it",
+                             choice->call, choice->step, cli_counted(calls, "call", text));
+        run_call_rows(rows->count, choice->call, calls, &first, &rows->count);
+        rows->first += first;
+    }
     if (choice->row_given && choice->row >= rows->count)
         return error_set(error, TOKMAP_ERROR_RANGE, name, TOKMAP_NO_OFFSET,
                          "row %" PRIu64 " does not exist; %s %s, numbered from 0", choice->row,

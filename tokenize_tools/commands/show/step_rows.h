@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* step_rows.h - which rows of a step are shown: all of them, those of a rank, or one. */
+/* step_rows.h - which rows of a step are shown: all of them, those of a rank, those of one of its calls, or one. */
 #ifndef TOKMAP_COMMANDS_SHOW_STEP_ROWS_H
 #define TOKMAP_COMMANDS_SHOW_STEP_ROWS_H
 
@@ -9,9 +9,9 @@
 #include "tokmap/tokmap.h"
 
 struct step_choice {
-    uint64_t step, row, rank, ranks, rows; /* rows: with balance, the most of a call; 0: the rank's whole slice */
-    double balance;                        /* q of the loaders' option; 0: off */
-    bool row_given, rank_given;
+    uint64_t step, row, rank, ranks, call, rows; /* rows: the most of a call; 0: the rank's whole slice */
+    double balance;                              /* q of the loaders' option; 0: off */
+    bool row_given, rank_given, call_given;      /* call_given: rank_given, too */
 };
 
 /* Row i of those that are shown, for i < count, is assignment_row(&assignment, first + i). */
