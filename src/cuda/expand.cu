@@ -347,17 +347,23 @@ INLINE uint32_t starts_between(const struct expand_arguments *work, uint64_t row
     return 0;
 }
 
+INLINE uint64_t load_token(const struct expand_arguments *work, uint64_t row, uint64_t token)
+{
+    const uint64_t at = work->slot + row * work->row_stride + token * work->width;
+    return work->width == 4 ? *AT(const uint32_t, at) : *AT(const uint16_t, at);
+}
+
 /* Returns element k of input j: token j + 1 + k, or IGNORE where that does not count and `masked` is set. */
 INLINE uint64_t target_ahead(const struct expand_arguments *work, const struct row_bounds *bounds, uint64_t row,
                              uint64_t j, uint32_t k, uint32_t masked)
 {
-    uint64_t token = j + 1 + k, at = work->slot + row * work->row_stride + token * work->width;
+    uint64_t token = j + 1 + k;
     if (token >= bounds->tokens)
         return (uint64_t)IGNORE;
     if (masked &&
         (j < bounds->scored_from || is_uncounted(work, row, token - 1) || starts_between(work, row, j + 1, token)))
         return (uint64_t)IGNORE;
-    return work->width == 4 ? *AT(const uint32_t, at) : *AT(const uint16_t, at);
+    return load_token(work, row, token);
 }
 
 /* Writes element `at` of the output that begins at address `base`. */
@@ -384,15 +390,18 @@ INLINE void expand_ahead(const struct expand_arguments *work, uint32_t thread, u
     }
 }
 
-/* Label j is target j - 1, if that counts. */
+/* Label j is target j - 1, if that counts. Label 0 of a chunk may count too, and its token is then the first one. */
 INLINE void expand_labels(const struct expand_arguments *work, uint32_t thread, uint32_t threads)
 {
     const struct division division = {work->seq_len, 1, 0, 0, (uint32_t)work->seq_len};
     struct iterator iterator = iterator_begin(&division, thread, threads);
     for (; iterator.row < work->count; iterator_next(&iterator, &division)) {
         const struct row_bounds bounds = load_bounds(work, iterator.row);
-        const uint64_t value = iterator.number ? target_ahead(work, &bounds, iterator.row, iterator.number - 1, 0, 1)
-                                               : (uint64_t)IGNORE;
+        uint64_t value = (uint64_t)IGNORE;
+        if (iterator.number)
+            value = target_ahead(work, &bounds, iterator.row, iterator.number - 1, 0, 1);
+        else if (work->first_labels && !is_uncounted(work, iterator.row, work->row_tokens - 1))
+            value = load_token(work, iterator.row, 0);
         store_element(work->labels, work, iterator.row * work->seq_len + iterator.number, value);
     }
 }

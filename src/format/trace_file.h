@@ -35,6 +35,13 @@ struct trace_record {
 /* Returns the hash of one row: its bytes as they are in a slot, and its number in the global batch. */
 uint64_t trace_hash(const void *row, uint64_t bytes, uint64_t number);
 
+/* Returns the number of a chunk of a row, which takes the row's in the hash of a chunk: that of its first column, over
+ * all rows of the global batch. */
+static inline uint64_t trace_chunk_number(uint64_t row, uint64_t seq_len, uint64_t first)
+{
+    return row * seq_len + first;
+}
+
 /* ---- writing; one thread at a time ---- */
 
 struct trace_writer;

@@ -15,11 +15,24 @@
  *     bounds  a struct row_bounds per row. Present only if `bounds` is 1
  *     sources  an int32 per row: the number of its source, or -100. Present only if source_ids is requested
  *     cu       cu_elements values of type int32, all of them valid. Present only if cu_seqlens is requested
+ *     chunks   row_chunks chunks per row. Present only if row_chunks is not 0
+ *
+ * A rank that shares its rows with others has chunks of each, runs of columns. If all chunks have one size, each is a
+ * row to this struct, whose marks say how far before it its first document began. If they differ, as chunks of
+ * documents do, a row has a list of them, and parts of its own for each. Only the host expands these.
  */
 #ifndef TOKMAP_STAGING_EXPAND_ARGUMENTS_H
 #define TOKMAP_STAGING_EXPAND_ARGUMENTS_H
 
 #include <stdint.h>
+
+/* Columns [first, first + count) of an output's row, and where in the slot, in bytes from its start, their parts are.
+ * tokens_at is a multiple of 64. The first chunk of a list without columns ends it. */
+struct expand_chunk {
+    uint64_t first, count;
+    uint64_t tokens_at, marks_at, bits_at;
+    uint64_t scored_from, tokens; /* the bounds of the chunk, see batch/mark.h */
+};
 
 struct expand_arguments {
     /* All addresses are on the device that expands. `slot`, a multiple of 64, is set by the backend. */
@@ -50,10 +63,14 @@ struct expand_arguments {
     uint64_t count;        /* rows of the batch */
     uint64_t seq_len;      /* 1 .. 2^31 */
     uint64_t row_tokens;   /* seq_len .. 2^32 */
+    uint64_t chunks_at;    /* with row_chunks, the marks, bits, and bounds above are not used, and row_tokens - seq_len */
+    uint64_t row_chunks;   /* is how many tokens follow each chunk */
     uint32_t width;        /* bytes of a token in the slot: 2 or 4 */
     uint32_t element;      /* bytes of an element of the outputs except rows and cu_seqlens: 4 or 8 */
     uint32_t mask_targets; /* 1: a target that does not count is TOKMAP_IGNORE; 0: only one in padding is */
     uint32_t bounds;       /* 1: the slot has bounds */
+    uint32_t first_labels; /* 1: label 0 counts where bit row_tokens - 1 of a row's bits is 0; 0: it never does */
+    uint32_t unused;
 };
 
 /* The threads of a block, and how many blocks every kind of multiprocessor can hold at once: that many leave 64

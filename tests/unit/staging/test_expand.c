@@ -63,7 +63,7 @@ static void check_kernels(const struct expand_kernels *kernels, unsigned wide, u
     kernels->fill[type](0x87654321, count, right.at);
     for (uint64_t j = 0; j < count; j++)
         assert_int_equal(type ? load64(right.at + j * 8) : load32(right.at + j * 4), 0x87654321);
-    kernels->count[type](count, left.at);
+    kernels->count[type](0, count, left.at);
     for (uint64_t j = 0; j < count; j++)
         assert_int_equal(type ? load64(left.at + j * 8) : load32(left.at + j * 4), j);
     for (unsigned k = 0; k < skew; k++) {
