@@ -316,7 +316,8 @@ struct tokmap_source_stats {
     size_t size;
     const char *name; /* of the source; valid until the run is closed */
     uint64_t rows;
-    uint64_t tokens;  /* of data delivered as inputs: rows * seq_len, less in rows that end with padding */
+    uint64_t tokens;  /* of data delivered as inputs: rows * seq_len, less in rows that end with padding; divided by
+                         options.context_world */
     uint64_t bytes;   /* of tokens copied into the ring */
     uint64_t epoch;   /* the largest epoch delivered; 0 before the first row */
     uint64_t draws;   /* rows of all ranks in all steps of the run before the current one, since step 0 */

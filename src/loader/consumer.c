@@ -228,7 +228,7 @@ static void describe(const struct tokmap_loader *loader, const struct slot *slot
         .tokens = slot->count * columns,
         .last_in_step = slot->last_in_step,
         .width = loader->needs.width,
-        .row_tokens = cut ? 0 : slot->row_tokens,
+        .row_tokens = slot->seq_len + loader->needs.lookahead,
         .rows = cut || has_outputs_alone(loader, out) ? NULL : slot->rows,
         .places = slot->places,
         .cursor = slot->cursor,

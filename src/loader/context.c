@@ -39,7 +39,7 @@ static enum tokmap_status check_plans(const struct tokmap_run *run, uint64_t div
                              ", but context_layout zigzag_documents with context_world %" PRIu64
                              " needs multiples of %" PRIu64 "; make the plan with --pad-documents %" PRIu64,
                              source.name, padded, divisor / 2, divisor,
-                             padded / divisor ? round_up(padded, divisor) : divisor);
+                             div_ceil(padded, divisor) * divisor);
     }
     return TOKMAP_OK;
 }

@@ -61,7 +61,7 @@ enum tokmap_status planner_new(struct planner **planner, const struct planner_op
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "--seq-len is %" PRIu64 ", which is not a multiple of --pad-documents %" PRIu64
                          "; set --seq-len to %s%" PRIu64,
-                         options->seq_len, options->pad, below_text(options, text), round_up(options->seq_len, options->pad));
+                         options->seq_len, options->pad, below_text(options, text), div_ceil(options->seq_len, options->pad) * options->pad);
     struct planner *made = calloc(1, sizeof *made);
     if (!made)
         return error_set_memory(error, "the planner", sizeof *made);
@@ -135,7 +135,7 @@ static uint32_t tokens_of(const struct planner *planner, uint64_t item)
 static uint32_t room_of(const struct planner *planner, uint64_t item)
 {
     const uint32_t tokens = tokens_of(planner, item), pad = (uint32_t)planner->options.pad;
-    return pad > 1 ? (uint32_t)round_up(tokens, pad) : tokens;
+    return pad > 1 ? (uint32_t)(div_ceil(tokens, pad) * pad) : tokens;
 }
 
 /* ---- packing ---- */
