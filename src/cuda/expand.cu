@@ -347,7 +347,7 @@ INLINE uint32_t starts_between(const struct expand_arguments *work, uint64_t row
     return 0;
 }
 
-INLINE uint64_t load_token(const struct expand_arguments *work, uint64_t row, uint64_t token)
+INLINE uint64_t token_of(const struct expand_arguments *work, uint64_t row, uint64_t token)
 {
     const uint64_t at = work->slot + row * work->row_stride + token * work->width;
     return work->width == 4 ? *AT(const uint32_t, at) : *AT(const uint16_t, at);
@@ -363,7 +363,7 @@ INLINE uint64_t target_ahead(const struct expand_arguments *work, const struct r
     if (masked &&
         (j < bounds->scored_from || is_uncounted(work, row, token - 1) || starts_between(work, row, j + 1, token)))
         return (uint64_t)IGNORE;
-    return load_token(work, row, token);
+    return token_of(work, row, token);
 }
 
 /* Writes element `at` of the output that begins at address `base`. */
@@ -401,14 +401,15 @@ INLINE void expand_labels(const struct expand_arguments *work, uint32_t thread, 
         if (iterator.number)
             value = target_ahead(work, &bounds, iterator.row, iterator.number - 1, 0, 1);
         else if (work->first_labels && !is_uncounted(work, iterator.row, work->row_tokens - 1))
-            value = load_token(work, iterator.row, 0);
+            value = token_of(work, iterator.row, 0);
         store_element(work->labels, work, iterator.row * work->seq_len + iterator.number, value);
     }
 }
 
-INLINE void copy_cu(const struct expand_arguments *work, uint64_t thread, uint64_t threads)
+/* Copies the part of the slot at `from` to the output at `to`: cu_seqlens, or that of the slice. */
+INLINE void copy_cu(const struct expand_arguments *work, uint64_t from, uint64_t to, uint64_t thread, uint64_t threads)
 {
-    uint64_t from = work->slot + work->cu_at, to = work->cu_seqlens, done = 0;
+    uint64_t done = 0;
     if (to % 16 == 0) {
         done = work->cu_elements / 4 * 4;
         for (uint64_t i = thread * 4; i < done; i += threads * 4)
@@ -420,7 +421,7 @@ INLINE void copy_cu(const struct expand_arguments *work, uint64_t thread, uint64
 
 INLINE void expand_sources(const struct expand_arguments *work, uint64_t thread, uint64_t threads)
 {
-    for (uint64_t i = thread; i < work->count; i += threads)
+    for (uint64_t i = thread; i < work->sources; i += threads)
         store_element(work->source_ids, work, i,
                       (uint64_t)(int64_t)*AT(const int32_t, work->slot + work->sources_at + i * 4));
 }
@@ -449,7 +450,9 @@ INLINE void expand_thread(const struct expand_arguments *work, uint32_t thread, 
     if (work->source_ids)
         expand_sources(work, threads - 1 - thread, threads);
     if (work->cu_seqlens) /* in reverse order of threads, because the first threads may have had one more strip */
-        copy_cu(work, threads - 1 - thread, threads);
+        copy_cu(work, work->slot + work->cu_at, work->cu_seqlens, threads - 1 - thread, threads);
+    if (work->cu_seqlens_slice)
+        copy_cu(work, work->slot + work->cu_slice_at, work->cu_seqlens_slice, threads - 1 - thread, threads);
 }
 
 #ifdef __CUDACC__

@@ -107,16 +107,19 @@ void consumer_describe_work(const struct tokmap_loader *loader, const struct for
         .targets_ahead = fields & TOKMAP_TARGETS_AHEAD ? (uintptr_t)out->targets_ahead : 0,
         .labels = fields & TOKMAP_LABELS ? (uintptr_t)out->labels : 0,
         .source_ids = fields & TOKMAP_SOURCE_IDS ? (uintptr_t)out->source_ids : 0,
+        .cu_seqlens_slice = fields & TOKMAP_CU_SEQLENS_SLICE ? (uintptr_t)out->cu_seqlens_slice : 0,
         .row_stride = layout->row_stride,
         .marks_at = layout->marks_at,
         .bits_at = layout->bits_at,
         .bounds_at = layout->bounds_at,
         .sources_at = layout->sources_at,
+        .sources = count,
         .cu_at = layout->cu_at,
+        .cu_slice_at = layout->cu_at + form_cu_slice_at(&loader->needs) * sizeof(int32_t),
         .cu_elements = loader->needs.cu_elements,
         .row_marks = shape->row_marks,
         .row_bits = shape->row_bits,
-        .count = count,
+        .count = count * loader->needs.chunks,
         .seq_len = form->columns,
         .row_tokens = form->row_tokens,
         .chunks_at = layout->chunks_at,
@@ -129,44 +132,15 @@ void consumer_describe_work(const struct tokmap_loader *loader, const struct for
     };
 }
 
-/* Expands what the slot has for each row, where a row is several rows to the backend, and cu_seqlens of the slice,
- * which is where that of the rows is to the backend. */
-static enum tokmap_status expand_slices(struct tokmap_loader *loader, const struct slot *slot,
-                                        const struct tokmap_out *out, const struct expand_arguments *work, void *stream,
-                                        struct tokmap_error *error)
-{
-    struct expand_arguments rest = {
-        .slot = work->slot,
-        .sources_at = work->sources_at,
-        .source_ids = loader->needs.chunks > 1 && slot->sources ? (uintptr_t)out->source_ids : 0,
-        .cu_at = work->cu_at + form_cu_slice_at(&loader->needs) * sizeof(int32_t),
-        .cu_elements = work->cu_elements,
-        .cu_seqlens = loader->options.fields & TOKMAP_CU_SEQLENS_SLICE ? (uintptr_t)out->cu_seqlens_slice : 0,
-        .row_stride = work->row_stride,
-        .count = slot->count,
-        .seq_len = work->seq_len,
-        .row_tokens = work->row_tokens,
-        .width = work->width,
-        .element = work->element,
-    };
-    if (!rest.source_ids && !rest.cu_seqlens)
-        return TOKMAP_OK;
-    return loader->backend->calls->expand(loader->backend, slot->number, &rest, stream, error);
-}
-
 static enum tokmap_status expand(struct tokmap_loader *loader, const struct slot *slot, const struct tokmap_out *out,
                                  void *stream, struct tokmap_error *error)
 {
     struct expand_arguments work;
     const struct form form = {slot->seq_len, slot->columns, slot->row_tokens, slot->shape, slot->layout};
-    consumer_describe_work(loader, &form, slot->count * loader->needs.chunks, out, &work);
+    consumer_describe_work(loader, &form, slot->count, out, &work);
     if (slot->direct) /* these are written */
         work.inputs = work.targets = 0;
-    if (loader->needs.chunks > 1)
-        work.source_ids = 0;
-    const enum tokmap_status status =
-        loader->backend->calls->expand(loader->backend, slot->number, &work, stream, error);
-    return status ? status : expand_slices(loader, slot, out, &work, stream, error);
+    return loader->backend->calls->expand(loader->backend, slot->number, &work, stream, error);
 }
 
 /* Returns whether a batch has its outputs alone, and no rows. */

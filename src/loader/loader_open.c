@@ -370,8 +370,10 @@ static enum tokmap_status open_backend(struct tokmap_loader *loader, struct tokm
     struct expand_arguments largest;
     if (loader->on_host)
         return backend_host_open(&loader->backend, error);
-    consumer_describe_work(loader, &loader->widest, loader->widest.shape.rows, &all, &largest);
-    return backend_cuda_open(&loader->backend, loader->options.device, backend_cuda_output_bytes(&largest), error);
+    consumer_describe_work(loader, &loader->widest, loader->widest.shape.rows / loader->needs.chunks, &all, &largest);
+    const char *on_host = loader->needs.chunks_most ? "the kernel has no chunks of documents" : NULL;
+    return backend_cuda_open(&loader->backend, loader->options.device, backend_cuda_output_bytes(&largest), on_host,
+                             error);
 }
 
 static enum tokmap_status open_ring(struct tokmap_loader *loader, const struct tokmap_run_info *info,

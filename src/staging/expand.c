@@ -498,7 +498,7 @@ static void expand_chunks(const struct batch *batch)
 static void expand_sources(const struct expand_arguments *work)
 {
     const int32_t *sources = (const int32_t *)(uintptr_t)(work->slot + work->sources_at);
-    for (uint64_t i = 0; i < work->count; i++)
+    for (uint64_t i = 0; i < work->sources; i++)
         if (work->element == 8)
             store64((uint8_t *)(uintptr_t)work->source_ids + i * 8, (uint64_t)sources[i]);
         else
@@ -520,5 +520,8 @@ void expand_batch(const struct expand_kernels *kernels, const struct expand_argu
         expand_sources(work);
     if (work->cu_seqlens)
         memcpy((void *)(uintptr_t)work->cu_seqlens, (const char *)(uintptr_t)work->slot + work->cu_at,
+               work->cu_elements * sizeof(int32_t));
+    if (work->cu_seqlens_slice)
+        memcpy((void *)(uintptr_t)work->cu_seqlens_slice, (const char *)(uintptr_t)work->slot + work->cu_slice_at,
                work->cu_elements * sizeof(int32_t));
 }

@@ -13,8 +13,9 @@
  *     bits     row_bits words per row: which targets the mask of the dataset excludes, see batch/mark.h. Present only
  *              if row_bits is not 0
  *     bounds  a struct row_bounds per row. Present only if `bounds` is 1
- *     sources  an int32 per row: the number of its source, or -100. Present only if source_ids is requested
- *     cu       cu_elements values of type int32, all of them valid. Present only if cu_seqlens is requested
+ *     sources  an int32 per row of the run: the number of its source, or -100. Present only if source_ids is requested
+ *     cu       cu_elements values of type int32, all of them valid. Present only if cu_seqlens is requested. The same
+ *              for cu_seqlens_slice
  *     chunks   row_chunks chunks per row. Present only if row_chunks is not 0
  *
  * A rank that shares its rows with others has chunks of each, runs of columns. If all chunks have one size, each is a
@@ -48,15 +49,18 @@ struct expand_arguments {
     uint64_t cu_seqlens;
     uint64_t targets_ahead; /* needs row_tokens > seq_len, and seq_len * (row_tokens - seq_len) < 2^31 */
     uint64_t labels;
-    uint64_t source_ids; /* one element per row */
+    uint64_t source_ids; /* `sources` elements */
+    uint64_t cu_seqlens_slice;
     /* The slot's layout, in bytes from its start. */
     uint64_t row_stride;
     uint64_t marks_at;
     uint64_t bits_at;
     uint64_t bounds_at;
     uint64_t sources_at;
+    uint64_t sources; /* rows of the run in the batch, each of which may be several rows here */
     uint64_t cu_at;
-    uint64_t cu_elements;
+    uint64_t cu_slice_at;
+    uint64_t cu_elements; /* of cu_seqlens, and of cu_seqlens_slice */
     uint64_t row_marks;    /* at least mark_words(seq_len); mark_words(seq_len + 1) for targets and masks, and
                               mark_words(row_tokens) for targets_ahead */
     uint64_t row_bits;     /* 0, or at least mark_words(seq_len); mark_words(row_tokens - 1) for targets_ahead */
@@ -109,7 +113,7 @@ static inline uint32_t expand_blocks(const struct expand_arguments *work, uint32
                      : work->labels      ? work->seq_len
                                          : 0;
     ahead = ahead ? expand_at_most(work->count, ahead, most) : 0;
-    uint64_t cu = work->cu_seqlens ? work->cu_elements / 4 : 0;
+    uint64_t cu = work->cu_seqlens || work->cu_seqlens_slice ? work->cu_elements / 4 : 0;
     strips = raw > strips ? raw : strips;
     strips = ahead > strips ? ahead : strips;
     strips = cu > strips ? cu : strips;

@@ -335,8 +335,8 @@ static void the_launch_fits_the_work(void **unused)
 static void the_arguments_have_no_gaps(void **unused)
 {
     (void)unused;
-    assert_int_equal(sizeof(struct expand_arguments), 23 * 8 + 4 * 4);
-    assert_int_equal(offsetof(struct expand_arguments, width), 23 * 8);
+    assert_int_equal(sizeof(struct expand_arguments), 28 * 8 + 6 * 4);
+    assert_int_equal(offsetof(struct expand_arguments, width), 28 * 8);
     assert_int_equal(sizeof(struct mark), 16);
     assert_int_equal(TOKMAP_IGNORE, -100);
 }
