@@ -511,3 +511,12 @@ void device_case_random(struct device_case *test, uint64_t seed, const char *nar
     if (stride && (test->options.fields & (TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD)))
         test->options.fields |= TOKMAP_LOSS_MASK;
 }
+
+void device_case_whole(struct device_case *test, uint64_t seed)
+{
+    static const struct tokmap_loader_options defaults = TOKMAP_LOADER_OPTIONS_INIT;
+    char ignored[400];
+    device_case_random(test, seed, "narrow.list", "wide.list", ignored);
+    test->options.context_rank = defaults.context_rank;
+    test->options.context_world = defaults.context_world;
+}
