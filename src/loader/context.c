@@ -65,6 +65,10 @@ enum tokmap_status context_check(const struct tokmap_loader_options *options, co
                          "context_world to 1",
                          columns.world, options->fields ? "\"rows\" are whole" : "fields has nothing to deliver it in",
                          options->fields ? "remove \"rows\" from fields" : "add \"inputs\" to fields");
+    if (options->trace && options->world > UINT32_MAX)
+        return error_set_field(error, TOKMAP_ERROR_RANGE, NULL, "world",
+                               " is %" PRIu64 ", but with context_world a trace counts fewer than 2^32 ranks",
+                               options->world);
     run_describe(run, &info);
     for (uint64_t i = 0; i < info.phases; i++) {
         struct tokmap_phase_info phase;

@@ -135,6 +135,9 @@ static inline struct trace_header loader_trace_header(const struct tokmap_loader
         .width = loader->needs.width,
         .rank = loader->options.rank,
         .world = loader->options.world,
+        .context_rank = loader->options.context_rank,
+        .context_world = loader->options.context_world,
+        .context_layout = loader->options.context_layout,
         .first_step = cursor->step,
         .past = {cursor->past[0], cursor->past[1]},
     };

@@ -137,6 +137,47 @@ class Slices(WithData):
             with self.subTest(seed=seed, layout=layout, world=world), self.a_run(choose, layout, world) as run:
                 self.check(run, choose, layout, world)
 
+    def trace(self, run, of, layout, context, world=2, **options):
+        """Delivers a run to all ranks with traces. Returns the names of these, by rank and context rank."""
+        names = {}
+        for rank in range(world):
+            for c in range(context):
+                name = names[rank, c] = os.path.join(self.folder, f"{layout}-{of}-{context}-{rank}-{c}.trace")
+                with run.loader(rank=rank, world=world, context_rank=c, context_world=context, context_layout=layout,
+                                mask_targets=True, framework="dlpack", trace=name, **options) as loader:
+                    for _ in loader:
+                        pass
+        return names
+
+    def replay(self, run_file, names, *options, status=0):
+        ran = subprocess.run([TOKMAP, "replay", run_file, *options, "--trace", *names], capture_output=True, text=True)
+        self.assertEqual(ran.returncode, status, ran.stdout + ran.stderr)
+        return ran.stdout
+
+    def test_traces(self):
+        """They prove what each rank got, and that no rank is missing, whatever the cut."""
+        for layout in LAYOUTS:
+            data = {"data": self.masked, "plan": plan(self.masked, 64, 8)} if layout == "zigzag_documents" else self.masked
+            with self.subTest(layout), tokmap.Run(sources={"a": data}, seq_len=64, batch=5, seed=1, steps=4) as run:
+                run_file = self.file(f"{layout}.run", run.text)
+                traces = self.trace(run, layout, layout, 4, rows=2, threads=1)
+                whole = self.trace(run, layout, "contiguous", 1, world=3)
+                self.assertIn("the same: 4 steps, 20 rows", self.replay(run_file, traces.values()))
+                self.assertIn("the same", self.replay(run_file, [*whole.values(), *traces.values()]))
+                self.assertIn("the same", self.replay(run_file, [*whole.values(), traces[1, 3]]))
+                lacking = [name for at, name in traces.items() if at != (1, 2)]
+                self.assertRegex(self.replay(run_file, lacking, status=1),
+                                 r"step 0, .*no record of rank 2 of the 4 that share rows")
+                self.assertIn("rank 1: has no record", self.replay(run_file, [traces[0, c] for c in range(4)], status=1))
+                with open(traces[1, 1], "r+b") as file:  # a sum of step 1
+                    file.seek(64 + 16 + 8)
+                    file.write(b"wrong")
+                self.assertRegex(self.replay(run_file, traces.values(), status=1), r"step 1, rank 1: .*-1-1.trace deliv")
+                # Of a run with other lengths, which it does not divide.
+                other = self.file("other.run", run.text.replace("64", "66").replace("steps 4", "steps 5"))
+                if layout != "zigzag_documents":
+                    self.assertRegex(self.replay(other, [traces[0, 0]], status=1), "past|cannot be cut")
+
 
 if __name__ == "__main__":
     unittest.main()

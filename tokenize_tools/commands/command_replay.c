@@ -7,7 +7,10 @@
  * compared with its record. Slices that overlap (a step that was delivered again after a resume, or the same step on
  * another number of ranks) share the hashes of their rows.
  *
- * A step between the first and the last one is missing if its records do not cover the whole global batch.
+ * A section of a rank that delivered slices of its rows has the sum over the chunks of its columns (run/columns.h).
+ *
+ * A step between the first and the last one is missing if its records do not cover the whole global batch: all rows,
+ * and with slices all ranks that share each.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,6 +25,8 @@
 #include "format/trace_file.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "run/columns.h"
+#include "run/locate.h"
 
 static const char program[] = "tokmap replay";
 
@@ -64,6 +69,8 @@ struct replay {
     uint64_t first, end;    /* steps that are compared */
     uint64_t *steps, *rows; /* arguments of a read */
     uint8_t *narrow;        /* a row in another width */
+    struct tokmap_extent *extents; /* of a row, and the chunks of it that a section has */
+    struct chunk *chunks;
     uint64_t torn, steps_done, rows_done, bytes_done, records_done;
     struct cli_progress progress;
     bool differs;
@@ -249,6 +256,43 @@ static uint64_t hash_row(const struct replay *replay, const void *row, uint64_t 
     return trace_hash(replay->narrow, tokens * width, number);
 }
 
+static struct columns columns_of(const struct trace_header *header)
+{
+    return (struct columns){header->context_rank, header->context_world,
+                            (enum tokmap_context_layout)header->context_layout};
+}
+
+/* Returns whether a loader could have delivered slices of the rows of seq_len tokens of this run. */
+static bool is_divisible(const struct replay *replay, const struct columns *columns, uint64_t seq_len)
+{
+    const uint64_t divisor = columns_divisor(columns);
+    bool divisible = seq_len % divisor == 0;
+    for (uint64_t i = 0; i < replay->info.sources && !columns_are_fixed(columns); i++)
+        divisible = divisible && run_source_pad(replay->run, i) % divisor == 0;
+    return divisible;
+}
+
+/* Returns the sum of the hashes of a row's chunks. */
+static enum tokmap_status hash_slice(struct replay *replay, const struct section *section, const void *row,
+                                     const struct tokmap_place *place, uint64_t seq_len, uint64_t *sum,
+                                     struct tokmap_error *error)
+{
+    const struct columns columns = columns_of(&section->found.header);
+    uint64_t extents = 0, chunks;
+    const enum tokmap_status status = run_row_extents(replay->run, place, replay->extents,
+                                                      run_extents_most(replay->run), &extents, error);
+    if (status)
+        return status;
+    chunks = columns_of_row(&columns, seq_len, replay->extents, extents, replay->chunks);
+    for (uint64_t k = 0; k < chunks; k++) {
+        const struct chunk *chunk = &replay->chunks[k];
+        *sum += hash_row(replay, (const uint8_t *)row + chunk->first * replay->width,
+                         chunk->count + (replay->info.lookahead > 0), section->found.header.width,
+                         trace_chunk_number(place->row, seq_len, chunk->first));
+    }
+    return TOKMAP_OK;
+}
+
 /* Reads rows [first, first + count) of a step, and adds the hash of each to the sums of the slices that have it. The
  * active sections are sorted by their first rows, and the sums of those that end before `first` are complete. */
 static enum tokmap_status add_rows(struct replay *replay, uint64_t step, uint64_t first, uint64_t count,
@@ -269,6 +313,13 @@ static enum tokmap_status add_rows(struct replay *replay, uint64_t step, uint64_
             const uint32_t width = section->found.header.width, w = width == 4;
             if (first + i - section->first_row >= section->rows)
                 continue;
+            if (section->found.header.context_world > 1) {
+                status = hash_slice(replay, section, batch.rows[i], &batch.places[i], batch.seq_len, &section->sum,
+                                    error);
+                if (status)
+                    return status;
+                continue;
+            }
             if (!known[w])
                 hashes[w] = hash_row(replay, batch.rows[i], batch.row_tokens, width, first + i);
             known[w] = true;
@@ -294,11 +345,53 @@ static void missing_row(struct replay *replay, uint64_t step, uint64_t row, uint
                 section->found.header.rank, world);
 }
 
+/* Returns the first row of a step that no section like this one has, of those with context rank `rank`. The active
+ * sections are sorted by their first rows. */
+static uint64_t first_missing(const struct replay *replay, const struct trace_header *like, uint64_t rank)
+{
+    uint64_t done = 0;
+    for (size_t i = 0; i < replay->active_count; i++) {
+        const struct section *section = replay->active[i];
+        const struct trace_header *header = &section->found.header;
+        if (header->context_world != like->context_world || header->context_layout != like->context_layout ||
+            header->context_rank != rank)
+            continue;
+        if (section->first_row > done)
+            break;
+        done = max64(done, section->first_row + section->rows);
+    }
+    return done;
+}
+
+/* Reports the first slice of a row that no section has, if none of the ways to cut rows that the sections tell of has
+ * all slices. */
+static void check_slices(struct replay *replay, uint64_t step, uint64_t batch)
+{
+    uint64_t lacking = 0;
+    for (size_t i = 0; i < replay->active_count; i++) {
+        const struct trace_header *like = &replay->active[i]->found.header;
+        uint64_t rank = 0;
+        /* The first rank without a section ends the loop, so it is as long as there are sections. */
+        while (rank < like->context_world && first_missing(replay, like, rank) >= batch)
+            rank++;
+        if (rank == like->context_world)
+            return;
+        lacking = i ? lacking : rank;
+    }
+    const struct trace_header *header = &replay->active[0]->found.header;
+    found_fault(replay, "missing", step, header->rank, NULL,
+                "has no record of rank %" PRIu64 " of the %" PRIu64 " that share rows in any trace, although rank "
+                "%" PRIu64 " of them has one; name all traces, or set --steps to the steps that all ranks have finished",
+                lacking, header->context_world, header->context_rank);
+}
+
 static enum tokmap_status replay_step(struct replay *replay, uint64_t step, struct tokmap_error *error)
 {
     const uint64_t batch = tokmap_run_rows(replay->run, step);
     const uint64_t most = tokmap_loader_rows(replay->loader);
-    enum tokmap_status status = TOKMAP_OK;
+    struct tokmap_phase_info phase = TOKMAP_PHASE_INFO_INIT;
+    enum tokmap_status status = tokmap_run_phase(replay->run, tokmap_run_phase_at(replay->run, step), &phase);
+    const uint64_t seq_len = phase.seq_len;
     uint64_t done = 0;
     for (size_t i = 0; i < replay->active_count; i++) {
         struct section *section = replay->active[i];
@@ -308,6 +401,14 @@ static enum tokmap_status replay_step(struct replay *replay, uint64_t step, stru
                         batch ? "was delivered to %" PRIu64 " ranks, but the run skips the step or has fewer rows"
                               : "was delivered to %" PRIu64 " ranks, but the run ends before",
                         header->world);
+            return TOKMAP_OK;
+        }
+        const struct columns columns = columns_of(header);
+        if (!is_divisible(replay, &columns, seq_len)) {
+            found_fault(replay, "differs", step, header->rank, section->path,
+                        "was delivered in slices to %" PRIu64 " ranks, which rows of %" PRIu64
+                        " tokens cannot be cut into",
+                        header->context_world, seq_len);
             return TOKMAP_OK;
         }
         section->first_row = mul_div(header->rank, batch, header->world);
@@ -329,6 +430,8 @@ static enum tokmap_status replay_step(struct replay *replay, uint64_t step, stru
     }
     if (!status && done < batch)
         missing_row(replay, step, done, batch);
+    else if (!status)
+        check_slices(replay, step, batch);
     for (size_t i = 0; i < replay->active_count && !status && !replay->differs; i++) {
         struct section *section = replay->active[i];
         if (section->sum != section->records[section->at].sum)
@@ -371,7 +474,10 @@ static enum tokmap_status open_run(struct replay *replay, const char *name, stru
     replay->steps = calloc(rows, sizeof *replay->steps);
     replay->rows = calloc(rows, sizeof *replay->rows);
     replay->narrow = malloc(row_bytes);
-    if (!status && (!replay->steps || !replay->rows || !replay->narrow))
+    const struct columns documents = {0, 2, TOKMAP_CONTEXT_ZIGZAG_DOCUMENTS};
+    replay->extents = calloc(run_extents_most(replay->run), sizeof *replay->extents);
+    replay->chunks = calloc(columns_chunks_most(&documents, run_extents_most(replay->run)), sizeof *replay->chunks);
+    if (!status && (!replay->steps || !replay->rows || !replay->narrow || !replay->extents || !replay->chunks))
         status = error_set_memory(error, "a batch", row_bytes);
     return status;
 }
@@ -462,6 +568,8 @@ static void replay_free(struct replay *replay)
     free(replay->steps);
     free(replay->rows);
     free(replay->narrow);
+    free(replay->extents);
+    free(replay->chunks);
     tokmap_loader_close(replay->loader);
     tokmap_run_close(replay->run);
 }

@@ -290,7 +290,7 @@ static void a_cursor_resumes_on_host_and_device(void **unused)
     (void)unused;
     const char *text = "seq_len 65\nbatch 6\nseed 9\nsteps 14\nsource data narrow.list\n";
     struct device_case first, second;
-    char ignored[400], cursor[TOKMAP_CURSOR_TEXT];
+    char cursor[TOKMAP_CURSOR_TEXT];
     device_configure("seed=3,delay=100");
     device_case_whole(&first, 1);
     first.options.fields = 127;
