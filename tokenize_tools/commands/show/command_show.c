@@ -303,7 +303,9 @@ static enum tokmap_status item_parts(struct showing *show, const struct item *it
     struct shifted shifted = {0, each, user};
     for (uint64_t i = 0; i < item->extent_count && !status; i++) {
         const struct tokmap_extent *extent = &item->extents[i];
-        status = parts_walk(show->printer->dataset, extent->first_token, extent->tokens, part_shifted, &shifted, error);
+        if (extent->first_token != TOKMAP_NO_OFFSET) /* it is no padding */
+            status =
+                parts_walk(show->printer->dataset, extent->first_token, extent->tokens, part_shifted, &shifted, error);
         shifted.by += extent->tokens;
     }
     return status;
@@ -326,6 +328,8 @@ static enum tokmap_status item_print(struct showing *show, const struct item *it
     uint64_t left = item->loss && !show->given->ids ? SCREEN_TOKENS : UINT64_MAX;
     for (uint64_t i = 0; i < count && left && !status; i++) {
         const struct tokmap_extent cut = {extents[i].first_token, min64(extents[i].tokens, left)}, *extent = &cut;
+        if (cut.first_token == TOKMAP_NO_OFFSET)
+            continue;
         left -= extent->tokens;
         if (!show->given->ids) {
             const bool start = item->extents ? begins_document(show, extent->first_token) : item->kind == kind_document;
@@ -352,6 +356,8 @@ static enum tokmap_status item_json(struct showing *show, const struct item *ite
         cli_json_array(json, "pieces");
         for (uint64_t i = 0; i < item->extent_count && !status; i++) {
             const struct tokmap_extent *extent = &item->extents[i];
+            if (extent->first_token == TOKMAP_NO_OFFSET)
+                continue;
             cli_json_object(json, NULL);
             cli_json_number(json, "first_token", extent->first_token);
             cli_json_number(json, "tokens", extent->tokens);
@@ -704,6 +710,8 @@ static enum tokmap_status also_find(struct showing *show, const struct item *ite
     const uint64_t end = info.steps == TOKMAP_FOREVER ? min64(show->last_loss, TOKMAP_FOREVER - 2) + 1 : TOKMAP_FOREVER;
     for (uint64_t i = 0; i < count && !status; i++) {
         const struct tokmap_extent extent = item->extents ? item->extents[i] : range;
+        if (extent.first_token == TOKMAP_NO_OFFSET)
+            continue;
         struct finding finding = {.where = {.show = show, .first = extent.first_token, .count = extent.tokens},
                                   .of = item->place,
                                   .also = also,
