@@ -136,9 +136,9 @@ struct tokmap_loader_options {
 
 /* Where next() writes: memory of the caller, on the loader's device. Each pointer that `fields` requests has room for E
  * = tokmap_loader_elements() elements, but rows for (E + tokmap_loader_rows() * lookahead) * width bytes, targets_ahead
- * for E * lookahead elements, and cu_seqlens for tokmap_loader_cu_seqlens() elements, as has cu_seqlens_slice. The arrays
- * of a batch are [count][columns] with its own columns, from the beginning of the memory and without gaps. On the host
- * any alignment works. On a GPU a pointer must be aligned to its elements; 16 bytes are fastest. Other pointers are
+ * for E * lookahead elements, and cu_seqlens and cu_seqlens_slice for tokmap_loader_cu_seqlens() elements. The arrays of a
+ * batch are [count][columns] with its own columns, from the beginning of the memory and without gaps. On the host any
+ * alignment works. On a GPU a pointer must be aligned to its elements; 16 bytes are fastest. Other pointers are
  * ignored. The contents are undefined after a call that failed. */
 struct tokmap_out {
     size_t size;

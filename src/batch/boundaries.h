@@ -26,7 +26,8 @@ struct boundaries_row {
 
 /* Fills the mark_words(marked) marks of the first `marked` tokens of a row. 1 <= marked <= 2^32; extents may go beyond.
  * A start bit is set at token 0, at the first token of each extent, at the first token of padding, at the seam, and
- * where a document starts, but not in an extent of padding, which belongs to the one before it. All other bits are 0, and so are the sums.
+ * where a document starts, but not in an extent of padding, which belongs to the one before it. All other bits are 0,
+ * and so are the sums.
  * Statuses: OK, ERROR_CORRUPT (the documents section contradicts itself), ERROR_IO. */
 enum tokmap_status boundaries_mark_extents(const struct boundaries_row *row, uint64_t marked, struct mark *marks,
                                            struct tokmap_error *error);

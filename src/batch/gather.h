@@ -31,10 +31,10 @@ enum tokmap_status gather_open(struct gather **gather, struct residency_source *
                                const struct gather_options *options, struct tokmap_error *error);
 void gather_close(struct gather *gather); /* accepts NULL */
 
-/* Copies `count` extents one after another to row, pad ids for those of padding, which has room for row_tokens tokens and may have any alignment, and
- * fills the rest with the pad id. The extents have at most row_tokens tokens together. Sets *cold, and never clears it,
- * if some of an extent was not in the page cache, as far as the kernel reports it. After a failure the content of row
- * is undefined.
+/* Copies `count` extents one after another to row, which has room for row_tokens tokens and may have any alignment, and
+ * fills extents of padding, and the rest of the row, with the pad id. The extents have at most row_tokens tokens
+ * together. Sets *cold, and never clears it, if some of an extent was not in the page cache, as far as the kernel
+ * reports it. After a failure the content of row is undefined.
  * Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_TIMEOUT, ERROR_TOKEN (an id is not in the vocabulary),
  * ERROR_CORRUPT (a page does not match its hash), ERROR_MEMORY. */
 enum tokmap_status gather_row(struct gather *gather, const struct tokmap_extent *extents, uint64_t count,

@@ -71,8 +71,8 @@ static enum tokmap_status check_values(const struct plan *plan, uint64_t file_by
                        header->seq_len, PLAN_SEQ_LEN_MOST);
     if (header->pad == 1 || (header->pad && header->seq_len % header->pad))
         return CORRUPT(plan, error, 36,
-                       "the header pads segments to multiples of %" PRIu32 ", of which its seq_len, %" PRIu64
-                       ", is none; " REMEDY,
+                       "the header pads segments to multiples of %" PRIu32 ", but its seq_len, %" PRIu64
+                       ", is not a multiple of that; " REMEDY,
                        header->pad, header->seq_len);
     if (!header->rows || header->rows > header->segments || header->segments > PLAN_SEGMENTS_MOST)
         return CORRUPT(plan, error, 56,

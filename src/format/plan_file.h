@@ -123,8 +123,8 @@ enum tokmap_status plan_verify(const struct plan *plan, int (*progress)(void *us
                                void *user, struct tokmap_error *error);
 
 /* Writes a plan to an empty file. header: the caller sets dataset, identity, tokens, seq_len, rows, segments,
- * row_segments, documents_most, pad, documents, and cut; the function sets the rest. first: the first segment of each row.
- * segment(): returns segment `number`; called once for each, in order. Returns 0 or an errno. */
+ * row_segments, documents_most, pad, documents, and cut; the function sets the rest. first: the first segment of each
+ * row. segment(): returns segment `number`; called once for each, in order. Returns 0 or an errno. */
 int plan_write(int fd, struct plan_header *header, const uint32_t *first,
                struct plan_segment (*segment)(void *user, uint64_t number), void *user);
 

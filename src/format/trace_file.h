@@ -21,12 +21,12 @@
 #define TRACE_RECORD_BYTES 16
 
 struct trace_header {
-    uint32_t width; /* bytes of a token in the rows that were hashed: 2 or 4 */
+    uint32_t width;                       /* bytes of a token in the rows that were hashed: 2 or 4 */
     uint64_t rank, world;                 /* below 2^32 with context_world > 1 */
     uint64_t context_rank, context_world; /* below 2^32; of a slice of each row, 0 of 1: of whole rows */
     uint32_t context_layout;              /* enum tokmap_context_layout */
-    uint64_t first_step; /* records begin at this step or a later one */
-    uint64_t past[2];    /* of the run's cursor at that step */
+    uint64_t first_step;                  /* records begin at this step or a later one */
+    uint64_t past[2];                     /* of the run's cursor at that step */
 };
 
 /* One step that a rank has delivered completely. */

@@ -38,8 +38,7 @@ static enum tokmap_status check_plans(const struct tokmap_run *run, uint64_t div
                              "the plan of source '%s' pads documents to a multiple of %" PRIu64
                              ", but context_layout zigzag_documents with context_world %" PRIu64
                              " needs multiples of %" PRIu64 "; make the plan with --pad-documents %" PRIu64,
-                             source.name, padded, divisor / 2, divisor,
-                             div_ceil(padded, divisor) * divisor);
+                             source.name, padded, divisor / 2, divisor, div_ceil(padded, divisor) * divisor);
     }
     return TOKMAP_OK;
 }
@@ -81,8 +80,8 @@ enum tokmap_status context_check(const struct tokmap_loader_options *options, co
         if (below)
             (void)snprintf(below_text, sizeof below_text, "%" PRIu64 " or ", below);
         return error_set_line(error, TOKMAP_ERROR_RANGE, phase.line ? run_path(run) : NULL, phase.line,
-                              "seq_len %" PRIu64 " is not a multiple of %" PRIu64
-                              ", which context_world %" PRIu64 " needs with this context_layout; set seq_len to "
+                              "seq_len %" PRIu64 " is not a multiple of %" PRIu64 ", which context_world %" PRIu64
+                              " needs with this context_layout; set seq_len to "
                               "%s%" PRIu64,
                               phase.seq_len, divisor, columns.world, below_text, below + divisor);
     }

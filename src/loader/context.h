@@ -15,8 +15,8 @@
 
 struct context {
     struct columns columns;
-    uint64_t ahead;                /* tokens that are read after each chunk */
-    struct chunk *chunks;          /* of the row at hand; room for chunks_most */
+    uint64_t ahead;       /* tokens that are read after each chunk */
+    struct chunk *chunks; /* of the row at hand; room for chunks_most */
     uint64_t count, chunks_most;
     struct tokmap_extent *extents; /* of a chunk, or of all of a row */
     struct mark *marks;            /* of the whole row at hand */

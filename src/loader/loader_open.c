@@ -264,9 +264,8 @@ static enum tokmap_status open_sources(struct tokmap_loader *loader, const struc
 static enum tokmap_status open_queue(struct tokmap_loader *loader, const struct tokmap_run_info *info,
                                      struct tokmap_error *error)
 {
-    enum tokmap_status status =
-        row_queue_init(&loader->fill.queue, &loader->fill.schedule, loader->rows_most, read_ahead(loader, info),
-                       &loader->fill.context, error);
+    enum tokmap_status status = row_queue_init(&loader->fill.queue, &loader->fill.schedule, loader->rows_most,
+                                               read_ahead(loader, info), &loader->fill.context, error);
     loader->fill.queue.residency = loader->fill.residency;
     loader->fill.queue.gathers = loader->fill.gathers;
     return status;
@@ -365,8 +364,8 @@ static enum tokmap_status open_backend(struct tokmap_loader *loader, struct tokm
 {
     /* The addresses do not matter, only which fields are asked for. */
     int32_t any = 0;
-    const struct tokmap_out all = {sizeof all, TOKMAP_ID_I64, &any, &any, &any, &any,
-                                   &any,       &any,          &any, &any, &any, &any, &any};
+    const struct tokmap_out all = {sizeof all, TOKMAP_ID_I64, &any, &any, &any, &any, &any,
+                                   &any,       &any,          &any, &any, &any, &any};
     struct expand_arguments largest;
     if (loader->on_host)
         return backend_host_open(&loader->backend, error);
@@ -551,8 +550,7 @@ static enum tokmap_status make(struct tokmap_loader *loader, const struct tokmap
     loader->needs.chunks = columns_are_fixed(&loader->fill.context.columns) && context_cuts(&loader->fill.context)
                                ? loader->fill.context.chunks_most
                                : 1;
-    loader->needs.chunks_most =
-        columns_are_fixed(&loader->fill.context.columns) ? 0 : loader->fill.context.chunks_most;
+    loader->needs.chunks_most = columns_are_fixed(&loader->fill.context.columns) ? 0 : loader->fill.context.chunks_most;
     loader->stride = info.stride;
     loader->pad_id = (uint32_t)info.pad_id;
     schedule_init(&loader->fill.schedule, loader->run, loader->options.rank, loader->options.world,

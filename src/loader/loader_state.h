@@ -73,8 +73,8 @@ struct tokmap_loader {
         struct tokmap_extent *extents; /* of the row that is being filled */
         const struct tokmap_out *out;  /* outputs that are written while rows are filled; NULL: the slot's rows are */
         const void *after;             /* with outputs: the tokens of the row after the one that is being filled */
-        struct context context;      /* how rows are cut, and the chunks of the row that is being filled */
-        struct boundaries_cu cu;     /* of the batch that is being filled */
+        struct context context;        /* the cut of rows, and the chunks of the row that is being filled */
+        struct boundaries_cu cu;       /* of the batch that is being filled */
         struct residency *residency;
         struct gather **gathers; /* one for each source */
         struct read_pool *pool;  /* NULL: no other threads read */

@@ -47,8 +47,8 @@ static void add_cu_slice(struct tokmap_loader *loader, struct slot *slot, uint64
 }
 
 /* Adds the ends of documents of row i, which has these marks. */
-static enum tokmap_status add_cu(struct tokmap_loader *loader, struct slot *slot, uint64_t i,
-                                 const struct mark *marks, struct tokmap_error *error)
+static enum tokmap_status add_cu(struct tokmap_loader *loader, struct slot *slot, uint64_t i, const struct mark *marks,
+                                 struct tokmap_error *error)
 {
     const uint64_t before = loader->fill.cu.documents, row_at = loader->fill.cu.tokens;
     if (!slot->cu)
@@ -132,9 +132,9 @@ static enum tokmap_status describe_row(struct tokmap_loader *loader, struct slot
     if (slot->bounds)
         slot->bounds[i] = bounds_of(loader, slot, place, extents);
     if (slot->uncounted)
-        status = fill_bits(loader, place, loader->fill.extents, extents,
-                           form_masked_targets(&loader->needs, slot->seq_len),
-                           slot->uncounted + i * slot->shape.row_bits, error);
+        status =
+            fill_bits(loader, place, loader->fill.extents, extents, form_masked_targets(&loader->needs, slot->seq_len),
+                      slot->uncounted + i * slot->shape.row_bits, error);
     if (status || !slot->marks)
         return status;
     struct mark *marks = slot->marks + i * slot->shape.row_marks;
@@ -164,8 +164,8 @@ static struct gather_outputs outputs_of(const struct tokmap_loader *loader, cons
 /* A row to the backend, which is filled with tokens: a row of the run, or a chunk of one. */
 struct filling {
     uint64_t i;                          /* its number in the slot */
-    void *row;                           /* where its tokens are kept */
-    uint64_t tokens;                     /* as many */
+    void *row;                           /* memory for its tokens */
+    uint64_t tokens;                     /* their number */
     const struct tokmap_extent *extents; /* `count` of them */
     uint64_t count;
 };

@@ -21,7 +21,7 @@ struct row_queue {
     const struct tokmap_run *run;
     struct residency *residency;
     struct gather *const *gathers; /* one for each source of the run */
-    const struct context *context; /* how rows are cut */
+    const struct context *context; /* the cut of rows */
     struct run_walk walk;
     uint64_t rank, world, rows;    /* as in slice_of_step() */
     uint64_t first_step;           /* of row 0; TOKMAP_FOREVER: the run has no rows */
@@ -34,7 +34,7 @@ struct row_queue {
     bool plans;                    /* some rows are those of a plan, which is read in parts: */
     uint64_t prefetched;           /* the segments of rows below this number were prefetched, */
     uint64_t complete;             /* and their first_token and tokens are set below this number */
-    struct tokmap_extent *extents; /* what is read of the row that row_queue_window() reported last */
+    struct tokmap_extent *extents; /* those that are read of the row that was reported last */
     uint64_t extents_most;
 };
 
@@ -42,7 +42,7 @@ struct row_queue {
  *   schedule  where it begins, and whose rows it has
  *   largest   rows of the largest batch that is taken at once, in any phase
  *   window    rows that the residency asks for ahead
- *   context   how rows are cut
+ *   context   the cut of rows
  * The members residency and gathers must be set before row_queue_next() is called. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status row_queue_init(struct row_queue *queue, const struct schedule *schedule, uint64_t largest,
                                   uint32_t window, const struct context *context, struct tokmap_error *error);

@@ -61,14 +61,15 @@ struct expand_arguments {
     uint64_t cu_at;
     uint64_t cu_slice_at;
     uint64_t cu_elements; /* of cu_seqlens, and of cu_seqlens_slice */
-    uint64_t row_marks;    /* at least mark_words(seq_len); mark_words(seq_len + 1) for targets and masks, and
-                              mark_words(row_tokens) for targets_ahead */
-    uint64_t row_bits;     /* 0, or at least mark_words(seq_len); mark_words(row_tokens - 1) for targets_ahead */
-    uint64_t count;        /* rows of the batch */
-    uint64_t seq_len;      /* 1 .. 2^31 */
-    uint64_t row_tokens;   /* seq_len .. 2^32 */
-    uint64_t chunks_at;    /* with row_chunks, the marks, bits, and bounds above are not used, and row_tokens - seq_len */
-    uint64_t row_chunks;   /* is how many tokens follow each chunk */
+    uint64_t row_marks;   /* at least mark_words(seq_len); mark_words(seq_len + 1) for targets and masks, and
+                             mark_words(row_tokens) for targets_ahead */
+    uint64_t row_bits;    /* 0, or at least mark_words(seq_len); mark_words(row_tokens - 1) for targets_ahead */
+    uint64_t count;       /* rows of the batch */
+    uint64_t seq_len;     /* 1 .. 2^31 */
+    uint64_t row_tokens;  /* seq_len .. 2^32 */
+    uint64_t chunks_at;
+    uint64_t row_chunks;   /* if not 0, row_tokens - seq_len tokens follow each chunk, and row_stride, row_marks,
+                              row_bits,   and bounds_at are not used */
     uint32_t width;        /* bytes of a token in the slot: 2 or 4 */
     uint32_t element;      /* bytes of an element of the outputs except rows and cu_seqlens: 4 or 8 */
     uint32_t mask_targets; /* 1: a target that does not count is TOKMAP_IGNORE; 0: only one in padding is */

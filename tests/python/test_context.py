@@ -15,7 +15,7 @@ TOKEN_FIELDS = ("inputs", "targets", "position_ids", "document_ids", "loss_mask"
 
 
 def plan(prefix, seq_len, pad, *options):
-    """A plan that pads documents, made anew."""
+    """A plan that pads documents."""
     path = f"{prefix}-{seq_len}-{pad}.plan"
     subprocess.run([TOKMAP, "plan", "-q", "--force", "-o", path, "--seq-len", str(seq_len), "--pad-documents", str(pad),
                     *options, prefix], check=True)
@@ -311,7 +311,8 @@ for how in ({"data": "dp"}, {"context_rank": 1, "context_world": 2}):
         import pickle
         run = self.run_of()
         options = {"framework": "numpy", "context_rank": 1, "context_world": 3, "context_layout": "zigzag", "rows": 1}
-        with run.loader(rank=0, world=2, **options) as loader, run.loader(rank=1, world=3, resume=run.cursor(1), **options) as other:
+        with run.loader(rank=0, world=2, **options) as loader, \
+                run.loader(rank=1, world=3, resume=run.cursor(1), **options) as other:
             for _ in range(3):
                 next(loader)
             loader.repartition(1, 3)

@@ -116,9 +116,9 @@ struct running {
     uint64_t state;
 };
 
-static const char *const field_names[FIELDS] = {"inputs",    "targets",    "position_ids",  "rows",   "document_ids",
-                                                "loss_mask", "cu_seqlens", "targets_ahead", "labels", "source_ids",
-                                                "cu_seqlens_slice"};
+static const char *const field_names[FIELDS] = {"inputs",       "targets",    "position_ids",    "rows",
+                                                "document_ids", "loss_mask",  "cu_seqlens",      "targets_ahead",
+                                                "labels",       "source_ids", "cu_seqlens_slice"};
 
 static bool failed(struct running *running, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool failed(struct running *running, const char *format, ...)
@@ -168,12 +168,12 @@ static bool outputs_new(struct running *running, struct outputs *outputs, bool o
         return failed(running, "tokmap_run_info failed");
     uint64_t cells = tokmap_loader_elements(running->host_loader) * element;
     uint64_t raw = rows * (info.seq_len_most + info.lookahead) * 4;
-    const uint64_t bytes[FIELDS] = {cells, cells,         cells, raw, cells, cells, cu * 4, cells * info.lookahead,
+    const uint64_t bytes[FIELDS] = {cells, cells,          cells, raw, cells, cells, cu * 4, cells * info.lookahead,
                                     cells, rows * element, cu * 4};
-    static const uint32_t bits[FIELDS] = {
-        TOKMAP_INPUTS,    TOKMAP_TARGETS,    TOKMAP_POSITION_IDS,  TOKMAP_ROWS,   TOKMAP_DOCUMENT_IDS,
-        TOKMAP_LOSS_MASK, TOKMAP_CU_SEQLENS, TOKMAP_TARGETS_AHEAD, TOKMAP_LABELS, TOKMAP_SOURCE_IDS,
-        TOKMAP_CU_SEQLENS_SLICE};
+    static const uint32_t bits[FIELDS] = {TOKMAP_INPUTS,     TOKMAP_TARGETS,         TOKMAP_POSITION_IDS,
+                                          TOKMAP_ROWS,       TOKMAP_DOCUMENT_IDS,    TOKMAP_LOSS_MASK,
+                                          TOKMAP_CU_SEQLENS, TOKMAP_TARGETS_AHEAD,   TOKMAP_LABELS,
+                                          TOKMAP_SOURCE_IDS, TOKMAP_CU_SEQLENS_SLICE};
     for (unsigned i = 0; i < FIELDS; i++) {
         void *memory = NULL;
         if (!(test->options.fields & bits[i]))

@@ -65,10 +65,10 @@ struct replay {
     size_t begun;            /* sections below this number have first steps up to the step at hand */
     struct section **active; /* those that have a record of the step at hand */
     size_t active_count;
-    const char *path;       /* of the trace that is scanned */
-    uint64_t first, end;    /* steps that are compared */
-    uint64_t *steps, *rows; /* arguments of a read */
-    uint8_t *narrow;        /* a row in another width */
+    const char *path;              /* of the trace that is scanned */
+    uint64_t first, end;           /* steps that are compared */
+    uint64_t *steps, *rows;        /* arguments of a read */
+    uint8_t *narrow;               /* a row in another width */
     struct tokmap_extent *extents; /* of a row, and the chunks of it that a section has */
     struct chunk *chunks;
     uint64_t torn, steps_done, rows_done, bytes_done, records_done;
@@ -279,8 +279,8 @@ static enum tokmap_status hash_slice(struct replay *replay, const struct section
 {
     const struct columns columns = columns_of(&section->found.header);
     uint64_t extents = 0, chunks;
-    const enum tokmap_status status = run_row_extents(replay->run, place, replay->extents,
-                                                      run_extents_most(replay->run), &extents, error);
+    const enum tokmap_status status =
+        run_row_extents(replay->run, place, replay->extents, run_extents_most(replay->run), &extents, error);
     if (status)
         return status;
     chunks = columns_of_row(&columns, seq_len, replay->extents, extents, replay->chunks);
@@ -314,8 +314,8 @@ static enum tokmap_status add_rows(struct replay *replay, uint64_t step, uint64_
             if (first + i - section->first_row >= section->rows)
                 continue;
             if (section->found.header.context_world > 1) {
-                status = hash_slice(replay, section, batch.rows[i], &batch.places[i], batch.seq_len, &section->sum,
-                                    error);
+                status =
+                    hash_slice(replay, section, batch.rows[i], &batch.places[i], batch.seq_len, &section->sum, error);
                 if (status)
                     return status;
                 continue;
@@ -381,7 +381,8 @@ static void check_slices(struct replay *replay, uint64_t step, uint64_t batch)
     const struct trace_header *header = &replay->active[0]->found.header;
     found_fault(replay, "missing", step, header->rank, NULL,
                 "has no record of rank %" PRIu64 " of the %" PRIu64 " that share rows in any trace, although rank "
-                "%" PRIu64 " of them has one; name all traces, or set --steps to the steps that all ranks have finished",
+                "%" PRIu64
+                " of them has one; name all traces, or set --steps to the steps that all ranks have finished",
                 lacking, header->context_world, header->context_rank);
 }
 

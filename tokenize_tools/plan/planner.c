@@ -61,7 +61,8 @@ enum tokmap_status planner_new(struct planner **planner, const struct planner_op
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "--seq-len is %" PRIu64 ", which is not a multiple of --pad-documents %" PRIu64
                          "; set --seq-len to %s%" PRIu64,
-                         options->seq_len, options->pad, below_text(options, text), div_ceil(options->seq_len, options->pad) * options->pad);
+                         options->seq_len, options->pad, below_text(options, text),
+                         div_ceil(options->seq_len, options->pad) * options->pad);
     struct planner *made = calloc(1, sizeof *made);
     if (!made)
         return error_set_memory(error, "the planner", sizeof *made);

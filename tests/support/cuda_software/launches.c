@@ -83,8 +83,8 @@ static unsigned expand_ranges(const void *arguments, const unsigned grid[3], con
 static void expand_translate(void *arguments, uint64_t (*memory_of)(uint64_t address))
 {
     struct expand_arguments *work = arguments;
-    uint64_t *addresses[] = {&work->slot,          &work->inputs,    &work->targets,   &work->position_ids,
-                             &work->document_ids,  &work->loss_mask, &work->rows,      &work->cu_seqlens,
+    uint64_t *addresses[] = {&work->slot,          &work->inputs,    &work->targets,    &work->position_ids,
+                             &work->document_ids,  &work->loss_mask, &work->rows,       &work->cu_seqlens,
                              &work->targets_ahead, &work->labels,    &work->source_ids, &work->cu_seqlens_slice};
     for (unsigned i = 0; i < sizeof addresses / sizeof *addresses; i++)
         *addresses[i] = memory_of(*addresses[i]);

@@ -338,14 +338,14 @@ static void targets_without_their_mask_are_refused(void **unused)
 static void a_missing_output_is_named(void **unused)
 {
     (void)unused;
-    static const char *const names[] = {"inputs",    "targets",    "position_ids",  "rows",   "document_ids",
-                                        "loss_mask", "cu_seqlens", "targets_ahead", "labels", "source_ids",
-                                        "cu_seqlens_slice"};
+    static const char *const names[] = {"inputs",       "targets",    "position_ids",    "rows",
+                                        "document_ids", "loss_mask",  "cu_seqlens",      "targets_ahead",
+                                        "labels",       "source_ids", "cu_seqlens_slice"};
     static int64_t room[200000];
     struct tokmap_run *run = make_run(&narrow, 64, 1, 4, 10);
     for (unsigned k = 0; k < 11; k++) {
         struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-        struct tokmap_out out = {sizeof out, TOKMAP_ID_I32,   room, room, room, room, room, room, room,
+        struct tokmap_out out = {sizeof out, TOKMAP_ID_I32,   room, room,           room, room, room, room, room,
                                  room,       (int32_t *)room, room, (int32_t *)room};
         struct tokmap_loader *loader;
         struct tokmap_error error;

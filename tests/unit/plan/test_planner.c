@@ -182,7 +182,8 @@ static void one_document_a_row(void **unused)
     (void)unused;
     const uint64_t documents[] = {5, 0, 23, 10, 1};
     struct plan_header header;
-    const struct planner_result result = plan_make("one.plan", documents, 5, (struct planner_options){10, 1, 0}, &header);
+    const struct planner_result result =
+        plan_make("one.plan", documents, 5, (struct planner_options){10, 1, 0}, &header);
     assert_true(result.rows == 6 && result.segments == 6 && result.row_segments == 1);
     assert_true(result.documents == 4 && result.cut == 1 && result.full_rows == 3 && result.tokens == 39);
     /* Rows of 10 consecutive tokens: 5 + 23 + 10 + 1 tokens, with cuts at 10, 20, and 30. */

@@ -303,7 +303,7 @@ static enum tokmap_status item_parts(struct showing *show, const struct item *it
     struct shifted shifted = {0, each, user};
     for (uint64_t i = 0; i < item->extent_count && !status; i++) {
         const struct tokmap_extent *extent = &item->extents[i];
-        if (extent->first_token != TOKMAP_NO_OFFSET) /* it is no padding */
+        if (extent->first_token != TOKMAP_NO_OFFSET) /* else it is padding */
             status =
                 parts_walk(show->printer->dataset, extent->first_token, extent->tokens, part_shifted, &shifted, error);
         shifted.by += extent->tokens;
