@@ -80,7 +80,7 @@ holds out "the same: 6 steps"
 
 wrong magic "is not a trace"
 wrong hash "does not have its hash"
-wrong version=2 "has version 2"
+wrong version=3 "has version 3"
 wrong version=4294967295 "has version 4294967295"
 wrong width=3 "which no loader has"
 wrong width=0 "which no loader has"
