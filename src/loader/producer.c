@@ -17,6 +17,8 @@
 #include "run/cursor.h"
 #include "run/run.h"
 
+#define CHUNKS_AHEAD 6 /* chunks of documents whose tokens are prefetched */
+
 /* ---- what a slot has of all its rows ---- */
 
 void producer_begin_rows(struct tokmap_loader *loader, struct slot *slot)
@@ -35,12 +37,14 @@ static void add_cu_slice(struct tokmap_loader *loader, struct slot *slot, uint64
 {
     struct context *context = &loader->fill.context;
     int32_t *ends = slot->cu + form_cu_slice_at(&loader->needs);
-    const struct chunk all = {0, slot->seq_len};
-    const bool cut = context_cuts(context);
+    const struct chunk all = {0, slot->seq_len}, *chunk = context_cuts(context) ? context->chunks : &all;
+    const struct chunk *end_chunk = chunk + (context_cuts(context) ? context->count : 1);
+    uint64_t passed = context->slice_tokens; /* in chunks before this one */
     for (uint64_t i = before; i < loader->fill.cu.documents; i++) {
         const uint64_t end = (uint64_t)slot->cu[i + 1] - row_at;
-        ends[i + 1] = (int32_t)(context->slice_tokens +
-                                columns_before(cut ? context->chunks : &all, cut ? context->count : 1, end));
+        for (; chunk < end_chunk && chunk->first + chunk->count <= end; chunk++)
+            passed += chunk->count;
+        ends[i + 1] = (int32_t)(passed + (chunk < end_chunk && chunk->first < end ? end - chunk->first : 0));
         slot->max_seqlen_slice = max64(slot->max_seqlen_slice, (uint64_t)(ends[i + 1] - ends[i]));
     }
     context->slice_tokens += slot->seq_len / context->columns.world;
@@ -282,6 +286,19 @@ static void trace_chunk(struct tokmap_loader *loader, const struct slot *slot, c
         trace_hash(tokens, count * loader->needs.width, trace_chunk_number(place->row, slot->seq_len, columns->first));
 }
 
+/* Prefetches the tokens of chunk k of the row at hand, if it has so many: short chunks are over before the processor
+ * sees where they lead. */
+static void prefetch_chunk(const struct loader_source *source, const struct gather *gather,
+                           const struct context *context, uint64_t k, struct columns_cut *cut)
+{
+    if (!source || k >= context->count)
+        return;
+    const uint64_t count = columns_cut_next(cut, context->chunks[k].first, context->chunks[k].count, context->extents);
+    for (uint64_t i = 0; i < count; i++)
+        if (!extent_is_padding(&context->extents[i]))
+            (void)gather_prefetch(gather, &context->extents[i]);
+}
+
 /* Fills the chunks of row i, whose extents are in loader->fill.extents, and what is known of them. */
 static enum tokmap_status fill_slice(struct tokmap_loader *loader, struct slot *slot, uint64_t i,
                                      const struct tokmap_place *place, uint64_t extents, bool *cold,
@@ -290,7 +307,9 @@ static enum tokmap_status fill_slice(struct tokmap_loader *loader, struct slot *
     struct context *context = &loader->fill.context;
     const struct loader_source *source = source_of(loader, place);
     const struct row_bounds bounds = bounds_of(loader, slot, place, extents);
-    struct columns_cut cut = {loader->fill.extents, extents, source ? source->tokens : 0, 0, 0}, cut_bits = cut;
+    struct columns_cut cut = {loader->fill.extents, extents, source ? source->tokens : 0, 0, 0}, cut_bits = cut,
+                       cut_ahead = cut;
+    uint64_t prefetched = 0;
     enum tokmap_status status = TOKMAP_OK;
     struct expand_chunk one, *chunk = slot->chunks ? slot->chunks + i * slot->shape.row_chunks : &one;
     context->count = columns_of_row(&context->columns, slot->seq_len, loader->fill.extents, extents, context->chunks);
@@ -302,6 +321,9 @@ static enum tokmap_status fill_slice(struct tokmap_loader *loader, struct slot *
     }
     for (uint64_t k = 0; k < context->count && !status; k++, chunk += slot->chunks != NULL) {
         const struct chunk *columns = &context->chunks[k];
+        for (; slot->chunks && prefetched < k + CHUNKS_AHEAD; prefetched++)
+            prefetch_chunk(source, source ? loader->fill.gathers[place->source] : NULL, context, prefetched,
+                           &cut_ahead);
         place_chunk(loader, slot, i, k, chunk);
         const uint64_t tokens = columns->count + context->ahead;
         const struct filling filling = {i * loader->needs.chunks + k, slot->memory + chunk->tokens_at, tokens,

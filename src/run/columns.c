@@ -53,14 +53,6 @@ uint64_t columns_of_row(const struct columns *columns, uint64_t seq_len, const s
     return made + zigzag(columns, first, seq_len - first, chunks + made);
 }
 
-uint64_t columns_before(const struct chunk *chunks, uint64_t count, uint64_t column)
-{
-    uint64_t before = 0;
-    for (uint64_t i = 0; i < count && chunks[i].first < column; i++)
-        before += min64(chunks[i].count, column - chunks[i].first);
-    return before;
-}
-
 uint64_t columns_cut_next(struct columns_cut *cut, uint64_t first, uint64_t tokens, struct tokmap_extent *into)
 {
     uint64_t made = 0, end = first + tokens;

@@ -44,9 +44,6 @@ uint64_t columns_chunks_most(const struct columns *columns, uint64_t extents_mos
 uint64_t columns_of_row(const struct columns *columns, uint64_t seq_len, const struct tokmap_extent *extents,
                         uint64_t count, struct chunk *chunks);
 
-/* Returns how many columns of the chunks are before a column of the row. */
-uint64_t columns_before(const struct chunk *chunks, uint64_t count, uint64_t column);
-
 /* Cuts tokens out of a row, chunk after chunk: a plain value that begins as {extents, count, tokens of the dataset}. */
 struct columns_cut {
     const struct tokmap_extent *extents;
