@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "run/columns.h"
-#include "support/made.h"
+#include "support/scratch.h"
 
 #define EXTENTS_MOST 12
 #define COLUMNS_MOST 4096
