@@ -136,10 +136,10 @@ struct tokmap_loader_options {
 
 /* Where next() writes: memory of the caller, on the loader's device. Each pointer that `fields` requests has room for E
  * = tokmap_loader_elements() elements, but rows for (E + tokmap_loader_rows() * lookahead) * width bytes, targets_ahead
- * for E * lookahead elements, and cu_seqlens and cu_seqlens_slice for tokmap_loader_cu_seqlens() elements. The arrays of a
- * batch are [count][columns] with its own columns, from the beginning of the memory and without gaps. On the host any
- * alignment works. On a GPU a pointer must be aligned to its elements; 16 bytes are fastest. Other pointers are
- * ignored. The contents are undefined after a call that failed. */
+ * for E * lookahead elements, cu_seqlens and cu_seqlens_slice for tokmap_loader_cu_seqlens() elements, and source_ids
+ * for tokmap_loader_rows(). The arrays of a batch are [count][columns] with its own columns, from the beginning of the
+ * memory and without gaps. On the host any alignment works. On a GPU a pointer must be aligned to its elements; 16
+ * bytes are fastest. Other pointers are ignored. The contents are undefined after a call that failed. */
 struct tokmap_out {
     size_t size;
     enum tokmap_id_type type; /* of all fields but rows and cu_seqlens: TOKMAP_ID_I32 (default) or TOKMAP_ID_I64 */

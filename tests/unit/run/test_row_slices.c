@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_columns.c - slices of rows against a row that is laid out token by token. */
+/* test_row_slices.c - slices of rows against a row that is laid out token by token. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
