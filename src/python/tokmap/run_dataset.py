@@ -144,7 +144,8 @@ class RunDataset(Rows):
         run = self.run._open()
         info, handle, error = self.run.info, new(LoaderHandle, run), c.Error()
         options = c.LoaderOptions(size=sizeof(c.LoaderOptions), world=1, context_world=1,
-                                  rows=min(self._ROWS, info.batch), fields=field_bits(self.fields), trust_files=self._arguments["trust_files"],
+                                  rows=min(self._ROWS, info.batch), fields=field_bits(self.fields),
+                                  trust_files=self._arguments["trust_files"],
                                   mask_targets=self._arguments["mask_targets"])
         check(lib.tokmap_loader_open(byref(handle), run, byref(options), byref(error)), error)
         self._rows_at_once: int = lib.tokmap_loader_rows(handle)
