@@ -127,7 +127,7 @@ class RunDataset(Rows):
         self._first = self.rank * batch // self.world
         self._part = (self.rank + 1) * batch // self.world - self._first
         self.fields = parse_fields(fields)
-        for name in ("cu_seqlens", "rows", "targets_ahead", "source_ids"):
+        for name in ("cu_seqlens", "cu_seqlens_slice", "rows", "targets_ahead", "source_ids"):
             if name in self.fields:
                 raise ArgumentError(f"fields contains {name}, which a dataset of rows does not have: use any of "
                                     f"{', '.join(TOKEN_FIELDS)}")
