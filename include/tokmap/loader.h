@@ -55,8 +55,21 @@ enum {
                                       TOKMAP_IGNORE as in targets, and then also beyond the document of token j */
     TOKMAP_LABELS = 1 << 8,        /* labels[i][j] = token j of row i if it counts as the target of token j - 1, else
                                       TOKMAP_IGNORE: for models that shift targets themselves */
-    TOKMAP_SOURCE_IDS = 1 << 9     /* source_ids[i] = the source of row i, a number of tokmap_run_source();
+    TOKMAP_SOURCE_IDS = 1 << 9,    /* source_ids[i] = the source of row i, a number of tokmap_run_source();
                                       TOKMAP_IGNORE for a row of padding */
+    TOKMAP_CU_SEQLENS_SLICE = 1 << 10 /* cu_seqlens_slice, batch.max_seqlen_slice: the same as cu_seqlens, counted over
+                                         the columns that this rank gets, with options.context_world */
+};
+
+/* How ranks that share their rows divide the columns of each, for context parallelism. Rank c of C gets
+ * seq_len / C columns, in rising order: */
+enum tokmap_context_layout {
+    TOKMAP_CONTEXT_CONTIGUOUS,      /* one run of columns: [c * seq_len / C, (c + 1) * seq_len / C) */
+    TOKMAP_CONTEXT_ZIGZAG,          /* chunks c and 2C - 1 - c of 2C equal ones, so that causal attention costs each
+                                       rank the same */
+    TOKMAP_CONTEXT_ZIGZAG_DOCUMENTS /* those chunks of each segment of a plan's row, as the THD layout of Transformer
+                                       Engine has them. Every source has a plan that was made with
+                                       `tokmap plan --pad-documents N`, N a multiple of 2C */
 };
 
 /* The value of a masked target. PyTorch's cross_entropy ignores it by default. */
@@ -109,11 +122,19 @@ struct tokmap_loader_options {
     void *event_user; /* passed to event() */
     double balance;   /* q: rows are assigned so that what they cost differs little between the calls of all ranks; see
                          tokmap_balance(). The same on every rank, as rows is. 0 (default): off */
+    /* Context parallelism: this rank gets a slice of each of its rows, seq_len / context_world columns of it. Loaders
+     * with the same rank and world, and every context_rank, get the same rows and cursors. The arrays of a batch are
+     * [count][seq_len / context_world], and each element is that of its column in the whole row: a target may be in
+     * the columns of another rank, positions count from the document's start, and document ids from the row's. Only the
+     * tokens of the slice, and the next one after each chunk, are read. The seq_len of every phase must be divisible
+     * by context_world, or by 2 * context_world with zigzag. Not with TOKMAP_ROWS, nor with fields 0. */
+    uint64_t context_rank, context_world; /* 0 <= context_rank < context_world; default: 0 and 1 */
+    uint32_t context_layout;              /* enum tokmap_context_layout; default: TOKMAP_CONTEXT_CONTIGUOUS */
 };
 /* clang-format off */
 #define TOKMAP_LOADER_OPTIONS_INIT \
     {sizeof(struct tokmap_loader_options), 0, 1, NULL, 0, TOKMAP_INPUTS | TOKMAP_TARGETS, 0, NULL, 1, 0, 0, 0, 0, 0, \
-     0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0}
+     0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, TOKMAP_CONTEXT_CONTIGUOUS}
 /* clang-format on */
 
 /* Computes q of options.balance. A row costs the sum over its documents of L + q * L^2, L being a document's tokens in
@@ -147,10 +168,10 @@ TOKMAP_STATUS tokmap_balance(uint64_t width, uint64_t layers, uint64_t parameter
 
 /* Where next() writes: memory of the caller, on the loader's device. Each pointer that `fields` requests has room for E
  * = tokmap_loader_elements() elements, but rows for (E + tokmap_loader_rows() * lookahead) * width bytes, targets_ahead
- * for E * lookahead elements, and cu_seqlens for tokmap_loader_cu_seqlens() elements. The arrays of a batch are
- * [count][seq_len] with its own seq_len, from the beginning of the memory and without gaps. On the host any alignment
- * works. On a GPU a pointer must be aligned to its elements; 16 bytes are fastest. Other pointers are ignored. The
- * contents are undefined after a call that failed. */
+ * for E * lookahead elements, cu_seqlens and cu_seqlens_slice for tokmap_loader_cu_seqlens() elements, and source_ids
+ * for tokmap_loader_rows(). The arrays of a batch are [count][columns] with its own columns, from the beginning of the
+ * memory and without gaps. On the host any alignment works. On a GPU a pointer must be aligned to its elements; 16
+ * bytes are fastest. Other pointers are ignored. The contents are undefined after a call that failed. */
 struct tokmap_out {
     size_t size;
     enum tokmap_id_type type; /* of all fields but rows and cu_seqlens: TOKMAP_ID_I32 (default) or TOKMAP_ID_I64 */
@@ -165,10 +186,13 @@ struct tokmap_out {
     int32_t *cu_seqlens; /* 0, then the end of each document, counted over the batch's count * seq_len tokens (the end
                             of a row ends its last document), then count * seq_len in all further elements */
     void *source_ids;
+    int32_t *cu_seqlens_slice; /* 0, then for each document of cu_seqlens the end of its columns on this rank, counted
+                                  over the batch's count * columns: a document without a column there repeats the end of
+                                  the one before. Then count * columns in all further elements */
 };
 /* clang-format off */
 #define TOKMAP_OUT_INIT \
-    {sizeof(struct tokmap_out), TOKMAP_ID_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+    {sizeof(struct tokmap_out), TOKMAP_ID_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 /* clang-format on */
 
 /* What next() delivered. Its pointers are valid until the next call of next(), wait(), rewind(), repartition(),
@@ -181,7 +205,7 @@ struct tokmap_batch {
     uint64_t count;          /* rows in this batch; 0 is possible where the ranks' slices differ in size */
     uint64_t real_rows;      /* the first real_rows rows contain data; the others are padding, without a place.source */
     uint64_t seq_len;        /* tokens of a sequence: that of the step's phase */
-    uint64_t tokens;         /* count * seq_len */
+    uint64_t tokens;         /* count * columns */
     int last_in_step;        /* 1: this is the step's last batch on this rank */
     uint32_t width;          /* bytes of a token in rows[]: 2 or 4 */
     uint64_t row_tokens;     /* tokens of a row in rows[]: seq_len + lookahead */
@@ -193,6 +217,8 @@ struct tokmap_batch {
     uint64_t documents;  /* in cu_seqlens, whose elements 0 to `documents` are all different; 0 without that field */
     uint64_t max_seqlen; /* tokens of the longest of these documents */
     struct tokmap_cursor cursor; /* the state after this batch: what to save */
+    uint64_t columns;            /* of the arrays: seq_len / options.context_world */
+    uint64_t max_seqlen_slice;   /* columns of the document of cu_seqlens_slice that has the most */
 };
 #define TOKMAP_BATCH_INIT TOKMAP_SIZED(struct tokmap_batch)
 
@@ -259,13 +285,13 @@ TOKMAP_STATUS tokmap_loader_read(struct tokmap_loader *loader, const uint64_t *s
                                  uint64_t count, const struct tokmap_out *out, struct tokmap_batch *batch,
                                  struct tokmap_error *error);
 
-/* Returns the largest batch.count, or the largest batch.count * batch.seq_len, of any call, in any phase of the run.
+/* Returns the largest batch.count, or the largest batch.count * batch.columns, of any call, in any phase of the run.
  * Cannot fail. */
 TOKMAP_API uint64_t tokmap_loader_rows(const struct tokmap_loader *loader);
 TOKMAP_API uint64_t tokmap_loader_elements(const struct tokmap_loader *loader);
 
-/* Returns the number of elements of out.cu_seqlens, the same for every batch: tokmap_loader_rows() times the most
- * documents of any window, plus 1; 0 without TOKMAP_CU_SEQLENS. Cannot fail. */
+/* Returns the number of elements of out.cu_seqlens, and of out.cu_seqlens_slice, the same for every batch:
+ * tokmap_loader_rows() times the most documents of any window, plus 1; 0 without these fields. Cannot fail. */
 TOKMAP_API uint64_t tokmap_loader_cu_seqlens(const struct tokmap_loader *loader);
 
 /* Returns the number of calls of next() in the step of which it delivers rows next, or in the run's last one. It is the
@@ -326,7 +352,8 @@ struct tokmap_source_stats {
     size_t size;
     const char *name; /* of the source; valid until the run is closed */
     uint64_t rows;
-    uint64_t tokens;  /* of data delivered as inputs: rows * seq_len, less in rows that end with padding */
+    uint64_t tokens;  /* of data delivered as inputs: rows * seq_len, less in rows that end with padding; divided by
+                         options.context_world */
     uint64_t bytes;   /* of tokens copied into the ring */
     uint64_t epoch;   /* the largest epoch delivered; 0 before the first row */
     uint64_t draws;   /* rows of all ranks in all steps of the run before the current one, since step 0 */

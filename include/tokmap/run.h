@@ -234,8 +234,9 @@ struct tokmap_extent {
 };
 
 /* Reports what a row is made of: extents[0] to extents[*used - 1], one after another, and padding after them. A window
- * is one extent. A row of a plan has one for each segment: a document, or a part of one that is longer than a row. A
- * padding row has none.
+ * is one extent. A row of a plan has one for each segment: a document, or a part of one that is longer than a row. In a
+ * plan of `tokmap plan --pad-documents` each may be followed by an extent of padding, whose first_token is UINT64_MAX.
+ * A padding row has none.
  *   place    from this run
  *   extents  receives the first `capacity` of them; NULL if the capacity is 0
  *   used     receives their number

@@ -60,7 +60,8 @@ enum tokmap_status boundaries_mark_extents(const struct boundaries_row *row, uin
     memset(marks, 0, mark_words(marked) * sizeof *marks);
     mark(marks, 0);
     for (uint64_t i = 0; i < row->count && at < marked; at += row->extents[i++].tokens) {
-        mark(marks, at);
+        if (!extent_is_padding(&row->extents[i]))
+            mark(marks, at);
         if (row->segments)
             continue;
         enum tokmap_status status = mark_extent(row, &row->extents[i], at, marked, marks, error);
@@ -74,7 +75,7 @@ enum tokmap_status boundaries_mark_extents(const struct boundaries_row *row, uin
 
 void boundaries_sum(struct mark *marks, uint64_t words)
 {
-    uint32_t last = 0, before = 0;
+    uint32_t last = marks->last, before = marks->before;
     for (uint64_t word = 0; word < words; word++) {
         uint64_t starts = marks[word].starts;
         marks[word].last = last;
@@ -83,6 +84,25 @@ void boundaries_sum(struct mark *marks, uint64_t words)
             continue;
         last = (uint32_t)(word * 64 + 63 - (uint64_t)__builtin_clzll(starts));
         before += (uint32_t)__builtin_popcountll(starts);
+    }
+}
+
+void boundaries_cut(const struct mark *row, uint64_t first, uint64_t marked, struct mark *marks)
+{
+    const uint64_t words = mark_words(marked), shift = first % 64;
+    row += first / 64;
+    for (uint64_t i = 0; i < words; i++) {
+        marks[i] = (struct mark){.starts = row[i].starts >> shift};
+        if (shift && i * 64 + 64 - shift < marked)
+            marks[i].starts |= row[i + 1].starts << (64 - shift);
+    }
+    if (marked % 64)
+        marks[words - 1].starts &= ~(uint64_t)0 >> (64 - marked % 64);
+    const uint64_t earlier = shift ? row->starts & ~(uint64_t)0 >> (64 - shift) : 0;
+    marks->before = row->before + (uint32_t)__builtin_popcountll(earlier);
+    if (first && !(marks->starts & 1)) {
+        const uint64_t start = first - shift + 63 - (uint64_t)__builtin_clzll(earlier | 1);
+        marks->last = (uint32_t)((earlier ? start : row->last) - first);
     }
 }
 

@@ -26,14 +26,19 @@ struct boundaries_row {
 
 /* Fills the mark_words(marked) marks of the first `marked` tokens of a row. 1 <= marked <= 2^32; extents may go beyond.
  * A start bit is set at token 0, at the first token of each extent, at the first token of padding, at the seam, and
- * where a document starts. All other bits are 0, and so are the sums.
+ * where a document starts, but not in an extent of padding, which belongs to the one before it. All other bits are 0,
+ * and so are the sums.
  * Statuses: OK, ERROR_CORRUPT (the documents section contradicts itself), ERROR_IO. */
 enum tokmap_status boundaries_mark_extents(const struct boundaries_row *row, uint64_t marked, struct mark *marks,
                                            struct tokmap_error *error);
 
-/* Fills the sums of `words` marks whose start bits are filled. A GPU needs the sums; the host does not, because it
- * expands a row from start to start. */
+/* Fills the sums of `words` marks whose start bits are filled, from those of the first one on. A GPU needs the sums;
+ * the host needs only the first, because it expands a row from start to start. */
 void boundaries_sum(struct mark *marks, uint64_t words);
+
+/* Fills the mark_words(marked) marks of a chunk: tokens [first, first + marked) of a row whose marks and sums are
+ * filled. Of their sums only the first are set. */
+void boundaries_cut(const struct mark *row, uint64_t first, uint64_t marked, struct mark *marks);
 
 /* The cu_seqlens of a batch, built row by row: boundaries_cu_begin(), boundaries_cu_row() for each row in order, and
  * boundaries_cu_end(). */

@@ -132,6 +132,11 @@ struct uncounted *gather_uncounted(const struct gather *gather)
     return gather->uncounted;
 }
 
+uint64_t gather_tokens(const struct gather *gather)
+{
+    return gather->views->tokens;
+}
+
 uint64_t gather_bytes(const struct gather *gather)
 {
     return __atomic_load_n(&gather->bytes, __ATOMIC_RELAXED);
@@ -411,6 +416,7 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
 
 static void compute_extent(const struct gather *gather, const struct tokmap_extent *extent, uint8_t *into)
 {
+    assert(extent->first_token < gather->views->tokens && extent->tokens <= gather->views->tokens);
     const struct tokmap_dataset *dataset = gather->views->dataset;
     const uint64_t before_seam = min64(extent->tokens, gather->views->tokens - extent->first_token);
     uint8_t *to = read_to(gather, into, extent->tokens);
@@ -424,6 +430,7 @@ static enum tokmap_status read_extent(struct gather *gather, const struct tokmap
                                       bool *cold, struct tokmap_error *error)
 {
     struct stretch stretch;
+    assert(extent->first_token < gather->views->tokens && extent->tokens <= gather->views->tokens);
     for (uint64_t done = 0; done < extent->tokens; done += stretch.count) {
         enum tokmap_status status =
             shard_views_stretch(gather->views, extent->first_token + done, extent->tokens - done, &stretch, error);
@@ -453,25 +460,27 @@ static void count_bytes(struct gather *gather, uint64_t tokens)
 enum tokmap_status gather_row(struct gather *gather, const struct tokmap_extent *extents, uint64_t count,
                               uint64_t row_tokens, void *row, bool *cold, struct tokmap_error *error)
 {
-    uint64_t done = 0;
+    uint64_t done = 0, copied = 0;
     for (uint64_t i = 0; i < count; i++) {
         const struct tokmap_extent *extent = &extents[i];
         uint8_t *into = (uint8_t *)row + (done << gather->row_shift);
-        assert(extent->first_token < gather->views->tokens && extent->tokens <= gather->views->tokens);
         assert(extent->tokens <= row_tokens - done);
         enum tokmap_status status = TOKMAP_OK;
-        if (gather->synthetic)
+        if (extent_is_padding(extent))
+            gather_padding(gather->pad_id, 1u << gather->row_shift, extent->tokens, into);
+        else if (gather->synthetic)
             compute_extent(gather, extent, into);
         else
             status = read_extent(gather, extent, into, cold, error);
         if (status)
             return status;
         done += extent->tokens;
+        copied += extent_is_padding(extent) ? 0 : extent->tokens;
     }
     if (done < row_tokens)
         gather_padding(gather->pad_id, 1u << gather->row_shift, row_tokens - done,
                        (uint8_t *)row + (done << gather->row_shift));
-    count_bytes(gather, done);
+    count_bytes(gather, copied);
     return TOKMAP_OK;
 }
 

@@ -32,9 +32,9 @@ enum tokmap_status gather_open(struct gather **gather, struct residency_source *
 void gather_close(struct gather *gather); /* accepts NULL */
 
 /* Copies `count` extents one after another to row, which has room for row_tokens tokens and may have any alignment, and
- * fills the rest with the pad id. The extents have at most row_tokens tokens together. Sets *cold, and never clears it,
- * if some of an extent was not in the page cache, as far as the kernel reports it. After a failure the content of row
- * is undefined.
+ * fills extents of padding, and the rest of the row, with the pad id. The extents have at most row_tokens tokens
+ * together. Sets *cold, and never clears it, if some of an extent was not in the page cache, as far as the kernel
+ * reports it. After a failure the content of row is undefined.
  * Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_TIMEOUT, ERROR_TOKEN (an id is not in the vocabulary),
  * ERROR_CORRUPT (a page does not match its hash), ERROR_MEMORY. */
 enum tokmap_status gather_row(struct gather *gather, const struct tokmap_extent *extents, uint64_t count,
@@ -59,6 +59,9 @@ enum tokmap_status gather_direct(struct gather *gather, const struct tokmap_exte
 
 /* Fills a row that has no extent: row_tokens tokens of `width` bytes, all of them pad_id. */
 void gather_padding(uint32_t pad_id, uint32_t width, uint64_t row_tokens, void *row);
+
+/* Returns the tokens of the gather's dataset. */
+uint64_t gather_tokens(const struct gather *gather);
 
 /* Returns the masks of the gather's dataset, or NULL if it has none. They belong to the gather. */
 struct uncounted *gather_uncounted(const struct gather *gather);

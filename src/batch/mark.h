@@ -20,8 +20,9 @@
 /* Tokens [64 w, 64 w + 64) of a row, w being the number of the mark. Marks are stored in slots and copied to the
  * device, so the device has the same layout. Padding starts like a document. */
 struct mark {
-    uint64_t starts; /* bit j: a document starts at token 64 w + j. Bit 0 of word 0 is always set */
-    uint32_t last;   /* the row's last start before token 64 w; 0 in word 0 */
+    uint64_t starts; /* bit j: a document starts at token 64 w + j. Bit 0 of word 0 is set, but for chunks of a row */
+    uint32_t last;   /* the row's last start before token 64 w; 0 in word 0. Of a chunk whose first document began
+                        before it, modulo 2^32: -7, if 7 tokens before */
     uint32_t before; /* number of starts in the row before token 64 w */
 };
 

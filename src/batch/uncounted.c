@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bit_copy.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset/dataset.h"
@@ -278,12 +279,15 @@ enum tokmap_status uncounted_fill(struct uncounted *uncounted, const struct tokm
 {
     uint64_t row = 0; /* the extent's first token in the row */
     memset(words, 0, mark_words(targets) * sizeof *words);
-    if (!uncounted)
-        return TOKMAP_OK;
-    uncounted->used = true;
+    if (uncounted)
+        uncounted->used = true;
     for (uint64_t i = 0; i < count && row <= targets; row += extents[i++].tokens) {
         /* The row's first token is no target, and tokens beyond the last target do not matter. */
         const uint64_t skip = row ? 0 : 1, end = min64(extents[i].tokens, targets + 1 - row);
+        if (extent_is_padding(&extents[i]) && skip < end)
+            bit_fill((uint8_t *)words, row + skip - 1, end - skip);
+        if (extent_is_padding(&extents[i]) || !uncounted)
+            continue;
         assert(extents[i].first_token < uncounted->tokens && extents[i].tokens <= uncounted->tokens);
         for (uint64_t done = skip, part; done < end; done += part) {
             const uint64_t first = (extents[i].first_token + done) % uncounted->tokens;

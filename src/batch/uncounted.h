@@ -21,7 +21,8 @@ enum tokmap_status uncounted_open(struct uncounted **uncounted, struct residency
 void uncounted_close(struct uncounted *uncounted); /* accepts NULL */
 
 /* Fills the mark_words(targets) words with the bits of targets 0 to targets - 1 of the row that has these extents. A
- * target in padding gets 0, because the bounds of the row exclude it already; so do all targets if uncounted is NULL.
+ * target in padding after the last extent gets 0, because the bounds of the row exclude it already; so do all others if
+ * uncounted is NULL, but 1 in extents of padding.
  * Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_TIMEOUT. */
 enum tokmap_status uncounted_fill(struct uncounted *uncounted, const struct tokmap_extent *extents, uint64_t count,
                                   uint64_t targets, uint64_t *words, struct tokmap_error *error);

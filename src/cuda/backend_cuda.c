@@ -79,7 +79,7 @@
 /* Rings of at least this many bytes get huge pages: a smaller one does not fill a page. */
 #define HUGE_FROM ((uint64_t)2 << 20)
 #define BOUNCES 4
-#define OUTPUTS 10 /* how many outputs a batch can have */
+#define OUTPUTS 11 /* how many outputs a batch can have */
 /* Addresses of an output that are remembered. An allocator that reuses memory alternates between few of them. */
 #define OUTPUT_ADDRESSES 4
 #define PART_ALIGN 64 /* bytes; the outputs in a bounce begin at multiples of it */
@@ -450,6 +450,7 @@ static enum tokmap_status check_outputs(struct backend_cuda *cuda, const struct 
         {"targets_ahead", work->targets_ahead, work->element},
         {"labels", work->labels, work->element},
         {"source_ids", work->source_ids, work->element},
+        {"cu_seqlens_slice", work->cu_seqlens_slice, sizeof(int32_t)},
     };
     enum tokmap_status status = TOKMAP_OK;
     for (size_t i = 0; i < OUTPUTS && !status; i++)
@@ -512,7 +513,8 @@ static unsigned list_parts(struct expand_arguments *work, struct part parts[OUTP
         {&work->cu_seqlens, work->cu_seqlens, work->cu_elements * sizeof(int32_t), 0},
         {&work->targets_ahead, work->targets_ahead, field * (work->row_tokens - work->seq_len), 0},
         {&work->labels, work->labels, field, 0},
-        {&work->source_ids, work->source_ids, work->count * work->element, 0},
+        {&work->source_ids, work->source_ids, work->sources * work->element, 0},
+        {&work->cu_seqlens_slice, work->cu_seqlens_slice, work->cu_elements * sizeof(int32_t), 0},
     };
     unsigned found = 0;
     for (unsigned i = 0; i < OUTPUTS; i++) {
@@ -576,7 +578,7 @@ static enum tokmap_status cuda_expand(struct backend *backend, uint32_t slot, co
     assert(slot < cuda->slots);
     uint64_t row_outputs = work->inputs | work->targets | work->position_ids | work->document_ids | work->loss_mask |
                            work->rows | work->targets_ahead | work->labels | work->source_ids;
-    if (!(work->count && row_outputs) && !work->cu_seqlens)
+    if (!(work->count && row_outputs) && !work->cu_seqlens && !work->cu_seqlens_slice)
         return TOKMAP_OK;
     int result = enter(cuda, &entered);
     if (result)
@@ -694,7 +696,7 @@ static const struct backend_calls cuda_calls = {
 };
 
 enum tokmap_status backend_cuda_open(struct backend **backend, const char *device, uint64_t output_bytes,
-                                     struct tokmap_error *error)
+                                     const char *on_host, struct tokmap_error *error)
 {
     struct cuda_entered entered;
     struct backend_cuda *cuda = calloc(1, sizeof *cuda);
@@ -717,7 +719,10 @@ enum tokmap_status backend_cuda_open(struct backend **backend, const char *devic
     cuda->node = cuda_device_node(&cuda->device);
     cuda->context = cuda_context_number(&cuda->device);
     cuda->coherent = cuda_device_reads_host(&cuda->device);
-    cuda->kernel = cuda_kernel_take(&cuda->device, cuda->reason);
+    if (on_host)
+        (void)snprintf(cuda->reason, sizeof cuda->reason, "%s", on_host);
+    else
+        cuda->kernel = cuda_kernel_take(&cuda->device, cuda->reason);
     cuda_leave(&cuda->device, &entered);
     *backend = &cuda->head;
     return TOKMAP_OK;

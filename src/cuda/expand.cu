@@ -347,17 +347,23 @@ INLINE uint32_t starts_between(const struct expand_arguments *work, uint64_t row
     return 0;
 }
 
+INLINE uint64_t token_of(const struct expand_arguments *work, uint64_t row, uint64_t token)
+{
+    const uint64_t at = work->slot + row * work->row_stride + token * work->width;
+    return work->width == 4 ? *AT(const uint32_t, at) : *AT(const uint16_t, at);
+}
+
 /* Returns element k of input j: token j + 1 + k, or IGNORE where that does not count and `masked` is set. */
 INLINE uint64_t target_ahead(const struct expand_arguments *work, const struct row_bounds *bounds, uint64_t row,
                              uint64_t j, uint32_t k, uint32_t masked)
 {
-    uint64_t token = j + 1 + k, at = work->slot + row * work->row_stride + token * work->width;
+    uint64_t token = j + 1 + k;
     if (token >= bounds->tokens)
         return (uint64_t)IGNORE;
     if (masked &&
         (j < bounds->scored_from || is_uncounted(work, row, token - 1) || starts_between(work, row, j + 1, token)))
         return (uint64_t)IGNORE;
-    return work->width == 4 ? *AT(const uint32_t, at) : *AT(const uint16_t, at);
+    return token_of(work, row, token);
 }
 
 /* Writes element `at` of the output that begins at address `base`. */
@@ -384,22 +390,26 @@ INLINE void expand_ahead(const struct expand_arguments *work, uint32_t thread, u
     }
 }
 
-/* Label j is target j - 1, if that counts. */
+/* Label j is target j - 1, if that counts. Label 0 of a chunk may count too, and its token is then the first one. */
 INLINE void expand_labels(const struct expand_arguments *work, uint32_t thread, uint32_t threads)
 {
     const struct division division = {work->seq_len, 1, 0, 0, (uint32_t)work->seq_len};
     struct iterator iterator = iterator_begin(&division, thread, threads);
     for (; iterator.row < work->count; iterator_next(&iterator, &division)) {
         const struct row_bounds bounds = load_bounds(work, iterator.row);
-        const uint64_t value = iterator.number ? target_ahead(work, &bounds, iterator.row, iterator.number - 1, 0, 1)
-                                               : (uint64_t)IGNORE;
+        uint64_t value = (uint64_t)IGNORE;
+        if (iterator.number)
+            value = target_ahead(work, &bounds, iterator.row, iterator.number - 1, 0, 1);
+        else if (work->first_labels && !is_uncounted(work, iterator.row, work->row_tokens - 1))
+            value = token_of(work, iterator.row, 0);
         store_element(work->labels, work, iterator.row * work->seq_len + iterator.number, value);
     }
 }
 
-INLINE void copy_cu(const struct expand_arguments *work, uint64_t thread, uint64_t threads)
+/* Copies the part of the slot at `from` to the output at `to`: cu_seqlens, or that of the slice. */
+INLINE void copy_cu(const struct expand_arguments *work, uint64_t from, uint64_t to, uint64_t thread, uint64_t threads)
 {
-    uint64_t from = work->slot + work->cu_at, to = work->cu_seqlens, done = 0;
+    uint64_t done = 0;
     if (to % 16 == 0) {
         done = work->cu_elements / 4 * 4;
         for (uint64_t i = thread * 4; i < done; i += threads * 4)
@@ -411,7 +421,7 @@ INLINE void copy_cu(const struct expand_arguments *work, uint64_t thread, uint64
 
 INLINE void expand_sources(const struct expand_arguments *work, uint64_t thread, uint64_t threads)
 {
-    for (uint64_t i = thread; i < work->count; i += threads)
+    for (uint64_t i = thread; i < work->sources; i += threads)
         store_element(work->source_ids, work, i,
                       (uint64_t)(int64_t)*AT(const int32_t, work->slot + work->sources_at + i * 4));
 }
@@ -440,7 +450,9 @@ INLINE void expand_thread(const struct expand_arguments *work, uint32_t thread, 
     if (work->source_ids)
         expand_sources(work, threads - 1 - thread, threads);
     if (work->cu_seqlens) /* in reverse order of threads, because the first threads may have had one more strip */
-        copy_cu(work, threads - 1 - thread, threads);
+        copy_cu(work, work->slot + work->cu_at, work->cu_seqlens, threads - 1 - thread, threads);
+    if (work->cu_seqlens_slice)
+        copy_cu(work, work->slot + work->cu_slice_at, work->cu_seqlens_slice, threads - 1 - thread, threads);
 }
 
 #ifdef __CUDACC__

@@ -61,15 +61,19 @@ bool plan_is_file(const char *path)
 static enum tokmap_status check_values(const struct plan *plan, uint64_t file_bytes, struct tokmap_error *error)
 {
     const struct plan_header *header = &plan->header;
-    if (header->major != PLAN_MAJOR || header->header_bytes != sizeof *header || header->reserved ||
-        header->identity < 1 || header->identity > 2)
-        return CORRUPT(
-            plan, error, 8,
-            "the header's version, size, kind of identity, or reserved field does not match version %u; " REMEDY,
-            PLAN_MAJOR);
+    if (header->major != PLAN_MAJOR || header->header_bytes != sizeof *header || header->identity < 1 ||
+        header->identity > 2)
+        return CORRUPT(plan, error, 8,
+                       "the header's version, size, or kind of identity does not match version %u; " REMEDY,
+                       PLAN_MAJOR);
     if (!header->seq_len || header->seq_len > PLAN_SEQ_LEN_MOST)
         return CORRUPT(plan, error, 48, "the header's seq_len is %" PRIu64 ", but it must be 1 to %" PRIu64 "; " REMEDY,
                        header->seq_len, PLAN_SEQ_LEN_MOST);
+    if (header->pad == 1 || (header->pad && header->seq_len % header->pad))
+        return CORRUPT(plan, error, 36,
+                       "the header pads segments to multiples of %" PRIu32 ", but its seq_len, %" PRIu64
+                       ", is not a multiple of that; " REMEDY,
+                       header->pad, header->seq_len);
     if (!header->rows || header->rows > header->segments || header->segments > PLAN_SEGMENTS_MOST)
         return CORRUPT(plan, error, 56,
                        "the header counts %" PRIu64 " rows and %" PRIu64
@@ -280,32 +284,46 @@ enum tokmap_status plan_segment(const struct plan *plan, uint64_t number, struct
     return TOKMAP_OK;
 }
 
+/* Returns the tokens that pad a segment of `held` tokens. */
+static inline uint64_t missing_of(const struct plan *plan, uint64_t held)
+{
+    const uint64_t over = plan->header.pad ? held % plan->header.pad : 0;
+    return over ? plan->header.pad - over : 0;
+}
+
 /* Reads the extents of a row, in the loop that loaders spend their time in: it reads segments one after another,
  * without a call for each. */
 enum tokmap_status plan_row_extents(const struct plan *plan, uint64_t row, struct tokmap_extent *extents,
                                     uint64_t capacity, uint64_t *count, uint64_t *tokens, struct tokmap_error *error)
 {
     const uint64_t seq_len = plan->header.seq_len, all = plan->header.tokens;
-    uint64_t first, sum = 0;
+    uint64_t first, segments, sum = 0, made = 0, padding = 0;
     struct plan_segment read[SEGMENTS_READ];
-    enum tokmap_status status = plan_row(plan, row, &first, count, error);
+    enum tokmap_status status = plan_row(plan, row, &first, &segments, error);
     if (status)
         return status;
     const uint8_t *at = plan->bytes ? plan->bytes + segment_at(plan, first) : NULL;
-    for (uint64_t i = 0; i < *count; i++, at += sizeof(struct plan_segment)) {
+    for (uint64_t i = 0; i < segments; i++, at += sizeof(struct plan_segment)) {
         if (!plan->bytes && i % SEGMENTS_READ == 0) {
-            const size_t bytes = (size_t)min64(*count - i, SEGMENTS_READ) * sizeof *read;
+            const size_t bytes = (size_t)min64(segments - i, SEGMENTS_READ) * sizeof *read;
             if ((status = bytes_read(plan, segment_at(plan, first + i), read, bytes, error)))
                 return status;
             at = (const uint8_t *)read;
         }
         const uint64_t begin = load64(at), held = load32(at + offsetof(struct plan_segment, tokens));
+        const uint64_t missing = missing_of(plan, held);
         sum += held;
-        if (!held || sum > seq_len || begin > all || held > all - begin)
+        padding += missing;
+        if (!held || sum + padding > seq_len || begin > all || held > all - begin)
             return bad_row(plan, row, error);
-        if (i < capacity)
-            extents[i] = (struct tokmap_extent){begin, held};
+        if (made < capacity)
+            extents[made] = (struct tokmap_extent){begin, held};
+        made++;
+        if (missing && made < capacity)
+            extents[made] = (struct tokmap_extent){TOKMAP_NO_OFFSET, missing};
+        made += missing > 0;
     }
+    *count = made;
     *tokens = sum;
     return TOKMAP_OK;
 }
@@ -378,10 +396,11 @@ enum tokmap_status plan_row_of(const struct plan *plan, uint64_t segment, uint64
 
 void plan_identity(const struct plan *plan, const uint8_t dataset[16], uint8_t identity[16])
 {
-    uint8_t source[32] = "plan 1";
+    uint8_t source[36] = "plan 1";
     memcpy(source + 8, dataset, 16);
     store64(source + 24, plan->header.body_hash);
-    hash128_store(hash128(source, sizeof source), identity);
+    store32(source + 32, plan->header.pad);
+    hash128_store(hash128(source, plan->header.pad ? 36 : 32), identity);
 }
 
 /* ---- verify ---- */
@@ -420,7 +439,7 @@ static enum tokmap_status verify_rows(const struct verifying *verifying)
             struct plan_segment segment;
             if ((status = report(verifying, done)) || (status = plan_segment(plan, i, &segment, verifying->error)))
                 return status;
-            tokens += segment.tokens;
+            tokens += segment.tokens + missing_of(plan, segment.tokens);
         }
         if (tokens > header->seq_len)
             return CORRUPT(plan, verifying->error, sizeof *header + 4 * row,
@@ -534,7 +553,6 @@ int plan_write(int fd, struct plan_header *header, const uint32_t *first,
         header->major = PLAN_MAJOR;
         header->minor = PLAN_MINOR;
         header->header_bytes = sizeof *header;
-        header->reserved = 0;
         header->file_bytes = output.offset;
         header->body_hash = hash_state_64(output.hash);
         header->header_hash = hash64(header, offsetof(struct plan_header, header_hash));

@@ -37,7 +37,7 @@ struct plan_header {
     uint32_t header_bytes;   /* 128 */
     uint8_t dataset[16];     /* the dataset's identity */
     uint32_t identity;       /* its kind: 1 full, 2 sampled */
-    uint32_t reserved;       /* 0 */
+    uint32_t pad;            /* 0, or 2 or more: padding makes each segment a multiple of it, as seq_len is */
     uint64_t tokens;         /* of the dataset; the sum of all segments */
     uint64_t seq_len;        /* 1 to 2^31 */
     uint64_t rows;           /* 1 to segments */
@@ -93,8 +93,8 @@ void plan_prefetch_segments(const struct plan *plan, uint64_t row);
 /* Reads a segment (< header.segments); its tokens are within the dataset's and at most seq_len. */
 enum tokmap_status plan_segment(const struct plan *plan, uint64_t number, struct plan_segment *segment,
                                 struct tokmap_error *error);
-/* Counts the segments of a row and their tokens, and writes the first `capacity` of them.
- * Checks that together they have at most seq_len tokens. */
+/* Counts the extents of a row and the tokens of its segments, and writes the first `capacity` of them: its segments,
+ * each followed by its padding, if it has any. Checks that together they have at most seq_len tokens. */
 enum tokmap_status plan_row_extents(const struct plan *plan, uint64_t row, struct tokmap_extent *extents,
                                     uint64_t capacity, uint64_t *count, uint64_t *tokens, struct tokmap_error *error);
 /* Finds the i-th segment by first token (i < header.segments). */
@@ -105,8 +105,14 @@ enum tokmap_status plan_find(const struct plan *plan, uint64_t token, uint64_t *
 /* Finds the row of a segment (< header.segments). */
 enum tokmap_status plan_row_of(const struct plan *plan, uint64_t segment, uint64_t *row, struct tokmap_error *error);
 
+/* Returns the most extents of any row. */
+static inline uint64_t plan_extents_most(const struct plan *plan)
+{
+    return plan->header.pad ? 2 * plan->header.row_segments : plan->header.row_segments;
+}
+
 /* Computes the identity `plan 1` of a dataset whose rows a plan lists: XXH3-128 of "plan 1", two zero bytes, the
- * dataset's identity, and the body hash as a u64. */
+ * dataset's identity, and the body hash as a u64. If documents are padded, `pad` follows as a u32. */
 void plan_identity(const struct plan *plan, const uint8_t dataset[16], uint8_t identity[16]);
 
 /* Reads the whole plan and checks the hash of the body, the padding, and that the segments hold every token exactly
@@ -117,8 +123,8 @@ enum tokmap_status plan_verify(const struct plan *plan, int (*progress)(void *us
                                void *user, struct tokmap_error *error);
 
 /* Writes a plan to an empty file. header: the caller sets dataset, identity, tokens, seq_len, rows, segments,
- * row_segments, documents_most, documents, and cut; the function sets the rest. first: the first segment of each row.
- * segment(): returns segment `number`; called once for each, in order. Returns 0 or an errno. */
+ * row_segments, documents_most, pad, documents, and cut; the function sets the rest. first: the first segment of each
+ * row. segment(): returns segment `number`; called once for each, in order. Returns 0 or an errno. */
 int plan_write(int fd, struct plan_header *header, const uint32_t *first,
                struct plan_segment (*segment)(void *user, uint64_t number), void *user);
 

@@ -36,11 +36,19 @@ uint64_t trace_hash(const void *row, uint64_t bytes, uint64_t number)
 /* Writes a header, and returns its bytes. */
 static size_t header_store(const struct trace_header *header, uint8_t into[TRACE_HEADER_BYTES_MOST])
 {
+    const uint32_t version = header->balance             ? TRACE_VERSION_BALANCED
+                             : header->context_world > 1 ? TRACE_VERSION_SLICES
+                                                         : TRACE_VERSION;
+    const bool slices = version != TRACE_VERSION;
     memcpy(into, TRACE_MAGIC, 8);
-    store32(into + 8, header->balance ? TRACE_VERSION_BALANCED : TRACE_VERSION);
-    store32(into + 12, header->width);
+    store32(into + 8, version);
+    store32(into + 12, header->width | (slices ? header->context_layout << 8 : 0));
     store64(into + 16, header->rank);
     store64(into + 24, header->world);
+    if (slices) {
+        store32(into + 20, (uint32_t)header->context_rank);
+        store32(into + 28, (uint32_t)header->context_world);
+    }
     store64(into + 32, header->first_step);
     store64(into + 40, header->past[0]);
     store64(into + 48, header->past[1]);
@@ -69,22 +77,24 @@ static enum tokmap_status header_load(const uint8_t *from, const char *path, uin
                                       struct trace_header *header, struct tokmap_error *error)
 {
     const uint32_t version = load32(from + 8);
-    const bool balanced = version == TRACE_VERSION_BALANCED;
+    const bool balanced = version == TRACE_VERSION_BALANCED, slices = balanced || version == TRACE_VERSION_SLICES;
     if (load64(from + 56) != hash64(from, 56) || (balanced && load64(from + 88) != hash64(from, 88)))
         return error_set(
             error, TOKMAP_ERROR_CORRUPT, path, offset,
             "the header of a section of the trace does not have its hash: the file was damaged; use a copy "
             "that is sound");
-    if (version != TRACE_VERSION && !balanced)
+    if (version != TRACE_VERSION && !slices)
         return error_set(error, TOKMAP_ERROR_VERSION, path, offset,
-                         "the trace has version %" PRIu32
-                         ", and this version of tokmap reads versions %d and %d; use a "
+                         "the trace has version %" PRIu32 ", and this version of tokmap reads versions %d to %d; use a "
                          "newer tokmap",
                          version, TRACE_VERSION, TRACE_VERSION_BALANCED);
     *header = (struct trace_header){
-        .width = load32(from + 12),
-        .rank = load64(from + 16),
-        .world = load64(from + 24),
+        .width = slices ? from[12] : load32(from + 12),
+        .rank = slices ? load32(from + 16) : load64(from + 16),
+        .world = slices ? load32(from + 24) : load64(from + 24),
+        .context_rank = slices ? load32(from + 20) : 0,
+        .context_world = slices ? load32(from + 28) : 1,
+        .context_layout = slices ? load32(from + 12) >> 8 : 0,
         .first_step = load64(from + 32),
         .past = {load64(from + 40), load64(from + 48)},
         .balance = balanced ? load64(from + 64) : 0,
@@ -92,6 +102,7 @@ static enum tokmap_status header_load(const uint8_t *from, const char *path, uin
     };
     if ((header->width != 2 && header->width != 4) || header->rank >= header->world ||
         header->first_step > STEPS_MOST || header->world > STEPS_MOST ||
+        header->context_rank >= header->context_world || header->context_layout > TOKMAP_CONTEXT_ZIGZAG_DOCUMENTS ||
         (balanced && (!header->balance || header->balance > BALANCE_MOST || header->rows > STEPS_MOST)))
         return error_set(error, TOKMAP_ERROR_CORRUPT, path, offset,
                          "a section of the trace is of rank %" PRIu64 " of %" PRIu64 ", from step %" PRIu64 ", with "

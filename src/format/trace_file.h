@@ -16,28 +16,39 @@
 
 #define TRACE_MAGIC "\x89TMR\r\n\x1a\x8a" /* as a number above 2^63, which no step is */
 #define TRACE_VERSION 1
-#define TRACE_VERSION_BALANCED 3 /* of a section whose rank delivered balanced rows */
+#define TRACE_VERSION_SLICES 2   /* of a section whose rank delivered slices of rows */
+#define TRACE_VERSION_BALANCED 3 /* of a section whose rank delivered balanced rows, which may be slices */
 #define TRACE_HEADER_BYTES 64
 #define TRACE_HEADER_BYTES_MOST 96 /* with `balance` */
 #define TRACE_RECORD_BYTES 16
 
 struct trace_header {
-    uint32_t width; /* bytes of a token in the rows that were hashed: 2 or 4 */
-    uint64_t rank, world;
-    uint64_t first_step; /* records begin at this step or a later one */
-    uint64_t past[2];    /* of the run's cursor at that step */
-    uint64_t balance;    /* rows were assigned to calls by their costs: assignment_rule.scale; 0: they were not */
-    uint64_t rows;       /* with balance: the most of a call; 0: a rank's whole slice */
+    uint32_t width;                       /* bytes of a token in the rows that were hashed: 2 or 4 */
+    uint64_t rank, world;                 /* below 2^32 with context_world > 1, or balanced */
+    uint64_t context_rank, context_world; /* below 2^32; of a slice of each row, 0 of 1: of whole rows */
+    uint32_t context_layout;              /* enum tokmap_context_layout */
+    uint64_t first_step;                  /* records begin at this step or a later one */
+    uint64_t past[2];                     /* of the run's cursor at that step */
+    uint64_t balance;                     /* rows are assigned by their costs: assignment_rule.scale; 0: they are not */
+    uint64_t rows;                        /* with balance: the most of a call; 0: a rank's whole part of a step */
 };
 
 /* One step that a rank has delivered completely. */
 struct trace_record {
     uint64_t step;
-    uint64_t sum; /* of trace_hash() of all rows of the rank, modulo 2^64 */
+    uint64_t sum; /* of trace_hash() of all rows of the rank, or of all chunks of them, modulo 2^64 */
 };
 
 /* Returns the hash of one row: its bytes as they are in a slot, and its number in the global batch. */
 uint64_t trace_hash(const void *row, uint64_t bytes, uint64_t number);
+
+/* Returns the number of a chunk of a row, which takes the row's in the hash of a chunk: that of its first column, over
+ * all rows of the global batch. What is hashed are the chunk's tokens, and the one after them if the run has a
+ * lookahead. */
+static inline uint64_t trace_chunk_number(uint64_t row, uint64_t seq_len, uint64_t first)
+{
+    return row * seq_len + first;
+}
 
 /* ---- writing; one thread at a time ---- */
 

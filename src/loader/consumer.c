@@ -38,6 +38,7 @@ static enum tokmap_status check_out(const struct tokmap_loader *loader, const st
         {TOKMAP_TARGETS_AHEAD, "targets_ahead", out->targets_ahead},
         {TOKMAP_LABELS, "labels", out->labels},
         {TOKMAP_SOURCE_IDS, "source_ids", out->source_ids},
+        {TOKMAP_CU_SEQLENS_SLICE, "cu_seqlens_slice", out->cu_seqlens_slice},
     };
     const char *missing = NULL;
     for (size_t i = 0; !missing && i < sizeof outputs / sizeof outputs[0]; i++)
@@ -106,22 +107,28 @@ void consumer_describe_work(const struct tokmap_loader *loader, const struct for
         .targets_ahead = fields & TOKMAP_TARGETS_AHEAD ? (uintptr_t)out->targets_ahead : 0,
         .labels = fields & TOKMAP_LABELS ? (uintptr_t)out->labels : 0,
         .source_ids = fields & TOKMAP_SOURCE_IDS ? (uintptr_t)out->source_ids : 0,
+        .cu_seqlens_slice = fields & TOKMAP_CU_SEQLENS_SLICE ? (uintptr_t)out->cu_seqlens_slice : 0,
         .row_stride = layout->row_stride,
         .marks_at = layout->marks_at,
         .bits_at = layout->bits_at,
         .bounds_at = layout->bounds_at,
         .sources_at = layout->sources_at,
+        .sources = count,
         .cu_at = layout->cu_at,
-        .cu_elements = shape->cu_elements,
+        .cu_slice_at = layout->cu_at + form_cu_slice_at(&loader->needs) * sizeof(int32_t),
+        .cu_elements = loader->needs.cu_elements,
         .row_marks = shape->row_marks,
         .row_bits = shape->row_bits,
-        .count = count,
-        .seq_len = form->seq_len,
+        .count = count * loader->needs.chunks,
+        .seq_len = form->columns,
         .row_tokens = form->row_tokens,
+        .chunks_at = layout->chunks_at,
+        .row_chunks = shape->row_chunks,
         .width = loader->needs.width,
         .element = out->type == TOKMAP_ID_I64 ? 8 : 4,
         .mask_targets = loader->options.mask_targets,
         .bounds = shape->bounds,
+        .first_labels = form_first_labels(&loader->needs),
     };
 }
 
@@ -129,7 +136,7 @@ static enum tokmap_status expand(struct tokmap_loader *loader, const struct slot
                                  void *stream, struct tokmap_error *error)
 {
     struct expand_arguments work;
-    const struct form form = {slot->seq_len, slot->row_tokens, slot->shape, slot->layout};
+    const struct form form = {slot->seq_len, slot->columns, slot->row_tokens, slot->shape, slot->layout};
     consumer_describe_work(loader, &form, slot->count, out, &work);
     if (slot->direct) /* these are written */
         work.inputs = work.targets = 0;
@@ -186,21 +193,25 @@ static struct slot *take(struct tokmap_loader *loader, const struct tokmap_out *
 static void describe(const struct tokmap_loader *loader, const struct slot *slot, const struct tokmap_out *out,
                      struct tokmap_batch *batch)
 {
+    const bool cut = context_cuts(&loader->fill.context);
+    const uint64_t columns = slot->columns * loader->needs.chunks;
     *batch = (struct tokmap_batch){
         .step = slot->step,
         .first_row = slot->first_row,
         .count = slot->count,
-        .tokens = slot->count * slot->seq_len,
+        .tokens = slot->count * columns,
         .last_in_step = slot->last_in_step,
         .width = loader->needs.width,
-        .row_tokens = slot->row_tokens,
-        .rows = has_outputs_alone(loader, out) ? NULL : slot->rows,
+        .row_tokens = slot->seq_len + loader->needs.lookahead,
+        .rows = cut || has_outputs_alone(loader, out) ? NULL : slot->rows,
         .places = slot->places,
         .cursor = slot->cursor,
         .documents = slot->cu ? slot->documents : 0,
         .max_seqlen = slot->cu ? slot->max_seqlen : 0,
         .seq_len = slot->seq_len,
         .real_rows = slot->valid,
+        .columns = columns,
+        .max_seqlen_slice = loader->options.fields & TOKMAP_CU_SEQLENS_SLICE ? slot->max_seqlen_slice : 0,
     };
 }
 
@@ -364,16 +375,6 @@ enum tokmap_status tokmap_loader_flush(struct tokmap_loader *loader, struct tokm
 
 /* ---- rows by name ---- */
 
-/* Returns the extents of row i of a slot whose places are known. */
-static struct row_extents extents_of(const struct tokmap_loader *loader, const struct slot *slot, uint64_t i)
-{
-    struct row_extents row = {slot->places[i].source, loader->fill.queue.extents, 0};
-    if (run_row_extents(loader->run, &slot->places[i], loader->fill.queue.extents, loader->fill.queue.extents_most,
-                        &row.count, NULL))
-        row.count = 0; /* filling the row reports it */
-    return row;
-}
-
 /* Fills the rows whose places the slot already has. The storage cannot be asked for rows before they are named. Once
  * one of them was not in the page cache, the storage is asked for all rows that follow it, at once. */
 static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
@@ -381,9 +382,10 @@ static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *
     const uint64_t next = loader->fill.queue.taken;
     bool asked = false;
     residency_begin(loader->fill.residency, slot->count);
+    producer_begin_rows(loader, slot);
     for (uint64_t i = 0; i < slot->count; i++) {
         const struct tokmap_place place = slot->places[i];
-        struct row_extents row = extents_of(loader, slot, i);
+        struct row_extents row = row_queue_extents(&loader->fill.queue, &place);
         bool cold = false;
         residency_named(loader->fill.residency, &row, next);
         loader->fill.after = NULL;
@@ -397,12 +399,13 @@ static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *
             continue;
         asked = true;
         for (uint64_t k = i + 1; k < slot->count; k++) {
-            const struct row_extents later = extents_of(loader, slot, k);
+            const struct row_extents later = row_queue_extents(&loader->fill.queue, &slot->places[k]);
             residency_ask(loader->fill.residency, &later);
         }
         residency_flush(loader->fill.residency);
     }
-    return producer_fill_cu(loader, slot, error);
+    producer_end_rows(loader, slot);
+    return TOKMAP_OK;
 }
 
 /* Finds the places of named rows, and arranges the slot for them. */

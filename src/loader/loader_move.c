@@ -75,6 +75,8 @@ static void exchange(struct tokmap_loader *loader, struct tokmap_loader *other)
     other->statistics.sources = counts;
     loader->fill.residency->user = &loader->fill.queue;
     other->fill.residency->user = &other->fill.queue;
+    loader->fill.queue.context = &loader->fill.context;
+    other->fill.queue.context = &other->fill.context;
 }
 
 /* `other` is made for where the loader is to continue. */

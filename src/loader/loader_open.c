@@ -24,6 +24,7 @@
 #include "producer.h"
 #include "run/cursor.h"
 #include "run/exclusion.h"
+#include "run/locate.h"
 #include "run/row_cost.h"
 #include "run/run.h"
 #include "staging/backend_host.h"
@@ -39,7 +40,7 @@
 #define READ_AHEAD_MOST 65536
 #define ALL_FIELDS                                                                                                     \
     (TOKMAP_INPUTS | TOKMAP_TARGETS | TOKMAP_POSITION_IDS | TOKMAP_ROWS | TOKMAP_DOCUMENT_IDS | TOKMAP_LOSS_MASK |     \
-     TOKMAP_CU_SEQLENS | TOKMAP_TARGETS_AHEAD | TOKMAP_LABELS | TOKMAP_SOURCE_IDS)
+     TOKMAP_CU_SEQLENS | TOKMAP_TARGETS_AHEAD | TOKMAP_LABELS | TOKMAP_SOURCE_IDS | TOKMAP_CU_SEQLENS_SLICE)
 #define IO_THREADS_MOST 256
 
 static enum tokmap_status check_options(const struct tokmap_loader_options *options, const struct tokmap_run_info *info,
@@ -51,7 +52,7 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
     if (options->fields & ~(uint32_t)ALL_FIELDS)
         return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "fields",
                                " is 0x%" PRIx32 ", of which 0x%" PRIx32
-                               " is not a field; combine fields from \"inputs\" to \"source_ids\"",
+                               " is not a field; combine fields from \"inputs\" to \"cu_seqlens_slice\"",
                                options->fields, options->fields & ~(uint32_t)ALL_FIELDS);
     if ((options->fields & (TOKMAP_TARGETS | TOKMAP_LOSS_MASK | TOKMAP_TARGETS_AHEAD)) && !info->lookahead)
         return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
@@ -130,7 +131,7 @@ static enum tokmap_status measure_phases(struct tokmap_loader *loader, const str
         if (mul_overflows(slice.most, phase.seq_len, &elements))
             elements = UINT64_MAX;
         loader->rows_most = max64(loader->rows_most, slice.most);
-        loader->elements_most = max64(loader->elements_most, elements);
+        loader->elements_most = max64(loader->elements_most, elements / options->context_world);
     }
     return TOKMAP_OK;
 }
@@ -138,7 +139,7 @@ static enum tokmap_status measure_phases(struct tokmap_loader *loader, const str
 /* Returns the bytes of the largest row of any phase. */
 static uint64_t row_bytes_most(const struct tokmap_loader *loader, const struct tokmap_run_info *info)
 {
-    return (info->seq_len_most + info->lookahead) * loader->needs.width;
+    return (info->seq_len_most / loader->needs.slices + info->lookahead) * loader->needs.width;
 }
 
 /* Returns the number of rows to ask the storage for ahead: enough to keep it busy while one of them is late. */
@@ -181,7 +182,8 @@ static enum tokmap_status describe_sources(struct tokmap_loader *loader, const s
             .plan = source.plan != NULL,
         };
         loader->needs.width = found.width > loader->needs.width ? found.width : loader->needs.width;
-        loader->needs.masked = loader->needs.masked || dataset_has_mask(source.dataset);
+        loader->needs.masked =
+            loader->needs.masked || dataset_has_mask(source.dataset) || run_source_pad(loader->run, i) > 1;
         loader->needs.bounds = loader->needs.bounds || source.plan;
         loader->vocabulary = max64(loader->vocabulary, found.vocabulary);
     }
@@ -211,6 +213,12 @@ static enum tokmap_status check_masks(const struct tokmap_loader *loader, const 
                          "the run excludes documents from step %" PRIu64 " on, whose tokens are the pad id, but %s are "
                          "requested without what says which count; %s",
                          loader->exclusions->events[0].step, what, remedy);
+    for (uint64_t i = 0; i < loader->sources; i++)
+        if (run_source_pad(loader->run, i) > 1)
+            return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                             "the plan of source '%s' pads documents, but %s are requested without what says which "
+                             "tokens count; %s",
+                             loader->source[i].name, what, remedy);
     if (info->stride && info->stride < info->seq_len_most)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "windows of the run overlap (stride %" PRIu64 "), so some %s come twice; to count each once, "
@@ -267,7 +275,7 @@ static enum tokmap_status open_queue(struct tokmap_loader *loader, const struct 
 {
     const struct assignment_rule rule = {loader->options.world, loader->options.rows, loader->balance};
     enum tokmap_status status = row_queue_init(&loader->fill.queue, &loader->fill.schedule, &rule, loader->rows_most,
-                                               read_ahead(loader, info), error);
+                                               read_ahead(loader, info), &loader->fill.context, error);
     loader->fill.queue.residency = loader->fill.residency;
     loader->fill.queue.gathers = loader->fill.gathers;
     return status;
@@ -302,7 +310,8 @@ static enum tokmap_status count_cu(struct tokmap_loader *loader, const struct to
                                    struct tokmap_error *error)
 {
     uint64_t before_seq_len = 0, before_mixture = UINT64_MAX, documents = 1;
-    if (loader->elements_most > INT32_MAX)
+    uint64_t tokens;
+    if (mul_overflows(loader->elements_most, loader->needs.slices, &tokens) || tokens > INT32_MAX)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "%" PRIu64 " tokens of a batch are more than the 2^31 - 1 tokens that cu_seqlens can count; "
                          "lower rows",
@@ -331,7 +340,7 @@ static enum tokmap_status shape_slots(struct tokmap_loader *loader, const struct
                                       struct ring_shape *shape, struct tokmap_error *error)
 {
     uint64_t bytes = 0, outputs = 0;
-    if (loader->options.fields & TOKMAP_CU_SEQLENS) {
+    if (loader->options.fields & FORM_CU) {
         enum tokmap_status status = count_cu(loader, info, error);
         if (status)
             return status;
@@ -356,7 +365,7 @@ static enum tokmap_status shape_slots(struct tokmap_loader *loader, const struct
         bytes = max64(bytes, form.layout.bytes);
         outputs = max64(outputs, of_form);
     }
-    shape->rows_most = loader->rows_most;
+    shape->rows_most = loader->rows_most * loader->needs.chunks;
     shape->bytes_least = bytes;
     return TOKMAP_OK;
 }
@@ -365,13 +374,15 @@ static enum tokmap_status open_backend(struct tokmap_loader *loader, struct tokm
 {
     /* The addresses do not matter, only which fields are asked for. */
     int32_t any = 0;
-    const struct tokmap_out all = {sizeof all, TOKMAP_ID_I64, &any, &any, &any, &any,
+    const struct tokmap_out all = {sizeof all, TOKMAP_ID_I64, &any, &any, &any, &any, &any,
                                    &any,       &any,          &any, &any, &any, &any};
     struct expand_arguments largest;
     if (loader->on_host)
         return backend_host_open(&loader->backend, error);
-    consumer_describe_work(loader, &loader->widest, loader->widest.shape.rows, &all, &largest);
-    return backend_cuda_open(&loader->backend, loader->options.device, backend_cuda_output_bytes(&largest), error);
+    consumer_describe_work(loader, &loader->widest, loader->widest.shape.rows / loader->needs.chunks, &all, &largest);
+    const char *on_host = loader->needs.chunks_most ? "the kernel has no chunks of documents" : NULL;
+    return backend_cuda_open(&loader->backend, loader->options.device, backend_cuda_output_bytes(&largest), on_host,
+                             error);
 }
 
 static enum tokmap_status open_ring(struct tokmap_loader *loader, const struct tokmap_run_info *info,
@@ -528,6 +539,8 @@ static enum tokmap_status make(struct tokmap_loader *loader, const struct tokmap
     loader->on_host = cuda_device_is_host(loader->options.device);
     enum tokmap_status status = check_options(&loader->options, &info, error);
     if (!status)
+        status = context_check(&loader->options, loader->run, error);
+    if (!status)
         status = find_start(loader, loader->options.resume, cursor, error);
     /* Looked for before the documents are counted, which takes a while, so that a missing device is reported at
      * once. */
@@ -541,7 +554,15 @@ static enum tokmap_status make(struct tokmap_loader *loader, const struct tokmap
         return status;
     loader->needs.lookahead = info.lookahead;
     loader->needs.fields = loader->options.fields;
+    loader->needs.slices = loader->options.context_world;
     loader->needs.mask_targets = loader->options.mask_targets;
+    status = context_open(&loader->fill.context, &loader->options, loader->run, form_ahead(&loader->needs), error);
+    if (status)
+        return status;
+    loader->needs.chunks = columns_are_fixed(&loader->fill.context.columns) && context_cuts(&loader->fill.context)
+                               ? loader->fill.context.chunks_most
+                               : 1;
+    loader->needs.chunks_most = columns_are_fixed(&loader->fill.context.columns) ? 0 : loader->fill.context.chunks_most;
     loader->stride = info.stride;
     loader->pad_id = (uint32_t)info.pad_id;
     schedule_init(&loader->fill.schedule, loader->run, loader->options.rank, loader->options.world,
@@ -634,6 +655,7 @@ void tokmap_loader_close(struct tokmap_loader *loader)
     for (uint64_t i = 0; i < loader->sources; i++)
         gather_close(loader->fill.gathers[i]);
     residency_close(loader->fill.residency);
+    context_close(&loader->fill.context);
     free(loader->fill.gathers);
     free(loader->source);
     free(loader->fill.extents);

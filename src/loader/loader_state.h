@@ -7,9 +7,11 @@
 
 #include <stdbool.h>
 
+#include "batch/boundaries.h"
 #include "batch/gather.h"
 #include "batch/read_pool.h"
 #include "batch/residency.h"
+#include "context.h"
 #include "form.h"
 #include "platform/os.h"
 #include "row_queue.h"
@@ -57,7 +59,7 @@ struct tokmap_loader {
     bool on_host;                        /* outputs are in this machine's memory */
     uint64_t sources;
     struct loader_source *source;
-    uint64_t rows_most, elements_most; /* of any call: rows, and rows * seq_len */
+    uint64_t rows_most, elements_most; /* of any call: rows, and elements of a field */
     struct form widest;                /* the form with the most outputs */
     uint64_t ring_bytes;
     struct backend *backend;
@@ -75,6 +77,8 @@ struct tokmap_loader {
         struct tokmap_extent *extents; /* of the row that is being filled */
         const struct tokmap_out *out;  /* outputs that are written while rows are filled; NULL: the slot's rows are */
         const void *after;             /* with outputs: the tokens of the row after the one that is being filled */
+        struct context context;        /* the cut of rows, and the chunks of the row that is being filled */
+        struct boundaries_cu cu;       /* of the batch that is being filled */
         struct residency *residency;
         struct gather **gathers; /* one for each source */
         struct read_pool *pool;  /* NULL: no other threads read */
@@ -135,6 +139,9 @@ static inline struct trace_header loader_trace_header(const struct tokmap_loader
         .width = loader->needs.width,
         .rank = loader->options.rank,
         .world = loader->options.world,
+        .context_rank = loader->options.context_rank,
+        .context_world = loader->options.context_world,
+        .context_layout = loader->options.context_layout,
         .first_step = cursor->step,
         .past = {cursor->past[0], cursor->past[1]},
         .balance = loader->balance,

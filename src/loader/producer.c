@@ -8,34 +8,117 @@
 #include "producer.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "batch/boundaries.h"
+#include "common/bit_copy.h"
 #include "common/error.h"
 #include "excluded.h"
 #include "platform/os.h"
 #include "run/cursor.h"
 #include "run/run.h"
 
-/* Fills what marks, masks, and bounds say of row i, if the loader delivers anything that needs it. */
-static enum tokmap_status describe_row(const struct tokmap_loader *loader, struct slot *slot, uint64_t i,
-                                       const struct tokmap_place *place, uint64_t extents, struct tokmap_error *error)
+#define CHUNKS_AHEAD 6 /* chunks of documents whose tokens are prefetched */
+
+/* ---- what a slot has of all its rows ---- */
+
+void producer_begin_rows(struct tokmap_loader *loader, struct slot *slot)
 {
-    const struct loader_source *source = place->source == TOKMAP_NO_SOURCE ? NULL : &loader->source[place->source];
-    enum tokmap_status status = TOKMAP_OK;
-    if (slot->sources)
-        slot->sources[i] = source ? (int32_t)place->source : TOKMAP_IGNORE;
-    if (slot->bounds) {
-        const uint64_t stride = source && !source->plan && place->window ? loader->stride : 0;
-        slot->bounds[i].tokens = source ? place->tokens : 0;
-        slot->bounds[i].scored_from = stride && stride < slot->seq_len ? slot->seq_len - stride : 0;
+    struct context *context = &loader->fill.context;
+    context->slice_tokens = context->trace = slot->max_seqlen_slice = 0;
+    if (loader->options.fields & TOKMAP_CU_SEQLENS_SLICE)
+        slot->cu[form_cu_slice_at(&loader->needs)] = 0;
+    if (slot->cu)
+        boundaries_cu_begin(&loader->fill.cu, slot->cu, loader->needs.cu_elements);
+}
+
+/* Adds the ends of the documents of a row, from number `before` on, in the slice. Ends of rows before it are below
+ * row_at. */
+static void add_cu_slice(struct tokmap_loader *loader, struct slot *slot, uint64_t before, uint64_t row_at)
+{
+    struct context *context = &loader->fill.context;
+    int32_t *ends = slot->cu + form_cu_slice_at(&loader->needs);
+    const struct chunk all = {0, slot->seq_len}, *chunk = context_cuts(context) ? context->chunks : &all;
+    const struct chunk *end_chunk = chunk + (context_cuts(context) ? context->count : 1);
+    uint64_t passed = context->slice_tokens; /* in chunks before this one */
+    for (uint64_t i = before; i < loader->fill.cu.documents; i++) {
+        const uint64_t end = (uint64_t)slot->cu[i + 1] - row_at;
+        for (; chunk < end_chunk && chunk->first + chunk->count <= end; chunk++)
+            passed += chunk->count;
+        ends[i + 1] = (int32_t)(passed + (chunk < end_chunk && chunk->first < end ? end - chunk->first : 0));
+        slot->max_seqlen_slice = max64(slot->max_seqlen_slice, (uint64_t)(ends[i + 1] - ends[i]));
     }
-    if (slot->uncounted)
-        status = uncounted_fill(source ? gather_uncounted(loader->fill.gathers[place->source]) : NULL,
-                                loader->fill.extents, extents, form_masked_targets(&loader->needs, slot->seq_len),
-                                slot->uncounted + i * slot->shape.row_bits, error);
-    if (status || !slot->marks)
-        return status;
-    struct mark *marks = slot->marks + i * slot->shape.row_marks;
+    context->slice_tokens += slot->seq_len / context->columns.world;
+}
+
+/* Adds the ends of documents of row i, which has these marks. */
+static enum tokmap_status add_cu(struct tokmap_loader *loader, struct slot *slot, uint64_t i, const struct mark *marks,
+                                 struct tokmap_error *error)
+{
+    const uint64_t before = loader->fill.cu.documents, row_at = loader->fill.cu.tokens;
+    if (!slot->cu)
+        return TOKMAP_OK;
+    if (boundaries_cu_row(&loader->fill.cu, marks, slot->seq_len)) {
+        if (loader->options.fields & TOKMAP_CU_SEQLENS_SLICE)
+            add_cu_slice(loader, slot, before, row_at);
+        return TOKMAP_OK;
+    }
+    return error_set(error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
+                     "row %" PRIu64 " of step %" PRIu64 " contains more documents than any row could when the "
+                     "loader was opened: an index was changed while it was open; restore it, then continue "
+                     "from the last cursor",
+                     slot->places[i].row, slot->places[i].step);
+}
+
+void producer_end_rows(struct tokmap_loader *loader, struct slot *slot)
+{
+    if (!slot->cu)
+        return;
+    boundaries_cu_end(&loader->fill.cu);
+    slot->documents = loader->fill.cu.documents;
+    slot->max_seqlen = loader->fill.cu.longest;
+    if (!(loader->options.fields & TOKMAP_CU_SEQLENS_SLICE))
+        return;
+    for (uint64_t i = slot->documents + 1; i < loader->needs.cu_elements; i++)
+        slot->cu[form_cu_slice_at(&loader->needs) + i] = (int32_t)loader->fill.context.slice_tokens;
+}
+
+/* ---- rows ---- */
+
+/* Returns the source of a place, or NULL for a row of padding. */
+static const struct loader_source *source_of(const struct tokmap_loader *loader, const struct tokmap_place *place)
+{
+    return place->source == TOKMAP_NO_SOURCE ? NULL : &loader->source[place->source];
+}
+
+/* Returns the bounds of a whole row, whose extents are in loader->fill.extents. */
+static struct row_bounds bounds_of(const struct tokmap_loader *loader, const struct slot *slot,
+                                   const struct tokmap_place *place, uint64_t extents)
+{
+    const struct loader_source *source = source_of(loader, place);
+    const uint64_t stride = source && !source->plan && place->window ? loader->stride : 0;
+    struct row_bounds bounds = {.scored_from = stride && stride < slot->seq_len ? slot->seq_len - stride : 0};
+    for (uint64_t i = 0; i < extents; i++)
+        bounds.tokens += loader->fill.extents[i].tokens;
+    return bounds;
+}
+
+/* Fills the bits of the targets of a row of these extents. */
+static enum tokmap_status fill_bits(const struct tokmap_loader *loader, const struct tokmap_place *place,
+                                    const struct tokmap_extent *extents, uint64_t count, uint64_t targets,
+                                    uint64_t *bits, struct tokmap_error *error)
+{
+    struct uncounted *uncounted =
+        source_of(loader, place) ? gather_uncounted(loader->fill.gathers[place->source]) : NULL;
+    return uncounted_fill(uncounted, extents, count, targets, bits, error);
+}
+
+/* Fills the marks of the first tokens of a whole row, whose extents are in loader->fill.extents. */
+static enum tokmap_status fill_marks(const struct tokmap_loader *loader, const struct slot *slot,
+                                     const struct tokmap_place *place, uint64_t extents, struct mark *marks,
+                                     struct tokmap_error *error)
+{
+    const struct loader_source *source = source_of(loader, place);
     const struct boundaries_row row = {
         .dataset = source ? source->dataset : NULL,
         .dataset_tokens = source ? source->tokens : 0,
@@ -43,10 +126,27 @@ static enum tokmap_status describe_row(const struct tokmap_loader *loader, struc
         .count = extents,
         .segments = source && source->plan,
     };
-    status = boundaries_mark_extents(&row, form_marked_tokens(&loader->needs, slot->seq_len), marks, error);
+    return boundaries_mark_extents(&row, form_marked_tokens(&loader->needs, slot->seq_len), marks, error);
+}
+
+/* Fills what marks, masks, and bounds say of row i, if the loader delivers anything that needs it. */
+static enum tokmap_status describe_row(struct tokmap_loader *loader, struct slot *slot, uint64_t i,
+                                       const struct tokmap_place *place, uint64_t extents, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    if (slot->bounds)
+        slot->bounds[i] = bounds_of(loader, slot, place, extents);
+    if (slot->uncounted)
+        status =
+            fill_bits(loader, place, loader->fill.extents, extents, form_masked_targets(&loader->needs, slot->seq_len),
+                      slot->uncounted + i * slot->shape.row_bits, error);
+    if (status || !slot->marks)
+        return status;
+    struct mark *marks = slot->marks + i * slot->shape.row_marks;
+    status = fill_marks(loader, slot, place, extents, marks, error);
     if (!status && !loader->on_host)
         boundaries_sum(marks, slot->shape.row_marks);
-    return status;
+    return status ? status : add_cu(loader, slot, i, marks, error);
 }
 
 /* Returns where the outputs of row i are written, and how, from tokens of `width` bytes. */
@@ -55,46 +155,210 @@ static struct gather_outputs outputs_of(const struct tokmap_loader *loader, cons
 {
     const struct tokmap_out *out = loader->fill.out;
     const bool wide = width == 4, i64 = out->type == TOKMAP_ID_I64, targets = loader->options.fields & TOKMAP_TARGETS;
-    const uint64_t at = i * slot->seq_len * (i64 ? 8 : 4);
+    const uint64_t at = i * slot->columns * (i64 ? 8 : 4);
     return (struct gather_outputs){
         .pair = loader->kernels->pair[wide][i64],
         .one = loader->kernels->one[wide][i64],
-        .seq_len = slot->seq_len,
+        .seq_len = slot->columns,
         .after = loader->fill.after,
         .inputs = (uint8_t *)out->inputs + at,
         .targets = targets ? (uint8_t *)out->targets + at : NULL,
     };
 }
 
-/* Fills row i, whose extents are in loader->fill.extents. With loader->fill.out its outputs are written in its place:
- * straight from the mapping where that is possible, else from the slot, while the row is in the processor's cache. */
-static enum tokmap_status fill_tokens(struct tokmap_loader *loader, struct slot *slot, uint64_t i, uint64_t source,
-                                      uint64_t extents, bool *cold, struct tokmap_error *error)
+/* A row to the backend, which is filled with tokens: a row of the run, or a chunk of one. */
+struct filling {
+    uint64_t i;                          /* its number in the slot */
+    void *row;                           /* memory for its tokens */
+    uint64_t tokens;                     /* their number */
+    const struct tokmap_extent *extents; /* `count` of them */
+    uint64_t count;
+};
+
+/* Fills a row with tokens. With loader->fill.out its outputs are written in its place: straight from the mapping where
+ * that is possible, else from the slot, while the row is in the processor's cache. */
+static enum tokmap_status fill_tokens(struct tokmap_loader *loader, const struct slot *slot,
+                                      const struct filling *filling, uint64_t source, bool *cold,
+                                      struct tokmap_error *error)
 {
-    void *row = (void *)(uintptr_t)slot->rows[i];
+    const struct tokmap_extent *extents = filling->extents;
+    const uint64_t count = filling->count, i = filling->i;
     enum tokmap_status status = TOKMAP_OK;
     struct gather_outputs outputs;
     bool done = false;
     if (source == TOKMAP_NO_SOURCE) {
         assert(!loader->fill.out); /* see form_is_direct() */
-        gather_padding(loader->pad_id, loader->needs.width, slot->row_tokens, row);
+        gather_padding(loader->pad_id, loader->needs.width, filling->tokens, filling->row);
         return TOKMAP_OK;
     }
     struct gather *gather = loader->fill.gathers[source];
     if (loader->fill.out) {
         outputs = outputs_of(loader, slot, i, loader->source[source].width);
-        status = gather_direct(gather, loader->fill.extents, extents, &outputs, &done, error);
+        status = gather_direct(gather, extents, count, &outputs, &done, error);
     }
     if (!status && !done)
-        status = gather_row(gather, loader->fill.extents, extents, slot->row_tokens, row, cold, error);
+        status = gather_row(gather, extents, count, filling->tokens, filling->row, cold, error);
     if (status || done || !loader->fill.out)
         return status;
     outputs = outputs_of(loader, slot, i, loader->needs.width);
     if (outputs.targets)
-        outputs.pair(row, outputs.seq_len, outputs.after, outputs.inputs, outputs.targets);
+        outputs.pair(filling->row, outputs.seq_len, outputs.after, outputs.inputs, outputs.targets);
     else
-        outputs.one(row, outputs.seq_len, outputs.inputs);
+        outputs.one(filling->row, outputs.seq_len, outputs.inputs);
     return TOKMAP_OK;
+}
+
+/* ---- slices of rows ---- */
+
+/* Finds where the parts of chunk k of row i are, which are after those of the chunk before. */
+static void place_chunk(const struct tokmap_loader *loader, const struct slot *slot, uint64_t i, uint64_t k,
+                        struct expand_chunk *chunk)
+{
+    const struct ring_shape *shape = &slot->shape;
+    const struct ring_layout *layout = &slot->layout;
+    const struct context *context = &loader->fill.context;
+    chunk->count = context->chunks[k].count;
+    if (!slot->chunks || !k) {
+        const uint64_t row = i * loader->needs.chunks + k;
+        chunk->first = slot->chunks ? 0 : k * slot->columns;
+        chunk->tokens_at = row * layout->row_stride;
+        chunk->marks_at = layout->marks_at + row * shape->row_marks * sizeof(struct mark);
+        chunk->bits_at = layout->bits_at + row * shape->row_bits * sizeof(uint64_t);
+        return;
+    }
+    const uint64_t before = chunk[-1].count + context->ahead;
+    chunk->first = chunk[-1].first + chunk[-1].count;
+    chunk->tokens_at = chunk[-1].tokens_at + round_up(before * loader->needs.width, FORM_ALIGN);
+    chunk->marks_at = chunk[-1].marks_at + mark_words(before) * sizeof(struct mark);
+    chunk->bits_at = chunk[-1].bits_at + mark_words(before + 1) * sizeof(uint64_t);
+}
+
+/* Fills the bits of a chunk's targets, and that of the label of its first column, which is the target before them. */
+static enum tokmap_status fill_chunk_bits(struct tokmap_loader *loader, const struct tokmap_place *place,
+                                          const struct chunk *columns, struct columns_cut *cut, bool begins,
+                                          const struct row_bounds *bounds, uint64_t *bits, struct tokmap_error *error)
+{
+    struct context *context = &loader->fill.context;
+    const uint64_t from = columns->first > 0, targets = columns->count + context->ahead - (context->ahead > 0);
+    const uint64_t count =
+        columns_cut_next(cut, columns->first - from, columns->count + context->ahead + from, context->extents);
+    const enum tokmap_status status =
+        fill_bits(loader, place, context->extents, count, targets + from, context->bits, error);
+    if (status)
+        return status;
+    memset(bits, 0, mark_words(targets + 1) * sizeof *bits);
+    bit_copy((uint8_t *)bits, 0, (const uint8_t *)context->bits, from, targets);
+    const bool counts = from && !begins && columns->first > bounds->scored_from && columns->first < bounds->tokens &&
+                        !(*context->bits & 1);
+    if (form_first_labels(&loader->needs) && !counts)
+        bit_fill((uint8_t *)bits, columns->count + context->ahead - 1, 1);
+    return TOKMAP_OK;
+}
+
+/* Fills what marks, masks, and bounds say of a chunk; those of its row are `whole`, and in context->marks. */
+static enum tokmap_status describe_chunk(struct tokmap_loader *loader, const struct slot *slot,
+                                         const struct tokmap_place *place, const struct chunk *columns,
+                                         const struct row_bounds *whole, struct columns_cut *cut,
+                                         struct expand_chunk *chunk, struct tokmap_error *error)
+{
+    const struct mark *row = loader->fill.context.marks;
+    const bool begins = slot->marks && (row[columns->first / 64].starts >> columns->first % 64 & 1);
+    chunk->scored_from = whole->scored_from > columns->first ? whole->scored_from - columns->first : 0;
+    chunk->tokens = whole->tokens > columns->first ? whole->tokens - columns->first : 0;
+    if (slot->marks) {
+        struct mark *marks = (struct mark *)(void *)(slot->memory + chunk->marks_at);
+        const uint64_t marked = columns->count + loader->fill.context.ahead;
+        boundaries_cut(row, columns->first, marked, marks);
+        if (!loader->on_host)
+            boundaries_sum(marks, mark_words(marked));
+    }
+    if (!slot->uncounted)
+        return TOKMAP_OK;
+    return fill_chunk_bits(loader, place, columns, cut, begins, whole,
+                           (uint64_t *)(void *)(slot->memory + chunk->bits_at), error);
+}
+
+/* Takes what the run excludes out of a chunk. */
+static void exclude_of_chunk(const struct tokmap_loader *loader, struct slot *slot, uint64_t i, uint64_t extents,
+                             const struct chunk *columns, const struct expand_chunk *chunk)
+{
+    const uint64_t ahead = loader->fill.context.ahead;
+    const struct excluded_part part = {columns->first,
+                                       columns->count,
+                                       columns->count + ahead,
+                                       columns->count + ahead - 1,
+                                       slot->memory + chunk->tokens_at,
+                                       slot->uncounted ? (uint64_t *)(void *)(slot->memory + chunk->bits_at) : NULL,
+                                       columns == loader->fill.context.chunks,
+                                       form_first_labels(&loader->needs)};
+    excluded_take_out(loader, slot, i, extents, &part);
+}
+
+/* Adds the tokens of a chunk, and the next one, to the trace. */
+static void trace_chunk(struct tokmap_loader *loader, const struct slot *slot, const struct tokmap_place *place,
+                        const struct chunk *columns, const void *tokens)
+{
+    const uint64_t count = columns->count + (loader->needs.lookahead > 0);
+    loader->fill.context.trace +=
+        trace_hash(tokens, count * loader->needs.width, trace_chunk_number(place->row, slot->seq_len, columns->first));
+}
+
+/* Prefetches the tokens of chunk k of the row at hand, if it has so many: short chunks are over before the processor
+ * sees where they lead. */
+static void prefetch_chunk(const struct loader_source *source, const struct gather *gather,
+                           const struct context *context, uint64_t k, struct columns_cut *cut)
+{
+    if (!source || k >= context->count)
+        return;
+    const uint64_t count = columns_cut_next(cut, context->chunks[k].first, context->chunks[k].count, context->extents);
+    for (uint64_t i = 0; i < count; i++)
+        if (!extent_is_padding(&context->extents[i]))
+            (void)gather_prefetch(gather, &context->extents[i]);
+}
+
+/* Fills the chunks of row i, whose extents are in loader->fill.extents, and what is known of them. */
+static enum tokmap_status fill_slice(struct tokmap_loader *loader, struct slot *slot, uint64_t i,
+                                     const struct tokmap_place *place, uint64_t extents, bool *cold,
+                                     struct tokmap_error *error)
+{
+    struct context *context = &loader->fill.context;
+    const struct loader_source *source = source_of(loader, place);
+    const struct row_bounds bounds = bounds_of(loader, slot, place, extents);
+    struct columns_cut cut = {loader->fill.extents, extents, source ? source->tokens : 0, 0, 0}, cut_bits = cut,
+                       cut_ahead = cut;
+    uint64_t prefetched = 0;
+    enum tokmap_status status = TOKMAP_OK;
+    struct expand_chunk one, *chunk = slot->chunks ? slot->chunks + i * slot->shape.row_chunks : &one;
+    context->count = columns_of_row(&context->columns, slot->seq_len, loader->fill.extents, extents, context->chunks);
+    if (slot->marks) {
+        status = fill_marks(loader, slot, place, extents, context->marks, error);
+        boundaries_sum(context->marks, mark_words(form_marked_tokens(&loader->needs, slot->seq_len)));
+        if (!status)
+            status = add_cu(loader, slot, i, context->marks, error);
+    }
+    for (uint64_t k = 0; k < context->count && !status; k++, chunk += slot->chunks != NULL) {
+        const struct chunk *columns = &context->chunks[k];
+        for (; slot->chunks && prefetched < k + CHUNKS_AHEAD; prefetched++)
+            prefetch_chunk(source, source ? loader->fill.gathers[place->source] : NULL, context, prefetched,
+                           &cut_ahead);
+        place_chunk(loader, slot, i, k, chunk);
+        const uint64_t tokens = columns->count + context->ahead;
+        const struct filling filling = {i * loader->needs.chunks + k, slot->memory + chunk->tokens_at, tokens,
+                                        context->extents,
+                                        columns_cut_next(&cut, columns->first, tokens, context->extents)};
+        status = fill_tokens(loader, slot, &filling, place->source, cold, error);
+        if (!status)
+            status = describe_chunk(loader, slot, place, columns, &bounds, &cut_bits, chunk, error);
+        if (!status && loader->exclusions)
+            exclude_of_chunk(loader, slot, i, extents, columns, chunk);
+        if (!status && loader->trace)
+            trace_chunk(loader, slot, place, columns, filling.row);
+        if (slot->bounds && !slot->chunks)
+            slot->bounds[filling.i] = (struct row_bounds){chunk->scored_from, chunk->tokens};
+    }
+    if (slot->chunks && context->count < slot->shape.row_chunks)
+        chunk->count = 0;
+    return status;
 }
 
 enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *slot, uint64_t i,
@@ -102,12 +366,18 @@ enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *
 {
     uint64_t extents = 0;
     enum tokmap_status status = TOKMAP_OK;
-    assert(i < slot->shape.rows && (place->source < loader->sources || place->source == TOKMAP_NO_SOURCE));
+    slot->places[i] = *place;
+    assert(i < slot->rows_most && (place->source < loader->sources || place->source == TOKMAP_NO_SOURCE));
     if (place->source != TOKMAP_NO_SOURCE)
         status =
             run_row_extents(loader->run, place, loader->fill.extents, loader->fill.queue.extents_most, &extents, error);
-    if (!status)
-        status = fill_tokens(loader, slot, i, place->source, extents, cold, error);
+    if (!status && context_cuts(&loader->fill.context)) {
+        status = fill_slice(loader, slot, i, place, extents, cold, error);
+    } else if (!status) {
+        const struct filling row = {i, (void *)(uintptr_t)slot->rows[i], slot->row_tokens, loader->fill.extents,
+                                    extents};
+        status = fill_tokens(loader, slot, &row, place->source, cold, error);
+    }
     if (*cold)
         __atomic_store_n(&loader->fill.cold_reads, loader->fill.cold_reads + 1, __ATOMIC_RELAXED);
     if (status)
@@ -119,9 +389,22 @@ enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *
         for (uint64_t k = 0; k < extents; k++)
             placed->tokens += loader->fill.extents[k].tokens;
     }
+    if (slot->sources)
+        slot->sources[i] = place->source == TOKMAP_NO_SOURCE ? TOKMAP_IGNORE : (int32_t)place->source;
+    if (context_cuts(&loader->fill.context))
+        return TOKMAP_OK;
     status = describe_row(loader, slot, i, placed, extents, error);
-    if (!status && loader->exclusions)
-        excluded_take_out(loader, slot, i, extents);
+    if (!status && loader->exclusions) {
+        const struct excluded_part whole = {0,
+                                            slot->seq_len,
+                                            slot->row_tokens,
+                                            form_masked_targets(&loader->needs, slot->seq_len),
+                                            (uint8_t *)(uintptr_t)slot->rows[i],
+                                            slot->uncounted ? slot->uncounted + i * slot->shape.row_bits : NULL,
+                                            true,
+                                            false};
+        excluded_take_out(loader, slot, i, extents, &whole);
+    }
     return status;
 }
 
@@ -129,9 +412,9 @@ enum tokmap_status producer_arrange(struct tokmap_loader *loader, struct slot *s
                                     struct tokmap_error *error)
 {
     struct form *form = &loader->fill.form;
-    if (form->seq_len != seq_len || form->shape.rows != rows) {
+    if (form->seq_len != seq_len || form->shape.rows != rows * loader->needs.chunks) {
         struct form wanted;
-        if (!form_make(&wanted, &loader->needs, rows, seq_len) || rows > slot->rows_most ||
+        if (!form_make(&wanted, &loader->needs, rows, seq_len) || wanted.shape.rows > slot->rows_most ||
             wanted.layout.bytes > slot->memory_bytes)
             return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                              "%" PRIu64 " rows of %" PRIu64
@@ -143,27 +426,8 @@ enum tokmap_status producer_arrange(struct tokmap_loader *loader, struct slot *s
     if (slot->seq_len != form->seq_len || slot->shape.rows != form->shape.rows)
         ring_slot_arrange(slot, &form->shape, &form->layout);
     slot->seq_len = form->seq_len;
+    slot->columns = form->columns;
     slot->row_tokens = form->row_tokens;
-    return TOKMAP_OK;
-}
-
-enum tokmap_status producer_fill_cu(const struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
-{
-    struct boundaries_cu cu;
-    if (!slot->cu)
-        return TOKMAP_OK;
-    assert(slot->marks && slot->shape.cu_elements);
-    boundaries_cu_begin(&cu, slot->cu, slot->shape.cu_elements);
-    for (uint64_t i = 0; i < slot->count; i++)
-        if (!boundaries_cu_row(&cu, slot->marks + i * slot->shape.row_marks, slot->seq_len))
-            return error_set(error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
-                             "row %" PRIu64 " of step %" PRIu64 " contains more documents than any row could when the "
-                             "loader was opened: an index was changed while it was open; restore it, then continue "
-                             "from the last cursor",
-                             slot->places[i].row, slot->places[i].step);
-    boundaries_cu_end(&cu);
-    slot->documents = cu.documents;
-    slot->max_seqlen = cu.longest;
     return TOKMAP_OK;
 }
 
@@ -172,6 +436,7 @@ static uint64_t used_bytes(const struct tokmap_loader *loader, const struct slot
 {
     const struct ring_shape *shape = &slot->shape;
     const struct ring_layout *layout = &slot->layout;
+    const uint64_t rows = slot->count * loader->needs.chunks; /* to the backend */
     if (!loader->options.fields)
         return 0;
     if (slot->cu)
@@ -181,17 +446,19 @@ static uint64_t used_bytes(const struct tokmap_loader *loader, const struct slot
     if (slot->sources)
         return layout->sources_at + slot->count * sizeof *slot->sources;
     if (slot->bounds)
-        return layout->bounds_at + slot->count * sizeof(struct row_bounds);
+        return layout->bounds_at + rows * sizeof(struct row_bounds);
     if (slot->uncounted)
-        return layout->bits_at + slot->count * shape->row_bits * sizeof(uint64_t);
+        return layout->bits_at + rows * shape->row_bits * sizeof(uint64_t);
     if (slot->marks)
-        return layout->marks_at + slot->count * shape->row_marks * sizeof(struct mark);
-    return (slot->count - 1) * layout->row_stride + slot->row_tokens * loader->needs.width;
+        return layout->marks_at + rows * shape->row_marks * sizeof(struct mark);
+    return (rows - 1) * layout->row_stride + slot->row_tokens * loader->needs.width;
 }
 
 static uint64_t trace_of(const struct tokmap_loader *loader, const struct slot *slot)
 {
     uint64_t sum = 0;
+    if (context_cuts(&loader->fill.context))
+        return loader->fill.context.trace;
     for (uint64_t i = 0; i < slot->count; i++)
         sum += trace_hash(slot->rows[i], slot->row_tokens * loader->needs.width, slot->places[i].row);
     return sum;
@@ -200,6 +467,7 @@ static uint64_t trace_of(const struct tokmap_loader *loader, const struct slot *
 static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
 {
     residency_begin(loader->fill.residency, slot->count);
+    producer_begin_rows(loader, slot);
     slot->valid = 0;
     for (uint64_t i = 0; i < slot->count; i++) {
         bool cold = false;
@@ -217,7 +485,8 @@ static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *s
     }
     if (slot->count)
         slot->first_row = slot->places[0].row;
-    return producer_fill_cu(loader, slot, error);
+    producer_end_rows(loader, slot);
+    return TOKMAP_OK;
 }
 
 static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)

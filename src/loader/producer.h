@@ -45,12 +45,14 @@ enum tokmap_status producer_arrange(struct tokmap_loader *loader, struct slot *s
                                     struct tokmap_error *error);
 
 /* Fills row i of an arranged slot with the row at *place, and what marks, masks, and bounds say of it. *cold: see
- * gather_row(). Statuses: those of gather_row(), ERROR_CORRUPT (the documents of the index contradict each other). */
+ * gather_row(). Statuses: those of gather_row(), ERROR_CORRUPT (the documents of the index contradict each other, or
+ * are more than was possible when the loader was opened). */
 enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *slot, uint64_t i,
                                      const struct tokmap_place *place, bool *cold, struct tokmap_error *error);
 
-/* Fills cu_seqlens of a slot whose rows are filled, if the loader delivers them.
- * Statuses: OK, ERROR_CORRUPT (the rows contain more documents than was possible when the loader was opened). */
-enum tokmap_status producer_fill_cu(const struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error);
+/* Called before the first row of an arranged slot is filled, and after the last one: rows that are filled in between,
+ * in their order, add up what a slot has of all its rows together. */
+void producer_begin_rows(struct tokmap_loader *loader, struct slot *slot);
+void producer_end_rows(struct tokmap_loader *loader, struct slot *slot);
 
 #endif

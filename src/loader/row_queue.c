@@ -34,7 +34,7 @@
 
 enum tokmap_status row_queue_init(struct row_queue *queue, const struct schedule *schedule,
                                   const struct assignment_rule *rule, uint64_t largest, uint32_t window,
-                                  struct tokmap_error *error)
+                                  const struct context *context, struct tokmap_error *error)
 {
     uint64_t wanted = largest + window + ROWS_AHEAD + 1, capacity = 16;
     while (capacity < wanted)
@@ -48,11 +48,12 @@ enum tokmap_status row_queue_init(struct row_queue *queue, const struct schedule
         .capacity = capacity,
         .extents_most = run_extents_most(schedule->run),
         .plans = run_has_plans(schedule->run),
+        .context = context,
     };
     run_walk_init(&queue->walk, queue->run);
     row_queue_restart(queue);
     queue->places = calloc(capacity, sizeof *queue->places);
-    queue->extents = calloc(queue->extents_most, sizeof *queue->extents);
+    queue->extents = calloc(context_extents_most(context, queue->extents_most), sizeof *queue->extents);
     if (!queue->places || !queue->extents)
         return error_set_memory(error, "the queue of rows", capacity * sizeof *queue->places);
     const enum tokmap_status status = run_walk_keep(&queue->walk, error);
@@ -128,28 +129,51 @@ static void read_plans(struct row_queue *queue, uint64_t number)
         run_place_tokens(queue->run, place_of(queue, queue->complete));
 }
 
+/* Replaces the extents of a row of a place by those of its slice. */
+static uint64_t cut(const struct row_queue *queue, const struct tokmap_place *place, struct tokmap_extent *extents,
+                    uint64_t count)
+{
+    struct run_step phase;
+    if (!count || !context_cuts(queue->context))
+        return count;
+    run_phase_of(queue->run, place->step, &phase);
+    return context_cut_row(queue->context, phase.seq_len, gather_tokens(queue->gathers[place->source]), extents, count);
+}
+
+struct row_extents row_queue_extents(struct row_queue *queue, const struct tokmap_place *place)
+{
+    struct row_extents row = {place->source, queue->extents, 0};
+    uint64_t count;
+    if (run_row_extents(queue->run, place, queue->extents, queue->extents_most, &count, NULL))
+        return row;
+    count = cut(queue, place, queue->extents, count);
+    for (uint64_t i = 0; i < count; i++)
+        if (!extent_is_padding(&queue->extents[i]))
+            queue->extents[row.count++] = queue->extents[i];
+    return row;
+}
+
 bool row_queue_window(void *user, uint64_t number, struct row_extents *row)
 {
     struct row_queue *queue = user;
     extend(queue, number + 1);
     if (number >= queue->known)
         return false;
-    const struct tokmap_place *place = place_of(queue, number);
-    *row = (struct row_extents){place->source, queue->extents, 0};
-    if (run_row_extents(queue->run, place, queue->extents, queue->extents_most, &row->count, NULL))
-        row->count = 0; /* filling the row reports it */
+    *row = row_queue_extents(queue, place_of(queue, number));
     return true;
 }
 
 /* Prefetches the first lines of a row, and reports its tokens: see row_queue_next(). Most rows are one extent. Of a row
- * of a plan, only the first extents are prefetched: later ones have time to come. */
+ * of a plan, only the first extents are prefetched: later ones have time to come. Of a slice of it, none. */
 static void prefetch(const struct row_queue *queue, const struct tokmap_place *place, const void **after)
 {
     struct tokmap_extent extents[PIECES_AHEAD];
     uint64_t count = place->source != TOKMAP_NO_SOURCE;
     extents[0] = (struct tokmap_extent){place->first_token, place->tokens};
     if (queue->plans)
-        count = run_first_extents(queue->run, place, extents, PIECES_AHEAD);
+        count = context_cuts(queue->context) ? 0 : run_first_extents(queue->run, place, extents, PIECES_AHEAD);
+    else
+        count = cut(queue, place, extents, count);
     for (uint64_t i = 0; i < count; i++) {
         const void *tokens = gather_prefetch(queue->gathers[place->source], &extents[i]);
         if (after && count == 1)

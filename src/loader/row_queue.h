@@ -12,6 +12,7 @@
 
 #include "batch/gather.h"
 #include "batch/residency.h"
+#include "context.h"
 #include "run/assignment.h"
 #include "run/locate.h"
 #include "schedule.h"
@@ -21,6 +22,7 @@ struct row_queue {
     const struct tokmap_run *run;
     struct residency *residency;
     struct gather *const *gathers; /* one for each source of the run */
+    const struct context *context; /* the cut of rows */
     struct run_walk walk;
     uint64_t rank, world, rows;    /* as in slice_of_step() */
     uint64_t first_step;           /* of row 0; TOKMAP_FOREVER: the run has no rows */
@@ -36,7 +38,7 @@ struct row_queue {
     bool plans;                    /* some rows are those of a plan, which is read in parts: */
     uint64_t prefetched;           /* the segments of rows below this number were prefetched, */
     uint64_t complete;             /* and their first_token and tokens are set below this number */
-    struct tokmap_extent *extents; /* of the row that row_queue_window() reported last */
+    struct tokmap_extent *extents; /* those that are read of the row that was reported last */
     uint64_t extents_most;
 };
 
@@ -45,11 +47,12 @@ struct row_queue {
  *   rule      of the assignment
  *   largest   rows of the largest batch that is taken at once, in any phase
  *   window    rows that the residency asks for ahead
+ *   context   the cut of rows
  * The members residency and gathers must be set before row_queue_next() is called. Free it, after a failure too.
  * Statuses: OK, those of assignment_init(). */
 enum tokmap_status row_queue_init(struct row_queue *queue, const struct schedule *schedule,
                                   const struct assignment_rule *rule, uint64_t largest, uint32_t window,
-                                  struct tokmap_error *error);
+                                  const struct context *context, struct tokmap_error *error);
 void row_queue_free(struct row_queue *queue);
 
 /* Empties the queue, which then begins again with row 0. */
@@ -58,6 +61,10 @@ void row_queue_restart(struct row_queue *queue);
 /* Reports row `number` of the order to the residency: an `order` of struct residency_options. user: the queue. A row of
  * padding has no extents. */
 bool row_queue_window(void *user, uint64_t number, struct row_extents *row);
+
+/* Finds what is read of the row of a place: its extents without padding, or those of its slice. They are in
+ * queue->extents until the next call. A row whose extents cannot be found has none: filling it reports why. */
+struct row_extents row_queue_extents(struct row_queue *queue, const struct tokmap_place *place);
 
 /* Returns the place of row i of the batch at hand, which has `count` rows and is gathered in order of i, and announces
  * it to the residency. The run must have the row. The place stays valid until the batch is taken. Returns NULL if the

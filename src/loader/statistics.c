@@ -50,7 +50,8 @@ void statistics_batch(struct statistics *statistics, const struct tokmap_batch *
         const struct tokmap_place *place = &batch->places[i];
         struct source_counts *source = &statistics->sources[place->source];
         add(&source->rows, 1);
-        add(&source->tokens, min64(place->tokens, batch->seq_len));
+        const uint64_t slices = batch->seq_len / batch->columns;
+        add(&source->tokens, min64(place->tokens, batch->seq_len) / slices);
         raise_to(&source->epoch, place->epoch);
         raise_to(&statistics->epoch, place->epoch);
     }

@@ -17,6 +17,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dataset/row_extents.h"
 #include "exclusion_list.h"
 #include "text/path.h"
 
@@ -365,8 +366,8 @@ bool exclusion_walk_next(struct exclusion_walk *walk, uint64_t *first, uint64_t 
     const struct exclusion_ranges *ranges = walk->ranges;
     while (ranges->count && walk->extent < walk->count) {
         const struct tokmap_extent *extent = &walk->extents[walk->extent];
-        if (walk->done == extent->tokens) {
-            walk->row += walk->done;
+        if (walk->done == extent->tokens || extent_is_padding(extent)) {
+            walk->row += extent->tokens;
             walk->extent++;
             walk->done = 0;
             walk->range = UINT64_MAX;

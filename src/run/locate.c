@@ -377,6 +377,12 @@ enum tokmap_status tokmap_run_locate(const struct tokmap_run *run, uint64_t step
 
 /* ---- extents ---- */
 
+uint64_t run_source_pad(const struct tokmap_run *run, uint64_t source)
+{
+    const struct run_source *of = &run->sources.of[source];
+    return of->plan_path && of->plan.header.pad ? of->plan.header.pad : 1;
+}
+
 uint64_t run_extents_most(const struct tokmap_run *run)
 {
     return run->sources.extents_most;

@@ -93,9 +93,9 @@ enum tokmap_status run_fill_place(const struct tokmap_run *run, const struct wal
 
 /* Reports what a row is made of, from a place of this run: extents[0] to extents[*count - 1], one after another. A
  * window is one extent, which may continue with the dataset's first token. A row of a plan is its segments, in their
- * order. A padding row is no extent. The tokens of the row after them, up to seq_len + lookahead of its step, are
- * padding. extents has `capacity` elements, at least run_extents_most(run). Statuses: OK, ERROR_CORRUPT (the plan
- * contradicts itself there). */
+ * order, each followed by the padding that its plan gives it. A padding row is no extent. The tokens of the row after
+ * them, up to seq_len + lookahead of its step, are padding. extents has `capacity` elements, at least
+ * run_extents_most(run). Statuses: OK, ERROR_CORRUPT (the plan contradicts itself there). */
 enum tokmap_status run_row_extents(const struct tokmap_run *run, const struct tokmap_place *place,
                                    struct tokmap_extent *extents, uint64_t capacity, uint64_t *count,
                                    struct tokmap_error *error);
@@ -104,6 +104,9 @@ enum tokmap_status run_row_extents(const struct tokmap_run *run, const struct to
  * reads no further, and passes over what is corrupt, and over plans that are read with pread. Cannot fail. */
 uint64_t run_first_extents(const struct tokmap_run *run, const struct tokmap_place *place,
                            struct tokmap_extent *extents, uint64_t capacity);
+
+/* Returns to a multiple of what padding makes each segment of a source's plan; 1: of nothing, or it has no plan. */
+uint64_t run_source_pad(const struct tokmap_run *run, uint64_t source);
 
 /* Returns the most extents of any row, at least 1. */
 uint64_t run_extents_most(const struct tokmap_run *run);

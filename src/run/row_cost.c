@@ -5,6 +5,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset/documents.h"
+#include "dataset/row_extents.h"
 #include "locate.h"
 #include "run_state.h"
 
@@ -58,7 +59,10 @@ enum tokmap_status row_cost(const struct tokmap_run *run, const struct tokmap_pl
     uint64_t count, squares = 0, at = 0;
     enum tokmap_status status = run_row_extents(run, place, extents, capacity, &count, error);
     for (uint64_t i = 0; i < count && at < seq_len && !status; i++) {
-        const uint64_t tokens = min64(extents[i].tokens, seq_len - at);
+        uint64_t tokens = extents[i].tokens;
+        while (i + 1 < count && extent_is_padding(&extents[i + 1]))
+            tokens += extents[++i].tokens; /* it belongs to the document before it */
+        tokens = min64(tokens, seq_len - at);
         at += tokens;
         if (source->plan_path) {
             squares += square(tokens);

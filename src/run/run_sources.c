@@ -282,7 +282,7 @@ static enum tokmap_status all_agree(const struct opening *opening, struct tokmap
         sources->vocabulary = max64(sources->vocabulary, info.vocabulary);
         sources->width = i < sources->count && info.width > sources->width ? info.width : sources->width;
         if (sources->of[i].plan_path)
-            sources->extents_most = max64(sources->extents_most, sources->of[i].plan.header.row_segments);
+            sources->extents_most = max64(sources->extents_most, plan_extents_most(&sources->of[i].plan));
     }
     sources->pad_id = spec->pad_id == TOKMAP_NO_ID ? agreement.eod_id : spec->pad_id;
     if (sources->width == 2 && sources->pad_id > UINT16_MAX)

@@ -86,16 +86,16 @@ EXPAND_PLAIN(16_64, uint16_t, int64_t)
 EXPAND_PLAIN(32_32, uint32_t, int32_t)
 EXPAND_PLAIN(32_64, uint32_t, int64_t)
 
-static void count_32(uint64_t count, void *out)
+static void count_32(uint64_t first, uint64_t count, void *out)
 {
     for (uint64_t j = 0; j < count; j++)
-        store32((char *)out + j * 4, (uint32_t)j);
+        store32((char *)out + j * 4, (uint32_t)(first + j));
 }
 
-static void count_64(uint64_t count, void *out)
+static void count_64(uint64_t first, uint64_t count, void *out)
 {
     for (uint64_t j = 0; j < count; j++)
-        store64((char *)out + j * 8, j);
+        store64((char *)out + j * 8, first + j);
 }
 
 static void fill_32(int64_t value, uint64_t count, void *out)
@@ -220,13 +220,14 @@ static char *output_row(const struct batch *batch, uint64_t output, uint64_t row
     return output ? (char *)(uintptr_t)output + row * batch->row_bytes : NULL;
 }
 
-/* Writes the positions and document numbers of one document, which has the tokens [from, to) of a row. */
-static void expand_document(const struct batch *batch, uint64_t from, uint64_t to, uint32_t number, char *positions,
-                            char *documents)
+/* Writes the positions and document numbers of one document, which has the tokens [from, to) of a row, and `before`
+ * tokens before the row. */
+static void expand_document(const struct batch *batch, uint64_t from, uint64_t to, uint32_t before, uint32_t number,
+                            char *positions, char *documents)
 {
     uint64_t at = from * batch->work->element;
     if (positions)
-        batch->kernels->count[batch->type](to - from, positions + at);
+        batch->kernels->count[batch->type](before, to - from, positions + at);
     if (documents)
         batch->kernels->fill[batch->type](number, to - from, documents + at);
 }
@@ -235,7 +236,9 @@ static void expand_document(const struct batch *batch, uint64_t from, uint64_t t
 static void expand_documents(const struct batch *batch, const struct mark *marks, char *positions, char *documents)
 {
     uint64_t seq_len = batch->work->seq_len, from = 0;
-    uint32_t number = 0;
+    /* The first document of a chunk may have begun before it. */
+    const uint32_t begun = !(marks->starts & 1);
+    uint32_t number = marks->before - begun, before = begun ? 0 - marks->last : 0;
     for (uint64_t word = 0; word * 64 < seq_len; word++) {
         for (uint64_t bits = marks[word].starts; bits; bits &= bits - 1) {
             uint64_t start = word * 64 + (uint64_t)__builtin_ctzll(bits);
@@ -243,11 +246,12 @@ static void expand_documents(const struct batch *batch, const struct mark *marks
                 break;
             if (start == 0)
                 continue;
-            expand_document(batch, from, start, number++, positions, documents);
+            expand_document(batch, from, start, before, number++, positions, documents);
             from = start;
+            before = 0;
         }
     }
-    expand_document(batch, from, seq_len, number, positions, documents);
+    expand_document(batch, from, seq_len, before, number, positions, documents);
 }
 
 /* Facts about the targets of one row. Pointers are NULL where the slot has no such part. */
@@ -335,13 +339,18 @@ static void expand_excluded(const struct batch *batch, const char *row, const st
     }
 }
 
-/* Writes the labels of a row: target j is label j + 1, and the row has no target that is label 0. */
+/* Writes the labels of a row: target j is label j + 1. Label 0 is the target of a token before the row, which only a
+ * chunk has. */
 static void expand_labels(const struct batch *batch, const char *row, const struct row_targets *known, char *labels)
 {
     const struct expand_arguments *work = batch->work;
     const uint64_t targets = work->seq_len - 1;
     uint64_t words[PART_TARGETS / 64];
-    batch->kernels->fill[batch->type](TOKMAP_IGNORE, 1, labels);
+    const uint64_t first_bit = work->row_tokens - 1;
+    if (work->first_labels && !(known->bits[first_bit / 64] >> first_bit % 64 & 1))
+        (void)batch->kernels->one[work->width == 4][batch->type](row, 1, labels);
+    else
+        batch->kernels->fill[batch->type](TOKMAP_IGNORE, 1, labels);
     for (uint64_t first = 0, count; first < targets; first += count) {
         count = min64(targets - first, PART_TARGETS);
         excluded_targets(work, known, first, count, words);
@@ -448,10 +457,48 @@ static void expand_row(const struct batch *batch, uint64_t i)
     }
 }
 
+/* Moves an output of a chunk to where the chunk's first column is. */
+static void move(uint64_t *output, uint64_t bytes)
+{
+    *output += *output ? bytes : 0;
+}
+
+/* Expands a chunk of row i, as the only row of a batch whose slot begins with its tokens. */
+static void expand_chunk(const struct batch *batch, uint64_t i, const struct expand_chunk *chunk)
+{
+    struct expand_arguments one = *batch->work;
+    const uint64_t ahead = one.row_tokens - one.seq_len, moved = (i * one.seq_len + chunk->first) * one.element;
+    const struct batch of_one = {batch->kernels, &one, batch->type, chunk->count * one.element};
+    move(&one.inputs, moved);
+    move(&one.targets, moved);
+    move(&one.labels, moved);
+    move(&one.position_ids, moved);
+    move(&one.document_ids, moved);
+    move(&one.loss_mask, moved);
+    move(&one.targets_ahead, moved * ahead);
+    one.slot += chunk->tokens_at;
+    one.marks_at = chunk->marks_at - chunk->tokens_at;
+    one.bits_at = chunk->bits_at - chunk->tokens_at;
+    one.bounds_at = (uintptr_t)&chunk->scored_from - one.slot;
+    one.seq_len = chunk->count;
+    one.row_tokens = chunk->count + ahead;
+    expand_row(&of_one, 0);
+}
+
+static void expand_chunks(const struct batch *batch)
+{
+    const struct expand_arguments *work = batch->work;
+    const struct expand_chunk *chunks = (const struct expand_chunk *)(uintptr_t)(work->slot + work->chunks_at);
+    assert(!work->rows);
+    for (uint64_t i = 0; i < work->count; i++, chunks += work->row_chunks)
+        for (uint64_t k = 0; k < work->row_chunks && chunks[k].count; k++)
+            expand_chunk(batch, i, &chunks[k]);
+}
+
 static void expand_sources(const struct expand_arguments *work)
 {
     const int32_t *sources = (const int32_t *)(uintptr_t)(work->slot + work->sources_at);
-    for (uint64_t i = 0; i < work->count; i++)
+    for (uint64_t i = 0; i < work->sources; i++)
         if (work->element == 8)
             store64((uint8_t *)(uintptr_t)work->source_ids + i * 8, (uint64_t)sources[i]);
         else
@@ -465,11 +512,16 @@ void expand_batch(const struct expand_kernels *kernels, const struct expand_argu
     assert(!(work->targets || work->loss_mask || work->targets_ahead) || work->row_tokens > work->seq_len);
     assert(work->row_stride >= work->row_tokens * work->width || work->count <= 1);
     struct batch batch = {kernels, work, work->element == 8, work->seq_len * work->element};
-    for (uint64_t i = 0; i < work->count; i++)
+    if (work->row_chunks)
+        expand_chunks(&batch);
+    for (uint64_t i = 0; i < work->count && !work->row_chunks; i++)
         expand_row(&batch, i);
     if (work->source_ids)
         expand_sources(work);
     if (work->cu_seqlens)
         memcpy((void *)(uintptr_t)work->cu_seqlens, (const char *)(uintptr_t)work->slot + work->cu_at,
+               work->cu_elements * sizeof(int32_t));
+    if (work->cu_seqlens_slice)
+        memcpy((void *)(uintptr_t)work->cu_seqlens_slice, (const char *)(uintptr_t)work->slot + work->cu_slice_at,
                work->cu_elements * sizeof(int32_t));
 }

@@ -27,8 +27,8 @@ typedef uint32_t expand_pair(const void *in, uint64_t count, const void *after, 
 typedef void expand_pair_except(const void *in, const uint64_t *bits, uint64_t count, void *inputs, void *targets);
 /* Writes 0 where a bit is 1, and 1 where it is 0, for `count` bits as above. */
 typedef void expand_zeros(const uint64_t *bits, uint64_t count, void *out);
-/* Writes 0, 1, .. count - 1. */
-typedef void expand_count(uint64_t count, void *out);
+/* Writes first, first + 1, .. first + count - 1. */
+typedef void expand_count(uint64_t first, uint64_t count, void *out);
 /* Writes the value `count` times, of 32-bit outputs its lower half. */
 typedef void expand_fill(int64_t value, uint64_t count, void *out);
 /* Writes the value to those of `count` elements whose bit is 1, and leaves all other elements as they are. */

@@ -13,13 +13,27 @@
  *     bits     row_bits words per row: which targets the mask of the dataset excludes, see batch/mark.h. Present only
  *              if row_bits is not 0
  *     bounds  a struct row_bounds per row. Present only if `bounds` is 1
- *     sources  an int32 per row: the number of its source, or -100. Present only if source_ids is requested
- *     cu       cu_elements values of type int32, all of them valid. Present only if cu_seqlens is requested
+ *     sources  an int32 per row of the run: the number of its source, or -100. Present only if source_ids is requested
+ *     cu       cu_elements values of type int32, all of them valid. Present only if cu_seqlens is requested. The same
+ *              for cu_seqlens_slice
+ *     chunks   row_chunks chunks per row. Present only if row_chunks is not 0
+ *
+ * A rank that shares its rows with others has chunks of each, runs of columns. If all chunks have one size, each is a
+ * row to this struct, whose marks say how far before it its first document began. If they differ, as chunks of
+ * documents do, a row has a list of them, and parts of its own for each. Only the host expands these.
  */
 #ifndef TOKMAP_STAGING_EXPAND_ARGUMENTS_H
 #define TOKMAP_STAGING_EXPAND_ARGUMENTS_H
 
 #include <stdint.h>
+
+/* Columns [first, first + count) of an output's row, and where in the slot, in bytes from its start, their parts are.
+ * tokens_at is a multiple of 64. The first chunk of a list without columns ends it. */
+struct expand_chunk {
+    uint64_t first, count;
+    uint64_t tokens_at, marks_at, bits_at;
+    uint64_t scored_from, tokens; /* the bounds of the chunk, see batch/mark.h */
+};
 
 struct expand_arguments {
     /* All addresses are on the device that expands. `slot`, a multiple of 64, is set by the backend. */
@@ -35,25 +49,33 @@ struct expand_arguments {
     uint64_t cu_seqlens;
     uint64_t targets_ahead; /* needs row_tokens > seq_len, and seq_len * (row_tokens - seq_len) < 2^31 */
     uint64_t labels;
-    uint64_t source_ids; /* one element per row */
+    uint64_t source_ids; /* `sources` elements */
+    uint64_t cu_seqlens_slice;
     /* The slot's layout, in bytes from its start. */
     uint64_t row_stride;
     uint64_t marks_at;
     uint64_t bits_at;
     uint64_t bounds_at;
     uint64_t sources_at;
+    uint64_t sources; /* rows of the run in the batch, each of which may be several rows here */
     uint64_t cu_at;
-    uint64_t cu_elements;
-    uint64_t row_marks;    /* at least mark_words(seq_len); mark_words(seq_len + 1) for targets and masks, and
-                              mark_words(row_tokens) for targets_ahead */
-    uint64_t row_bits;     /* 0, or at least mark_words(seq_len); mark_words(row_tokens - 1) for targets_ahead */
-    uint64_t count;        /* rows of the batch */
-    uint64_t seq_len;      /* 1 .. 2^31 */
-    uint64_t row_tokens;   /* seq_len .. 2^32 */
+    uint64_t cu_slice_at;
+    uint64_t cu_elements; /* of cu_seqlens, and of cu_seqlens_slice */
+    uint64_t row_marks;   /* at least mark_words(seq_len); mark_words(seq_len + 1) for targets and masks, and
+                             mark_words(row_tokens) for targets_ahead */
+    uint64_t row_bits;    /* 0, or at least mark_words(seq_len); mark_words(row_tokens - 1) for targets_ahead */
+    uint64_t count;       /* rows of the batch */
+    uint64_t seq_len;     /* 1 .. 2^31 */
+    uint64_t row_tokens;  /* seq_len .. 2^32 */
+    uint64_t chunks_at;
+    uint64_t row_chunks;   /* if not 0, row_tokens - seq_len tokens follow each chunk, and row_stride, row_marks,
+                              row_bits,   and bounds_at are not used */
     uint32_t width;        /* bytes of a token in the slot: 2 or 4 */
     uint32_t element;      /* bytes of an element of the outputs except rows and cu_seqlens: 4 or 8 */
     uint32_t mask_targets; /* 1: a target that does not count is TOKMAP_IGNORE; 0: only one in padding is */
     uint32_t bounds;       /* 1: the slot has bounds */
+    uint32_t first_labels; /* 1: label 0 counts where bit row_tokens - 1 of a row's bits is 0; 0: it never does */
+    uint32_t unused;
 };
 
 /* The threads of a block, and how many blocks every kind of multiprocessor can hold at once: that many leave 64
@@ -92,7 +114,7 @@ static inline uint32_t expand_blocks(const struct expand_arguments *work, uint32
                      : work->labels      ? work->seq_len
                                          : 0;
     ahead = ahead ? expand_at_most(work->count, ahead, most) : 0;
-    uint64_t cu = work->cu_seqlens ? work->cu_elements / 4 : 0;
+    uint64_t cu = work->cu_seqlens || work->cu_seqlens_slice ? work->cu_elements / 4 : 0;
     strips = raw > strips ? raw : strips;
     strips = ahead > strips ? ahead : strips;
     strips = cu > strips ? cu : strips;

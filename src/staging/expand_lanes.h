@@ -150,16 +150,16 @@ EXPAND(32, 64)
             STORE_PART_##to(flags + j, count - j, CLEAR_PART_##to(PART_OF(one, 1), bits, j, count - j));               \
         }                                                                                                              \
     }                                                                                                                  \
-    static void count_##to(uint64_t count, void *out)                                                                  \
+    static void count_##to(uint64_t first, uint64_t count, void *out)                                                  \
     {                                                                                                                  \
-        VECTOR value = NUMBERS_##to;                                                                                   \
+        VECTOR value = ADD_##to(NUMBERS_##to, SET_##to((int##to##_t)first));                                           \
         int##to##_t *numbers = out;                                                                                    \
         uint64_t j = 0;                                                                                                \
         for (; j + LANES(to) <= count; j += LANES(to), value = ADD_##to(value, SET_##to(LANES(to))))                   \
             STORE(numbers + j, value);                                                                                 \
         REST(j, count)                                                                                                 \
         {                                                                                                              \
-            STORE_PART_##to(numbers + j, count - j, PART_OF(value, (int##to##_t)j));                                   \
+            STORE_PART_##to(numbers + j, count - j, PART_OF(value, (int##to##_t)(first + j)));                         \
         }                                                                                                              \
     }                                                                                                                  \
     static void fill_##to(int64_t value, uint64_t count, void *out)                                                    \

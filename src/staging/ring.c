@@ -74,7 +74,7 @@ struct ring {
 
 bool ring_layout_of(const struct ring_shape *shape, struct ring_layout *layout)
 {
-    uint64_t marks, bits, at;
+    uint64_t marks, bits, chunks, at;
     if (shape->row_bytes > UINT64_MAX / 4)
         return false;
     layout->row_stride = round_up(shape->row_bytes, LINE);
@@ -82,14 +82,16 @@ bool ring_layout_of(const struct ring_shape *shape, struct ring_layout *layout)
         mul_overflows(shape->rows, shape->row_marks, &marks) || mul_overflows(marks, sizeof(struct mark), &marks) ||
         mul_overflows(shape->rows, shape->row_bits, &bits) || mul_overflows(bits, sizeof(uint64_t), &bits) ||
         add_overflows(layout->marks_at, marks, &at) || at > UINT64_MAX / 8 || bits > UINT64_MAX / 8 ||
-        shape->rows > UINT64_MAX / 8 / sizeof(struct row_bounds) || shape->cu_elements > UINT64_MAX / 16)
+        shape->rows > UINT64_MAX / 8 / sizeof(struct row_bounds) || shape->cu_elements > UINT64_MAX / 32 ||
+        mul_overflows(shape->rows, shape->row_chunks, &chunks) || chunks > UINT64_MAX / 8 / sizeof(struct expand_chunk))
         return false;
     layout->bits_at = round_up(at, LINE);
     layout->bounds_at = round_up(layout->bits_at + bits, LINE);
     layout->sources_at =
         round_up(layout->bounds_at + (shape->bounds ? shape->rows * sizeof(struct row_bounds) : 0), LINE);
     layout->cu_at = round_up(layout->sources_at + (shape->sources ? shape->rows * sizeof(int32_t) : 0), LINE);
-    layout->bytes = layout->cu_at + round_up(shape->cu_elements * sizeof(int32_t), LINE);
+    layout->chunks_at = layout->cu_at + round_up(shape->cu_elements * sizeof(int32_t), LINE);
+    layout->bytes = layout->chunks_at + round_up(chunks * sizeof(struct expand_chunk), LINE);
     layout->bytes = max64(layout->bytes, LINE);
     return true;
 }
@@ -125,6 +127,7 @@ void ring_slot_arrange(struct slot *slot, const struct ring_shape *shape, const 
     slot->bounds = shape->bounds ? (struct row_bounds *)(void *)(memory + layout->bounds_at) : NULL;
     slot->sources = shape->sources ? (int32_t *)(void *)(memory + layout->sources_at) : NULL;
     slot->cu = shape->cu_elements ? (int32_t *)(void *)(memory + layout->cu_at) : NULL;
+    slot->chunks = shape->row_chunks ? (struct expand_chunk *)(void *)(memory + layout->chunks_at) : NULL;
     for (uint64_t i = 0; i < shape->rows; i++)
         slot->rows[i] = memory + i * layout->row_stride;
 }

@@ -15,6 +15,7 @@
 
 #include "backend.h"
 #include "batch/mark.h"
+#include "expand_arguments.h"
 
 /* Room in one slot. A run has phases with different batches and lengths, so a slot can be given another shape
  * (ring_slot_arrange()) that needs no more memory than the one that the ring was made with. */
@@ -27,6 +28,7 @@ struct ring_shape {
     bool bounds;          /* rows have bounds: some rows have padding, or count only their last targets */
     bool sources;         /* rows have numbers of their sources, for source_ids */
     uint64_t cu_elements; /* elements of cu_seqlens; 0 if that field is not requested */
+    uint64_t row_chunks;  /* most chunks of a row, see expand_arguments.h; 0 if a row is one, or chunks are rows */
     uint64_t rows_most;   /* the most rows of any shape that a slot gets later; 0: `rows` */
     uint64_t bytes_least; /* the most memory of any such shape: ring_layout.bytes; 0: that of this one */
 };
@@ -41,6 +43,7 @@ struct ring_layout {
     uint64_t bounds_at;
     uint64_t sources_at;
     uint64_t cu_at;
+    uint64_t chunks_at;
     uint64_t bytes; /* of the whole memory, at least 64 */
 };
 
@@ -58,8 +61,9 @@ struct slot {
     uint64_t count;                   /* rows that the batch has */
     uint64_t valid;                   /* of them, rows that are not padding */
     uint64_t excluded, excluded_rows; /* inputs of excluded documents, and rows without any other token */
-    uint64_t seq_len, row_tokens;
-    uint64_t trace; /* the sum of the hashes of its rows; 0 without a trace */
+    uint64_t seq_len;                 /* of its rows */
+    uint64_t columns, row_tokens;     /* of what is a row to the backend, see struct form */
+    uint64_t trace;                   /* the sum of the hashes of its rows; 0 without a trace */
     bool last_in_step;
     bool direct; /* its outputs were written while it was filled, and its rows were not */
     struct tokmap_cursor cursor;
@@ -70,8 +74,10 @@ struct slot {
     struct row_bounds *bounds;   /* into memory; one per row. NULL without bounds */
     int32_t *sources;            /* into memory; one per row. NULL if source_ids is not requested */
     int32_t *cu;                 /* into memory; NULL if cu_seqlens is not requested */
+    struct expand_chunk *chunks; /* into memory; those of row i begin at i * row_chunks. NULL if row_chunks is 0 */
     uint64_t documents;          /* in cu */
     uint64_t max_seqlen;         /* tokens of the longest document in cu */
+    uint64_t max_seqlen_slice;   /* and of the longest one in the part of cu that is of the slice */
     uint8_t *memory;             /* of the backend; a multiple of 64 */
     uint64_t memory_bytes, rows_most;
     struct ring_shape shape; /* set by ring_slot_arrange(), with the layout and the pointers into the memory */

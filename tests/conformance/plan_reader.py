@@ -15,9 +15,10 @@ def need(truth, what):
 def read(path):
     data = open(path, "rb").read()
     need(len(data) >= 128 and data[:8] == b"\x89TPL\r\n\x1a\n", "magic")
-    (major, minor, header_bytes, dataset, identity, zero, tokens, seq_len, rows, segments, row_segments, most,
+    (major, minor, header_bytes, dataset, identity, pad, tokens, seq_len, rows, segments, row_segments, most,
      documents, cut, size, body_hash, header_hash) = struct.unpack_from("<HHI16sII11Q", data, 8)
-    need((major, header_bytes, zero) == (1, 128, 0) and identity in (1, 2), "header")
+    need((major, header_bytes) == (1, 128) and identity in (1, 2), "header")
+    need(pad != 1 and not (pad and seq_len % pad), "padding of segments")
     need(not xxh3 or (xxh3(data[:120]), xxh3(data[128:])) == (header_hash, body_hash), "header or body hash")
     offset = (128 + 4 * rows + 15) // 16 * 16
     need(1 <= rows <= segments < 2**32 and 1 <= seq_len <= 2**31, "counts")
@@ -26,7 +27,8 @@ def read(path):
     entries = list(struct.iter_unpack("<QII", data[offset:]))
     need(first[0] == 0 and all(a < b for a, b in zip(first, first[1:])), "rows")
     made = [[list(entry[:2]) for entry in entries[a:b]] for a, b in zip(first, first[1:])]
-    need(all(sum(count for _, count in row) <= seq_len for row in made), "tokens of a row")
+    multiple = pad or 1
+    need(all(sum(-(-count // multiple) * multiple for _, count in row) <= seq_len for row in made), "tokens of a row")
     need(max(map(len, made)) == row_segments and (not most or row_segments <= most), "segments of a row")
     need(0 <= cut <= documents <= segments, "documents")
     at, numbers = 0, [entry[2] for entry in entries]
@@ -36,7 +38,7 @@ def read(path):
         at += entries[number][1]
     need(at == tokens, "sum of the segments")
     return {"dataset": dataset.hex(), "identity": identity, "tokens": tokens, "seq_len": seq_len, "rows": made,
-            "documents_most": most, "documents": documents, "cut": cut, "hashes_checked": bool(xxh3)}
+            "documents_most": most, **({"pad": pad} if pad else {}), "documents": documents, "cut": cut, "hashes_checked": bool(xxh3)}
 
 if __name__ == "__main__":
     len(sys.argv) == 2 or sys.exit("usage: plan_reader.py FILE (of a plan)")

@@ -163,7 +163,7 @@ class World:
     """The datasets on disk, by name, and plans of some of them."""
 
     def __init__(self, folder, choose):
-        self.folder, self.of, self.plans, self.known, self.lists = folder, {}, {}, set(), 0
+        self.folder, self.of, self.plans, self.pads, self.known, self.lists = folder, {}, {}, {}, set(), 0
         for name in "abcdefgh":
             self.of[name] = self.shard(name, choose, 7 if name in "ab" else choose.choice((None, 7, 90)),
                                        name in "bdg", 4 if name == "h" else 2)
@@ -171,11 +171,12 @@ class World:
             os.mkdir(os.path.join(folder, name))
             self.of[name] = joined([self.shard(f"{name}/{i}", choose, 7, i == 1, 2) for i in range(parts)])
         for name in ("b", "c", "two"):
-            for length in (8, 13):
+            for length, pad in ((8, 1), (13, 1), (12, 4), (24, 12)):
                 path = os.path.join(folder, f"{name}{length}.plan")
                 subprocess.run([os.environ["TOKMAP"], "plan", "-q", "-o", path, "--seq-len", str(length),
-                                os.path.join(folder, name)], check=True, stderr=subprocess.DEVNULL)
-                self.plans[name, length] = plan_reader.read(path)["rows"]
+                                "--pad-documents", str(pad), os.path.join(folder, name)], check=True,
+                               stderr=subprocess.DEVNULL)
+                self.plans[name, length], self.pads[name, length] = plan_reader.read(path)["rows"], pad
 
     def shard(self, name, choose, eod, masked, width):
         tokens, documents, mask = [], [], [] if masked else None
@@ -216,8 +217,8 @@ class Refused(Exception):
 
 
 class Source:
-    def __init__(self, name, data, plan, epochs_most):
-        self.name, self.data, self.plan, self.epochs_most = name, data, plan, epochs_most
+    def __init__(self, name, data, plan, pad, epochs_most):
+        self.name, self.data, self.plan, self.pad, self.epochs_most = name, data, plan, pad, epochs_most
         self.s = self.epoch_first = 0  # draws since the sequence length changed, and the epoch that began with them
         self.n = 0                     # of the last draw
 
@@ -238,9 +239,10 @@ class Model:
         for words in (words for words in lines if words[0] == "source"):
             plan = words[words.index("plan") + 1] if "plan" in words else None
             limit = next((int(w[8:]) for w in words[3:] if w.startswith("epochs<=")), None)
-            rows = world.plans[re.fullmatch(r"(.*?)(\d+)\.plan", os.path.basename(plan)).groups()[0],
-                               int(re.search(r"(\d+)\.plan", plan)[1])] if plan else None
-            self.sources[words[1]] = Source(words[1], world.open(words[2]), rows, limit)
+            of = plan and (re.fullmatch(r"(.*?)(\d+)\.plan", os.path.basename(plan))[1],
+                           int(re.search(r"(\d+)\.plan", plan)[1]))
+            rows, pad = (world.plans[of], world.pads[of]) if plan else (None, 1)
+            self.sources[words[1]] = Source(words[1], world.open(words[2]), rows, pad, limit)
         self.excluded = {name: {} for name in self.sources}  # by source: the step from which a token is excluded
         for words in (words for words in lines if words[0] == "exclude"):
             for name, number in (line.split("#")[0].split() for line in open(words[1]) if line.split("#")[0].strip()):
@@ -297,6 +299,7 @@ class Model:
         counted = value["passes"][2].encode() if passes and len(value["passes"]) > 1 else None
         left, unit = None, None  # draws until the end by passes, and what one pass had when they were counted
         self.steps, self.end = [], None
+        self.lengths = {seq_len} | {change["seq_len"] for _, change in phases.values() if "seq_len" in change}
         for t in range(most):
             if t == steps:
                 self.end = t
@@ -373,6 +376,7 @@ class Model:
             if source.plan:
                 for first, count in source.plan[window]:
                     cells += [cell(x, x == first) for x in range(first, first + count)]
+                    cells += [(self.pad, False, False, False, None)] * (-count % source.pad)
             else:
                 stride = self.stride or seq_len
                 moved = epoch and stride == seq_len and self.order[0] != "sequential" and not self.tail_pad
@@ -421,6 +425,20 @@ class Model:
             out["targets_ahead"].append(line)
             out["targets"].append(line[0])
         return out
+
+    def columns(self, layout, rank, world, step, number):
+        """The columns of a row that a rank gets, of those that share it: of each part that is cut, one run, or a run at
+        the beginning and the run that mirrors it."""
+        seq_len, place = self.steps[step][0], self.steps[step][4][number]
+        if layout == "contiguous":
+            return [j for j in range(seq_len) if j * world // seq_len == rank]
+        parts = [seq_len]
+        if layout == "zigzag_documents":
+            pad = place and place[0].pad
+            parts = [-(-count // pad) * pad for _, count in place[0].plan[place[2]]] if place else []
+            parts.append(seq_len - sum(parts))
+        return [sum(parts[:p]) + j for p, size in enumerate(parts) for j in range(size)
+                if min(j, size - 1 - j) * 2 * world // size == rank]
 
     def ends(self, step, number):
         """How long the documents in the first seq_len tokens of a row are."""
@@ -509,7 +527,7 @@ def random_exclusions(choose, world, lines):
 def random_text(choose, world):
     """The text of a run that is mostly possible."""
     planned = choose.random() < .15
-    seq_len = choose.choice((8, 13)) if planned else choose.choice((1, 2, 5, 8, 13, 16))
+    seq_len = choose.choice((8, 13, 12, 24)) if planned else choose.choice((1, 2, 5, 8, 13, 16))
     batch = choose.choice((1, 2, 3, 4, 6, 9))
     names = choose.sample(["web", "wiki", "a", "b.2", "Z-z", "_x"], choose.choice((1, 1, 2, 3, 4)))
     lines = [f"seq_len {seq_len}", f"batch {batch}  # rows"]
@@ -528,7 +546,7 @@ def random_text(choose, world):
         lines.append(f"pad {choose.randrange(100)}")
     for name in names:
         data, plan = random_data(choose, world), ""
-        if planned and choose.random() < .7:
+        if planned and choose.random() < .8:
             of = choose.choice([of for of, length in world.plans if length == seq_len])
             data, plan = os.path.join(world.folder, of), f' plan "{os.path.join(world.folder, f"{of}{seq_len}.plan")}"'
         limit = f" epochs<={choose.choice((1, 3, 50))}" if choose.random() < .08 else ""
@@ -663,10 +681,14 @@ class Comparison:
         if "inputs" in fields and not masked and not {"loss_mask", "labels"} & set(fields):
             fields.append("labels")  # inputs alone are refused where some tokens do not count
         documents = choose.random() < .3
+        slices = self.slices(model) if choose.random() < .5 else {}
+        if slices:
+            fields.remove("rows")
+            fields += ["labels"] if "loss_mask" not in fields else ["inputs"]
         options = {"rank": choose.randrange(world), "world": world, "threads": choose.choice((0, 1)),
                    "rows": choose.choice((0, 1, 2)), "mask_targets": masked,
                    "balance": choose.choice((0, 0, 0, 1e-4, 0.03, 1)),
-                   "fields": sorted(set(fields)) + (["cu_seqlens"] if documents else [])}
+                   "fields": sorted(set(fields)) + (["cu_seqlens", "cu_seqlens_slice"] if documents else []), **slices}
         with run.loader(resume=run.cursor(first) if first else None, **options) as loader:
             excluded = excluded_rows = 0
             at = {t: options["rank"] * steps[t][1] // world for t in delivered}
@@ -674,16 +696,31 @@ class Comparison:
                 if b.step >= len(steps):
                     break
                 self.batch(model, b, at, options, masked, documents)
-                hidden = [[cell[4] for cell in cells] for cells in (
-                    [cell for cell in model.row(b.step, b.first_row + i)[0] if not cell[3]] for i in range(b.count))]
-                excluded += sum(sum(row[:b.seq_len]) for row in hidden)
-                excluded_rows += sum(all(row) for row in hidden if row)
+                for number in b.row_numbers:
+                    cells = model.row(b.step, number)[0]
+                    columns = range(b.seq_len) if not slices else model.columns(
+                        options["context_layout"], options["context_rank"], options["context_world"], b.step, number)
+                    excluded += sum(cells[j][4] is True for j in columns)
+                    hidden = [cell[4] for cell in cells if not cell[3] and cell[4] is not None]
+                    excluded_rows += bool(hidden) and all(hidden)
                 stats = loader.stats()
                 self.check((stats.excluded, stats.excluded_rows) == (excluded, excluded_rows), f"statistics {stats}")
             else:
                 self.check(run.info.steps == len(steps), "the loader ends")
         for t in delivered:
             self.check(at[t] == (options["rank"] + 1) * steps[t][1] // world, f"step {t} ends at row {at[t]}")
+
+    def slices(self, model):
+        """Options of a loader that gets slices of the model's rows, or none if they cannot be cut."""
+        found = [("contiguous", n) for n in (2, 3, 4, 8, 13)] + [("zigzag", n) for n in (2, 3, 4, 6)]
+        found = [(layout, n) for layout, n in found
+                 if not any(size % (n if layout == "contiguous" else 2 * n) for size in model.lengths)]
+        pads = {source.pad if source.plan else 1 for source in model.sources.values()}
+        found += [("zigzag_documents", n) for n in (2, 3, 6) if not any(pad % (2 * n) for pad in pads)] * 3
+        if not found:
+            return {}
+        layout, world = self.choose.choice(found)
+        return {"context_layout": layout, "context_world": world, "context_rank": self.choose.randrange(world)}
 
     def batch(self, model, b, at, options, masked, documents):
         seq_len, _, valid, _, rows = model.steps[b.step]
@@ -693,11 +730,19 @@ class Comparison:
                    f"step {b.step} rows {b.row_numbers}, {numbers}")
         at[b.step] += b.count
         ends = []
-        arrays = [name for name in options["fields"] if name != "cu_seqlens" and b.count]
+        arrays = [name for name in options["fields"] if name[:10] != "cu_seqlens" and b.count]
+        mine = []
         found = {name: getattr(b, name).tolist() for name in arrays}
         for i in range(b.count):
             number = numbers[i]
             place, wanted = b.places[i], model.fields(b.step, number, masked)
+            if "context_world" in options:
+                columns = model.columns(options["context_layout"], options["context_rank"], options["context_world"],
+                                        b.step, number)
+                wanted = {name: values if name == "source_ids" else [values[j] for j in columns]
+                          for name, values in wanted.items() if values != []}
+                mine += [i * seq_len + j for j in columns]
+                self.check(b.columns == len(columns), "columns")
             for name, values in found.items():
                 self.check(values[i] == wanted[name], f"step {b.step} row {number} {name}\n{values[i]}\n{wanted[name]}")
             shown = rows[number]
@@ -718,6 +763,9 @@ class Comparison:
             self.check(given[:len(sums)] == sums and set(given[len(sums):]) <= {sums[-1]},
                        f"cu_seqlens {given}, {sums}")
             self.check((b.documents, b.max_seqlen) == (len(ends), max(ends)), "documents")
+            if mine:
+                part = b.cu_seqlens_slice.tolist()
+                self.check(part == [sum(x < end for x in mine) for end in given], f"slice {part}, {mine}")
 
 
 def main():

@@ -161,6 +161,10 @@ class Torchrun(Several):
             for one, each in zip(alone, found):
                 self.assertAlmostEqual(one, each.pop(), delta=2e-6, msg=f"{world} ranks")
 
+    def test_context(self):
+        """The slices of a replica's processes add up to its rows, and each row is read once."""
+        self.check_rows(self.torchrun(4, "example_context.py").stdout, range(4))
+
     def test_a_dataset_that_a_sampler_divides(self):
         whole = self.run_.dataset(framework="dlpack", world=1)
         expected = sorted(str(whole[i]["inputs"].tolist()) for i in range(len(whole)))

@@ -16,7 +16,7 @@
 #include "scratch.h"
 #include "software_driver.h"
 
-#define FIELDS 10
+#define FIELDS 11
 #define FILL 0xee /* bytes of the outputs before a batch is written */
 #define SETS_MOST 16
 #define STREAMS_MOST 4
@@ -116,8 +116,9 @@ struct running {
     uint64_t state;
 };
 
-static const char *const field_names[FIELDS] = {"inputs",    "targets",    "position_ids",  "rows",   "document_ids",
-                                                "loss_mask", "cu_seqlens", "targets_ahead", "labels", "source_ids"};
+static const char *const field_names[FIELDS] = {"inputs",       "targets",    "position_ids",    "rows",
+                                                "document_ids", "loss_mask",  "cu_seqlens",      "targets_ahead",
+                                                "labels",       "source_ids", "cu_seqlens_slice"};
 
 static bool failed(struct running *running, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool failed(struct running *running, const char *format, ...)
@@ -152,7 +153,8 @@ static void point(struct outputs *outputs, enum tokmap_id_type type, uint64_t sh
                                        .cu_seqlens = (int32_t *)at[6],
                                        .targets_ahead = at[7],
                                        .labels = at[8],
-                                       .source_ids = at[9]};
+                                       .source_ids = at[9],
+                                       .cu_seqlens_slice = (int32_t *)at[10]};
 }
 
 static bool outputs_new(struct running *running, struct outputs *outputs, bool on_device)
@@ -166,11 +168,12 @@ static bool outputs_new(struct running *running, struct outputs *outputs, bool o
         return failed(running, "tokmap_run_info failed");
     uint64_t cells = tokmap_loader_elements(running->host_loader) * element;
     uint64_t raw = rows * (info.seq_len_most + info.lookahead) * 4;
-    const uint64_t bytes[FIELDS] = {cells, cells,         cells, raw, cells, cells, cu * 4, cells * info.lookahead,
-                                    cells, rows * element};
-    static const uint32_t bits[FIELDS] = {
-        TOKMAP_INPUTS,    TOKMAP_TARGETS,    TOKMAP_POSITION_IDS,  TOKMAP_ROWS,   TOKMAP_DOCUMENT_IDS,
-        TOKMAP_LOSS_MASK, TOKMAP_CU_SEQLENS, TOKMAP_TARGETS_AHEAD, TOKMAP_LABELS, TOKMAP_SOURCE_IDS};
+    const uint64_t bytes[FIELDS] = {cells, cells,          cells, raw, cells, cells, cu * 4, cells * info.lookahead,
+                                    cells, rows * element, cu * 4};
+    static const uint32_t bits[FIELDS] = {TOKMAP_INPUTS,     TOKMAP_TARGETS,         TOKMAP_POSITION_IDS,
+                                          TOKMAP_ROWS,       TOKMAP_DOCUMENT_IDS,    TOKMAP_LOSS_MASK,
+                                          TOKMAP_CU_SEQLENS, TOKMAP_TARGETS_AHEAD,   TOKMAP_LABELS,
+                                          TOKMAP_SOURCE_IDS, TOKMAP_CU_SEQLENS_SLICE};
     for (unsigned i = 0; i < FIELDS; i++) {
         void *memory = NULL;
         if (!(test->options.fields & bits[i]))
@@ -256,10 +259,11 @@ static bool batches_are_equal(struct running *running, const struct tokmap_batch
                  one->tokens == other->tokens && one->last_in_step == other->last_in_step &&
                  one->width == other->width && one->row_tokens == other->row_tokens &&
                  !memcmp(&one->cursor, &other->cursor, sizeof one->cursor) && one->documents == other->documents &&
-                 one->max_seqlen == other->max_seqlen;
+                 one->max_seqlen == other->max_seqlen && one->columns == other->columns &&
+                 one->max_seqlen_slice == other->max_seqlen_slice;
     for (uint64_t i = 0; equal && i < one->count; i++)
         equal = !memcmp(&one->places[i], &other->places[i], sizeof one->places[i]) &&
-                (!other->rows || !memcmp(one->rows[i], other->rows[i], one->row_tokens * one->width));
+                (!one->rows || !other->rows || !memcmp(one->rows[i], other->rows[i], one->row_tokens * one->width));
     return equal || failed(running, "the description of batch %llu differs from the host's",
                            (unsigned long long)running->test->batches);
 }
@@ -434,6 +438,19 @@ void device_case_run(struct device_case *test)
 
 /* ---- random cases ---- */
 
+/* Lets every other case deliver slices of rows. Returns of what the length of a row must be a multiple. */
+static unsigned choose_slices(struct device_case *test, uint64_t seed)
+{
+    uint64_t state = seed ^ 0x5eed;
+    if (random_below(&state, 2))
+        return 1;
+    const unsigned world = 2 + (unsigned)random_below(&state, 4);
+    test->options.context_world = world;
+    test->options.context_rank = random_below(&state, world);
+    test->options.context_layout = random_below(&state, 2) ? TOKMAP_CONTEXT_ZIGZAG : TOKMAP_CONTEXT_CONTIGUOUS;
+    return test->options.context_layout == TOKMAP_CONTEXT_ZIGZAG ? 2 * world : world;
+}
+
 void device_case_random(struct device_case *test, uint64_t seed, const char *narrow, const char *wide, char text[400])
 {
     static const unsigned lengths[] = {1, 2, 3, 5, 31, 63, 64, 65, 100, 127, 128, 129, 333, 1000};
@@ -442,6 +459,8 @@ void device_case_random(struct device_case *test, uint64_t seed, const char *nar
     *test = (struct device_case){.options = defaults, .limit = UINT64_MAX, .seed = seed};
     unsigned batch = 1 + (unsigned)random_below(&state, 9), lookahead = (unsigned)random_below(&state, 4);
     unsigned seq_len = lengths[random_below(&state, sizeof lengths / sizeof *lengths)];
+    const unsigned divisor = choose_slices(test, seed);
+    seq_len = (seq_len + divisor - 1) / divisor * divisor;
     unsigned steps = 6 + (unsigned)random_below(&state, 12);
     const char *skip = random_below(&state, 4) ? "" : "skip 2..4\n", *dataset = random_below(&state, 2) ? narrow : wide;
     (void)snprintf(text, 400, "seq_len %u\nbatch %u\nseed %u\nlookahead %u\nsteps %u\n%ssource data %s\n", seq_len,
@@ -468,6 +487,13 @@ void device_case_random(struct device_case *test, uint64_t seed, const char *nar
         test->options.fields |= TOKMAP_LABELS;
     if (random_below(&state, 3) == 0)
         test->options.fields |= TOKMAP_SOURCE_IDS;
+    if (test->options.context_world > 1) {
+        test->options.fields &= ~(uint32_t)TOKMAP_ROWS;
+        if (!test->options.fields)
+            test->options.fields = TOKMAP_POSITION_IDS;
+        if (seed % 3 == 0)
+            test->options.fields |= TOKMAP_CU_SEQLENS_SLICE;
+    }
     if ((test->options.fields & TOKMAP_INPUTS) && !(test->options.fields & (TOKMAP_TARGETS | TOKMAP_LABELS)))
         test->options.mask_targets = 1; /* inputs by themselves need it where the run is padded */
     if (random_below(&state, 2) == 0)
@@ -477,10 +503,20 @@ void device_case_random(struct device_case *test, uint64_t seed, const char *nar
         seq_len > 3 && random_below(&state, 2) ? 1 + (unsigned)random_below(&state, seq_len - 1) : 0;
     const size_t used = strlen(text);
     (void)snprintf(text + used, 400 - used, "source wide %s\nphase 0 data 2 wide 1\nphase 4 batch %u seq_len %u\n%s",
-                   wide, batch + (unsigned)random_below(&state, 5), seq_len + (unsigned)random_below(&state, 70),
+                   wide, batch + (unsigned)random_below(&state, 5),
+                   seq_len + (unsigned)random_below(&state, 70) / divisor * divisor,
                    random_below(&state, 2) ? "tail pad\n" : "");
     if (stride)
         (void)snprintf(text + strlen(text), 400 - strlen(text), "stride %u\n", stride);
     if (stride && (test->options.fields & (TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD)))
         test->options.fields |= TOKMAP_LOSS_MASK;
+}
+
+void device_case_whole(struct device_case *test, uint64_t seed)
+{
+    static const struct tokmap_loader_options defaults = TOKMAP_LOADER_OPTIONS_INIT;
+    char ignored[400];
+    device_case_random(test, seed, "narrow.list", "wide.list", ignored);
+    test->options.context_rank = defaults.context_rank;
+    test->options.context_world = defaults.context_world;
 }

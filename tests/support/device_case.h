@@ -48,5 +48,7 @@ void device_case_run(struct device_case *test);
 /* Makes a pseudo-random case over one of two datasets, `narrow` (16-bit tokens) and `wide` (32-bit), and writes the
  * text of its run. */
 void device_case_random(struct device_case *test, uint64_t seed, const char *narrow, const char *wide, char text[400]);
+/* Makes such a case for another run, of which the loaders deliver whole rows. */
+void device_case_whole(struct device_case *test, uint64_t seed);
 
 #endif

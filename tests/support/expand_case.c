@@ -203,6 +203,7 @@ static void lay_out(struct expand_case *made, uint64_t documents)
     work->marks_at = work->count * work->row_stride;
     work->bits_at = round_up(work->marks_at + work->count * work->row_marks * sizeof(struct mark), 64);
     work->bounds_at = round_up(work->bits_at + work->count * work->row_bits * sizeof(uint64_t), 64);
+    work->sources = work->count;
     work->sources_at = round_up(work->bounds_at + work->count * sizeof(struct row_bounds), 64);
     work->cu_at = round_up(work->sources_at + work->count * sizeof(int32_t), 64);
     work->cu_elements = shape->fields & TOKMAP_CU_SEQLENS ? documents + 1 + shape->cu_spare : 0;

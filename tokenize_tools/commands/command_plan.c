@@ -25,7 +25,7 @@ static const char program[] = "tokmap plan";
 struct planning {
     const char *output;
     struct planner_options options;
-    bool seq_len_given, most_given, one_document;
+    bool seq_len_given, most_given, pad_given, one_document;
     bool force, json, quiet;
     int mode; /* enum cli_progress_mode */
     struct cli_progress progress;
@@ -118,10 +118,14 @@ static void report_json(const struct planning *planning, const struct planner_re
         cli_json_number(&json, "max_documents", planning->options.documents_most);
     else
         cli_json_null(&json, "max_documents");
+    if (planning->options.pad > 1)
+        cli_json_number(&json, "pad_documents", planning->options.pad);
     cli_json_number(&json, "rows", result->rows);
     cli_json_number(&json, "full_rows", result->full_rows);
     cli_json_number(&json, "tokens", result->tokens);
     cli_json_number(&json, "padding", room - result->tokens);
+    if (planning->options.pad > 1)
+        cli_json_number(&json, "document_padding", result->document_padding);
     cli_json_real(&json, "fill", share(result->tokens, room));
     cli_json_number(&json, "documents", result->documents);
     cli_json_number(&json, "documents_cut", result->cut);
@@ -152,13 +156,20 @@ static void report_table(const struct planning *planning, const struct planner_r
 {
     char a[64], b[64], c[64], text[256];
     const uint64_t room = result->rows * planning->options.seq_len;
+    const uint64_t left = room - result->tokens - result->document_padding;
     struct cli_table *table = cli_table_new(2);
     cli_print("%s: %s of %s, %s full\n", planning->output, cli_counted(result->rows, "row", a),
               cli_counted(planning->options.seq_len, "token", b), percent(result->tokens, room, c));
     (void)snprintf(text, sizeof text, "%s in %s, %s at the ends of rows", cli_counted(result->tokens, "token", a),
                    cli_counted(result->documents, "document", b),
-                   result->tokens == room ? "no padding" : cli_counted(room - result->tokens, "padding token", c));
+                   left ? cli_counted(left, "padding token", c) : "no padding");
     report_row(table, "  data", text);
+    if (planning->options.pad > 1) {
+        (void)snprintf(text, sizeof text, "%s (%s of the rows), so that each document is a multiple of %s",
+                       cli_counted(result->document_padding, "token", a), percent(result->document_padding, room, b),
+                       cli_count(planning->options.pad, c));
+        report_row(table, "  padding of documents", text);
+    }
     (void)snprintf(text, sizeof text, "%s (%s), because longer than a row", cli_counted(result->cut, "document", a),
                    percent(result->cut, result->documents, b));
     report_row(table, "  cut", text);
@@ -223,6 +234,8 @@ static int plan(const struct cli_command *command, const char **operands, size_t
         return cli_misused(command, "--one-document means --max-documents 1; give one of them");
     if (planning->most_given && !planning->options.documents_most)
         return cli_misused(command, "--max-documents must be 1 or more");
+    if (planning->pad_given && (!planning->options.pad || planning->options.pad > planning->options.seq_len))
+        return cli_misused(command, "--pad-documents must be between 1 and --seq-len");
     if (shard_file_is(planning->output, SHARD_INDEX) || shard_file_is(planning->output, SHARD_TOKENS))
         return cli_misused(command, "a plan cannot be called '%s', because that ending means a shard",
                            planning->output);
@@ -253,6 +266,10 @@ int command_plan(int argc, char **argv)
          "put at most N documents, or parts of cut documents, into a row (default: as many as fit)", NULL},
         {0, "one-document", CLI_FLAG, &planning.one_document, NULL, NULL,
          "a row has one document or a part of one, and padding", NULL},
+        {0, "pad-documents", CLI_NUMBER, &planning.options.pad, &planning.pad_given, "N",
+         "pad each document, or part of a cut one, to a multiple of N tokens, of which S is one: for context_layout "
+         "zigzag_documents, 2 * context_world",
+         NULL},
         {0, "force", CLI_FLAG, &planning.force, NULL, NULL, "replace the output if it exists", NULL},
         {0, "json", CLI_FLAG, &planning.json, NULL, NULL, "print the report as a JSON object", NULL},
         CLI_OPTION_PROGRESS(planning.mode),

@@ -7,7 +7,10 @@
  * those positions is read once and hashed; the sum over a slice is compared with its record. Slices with the same rows
  * (a step that was delivered again after a resume, or the same step on another number of ranks) share their hashes.
  *
- * A step between the first and the last one is missing if its records do not cover the whole global batch.
+ * A section of a rank that delivered slices of its rows has the sum over the chunks of its columns (run/columns.h).
+ *
+ * A step between the first and the last one is missing if its records do not cover the whole global batch: all rows,
+ * and with slices all ranks that share each.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,6 +26,7 @@
 #include "platform/os.h"
 #include "platform/process.h"
 #include "run/assignment.h"
+#include "run/columns.h"
 #include "run/exclusion.h"
 #include "run/locate.h"
 #include "run/run.h"
@@ -32,7 +36,10 @@ static const char program[] = "tokmap replay";
 #define RECORDS_AT_ONCE 256 /* of a section, in memory */
 #define READ_BYTES ((uint64_t)4 << 20)
 #define ROWS_AT_ONCE 1024
-enum { WIDTH_2 = 1, WIDTH_4 = 2 };
+
+/* What a row is needed for: its hash with tokens of 2 or of 4 bytes, and those of chunks of it. COVERED is for
+ * has_rows(). */
+enum { WIDTH_2 = 1, WIDTH_4 = 2, SLICE = 4, COVERED = 8 };
 
 struct replay_arguments {
     struct cli_list traces;
@@ -50,6 +57,7 @@ struct section {
     struct trace_record *records; /* RECORDS_AT_ONCE; NULL until the section is begun, and after its end */
     uint64_t read, at, held;      /* records read so far; of the held ones, the next */
     uint64_t first, rows;         /* the positions of its slice of the step at hand */
+    uint64_t sum;                 /* of the hashes of its chunks, if its rows are cut */
     size_t assignment;            /* the number of that in replay.assignments */
 };
 
@@ -73,8 +81,9 @@ struct replay {
     uint64_t first, end;    /* steps that are compared */
     uint64_t *steps, *rows; /* arguments of a read */
     uint8_t *narrow;        /* a row in another width */
-    uint8_t *wanted;        /* by row of the step at hand: WIDTH_2 | WIDTH_4, the widths in which its hash is needed */
+    uint8_t *wanted;        /* by row of the step at hand: for what its tokens are needed, as below */
     uint64_t *hashes[2];    /* by row: its hash with tokens of 2 and of 4 bytes */
+    struct chunk *chunks;   /* of a row that a section has */
     uint64_t torn, steps_done, rows_done, bytes_done, records_done;
     struct cli_progress progress;
     bool differs;
@@ -267,6 +276,11 @@ static enum tokmap_status find_assignment(struct replay *replay, struct section 
     return assignment_init(&replay->assignments[replay->assignment_count++], replay->run, &rule, error);
 }
 
+static uint64_t row_of(const struct replay *replay, const struct section *section, uint64_t i)
+{
+    return assignment_row(&replay->assignments[section->assignment], section->first + i);
+}
+
 /* Returns the hash of a row as it was in a slot with tokens of `width` bytes. A row of the run that is wider has narrow
  * tokens only, if the loader delivered it: then it is the same row. */
 static uint64_t hash_row(const struct replay *replay, const void *row, uint64_t tokens, uint32_t width, uint64_t number)
@@ -299,6 +313,57 @@ static enum tokmap_status count_excluded(struct replay *replay, const struct tok
     return TOKMAP_OK;
 }
 
+static struct columns columns_of(const struct trace_header *header)
+{
+    return (struct columns){header->context_rank, header->context_world,
+                            (enum tokmap_context_layout)header->context_layout};
+}
+
+/* Returns whether a loader could have delivered slices of the rows of seq_len tokens of this run. */
+static bool is_divisible(const struct replay *replay, const struct columns *columns, uint64_t seq_len)
+{
+    const uint64_t divisor = columns_divisor(columns);
+    bool divisible = seq_len % divisor == 0;
+    for (uint64_t i = 0; i < replay->info.sources && !columns_are_fixed(columns); i++)
+        divisible = divisible && run_source_pad(replay->run, i) % divisor == 0;
+    return divisible;
+}
+
+/* Returns the sum of the hashes of a row's chunks. */
+static enum tokmap_status hash_slice(struct replay *replay, const struct section *section, const void *row,
+                                     const struct tokmap_place *place, uint64_t seq_len, uint64_t *sum,
+                                     struct tokmap_error *error)
+{
+    const struct columns columns = columns_of(&section->found.header);
+    uint64_t extents = 0, chunks;
+    const enum tokmap_status status =
+        run_row_extents(replay->run, place, replay->extents, run_extents_most(replay->run), &extents, error);
+    if (status)
+        return status;
+    chunks = columns_of_row(&columns, seq_len, replay->extents, extents, replay->chunks);
+    for (uint64_t k = 0; k < chunks; k++) {
+        const struct chunk *chunk = &replay->chunks[k];
+        *sum += hash_row(replay, (const uint8_t *)row + chunk->first * replay->width,
+                         chunk->count + (replay->info.lookahead > 0), section->found.header.width,
+                         trace_chunk_number(place->row, seq_len, chunk->first));
+    }
+    return TOKMAP_OK;
+}
+
+/* Adds the chunks of those of the rows [first, first + count), which were read, that a section has to its sum. */
+static enum tokmap_status hash_slices(struct replay *replay, struct section *section, const struct tokmap_batch *batch,
+                                      uint64_t first, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t k = 0; k < section->rows && !status; k++) {
+        const uint64_t i = row_of(replay, section, k) - first; /* of a row before them it is large */
+        if (i < batch->count)
+            status =
+                hash_slice(replay, section, batch->rows[i], &batch->places[i], batch->seq_len, &section->sum, error);
+    }
+    return status;
+}
+
 /* Reads rows [first, first + count) of a step, and sets the hashes that are needed. */
 static enum tokmap_status hash_rows(struct replay *replay, uint64_t step, uint64_t first, uint64_t count,
                                     struct tokmap_error *error)
@@ -316,14 +381,12 @@ static enum tokmap_status hash_rows(struct replay *replay, uint64_t step, uint64
         for (uint32_t w = 0; w < 2; w++)
             if (replay->wanted[first + i] & (WIDTH_2 << w))
                 replay->hashes[w][first + i] = hash_row(replay, batch.rows[i], batch.row_tokens, 2u << w, first + i);
+    for (size_t k = 0; k < replay->active_count && !status; k++)
+        if (replay->active[k]->found.header.context_world > 1)
+            status = hash_slices(replay, replay->active[k], &batch, first, error);
     replay->rows_done += count;
     replay->bytes_done += count * batch.row_tokens * replay->width;
     return status;
-}
-
-static uint64_t row_of(const struct replay *replay, const struct section *section, uint64_t i)
-{
-    return assignment_row(&replay->assignments[section->assignment], section->first + i);
 }
 
 /* Reports that rows from `row` on of a step are in no record: the rank that lacks it, as far as the others show. */
@@ -343,10 +406,53 @@ static void missing_row(struct replay *replay, uint64_t step, uint64_t row, uint
                 section->found.header.rank, world);
 }
 
+/* Returns whether the sections that cut rows like this one have all rows of a step, for context rank `rank`. */
+static bool has_rows(const struct replay *replay, const struct trace_header *like, uint64_t rank, uint64_t batch)
+{
+    uint64_t rows = 0;
+    for (uint64_t row = 0; row < batch; row++)
+        replay->wanted[row] &= (uint8_t)~COVERED;
+    for (size_t i = 0; i < replay->active_count; i++) {
+        const struct section *section = replay->active[i];
+        const struct trace_header *header = &section->found.header;
+        if (header->context_world == like->context_world && header->context_layout == like->context_layout &&
+            header->context_rank == rank)
+            for (uint64_t k = 0; k < section->rows; k++)
+                replay->wanted[row_of(replay, section, k)] |= COVERED;
+    }
+    while (rows < batch && (replay->wanted[rows] & COVERED))
+        rows++;
+    return rows == batch;
+}
+
+/* Reports the first slice of a row that no section has, if none of the ways to cut rows that the sections tell of has
+ * all slices. */
+static void check_slices(struct replay *replay, uint64_t step, uint64_t batch)
+{
+    uint64_t lacking = 0;
+    for (size_t i = 0; i < replay->active_count; i++) {
+        const struct trace_header *like = &replay->active[i]->found.header;
+        uint64_t rank = 0;
+        /* The first rank without a section ends the loop, so it is as long as there are sections. */
+        while (rank < like->context_world && has_rows(replay, like, rank, batch))
+            rank++;
+        if (rank == like->context_world)
+            return;
+        lacking = i ? lacking : rank;
+    }
+    const struct trace_header *header = &replay->active[0]->found.header;
+    found_fault(replay, "missing", step, header->rank, NULL,
+                "has no record of rank %" PRIu64 " of the %" PRIu64 " that share rows in any trace, although rank "
+                "%" PRIu64
+                " of them has one; name all traces, or set --steps to the steps that all ranks have finished",
+                lacking, header->context_world, header->context_rank);
+}
+
 /* Finds the rows of the active sections. Returns without setting replay->differs if the run has them. */
 static enum tokmap_status find_slices(struct replay *replay, uint64_t step, uint64_t batch, struct tokmap_error *error)
 {
-    enum tokmap_status status = TOKMAP_OK;
+    struct tokmap_phase_info phase = TOKMAP_PHASE_INFO_INIT;
+    enum tokmap_status status = tokmap_run_phase(replay->run, tokmap_run_phase_at(replay->run, step), &phase);
     memset(replay->wanted, 0, batch);
     for (size_t i = 0; i < replay->active_count && !status; i++) {
         struct section *section = replay->active[i];
@@ -358,13 +464,24 @@ static enum tokmap_status find_slices(struct replay *replay, uint64_t step, uint
                         header->world);
             return TOKMAP_OK;
         }
+        const struct columns columns = columns_of(header);
+        if (!is_divisible(replay, &columns, phase.seq_len)) {
+            found_fault(replay, "differs", step, header->rank, section->path,
+                        "was delivered in slices to %" PRIu64 " ranks, which rows of %" PRIu64
+                        " tokens cannot be cut into",
+                        header->context_world, phase.seq_len);
+            return TOKMAP_OK;
+        }
+        section->sum = 0;
         section->first = mul_div(header->rank, batch, header->world);
         section->rows = mul_div(header->rank + 1, batch, header->world) - section->first;
         status = find_assignment(replay, section, error);
         if (!status)
             status = assignment_step(&replay->assignments[section->assignment], step, error);
         for (uint64_t k = 0; k < section->rows && !status; k++)
-            replay->wanted[row_of(replay, section, k)] |= header->width == 4 ? WIDTH_4 : WIDTH_2;
+            replay->wanted[row_of(replay, section, k)] |= header->context_world > 1 ? SLICE
+                                                          : header->width == 4      ? WIDTH_4
+                                                                                    : WIDTH_2;
     }
     return status;
 }
@@ -373,8 +490,8 @@ static void compare_sum(struct replay *replay, uint64_t step, const struct secti
 {
     const uint64_t *hashes = replay->hashes[section->found.header.width == 4];
     const uint64_t given = section->records[section->at].sum;
-    uint64_t sum = 0;
-    for (uint64_t k = 0; k < section->rows; k++)
+    uint64_t sum = section->sum;
+    for (uint64_t k = 0; k < section->rows && section->found.header.context_world == 1; k++)
         sum += hashes[row_of(replay, section, k)];
     replay->records_done++;
     if (sum == given)
@@ -402,7 +519,8 @@ static enum tokmap_status replay_step(struct replay *replay, uint64_t step, stru
         missing_row(replay, step, (uint64_t)(missing - replay->wanted), batch);
         return TOKMAP_OK;
     }
-    for (uint64_t done = 0, count; done < batch && !status; done += count) {
+    check_slices(replay, step, batch);
+    for (uint64_t done = 0, count; done < batch && !status && !replay->differs; done += count) {
         count = min64(batch - done, most);
         status = hash_rows(replay, step, done, count, error);
     }
@@ -442,11 +560,13 @@ static enum tokmap_status open_run(struct replay *replay, const char *name, stru
     replay->rows = calloc(rows, sizeof *replay->rows);
     replay->narrow = malloc(row_bytes);
     replay->extents = calloc(run_extents_most(replay->run), sizeof *replay->extents);
+    const struct columns documents = {0, 2, TOKMAP_CONTEXT_ZIGZAG_DOCUMENTS};
+    replay->chunks = calloc(columns_chunks_most(&documents, run_extents_most(replay->run)), sizeof *replay->chunks);
     replay->wanted = calloc(replay->info.batch_most, 1);
     for (int w = 0; w < 2; w++)
         replay->hashes[w] = calloc(replay->info.batch_most, sizeof *replay->hashes[w]);
-    if (!status && (!replay->steps || !replay->rows || !replay->narrow || !replay->extents || !replay->wanted ||
-                    !replay->hashes[0] || !replay->hashes[1]))
+    if (!status && (!replay->steps || !replay->rows || !replay->narrow || !replay->extents || !replay->chunks ||
+                    !replay->wanted || !replay->hashes[0] || !replay->hashes[1]))
         status = error_set_memory(error, "a batch", row_bytes + 17 * replay->info.batch_most);
     return status;
 }
@@ -550,6 +670,7 @@ static void replay_free(struct replay *replay)
     for (size_t i = 0; i < replay->assignment_count; i++)
         assignment_free(&replay->assignments[i]);
     free(replay->assignments);
+    free(replay->chunks);
     tokmap_loader_close(replay->loader);
     tokmap_run_close(replay->run);
 }

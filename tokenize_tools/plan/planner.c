@@ -13,6 +13,8 @@
 #include "planner.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,13 +39,30 @@ struct planner {
     uint64_t rows_capacity;
 };
 
+/* Returns the largest multiple of the padding below seq_len, with " or ", if there is one. */
+static const char *below_text(const struct planner_options *options, char text[32])
+{
+    const uint64_t below = options->seq_len / options->pad * options->pad;
+    text[0] = 0;
+    if (below)
+        (void)snprintf(text, 32, "%" PRIu64 " or ", below);
+    return text;
+}
+
 enum tokmap_status planner_new(struct planner **planner, const struct planner_options *options,
                                struct tokmap_error *error)
 {
+    char text[32];
     *planner = NULL;
     if (!options->seq_len || options->seq_len > PLAN_SEQ_LEN_MOST)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "--seq-len is %" PRIu64 "; it must be 1 to %" PRIu64, options->seq_len, PLAN_SEQ_LEN_MOST);
+    if (options->pad > 1 && options->seq_len % options->pad)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "--seq-len is %" PRIu64 ", which is not a multiple of --pad-documents %" PRIu64
+                         "; set --seq-len to %s%" PRIu64,
+                         options->seq_len, options->pad, below_text(options, text),
+                         div_ceil(options->seq_len, options->pad) * options->pad);
     struct planner *made = calloc(1, sizeof *made);
     if (!made)
         return error_set_memory(error, "the planner", sizeof *made);
@@ -113,6 +132,13 @@ static uint32_t tokens_of(const struct planner *planner, uint64_t item)
     return (uint32_t)(planner->first[item + 1] - planner->first[item]);
 }
 
+/* Returns the tokens that an item takes of a row. */
+static uint32_t room_of(const struct planner *planner, uint64_t item)
+{
+    const uint32_t tokens = tokens_of(planner, item), pad = (uint32_t)planner->options.pad;
+    return pad > 1 ? (uint32_t)(div_ceil(tokens, pad) * pad) : tokens;
+}
+
 /* ---- packing ---- */
 
 /* Sorts the items by length, longest first. Equal ones keep their order. */
@@ -162,9 +188,9 @@ static enum tokmap_status rows_fill(struct planner *planner, struct row_shelf *s
 {
     const uint64_t items = planner->items;
     const uint64_t most = planner->options.documents_most ? planner->options.documents_most : PLAN_SEGMENTS_MOST;
-    const uint32_t shortest = tokens_of(planner, planner->order[items - 1]);
+    const uint32_t shortest = room_of(planner, planner->order[items - 1]);
     for (uint64_t i = 0; i < items;) {
-        const uint32_t tokens = tokens_of(planner, planner->order[i]);
+        const uint32_t tokens = room_of(planner, planner->order[i]);
         enum tokmap_status status = TOKMAP_OK;
         shelf->rows = planner->rows;
         uint32_t row = row_shelf_take(shelf, tokens);
@@ -183,7 +209,7 @@ static enum tokmap_status rows_fill(struct planner *planner, struct row_shelf *s
                 return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET,
                                  "the caller stopped the plan");
         } while (i < items && into->segments < most && into->room >= tokens &&
-                 tokens_of(planner, planner->order[i]) == tokens);
+                 room_of(planner, planner->order[i]) == tokens);
         shelf->rows = planner->rows;
         if (into->room >= shortest && into->segments < most)
             row_shelf_put(shelf, row);
@@ -210,6 +236,7 @@ static enum tokmap_status segments_place(struct planner *planner, struct tokmap_
     assert(sum == planner->items);
     for (uint64_t i = 0; i < planner->items; i++) {
         const uint32_t item = planner->order[i];
+        result->document_padding += room_of(planner, item) - tokens_of(planner, item);
         planner->spare[item] = planner->rows[planner->row[item]].left++;
     }
     for (uint64_t item = 0; item < planner->items; item++)
@@ -265,6 +292,7 @@ int planner_write(struct planner *planner, int fd, const uint8_t dataset[16], ui
         .segments = result->segments,
         .row_segments = result->row_segments,
         .documents_most = planner->options.documents_most,
+        .pad = planner->options.pad > 1 ? (uint32_t)planner->options.pad : 0,
         .documents = result->documents,
         .cut = result->cut,
     };

@@ -18,12 +18,14 @@
 struct planner_options {
     uint64_t seq_len;        /* tokens of a row, 1 to 2^31 */
     uint64_t documents_most; /* the most segments of a row; 0: no limit */
+    uint64_t pad; /* segments take a multiple of so many tokens, as seq_len does; 0 or 1: as many as they have */
 };
 
 /* Figures of a plan. A window of concatenated documents that ends inside a document cuts it. */
 struct planner_result {
     uint64_t documents; /* with tokens; empty ones are in no row */
     uint64_t tokens;
+    uint64_t document_padding; /* tokens that pad segments */
     uint64_t rows, segments;
     uint64_t row_segments;      /* the most segments of any row */
     uint64_t full_rows;         /* without padding */

@@ -25,7 +25,10 @@ WAIT_BUCKETS = 64
 
 FIELDS = {"inputs": 1 << 0, "targets": 1 << 1, "position_ids": 1 << 2, "rows": 1 << 3, "document_ids": 1 << 4,
           "loss_mask": 1 << 5, "cu_seqlens": 1 << 6, "targets_ahead": 1 << 7, "labels": 1 << 8,
-          "source_ids": 1 << 9}
+          "source_ids": 1 << 9, "cu_seqlens_slice": 1 << 10}
+#: enum tokmap_context_layout
+LAYOUTS: tuple[Literal["contiguous"], Literal["zigzag"], Literal["zigzag_documents"]] = \
+    ("contiguous", "zigzag", "zigzag_documents")
 I32, I64 = 1, 5
 ORDERS: tuple[Literal["shuffle"], Literal["sequential"], Literal["blocks"]] = ("shuffle", "sequential", "blocks")
 #: enum tokmap_id_type
@@ -195,21 +198,23 @@ class LoaderOptions(Structure):
                 ("read_ahead", c_uint32), ("ring_bytes", c_uint64), ("io_threads", c_uint32),
                 ("drop_behind", c_uint32), ("trust_files", c_uint32), ("alarm_percent", c_uint32),
                 ("alarm_calls", c_uint32), ("deadline_ns", c_uint64), ("trace", c_char_p), ("alarm", ALARM),
-                ("alarm_user", c_void_p), ("event", EVENT), ("event_user", c_void_p), ("balance", c_double)]
+                ("alarm_user", c_void_p), ("event", EVENT), ("event_user", c_void_p), ("balance", c_double),
+                ("context_rank", c_uint64), ("context_world", c_uint64), ("context_layout", c_uint32)]
 
 
 class Out(Structure):
     _fields_ = [("size", c_size_t), ("type", c_int), ("inputs", c_void_p), ("targets", c_void_p), ("labels", c_void_p),
                 ("targets_ahead", c_void_p), ("position_ids", c_void_p), ("document_ids", c_void_p),
                 ("loss_mask", c_void_p), ("rows", c_void_p), ("cu_seqlens", c_void_p),
-                ("source_ids", c_void_p)]
+                ("source_ids", c_void_p), ("cu_seqlens_slice", c_void_p)]
 
 
 class Batch(Structure):
     _fields_ = [("size", c_size_t), ("step", c_uint64), ("first_row", c_uint64), ("count", c_uint64),
                 ("real_rows", c_uint64), ("seq_len", c_uint64), ("tokens", c_uint64), ("last_in_step", c_int),
                 ("width", c_uint32), ("row_tokens", c_uint64), ("rows", c_void_p), ("places", c_void_p),
-                ("documents", c_uint64), ("max_seqlen", c_uint64), ("cursor", Cursor)]
+                ("documents", c_uint64), ("max_seqlen", c_uint64), ("cursor", Cursor), ("columns", c_uint64),
+                ("max_seqlen_slice", c_uint64)]
 
 
 class Stats(Structure):

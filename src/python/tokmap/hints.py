@@ -21,7 +21,9 @@ Device = Union[str, int, "torch.device"]
 Framework = Literal["numpy", "torch", "dlpack"]
 #: The name of a field of a batch.
 Field = Literal["inputs", "targets", "position_ids", "rows", "document_ids", "loss_mask", "cu_seqlens", "targets_ahead",
-                "labels", "source_ids"]
+                "labels", "source_ids", "cu_seqlens_slice"]
+#: How processes divide the columns of the rows that they share.
+Layout = Literal["contiguous", "zigzag", "zigzag_documents"]
 #: Fields in the order in which a batch unpacks: a sequence of names, which tools check, or a text such as
 #: "inputs targets".
 Fields = Union[str, Sequence[Field]]

@@ -34,7 +34,7 @@ from .records import NamedTuple
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Mapping
+    from typing import Any, Mapping, Sequence
 
 _PROGRAM, _MPI, _SYSTEM = 0, 1, 2
 
@@ -216,6 +216,50 @@ def of_loader(rank: int | None, world: int | None) -> Part:
             f"same rows: use run.dataset(), which workers share, or num_workers=0 (a loader works ahead by itself), or "
             f"pass rank= and world= that count the workers of all ranks")
     return find()
+
+
+class Slice(NamedTuple):
+    """Which columns of its rows a loader delivers: context_rank and context_world."""
+    rank: int
+    world: int
+
+
+def _axes(mesh: Any, names: str | Sequence[str], argument: str) -> tuple[int, int]:
+    """The rank and the world of this process along axes of a torch.distributed.device_mesh.DeviceMesh, or along
+    several of them as one."""
+    known, rank, world = tuple(mesh.mesh_dim_names or ()), 0, 1
+    for name in (names,) if isinstance(names, str) else tuple(names):
+        if name not in known:
+            raise ArgumentError(f"{argument} is {names!r}, but the mesh has "
+                                f"{'the axes ' + ', '.join(map(repr, known)) if known else 'no names of axes'}: name "
+                                f"one of them, or several in a tuple")
+        size = mesh.size(known.index(name))
+        rank, world = rank * size + mesh.get_local_rank(name), world * size
+    return rank, world
+
+
+def of_mesh(mesh: Any, data: str | Sequence[str] | None, context: str | None, rank: int | None, world: int | None,
+            context_rank: int, context_world: int) -> tuple[Part, Slice]:
+    """The rows and the columns that a loader delivers, as the axes of a mesh say, or as passed."""
+    slice_ = Slice(number(context_rank, "context_rank"), number(context_world, "context_world"))
+    if mesh is None:
+        if data is not None or context is not None:
+            raise ArgumentError("data and context name axes of a mesh, but mesh is missing: pass a DeviceMesh")
+        part = of_loader(rank, world)
+        if slice_.world > 1 and part.found and part.world > 1:
+            raise ArgumentError(
+                f"context_world is {slice_.world}, so several processes share their rows, but this process is {part}, "
+                f"which would give each of them other rows: pass rank= and world= that count the groups of processes "
+                f"that share rows, or mesh=, data=, and context=")
+        return part, slice_
+    if rank is not None or world is not None or slice_ != (0, 1):
+        raise ArgumentError("the axes of the mesh say which part this process reads: pass mesh, or rank, world, "
+                            "context_rank, and context_world")
+    if data is None:
+        raise ArgumentError("mesh is passed without data: name the axis along which processes read other rows, such as "
+                            'data="dp", and with context="cp" the one along which they share them')
+    part = Part(*_axes(mesh, data, "data"), f" from the axis {data!r} of the mesh", False)
+    return part, slice_ if context is None else Slice(*_axes(mesh, context, "context"))
 
 
 def of_dataset(rank: int | None, world: int | None) -> Part:

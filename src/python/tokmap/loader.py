@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from .hints import AnyArray, Device, DType, Field, Fields, Framework, Path, Stream
+    from .hints import AnyArray, Device, DType, Field, Fields, Framework, Layout, Path, Stream
 
 
 def _duration(ns: float) -> str:
@@ -180,8 +180,8 @@ class Batch:
     """What one call of next() delivered. The arrays belong to the caller and never change.
 
     inputs, targets, position_ids, document_ids, loss_mask, labels
-                     arrays of shape [count, seq_len]; None for a field that the loader was not opened with
-    targets_ahead    [count, seq_len, lookahead]: the next `lookahead` tokens of each, for multi-token prediction; None
+                     arrays of shape [count, columns]; None for a field that the loader was not opened with
+    targets_ahead    [count, columns, lookahead]: the next `lookahead` tokens of each, for multi-token prediction; None
                      without that field
     source_ids       [count]: the number of each row's source, an index into run.sources and run.source_names;
                      tokmap.IGNORE (-100) for a row of padding. See tokmap.SourceLoss
@@ -191,13 +191,17 @@ class Batch:
                      documents
     documents        the number of documents in cu_seqlens
     max_seqlen       the number of tokens in the longest of them, as a plain int
+    cu_seqlens_slice
+                     int32, as cu_seqlens, of the same documents, counted over the columns that this process gets with
+                     context_world: some documents may have none. max_seqlen_slice: the most columns of any of them
     step             the number of the global batch that these rows belong to
     first_row        the first of these rows in the global batch
     row_numbers      the numbers of all of them: range(first_row, first_row + count), or a tuple if the loader balances
     count            the number of rows; it can be less than loader.rows, and 0
     real_rows        of these rows, how many contain data: the first ones. The others are padding, at the end of a run
                      with `tail pad`
-    seq_len          the length of a row: that of the step's phase
+    seq_len          the length of a row: that of the step's phase. The arrays have `columns` columns of it, which is
+                     less with context_world > 1
     last_in_step     whether this is the rank's last batch of the step: the place to save a state
     epoch            the number of the pass over the data that these rows belong to, from 0; where a pass ends among
                      them, that of the later pass
@@ -210,7 +214,8 @@ class Batch:
     """
     __slots__ = ("inputs", "targets", "position_ids", "document_ids", "loss_mask", "rows", "cu_seqlens",
                  "targets_ahead", "labels", "source_ids", "documents", "max_seqlen", "step", "first_row",
-                 "row_numbers", "count", "real_rows", "seq_len", "last_in_step", "_run", "_fields", "_found")
+                 "row_numbers", "count", "real_rows", "seq_len", "last_in_step", "cu_seqlens_slice", "columns",
+                 "max_seqlen_slice", "_run", "_fields", "_found")
 
     inputs: AnyArray
     targets: AnyArray
@@ -231,6 +236,9 @@ class Batch:
     real_rows: int
     seq_len: int
     last_in_step: bool
+    cu_seqlens_slice: AnyArray
+    columns: int
+    max_seqlen_slice: int
     _run: OpenedRun
     _fields: tuple[str, ...]
     _found: c.Batch
@@ -244,7 +252,7 @@ class Batch:
             value = None
             if name == "row_numbers":
                 value = range(self.first_row, self.first_row + self.count)
-            elif name not in c.FIELDS and (name not in _OF_CU_SEQLENS or "cu_seqlens" in self._fields):
+            elif name not in c.FIELDS and _OF_FIELD.get(name, "") in ("", *self._fields):
                 value = getattr(self._found, name)
                 value = value != 0 if name == "last_in_step" else value
             setattr(self, name, value)
@@ -368,7 +376,8 @@ class Batch:
         return f"<tokmap.Batch of step {self.step}: rows {self._rows_text()}{last}; {', '.join(self._fields)}>"
 
 
-_OF_CU_SEQLENS = ("documents", "max_seqlen")
+_OF_FIELD = {"documents": "cu_seqlens", "max_seqlen": "cu_seqlens", "max_seqlen_slice": "cu_seqlens_slice"}
+_CU_SEQLENS = ("cu_seqlens", "cu_seqlens_slice")
 #: The members of Batch that it reads when somebody asks for them.
 _LATER = frozenset(name for name in Batch.__slots__ if name[0] != "_")
 
@@ -404,6 +413,16 @@ class Loader(Reader):
     threads        1: a producer thread works ahead; 0: next() does the work itself
     ring_bytes, read_ahead, trust_files, drop_behind, io_threads
                    see struct tokmap_loader_options in tokmap.h
+    context_rank, context_world, context_layout
+                   context parallelism: this process shares its rows with context_world - 1 others, which pass the same
+                   rank and world, and gets seq_len / context_world columns of each: "contiguous", one run of them;
+                   "zigzag", chunks c and 2C - 1 - c of 2C, which balances causal attention; "zigzag_documents", those
+                   chunks of each document of a plan made with `tokmap plan --pad-documents` 2C, as Transformer Engine's
+                   THD layout has them. Each element is that of its column in the whole row
+    mesh, data, context
+                   a torch DeviceMesh in place of rank, world, context_rank, and context_world: the name of its axis
+                   along which processes read other rows, or a tuple of such names, and of that along which they share
+                   them: run.loader(mesh=mesh, data="dp", context="cp")
     trace          a file, of this rank alone, to which 16 bytes are appended for each step that was delivered:
                    `tokmap replay` compares it with the data. state_dict() writes what belongs to the state
     deadline       seconds; a read of tokens or masks that takes longer raises a TimeoutError. None: reads have none
@@ -431,6 +450,8 @@ class Loader(Reader):
     rows: int
     calls: int
     device: str
+    context_rank: int
+    context_world: int
 
     def __init__(self, run: OpenedRun, *, rank: int | None = None, world: int | None = None, rows: int = 0,
                  fields: Fields = "inputs targets", dtype: DType | None = None,
@@ -440,14 +461,18 @@ class Loader(Reader):
                  io_threads: int = 0, trace: Path | None = None, deadline: float | None = None,
                  alarm: Callable[[Stall], object] | None = None, alarm_percent: int = 0, alarm_calls: int = 0,
                  range_push: Callable[[str], object] | None = None,
-                 range_pop: Callable[[], object] | None = None) -> None:
+                 range_pop: Callable[[], object] | None = None, context_rank: int = 0, context_world: int = 1,
+                 context_layout: Layout = "contiguous", mesh: Any = None, data: str | Sequence[str] | None = None,
+                 context: str | None = None) -> None:
         super().__init__(run)
         # Queries such as stats() do not wait for a next() that waits, so they have a lock of their own.
         self._query_lock, self._in_query, self._moving = RLock(), False, False
         self._arrays, code, device_name = choose(framework, dtype, device)
         self.fields = parse_fields(fields)
-        self._part = launcher.of_loader(rank, world)
+        self._part, slice_ = launcher.of_mesh(mesh, data, context, rank, world, context_rank, context_world)
         self.rank, self.world = self._part.rank, self._part.world
+        self.context_rank, self.context_world = slice_
+        layout = c.choice(context_layout, c.LAYOUTS, "context_layout")
         self.device = device_name
         self._options = c.LoaderOptions(
             size=sizeof(c.LoaderOptions), rank=self.rank, world=self.world, rows=c.number(rows, "rows"),
@@ -458,14 +483,16 @@ class Loader(Reader):
             mask_targets=bool(mask_targets), io_threads=c.number(io_threads, "io_threads", 0, 2 ** 32 - 1),
             trace=None if trace is None else c.text_argument(trace, "trace"), deadline_ns=_deadline_ns(deadline),
             alarm_percent=c.number(alarm_percent, "alarm_percent", 0, 100),
-            alarm_calls=c.number(alarm_calls, "alarm_calls", 0, 2 ** 32 - 1), balance=_balance(balance))
+            alarm_calls=c.number(alarm_calls, "alarm_calls", 0, 2 ** 32 - 1), balance=_balance(balance),
+            context_rank=self.context_rank, context_world=self.context_world, context_layout=layout)
         self._set_hooks(alarm, range_push, range_pop)
         self._arguments = {"rank": self.rank, "world": self.world, "rows": rows, "fields": self.fields, "dtype": code,
                            "device": device_name, "framework": self._arrays.name, "mask_targets": mask_targets,
                            "threads": threads, "ring_bytes": ring_bytes, "read_ahead": read_ahead,
                            "trust_files": trust_files, "drop_behind": drop_behind, "io_threads": io_threads,
                            "deadline": deadline, "alarm_percent": alarm_percent, "alarm_calls": alarm_calls,
-                           "balance": balance}
+                           "balance": balance, "context_rank": self.context_rank,
+                           "context_world": self.context_world, "context_layout": context_layout}
         # A trace has one writer, so a pickled loader does not take it along.
         self._arguments.update((name, hook) for name, hook in (("alarm", alarm), ("range_push", range_push),
                                                                ("range_pop", range_pop)) if hook is not None)
@@ -568,14 +595,16 @@ class Loader(Reader):
         if known is None:
             code = self._code
             shapes: dict[str, tuple[tuple[int, ...], str]] = {}
+            columns = seq_len // self.context_world
             for name in TOKEN_FIELDS:
-                shapes[name] = (rows, seq_len), code
-            shapes["targets_ahead"] = (rows, seq_len, lookahead), code
+                shapes[name] = (rows, columns), code
+            shapes["targets_ahead"] = (rows, columns, lookahead), code
             shapes["source_ids"] = (rows,), code
             if "rows" in self.fields:
                 width = max(source.dataset.info.width for source in self.run.sources)
                 shapes["rows"] = (rows, seq_len + lookahead), "uint16" if width == 2 else "uint32"
-            shapes["cu_seqlens"] = ((lib.tokmap_loader_cu_seqlens(self._handle),), "int32")
+            for name in _CU_SEQLENS:
+                shapes[name] = ((lib.tokmap_loader_cu_seqlens(self._handle),), "int32")
             known = [(name, *shapes[name]) for name in self.fields], \
                 [(name, self._arrays.maker(*shapes[name])) for name in self.fields]
             if len(self._known_makers) < 64:  # of a run with many lengths, not all are kept
@@ -697,7 +726,7 @@ class Loader(Reader):
             batch.row_numbers = tuple(place.row for place in (c.Place * count).from_address(found.places))
         whole = count == self._phase_rows
         for name, array in zip(self.fields, written):
-            setattr(batch, name, array if whole or name == "cu_seqlens" else array[:count])
+            setattr(batch, name, array if whole or name in _CU_SEQLENS else array[:count])
         self._last_ns = monotonic_ns()
         return batch, found
 

@@ -439,7 +439,8 @@ class OpenedRun:
     def extents(self, step: int, row: int) -> list[Extent]:
         """What a row is made of, one piece after another; padding follows them up to seq_len + lookahead tokens. A window
         is one piece. A row of a plan has one for each segment, which is a document, or a part of one that is longer
-        than a row. A padding row has none."""
+        than a row; if the plan pads documents, a piece of padding may follow each, whose first_token is 2**64 - 1. A
+        padding row has none."""
         place, error, used, capacity = c.Place(), c.Error(), c_uint64(), 64
         check(lib.tokmap_run_locate(self._open(), c.number(step, "step"), c.number(row, "row"), byref(place),
                                     byref(error)), error)
@@ -466,6 +467,8 @@ class OpenedRun:
         for piece in self.extents(step, row):
             after: int = min(column + piece.tokens, end)
             token = piece.first_token
+            if token == c.NO_OFFSET:
+                column = after
             while column < after:
                 document = source.dataset.document_at(token)
                 count = min(document.first_token + document.tokens - token, after - column)

@@ -127,7 +127,7 @@ class RunDataset(Rows):
         self._first = self.rank * batch // self.world
         self._part = (self.rank + 1) * batch // self.world - self._first
         self.fields = parse_fields(fields)
-        for name in ("cu_seqlens", "rows", "targets_ahead", "source_ids"):
+        for name in ("cu_seqlens", "cu_seqlens_slice", "rows", "targets_ahead", "source_ids"):
             if name in self.fields:
                 raise ArgumentError(f"fields contains {name}, which a dataset of rows does not have: use any of "
                                     f"{', '.join(TOKEN_FIELDS)}")
@@ -143,8 +143,9 @@ class RunDataset(Rows):
         """Opens the library's loader that reads rows by name. It has no thread, so it works in a child after fork()."""
         run = self.run._open()
         info, handle, error = self.run.info, new(LoaderHandle, run), c.Error()
-        options = c.LoaderOptions(size=sizeof(c.LoaderOptions), world=1, rows=min(self._ROWS, info.batch),
-                                  fields=field_bits(self.fields), trust_files=self._arguments["trust_files"],
+        options = c.LoaderOptions(size=sizeof(c.LoaderOptions), world=1, context_world=1,
+                                  rows=min(self._ROWS, info.batch), fields=field_bits(self.fields),
+                                  trust_files=self._arguments["trust_files"],
                                   mask_targets=self._arguments["mask_targets"])
         check(lib.tokmap_loader_open(byref(handle), run, byref(options), byref(error)), error)
         self._rows_at_once: int = lib.tokmap_loader_rows(handle)

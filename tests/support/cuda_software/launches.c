@@ -58,7 +58,8 @@ static unsigned expand_ranges(const void *arguments, const unsigned grid[3], con
         {work->slot + work->marks_at, marks ? count * work->row_marks * MARK_BYTES : 0, false},
         {work->slot + work->bits_at, masked ? count * work->row_bits * sizeof(uint64_t) : 0, false},
         {work->slot + work->bounds_at, bounds ? count * EXTENT_BYTES : 0, false},
-        {work->slot + work->sources_at, work->source_ids ? count * 4 : 0, false},
+        {work->slot + work->sources_at, work->source_ids ? work->sources * 4 : 0, false},
+        {work->slot + work->cu_slice_at, work->cu_seqlens_slice ? work->cu_elements * 4 : 0, false},
         {work->slot + work->cu_at, work->cu_seqlens ? work->cu_elements * 4 : 0, false},
         {work->inputs, cells, true},
         {work->targets, cells, true},
@@ -69,7 +70,8 @@ static unsigned expand_ranges(const void *arguments, const unsigned grid[3], con
         {work->cu_seqlens, work->cu_elements * 4, true},
         {work->targets_ahead, cells * (work->row_tokens - work->seq_len), true},
         {work->labels, cells, true},
-        {work->source_ids, count * work->element, true},
+        {work->source_ids, work->sources * work->element, true},
+        {work->cu_seqlens_slice, work->cu_elements * 4, true},
     };
     unsigned used = 0;
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
@@ -81,9 +83,9 @@ static unsigned expand_ranges(const void *arguments, const unsigned grid[3], con
 static void expand_translate(void *arguments, uint64_t (*memory_of)(uint64_t address))
 {
     struct expand_arguments *work = arguments;
-    uint64_t *addresses[] = {&work->slot,          &work->inputs,    &work->targets,   &work->position_ids,
-                             &work->document_ids,  &work->loss_mask, &work->rows,      &work->cu_seqlens,
-                             &work->targets_ahead, &work->labels,    &work->source_ids};
+    uint64_t *addresses[] = {&work->slot,          &work->inputs,    &work->targets,    &work->position_ids,
+                             &work->document_ids,  &work->loss_mask, &work->rows,       &work->cu_seqlens,
+                             &work->targets_ahead, &work->labels,    &work->source_ids, &work->cu_seqlens_slice};
     for (unsigned i = 0; i < sizeof addresses / sizeof *addresses; i++)
         *addresses[i] = memory_of(*addresses[i]);
 }

@@ -22,7 +22,7 @@
 #define COLUMNS 64 /* most streams at the same time, over all devices */
 #define DEVICES_MOST 8
 #define FAULTS_MOST 8
-#define RANGES_MOST 16     /* most ranges of memory that one operation uses */
+#define RANGES_MOST 20     /* most ranges of memory that one operation uses */
 #define ARGUMENTS_MOST 256 /* most bytes of a kernel's arguments */
 
 /* ---- configuration ---- */

@@ -165,11 +165,10 @@ static void the_host_waits_for_a_slow_device(void **unused)
 {
     (void)unused;
     struct device_case test;
-    char ignored[400];
     if (device_is_real())
         skip();
     device_configure("seed=1,delay=400,fail=cuModuleLoadDataEx:1+:222");
-    device_case_random(&test, 1, "narrow.list", "wide.list", ignored);
+    device_case_whole(&test, 1);
     test.options.fields = 127;
     test.options.rank = 0;
     test.options.world = 1;
@@ -187,11 +186,10 @@ static void without_a_field_nothing_is_expanded(void **unused)
     (void)unused;
     for (unsigned kind = 0; kind < 4; kind++) {
         struct device_case test;
-        char ignored[400];
         if (kind & 1 && device_is_real())
             continue;
         device_configure("%s", kind & 1 ? "fail=cuModuleLoadDataEx:1+:222" : "");
-        device_case_random(&test, kind, "narrow.list", "wide.list", ignored);
+        device_case_whole(&test, kind);
         test.options.fields = 0;
         test.options.mask_targets = false;
         test.options.threads = kind >> 1;
@@ -215,10 +213,9 @@ static void a_device_may_be_as_late_as_the_calls_allow(void **unused)
         skip();
     for (unsigned kind = 0; kind < 16; kind++) {
         struct device_case test;
-        char ignored[400];
         bool host_expands = kind & 1;
         device_configure("lazy,seed=%u%s", kind, host_expands ? ",fail=cuModuleLoadDataEx:1+:222" : "");
-        device_case_random(&test, 100 + kind, "narrow.list", "wide.list", ignored);
+        device_case_whole(&test, 100 + kind);
         test.options.fields = 127;
         test.options.rank = 0;
         test.options.world = 1;
@@ -241,11 +238,10 @@ static void rewinding_leaves_enqueued_work_intact(void **unused)
     (void)unused;
     for (unsigned kind = 0; kind < 32; kind++) {
         struct device_case test;
-        char ignored[400];
         bool host_expands = kind & 1 && !device_is_real();
         device_configure("%s,seed=%u%s", kind & 16 ? "lazy" : "delay=100", kind,
                          host_expands ? ",fail=cuModuleLoadDataEx:1+:222" : "");
-        device_case_random(&test, 300 + kind, "narrow.list", "wide.list", ignored);
+        device_case_whole(&test, 300 + kind);
         test.options.fields = 127;
         test.options.rank = 0;
         test.options.world = 1;
@@ -310,9 +306,9 @@ static void a_cursor_resumes_on_host_and_device(void **unused)
     (void)unused;
     const char *text = "seq_len 65\nbatch 6\nseed 9\nsteps 14\nsource data narrow.list\n";
     struct device_case first, second;
-    char ignored[400], cursor[TOKMAP_CURSOR_TEXT];
+    char cursor[TOKMAP_CURSOR_TEXT];
     device_configure("seed=3,delay=100");
-    device_case_random(&first, 1, "narrow.list", "wide.list", ignored);
+    device_case_whole(&first, 1);
     first.options.fields = 127;
     first.options.world = 1;
     first.options.rank = 0;
@@ -337,11 +333,10 @@ static void the_requested_device_is_used(void **unused)
     (void)unused;
     const char *text = "seq_len 64\nbatch 4\nseed 2\nsteps 8\nsource data wide.list\n";
     struct device_case test;
-    char ignored[400];
     if (device_is_real())
         skip(); /* a real machine may have only one GPU */
     device_configure("devices=2,delay=50");
-    device_case_random(&test, 77, "narrow.list", "wide.list", ignored);
+    device_case_whole(&test, 77);
     test.options.device = "cuda:1";
     device_makes_contexts(1);
     test.options.rank = 0;
@@ -357,10 +352,9 @@ static void a_large_batch_equals_that_of_the_host(void **unused)
 {
     (void)unused;
     struct device_case test;
-    char ignored[400];
     device_configure("seed=5,delay=20");
     for (unsigned kind = 0; kind < 4; kind++) {
-        device_case_random(&test, 40 + kind, "narrow.list", "wide.list", ignored);
+        device_case_whole(&test, 40 + kind);
         test.options.rank = 0;
         test.options.world = 1;
         test.options.rows = 0;

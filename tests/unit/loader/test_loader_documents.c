@@ -273,8 +273,8 @@ static void what_cannot_be_is_refused(void **unused)
     assert_non_null(strstr(error.message, "mask_targets"));
     assert_int_equal(open_with(run, TOKMAP_INPUTS, 1, 0, &error), TOKMAP_OK);
     assert_int_equal(open_with(run, TOKMAP_LABELS, 0, 0, &error), TOKMAP_OK);
-    assert_int_equal(open_with(run, 1u << 10, 0, 0, &error), TOKMAP_ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "0x400"));
+    assert_int_equal(open_with(run, 1u << 11, 0, 0, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "0x800"));
     tokmap_run_close(run);
     run = make_run(&narrow, 64, 1, 4, 10);
     assert_int_equal(open_with(run, TOKMAP_TARGETS, 2, 0, &error), TOKMAP_ERROR_ARGUMENT);
@@ -338,22 +338,25 @@ static void targets_without_their_mask_are_refused(void **unused)
 static void a_missing_output_is_named(void **unused)
 {
     (void)unused;
-    static const char *const names[] = {"inputs",    "targets",    "position_ids",  "rows",   "document_ids",
-                                        "loss_mask", "cu_seqlens", "targets_ahead", "labels", "source_ids"};
+    static const char *const names[] = {"inputs",       "targets",    "position_ids",    "rows",
+                                        "document_ids", "loss_mask",  "cu_seqlens",      "targets_ahead",
+                                        "labels",       "source_ids", "cu_seqlens_slice"};
     static int64_t room[200000];
     struct tokmap_run *run = make_run(&narrow, 64, 1, 4, 10);
-    for (unsigned k = 0; k < 10; k++) {
+    for (unsigned k = 0; k < 11; k++) {
         struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-        struct tokmap_out out = {sizeof out, TOKMAP_ID_I32,   room, room, room, room, room, room, room,
-                                 room,       (int32_t *)room, room};
+        struct tokmap_out out = {sizeof out, TOKMAP_ID_I32,   room, room,           room, room, room, room, room,
+                                 room,       (int32_t *)room, room, (int32_t *)room};
         struct tokmap_loader *loader;
         struct tokmap_error error;
         struct tokmap_batch batch = TOKMAP_BATCH_INIT;
         void **pointers[] = {&out.inputs, &out.targets,      &out.position_ids,
                              &out.rows,   &out.document_ids, &out.loss_mask};
-        options.fields = ALL | TOKMAP_TARGETS_AHEAD | TOKMAP_SOURCE_IDS;
+        options.fields = ALL | TOKMAP_TARGETS_AHEAD | TOKMAP_SOURCE_IDS | TOKMAP_CU_SEQLENS_SLICE;
         assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
-        if (k == 9)
+        if (k == 10)
+            out.cu_seqlens_slice = NULL;
+        else if (k == 9)
             out.source_ids = NULL;
         else if (k == 8)
             out.labels = NULL;
@@ -410,7 +413,7 @@ static void smaller_structs_are_served(void **unused)
 static void the_size_of_a_batch_is_checked(void **unused)
 {
     (void)unused;
-    const size_t first = sizeof(struct tokmap_batch); /* of the struct's first version */
+    const size_t first = offsetof(struct tokmap_batch, columns); /* of the struct's first version */
     const size_t wrong[] = {0, sizeof(size_t), first - 1, sizeof(struct tokmap_batch) + 1, SIZE_MAX};
     const uint64_t zero = 0;
     struct tokmap_run *run = make_run(&narrow, 64, 1, 4, 5);

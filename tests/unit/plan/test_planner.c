@@ -182,7 +182,8 @@ static void one_document_a_row(void **unused)
     (void)unused;
     const uint64_t documents[] = {5, 0, 23, 10, 1};
     struct plan_header header;
-    const struct planner_result result = plan_make("one.plan", documents, 5, (struct planner_options){10, 1}, &header);
+    const struct planner_result result =
+        plan_make("one.plan", documents, 5, (struct planner_options){10, 1, 0}, &header);
     assert_true(result.rows == 6 && result.segments == 6 && result.row_segments == 1);
     assert_true(result.documents == 4 && result.cut == 1 && result.full_rows == 3 && result.tokens == 39);
     /* Rows of 10 consecutive tokens: 5 + 23 + 10 + 1 tokens, with cuts at 10, 20, and 30. */
@@ -197,8 +198,8 @@ static void the_same_documents_make_the_same_bytes(void **unused)
     for (size_t i = 0; i < 20000; i++)
         documents[i] = random_below(&state, 3000);
     struct plan_header header;
-    (void)plan_make("a.plan", documents, 20000, (struct planner_options){2048, 0}, &header);
-    (void)plan_make("b.plan", documents, 20000, (struct planner_options){2048, 0}, &header);
+    (void)plan_make("a.plan", documents, 20000, (struct planner_options){2048, 0, 0}, &header);
+    (void)plan_make("b.plan", documents, 20000, (struct planner_options){2048, 0, 0}, &header);
     size_t a_bytes, b_bytes;
     uint8_t *a = file_read(in_folder(folder, "a.plan"), &a_bytes);
     uint8_t *b = file_read(in_folder(folder, "b.plan"), &b_bytes);
@@ -227,7 +228,7 @@ static void rows_of_web_documents_are_full(void **unused)
         documents[i] = web_length(&state);
     struct plan_header header;
     const struct planner_result result =
-        plan_make("web.plan", documents, count, (struct planner_options){8192, 0}, &header);
+        plan_make("web.plan", documents, count, (struct planner_options){8192, 0, 0}, &header);
     assert_true((double)result.tokens / ((double)result.rows * 8192) >= 0.995);
     struct plan plan;
     MUST(plan_open(&plan, in_folder(folder, "web.plan"), &error));

@@ -10,6 +10,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dataset/row_extents.h"
 #include "run/exclusion.h"
 #include "run/locate.h"
 #include "run/run.h"
@@ -76,16 +77,23 @@ static enum tokmap_status tokens_copy(struct loader_trial *trial, const struct t
     return status;
 }
 
+/* Writes the pad id to tokens [from, end) of the expected row. */
+static void padding_fill(struct loader_trial *trial, uint64_t from, uint64_t end)
+{
+    const uint32_t pad = (uint32_t)trial->info.pad_id;
+    for (uint64_t at = from; at < end; at++)
+        memcpy(trial->expected + at * trial->info.width, &pad, trial->info.width);
+}
+
 /* Replaces the tokens of an extent that the run excludes by the pad id: each token is looked up by itself. */
 static void excluded_pad(struct loader_trial *trial, const struct tokmap_place *place,
                          const struct tokmap_extent *extent, uint64_t at)
 {
     const struct exclusions *exclusions = run_exclusions(trial->run);
     const uint64_t tokens = exclusions->sources->of[place->source].tokens;
-    const uint32_t pad = (uint32_t)trial->info.pad_id;
     for (uint64_t i = 0; i < extent->tokens && exclusions_any(exclusions); i++)
         if (exclusion_step(exclusions, place->source, (extent->first_token + i) % tokens) <= place->step) {
-            memcpy(trial->expected + (at + i) * trial->info.width, &pad, trial->info.width);
+            padding_fill(trial, at + i, at + i + 1);
             trial->excluded++;
         }
 }
@@ -97,18 +105,20 @@ static enum tokmap_status row_expect(struct loader_trial *trial, const struct to
     uint64_t count = 0, at = 0;
     enum tokmap_status status = run_row_extents(trial->run, place, trial->extents, trial->extents_most, &count, error);
     for (uint64_t i = 0; i < count && !status; i++) {
+        const struct tokmap_extent *extent = &trial->extents[i];
         struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
         status = tokmap_run_source(trial->run, place->source, &source);
-        if (!status)
-            status =
-                tokens_copy(trial, source.dataset, trial->extents[i].first_token, trial->extents[i].tokens, at, error);
-        if (!status)
-            excluded_pad(trial, place, &trial->extents[i], at);
-        at += trial->extents[i].tokens;
+        if (extent_is_padding(extent)) {
+            padding_fill(trial, at, at + extent->tokens);
+        } else if (!status) {
+            status = tokens_copy(trial, source.dataset, extent->first_token, extent->tokens, at, error);
+            if (!status)
+                excluded_pad(trial, place, extent, at);
+        }
+        at += extent->tokens;
     }
-    const uint32_t pad = (uint32_t)trial->info.pad_id;
-    for (; at < row_tokens && !status; at++)
-        memcpy(trial->expected + at * trial->info.width, &pad, trial->info.width);
+    if (!status)
+        padding_fill(trial, at, row_tokens);
     return status;
 }
 

@@ -730,7 +730,7 @@ static enum tokmap_status plan_print(const char *path, bool as_json, struct tokm
     const struct plan_header *header = &plan.header;
     const uint64_t most = header->documents_most;
     const bool sampled = header->identity == 2;
-    cli_report_begin(&report, as_json, "plan|rows|seq_len|holds|documents|segments|*|file");
+    cli_report_begin(&report, as_json, "plan|rows|seq_len|holds|documents|segments|padded|*|file");
     cli_fact_text(&report, "plan", "plan", path);
     cli_fact_text(&report, "dataset", sampled ? "sampled id of its dataset" : "content id of its dataset",
                   id_hex(header->dataset, (char[33]){0}));
@@ -747,6 +747,9 @@ static enum tokmap_status plan_print(const char *path, bool as_json, struct tokm
              most ? CLI_COUNT(most) : "", most ? ")" : "");
     cli_member(&report, "row_segments", cli_number(header->row_segments));
     cli_member(&report, "max_documents", cli_number_if(most, most));
+    if (header->pad)
+        cli_fact(&report, "pad_documents", "padded", cli_number(header->pad), "each segment to a multiple of %s",
+                 CLI_COUNTED(header->pad, "token"));
     cli_fact(&report, "bytes", "file", cli_number(header->file_bytes), "%s", CLI_BYTES(header->file_bytes));
     cli_report_end(&report);
     plan_close(&plan);

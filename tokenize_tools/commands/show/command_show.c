@@ -21,6 +21,7 @@
 #include "step_rows.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dataset/row_extents.h"
 
 /* ---- the command ---- */
 
@@ -284,7 +285,9 @@ static enum tokmap_status item_parts(struct showing *show, const struct item *it
     for (uint64_t i = 0; i < item->extent_count && !status; i++) {
         const struct tokmap_extent *extent = &item->extents[i];
         shifted.excluded = item->excluded && item->excluded[i];
-        status = parts_walk(show->printer->dataset, extent->first_token, extent->tokens, part_shifted, &shifted, error);
+        if (!extent_is_padding(extent))
+            status =
+                parts_walk(show->printer->dataset, extent->first_token, extent->tokens, part_shifted, &shifted, error);
         shifted.by += extent->tokens;
     }
     return status;
@@ -308,6 +311,8 @@ static enum tokmap_status item_print(struct showing *show, const struct item *it
     for (uint64_t i = 0; i < count && left && !status; i++) {
         const struct tokmap_extent cut = {extents[i].first_token, min64(extents[i].tokens, left)}, *extent = &cut;
         const bool excluded = item->excluded && item->excluded[i];
+        if (extent_is_padding(&cut))
+            continue;
         left -= extent->tokens;
         if (!show->given->ids && excluded)
             continue;
@@ -340,6 +345,8 @@ static enum tokmap_status item_json(struct showing *show, const struct item *ite
         cli_json_array(json, "pieces");
         for (uint64_t i = 0; i < item->extent_count && !status; i++) {
             const struct tokmap_extent *extent = &item->extents[i];
+            if (extent_is_padding(extent))
+                continue;
             cli_json_object(json, NULL);
             cli_json_number(json, "first_token", extent->first_token);
             cli_json_number(json, "tokens", extent->tokens);
@@ -548,8 +555,9 @@ static uint64_t row_shared(const struct where *where, const struct tokmap_place 
     if (extents_list(where->show, place, &count, &error))
         return 0;
     for (uint64_t i = 0; i < count; i++)
-        shared += tokens_shared(where->first, where->count, where->show->extents[i].first_token,
-                                where->show->extents[i].tokens, all);
+        if (!extent_is_padding(&where->show->extents[i]))
+            shared += tokens_shared(where->first, where->count, where->show->extents[i].first_token,
+                                    where->show->extents[i].tokens, all);
     return shared;
 }
 
@@ -662,7 +670,7 @@ static enum tokmap_status also_find(struct showing *show, const struct item *ite
     const uint64_t end = info.steps == TOKMAP_FOREVER ? min64(show->last_loss, TOKMAP_FOREVER - 2) + 1 : TOKMAP_FOREVER;
     for (uint64_t i = 0; i < count && !status; i++) {
         const struct tokmap_extent extent = item->extents ? item->extents[i] : range;
-        if (item->excluded && item->excluded[i])
+        if (extent_is_padding(&extent) || (item->excluded && item->excluded[i]))
             continue;
         struct finding finding = {.where = {.show = show, .first = extent.first_token, .count = extent.tokens},
                                   .of = item->place,

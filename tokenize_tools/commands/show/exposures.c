@@ -8,6 +8,7 @@
 #include "commands/options/error_options.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dataset/row_extents.h"
 #include "run/exclusion.h"
 #include "run/exclusion_list.h"
 #include "run/locate.h"
@@ -37,8 +38,9 @@ static uint64_t shared_of(const struct exposing *exposing, const struct tokmap_p
     if (run_row_extents(exposing->run, place, exposing->extents, run_extents_most(exposing->run), &count, NULL))
         return 0;
     for (uint64_t i = 0; i < count; i++)
-        shared += tokens_shared(document->first_token, document->tokens, exposing->extents[i].first_token,
-                                exposing->extents[i].tokens, all);
+        if (!extent_is_padding(&exposing->extents[i]))
+            shared += tokens_shared(document->first_token, document->tokens, exposing->extents[i].first_token,
+                                    exposing->extents[i].tokens, all);
     return shared;
 }
 

@@ -6,6 +6,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dataset/row_extents.h"
 #include "run/exclusion.h"
 #include "run/run.h"
 
@@ -45,7 +46,8 @@ enum tokmap_status row_pieces_cut(struct row_pieces *pieces, const struct tokmap
         for (uint64_t done = 0, part; done < extents[i].tokens && !status; done += part) {
             const bool excluded = more && from == row + done;
             part = excluded ? hidden : min64(extents[i].tokens - done, more ? from - row - done : UINT64_MAX);
-            status = add(pieces, (extents[i].first_token + done) % tokens, part, excluded, error);
+            const uint64_t first = extents[i].first_token + done;
+            status = add(pieces, extent_is_padding(&extents[i]) ? first : first % tokens, part, excluded, error);
             if (excluded)
                 more = exclusion_walk_next(&walk, &from, &hidden);
         }
