@@ -338,7 +338,8 @@ struct tokmap_stats {
     uint64_t timeouts;     /* reads that took longer than options.deadline_ns */
     uint64_t device_bytes; /* GPU memory that the loader holds */
     uint64_t late_copies;  /* calls of next() that found the batch still on its way to the GPU */
-    uint64_t host_expanded; /* batches for a GPU that the host expanded, because the kernel could not be loaded */
+    uint64_t host_expanded; /* batches for a GPU that the host expanded, because the kernel could not be loaded, or the
+                               context layout is zigzag_documents */
     uint64_t excluded;      /* inputs delivered as the pad id, because the run excludes their documents */
     uint64_t excluded_rows; /* rows without any other token, which are delivered, too */
 };

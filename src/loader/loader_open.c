@@ -294,7 +294,7 @@ static enum tokmap_status documents_of_phase(const struct tokmap_loader *loader,
         enum tokmap_status status = TOKMAP_OK;
         const struct loader_source *source = &loader->source[run_share_source(loader->run, number, i)];
         if (source->plan)
-            of_source = min64(run_extents_most(loader->run), phase->seq_len);
+            of_source = min64(run_segments_most(loader->run), phase->seq_len);
         else
             status = capacity_documents_most(source->dataset, min64(phase->seq_len, source->tokens), &of_source, error);
         if (status)

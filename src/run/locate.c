@@ -383,6 +383,11 @@ uint64_t run_source_pad(const struct tokmap_run *run, uint64_t source)
     return of->plan_path && of->plan.header.pad ? of->plan.header.pad : 1;
 }
 
+uint64_t run_segments_most(const struct tokmap_run *run)
+{
+    return run->sources.segments_most;
+}
+
 uint64_t run_extents_most(const struct tokmap_run *run)
 {
     return run->sources.extents_most;

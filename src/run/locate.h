@@ -108,6 +108,9 @@ uint64_t run_first_extents(const struct tokmap_run *run, const struct tokmap_pla
 /* Returns to a multiple of what padding makes each segment of a source's plan; 1: of nothing, or it has no plan. */
 uint64_t run_source_pad(const struct tokmap_run *run, uint64_t source);
 
+/* Returns the most segments of any row of a plan, at least 1. */
+uint64_t run_segments_most(const struct tokmap_run *run);
+
 /* Returns the most extents of any row, at least 1. */
 uint64_t run_extents_most(const struct tokmap_run *run);
 

@@ -271,7 +271,7 @@ static enum tokmap_status all_agree(const struct opening *opening, struct tokmap
     const struct run_spec *spec = opening->spec;
     struct agreement agreement = {.known = UINT64_MAX, .ends = UINT64_MAX};
     struct tokmap_dataset_info info;
-    sources->extents_most = 1;
+    sources->extents_most = sources->segments_most = 1;
     for (uint64_t i = 0; i < sources->opened; i++) {
         dataset_describe(sources->of[i].dataset, &info);
         enum tokmap_status status = agree_in_tokenizer(opening, i, &info, &agreement, error);
@@ -281,8 +281,10 @@ static enum tokmap_status all_agree(const struct opening *opening, struct tokmap
             return status;
         sources->vocabulary = max64(sources->vocabulary, info.vocabulary);
         sources->width = i < sources->count && info.width > sources->width ? info.width : sources->width;
-        if (sources->of[i].plan_path)
-            sources->extents_most = max64(sources->extents_most, plan_extents_most(&sources->of[i].plan));
+        if (!sources->of[i].plan_path)
+            continue;
+        sources->segments_most = max64(sources->segments_most, sources->of[i].plan.header.row_segments);
+        sources->extents_most = max64(sources->extents_most, plan_extents_most(&sources->of[i].plan));
     }
     sources->pad_id = spec->pad_id == TOKMAP_NO_ID ? agreement.eod_id : spec->pad_id;
     if (sources->width == 2 && sources->pad_id > UINT16_MAX)

@@ -30,8 +30,8 @@ struct run_sources {
     uint64_t vocabulary;   /* the largest of all */
     uint32_t width;        /* the largest of the sources */
     uint64_t pad_id;
-    uint64_t extents_most; /* of any row */
-    char *warning;         /* NULL: none */
+    uint64_t segments_most, extents_most; /* of any row; 1 without plans */
+    char *warning;                        /* NULL: none */
 };
 
 /* Opens the datasets and plans of all sources, several at a time. Relative names start from `folder`; NULL: the current

@@ -98,6 +98,8 @@ class Slices(WithData):
             if "loss_mask" not in names:
                 options["mask_targets"] = True
         slice_extra = extra + [name for name in ("cu_seqlens", "cu_seqlens_slice") if choose.random() < .5]
+        if choose.random() < .3:  # read with pread, and by other threads
+            options.update(drop_behind=True, io_threads=choose.choice((0, 2)), deadline=choose.choice((None, 60)))
         options.update(rows=choose.randrange(3), threads=choose.randrange(2), dtype=choose.choice(("int32", "int64")))
         whole = run.loader(fields=(*names, *extra, "cu_seqlens"), framework="numpy", **options)
         ranks = [run.loader(fields=(*names, *slice_extra), framework="numpy", context_rank=rank, context_world=world,

@@ -140,6 +140,51 @@ static void test_read_any_order(void **unused)
 }
 
 /* A loader reads the rows of other ranks too, at most as many at once as it delivers in a call. */
+/* Ranks that share rows read their columns of any rows, and then what next() delivers. */
+static void test_read_of_slices(void **unused)
+{
+    (void)unused;
+    enum { SLICES = 3, COLUMNS = SEQ / SLICES };
+    int64_t inputs[BATCH][COLUMNS], targets[BATCH][COLUMNS], positions[BATCH][COLUMNS];
+    uint64_t state = 3, steps[BATCH], rows[BATCH];
+    take_all();
+    for (uint64_t round = 0; round < 60; round++) {
+        struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+        struct tokmap_out out = TOKMAP_OUT_INIT;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
+        struct tokmap_loader *loader;
+        const uint64_t count = round % 2 ? BATCH : random_below(&state, BATCH + 1), slice = round % SLICES;
+        options.threads = 0;
+        options.fields = TOKMAP_INPUTS | TOKMAP_TARGETS | (round % 4 < 2 ? TOKMAP_POSITION_IDS : 0);
+        options.context_rank = slice;
+        options.context_world = SLICES;
+        out = (struct tokmap_out){
+            .size = sizeof out, .type = TOKMAP_ID_I64, .inputs = inputs, .targets = targets, .position_ids = positions};
+        assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
+        for (uint64_t i = 0; i < count; i++) {
+            steps[i] = random_below(&state, STEPS);
+            rows[i] = random_below(&state, BATCH);
+            if (steps[i] >= 3 && steps[i] < 5) /* skipped, so never delivered */
+                steps[i] = 5;
+        }
+        for (unsigned twice = 0; twice < 2; twice++) {
+            assert_int_equal(twice ? tokmap_loader_next(loader, &out, NULL, &batch, NULL)
+                                   : tokmap_loader_read(loader, steps, rows, count, &out, &batch, NULL),
+                             TOKMAP_OK);
+            assert_true(batch.columns == COLUMNS && !batch.rows && batch.tokens == batch.count * COLUMNS);
+            for (uint64_t i = 0; i < batch.count; i++) {
+                const struct cells *cells = &whole[twice ? 0 : steps[i]];
+                const uint64_t row = twice ? i : rows[i];
+                assert_memory_equal(inputs[i], &cells->inputs[row][slice * COLUMNS], sizeof inputs[i]);
+                assert_memory_equal(targets[i], &cells->targets[row][slice * COLUMNS], sizeof targets[i]);
+                if (options.fields & TOKMAP_POSITION_IDS)
+                    assert_memory_equal(positions[i], &cells->positions[row][slice * COLUMNS], sizeof positions[i]);
+            }
+        }
+        tokmap_loader_close(loader);
+    }
+}
+
 static void test_read_of_one_rank(void **unused)
 {
     (void)unused;
@@ -358,6 +403,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read_any_order),
+        cmocka_unit_test(test_read_of_slices),
         cmocka_unit_test(test_read_of_one_rank),
         cmocka_unit_test(test_read_from_the_mapping),
         cmocka_unit_test(test_read_after_a_failed_next),
