@@ -184,10 +184,10 @@ TOKMAP_STATUS tokmap_run_share(const struct tokmap_run *run, uint64_t phase, uin
  * tokmap_run_info.steps. O(log phases + log sources). Statuses: OK, ERROR_RANGE. */
 TOKMAP_STATUS tokmap_run_drawn(const struct tokmap_run *run, uint64_t source, uint64_t step, uint64_t *draws);
 
-/* Returns the step from which the run excludes a token of a source's dataset; TOKMAP_FOREVER: it never does, or there is
- * no such token. In rows of that step and later ones, which loaders deliver, the token is tokmap_run_info.pad_id; the
- * functions on places, extents, and datasets know only where it is. O(log stretches of excluded documents). Cannot
- * fail. */
+/* Returns the step from which the run excludes a token of a source's dataset; TOKMAP_FOREVER: it never does, or there
+ * is no such token. In rows of that step and later ones, which loaders deliver, the token is tokmap_run_info.pad_id.
+ * The functions on places, extents, and datasets know only where it is. O(log stretches of excluded documents).
+ * Cannot fail. */
 TOKMAP_API uint64_t tokmap_run_excluded(const struct tokmap_run *run, uint64_t source, uint64_t token);
 
 /* Returns 1 if `step` is delivered, that is, before the run's end and not skipped; otherwise 0. Cannot fail. */

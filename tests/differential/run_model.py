@@ -672,7 +672,7 @@ class Comparison:
         delivered = [t for t in range(first, len(steps)) if steps[t][3]]
         if not delivered:
             return
-        rows = [steps[t][1] for t in range(first, len(steps))] + [phase.batch for phase in run.phases]  # also later ones
+        rows = [steps[t][1] for t in range(first, len(steps))] + [phase.batch for phase in run.phases]  # and later
         world = choose.randrange(1, min(rows) + 1)
         fields = ["rows"] + [name for name in BOTH + (AHEAD if model.lookahead else ()) if choose.random() < .6]
         masked = "targets_ahead" in fields and choose.random() < .5

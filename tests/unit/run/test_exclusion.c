@@ -184,8 +184,10 @@ static void the_past_has_what_is_excluded(void **unused)
 static void golden_values(void **unused)
 {
     static const char *const wanted[] = {
-        "tokmap1 step=21 tokens=6300 past=3017b19cdc06e63b4ac1549bf2a53273 of=b2e3f290,f706f612,749e4886,5a9acee2,6440c52f",
-        "tokmap1 step=51 tokens=15300 past=04735bffaa3baf8da5d59d8b7bb3a57a of=b2e3f290,f706f612,749e4886,5a9acee2,1d844ae6",
+        "tokmap1 step=21 tokens=6300 past=3017b19cdc06e63b4ac1549bf2a53273 "
+        "of=b2e3f290,f706f612,749e4886,5a9acee2,6440c52f",
+        "tokmap1 step=51 tokens=15300 past=04735bffaa3baf8da5d59d8b7bb3a57a "
+        "of=b2e3f290,f706f612,749e4886,5a9acee2,1d844ae6",
     };
     char text[TOKMAP_CURSOR_TEXT];
     (void)unused;
@@ -240,7 +242,8 @@ static void the_text_keeps_the_lines(void **unused)
     assert_string_equal(tokmap_run_text(parsed), tokmap_run_text(run));
     assert_int_equal(tokmap_run_continue(&continued, run, 50, "a 1", &error), TOKMAP_OK);
     assert_non_null(strstr(tokmap_run_text(continued), wanted));
-    assert_int_equal(exclusion_step(run_exclusions(continued), 1, 0) == 0, exclusion_step(run_exclusions(run), 1, 0) == 0);
+    assert_int_equal(exclusion_step(run_exclusions(continued), 1, 0) == 0,
+                     exclusion_step(run_exclusions(run), 1, 0) == 0);
     assert_int_equal(run_exclusions(continued)->event_count, 2);
     tokmap_run_close(continued);
     tokmap_run_close(parsed);
