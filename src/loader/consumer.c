@@ -247,7 +247,7 @@ static void delivered(struct tokmap_loader *loader, const struct slot *slot, con
     loader->next.position = slot->cursor;
     schedule_advance(&loader->next.taken);
     statistics_batch(&loader->statistics, batch);
-    if (slot->excluded)
+    if (slot->excluded || slot->excluded_rows)
         statistics_excluded(&loader->statistics, slot->excluded, slot->excluded_rows);
     if (loader->trace) {
         trace_add(loader->trace, slot->step, slot->trace, slot->last_in_step);
