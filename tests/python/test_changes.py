@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A run with everything that can change under way: weights that a controller changes, documents that are taken out,
 rows that are balanced over ranks, and rows that are cut for context parallelism. A program that reads it is killed at
-random, and goes on with other ranks, another balance, and other slices. It delivers the rows of a program that nobody
+random, and continues with other ranks, another balance, and other slices. It delivers the rows of a program that nobody
 disturbs. CHANGES_KILLS is the number of kills (50)."""
 import contextlib
 import json

@@ -62,8 +62,8 @@ struct document_tokens {
     uint64_t untaught;                    /* conversations in which no token counts */
     struct chat_counts roles[CHAT_ROLES]; /* of the conversations */
     struct fim_counts fim;
-    uint64_t eod_added, bos_added;        /* tokens that were added */
-    uint64_t eod_present, bos_present;    /* documents of ids that had the token already, so none was added */
+    uint64_t eod_added, bos_added;     /* tokens that were added */
+    uint64_t eod_present, bos_present; /* documents of ids that had the token already, so none was added */
     struct {
         uint64_t tokens, ends, mask, text_bytes, sets;
     } capacity; /* of these lists */

@@ -10,7 +10,6 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "dataset/row_extents.h"
 #include "run/exclusion.h"
 #include "run/locate.h"
 #include "run/run.h"

@@ -194,7 +194,6 @@ static int export_name(struct exporting *exporting, const char *name)
     const struct run_arguments none = RUN_ARGUMENTS_INIT;
     struct target target = {0};
     struct tokenizer *tokenizer = NULL;
-    struct tokenizer_info info;
     struct text_export_result result = {0};
     struct tokmap_error error = {0};
     bool assumed;
@@ -209,9 +208,8 @@ static int export_name(struct exporting *exporting, const char *name)
     const uint64_t started = os_clock_ns();
     enum tokmap_status status = dataset_tokenizer_open(&tokenizer, target.dataset, &exporting->asked, &assumed, &error);
     if (!status) {
-        tokenizer_info(tokenizer, &info);
-        if (info.note && !exporting->quiet)
-            cli_say(program, "%s: %s", info.name, info.note);
+        if (!exporting->quiet)
+            dataset_tokenizer_note(program, tokenizer);
         if (assumed && !exporting->quiet)
             dataset_tokenizer_assumed(program, exporting->asked.spec);
         cli_signals_catch();

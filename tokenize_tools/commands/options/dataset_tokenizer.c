@@ -231,6 +231,16 @@ enum tokmap_status dataset_tokenizer_open(struct tokenizer **tokenizer, const st
     return status;
 }
 
+void dataset_tokenizer_note(const char *program, const struct tokenizer *tokenizer)
+{
+    struct tokenizer_info info;
+    if (!tokenizer)
+        return;
+    tokenizer_info(tokenizer, &info);
+    if (info.note)
+        cli_say(program, "%s: %s", info.name, info.note);
+}
+
 void dataset_tokenizer_assumed(const char *program, const char *tokenizer)
 {
     cli_say(program, "the dataset does not record its tokenizer, so the texts are those that '%s' gives", tokenizer);

@@ -31,6 +31,10 @@ enum tokmap_status dataset_tokenizer_open(struct tokenizer **tokenizer, const st
                                           const struct tokenizer_arguments *asked, bool *assumed,
                                           struct tokmap_error *error);
 
+/* Prints what of the tokenizer's file is ignored, because it may matter to the reader of the text. tokenizer may be
+ * NULL. */
+void dataset_tokenizer_note(const char *program, const struct tokenizer *tokenizer);
+
 /* Prints what a command says once if the tokenizer was assumed; tokenizer: the file that the user named. */
 void dataset_tokenizer_assumed(const char *program, const char *tokenizer);
 

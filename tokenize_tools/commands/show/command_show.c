@@ -21,7 +21,7 @@
 #include "step_rows.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "dataset/row_extents.h"
+#include "run/locate.h"
 
 /* ---- the command ---- */
 
@@ -78,17 +78,6 @@ struct showing {
     struct cli_json json;
 };
 
-/* Parts of a tokenizer's file that tokmap ignores may matter to the reader of the text. */
-static void note_print(const struct tokenizer *tokenizer)
-{
-    struct tokenizer_info info;
-    if (!tokenizer)
-        return;
-    tokenizer_info(tokenizer, &info);
-    if (info.note)
-        cli_say(program, "%s: %s", info.name, info.note);
-}
-
 /* Makes a source the one at hand. Its printer is opened at the first use. */
 static enum tokmap_status source_use(struct showing *show, uint64_t number, struct tokmap_error *error)
 {
@@ -105,7 +94,7 @@ static enum tokmap_status source_use(struct showing *show, uint64_t number, stru
         printer_open(show->printer, target_dataset(show->target, number),
                      given->ids || given->where ? NULL : &given->tokenizer, given->specials, !given->unmarked, error);
     if (!status && !given->quiet)
-        note_print(show->printer->tokenizer);
+        dataset_tokenizer_note(program, show->printer->tokenizer);
     if (!status && !given->quiet && show->printer->assumed && !show->assumed_said) {
         dataset_tokenizer_assumed(program, given->tokenizer.spec);
         show->assumed_said = true;

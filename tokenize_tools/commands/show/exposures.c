@@ -8,7 +8,6 @@
 #include "commands/options/error_options.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "dataset/row_extents.h"
 #include "run/exclusion.h"
 #include "run/exclusion_list.h"
 #include "run/locate.h"

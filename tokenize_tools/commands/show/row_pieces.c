@@ -6,8 +6,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "dataset/row_extents.h"
 #include "run/exclusion.h"
+#include "run/locate.h"
 #include "run/run.h"
 
 static enum tokmap_status add(struct row_pieces *pieces, uint64_t first, uint64_t tokens, bool excluded,
