@@ -74,7 +74,8 @@ TOKMAP_API const char *tokmap_run_text(const struct tokmap_run *run);
  * needs that changes them while it trains. All steps before it are the same, so loaders that have not delivered it can
  * move there with tokmap_loader_reload(). A checkpoint stores tokmap_run_text() of the new run beside the cursor.
  *   continued  receives the handle, a run like any other; close it with tokmap_run_close(). It does not need `run`
- *   step       0 to tokmap_run_info.steps. Later phases stay
+ *   step       0 to tokmap_run_info.steps. If the run skips it, the change begins with the next step that is not
+ *              skipped. Later phases stay
  *   change     what a phase line says after its step, such as "prose 0.6 code 0.4" or "batch 512 seq_len 4096". It
  *              replaces a phase line of that step
  * Every rank must make the same change. Statuses: OK, ERROR_RANGE (among others: the run ends before the step), and

@@ -62,8 +62,8 @@ enum tokmap_status tokmap_run_continue(struct tokmap_run **continued, const stru
                          change);
     if (step > run->phases.steps_most)
         return run_past_the_end(run, step, error);
-    run_cursor(run, step, &cursor);
-    char *text = run->text ? text_with(run->text, step, change) : NULL;
+    run_cursor(run, step, &cursor); /* after skipped steps: what they drew is past, too */
+    char *text = run->text ? text_with(run->text, cursor.step, change) : NULL;
     if (!text)
         return error_set_memory(error, "the text of a run", 0);
     enum tokmap_status status = run_text_read(&spec, text, strlen(text), NULL, error);

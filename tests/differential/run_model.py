@@ -591,6 +591,7 @@ AHEAD = ("targets", "loss_mask", "targets_ahead")
 class Comparison:
     def __init__(self, world, choose):
         self.world, self.choose, self.rows, self.refused, self.excluding = world, choose, 0, 0, 0
+        self.continued = 0
 
     def check(self, truth, what):
         if not truth:
@@ -615,6 +616,34 @@ class Comparison:
             self.compare(run, model)
             if evaluations and self.choose.random() < .2:
                 self.evaluation(run)
+            if self.choose.random() < .3:
+                self.continuation(run, model)
+
+    def continuation(self, run, model):
+        """A run that continues with another phase has the cursors of the first up to its step, and then the rows of its
+        own text."""
+        choose, lines = self.choose, list(map(words_of, run.text.splitlines()))
+        step = max((int(words[1]) for words in lines if words[:1] == ["phase"]), default=0) + choose.randrange(1, 9)
+        if step >= len(model.steps):
+            return
+        change = {}
+        if choose.random() < .7:
+            change["weights"] = {name: choose.choice((0, 1, 0.125, "2.5", 17)) for name in model.sources}
+            change["weights"][choose.choice(list(model.sources))] = 3
+        if choose.random() < .4 or not change:
+            change["batch"] = choose.choice((1, 2, 5, 8))
+        if choose.random() < .2 and model.stride is None and "plan" not in sum(lines, []):
+            change["seq_len"] = choose.choice((1, 3, 8, 16))
+        try:
+            made = run.with_phase(step, **change)
+        except (tokmap.RunError, IndexError, tokmap.DataError) as problem:
+            self.check(re.search(r"runs out|no step|longer than|passes|weight|tokens sum|needs an end", str(problem)),
+                       f"{step} {change} {problem}")
+            return
+        with made:
+            self.check(all(made.cursor(t) == run.cursor(t) for t in range(step + 1)), "cursors of the past")
+            self.continued += 1
+            self.compare(made, Model(made.text, self.world, MOST))
 
     def evaluation(self, run):
         choose = self.choose
@@ -787,9 +816,10 @@ def main():
             except Exception as problem:
                 print(f"not ok - run {number} of seed {given.seed}: {type(problem).__name__} {problem}\n{text}")
                 return 1
-    if comparison.refused * 3 > given.count or comparison.rows < given.count or comparison.excluding * 8 < given.count:
+    if comparison.refused * 3 > given.count or comparison.rows < given.count or comparison.excluding * 8 < given.count or \
+            comparison.continued * 20 < given.count:
         print(f"not ok - {comparison.refused} of {given.count} runs were refused, {comparison.rows} rows compared, "
-              f"{comparison.excluding} runs exclude documents")
+              f"{comparison.excluding} runs exclude documents, {comparison.continued} were continued")
         return 1
     print(f"ok - {given.count} runs, {comparison.rows} rows; {comparison.refused} were refused by both")
     return 0

@@ -3,6 +3,7 @@
 import decimal
 import os
 import pickle
+import re
 import subprocess
 import unittest
 
@@ -248,6 +249,18 @@ class Continued(unittest.TestCase):
                 self.assertEqual([after.rows(t) for t in (4, 5, 49)], [10, 4, 4])
                 with after.with_phase(30, batch=7) as later:
                     self.assertEqual([later.rows(t) for t in (4, 29, 30)], [10, 4, 7])
+
+    def test_at_a_skipped_step(self):
+        """A program that changes the run after each step does not know which steps are skipped."""
+        with mixture(steps=60, skip=[(5, 10)]) as run, run.loader(rows=0, fields="rows", framework="dlpack") as loader:
+            for b in loader:
+                if b.step == 4:
+                    break
+            with run.with_phase(b.step + 1, weights={"web": 1, "wiki": 1}) as after:
+                self.assertIn("\nphase 10 web 1 wiki 1\n", re.sub(" +", " ", after.text))
+                self.assertEqual(after.cursor(5), run.cursor(5))
+                loader.reload(after)
+                self.assertEqual(next(loader).step, 10)
 
     def test_a_loader_moves_to_it(self):
         """What two ranks deliver while the weights follow what was delivered is what the last text says."""

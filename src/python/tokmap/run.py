@@ -99,7 +99,8 @@ class Run(OpenedRun):
     def with_phase(self, step: int, *, weights: Weights | None = None, batch: int | None = None,
                    seq_len: int | None = None) -> Run:
         """The run that continues this one with other weights, rows of a global batch, or tokens of a row from a step on.
-        All steps before it are the same, and later phases stay; a phase that begins with the step is replaced.
+        All steps before it are the same, and later phases stay; a phase that begins with the step is replaced. A step
+        that the run skips stands for the next one that it does not.
 
             if b.last_in_step and b.step % 1000 == 999:  # every rank makes the same change
                 run = run.with_phase(b.step + 1, weights={"prose": 0.6, "code": 0.4})
