@@ -31,7 +31,8 @@ static int exercise(void *user, const struct trace_section *section)
     struct tokmap_error error;
     uint64_t least = header->first_step;
     REQUIRE(header->width == 2 || header->width == 4);
-    REQUIRE(header->rank < header->world);
+    REQUIRE(header->rank < header->world && header->context_rank < header->context_world);
+    REQUIRE(header->context_layout <= TOKMAP_CONTEXT_ZIGZAG_DOCUMENTS);
     REQUIRE(header->balance <= (uint64_t)1 << 40 && (header->balance || !header->rows));
     REQUIRE(section->offset >= found->end + TRACE_HEADER_BYTES && section->offset <= found->file_bytes);
     REQUIRE(section->records <= (found->file_bytes - section->offset) / TRACE_RECORD_BYTES);
@@ -65,7 +66,15 @@ static void continue_it(const struct found *before, uint64_t complete)
 {
     const bool balanced = before->records % 2;
     const struct trace_header header = {
-        .width = 4, .rank = 1, .world = 2, .first_step = 5, .balance = balanced ? 77 : 0, .rows = balanced ? 3 : 0};
+        .width = 4,
+        .rank = 1,
+        .world = 2,
+        .context_rank = balanced ? 2 : 0,
+        .context_world = balanced ? 3 : 1,
+        .first_step = 5,
+        .balance = balanced ? 77 : 0,
+        .rows = balanced ? 3 : 0,
+    };
     const struct trace_record record = {7, 1};
     struct trace_writer *writer;
     struct found after;
