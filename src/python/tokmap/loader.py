@@ -709,10 +709,15 @@ class Loader(Reader):
                                         self._error_pointer)
         if status:
             self._pending = None
-            problem = failure(status, self._error)
-            self._ended = isinstance(problem, StopIteration)
-            raise problem
+            raise self._failure(status)
         return self._fetched()
+
+    def _failure(self, status: int) -> BaseException:
+        """The exception for a status of next(). If the frame that raises it had it in a variable, the two would form a
+        cycle, and the loader would stay open until Python collects cycles."""
+        problem = failure(status, self._error)
+        self._ended = isinstance(problem, StopIteration)
+        return problem
 
     def _fetched(self) -> tuple[Batch, Any]:
         """The batch of the pending call, which the library has completed."""
