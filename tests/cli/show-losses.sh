@@ -126,7 +126,8 @@ holds err "loss 5, step's median 5; its tokens are also in step "
 # Windows that pass the dataset's end are shown, too. Of a plan, each other row is listed once, with all that it shares.
 tokmap plan -q -o small.plan --seq-len 64 small
 printf 'seq_len 64\nbatch 8\nseed 3\nsource data small plan small.plan\npasses 3\n' >plan.run
-for run in train plan; do
+printf 'seq_len 64\nbatch 8\nseed 3\nsource data synthetic:vocab=9,tokens=3009\npasses 3\n' >seam.run
+for run in seam plan; do
     steps=$(tokmap info $run.run --json | sed 's/.*"steps": \([0-9]*\),.*/\1/')
     awk -v steps="$steps" 'BEGIN { for (s = 0; s < steps; s++) for (r = 0; r < 8; r++) print s "," r ",1" }' |
         sed '1i step,row,loss' >all.csv
