@@ -491,13 +491,16 @@ static enum tokmap_status show_row(struct showing *show, uint64_t step, uint64_t
     if (!status)
         status = tokmap_run_phase(run, tokmap_run_phase_at(run, place.step), &phase);
     if (!status && show->printer) {
-        status = extents_list(show, &place, &item.segments, error);
+        uint64_t extents = 0;
+        status = extents_list(show, &place, &extents, error);
         if (!status)
-            status = row_pieces_cut(&show->pieces, run, &place, show->extents, item.segments, error);
+            status = row_pieces_cut(&show->pieces, run, &place, show->extents, extents, error);
+        for (uint64_t i = 0; i < extents && !status; i++)
+            item.segments += !extent_is_padding(&show->extents[i]);
         const bool cut = show->pieces.count;
         item.extents = cut ? show->pieces.extents : show->source.plan ? show->extents : NULL;
         item.excluded = cut ? show->pieces.excluded : NULL;
-        item.extent_count = cut ? show->pieces.count : item.segments;
+        item.extent_count = cut ? show->pieces.count : extents;
         item.pad_id = info.pad_id;
     }
     item.first = place.first_token;
