@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include "also.h"
 #include "cli/cli.h"
 #include "tokmap/tokmap.h"
 
@@ -32,16 +33,6 @@ struct losses {
  * ERROR_MEMORY. */
 enum tokmap_status losses_read(struct losses *losses, const char *path, struct tokmap_error *error);
 void losses_free(struct losses *losses);
-
-#define ALSO_MOST 8 /* rows that are listed beside one of the file */
-
-/* Other rows that show tokens of a row. */
-struct also {
-    struct {
-        uint64_t step, row, shared;
-    } of[ALSO_MOST];
-    uint64_t count; /* of them that were found, maybe more than there is room for */
-};
 
 /* Print the loss of a row: as a line on standard error, and as members of an open object. */
 void loss_print(const struct loss *loss, const struct also *also);
