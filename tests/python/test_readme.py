@@ -270,7 +270,7 @@ class Readme(unittest.TestCase):
 
     def test_every_example_has_a_test(self):
         tested = {name[len("test_"):] for name in dir(self) if name.startswith("test_")}
-        tested |= {"run", "nanogpt", "conversations", "apart_plans"}  # prepare(), and tests with other names
+        tested |= {"run", "nanogpt", "conversations", "apart_plans", "taken"}  # prepare(), and tests with other names
         tested |= {"torchrun", "torchtitan", "megatron", "sampler", "context"}  # test_distributed.py
         tested |= {"controller"}                                      # test_controller.py
         self.assertEqual(sorted({*examples(), *examples("sh")} - tested), [])
