@@ -630,7 +630,7 @@ static void balance_report(const struct audit *audit, struct cli_report *report)
     if (!report->as_json) {
         printf("balance: %s of the run, q %g; the largest cost divided by the mean of the step\n",
                CLI_COUNTED(of->steps, "step"), audit->given->balance);
-        printf("  of a call: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f; no assignment is below p50 %.3f, max "
+        printf("  of a call: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f; lower bound: p50 %.3f, max "
                "%.3f\n",
                of->calls.p50, of->calls.most, of->balanced_calls.p50, of->balanced_calls.most, of->bound_calls.p50,
                of->bound_calls.most);
