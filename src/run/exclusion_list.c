@@ -157,9 +157,8 @@ static enum tokmap_status read_line(struct list_reader *reader, const char *line
     status = dataset_document(source->dataset, document, &item.document, &reason);
     if (status == TOKMAP_ERROR_RANGE)
         return wrong(reader, status,
-                     "document %" PRIu64 " does not exist in source '%s' (%.200s): %.300s; correct the line, or make "
-                     "the list again with `tokmap find`",
-                     document, source->name, source->data, reason.message);
+                     "source '%s' (%.200s): %.300s; correct the line, or make the list again with `tokmap find`",
+                     source->name, source->data, reason.message);
     if (status)
         return wrong(reader, status, "document %" PRIu64 " of source '%s' (%.200s) cannot be found: %.300s", document,
                      source->name, source->data, reason.message);

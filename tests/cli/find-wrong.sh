@@ -21,7 +21,7 @@ holds err "--words and --field are about the files of --ngrams"
 exits 2 tokmap find small --ngrams x --words 0 2>err
 holds err "--words must be 1 to 1000"
 exits 1 tokmap find train.run -d 3 2>err
-holds err "the run has 2 sources; choose the one whose documents"
+holds err "the run has 2 sources, and each numbers its own documents"
 exits 1 tokmap find train.run --source c -d 3 2>err
 holds err "there is no source 'c'"
 exits 1 tokmap find small --source c -d 3 2>err

@@ -56,7 +56,7 @@ for document in 0 1 2 3 4 5 6 7; do
     tokmap show d --document $document --specials 2>err >got
     tokmap show d --document $document 2>note >/dev/null
     if grep -q '^<fim_prefix>' got; then
-        grep -q 'stored to fill in the middle: \(prefix-suffix\|suffix-prefix\)-middle; --specials shows it so' note
+        grep -q 'stored rearranged to fill in the middle: \(prefix-suffix\|suffix-prefix\)-middle; --specials prints it as it' note
         tokmap show -q d --document $document --json | grep -q '"fim": {"psm": [01], "spm": [01]}'
         tokmap show -q d --document $document --ids | grep -q '^697 '
     else

@@ -42,7 +42,7 @@ tokmap show endless.run --exposures list -q >out
 same out lines
 printf 'web 100000\n' >bad
 exits 1 tokmap show taken.run --exposures bad 2>err
-holds err "bad:1: document 100000 does not exist in source 'web'"
+holds err "bad:1: source 'web' (small): document 100000 does not exist"
 exits 2 tokmap show taken.run --exposures list --ids 2>err
 exits 2 tokmap show taken.run --exposures list --step 3 2>err
 exits 1 tokmap show taken.run --exposures missing 2>err

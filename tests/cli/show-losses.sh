@@ -117,6 +117,11 @@ wrong_call 0 0 "add --ranks" --ranks 0
 exits 2 tokmap show train.run --losses calls.jsonl --rows 2 2>err
 holds err "add --ranks"
 exits 2 tokmap show train.run --losses calls.jsonl --rank 0 --ranks 2
+# A call that a step cannot have shows that --rows is not what it was, however small its loss is.
+printf '{"step":2,"rank":0,"call":0,"loss":3}\n{"step":2,"rank":0,"call":1,"loss":1}\n' >calls.jsonl
+exits 1 tokmap show train.run --losses calls.jsonl --ranks 3 --top 1 2>err >out
+holds err "calls.jsonl: call 1 does not exist; each rank gets its rows of step 2 in 1 call"
+same out /dev/null
 # In a run without an end, the search for other rows ends, whatever step the file names.
 printf 'seq_len 64\nbatch 8\nseed 3\nsource data small\n' >endless.run
 printf '{"step":3,"row":1,"loss":5}\n{"step":18446744073709551615,"row":0,"loss":1}\n' >far

@@ -240,6 +240,7 @@ class Balance(WithData):
     def test_model(self):
         self.assertEqual(tokmap.balance(4096, 32), 1 / (12 * 4096))
         self.assertEqual(tokmap.balance(4096, 32, 6_600_000_000), 4096 * 32 / 6_600_000_000)
+        self.assertEqual(tokmap.balance(4096, 32, 6.6e9), 4096 * 32 / 6_600_000_000)
         for given in ((0, 1), (1, 0), (2**33, 1), (1, 2**33), (100, 100, 10), (1, 1, 2**60)):
             with self.assertRaises(IndexError, msg=given):
                 tokmap.balance(*given)

@@ -294,7 +294,9 @@ for how in ({"data": "dp"}, {"context_rank": 1, "context_world": 2}):
                 (run, {"context_world": 2, "fields": "inputs rows"}, "\"rows\" are whole; remove \"rows\" from fields"),
                 (run, {"context_world": 2, "fields": ()}, "add \"inputs\" to fields")):
             with self.subTest(options), self.assertRaisesRegex((tokmap.TokmapError, ValueError), words):
-                made.loader(**options)
+                made.loader(**{"context_rank": 0, **options})
+        with self.assertRaisesRegex(tokmap.ArgumentError, "context_world is 2, but context_rank is missing: pass both"):
+            run.loader(context_world=2)
         for options, words in ((("--pad-documents", "16", "--seq-len", "40"),
                                 "--seq-len is 40, which is not a multiple of --pad-documents 16; set --seq-len to 32 or "
                                 "48"),

@@ -137,7 +137,7 @@ class Readme(unittest.TestCase):
     def test_exclude(self):
         said = run_shell(self.folder, "exclude")
         self.assertIn("the run excludes all of them, and only steps before that were searched", said)
-        self.assertRegex(said, r"(?m)^ok     excluded  from step 33 on, [\d,]+ tokens? of 1 document are the pad id")
+        self.assertRegex(said, r"(?m)^ok     excluded  from step 33 on, the pad id replaces [\d,]+ tokens? of \d+ documents?")
         said = self.finish(self.start("taken")).splitlines()
         self.assertRegex(said[0], r"^33 \w+ \d+ shown$")
         self.assertRegex(said[-1], r"^\d+ tokens are padding instead$")
@@ -270,7 +270,7 @@ class Readme(unittest.TestCase):
 
     def test_every_example_has_a_test(self):
         tested = {name[len("test_"):] for name in dir(self) if name.startswith("test_")}
-        tested |= {"run", "nanogpt", "conversations", "apart_plans"}  # prepare(), and tests with other names
+        tested |= {"run", "nanogpt", "conversations", "apart_plans", "taken"}  # prepare(), and tests with other names
         tested |= {"torchrun", "torchtitan", "megatron", "sampler", "context"}  # test_distributed.py
         tested |= {"controller"}                                      # test_controller.py
         self.assertEqual(sorted({*examples(), *examples("sh")} - tested), [])

@@ -646,7 +646,7 @@ static void report_text(const struct replay *replay, const char *name, double se
         cli_print("%s: the same: %s steps, %s rows\n", name, cli_count(replay->steps_done, a),
                   cli_count(replay->rows_done, b));
     if (!replay->differs && exclusions_any(run_exclusions(replay->run)))
-        cli_print("%s: from step %" PRIu64 " on, %s of excluded documents were the pad id, in %s\n", name,
+        cli_print("%s: from step %" PRIu64 " on, the pad id replaced %s of excluded documents, in %s\n", name,
                   run_exclusions(replay->run)->events[0].step, cli_counted(replay->excluded, "token", counted),
                   cli_counted(replay->excluded_rows, "row", rows));
     if (replay->bytes_done && seconds > 0 && !replay->given->quiet)

@@ -153,9 +153,9 @@ def _deadline_ns(seconds: float | None) -> int:
     return max(1, round(seconds * 1e9))
 
 
-def balance(width: int, layers: int, parameters: int = 0) -> float:
-    """The q of loader(balance=q) for a model: what it costs that a token attends to another one, where its way through
-    the model's matrices costs 1. tokmap_balance() in tokmap.h has the formula.
+def balance(width: int, layers: int, parameters: float = 0) -> float:
+    """The q of loader(balance=q) for a model: the cost of a token's attention to one other token, divided by the cost of
+    the token in the model's matrices. tokmap_balance() in tokmap.h has the formula.
 
     width       of attention: heads * dimension of a head; usually that of the model
     layers      that attend
@@ -163,6 +163,8 @@ def balance(width: int, layers: int, parameters: int = 0) -> float:
                 experts only those that a token passes through; 0: 12 * layers * width ** 2
     """
     q, error = c_double(), c.Error()
+    if isinstance(parameters, float) and parameters.is_integer():
+        parameters = int(parameters)  # such as 7e9
     check(lib.tokmap_balance(c.number(width, "width"), c.number(layers, "layers"), c.number(parameters, "parameters"),
                              byref(q), byref(error)), error)
     return q.value
@@ -464,7 +466,7 @@ class Loader(Reader):
                  io_threads: int = 0, trace: Path | None = None, deadline: float | None = None,
                  alarm: Callable[[Stall], object] | None = None, alarm_percent: int = 0, alarm_calls: int = 0,
                  range_push: Callable[[str], object] | None = None,
-                 range_pop: Callable[[], object] | None = None, context_rank: int = 0, context_world: int = 1,
+                 range_pop: Callable[[], object] | None = None, context_rank: int | None = None, context_world: int = 1,
                  context_layout: Layout = "contiguous", mesh: Any = None, data: str | Sequence[str] | None = None,
                  context: str | None = None) -> None:
         super().__init__(run)

@@ -282,7 +282,7 @@ static void wrong_lists(void **unused)
     (void)unused;
     refused_text("a 1\nc 2\n", TOKMAP_ERROR_FORMAT, "no source 'c'", 2);
     refused_text("held 2\n", TOKMAP_ERROR_FORMAT, "'held' is a validation set", 1);
-    refused_text("a 150\n", TOKMAP_ERROR_RANGE, "document 150 does not exist in source 'a'", 1);
+    refused_text("a 150\n", TOKMAP_ERROR_RANGE, "document 150 does not exist", 1);
     refused_text("\n\na 18446744073709551615\n", TOKMAP_ERROR_RANGE, "does not exist", 3);
     refused_text("a 18446744073709551616\n", TOKMAP_ERROR_FORMAT, "'a 18446744073709551616' is not the name", 1);
     refused_text("a\n", TOKMAP_ERROR_FORMAT, "such as 'a 17'", 1);

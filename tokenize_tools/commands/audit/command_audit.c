@@ -408,8 +408,8 @@ static void excluded_check(struct audit *audit, const struct loader_trial *trial
     char a[64], b[64], c[64], d[64];
     check_add(audit, "excluded", !trial->fault[0],
               "from step %" PRIu64
-              " on, %s of %s are the pad id wherever they come: computed, in %s%s; in rows of real "
-              "loaders, %s; before that, %s%s showed them",
+              " on, the pad id replaces %s of %s: computed, in %s%s; compared in rows of real loaders, %s; "
+              "%s%s showed them before",
               places->first_step, cli_counted(places->tokens, "token", a),
               cli_counted(places->documents, "document", b), places->more ? "at least " : "",
               cli_counted(places->after, "place", c), cli_counted(trial->excluded, "token", d),
@@ -630,7 +630,7 @@ static void balance_report(const struct audit *audit, struct cli_report *report)
     if (!report->as_json) {
         printf("balance: %s of the run, q %g; the largest cost divided by the mean of the step\n",
                CLI_COUNTED(of->steps, "step"), audit->given->balance);
-        printf("  of a call: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f; no assignment is below p50 %.3f, max "
+        printf("  of a call: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f; lower bound: p50 %.3f, max "
                "%.3f\n",
                of->calls.p50, of->calls.most, of->balanced_calls.p50, of->balanced_calls.most, of->bound_calls.p50,
                of->bound_calls.most);

@@ -318,8 +318,8 @@ static enum tokmap_status sources_find(struct finding *finding, struct tokmap_er
                          wanted);
     if (!status && finding->given->numbers.count && found > 1)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, finding->target.name, TOKMAP_NO_OFFSET,
-                         "the run has %" PRIu64 " sources; choose the one whose documents --document numbers with "
-                         "--source NAME",
+                         "the run has %" PRIu64 " sources, and each numbers its own documents; add --source NAME "
+                         "to say which source --document means",
                          found);
     return status ? status : asked_check(finding, error);
 }

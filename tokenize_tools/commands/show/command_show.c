@@ -624,17 +624,10 @@ static enum tokmap_status show_where(struct showing *show, struct tokmap_error *
 /* Shows the row of a loss, or the rows of its call. */
 static enum tokmap_status show_loss(struct showing *show, const struct loss *loss, struct tokmap_error *error)
 {
-    struct step_choice choice = show->given->of_step;
+    const struct step_choice choice = loss_choice(loss, &show->given->of_step);
     struct step_rows rows;
     if (!loss->of_call)
         return show_row(show, loss->step, loss->row, loss, true, error);
-    if (!choice.ranks)
-        return error_set(error, TOKMAP_ERROR_RANGE, show->given->losses, TOKMAP_NO_OFFSET,
-                         "the losses are of ranks and calls; add --ranks, and --rows if the loaders had this option");
-    choice.step = loss->step;
-    choice.rank = loss->rank;
-    choice.call = loss->call;
-    choice.rank_given = choice.call_given = true;
     enum tokmap_status status = step_rows_find(&rows, show->target->run, show->target->name, &choice, error);
     if (!status && !rows.count && !show->given->quiet)
         cli_say(program, "step %" PRIu64 " rank %" PRIu64 " call %" PRIu64 " has a loss, but no rows", loss->step,
@@ -653,6 +646,8 @@ static enum tokmap_status show_losses(struct showing *show, struct tokmap_error 
     enum tokmap_status status = losses_read(&losses, show->given->losses, error);
     for (uint64_t i = 0; i < losses.count && !status; i++)
         show->last_loss = max64(show->last_loss, losses.of[i].step);
+    if (!status)
+        status = losses_check(&losses, show->given->losses, show->target->run, &show->given->of_step, error);
     for (uint64_t i = 0; i < min64(top, losses.count) && !status && !ferror(stdout); i++)
         status = show_loss(show, &losses.of[i], error);
     losses_free(&losses);
@@ -813,7 +808,8 @@ int command_show(int argc, char **argv)
         {'i', "ids", CLI_FLAG, &given.ids, NULL, NULL, "print token ids instead of text", NULL},
         {0, "unmarked", CLI_FLAG, &given.unmarked, NULL, NULL,
          "do not mark text that does not count as a target, as the mask of its shard says", NULL},
-        {0, "specials", CLI_FLAG, &given.specials, NULL, NULL, "print the names of special tokens", NULL},
+        {0, "specials", CLI_FLAG, &given.specials, NULL, NULL,
+         "print special tokens, and documents that `tokmap pack --fim` has rearranged as they are stored", NULL},
         CLI_HEADING("A run made from a dataset"),
         RUN_OPTIONS(given.run),
         CLI_HEADING("General"),

@@ -109,11 +109,11 @@ static void summary_print(const struct exposing *exposing, const char *program)
     char a[64], b[64], c[64];
     (void)cli_flush();
     if (exposing->rows)
-        cli_say(program, "%s of %s shown, %s in steps %" PRIu64 " to %" PRIu64, cli_count(exposing->shown, a),
+        cli_say(program, "the run shows %s of %s, %s in steps %" PRIu64 " to %" PRIu64, cli_count(exposing->shown, a),
                 cli_counted(exposing->documents, "document", b), cli_counted(exposing->rows, "time", c),
                 exposing->first, exposing->last);
     else
-        cli_say(program, "none of %s shown", cli_counted(exposing->documents, "document", b));
+        cli_say(program, "the run shows none of %s", cli_counted(exposing->documents, "document", b));
     if (exposing->excluded)
         cli_say(program, "the run excludes %s of them, and only steps before that were searched",
                 exposing->excluded == exposing->documents ? "all" : cli_count(exposing->excluded, a));

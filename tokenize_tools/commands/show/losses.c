@@ -258,6 +258,36 @@ void losses_free(struct losses *losses)
     *losses = (struct losses){0};
 }
 
+/* ---- ranks and calls ---- */
+
+struct step_choice loss_choice(const struct loss *loss, const struct step_choice *given)
+{
+    struct step_choice choice = *given;
+    choice.step = loss->step;
+    choice.rank = loss->rank;
+    choice.call = loss->call;
+    choice.rank_given = choice.call_given = true;
+    return choice;
+}
+
+enum tokmap_status losses_check(const struct losses *losses, const char *path, const struct tokmap_run *run,
+                                const struct step_choice *given, struct tokmap_error *error)
+{
+    struct step_rows rows;
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t i = 0; i < losses->count && !status; i++) {
+        const struct loss *loss = &losses->of[i];
+        const struct step_choice choice = loss_choice(loss, given);
+        if (loss->of_call && !given->ranks)
+            status = error_set(error, TOKMAP_ERROR_RANGE, path, TOKMAP_NO_OFFSET,
+                               "the losses are of ranks and calls; add --ranks, and --rows if the loaders had this "
+                               "option");
+        else if (loss->of_call)
+            status = step_rows_slice(&rows, run, path, &choice, error);
+    }
+    return status;
+}
+
 /* ---- what is printed ---- */
 
 void loss_print(const struct loss *loss, const struct also *also)

@@ -13,6 +13,7 @@
 
 #include "also.h"
 #include "cli/cli.h"
+#include "step_rows.h"
 #include "tokmap/tokmap.h"
 
 struct loss {
@@ -33,6 +34,16 @@ struct losses {
  * ERROR_MEMORY. */
 enum tokmap_status losses_read(struct losses *losses, const char *path, struct tokmap_error *error);
 void losses_free(struct losses *losses);
+
+/* Returns which rows have a loss of a call. given: the options of the command. */
+struct step_choice loss_choice(const struct loss *loss, const struct step_choice *given);
+
+/* Refuses losses of ranks and calls that a run does not have with the options of the command, also those that are too
+ * small to be shown: then the options are not those of the loaders, and other losses would name wrong rows.
+ *   path    the file of the losses, for errors
+ * Statuses: OK, ERROR_RANGE. */
+enum tokmap_status losses_check(const struct losses *losses, const char *path, const struct tokmap_run *run,
+                                const struct step_choice *given, struct tokmap_error *error);
 
 /* Print the loss of a row: as a line on standard error, and as members of an open object. */
 void loss_print(const struct loss *loss, const struct also *also);

@@ -339,13 +339,13 @@ enum tokmap_status printer_order(struct printer *printer, const struct tokmap_do
 
 void order_print(const struct fim_reader *order, FILE *file)
 {
-    (void)fputs(", stored to fill in the middle: ", file);
+    (void)fputs(", stored rearranged to fill in the middle: ", file);
     if (!order->marks.pieces)
         (void)fprintf(file, "%s-middle", order->spm ? "suffix-prefix" : "prefix-suffix");
     else
         (void)fprintf(file, "%" PRIu64 " prefix-suffix-middle, %" PRIu64 " suffix-prefix-middle", order->psm,
                       order->spm);
-    (void)fputs("; --specials shows it so", file);
+    (void)fputs("; --specials prints it as it is stored", file);
 }
 
 void order_json(const struct fim_reader *order, struct cli_json *json)

@@ -36,8 +36,8 @@ static enum tokmap_status assign(struct step_rows *rows, const struct tokmap_run
     return status ? status : assignment_step(&rows->assignment, choice->step, error);
 }
 
-enum tokmap_status step_rows_find(struct step_rows *rows, const struct tokmap_run *run, const char *name,
-                                  const struct step_choice *choice, struct tokmap_error *error)
+enum tokmap_status step_rows_slice(struct step_rows *rows, const struct tokmap_run *run, const char *name,
+                                   const struct step_choice *choice, struct tokmap_error *error)
 {
     char text[64];
     const uint64_t batch = tokmap_run_rows(run, choice->step);
@@ -74,7 +74,14 @@ enum tokmap_status step_rows_find(struct step_rows *rows, const struct tokmap_ru
         rows->first += choice->row;
         rows->count = 1;
     }
-    return assign(rows, run, choice, error);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status step_rows_find(struct step_rows *rows, const struct tokmap_run *run, const char *name,
+                                  const struct step_choice *choice, struct tokmap_error *error)
+{
+    const enum tokmap_status status = step_rows_slice(rows, run, name, choice, error);
+    return status ? status : assign(rows, run, choice, error);
 }
 
 void step_rows_free(struct step_rows *rows)

@@ -25,6 +25,10 @@ struct step_rows {
  * Statuses: OK, ERROR_RANGE, those of row_cost_scale(), assignment_init(), and assignment_step(). */
 enum tokmap_status step_rows_find(struct step_rows *rows, const struct tokmap_run *run, const char *name,
                                   const struct step_choice *choice, struct tokmap_error *error);
+
+/* Sets first and count only, and leaves nothing to free: whether there are such rows. Statuses: OK, ERROR_RANGE. */
+enum tokmap_status step_rows_slice(struct step_rows *rows, const struct tokmap_run *run, const char *name,
+                                   const struct step_choice *choice, struct tokmap_error *error);
 void step_rows_free(struct step_rows *rows);
 
 #endif
