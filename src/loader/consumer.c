@@ -156,6 +156,12 @@ static const struct tokmap_out *direct_out(const struct tokmap_loader *loader, c
     return has_outputs_alone(loader, out) && !loader->trace ? out : NULL;
 }
 
+/* Returns whether the outputs of a filled slot are complete already. */
+static bool is_written(const struct slot *slot)
+{
+    return slot->direct && !slot->sources;
+}
+
 static void release_held(struct tokmap_loader *loader)
 {
     if (loader->next.held)
@@ -281,7 +287,7 @@ static enum tokmap_status next(struct tokmap_loader *loader, const struct tokmap
     }
     if (slot->status)
         return report_fault(loader, slot->status, error);
-    if (out && (!slot->direct || slot->sources))
+    if (out && !is_written(slot))
         status = expand(loader, slot, where, stream, error);
     loader->next.again = status != TOKMAP_OK;
     if (status)
@@ -479,7 +485,7 @@ enum tokmap_status tokmap_loader_read(struct tokmap_loader *loader, const uint64
     if (!status)
         status = fill_named(loader, slot, error);
     loader->fill.out = NULL;
-    if (!status && out && !slot->direct)
+    if (!status && out && !is_written(slot))
         status = expand(loader, slot, &where, NULL, error);
     if (status)
         return status;

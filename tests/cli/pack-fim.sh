@@ -30,8 +30,14 @@ grep -qa '"fim": *{"rate": *"0.5", *"spm": *"0.25", *"spm_form": *"PSsMpm", *"se
 tokmap pack $fim --force -o d docs.jsonl >out
 grep -q 'rearranged .* documents: .* prefix-suffix-middle, .* suffix-prefix-middle' out
 tokmap pack -q -t star.json '--eod=<|endoftext|>' -o plain docs.jsonl
+awk -F'"' 'NR % 50 == 1 { gsub(/\\n/, " "); if (split($4, w, " ") > 8)
+    print w[3], w[4], w[5], w[6], w[7], w[8], w[9] }' docs.jsonl >ngrams
+tokmap find -q plain --ngrams ngrams --words 7 | grep -v '^#' >wanted.find
+[ "$(wc -l <wanted.find)" -gt 20 ]
 for unit in document 1 20 1000; do
     tokmap pack -q --force $fim --fim-unit $unit -o u docs.jsonl
+    tokmap find -q u --ngrams ngrams --words 7 | grep -v '^#' >got
+    same got wanted.find
     tokmap export -q --force -o u.jsonl u
     tokmap export -q --force -o plain.jsonl plain
     same u.jsonl plain.jsonl

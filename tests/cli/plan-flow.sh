@@ -110,3 +110,13 @@ equal "$(cat got)" 'ccccccaaaa'
 printf 'seq_len 10\nbatch 1\nsource data data#docs=0..3 plan two.plan\n' >part.run
 exits 1 tokmap info part.run 2>err
 holds err 'two.plan'
+
+# Padding between documents is not a segment.
+tokmap plan -q -o padded.plan --seq-len 12 --pad-documents 4 data
+printf 'seq_len 12\nbatch 2\norder sequential\nsource data data plan padded.plan\npasses 1\n' >padded.run
+for step in 0 1; do
+    tokmap show padded.run --step $step --json -q >got
+    tokmap show padded.run --step $step >/dev/null 2>err
+    equal "$(sed 's/"offset": /\n&/g' got | grep -c '^"offset"')" \
+        "$(sed -n 's/.* tokens in \([0-9]*\) segment.*/\1/p' err | awk '{ sum += $1 } END { print sum }')"
+done

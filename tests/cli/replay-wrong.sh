@@ -164,7 +164,12 @@ even version=4 "has version 4"
 even balance=0 "which no loader has"
 even balance=1099511627777 "which no loader has"
 even rows=18446744073709551615 "which no loader has"
-even world=8589934591 "was delivered to 4294967295 ranks"
+even world=9223372036854775808 "which no loader has"        # context_world 2^31, world 0
+even world=8589934591 "was delivered to 4294967295 ranks"   # context_world 1
+even world=18446744069414584322 "was delivered in slices to 4294967295 ranks"
+even world=1 "which no loader has"                          # context_world 0
+even rank=4294967297 "which no loader has"                  # context_rank 1 of 1
+even width=770 "which no loader has"                        # an unknown layout
 even past=1 "another past"
 even cut "has no record" train.run
 python3 - <<'END'

@@ -127,3 +127,23 @@ printf 'seq_len 64\nbatch 8\nseed 3\nsource data small\n' >endless.run
 printf '{"step":3,"row":1,"loss":5}\n{"step":18446744073709551615,"row":0,"loss":1}\n' >far
 tokmap show endless.run --losses far --top 1 --ids 2>err >out
 holds err "loss 5, step's median 5; its tokens are also in step "
+
+# Windows that pass the dataset's end are shown, too. Of a plan, each other row is listed once, with all that it shares.
+tokmap plan -q -o small.plan --seq-len 64 small
+printf 'seq_len 64\nbatch 8\nseed 3\nsource data small plan small.plan\npasses 3\n' >plan.run
+printf 'seq_len 64\nbatch 8\nseed 3\nsource data synthetic:vocab=9,tokens=3009\npasses 3\n' >seam.run
+for run in seam plan; do
+    steps=$(tokmap info $run.run --json | sed 's/.*"steps": \([0-9]*\),.*/\1/')
+    awk -v steps="$steps" 'BEGIN { for (s = 0; s < steps; s++) for (r = 0; r < 8; r++) print s "," r ",1" }' |
+        sed '1i step,row,loss' >all.csv
+    tokmap show $run.run --losses all.csv --top 100000 --json --ids -q >all
+    equal "$(wc -l <all | tr -d ' ')" $((steps * 8))
+done
+python3 - <<'END'
+import json
+for line in open("all"):
+    row = json.loads(line)
+    others = {(other["step"], other["row"]) for other in row["also"]}
+    assert row["also_rows"] == len(row["also"]) == len(others) in (1, 2), row
+    assert all(other["shared"] == row["tokens"] for other in row["also"]), row
+END

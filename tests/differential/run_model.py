@@ -494,7 +494,7 @@ def random_weights(choose, names, steps, batch, seq_len):
     if kind < .15:
         total, parts = steps * batch * seq_len, []
         for name in names[1:]:
-            parts.append((name, choose.randrange(total // len(names))))
+            parts.append((name, choose.randrange(max(1, total // len(names)))))
         parts.append((names[0], total - sum(amount for _, amount in parts)))
         return " ".join(f"{name} tokens={amount}" for name, amount in parts)
     if kind < .25:

@@ -56,6 +56,14 @@ class Excluded(WithData):
                 self.assertIn(f"tokmap_loader_excluded_tokens_total{{rank=\"0\"}} {gone}\n", loader.prometheus())
                 gone = 0
 
+    def test_texts(self):
+        with self.opened() as run, run.loader(fields="labels", framework="dlpack") as loader:
+            for b in loader:
+                for i, place in enumerate(b.places):
+                    _, hidden, numbers = self.row(run, place)
+                    tokens = [self.truth.tokens[x] for x, gone in zip(numbers[:SEQ], hidden) if not gone]
+                    self.assertEqual(b.text(i), "".join(chr(token) for token in tokens if token < 256))
+
     def test_masked_targets(self):
         with self.opened() as run, run.loader(mask_targets=True, framework="dlpack") as loader:
             for b in loader:

@@ -14,7 +14,7 @@ import unittest
 
 import tokmap
 from tokmap.errors import class_of
-from support import WithData, held, new_folder, pack, python, threads
+from support import BATCH, SEQ, WithData, held, new_folder, pack, python, threads
 from tokmap import _tokenize_library
 
 PACKAGE = os.path.dirname(os.path.abspath(tokmap.__file__))
@@ -462,6 +462,22 @@ class Next(WithData):
                 if place.seen < k:
                     break
             self.assertGreater(refused, 0)
+
+
+class Ended(WithData):
+    """What has raised an exception is closed at once, not when Python collects cycles."""
+
+    def setUp(self):
+        gc.disable()
+        self.addCleanup(gc.enable)
+
+    def test_a_loader_at_the_end_of_its_run(self):
+        trace = os.path.join(new_folder(), "trace")
+        with tokmap.Run(data=self.prefix, seq_len=SEQ, batch=BATCH, steps=2) as run:
+            for threads_ in (0, 1):
+                with run.loader(trace=trace, threads=threads_) as loader:
+                    self.assertEqual(sum(b.count for b in loader), 2 * BATCH)
+                run.loader(trace=trace).close()  # a trace has one writer
 
 
 class Forks(WithData):

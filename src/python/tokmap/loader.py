@@ -327,6 +327,7 @@ class Batch:
 
     def text(self, row: int, tokenizer: Tokenizer | Path | None = None, *, specials: bool = False) -> str:
         """The inputs of row `row` of this batch as text, read from the dataset: for looking at what the model sees.
+        Documents that the run excludes are not in it.
 
         tokenizer  a Tokenizer, or its path, which each call opens. None: the one that made the dataset, found as
                    Tokenizer.of() does
@@ -349,6 +350,8 @@ class Batch:
             starts.append((column, piece.first_token))
             column += piece.tokens
         for shown in run.documents(step, row):
+            if shown.excluded:
+                continue
             at, first = max(start for start in starts if start[0] <= shown.column)
             first = (first + shown.column - at) % tokens
             begins = dataset.document(shown.number).first_token == first
@@ -714,10 +717,15 @@ class Loader(Reader):
                                         self._error_pointer)
         if status:
             self._pending = None
-            problem = failure(status, self._error)
-            self._ended = isinstance(problem, StopIteration)
-            raise problem
+            raise self._failure(status)
         return self._fetched()
+
+    def _failure(self, status: int) -> BaseException:
+        """The exception for a status of next(). If the frame that raises it had it in a variable, the two would form a
+        cycle, and the loader would stay open until Python collects cycles."""
+        problem = failure(status, self._error)
+        self._ended = isinstance(problem, StopIteration)
+        return problem
 
     def _fetched(self) -> tuple[Batch, Any]:
         """The batch of the pending call, which the library has completed."""

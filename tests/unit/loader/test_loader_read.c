@@ -287,6 +287,28 @@ static void test_read_from_the_mapping(void **unused)
     made_free(&mapped);
 }
 
+/* Inputs and targets are written while the rows are filled, and the sources of the rows after that. */
+static void test_read_sources(void **unused)
+{
+    (void)unused;
+    const uint64_t steps[] = {7, 0}, rows[] = {2, 5};
+    struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
+    struct tokmap_loader *loader;
+    struct cells cells;
+    struct tokmap_out out = out_of(&cells);
+    int64_t sources[BATCH] = {-7, -7, -7};
+    options.fields |= TOKMAP_SOURCE_IDS;
+    options.threads = 0;
+    out.source_ids = sources;
+    assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
+    assert_int_equal(tokmap_loader_read(loader, steps, rows, 2, &out, &batch, NULL), TOKMAP_OK);
+    assert_int_equal(sources[0], 0);
+    assert_int_equal(sources[1], 0);
+    assert_int_equal(sources[2], -7);
+    tokmap_loader_close(loader);
+}
+
 /* A backend whose expand() fails `failures` times and then works. */
 static const struct backend_calls *real_calls;
 static int failures;
@@ -405,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_read_any_order),
         cmocka_unit_test(test_read_of_slices),
         cmocka_unit_test(test_read_of_one_rank),
+        cmocka_unit_test(test_read_sources),
         cmocka_unit_test(test_read_from_the_mapping),
         cmocka_unit_test(test_read_after_a_failed_next),
         cmocka_unit_test(test_wait),

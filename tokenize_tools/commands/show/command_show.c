@@ -472,9 +472,6 @@ static enum tokmap_status extents_list(struct showing *show, const struct tokmap
     return tokmap_run_extents(show->target->run, place, show->extents, show->extents_capacity, count, error);
 }
 
-static enum tokmap_status also_find(struct showing *show, const struct item *item, struct also *also,
-                                    struct tokmap_error *error);
-
 /* loss: that of the row, or NULL. */
 static enum tokmap_status show_row(struct showing *show, uint64_t step, uint64_t row, const struct loss *loss,
                                    bool one_of_many, struct tokmap_error *error)
@@ -494,20 +491,25 @@ static enum tokmap_status show_row(struct showing *show, uint64_t step, uint64_t
     if (!status)
         status = tokmap_run_phase(run, tokmap_run_phase_at(run, place.step), &phase);
     if (!status && show->printer) {
-        status = extents_list(show, &place, &item.segments, error);
+        uint64_t extents = 0;
+        status = extents_list(show, &place, &extents, error);
         if (!status)
-            status = row_pieces_cut(&show->pieces, run, &place, show->extents, item.segments, error);
+            status = row_pieces_cut(&show->pieces, run, &place, show->extents, extents, error);
+        for (uint64_t i = 0; i < extents && !status; i++)
+            item.segments += !extent_is_padding(&show->extents[i]);
         const bool cut = show->pieces.count;
         item.extents = cut ? show->pieces.extents : show->source.plan ? show->extents : NULL;
         item.excluded = cut ? show->pieces.excluded : NULL;
-        item.extent_count = cut ? show->pieces.count : item.segments;
+        item.extent_count = cut ? show->pieces.count : extents;
         item.pad_id = info.pad_id;
     }
     item.first = place.first_token;
     item.count = place.tokens;
     item.padding = phase.seq_len + info.lookahead - place.tokens;
     if (!status && loss && show->printer)
-        status = also_find(show, &item, &also, error);
+        status = also_find(
+            &also, run, &place,
+            info.steps == TOKMAP_FOREVER ? min64(show->last_loss, TOKMAP_FOREVER - 2) + 1 : TOKMAP_FOREVER, error);
     return status ? status : item_show(show, &item, one_of_many, error);
 }
 
@@ -618,59 +620,6 @@ static enum tokmap_status show_where(struct showing *show, struct tokmap_error *
 }
 
 /* ---- losses ---- */
-
-#define FOUND_MOST 100000
-
-struct finding {
-    struct where where;
-    const struct tokmap_place *of;
-    struct also *also;
-    uint64_t least; /* tokens that a row has to share: neighbors share the lookahead */
-    uint64_t seen;  /* rows that were looked at, at most FOUND_MOST: a file may name a step after millions of epochs */
-};
-
-static int also_found(void *user, const struct tokmap_place *place)
-{
-    struct finding *finding = user;
-    struct also *also = finding->also;
-    const uint64_t shared = row_shared(&finding->where, place);
-    const bool itself = place->step == finding->of->step && place->row == finding->of->row;
-    if (++finding->seen > FOUND_MOST)
-        return 1;
-    if (itself || shared < finding->least)
-        return 0;
-    if (also->count < ALSO_MOST) {
-        also->of[also->count].step = place->step;
-        also->of[also->count].row = place->row;
-        also->of[also->count].shared = shared;
-    }
-    also->count++;
-    return 0;
-}
-
-static enum tokmap_status also_find(struct showing *show, const struct item *item, struct also *also,
-                                    struct tokmap_error *error)
-{
-    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
-    const uint64_t source = (uint64_t)(show->printer - show->printers);
-    const struct tokmap_extent range = {item->first, item->count};
-    const uint64_t count = item->extents ? item->extent_count : 1;
-    enum tokmap_status status = tokmap_run_info(show->target->run, &info);
-    const uint64_t end = info.steps == TOKMAP_FOREVER ? min64(show->last_loss, TOKMAP_FOREVER - 2) + 1 : TOKMAP_FOREVER;
-    for (uint64_t i = 0; i < count && !status; i++) {
-        const struct tokmap_extent extent = item->extents ? item->extents[i] : range;
-        if (extent_is_padding(&extent) || (item->excluded && item->excluded[i]))
-            continue;
-        struct finding finding = {.where = {.show = show, .first = extent.first_token, .count = extent.tokens},
-                                  .of = item->place,
-                                  .also = also,
-                                  .least = min64(info.lookahead + 1, extent.tokens)};
-        status = tokmap_run_find(show->target->run, source, extent.first_token, extent.tokens, 0, end, also_found,
-                                 &finding, error);
-        status = status == TOKMAP_ERROR_INTERRUPTED ? TOKMAP_OK : status;
-    }
-    return status;
-}
 
 /* Shows the row of a loss, or the rows of its call. */
 static enum tokmap_status show_loss(struct showing *show, const struct loss *loss, struct tokmap_error *error)

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include "also.h"
 #include "cli/cli.h"
 #include "step_rows.h"
 #include "tokmap/tokmap.h"
@@ -43,16 +44,6 @@ struct step_choice loss_choice(const struct loss *loss, const struct step_choice
  * Statuses: OK, ERROR_RANGE. */
 enum tokmap_status losses_check(const struct losses *losses, const char *path, const struct tokmap_run *run,
                                 const struct step_choice *given, struct tokmap_error *error);
-
-#define ALSO_MOST 8 /* rows that are listed beside one of the file */
-
-/* Other rows that show tokens of a row. */
-struct also {
-    struct {
-        uint64_t step, row, shared;
-    } of[ALSO_MOST];
-    uint64_t count; /* of them that were found, maybe more than there is room for */
-};
 
 /* Print the loss of a row: as a line on standard error, and as members of an open object. */
 void loss_print(const struct loss *loss, const struct also *also);

@@ -54,6 +54,12 @@ enum tokmap_status row_pieces_cut(struct row_pieces *pieces, const struct tokmap
     return status;
 }
 
+enum tokmap_status row_pieces_add(struct row_pieces *pieces, const struct tokmap_extent *extent,
+                                  struct tokmap_error *error)
+{
+    return add(pieces, extent->first_token, extent->tokens, false, error);
+}
+
 void row_pieces_free(struct row_pieces *pieces)
 {
     free(pieces->extents);

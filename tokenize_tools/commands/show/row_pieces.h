@@ -19,6 +19,9 @@ struct row_pieces {
 enum tokmap_status row_pieces_cut(struct row_pieces *pieces, const struct tokmap_run *run,
                                   const struct tokmap_place *place, const struct tokmap_extent *extents, uint64_t count,
                                   struct tokmap_error *error);
+/* Adds an extent that is not excluded. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status row_pieces_add(struct row_pieces *pieces, const struct tokmap_extent *extent,
+                                  struct tokmap_error *error);
 void row_pieces_free(struct row_pieces *pieces);
 
 #endif
