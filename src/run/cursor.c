@@ -38,7 +38,7 @@ enum tokmap_status run_past_the_end(const struct tokmap_run *run, uint64_t step,
     return error_set_line(error, TOKMAP_ERROR_RANGE, run->path,
                           run->from_text ? run->spec.lines[by_steps ? RUN_STEPS : RUN_PASSES] : 0,
                           "step %" PRIu64 " is past the end of the run, which is step %" PRIu64 "; raise '%s', or "
-                          "use the cursor with the run that it was saved from",
+                          "name an earlier step; a cursor belongs to the run that it was saved from",
                           step, run->phases.steps_most, by_steps ? "steps" : "passes");
 }
 

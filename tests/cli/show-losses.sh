@@ -122,6 +122,13 @@ printf '{"step":2,"rank":0,"call":0,"loss":3}\n{"step":2,"rank":0,"call":1,"loss
 exits 1 tokmap show train.run --losses calls.jsonl --ranks 3 --top 1 2>err >out
 holds err "calls.jsonl: call 1 does not exist; each rank gets its rows of step 2 in 1 call"
 same out /dev/null
+# A row that has several losses, because its step was delivered again after a resume, is shown once.
+printf '{"step":2,"row":1,"loss":3}\n{"step":2,"row":0,"loss":1}\n{"step":2,"row":1,"rank":1,"loss":4}\n' >again
+printf '{"step":2,"row":1,"loss":3.5}\n' >>again
+tokmap show train.run --losses again --ids 2>err >ids
+equal "$(wc -l <ids | tr -d ' ')" 2
+equal "$(grep -o 'loss .* median [0-9.]*' err)" "loss 4, step's median 2.5
+loss 1, step's median 2.5"
 # In a run without an end, the search for other rows ends, whatever step the file names.
 printf 'seq_len 64\nbatch 8\nseed 3\nsource data small\n' >endless.run
 printf '{"step":3,"row":1,"loss":5}\n{"step":18446744073709551615,"row":0,"loss":1}\n' >far

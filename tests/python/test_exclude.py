@@ -117,6 +117,8 @@ class Excluded(WithData):
         for wrong in ([("x",)], ["ab c"], [("x", 1.5)], [(self.list, -1)]):
             with self.assertRaises(ValueError):
                 self.opened(exclude=wrong)
+        with self.assertRaisesRegex(ValueError, "exclude has 'x.txt', but it must have pairs of a list and a step"):
+            self.opened(exclude="x.txt")
         with self.assertRaisesRegex(FileNotFoundError, "nothing.*does not exist"):
             self.opened(exclude=[("nothing", 3)])
 

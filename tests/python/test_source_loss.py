@@ -74,6 +74,8 @@ class Sources(WithData):
                                if place.source is not None]
                 with self.assertRaisesRegex(tokmap.ArgumentError, "a loss for each row or token"):
                     b.rows_of_loss(torch.ones(b.count + 1))
+                with self.assertRaisesRegex(tokmap.ArgumentError, "losses is a list, but it must be a tensor or an"):
+                    b.rows_of_loss([1.0] * b.count)
             shown = subprocess.run([TOKMAP, "show", f"{self.folder}/a.run", "--losses", path, "--json", "--ids", "--top",
                                     "100000"], capture_output=True, text=True, timeout=300)
             self.assertEqual(shown.returncode, 0, shown.stderr)
@@ -159,6 +161,8 @@ class Sources(WithData):
         for losses, weights in ((make([1.0] * 6, (6,)), None), (make([1.0] * 7, (7,)), make([1.0] * 6, (6,)))):
             with self.assertRaisesRegex(tokmap.ArgumentError, "a loss for each row or token"):
                 by_source.add(make([0.0] * 7, (7,)), losses, weights)
+        with self.assertRaisesRegex(tokmap.ArgumentError, "source_ids is None: add .source_ids. to the loader's fields"):
+            by_source.add(None, make([1.0] * 7, (7,)))
 
     @needs("numpy")
     def test_numpy(self):

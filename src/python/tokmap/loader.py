@@ -298,9 +298,12 @@ class Batch:
 
         losses is a tensor or an array [count], or [count, ...], such as a loss for each token, of which a row has the
         mean. Rows of padding have no line."""
+        if not hasattr(losses, "ndim"):
+            raise ArgumentError(f"losses is a {type(losses).__name__}, but it must be a tensor or an array")
         if losses.ndim < 1 or len(losses) != self.count:
             raise ArgumentError(f"losses have the shape {tuple(losses.shape)}, but the batch has {self.count} rows: "
-                                f"pass a loss for each row or token (reduction=\"none\")")
+                                f"pass a loss for each row or token (reduction=\"none\"), as [{self.count}] or "
+                                f"[{self.count}, ...]")
         of_rows = losses if losses.ndim == 1 else losses.reshape(self.count, -1).mean(1)
         return "".join(dumps({"step": self.step, "row": row, "loss": loss}) + "\n"
                        for row, loss in zip(self.row_numbers, of_rows.tolist()[:self.real_rows]))

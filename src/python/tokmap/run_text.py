@@ -165,7 +165,7 @@ def text_of(sources: Mapping[str, Path | SourceOptions], *, seq_len: int, batch:
         lines.append(f"passes {_number(passes, 'passes')}")
     for first, end in skip or ():
         lines.append(f"skip {_number(first, 'the first step of skip')}..{_number(end, 'the end of skip')}")
-    for each in exclude or ():
+    for each in [exclude] if isinstance(exclude, str) else exclude or ():
         if not isinstance(each, (tuple, list)) or len(each) != 2:
             raise ArgumentError(f"exclude has {each!r}, but it must have pairs of a list and a step, such as "
                                 f"('takedown.txt', 12000)")

@@ -42,6 +42,8 @@ class SourceLoss:
         weights     how much each counts, in the same shape: a mask, for example, or for losses that are means of rows
                     the number of tokens in each; None: 1 each. A loss whose weight is 0 may be NaN
         """
+        if source_ids is None:
+            raise ArgumentError("source_ids is None: add \"source_ids\" to the loader's fields")
         count = len(source_ids)
         if losses.ndim < 1 or len(losses) != count or (weights is not None and weights.shape != losses.shape):
             raise ArgumentError(f"losses have the shape {tuple(losses.shape)}" +

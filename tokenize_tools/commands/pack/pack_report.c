@@ -99,7 +99,7 @@ static void mask_print(const struct pack_report *report)
 {
     const struct pack_result *result = report->result;
     char text[96], a[64], b[32];
-    (void)snprintf(text, sizeof text, "%s, %.1f %%; masked: %s", cli_count(result->counted_tokens, a),
+    (void)snprintf(text, sizeof text, "%s, %.1f%%; masked: %s", cli_count(result->counted_tokens, a),
                    result->tokens ? 100.0 * (double)result->counted_tokens / (double)result->tokens : 0.0,
                    cli_count(result->tokens - result->counted_tokens, b));
     fact("  targets", text);
@@ -226,7 +226,7 @@ static void sets_print(const struct pack_report *report)
     for (uint32_t i = 0; i < report->split->count; i++) {
         const struct shard_set_result *set = &report->result->sets[i];
         char a[64], b[64], c[64], text[64], hex[33];
-        cli_print("  %-12s %s.%s: %s (%.4f %%) with %s in %s\n", i ? "" : "output", report->prefix,
+        cli_print("  %-12s %s.%s: %s (%.4f%%) with %s in %s\n", i ? "" : "output", report->prefix,
                   report->split->sets[i].name, cli_counted(set->documents, "document", a),
                   all ? 100.0 * (double)set->documents / (double)all : 0.0, cli_counted(set->tokens, "token", b),
                   cli_counted(set->shards, "shard", c));

@@ -42,7 +42,10 @@ static enum tokmap_status add(struct reading *reading, const struct loss *loss)
         losses->of = grown;
         reading->capacity = capacity;
     }
-    losses->of[losses->count++] = *loss;
+    losses->of[losses->count] = *loss;
+    if (!loss->of_call) /* the row says it all */
+        losses->of[losses->count].rank = losses->of[losses->count].call = 0;
+    losses->count++;
     return TOKMAP_OK;
 }
 
@@ -220,6 +223,28 @@ static int by_step(const void *one, const void *other)
     return a->step != b->step ? a->step < b->step ? -1 : 1 : compare_doubles(a->loss, b->loss);
 }
 
+static int by_place(const void *one, const void *other)
+{
+    const struct loss *a = one, *b = other;
+    if (a->of_call != b->of_call)
+        return a->of_call ? 1 : -1;
+    const int order = compare_places(a, b);
+    return order ? order : compare_doubles(a->loss, b->loss);
+}
+
+/* Keeps the largest loss of each row and of each call: a step that was delivered again after a resume has several. */
+static void keep_largest(struct losses *losses)
+{
+    uint64_t kept = 0;
+    qsort(losses->of, losses->count, sizeof *losses->of, by_place);
+    for (uint64_t i = 0; i < losses->count; i++) {
+        const struct loss *last = &losses->of[kept ? kept - 1 : 0];
+        if (!kept || last->of_call != losses->of[i].of_call || compare_places(last, &losses->of[i]) != 0)
+            losses->of[kept++] = losses->of[i];
+    }
+    losses->count = kept;
+}
+
 static int by_loss(const void *one, const void *other)
 {
     const int order = compare_doubles(((const struct loss *)one)->loss, ((const struct loss *)other)->loss);
@@ -240,6 +265,7 @@ enum tokmap_status losses_read(struct losses *losses, const char *path, struct t
                          "the file has no losses; write lines such as {\"step\": 12, \"row\": 3, \"loss\": 2.5}");
     if (status)
         return status;
+    keep_largest(losses);
     qsort(losses->of, losses->count, sizeof *losses->of, by_step);
     for (uint64_t first = 0, end; first < losses->count; first = end) {
         for (end = first; end < losses->count && losses->of[end].step == losses->of[first].step;)

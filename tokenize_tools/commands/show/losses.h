@@ -29,8 +29,8 @@ struct losses {
     uint64_t count;
 };
 
-/* Reads a file. Free *losses with losses_free(), whatever the status.
- * Statuses: OK, ERROR_NOT_FOUND, ERROR_FORMAT (with the line), ERROR_RANGE (the file has over 4 GiB), ERROR_IO,
+/* Reads a file, and keeps the largest loss of each row and of each call. Free *losses with losses_free(), whatever the
+ * status. Statuses: OK, ERROR_NOT_FOUND, ERROR_FORMAT (with the line), ERROR_RANGE (the file has over 4 GiB), ERROR_IO,
  * ERROR_MEMORY. */
 enum tokmap_status losses_read(struct losses *losses, const char *path, struct tokmap_error *error);
 void losses_free(struct losses *losses);
