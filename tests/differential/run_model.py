@@ -624,8 +624,8 @@ class Comparison:
         own text."""
         choose, lines = self.choose, list(map(words_of, run.text.splitlines()))
         step = max((int(words[1]) for words in lines if words[:1] == ["phase"]), default=0) + choose.randrange(1, 9)
-        if step >= len(model.steps):
-            return
+        if step >= len(model.steps) or not any(delivered for _, _, _, delivered, _ in model.steps[step:]):
+            return  # at the end, whose step a change may move
         change = {}
         if choose.random() < .7:
             change["weights"] = {name: choose.choice((0, 1, 0.125, "2.5", 17)) for name in model.sources}
