@@ -128,7 +128,7 @@ struct tokmap_loader_options {
      * the columns of another rank, positions count from the document's start, and document ids from the row's. Only the
      * tokens of the slice, and the next one after each chunk, are read. The seq_len of every phase must be divisible
      * by context_world, or by 2 * context_world with zigzag. Not with TOKMAP_ROWS, nor with fields 0. */
-    uint64_t context_rank, context_world; /* 0 <= context_rank < context_world; default: 0 and 1 */
+    uint64_t context_rank, context_world; /* context_rank < context_world; 0 and 1 (default), or 0 and 0: whole rows */
     uint32_t context_layout;              /* enum tokmap_context_layout; default: TOKMAP_CONTEXT_CONTIGUOUS */
 };
 /* clang-format off */

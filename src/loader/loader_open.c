@@ -619,6 +619,8 @@ enum tokmap_status tokmap_loader_open(struct tokmap_loader **made, const struct 
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run is NULL; open a run first");
     enum tokmap_status status =
         struct_copy_in(&given, options, &defaults, sizeof defaults, "tokmap_loader_options", error);
+    if (!status && !given.context_world)
+        given.context_world = 1;
     if (!status)
         status = loader_make(&loader, run, &given, NULL, error);
     if (status)

@@ -277,7 +277,7 @@ for how in ({"data": "dp"}, {"context_rank": 1, "context_world": 2}):
         phases = tokmap.Run(data=self.prefix, seq_len=72, batch=2, steps=9, phases=[{"step": 5, "seq_len": 68}])
         for made, options, words in (
                 (run, {"context_rank": 2, "context_world": 2}, "context_rank is 2; it must be below context_world, 2"),
-                (run, {"context_world": 0}, "context_rank is 0; it must be below context_world, 0"),
+                (run, {"context_world": 0}, "context_world is 0, but it must be from 1 to"),
                 (run, {"context_world": 2, "context_layout": "ring"}, "context_layout is 'ring', but it must be one of: "
                                                                       "contiguous, zigzag, zigzag_documents"),
                 (run, {"context_world": 5}, "seq_len 72 is not a multiple of 5, .*set seq_len to 70 or 75"),

@@ -2,6 +2,7 @@
 """tokmap.pack(): what Ctrl-C leaves, what a terminal shows, labels as masks, and templates of transformers against
 those of the command."""
 import os
+import json
 import pathlib
 import pty
 import signal
@@ -181,8 +182,11 @@ class Endings(unittest.TestCase):
                                ([-100], "a mask of 1"), (None, "is not a list of labels")):
             with self.assertRaisesRegex(tokmap.InputError, message):
                 tokmap.pack([{"i": ids[0], "l": wrong}], self.at("wrong"), ids_field="i", labels_field="l")
-        with self.assertRaisesRegex(tokmap.ArgumentError, "not for files"):
-            tokmap.pack(pathlib.Path("in.jsonl"), self.at("wrong"), ids_field="i", labels_field="l")
+        with open(self.at("in.jsonl"), "w", encoding="utf-8") as file:
+            file.writelines(json.dumps({"i": i, "l": m}) + "\n" for i, m in zip(ids, labels))
+        of_file = tokmap.pack(pathlib.Path(self.at("in.jsonl")), self.at("of_file"), ids_field="i", labels_field="l",
+                              progress=False)
+        self.assertEqual(of_file.content, by_labels.content)
 
     @needs("transformers")
     @unittest.skipIf(SHARED is None, "there are no real vocabularies here")

@@ -241,7 +241,7 @@ def _axes(mesh: Any, names: str | Sequence[str], argument: str) -> tuple[int, in
 def of_mesh(mesh: Any, data: str | Sequence[str] | None, context: str | None, rank: int | None, world: int | None,
             context_rank: int | None, context_world: int) -> tuple[Part, Slice]:
     """The rows and the columns that a loader delivers, as the axes of a mesh say, or as passed."""
-    slice_ = Slice(number(context_rank or 0, "context_rank"), number(context_world, "context_world"))
+    slice_ = Slice(number(context_rank or 0, "context_rank"), number(context_world, "context_world", 1))
     if mesh is None:
         if context_rank is None and slice_.world > 1:
             raise ArgumentError(f"context_world is {slice_.world}, but context_rank is missing: pass both, so that "

@@ -97,8 +97,8 @@ static void wrong_options_are_refused(void **unused)
     options = good;
     options.fields = TOKMAP_TARGETS;
     refused(run, &options, TOKMAP_ERROR_RANGE, "lookahead 1");
-    options.fields = 1 << 10;
-    refused(run, &options, TOKMAP_ERROR_ARGUMENT, "0x400");
+    options.fields = 1 << 11;
+    refused(run, &options, TOKMAP_ERROR_ARGUMENT, "0x800");
     options = good;
     options.threads = 2;
     refused(run, &options, TOKMAP_ERROR_ARGUMENT, "threads is 2");
