@@ -55,7 +55,7 @@ static struct tokmap_run *opened(const char *lines)
     struct tokmap_error error;
     (void)snprintf(text, sizeof text, HEAD "%s", lines);
     if (run_parse_in(&run, text, folder, &error))
-        fail_msg("%s:%" PRIu64 ": %s", error.path, error.line, error.message);
+        fail_msg("%s:%" PRIu32 ": %s", error.path, error.line, error.message);
     return run;
 }
 
@@ -262,7 +262,7 @@ static void refused_text(const char *text, enum tokmap_status status, const char
     const enum tokmap_status got = run_parse_in(&run, lines, folder, &error);
     assert_null(run);
     if (got != status || !strstr(error.message, word) || error.line != line || !strstr(error.path, "/bad"))
-        fail_msg("'%.60s': %d, %s:%" PRIu64 ": %s", text, (int)got, error.path, error.line, error.message);
+        fail_msg("'%.60s': %d, %s:%" PRIu32 ": %s", text, (int)got, error.path, error.line, error.message);
 }
 
 static void refused_line(const char *lines, enum tokmap_status status, const char *word)
@@ -273,7 +273,7 @@ static void refused_line(const char *lines, enum tokmap_status status, const cha
     (void)snprintf(text, sizeof text, HEAD "%s", lines);
     const enum tokmap_status got = run_parse_in(&run, text, folder, &error);
     if (got != status || !strstr(error.message, word))
-        fail_msg("'%s': %d, %s:%" PRIu64 ": %s", lines, (int)got, error.path, error.line, error.message);
+        fail_msg("'%s': %d, %s:%" PRIu32 ": %s", lines, (int)got, error.path, error.line, error.message);
 }
 
 static void wrong_lists(void **unused)
