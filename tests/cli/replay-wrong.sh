@@ -74,15 +74,18 @@ data = bytes(header) + b"".join(struct.pack("<QQ", *record) for record in record
 open("bad.trace", "wb").write(b"" if fault == "empty" else data[:size - 24] if fault == "cut" else data)
 END
 
-# wrong FAULT TEXT: with the fault, replay fails and says TEXT, of bad.trace if it is an error.
-wrong()
+# refused OTHER TEXT [NAME]: replay of bad.trace beside that of the other rank fails, says TEXT, and names NAME, which
+# is bad.trace if it is not given.
+refused()
 {
-    python3 make.py "$1"
-    exits 1 tokmap replay train.run --trace good0.trace bad.trace >out 2>err
+    exits 1 tokmap replay train.run --trace "$1" bad.trace >out 2>err
     cat out err >said
     holds said "$2"
     holds said "${3:-bad.trace}"
 }
+# wrong FAULT TEXT [NAME]: the same of a trace with this fault; even: of one with balanced rows.
+wrong() { python3 make.py "$1"; shift; refused good0.trace "$@"; }
+even() { python3 make.py "$1" even; shift; refused even0.trace "$@"; }
 
 tokmap replay train.run --trace good0.trace good1.trace >out 2>err
 holds out "the same: 6 steps"
@@ -148,15 +151,6 @@ tokmap replay train.run --trace good0.trace even0.trace good1.trace even1.trace 
 holds out "the same: 6 steps, 36 rows"
 exits 1 tokmap replay train.run --trace good0.trace even1.trace >out 2>err
 holds out "has no record"
-# even FAULT TEXT: the same as wrong, with balanced rows.
-even()
-{
-    python3 make.py "$1" even
-    exits 1 tokmap replay train.run --trace even0.trace bad.trace >out 2>err
-    cat out err >said
-    holds said "$2"
-    holds said "${3:-bad.trace}"
-}
 even hash "does not have its hash"
 even end "does not have its hash"
 even version=1 "follows where a step"

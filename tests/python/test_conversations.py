@@ -27,10 +27,8 @@ def talk(*contents, **beside):
                          {"role": ("user", "assistant")[i % 2], **each} for i, each in enumerate(contents)], **beside}
 
 
-@needs("transformers")
-@unittest.skipIf(SHARED is None, "there are no real vocabularies here")
-class Conversations(unittest.TestCase):
-    """What a record has beside the messages, masked turns, and text that reads like special tokens, by both ways."""
+class WithChat:
+    """A folder, a tokenizer of transformers with a template, and conversations that are packed by it."""
 
     def setUp(self):
         import transformers
@@ -45,6 +43,12 @@ class Conversations(unittest.TestCase):
         return tokmap.pack(records, os.path.join(self.folder, "x"), tokenizer=self.vocabulary,
                            chat_template=chat or self.chat, **{"messages_field": "messages", "eod": False, "force": True,
                                                                "progress": False, **options})
+
+
+@needs("transformers")
+@unittest.skipIf(SHARED is None, "there are no real vocabularies here")
+class Conversations(WithChat, unittest.TestCase):
+    """What a record has beside the messages, masked turns, and text that reads like special tokens, by both ways."""
 
     def files(self, records, chat, **options):
         with warnings.catch_warnings():

@@ -7,13 +7,12 @@ import os
 import pathlib
 import random
 import re
-import shutil
 import unittest
 import warnings
 
 import tokmap
-from support import needs, new_folder
-from test_conversations import SAY, talk
+from support import needs
+from test_conversations import SAY, WithChat, talk
 from test_pack import SHARED
 from tokmap._learn import Learn, calls_region, thoughts_cut
 
@@ -61,22 +60,11 @@ class Words(unittest.TestCase):
 
 @needs("transformers")
 @unittest.skipIf(SHARED is None, "there are no real vocabularies here")
-class Learned(unittest.TestCase):
-    def setUp(self):
-        import transformers
-        self.folder = new_folder()
-        self.addCleanup(shutil.rmtree, self.folder)
-        self.vocabulary = os.path.join(SHARED, "qwen2.5")
-        self.chat = transformers.PreTrainedTokenizerFast(
-            tokenizer_file=os.path.join(self.vocabulary, "tokenizer.json"), eos_token="<|im_end|>")
-        self.chat.chat_template = SAY
-
+class Learned(WithChat, unittest.TestCase):
     def pack(self, records, chat=None, **options):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return tokmap.pack(records, os.path.join(self.folder, "x"), tokenizer=self.vocabulary,
-                               chat_template=chat or self.chat, messages_field="messages", eod=False, force=True,
-                               progress=False, **options)
+            return super().pack(records, chat, **options)
 
     def mask(self, made):
         """The bits of each document."""
