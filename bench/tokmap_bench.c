@@ -527,7 +527,9 @@ int main(int argc, char **argv)
          "prose",
          NULL},
         {0, "against", CLI_TEXT, &o->against, NULL, "NAMES",
-         "tokenize: also measure these peers (gigatoken, fastokens, tiktoken, tokenizers) and compare their ids", NULL},
+         "tokenize: also measure these peers (gigatoken, fastokens, tiktoken, tokenizers, sentencepiece, kitoken) and "
+         "compare their ids",
+         NULL},
         CLI_HEADING("Other systems: compare, faults, and tokenize --against"),
         {0, "peers", CLI_TEXT, &o->peers, NULL, "NAMES",
          "compare, faults: measure only these systems, such as torch,grain (default: all)", NULL},

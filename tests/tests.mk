@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What is built for tests, and the targets that check: test, lint, sanitizers, fuzzing, and torture.
 
-.PHONY: units fuzzers harness deps test test-run test-gpu measure demo demo-run lint asan ubsan tsan fuzz torture
+.PHONY: units fuzzers harness deps test test-run test-gpu census measure demo demo-run lint asan ubsan tsan fuzz torture
 
 # A test names the steps of .ci/run that run it, besides the step test, in a line near its beginning: "# ci: nonroot
 # asan" in a script, and "/* ci: tsan */" in a unit test. In TESTS and UNITS, "@asan" stands for the tests with this tag.
@@ -111,6 +111,9 @@ test-gpu: ## run the tests of the device path on a real GPU (in a built tree als
 	+@TOKMAP_TEST_GPU=1 $(sub_make) TESTS='gpu/*' test-run
 test-run: harness
 	@$(test_environment) TESTS='$(TESTS)' sh tests/support/run_tests.sh
+
+census: all ## compare every tokenizer below FOLDER with its reference: make census FOLDER=folder [ONLY=pattern]
+	@$(test_environment) FOLDER='$(FOLDER)' ONLY='$(ONLY)' sh tests/census/census.sh
 
 measure: all ## measure every figure of bench/RESULTS.md and README.md and write them (about an hour on a quiet machine)
 	@BUILD='$(BUILD)' PYTHON='$(PYTHON)' CC='$(CC)' bash bench/measure/measure.sh

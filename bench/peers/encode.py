@@ -97,7 +97,12 @@ class Tokenizers:
     def __init__(self, vocabulary, pattern):
         import tokenizers
 
-        self.tokenizer = tokenizers.Tokenizer.from_file(json_of(vocabulary))
+        if vocabulary.endswith(".txt"):  # as BERT's, in lower case if no token has a capital letter
+            with open(vocabulary, encoding="utf-8") as file:
+                lower = not any("A" <= c <= "Z" for line in file if not line.startswith("[") for c in line)
+            self.tokenizer = tokenizers.BertWordPieceTokenizer(vocabulary, lowercase=lower)._tokenizer
+        else:
+            self.tokenizer = tokenizers.Tokenizer.from_file(json_of(vocabulary))
         self.tokenizer.encode_special_tokens = True
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
@@ -146,7 +151,47 @@ class Tiktoken:
         return np.concatenate(encoded).astype(np.uint32, copy=False)
 
 
-PEERS = {"gigatoken": Gigatoken, "fastokens": Fastokens, "tokenizers": Tokenizers, "tiktoken": Tiktoken}
+class SentencePiece:
+    def __init__(self, vocabulary, pattern):
+        import sentencepiece
+
+        self.tokenizer = sentencepiece.SentencePieceProcessor(model_file=vocabulary)
+
+    @staticmethod
+    def inputs(texts):
+        return [text.decode() for text in texts]
+
+    def whole(self, text):
+        return [self.tokenizer.encode(text)]
+
+    def documents(self, texts):
+        return self.tokenizer.encode(texts, num_threads=1)
+
+    @staticmethod
+    def ids(encoded):
+        return np.fromiter((number for one in encoded for number in one), np.uint32)
+
+
+class Kitoken(SentencePiece):
+    def __init__(self, vocabulary, pattern):
+        from kitoken import Kitoken as Reader
+
+        if is_rank_file(vocabulary):
+            self.tokenizer = Reader.from_tiktoken_file(vocabulary)
+        elif vocabulary.endswith(".json"):
+            self.tokenizer = Reader.from_tokenizers_file(vocabulary)
+        else:
+            self.tokenizer = Reader.from_sentencepiece_file(vocabulary)
+
+    def whole(self, text):
+        return [self.tokenizer.encode(text, False)]
+
+    def documents(self, texts):
+        return [self.tokenizer.encode(text, False) for text in texts]
+
+
+PEERS = {"gigatoken": Gigatoken, "fastokens": Fastokens, "tokenizers": Tokenizers, "tiktoken": Tiktoken,
+         "sentencepiece": SentencePiece, "kitoken": Kitoken}
 
 
 def timed(function, argument):

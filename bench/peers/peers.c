@@ -24,7 +24,9 @@ static const struct {
 } known[] = {{"gigatoken", UINT64_MAX},
              {"fastokens", UINT64_MAX},
              {"tiktoken", (uint64_t)16 << 20},
-             {"tokenizers", (uint64_t)4 << 20}};
+             {"tokenizers", (uint64_t)4 << 20},
+             {"sentencepiece", (uint64_t)4 << 20},
+             {"kitoken", (uint64_t)4 << 20}};
 #define KNOWN (sizeof known / sizeof known[0])
 
 static const char *const rate_names[PEER_RATES] = {"cold", "warm", "doc_cold", "doc_warm"};
@@ -45,7 +47,8 @@ static int peer_add(struct bench *bench, struct peers *peers, const char *name, 
         return CLI_DONE;
     }
     cli_say(bench->program,
-            "--against accepts gigatoken, fastokens, tiktoken and tokenizers, separated by commas, but not '%.*s'",
+            "--against accepts gigatoken, fastokens, tiktoken, tokenizers, sentencepiece and kitoken, separated by "
+            "commas, but not '%.*s'",
             (int)length, name);
     return CLI_MISUSED;
 }
@@ -90,7 +93,8 @@ int peers_open(struct bench *bench, struct peers *peers, const struct bench_text
     if (!venv) {
         cli_say(bench->program,
                 "--against needs --venv FOLDER, a Python environment that contains these tokenizers; make one with: "
-                "python3 -m venv FOLDER; FOLDER/bin/pip install numpy awkward gigatoken fastokens tiktoken tokenizers");
+                "python3 -m venv FOLDER; FOLDER/bin/pip install numpy awkward gigatoken fastokens tiktoken tokenizers "
+                "sentencepiece kitoken");
         return CLI_MISUSED;
     }
     const int length = snprintf(peers->python, sizeof peers->python, "%s/bin/python", venv);

@@ -10,7 +10,7 @@
 
 #include "harness/bench_text.h"
 
-#define PEERS_MOST 4
+#define PEERS_MOST 6
 /* With a new state and again with the same state: of the whole text, and of its documents. */
 enum peer_rate { PEER_COLD, PEER_WARM, PEER_DOC_COLD, PEER_DOC_WARM, PEER_RATES };
 

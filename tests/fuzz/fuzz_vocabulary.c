@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_vocabulary.c - opens arbitrary bytes as a vocabulary file: a rank file, a tokenizer.json, a tekken.json, or a
- * SentencePiece model. A vocabulary that opens must encode and decode any text within its limits, and a second state
- * must give the same ids.
+ * fuzz_vocabulary.c - opens arbitrary bytes as a vocabulary file: a rank file, a tokenizer.json, a tekken.json, a
+ * SentencePiece model, a vocab.txt, or a trie. A vocabulary that opens must encode and decode any text within its
+ * limits, find the offsets of its ids, decode the same in parts, and a second state must give the same ids.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -45,6 +45,54 @@ static uint64_t encode(const struct tokenizer *tokenizer, const struct tokenizer
     return out.count;
 }
 
+/* The offsets of the ids of a text ascend within it. */
+static void find_offsets(const struct tokenizer *tokenizer)
+{
+    struct tokenizer_info info;
+    struct tokenizer_state *state;
+    struct tokmap_error error;
+    const struct tokmap_text document = {text, sizeof text - 1};
+    const struct tokenizer_batch batch = {.documents = &document, .count = 1};
+    uint64_t end;
+    tokenizer_info(tokenizer, &info);
+    struct tokenizer_out out = {.capacity = info.ids_per_byte_most * sizeof text + 1, .ends = &end};
+    out.tokens = malloc(out.capacity * info.width);
+    REQUIRE(out.tokens && tokenizer_state_new(&state, tokenizer, &error) == TOKMAP_OK);
+    if (!tokenizer_encode(state, &batch, &out, &error)) {
+        uint64_t *places = malloc((2 * out.count + 1) * sizeof *places), *begins = places, *ends = places + out.count;
+        REQUIRE(places);
+        const enum tokmap_status status =
+            tokenizer_offsets(state, &document, TOKENIZER_STARTS, out.tokens, out.count, begins, ends, &error);
+        REQUIRE(status == TOKMAP_OK || status == TOKMAP_ERROR_LIMIT);
+        for (uint64_t i = 0; !status && i < out.count; i++)
+            REQUIRE(begins[i] <= ends[i] && ends[i] <= document.count &&
+                    (!i || (begins[i - 1] <= begins[i] && ends[i - 1] <= ends[i])));
+        free(places);
+    }
+    tokenizer_state_free(state);
+    free(out.tokens);
+}
+
+/* Decodes ids one by one. The text is that of all at once. */
+static void decode_in_parts(const struct tokenizer *tokenizer, const char *tokens, uint64_t count,
+                            const struct text_buffer *once)
+{
+    struct tokenizer_info info;
+    struct tokenizer_decoder *decoder;
+    struct tokmap_error error;
+    struct text_buffer parts = {NULL, 0, 0};
+    tokenizer_info(tokenizer, &info);
+    REQUIRE(tokenizer_decoder_new(&decoder, tokenizer, true, &error) == TOKMAP_OK);
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t i = 0; !status && i < count; i++)
+        status = tokenizer_decoder_add(decoder, tokens + i * info.width, 1, &parts, &error);
+    status = status ? status : tokenizer_decoder_end(decoder, &parts, &error);
+    REQUIRE(status == TOKMAP_ERROR_LIMIT || (!status && parts.count == once->count &&
+                                             (!parts.count || !memcmp(parts.bytes, once->bytes, parts.count))));
+    tokenizer_decoder_free(decoder);
+    free(parts.bytes);
+}
+
 static void use(const struct tokenizer *tokenizer)
 {
     struct tokenizer_info info;
@@ -66,6 +114,9 @@ static void use(const struct tokenizer *tokenizer)
     /* The file may have a decoder that cannot be reproduced, or a pattern that exceeds its limit. */
     REQUIRE(status == TOKMAP_OK || status == TOKMAP_ERROR_UNSUPPORTED || status == TOKMAP_ERROR_LIMIT);
     REQUIRE(back.count <= back.capacity);
+    if (status == TOKMAP_OK)
+        decode_in_parts(tokenizer, tokens, count, &back);
+    find_offsets(tokenizer);
     free(back.bytes);
     free(tokens);
     free(again);

@@ -30,15 +30,17 @@ const char *reference_data(void)
         return NULL;
     }
     snprintf(unpacked, sizeof unpacked, "%s/reference_data", build ? build : "build");
-    if (has(unpacked, "complete"))
+    /* A folder of an older tree lacks the second archives. */
+    if (has(unpacked, "complete") && (has(unpacked, "golden2/index.tsv") || !has(packed, "golden2.tar.zst")))
         return unpacked;
     if (!has(packed, "golden.tar.zst")) {
         printf("there is no reference data: TOKMAP_DATA is not set, and %s does not exist\n", packed);
         return NULL;
     }
     snprintf(command, sizeof command,
-             "d='%s' && mkdir -p \"$d.$$\" && for i in vocab golden corpus; do zstd -qdc %s/$i.tar.zst | tar -xf - -C "
-             "\"$d.$$\" || exit 1; done && touch \"$d.$$/complete\" && rm -rf \"$d\" && mv \"$d.$$\" \"$d\"",
+             "d='%s' && mkdir -p \"$d.$$\" && for i in vocab golden corpus vocab2 golden2; do f=%s/$i.tar.zst; "
+             "case $i in *2) [ -e $f ] || continue; esac; zstd -qdc $f | tar -xf - -C \"$d.$$\" || exit 1; done && "
+             "touch \"$d.$$/complete\" && rm -rf \"$d\" && mv \"$d.$$\" \"$d\"",
              unpacked, packed);
     if (system(command) || !has(unpacked, "golden/files.tsv")) {
         printf("the reference data could not be unpacked with zstd and tar\n");
@@ -206,21 +208,24 @@ static char *string_content(const char *at, size_t *bytes, const char **end)
     return content;
 }
 
-int golden_line(const char *line, char **text, size_t *text_bytes, uint32_t **ids, size_t *id_count)
+int golden_text(const char *line, char **text, size_t *bytes)
 {
     const char *at = strstr(line, "\"text\":"), *end;
-    if (!at)
-        return 0;
-    at += 7 + strspn(at + 7, " ") + 1;
-    *text = string_content(at, text_bytes, &end);
-    const char *list = *text ? strstr(end, "\"ids\":") : NULL;
-    list = list ? list + 6 + strspn(list + 6, " ") : NULL;
+    *text = at ? string_content(at + 7 + strspn(at + 7, " ") + 1, bytes, &end) : NULL;
+    return *text != NULL;
+}
+
+int golden_ids(const char *line, const char *name, uint32_t **ids, size_t *count)
+{
+    char key[64];
+    snprintf(key, sizeof key, "\"%s\":", name);
+    /* The text comes first, and every quote in it is escaped. */
+    const char *list = strstr(line, key);
+    list = list ? list + strlen(key) + strspn(list + strlen(key), " ") : NULL;
+    *count = 0;
     *ids = list && *list == '[' ? malloc((strlen(list) + 1) * sizeof **ids) : NULL;
-    *id_count = 0;
-    if (!*ids) {
-        free(*text);
+    if (!*ids)
         return 0;
-    }
     for (list++; *list && *list != ']';) {
         char *behind;
         const unsigned long id = strtoul(list, &behind, 10);
@@ -228,8 +233,18 @@ int golden_line(const char *line, char **text, size_t *text_bytes, uint32_t **id
             list++;
             continue;
         }
-        (*ids)[(*id_count)++] = (uint32_t)id;
+        (*ids)[(*count)++] = (uint32_t)id;
         list = behind;
     }
     return 1;
+}
+
+int golden_line(const char *line, char **text, size_t *text_bytes, uint32_t **ids, size_t *id_count)
+{
+    if (!golden_text(line, text, text_bytes))
+        return 0;
+    if (golden_ids(line, "ids", ids, id_count))
+        return 1;
+    free(*text);
+    return 0;
 }

@@ -128,14 +128,12 @@ static void check_lines(size_t which, const char *kind)
         if (!is_renumbered(which, expected, wanted))
             check(which, 0, text, text_bytes, expected, wanted, line);
         /* The ids with special tokens recognized follow if they differ. */
-        char *specials = strstr(line, "\"ids_special\":");
-        if (specials) {
-            wanted = 0;
-            for (char *at = strchr(specials, '[') + 1; *at && *at != ']';) {
-                expected = realloc(expected, (wanted + 1) * sizeof *expected);
-                expected[wanted++] = (uint32_t)strtoul(at, &at, 10);
-                at += *at == ',';
-            }
+        uint32_t *recognized;
+        size_t recognized_count;
+        if (golden_ids(line, "ids_special", &recognized, &recognized_count)) {
+            free(expected);
+            expected = recognized;
+            wanted = recognized_count;
         }
         /* Old tekken.json files do not name their special tokens, and their <pad> has no common id. */
         if (!(vocabularies[which].how & AS_TEXT) &&
