@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* sp_spaces.c - see sp_spaces.h. */
+#include "sp_spaces.h"
+
+#include <string.h>
+
+#include "sp_model.h"
+
+bool sp_spaces_copy(struct bytes_buffer *block, const uint8_t *text, size_t count)
+{
+    if (!bytes_reserve(block, count + 8))
+        return false;
+    const uint8_t *end = text + count;
+    while (text < end) {
+        const uint8_t *mark = memchr(text, 0xE2, (size_t)(end - text));
+        size_t plain = mark ? (size_t)(mark - text) : (size_t)(end - text);
+        memcpy(block->bytes + block->count, text, plain);
+        block->count += plain;
+        text += plain;
+        if (!mark)
+            break;
+        if (end - text >= 3 && text[1] == 0x96 && text[2] == 0x81) {
+            block->bytes[block->count++] = ' ';
+            text += 3;
+        } else {
+            block->bytes[block->count++] = *text++;
+        }
+    }
+    return true;
+}
+
+bool sp_spaces_strip(struct bytes_buffer *into, bool escape, const uint8_t **text, uint64_t *count)
+{
+    const uint8_t *at = *text, *end = at + *count;
+    into->count = 0;
+    if (!bytes_reserve(into, (size_t)*count))
+        return false;
+    for (bool after_space = true; at < end; at++) {
+        if (!after_space || *at != ' ')
+            into->bytes[into->count++] = *at;
+        after_space = *at == ' ';
+    }
+    for (;;) {
+        if (into->count && into->bytes[into->count - 1] == ' ')
+            into->count--;
+        else if (escape && into->count >= 3 && !memcmp(into->bytes + into->count - 3, SP_MARK, 3))
+            into->count -= 3;
+        else
+            break;
+    }
+    *text = into->bytes;
+    *count = into->count;
+    return true;
+}
