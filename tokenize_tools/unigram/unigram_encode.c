@@ -141,11 +141,12 @@ static void settle_rest(struct unigram_state *state, const struct chunk *chunk, 
 {
     const struct unigram_model *model = state->model;
     const uint32_t id = state->found[*i];
-    const bool near = id == model->fragile || fabs(state->sum) + UNIGRAM_WORD_MOST * model->reach > model->limit;
+    /* A sum may also be infinite, or not a number. */
+    const bool near =
+        id == model->fragile || !(fabs(state->sum) + (UNIGRAM_WORD_MOST + 1) * model->reach + 1 < model->limit);
     if (near && is_start(chunk->starts, *at)) {
         const size_t end = word_end(chunk->starts, *at, chunk->count);
-        if (id == model->fragile ||
-            fabs(state->sum) + (double)(end - *at) * model->reach > model->limit) {
+        if (id == model->fragile || !(fabs(state->sum) + (double)(end - *at) * model->reach < model->limit)) {
             settle_word(state, chunk->text + *at, end - *at, out);
             for (; *at < end; ++*i)
                 *at += state->found[*i] == model->fragile   ? end - *at
