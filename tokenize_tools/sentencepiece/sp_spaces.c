@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "common/bytes.h"
 #include "sp_model.h"
 
 bool sp_spaces_copy(struct bytes_buffer *block, const uint8_t *text, size_t count)
@@ -29,6 +30,13 @@ bool sp_spaces_copy(struct bytes_buffer *block, const uint8_t *text, size_t coun
     return true;
 }
 
+/* Returns the high bits of the bytes that are spaces. */
+static inline uint64_t space_bits(uint64_t eight)
+{
+    const uint64_t low = 0x7F7F7F7F7F7F7F7F, other = eight ^ 0x2020202020202020;
+    return ~(((other & low) + low) | other | low);
+}
+
 bool sp_spaces_strip(struct bytes_buffer *into, bool escape, const uint8_t **text, uint64_t *count)
 {
     const uint8_t *at = *text, *end = at + *count;
@@ -36,6 +44,17 @@ bool sp_spaces_strip(struct bytes_buffer *into, bool escape, const uint8_t **tex
     if (!bytes_reserve(into, (size_t)*count))
         return false;
     for (bool after_space = true; at < end; at++) {
+        while (end - at >= 8) { /* eight bytes in which no space comes after another one */
+            const uint64_t eight = load64(at), spaces = space_bits(eight);
+            if (spaces & (spaces << 8 | (uint64_t)after_space << 7))
+                break;
+            memcpy(into->bytes + into->count, at, 8);
+            into->count += 8;
+            at += 8;
+            after_space = spaces >> 63;
+        }
+        if (at == end)
+            break;
         if (!after_space || *at != ' ')
             into->bytes[into->count++] = *at;
         after_space = *at == ' ';
