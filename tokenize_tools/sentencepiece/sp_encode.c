@@ -147,17 +147,13 @@ enum tokmap_status sp_encode(struct sp_state *state, const uint8_t *text, uint64
     const struct sp_model *model = state->model;
     struct output out = {tokens, 0, room, model->head.wide ? 4 : 2};
     bool lacks_memory = false;
-    assert(room >= count + prefix);
+    assert(room >= count + prefix + model->suffix);
     *written = 0;
     state->pieces->largest = 0;
+    if (!sp_spaces_arrange(&state->stripped, model, &text, &count))
+        return error_set_memory(error, "the spaces of a text", count);
     if (!count)
-        return TOKMAP_OK;
-    if (model->remove_spaces) {
-        if (!sp_spaces_strip(&state->stripped, model->escape, &text, &count))
-            return error_set_memory(error, "removing spaces from a text", count);
-        if (!count)
-            return TOKMAP_OK; /* an empty text gets no space before it either */
-    }
+        return TOKMAP_OK; /* an empty text gets no space before it either */
     const uint32_t whole = whole_of(state, text, count, prefix);
     if (whole != BPE_NONE) {
         if (model->head.wide)

@@ -62,9 +62,9 @@ static enum tokmap_status engine_text(struct text_engine_state *state, const uin
     struct sp_engine_state *own = (struct sp_engine_state *)state;
     const struct sp_model *model = own->model;
     uint64_t written = 0;
-    if (!count)
+    bool prefix;
+    if (!sp_begins(model, place, &text, &count, &prefix))
         return TOKMAP_OK;
-    const bool prefix = sp_wants_prefix(model, text, count, place);
     const enum tokmap_status status =
         sp_encode(own->state, text, count, prefix, (uint8_t *)out->tokens + out->count * (out->wide ? 4 : 2),
                   out->room - out->count, &written, error);
@@ -101,15 +101,14 @@ static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_
 {
     const struct sp_model *model = ((const struct sp_engine *)engine)->model;
     const struct sp_cut_table *cuts = &model->cuts;
-    return right == ' ' && model->escape && !model->remove_spaces && !model->whole_longest &&
+    return right == ' ' && model->escape && !model->remove_spaces && !model->suffix && !model->whole_longest &&
            !(cuts->left[0][left] & cuts->right[0][right]) && !(cuts->left[1][left] & cuts->right[1][right]);
 }
 
 static bool engine_walk(const struct text_engine *engine, const uint8_t *text, uint64_t count, enum engine_place place,
                         struct id_walk *walk)
 {
-    const struct sp_model *model = ((const struct sp_engine *)engine)->model;
-    return !count || sp_walk(model, text, count, sp_wants_prefix(model, text, count, place), walk);
+    return sp_walk(((const struct sp_engine *)engine)->model, text, count, place, walk);
 }
 
 /* ---- making an engine ---- */

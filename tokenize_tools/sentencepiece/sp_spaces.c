@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "sp_model.h"
 
 bool sp_spaces_copy(struct bytes_buffer *block, const uint8_t *text, size_t count)
 {
@@ -37,12 +36,10 @@ static inline uint64_t space_bits(uint64_t eight)
     return ~(((other & low) + low) | other | low);
 }
 
-bool sp_spaces_strip(struct bytes_buffer *into, bool escape, const uint8_t **text, uint64_t *count)
+/* Appends the text without the spaces that are removed. */
+static void strip(struct bytes_buffer *into, bool escape, const uint8_t *text, uint64_t count)
 {
-    const uint8_t *at = *text, *end = at + *count;
-    into->count = 0;
-    if (!bytes_reserve(into, (size_t)*count))
-        return false;
+    const uint8_t *at = text, *end = at + count;
     for (bool after_space = true; at < end; at++) {
         while (end - at >= 8) { /* eight bytes in which no space comes after another one */
             const uint64_t eight = load64(at), spaces = space_bits(eight);
@@ -67,7 +64,28 @@ bool sp_spaces_strip(struct bytes_buffer *into, bool escape, const uint8_t **tex
         else
             break;
     }
+}
+
+bool sp_spaces_arrange(struct bytes_buffer *into, const struct sp_model *model, const uint8_t **text, uint64_t *count)
+{
+    if (!model->remove_spaces && !model->suffix)
+        return true;
+    into->count = 0;
+    if (!bytes_reserve(into, (size_t)*count + 1))
+        return false;
+    if (model->remove_spaces) {
+        uint64_t spaces = 0;
+        while (spaces < *count && (*text)[spaces] == ' ')
+            spaces++;
+        strip(into, model->escape, *text, *count);
+        if (model->suffix && (spaces < *count || !*count))
+            into->bytes[into->count++] = ' ';
+    } else {
+        (void)bytes_append(into, *text, (size_t)*count); /* there is room */
+        into->bytes[into->count++] = ' ';
+    }
     *text = into->bytes;
     *count = into->count;
     return true;
 }
+

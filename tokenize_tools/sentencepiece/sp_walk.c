@@ -9,7 +9,8 @@ static bool begins_with_space(const struct sp_model *model, const uint8_t *text,
     return text[0] == ' ' || (model->escape && count >= 3 && !memcmp(text, SP_MARK, 3));
 }
 
-bool sp_wants_prefix(const struct sp_model *model, const uint8_t *text, uint64_t count, enum engine_place place)
+/* Returns whether a space is put before a text, which is not empty. */
+static bool wants_prefix(const struct sp_model *model, const uint8_t *text, uint64_t count, enum engine_place place)
 {
     switch (model->prefix) {
     case SP_PREFIX_ALWAYS:
@@ -22,6 +23,19 @@ bool sp_wants_prefix(const struct sp_model *model, const uint8_t *text, uint64_t
     default:
         return false;
     }
+}
+
+bool sp_begins(const struct sp_model *model, enum engine_place place, const uint8_t **text, uint64_t *count,
+               bool *prefix)
+{
+    *prefix = *count && wants_prefix(model, *text, *count, place);
+    if (*count || model->suffix)
+        return true;
+    if (model->prefix != SP_PREFIX_ALWAYS || model->remove_spaces || place == ENGINE_INSIDE)
+        return false;
+    *text = (const uint8_t *)" ";
+    *count = 1;
+    return true;
 }
 
 bool sp_id_bytes(const struct sp_model *model, uint32_t id, const uint8_t **bytes, uint32_t *count)
@@ -47,6 +61,7 @@ bool sp_id_bytes(const struct sp_model *model, uint32_t id, const uint8_t **byte
 struct place {
     uint64_t at;
     bool prefix; /* the space before the text comes next */
+    bool suffix; /* a space comes after the text */
 };
 
 struct walked {
@@ -85,8 +100,15 @@ static bool match(const struct walked *own, const uint8_t *bytes, uint32_t lengt
             *begin = now.at;
             continue;
         }
-        if (now.at >= own->count)
-            return false;
+        if (now.at >= own->count) {
+            if (!now.suffix || bytes[i] != ' ')
+                return false;
+            now.suffix = false;
+            if (!begun)
+                *begin = now.at;
+            begun = true;
+            continue;
+        }
         const bool mark = is_mark(own, now.at);
         if ((mark ? ' ' : own->text[now.at]) != bytes[i])
             return false;
@@ -111,12 +133,13 @@ static bool is_unknown(const struct walked *own, struct place place, uint32_t *l
 {
     const struct sp_model *model = own->model;
     *length = 0;
-    if (!place.prefix && place.at >= own->count)
+    const bool end = !place.prefix && place.at >= own->count;
+    if (end && !place.suffix)
         return false;
-    const uint32_t code = place.prefix || is_mark(own, place.at)
+    const uint32_t code = place.prefix || end || is_mark(own, place.at)
                               ? ' '
                               : sp_character(own->text + place.at, own->count - place.at, length);
-    if (!place.prefix && !*length)
+    if (!place.prefix && !end && !*length)
         *length = 3; /* a mark */
     const uint32_t symbol = model->atoms[code];
     return !symbol || (model->ids ? model->ids[symbol - 1] == BPE_NONE : symbol - 1 >= model->head.vocabulary);
@@ -142,6 +165,8 @@ static bool take_unknown(const struct walked *own, const struct id_walk *walk, s
         }
         if (!any)
             *begin = place->at;
+        if (!place->prefix && place->at >= own->count)
+            place->suffix = false;
         place->prefix = false;
         place->at += length;
     }
@@ -160,12 +185,32 @@ static uint64_t stripped_end(const struct sp_model *model, const uint8_t *text, 
     }
 }
 
-bool sp_walk(const struct sp_model *model, const uint8_t *text, uint64_t count, bool prefix, struct id_walk *walk)
+/* Returns whether a space comes after a text: not after spaces that are all removed. */
+static bool has_suffix(const struct sp_model *model, const uint8_t *text, uint64_t count)
 {
+    uint64_t spaces = 0;
+    while (model->remove_spaces && spaces < count && text[spaces] == ' ')
+        spaces++;
+    return model->suffix && (!count || spaces < count);
+}
+
+bool sp_walk(const struct sp_model *model, const uint8_t *text, uint64_t count, enum engine_place place_of_text,
+             struct id_walk *walk)
+{
+    bool prefix;
+    if (!count) { /* it may become a space, which is none of the text's */
+        const uint8_t *unused = text;
+        uint64_t spaces = 0;
+        if (!sp_begins(model, place_of_text, &unused, &spaces, &prefix))
+            return true;
+        prefix = !model->suffix;
+    } else {
+        prefix = wants_prefix(model, text, count, place_of_text);
+    }
     const struct walked own = {model, text, model->remove_spaces ? stripped_end(model, text, count) : count};
-    struct place place = {0, prefix};
+    struct place place = {0, prefix, has_suffix(model, text, count)};
     uint64_t begin = 0;
-    if (!own.count)
+    if (count && !own.count && !place.suffix)
         return true; /* an empty text gets no space before it either */
     if (model->whole_bytes && !prefix && count == 6 && walk->at < walk->count &&
         sp_whole(model, text, (size_t)count) == id_walk_next(walk) && sp_byte_name(text, 6) >= 0) {
@@ -174,7 +219,7 @@ bool sp_walk(const struct sp_model *model, const uint8_t *text, uint64_t count, 
     }
     for (;; walk->at++) {
         skip(&own, &place);
-        if (place.at >= own.count && !place.prefix)
+        if (place.at >= own.count && !place.prefix && !place.suffix)
             return true;
         if (walk->at == walk->count)
             return false;

@@ -189,6 +189,7 @@ enum tokmap_status unigram_model_build(struct unigram_model **out, const struct 
     model->sp.fuse_unk = true;
     model->sp.escape = texts->escape;
     model->sp.remove_spaces = texts->remove_spaces;
+    model->sp.suffix = texts->suffix;
     model->sp.prefix = texts->prefix;
     model->sp.front = texts->front || texts->prefix != SP_PREFIX_NEVER;
     builder->source = texts;

@@ -235,7 +235,7 @@ static void encode_short(struct unigram_state *state, const uint8_t *text, size_
 static bool prepare(struct unigram_state *state, bool prefix, const uint8_t **text, uint64_t *count)
 {
     const struct sp_model *sp = &state->model->sp;
-    if (sp->remove_spaces && !sp_spaces_strip(&state->stripped, sp->escape, text, count))
+    if (!sp_spaces_arrange(&state->stripped, sp, text, count))
         return false;
     if (!*count || (!prefix && !(sp->escape && memmem(*text, (size_t)*count, SP_MARK, 3))))
         return true;

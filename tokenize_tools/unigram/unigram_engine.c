@@ -49,9 +49,10 @@ static enum tokmap_status engine_text(struct text_engine_state *state, const uin
                                       enum engine_place place, struct ids_out *out, struct tokmap_error *error)
 {
     struct unigram_state *own = (struct unigram_state *)state;
-    if (!count)
+    bool prefix;
+    if (!sp_begins(&own->model->sp, place, &text, &count, &prefix))
         return TOKMAP_OK;
-    return unigram_encode(own, text, count, sp_wants_prefix(&own->model->sp, text, count, place), out, error);
+    return unigram_encode(own, text, count, prefix, out, error);
 }
 
 static bool engine_bytes(const struct text_engine *engine, uint32_t id, const uint8_t **bytes, uint32_t *count)
@@ -80,8 +81,7 @@ static void engine_measure(struct text_engine_state *state, const uint8_t *text,
 static bool engine_walk(const struct text_engine *engine, const uint8_t *text, uint64_t count, enum engine_place place,
                         struct id_walk *walk)
 {
-    const struct sp_model *sp = texts_of(engine);
-    return !count || sp_walk(sp, text, count, sp_wants_prefix(sp, text, count, place), walk);
+    return sp_walk(texts_of(engine), text, count, place, walk);
 }
 
 /* may_cut is missing: the sum goes through the whole text, so parts of it could have other ids. */

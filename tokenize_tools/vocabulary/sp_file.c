@@ -242,8 +242,6 @@ static enum tokmap_status check_settings(const struct reader *reader)
             snprintf(what, sizeof what, "trainer_spec.model_type %" PRIu64, type);
         return refused(reader, what);
     }
-    if (reader->file->charsmap.at != reader->file->charsmap.end || reader->file->suffix)
-        return refused(reader, "a charsmap or white space as a suffix");
     return reader->has_denormalizer ? refused(reader, "denormalizer_spec.precompiled_charsmap") : TOKMAP_OK;
 }
 
@@ -406,6 +404,7 @@ static enum tokmap_status sp_file_read(struct sp_file *file, const char *path, c
         status = error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
                            "no piece has the type UNKNOWN; the file is incomplete");
     file->source.prefix = file->dummy_prefix && !file->suffix ? SP_PREFIX_ALWAYS : SP_PREFIX_NEVER;
+    file->source.suffix = file->dummy_prefix && file->suffix;
     return status ? status : fingerprint(&reader);
 }
 
@@ -489,6 +488,61 @@ static void add_decoder(struct pipeline_parts *parts, struct sp_file *file)
     file->kinds = NULL;
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return match_text_compare(a, b);
+}
+
+/* Makes a table of the user-defined pieces, which a charsmap leaves as they are. Their texts are those of the
+ * decoder. */
+static enum tokmap_status add_symbols(struct pipeline_parts *parts, const struct sp_file *file,
+                                      struct tokmap_error *error)
+{
+    const struct sp_source *source = &file->source;
+    size_t count = 0;
+    for (uint32_t id = 0; id < source->vocabulary; id++)
+        count += source->kinds[id] == SP_USER_DEFINED;
+    if (!count)
+        return TOKMAP_OK;
+    parts->symbol_texts = malloc(count * sizeof *parts->symbol_texts);
+    if (!parts->symbol_texts)
+        return error_set_memory(error, "user-defined pieces", count * sizeof *parts->symbol_texts);
+    count = 0;
+    for (uint32_t id = 0; id < source->vocabulary; id++)
+        if (source->kinds[id] == SP_USER_DEFINED)
+            parts->symbol_texts[count++] = (struct match_text){file->bytes + source->offsets[id],
+                                                               source->offsets[id + 1] - source->offsets[id]};
+    qsort(parts->symbol_texts, count, sizeof *parts->symbol_texts, by_text);
+    return match_table_new(&parts->symbols, parts->symbol_texts, count, source->path, error);
+}
+
+/* Makes the step that applies the charsmap. What SentencePiece does to spaces after it is the engine's. */
+static enum tokmap_status add_normalizer(struct pipeline_parts *parts, const struct sp_file *file,
+                                         struct tokmap_error *error)
+{
+    static const char field[] = "normalizer_spec.precompiled_charsmap";
+    struct normalizer_step step = {.kind = NORMALIZE_CHARSMAP};
+    if (file->charsmap.at == file->charsmap.end)
+        return TOKMAP_OK;
+    enum tokmap_status status =
+        charsmap_new(&step.map, file->charsmap.at, (size_t)(file->charsmap.end - file->charsmap.at), file->source.path,
+                     field, error);
+    if (!status && file->source.remove_spaces && charsmap_makes_spaces(step.map))
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, file->source.path, TOKMAP_NO_OFFSET,
+                           "%s makes several spaces of one character, and normalizer_spec.remove_extra_whitespaces is "
+                           "true; tokmap cannot reproduce the ids exactly",
+                           field);
+    if (!status)
+        status = add_symbols(parts, file, error);
+    if (status) {
+        charsmap_free(step.map);
+        return status;
+    }
+    step.symbols = parts->symbols;
+    parts->normalizer.steps[parts->normalizer.count++] = step;
+    return TOKMAP_OK;
+}
+
 /* Makes the engine of the model's type. */
 static enum tokmap_status add_engine(struct pipeline_parts *parts, const struct sp_file *file,
                                      struct tokmap_error *error)
@@ -523,6 +577,8 @@ enum tokmap_status sp_file_open(struct tokenizer **tokenizer, const char *path, 
         status = add_controls(&parts, &file, error);
     if (!status)
         status = add_unknown(&parts, &file, error);
+    if (!status)
+        status = add_normalizer(&parts, &file, error);
     if (!status) {
         (void)snprintf(parts.scanner, sizeof parts.scanner, "between characters that no token joins");
         add_decoder(&parts, &file);
