@@ -44,7 +44,7 @@ struct sp_file {
     float *scores;
     uint8_t *kinds; /* enum sp_kind of each piece */
     uint64_t model_type;
-    bool dummy_prefix, suffix;
+    bool dummy_prefix, suffix, has_denormalizer;
     struct message charsmap; /* within the bytes of the file; empty: none */
     uint32_t control_count;
     const uint8_t
@@ -127,7 +127,6 @@ struct reader {
     struct sp_file *file;
     const uint8_t *start;
     struct tokmap_error *error;
-    bool has_denormalizer;
 };
 
 enum model_type { TYPE_UNIGRAM = 1, TYPE_BPE = 2, TYPES = 5 };
@@ -179,7 +178,7 @@ static bool read_normalizer(struct reader *reader, struct message message, bool 
             return false;
         if (is(&field, 2, WIRE_BYTES)) {
             if (denormalizer)
-                reader->has_denormalizer = field.content.at != field.content.end;
+                reader->file->has_denormalizer = field.content.at != field.content.end;
             else
                 reader->file->charsmap = field.content;
         } else if (denormalizer) {
@@ -242,7 +241,7 @@ static enum tokmap_status check_settings(const struct reader *reader)
             snprintf(what, sizeof what, "trainer_spec.model_type %" PRIu64, type);
         return refused(reader, what);
     }
-    return reader->has_denormalizer ? refused(reader, "denormalizer_spec.precompiled_charsmap") : TOKMAP_OK;
+    return TOKMAP_OK;
 }
 
 static enum tokmap_status check_piece(const struct reader *reader, const struct piece *piece, uint64_t id)
@@ -476,6 +475,9 @@ static void add_decoder(struct pipeline_parts *parts, struct sp_file *file)
     decoder->steps[decoder->count++] = (struct decode_step){.kind = DECODE_SENTENCEPIECE,
                                                             .trims_front = file->dummy_prefix,
                                                             .trims_spaces = file->source.remove_spaces};
+    if (file->has_denormalizer)
+        (void)snprintf(decoder->refused, sizeof decoder->refused,
+                       "the model has denormalizer_spec.precompiled_charsmap, which decoding does not support");
     decoder->vocabulary = file->source.vocabulary;
     decoder->texts = file->bytes;
     decoder->offsets = file->offsets;
@@ -539,6 +541,7 @@ static enum tokmap_status add_normalizer(struct pipeline_parts *parts, const str
         return status;
     }
     step.symbols = parts->symbols;
+    step.marks_blank = file->source.suffix && file->source.remove_spaces;
     parts->normalizer.steps[parts->normalizer.count++] = step;
     return TOKMAP_OK;
 }
