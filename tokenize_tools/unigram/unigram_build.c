@@ -62,6 +62,11 @@ static enum tokmap_status build_trie(struct building *own)
         struct byte_trie_key key;
         if (!key_of(own, id, &key))
             continue;
+        if (key.count > UNIGRAM_TOKEN_MOST)
+            return error_set(own->builder->error, TOKMAP_ERROR_LIMIT, own->source->texts.path, TOKMAP_NO_OFFSET,
+                             "token %" PRIu32 " has %" PRIu32
+                             " bytes; the longest token of a Unigram model that tokmap can read has %d",
+                             id, key.count, UNIGRAM_TOKEN_MOST);
         own->keys[own->key_count++] = key;
         model->lengths[id] = key.count;
         model->longest = (uint32_t)max64(model->longest, key.count);

@@ -24,6 +24,8 @@
 #include "sentencepiece/sp_model.h"
 #include "tokenizer/byte_trie.h"
 
+/* Bytes of a token that text can become. Each place of a text may be compared with as many. */
+#define UNIGRAM_TOKEN_MOST 2048
 #define UNIGRAM_WORD_MOST 255 /* bytes of a word that the caches may hold */
 
 /* SentencePiece sets a sum beyond it to 0 (and takes it off all sums that are already made). */
