@@ -43,7 +43,7 @@ static uint64_t step_growth(const struct normalizer_step *step)
         return 2;
     case NORMALIZE_CHARSMAP:
     case NORMALIZE_PRECOMPILED:
-        return charsmap_growth(step->map);
+        return max64(charsmap_growth(step->map), step->marks_blank ? 3 : 1);
     case NORMALIZE_PREPEND:
         return 1 + step->content_bytes;
     case NORMALIZE_REPLACE:
@@ -373,6 +373,22 @@ static bool strip(const struct normalizer_step *step, struct text_edits *trace, 
 
 /* ---- charsmaps ---- */
 
+/* Makes a text of spaces U+2581, which is in the place of all of the old text. Returns false if memory is lacking. */
+static bool mark_blank(struct bytes_buffer *into, struct text_edits *trace, size_t old_count, struct text *text)
+{
+    for (size_t i = 0; i < into->count; i++)
+        if (into->bytes[i] != ' ')
+            return true;
+    into->count = 0;
+    if (trace)
+        text_edits_clear(trace);
+    if ((trace && !text_edits_add(trace, (struct text_edit){0, 3, 0, old_count})) ||
+        !bytes_append(into, "\xE2\x96\x81", 3))
+        return false;
+    *text = (struct text){into->bytes, into->count};
+    return true;
+}
+
 static bool map_keys(struct normalizer_state *state, const struct normalizer_step *step, struct bytes_buffer *into,
                      struct text_edits *trace, struct text *text)
 {
@@ -380,7 +396,7 @@ static bool map_keys(struct normalizer_state *state, const struct normalizer_ste
     struct charsmap_part part;
     struct match_search search;
     size_t done = 0, at = 0, symbol = text->count, index = MATCH_NONE;
-    bool good = true;
+    bool good = true, taken_out = false;
     if (step->symbols) {
         match_search_begin(&search, step->symbols, text->bytes, text->count);
         symbol = 0;
@@ -391,6 +407,7 @@ static bool map_keys(struct normalizer_state *state, const struct normalizer_ste
         if (charsmap_find(step->map, text->bytes, at, symbol, text->count, &block, &part)) {
             good = replace_part(state, into, trace, text->bytes, done, &part);
             done = at = part.to;
+            taken_out |= !part.made_count;
         } else if (symbol < text->count) {
             at = symbol + match_table_text(step->symbols, index)->count;
         } else {
@@ -412,8 +429,9 @@ static bool map_keys(struct normalizer_state *state, const struct normalizer_ste
         return good;
     if (!bytes_append(into, text->bytes + done, text->count - done))
         return false;
+    const size_t old_count = text->count;
     *text = (struct text){into->bytes, into->count};
-    return true;
+    return !(taken_out && step->marks_blank) || mark_blank(into, trace, old_count, text);
 }
 
 static bool map_clusters(struct normalizer_state *state, const struct normalizer_step *step, struct bytes_buffer *into,

@@ -45,6 +45,9 @@ struct normalizer_step {
     /* NORMALIZE_CHARSMAP: texts that stay as they are: what begins with one of them is not looked at; NULL: none. Owned
      * by the caller, together with its texts; they outlive the step. */
     const struct match_table *symbols;
+    /* NORMALIZE_CHARSMAP: a text of which something is taken out, and only spaces are left, becomes U+2581. To
+     * SentencePiece it is not a text of spaces alone. */
+    bool marks_blank;
 };
 
 /* Initialize with zeros: text stays as it is. Immutable while states use it. */

@@ -24,6 +24,7 @@
 #include "hf_model.h"
 #include "hf_parts.h"
 #include "hf_pretokenizer.h"
+#include "hf_unigram.h"
 #include "tokenizer/pipeline.h"
 #include "vocabulary_name.h"
 
@@ -34,6 +35,7 @@ struct reading {
     struct json_file file;
     enum hf_model_kind kind;
     struct hf_model model;
+    struct hf_unigram unigram;
     struct hf_splits splits;
     struct hf_frame frame;
     struct added_token *added;
@@ -330,10 +332,11 @@ static bool model_parse(struct reading *reading)
     case HF_BPE:
         return hf_model_parse(file, &reading->model);
     case HF_UNIGRAM:
+        return hf_unigram_parse(file, &reading->model, &reading->unigram);
     case HF_WORDPIECE:
     case HF_WORD_LEVEL:
     default:
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "this is a %s model; tokmap can only read BPE models",
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "this is a %s model; tokmap can only read BPE and Unigram",
                                 hf_model_kind_name(reading->kind));
     }
 }
@@ -422,6 +425,7 @@ static bool engine_join(struct reading *reading, bool plain)
                    ? bytes_join(reading)
                    : hf_characters_join(&reading->file, &reading->model, &reading->splits, plain, &reading->parts);
     case HF_UNIGRAM:
+        return hf_unigram_join(&reading->file, &reading->model, &reading->unigram, &reading->splits, &reading->parts);
     case HF_WORDPIECE:
     case HF_WORD_LEVEL:
     default:
@@ -488,6 +492,7 @@ enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, 
     }
     pipeline_parts_free(&reading->parts);
     hf_model_free(&reading->model);
+    hf_unigram_free(&reading->unigram);
     free(reading->added);
     json_file_end(&reading->file);
     free(reading);
