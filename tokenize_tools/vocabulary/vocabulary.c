@@ -250,7 +250,7 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
     if (status)
         (void)status; /* refused */
     else if (ranks)
-        status = rank_tokenizer_new(tokenizer, path, text, bytes, options, error);
+        status = rank_tokenizer_new(tokenizer, path, text, bytes, options, NULL, error);
     else if (sp_file_is((const uint8_t *)text, bytes))
         status = sp_file_open(tokenizer, path, (const uint8_t *)text, bytes, options, error);
     else if (hf_file_is(text, bytes))
