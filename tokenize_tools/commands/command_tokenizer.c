@@ -12,6 +12,7 @@
 #include "common/hash.h"
 #include "common/visible.h"
 #include "platform/os.h"
+#include "vocabulary/folder.h"
 
 static const char program[] = "tokmap tokenizer";
 
@@ -19,6 +20,7 @@ static const char program[] = "tokmap tokenizer";
 
 struct describing {
     struct tokenizer_arguments asked;
+    struct folder folder;
     bool json, all;
 };
 
@@ -44,6 +46,43 @@ static void row(struct cli_table *table, const char *what, const char *value)
 {
     const char *const cells[] = {what, value};
     cli_table_row(table, cells);
+}
+
+/* Which files of a folder were used, which were not, and where they contradict each other. */
+static void folder_rows(struct cli_table *table, const struct folder *folder)
+{
+    for (int used = 1; used >= 0; used--) {
+        bool first = true;
+        for (uint32_t i = 0; i < folder->file_count && folder->path; i++) {
+            const struct folder_file *file = &folder->files[i];
+            char text[sizeof file->name + sizeof file->what + 4];
+            if (file->used != used)
+                continue;
+            (void)snprintf(text, sizeof text, *file->what ? "%s: %s" : "%s", file->name, file->what);
+            row(table, !first ? "" : used ? "used" : "not used", text);
+            first = false;
+        }
+    }
+    for (uint32_t i = 0; i < folder->warning_count; i++)
+        row(table, "warning", folder->warnings[i]);
+}
+
+static void folder_json(struct cli_json *out, const struct folder *folder)
+{
+    cli_json_array(out, "files");
+    for (uint32_t i = 0; i < folder->file_count && folder->path; i++) {
+        const struct folder_file *file = &folder->files[i];
+        cli_json_object(out, NULL);
+        cli_json_text(out, "name", file->name);
+        cli_json_bool(out, "used", file->used);
+        cli_json_text(out, "what", file->what);
+        cli_json_end(out);
+    }
+    cli_json_end(out);
+    cli_json_array(out, "warnings");
+    for (uint32_t i = 0; i < folder->warning_count; i++)
+        cli_json_text(out, NULL, folder->warnings[i]);
+    cli_json_end(out);
 }
 
 /* Escapes control characters, so that a token with a newline stays on its line. */
@@ -85,6 +124,7 @@ static void text_print(const struct tokenizer *tokenizer, const struct tokenizer
     row(table, "added tokens", info->added ? text : "none");
     if (info->note)
         row(table, "note", info->note);
+    folder_rows(table, &describing->folder);
     row(table, "ready in", cli_seconds((double)open_ns * 1e-9, text));
     cli_table_print(table, NULL, stdout);
     cli_table_free(table);
@@ -129,6 +169,7 @@ static void json_print(const struct tokenizer *tokenizer, const struct tokenizer
     id_json(&out, "bos", info->bos_id);
     cli_json_real(&out, "open_ms", (double)open_ns * 1e-6);
     cli_json_text(&out, "cache", "not used"); /* there is none; programs may ask for the member */
+    folder_json(&out, &describing->folder);
     cli_json_array(&out, "added_tokens");
     for (uint64_t i = 0; i < info->added; i++) {
         struct tokmap_added_token added;
@@ -153,6 +194,7 @@ static int describe(const struct cli_command *command, const char **operands, si
     if (operand_count != 1)
         return cli_misused(command, "expected one tokenizer: a file, a folder, or 'bytes'");
     describing->asked.spec = operands[0];
+    describing->asked.folder = &describing->folder;
     const uint64_t started = os_clock_ns();
     int status = tokenizer_arguments_open(command, &describing->asked, false, &tokenizer);
     if (!status && tokenizer_state_new(&state, tokenizer, &error))
@@ -167,6 +209,7 @@ static int describe(const struct cli_command *command, const char **operands, si
     }
     tokenizer_state_free(state);
     tokenizer_close(tokenizer);
+    folder_free(&describing->folder);
     return cli_finish(program, status);
 }
 

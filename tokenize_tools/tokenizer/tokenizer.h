@@ -64,6 +64,8 @@ enum tokmap_status tokenizer_share(struct tokenizer **shared, const struct token
                                    enum tokmap_special special, struct tokmap_error *error);
 /* Closes a tokenizer, of which no states may be left. NULL is allowed. */
 void tokenizer_close(struct tokenizer *tokenizer);
+/* Sets the tokens that end and begin a document, ids or TOKMAP_NO_ID, before anybody else uses the tokenizer. */
+void tokenizer_name_ends(struct tokenizer *tokenizer, uint64_t eod_id, uint64_t bos_id);
 /* Describes a tokenizer. */
 void tokenizer_info(const struct tokenizer *tokenizer, struct tokenizer_info *info);
 /* Returns the id of a special token by its text ("<|endoftext|>") or by its short name ("endoftext"), or

@@ -7,13 +7,16 @@
 #include "tokenizer/tokenizer.h"
 #include "cli/cli.h"
 
+struct folder;
+
 struct tokenizer_arguments {
     const char *spec; /* a file, a folder, or "bytes" */
     struct tokmap_tokenizer_options options;
     int special;           /* index in TOKENIZER_SPECIAL_CHOICES */
     const char *eod, *bos; /* name or id; "": the token that the tokenizer names */
     bool spec_given, eod_given, no_eod, bos_given;
-    bool no_cache; /* --no-cache was given, which has no effect: every run builds its tables from the file */
+    struct folder *folder; /* (vocabulary/folder.h) what of a folder was used; NULL: only warnings are printed */
+    bool no_cache;         /* --no-cache was given, which has no effect: every run builds its tables from the file */
 };
 #define TOKENIZER_ARGUMENTS_INIT                                                                                       \
     {                                                                                                                  \
