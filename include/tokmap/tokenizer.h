@@ -67,10 +67,12 @@ struct tokmap_tokenizer_options {
     const char *special_tokens;  /* for a rank file: path of a JSON object that maps the texts of special tokens to ids,
                                     or NULL */
     uint32_t cache;              /* has no effect; default: 0 */
+    const char *cut_as;          /* "kimi", "llama3", or "llama4": cut long texts as the code of this model does, which
+                                    changes ids next to the cuts; NULL: encode each text as a whole (the default) */
 };
 #define TOKMAP_TOKENIZER_OPTIONS_INIT                                                                                  \
     {                                                                                                                  \
-        sizeof(struct tokmap_tokenizer_options), TOKMAP_SPECIAL_TEXT, NULL, NULL, NULL, 0                              \
+        sizeof(struct tokmap_tokenizer_options), TOKMAP_SPECIAL_TEXT, NULL, NULL, NULL, 0, NULL                        \
     }
 
 /* Opens a tokenizer.
@@ -195,7 +197,10 @@ struct tokmap_encode_options {
     uint64_t bos_id;     /* an id to put before each text; default: TOKMAP_NO_ID */
     uint64_t eod_id;     /* an id to put after each text; default: TOKMAP_NO_ID */
 };
-#define TOKMAP_ENCODE_OPTIONS_INIT {sizeof(struct tokmap_encode_options), 1, 0, 0, TOKMAP_NO_ID, TOKMAP_NO_ID}
+#define TOKMAP_ENCODE_OPTIONS_INIT                                                                                     \
+    {                                                                                                                  \
+        sizeof(struct tokmap_encode_options), 1, 0, 0, TOKMAP_NO_ID, TOKMAP_NO_ID                                      \
+    }
 
 /* The ids of encoded texts, or the texts of decoded ids, until the caller copies them to its own memory. It is
  * immutable: any number of threads may read it. It stays valid when its tokenizer is closed. */
@@ -254,7 +259,10 @@ struct tokmap_decode_options {
     uint32_t specials; /* as in struct tokmap_decoded; default: 0 */
     uint32_t resumed;  /* as in struct tokmap_decoded, for all documents; default: 0 */
 };
-#define TOKMAP_DECODE_OPTIONS_INIT {sizeof(struct tokmap_decode_options), 1, 0, 0}
+#define TOKMAP_DECODE_OPTIONS_INIT                                                                                     \
+    {                                                                                                                  \
+        sizeof(struct tokmap_decode_options), 1, 0, 0                                                                  \
+    }
 
 /* Decodes the ids of several documents on several threads; the texts are read with tokmap_tokenizer_batch_read().
  *   options  NULL: the defaults

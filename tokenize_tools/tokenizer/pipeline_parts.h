@@ -27,6 +27,7 @@ struct pipeline_text {
 struct pipeline_parts {
     const char *form;           /* the file format, for example "tokenizer.json"; a static text */
     const char *note;           /* see struct tokenizer_info; a static text, or NULL */
+    const char *code_cuts;      /* see struct tokenizer_info; a static text, or NULL */
     char name[64];              /* the tokenizer's name in messages and in indexes */
     char scanner[96];           /* describes for people how text is split, for example "cl100k_base, AVX-512" */
     struct added_tokens *added; /* or NULL */

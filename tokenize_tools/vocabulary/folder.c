@@ -13,8 +13,8 @@
 #include "platform/os.h"
 #include "text/path.h"
 
-/* The vocabulary of a folder is the file whose form comes first here. A form is a name, or its two ends with a * between
- * them. */
+/* The vocabulary of a folder is the file whose form comes first here. A form is a name, or its two ends with a *
+ * between them. */
 static const struct folder_form {
     const char *name;
     const char *companion; /* a file that belongs to it, or NULL */
@@ -41,7 +41,7 @@ static const struct folder_form {
 #define FORMS (sizeof forms / sizeof forms[0])
 
 /* Tokenizers of transformers that give the pieces of a SentencePiece model other ids than the model does. */
-static const char *const renumbering[] = {"XLMRoberta", "Camembert", "Barthez", "MBart",  "MBart50",      "Nllb",
+static const char *const renumbering[] = {"XLMRoberta", "Camembert", "Barthez", "MBart",  "MBart50",     "Nllb",
                                           "XGLM",       "Pegasus",   "M2M100",  "Marian", "Speech2Text", "PLBart"};
 
 static void folder_warn(struct folder *folder, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -135,8 +135,8 @@ static bool is_other(const char *name)
 struct listing {
     struct folder *folder;
     const char *path;
-    size_t form;     /* the first form of which the folder has a file; FORMS: none */
-    char *found;     /* a file of this form: the first one by its name */
+    size_t form; /* the first form of which the folder has a file; FORMS: none */
+    char *found; /* a file of this form: the first one by its name */
     bool several, no_memory;
 };
 
@@ -216,8 +216,7 @@ static enum tokmap_status renumbering_check(const struct folder *folder, const c
         return TOKMAP_OK;
     for (size_t i = 0; i < sizeof renumbering / sizeof renumbering[0]; i++) {
         const size_t front = strlen(renumbering[i]);
-        if (!strncmp(name, renumbering[i], front) &&
-            bytes - (fast ? 4 : 0) == front + sizeof tokenizer - 1 &&
+        if (!strncmp(name, renumbering[i], front) && bytes - (fast ? 4 : 0) == front + sizeof tokenizer - 1 &&
             !memcmp(name + front, tokenizer, sizeof tokenizer - 1))
             return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                              "tokenizer_config.json names %s, which gives the pieces of %s other ids than the file "
@@ -289,8 +288,8 @@ static void end_find(struct folder *folder, const struct tokenizer *tokenizer, b
         uint64_t found = token->text ? token_find(tokenizer, token->text, token->bytes) : token->id;
         if (found >= info.vocabulary) {
             if (token->text)
-                folder_warn(folder, "%s names the %s '%.*s', which %s does not have", name, what,
-                            shown(token->bytes), text, folder->name);
+                folder_warn(folder, "%s names the %s '%.*s', which %s does not have", name, what, shown(token->bytes),
+                            text, folder->name);
             else
                 folder_warn(folder, "%s names the %s_id %" PRIu64 ", but the ids of %s end at %" PRIu64, name, what,
                             token->id, folder->name, info.vocabulary - 1);

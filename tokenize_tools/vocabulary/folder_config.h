@@ -35,7 +35,7 @@ struct folder_token {
 struct folder_config_file {
     bool there;
     struct folder_token eos, bos;
-    uint32_t added; /* tokens that it lists */
+    uint32_t added;  /* tokens that it lists */
     char fault[224]; /* why it is not used; "": it is */
     char *text;
     struct json_file json;

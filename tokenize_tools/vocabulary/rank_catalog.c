@@ -85,8 +85,15 @@ static const struct {
       .note = "text is encoded as it is, as tiktoken does; the code of Qwen's first models converts it to Unicode's "
               "form NFC before"}},
     {{0x19, 0x56, 0xca, 0xab, 0xfb, 0x94, 0x4a, 0xa3, 0xbd, 0x05, 0xf8, 0x8d, 0x5a, 0x28, 0x38, 0xb8},
-     {"kimi", NULL, KIMI, LISTED(kimi_specials), {"<|reserved_token_", "|>", 163586, 163586, 254}, "[EOS]", "[BOS]",
-      "kimi", NULL}},
+     {"kimi",
+      NULL,
+      KIMI,
+      LISTED(kimi_specials),
+      {"<|reserved_token_", "|>", 163586, 163586, 254},
+      "[EOS]",
+      "[BOS]",
+      "kimi",
+      NULL}},
 };
 
 size_t rank_catalog_name(const struct rank_catalog_series *series, uint32_t i, char *into, size_t room)

@@ -66,7 +66,10 @@ static enum tokmap_status regex_choose(struct rank_file *file, struct pipeline_p
     const struct split_rules *rules = split_rules_of_regex(regex);
     file->source.rules = rules ? *rules : *split_rules_named("gpt2");
     parts->engine_cuts = rules != NULL;
-    snprintf(parts->scanner, sizeof parts->scanner, "%s%s%s", name ? name : rules ? "known pattern" : "PCRE2",
+    snprintf(parts->scanner, sizeof parts->scanner, "%s%s%s",
+             name    ? name
+             : rules ? "known pattern"
+                     : "PCRE2",
              name ? ", " : "", name ? "PCRE2" : "");
     if (rules)
         return TOKMAP_OK;
@@ -169,8 +172,8 @@ static enum tokmap_status list_specials(const struct rank_file *file, struct spe
     const struct special_list others = {.tokens = list->tokens, .count = list->count};
     for (uint32_t i = 0; known && i < known->special_count && !status; i++)
         if (!list_has(&others, known->specials[i].id))
-            status = special_list_add(list, known->specials[i].text, known->specials[i].bytes, known->specials[i].id,
-                                      error);
+            status =
+                special_list_add(list, known->specials[i].text, known->specials[i].bytes, known->specials[i].id, error);
     return status || !known ? status : list_series(list, &known->series, error);
 }
 
@@ -235,8 +238,8 @@ static enum tokmap_status checking_end(struct checking *checking, enum tokmap_st
 }
 
 enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
-                                      const struct tokmap_tokenizer_options *options,
-                                      const struct rank_beside *beside, struct tokmap_error *error)
+                                      const struct tokmap_tokenizer_options *options, const struct rank_beside *beside,
+                                      struct tokmap_error *error)
 {
     struct rank_file file;
     const char *pattern = NULL;
@@ -266,6 +269,7 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
         status = byte_level_fingerprint(parts.fingerprint, model, NULL, 0, true, parts.added, error);
     if (!status) {
         parts.vocabulary = model->vocabulary;
+        parts.code_cuts = file.known ? file.known->cut : NULL;
         parts.note = file.known ? file.known->note : NULL;
         parts.eod = id_of(parts.added, file.known ? file.known->eod : NULL, pipeline_usual_eod(parts.added));
         parts.bos = id_of(parts.added, file.known ? file.known->bos : NULL, pipeline_usual_bos(parts.added));

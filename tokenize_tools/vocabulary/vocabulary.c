@@ -18,6 +18,7 @@
 #include "sp_file.h"
 #include "tekken_file.h"
 #include "tokenizer/byte_tokenizer.h"
+#include "tokenizer/cut_tokenizer.h"
 #include "text/json_scan.h"
 #include "text/stand_in.h"
 #include "vocabulary_file.h"
@@ -217,15 +218,11 @@ static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *
     return status;
 }
 
-enum tokmap_status vocabulary_open_reported(struct tokenizer **tokenizer, const char *spec,
-                                            const struct tokmap_tokenizer_options *options, struct folder *folder,
-                                            struct tokmap_error *error)
+static enum tokmap_status spec_open(struct tokenizer **tokenizer, const char *spec,
+                                    const struct tokmap_tokenizer_options *options, struct folder *folder,
+                                    struct tokmap_error *error)
 {
-    static const struct tokmap_tokenizer_options defaults;
     struct os_stat about;
-    assert(tokenizer && spec && folder);
-    *tokenizer = NULL;
-    options = options ? options : &defaults;
     if (!strcmp(spec, "bytes"))
         return byte_tokenizer_open(tokenizer, error);
     const int failed = os_stat(spec, &about);
@@ -236,6 +233,24 @@ enum tokmap_status vocabulary_open_reported(struct tokenizer **tokenizer, const 
     if (about.kind == OS_KIND_FOLDER)
         return folder_open(tokenizer, spec, options, folder, error);
     return file_read(tokenizer, spec, options, NULL, error);
+}
+
+enum tokmap_status vocabulary_open_reported(struct tokenizer **tokenizer, const char *spec,
+                                            const struct tokmap_tokenizer_options *options, struct folder *folder,
+                                            struct tokmap_error *error)
+{
+    static const struct tokmap_tokenizer_options defaults;
+    assert(tokenizer && spec && folder);
+    *tokenizer = NULL;
+    options = options ? options : &defaults;
+    enum tokmap_status status = spec_open(tokenizer, spec, options, folder, error);
+    if (!status && options->cut_as)
+        status = cut_tokenizer_make(tokenizer, options->cut_as, error);
+    if (status) {
+        tokenizer_close(*tokenizer);
+        *tokenizer = NULL;
+    }
+    return status;
 }
 
 enum tokmap_status vocabulary_open(struct tokenizer **tokenizer, const char *spec,

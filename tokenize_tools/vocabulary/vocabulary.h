@@ -25,8 +25,8 @@ struct folder;
 enum tokmap_status vocabulary_open(struct tokenizer **tokenizer, const char *spec,
                                    const struct tokmap_tokenizer_options *options, struct tokmap_error *error);
 
-/* Does the same, and fills *folder (folder.h), which begins with zeros, with what of a folder was used; its `path` stays
- * NULL if spec is not a folder. Call folder_free after success and after failure. */
+/* Does the same, and fills *folder (folder.h), which begins with zeros, with what of a folder was used; its `path`
+ * stays NULL if spec is not a folder. Call folder_free after success and after failure. */
 enum tokmap_status vocabulary_open_reported(struct tokenizer **tokenizer, const char *spec,
                                             const struct tokmap_tokenizer_options *options, struct folder *folder,
                                             struct tokmap_error *error);
