@@ -12,6 +12,7 @@
 #include "common/hash.h"
 #include "common/visible.h"
 #include "platform/os.h"
+#include "tokenizer/text_cuts.h"
 #include "vocabulary/folder.h"
 
 static const char program[] = "tokmap tokenizer";
@@ -48,6 +49,24 @@ static void row(struct cli_table *table, const char *what, const char *value)
     cli_table_row(table, cells);
 }
 
+/* How long texts are cut before they are encoded, and how the code of the model would cut them. */
+static void cuts_row(struct cli_table *table, const struct tokenizer_info *info)
+{
+    char text[320];
+    const struct text_cuts *cuts = text_cuts_named(info->cut_as      ? info->cut_as
+                                                   : info->code_cuts ? info->code_cuts
+                                                                     : "");
+    if (!cuts)
+        return;
+    (void)snprintf(text, sizeof text,
+                   "%s%s%s%" PRIu32 " characters, and where more than %" PRIu32
+                   " have no white space between them, or are white space",
+                   info->cut_as ? "cut, as by the code of " : "whole; the code of ", cuts->name,
+                   info->cut_as ? ", every " : " cuts them, which changes ids next to the cuts (--cut-as): every ",
+                   cuts->characters, cuts->run);
+    row(table, "long texts", text);
+}
+
 /* Which files of a folder were used, which were not, and where they contradict each other. */
 static void folder_rows(struct cli_table *table, const struct folder *folder)
 {
@@ -65,6 +84,14 @@ static void folder_rows(struct cli_table *table, const struct folder *folder)
     }
     for (uint32_t i = 0; i < folder->warning_count; i++)
         row(table, "warning", folder->warnings[i]);
+}
+
+static void text_json(struct cli_json *out, const char *key, const char *text)
+{
+    if (text)
+        cli_json_text(out, key, text);
+    else
+        cli_json_null(out, key);
 }
 
 static void folder_json(struct cli_json *out, const struct folder *folder)
@@ -105,7 +132,7 @@ static void text_print(const struct tokenizer *tokenizer, const struct tokenizer
                        const struct describing *describing)
 {
     const bool all = describing->all;
-    char hex[33], text[64], count[32];
+    char hex[33], text[64], count[32], around[256];
     struct cli_table *table = cli_table_new(2);
     hash128_hex(info->fingerprint, hex);
     row(table, "tokenizer", info->name);
@@ -118,6 +145,11 @@ static void text_print(const struct tokenizer *tokenizer, const struct tokenizer
     row(table, "width of a token", text);
     id_row(table, "ends a document", tokenizer, info->eod_id);
     id_row(table, "begins a document", tokenizer, info->bos_id);
+    if (info->frame) {
+        (void)snprintf(around, sizeof around, "%s a text; --bos and --eod choose what is written", info->frame);
+        row(table, "post-processor", around);
+    }
+    cuts_row(table, info);
     char specials[32];
     (void)snprintf(text, sizeof text, "%s, %s of them special", cli_count(info->added, count),
                    cli_count(info->specials, specials));
@@ -157,10 +189,7 @@ static void json_print(const struct tokenizer *tokenizer, const struct tokenizer
     cli_json_text(&out, "name", info->name);
     cli_json_text(&out, "form", info->form);
     cli_json_text(&out, "scanner", info->scanner);
-    if (info->note)
-        cli_json_text(&out, "note", info->note);
-    else
-        cli_json_null(&out, "note");
+    text_json(&out, "note", info->note);
     cli_json_text(&out, "fingerprint", hex);
     cli_json_number(&out, "largest_id", info->vocabulary - 1);
     cli_json_number(&out, "vocabulary", info->vocabulary);
@@ -169,6 +198,9 @@ static void json_print(const struct tokenizer *tokenizer, const struct tokenizer
     id_json(&out, "bos", info->bos_id);
     cli_json_real(&out, "open_ms", (double)open_ns * 1e-6);
     cli_json_text(&out, "cache", "not used"); /* there is none; programs may ask for the member */
+    text_json(&out, "post_processor", info->frame);
+    text_json(&out, "code_cuts", info->code_cuts);
+    text_json(&out, "cut_as", info->cut_as);
     folder_json(&out, &describing->folder);
     cli_json_array(&out, "added_tokens");
     for (uint64_t i = 0; i < info->added; i++) {

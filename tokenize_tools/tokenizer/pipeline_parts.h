@@ -43,6 +43,8 @@ struct pipeline_parts {
     uint32_t text_count;
     uint8_t *text_bytes;     /* the memory of the texts in `texts` */
     uint32_t eod, bos;       /* ids, or PIPELINE_NO_ID */
+    char frame[160];         /* see struct tokenizer_info; "": no tokens */
+    bool framed_eod;         /* `eod` is in the frame, after a text */
     uint8_t fingerprint[16]; /* of everything that determines ids, except the policy for special tokens */
 };
 

@@ -28,6 +28,9 @@ struct tokenizer_info {
     const char *form;           /* the file format, for example "tokenizer.json"; static */
     const char *scanner;        /* splitter of text ("cl100k_base, AVX-512"); valid as long as the tokenizer */
     const char *note;           /* a sentence that users should read, such as about an ignored field; static, or NULL */
+    const char *frame;          /* what the file's post-processor puts around a text, for people: "<s> before and </s>
+                                   after"; valid as long as the tokenizer; NULL: nothing */
+    bool framed_eod;            /* eod_id is the token after a text there */
     uint64_t added, specials;   /* number of added tokens, and how many of them are special */
     bool cuts;                  /* documents may be encoded in parts that tokenizer_cut determines */
     bool cut_anywhere;          /* every place between two characters is such a cut */

@@ -296,6 +296,9 @@ static void end_find(struct folder *folder, const struct tokenizer *tokenizer, b
             file_say(folder, name, false, "its %s is not in the vocabulary", what);
         } else if (!taken) {
             taken = name;
+            if (eos && info.framed_eod && found != *id && token->text)
+                folder_warn(folder, "%s names the eos_token '%.*s', which counts, but the post-processor of %s puts %s",
+                            name, shown(token->bytes), text, folder->name, info.frame);
             *id = found;
             if (token->text)
                 file_say(folder, name, true, "%s %.*s", what, shown(token->bytes), text);
