@@ -52,18 +52,17 @@ static void row(struct cli_table *table, const char *what, const char *value)
 /* How long texts are cut before they are encoded, and how the code of the model would cut them. */
 static void cuts_row(struct cli_table *table, const struct tokenizer_info *info)
 {
-    char text[320];
+    char text[320], every[32], run[32];
     const struct text_cuts *cuts = text_cuts_named(info->cut_as      ? info->cut_as
                                                    : info->code_cuts ? info->code_cuts
                                                                      : "");
     if (!cuts)
         return;
     (void)snprintf(text, sizeof text,
-                   "%s%s%s%" PRIu32 " characters, and where more than %" PRIu32
-                   " have no white space between them, or are white space",
-                   info->cut_as ? "cut, as by the code of " : "whole; the code of ", cuts->name,
-                   info->cut_as ? ", every " : " cuts them, which changes ids next to the cuts (--cut-as): every ",
-                   cuts->characters, cuts->run);
+                   "%s%s, every %s characters, and in runs of more than %s characters of white space, or without any",
+                   info->cut_as ? "cut as by the code of "
+                                : "encoded as a whole; --cut-as cuts them, which changes ids there, as the code of ",
+                   cuts->name, cli_count(cuts->characters, every), cli_count(cuts->run, run));
     row(table, "long texts", text);
 }
 
