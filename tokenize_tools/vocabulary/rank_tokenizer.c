@@ -21,8 +21,9 @@
 #include "vocabulary_name.h"
 
 /* Extends the vocabulary to the ids of the special tokens. These follow the ids of the file or fill its holes. A
- * hole that no special token fills means that the file lost a line, so it is refused. */
-static enum tokmap_status place_specials(struct rank_file *file, const struct special_list *specials,
+ * hole that no special token fills means that the file lost a line, so it is refused. field: names the tokens in
+ * messages. */
+static enum tokmap_status place_specials(struct rank_file *file, const struct special_list *specials, const char *field,
                                          struct tokmap_error *error)
 {
     const uint32_t before = file->source.vocabulary;
@@ -41,7 +42,7 @@ static enum tokmap_status place_specials(struct rank_file *file, const struct sp
     for (uint32_t i = 0; i < specials->count; i++) {
         const uint32_t id = specials->tokens[i].id;
         if (grown[id + 1] != grown[id] || id == file->empty)
-            return error_set_field(error, TOKMAP_ERROR_ARGUMENT, file->source.path, "special_tokens",
+            return error_set_field(error, TOKMAP_ERROR_ARGUMENT, file->source.path, field,
                                    " gives '%.*s' the id %" PRIu32 ", which is a token of the file; choose another id",
                                    (int)specials->tokens[i].bytes, (const char *)specials->tokens[i].text, id);
     }
@@ -128,6 +129,14 @@ static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline
     return TOKMAP_OK;
 }
 
+/* Returns whether a token of the file has this id and this text. */
+static bool file_has(const struct rank_file *file, const struct added_token *token)
+{
+    const uint32_t *offsets = file->offsets;
+    return token->id < file->source.vocabulary && offsets[token->id + 1] - offsets[token->id] == token->bytes &&
+           !memcmp(file->bytes + offsets[token->id], token->text, token->bytes);
+}
+
 static bool list_has(const struct special_list *list, uint32_t id)
 {
     for (uint32_t i = 0; i < list->count; i++)
@@ -167,8 +176,10 @@ static enum tokmap_status list_specials(const struct rank_file *file, struct spe
         return special_list_read(list, options->special_tokens, error);
     enum tokmap_status status = TOKMAP_OK;
     for (uint32_t i = 0; beside && i < beside->count && !status; i++)
-        status = special_list_add(list, (const char *)beside->specials[i].text, beside->specials[i].bytes,
-                                  beside->specials[i].id, error);
+        status = file_has(file, &beside->specials[i])
+                     ? TOKMAP_OK
+                     : special_list_add(list, (const char *)beside->specials[i].text, beside->specials[i].bytes,
+                                        beside->specials[i].id, error);
     const struct special_list others = {.tokens = list->tokens, .count = list->count};
     for (uint32_t i = 0; known && i < known->special_count && !status; i++)
         if (!list_has(&others, known->specials[i].id))
@@ -256,7 +267,8 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
     if (!status)
         status = list_specials(&file, &specials, options, beside, error);
     if (!status)
-        status = place_specials(&file, &specials, error);
+        status = place_specials(&file, &specials, options->special_tokens ? "special_tokens" : "added_tokens_decoder",
+                                error);
     if (parsed)
         checking_start(&checking);
     if (!status)
