@@ -78,8 +78,10 @@ struct tokmap_tokenizer_options {
 /* Opens a tokenizer.
  *   tokenizer  receives the handle, NULL on failure
  *   path       a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), a
- *              SentencePiece tokenizer.model, a folder that holds one of these, or "bytes", the built-in tokenizer:
- *              ids 0 to 255 are bytes, and 256 ends a document
+ *              SentencePiece tokenizer.model, a model's folder, or "bytes", the built-in tokenizer: ids 0 to 255 are
+ *              bytes, and 256 ends a document. Of a folder the first vocabulary in the list of tokmap-tokenizer(1)
+ *              counts, and the files beside it name the tokens that end and begin documents (tokenizer_config.json and
+ *              others); info.note says where they contradict each other
  *   options    NULL: the defaults. Its texts must last only during the call
  * The call takes at most 4 times the size of the file in memory, and 128 MiB more, and time that is linear in the size.
  * What a file may hold is limited, so that no file, whoever made it, can use more; ERROR_LIMIT names the limit: 1 GiB
@@ -118,7 +120,8 @@ struct tokmap_tokenizer_info {
                                 of its folder or file otherwise */
     const char *form;        /* the file format, for example "tokenizer.json" */
     const char *scanner;     /* pattern and method, for example "cl100k_base, AVX-512" */
-    const char *note;        /* a sentence that the user should read, such as about an ignored field; NULL: none */
+    const char *note;        /* what the user should read, such as about an ignored field, or files of a folder that
+                                contradict each other; NULL: nothing */
     uint64_t vocabulary;     /* number of ids, special tokens included; every id is below it */
     uint64_t eod_id;         /* the id that ends a document, or TOKMAP_NO_ID */
     uint64_t bos_id;         /* the id that begins a document, or TOKMAP_NO_ID */

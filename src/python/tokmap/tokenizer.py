@@ -40,7 +40,8 @@ class Tokenizer:
     usual, later ones raise an ArgumentError. It can be pickled.
 
     path            a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), a
-                    SentencePiece tokenizer.model, a folder that holds one of these, or "bytes"
+                    SentencePiece tokenizer.model, a model's folder, whose tokenizer_config.json and other files name
+                    the tokens that end and begin documents, or "bytes"
     special         what becomes of text that reads like a special token: "text" (ordinary text), "recognize" (the
                     token), or "error". It is part of the fingerprint
     pattern, pattern_regex, special_tokens
@@ -104,7 +105,8 @@ class Tokenizer:
 
     @property
     def note(self) -> str | None:
-        """A sentence that the user should read, such as about an ignored field of the file, or None."""
+        """What the user should read, such as about an ignored field of the file, or files of a folder that contradict
+        each other; or None."""
         return self._note
 
     def _about(self) -> dict[str, str | None]:
