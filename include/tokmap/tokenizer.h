@@ -67,17 +67,21 @@ struct tokmap_tokenizer_options {
     const char *special_tokens;  /* for a rank file: path of a JSON object that maps the texts of special tokens to ids,
                                     or NULL */
     uint32_t cache;              /* has no effect; default: 0 */
+    const char *cut_as;          /* "kimi", "llama3", or "llama4": cut long texts as the code of this model does, which
+                                    changes ids next to the cuts; NULL: encode each text as a whole (the default) */
 };
 #define TOKMAP_TOKENIZER_OPTIONS_INIT                                                                                  \
     {                                                                                                                  \
-        sizeof(struct tokmap_tokenizer_options), TOKMAP_SPECIAL_TEXT, NULL, NULL, NULL, 0                              \
+        sizeof(struct tokmap_tokenizer_options), TOKMAP_SPECIAL_TEXT, NULL, NULL, NULL, 0, NULL                        \
     }
 
 /* Opens a tokenizer.
  *   tokenizer  receives the handle, NULL on failure
  *   path       a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), a
- *              SentencePiece tokenizer.model, a folder that holds one of these, or "bytes", the built-in tokenizer:
- *              ids 0 to 255 are bytes, and 256 ends a document
+ *              SentencePiece tokenizer.model, a model's folder, or "bytes", the built-in tokenizer: ids 0 to 255 are
+ *              bytes, and 256 ends a document. Of a folder the first vocabulary in the list of tokmap-tokenizer(1)
+ *              counts, and the files beside it name the tokens that end and begin documents (tokenizer_config.json and
+ *              others); info.note says where they contradict each other
  *   options    NULL: the defaults. Its texts must last only during the call
  * The call takes at most 4 times the size of the file in memory, and 128 MiB more, and time that is linear in the size.
  * What a file may hold is limited, so that no file, whoever made it, can use more; ERROR_LIMIT names the limit: 1 GiB
@@ -116,7 +120,8 @@ struct tokmap_tokenizer_info {
                                 of its folder or file otherwise */
     const char *form;        /* the file format, for example "tokenizer.json" */
     const char *scanner;     /* pattern and method, for example "cl100k_base, AVX-512" */
-    const char *note;        /* a sentence that the user should read, such as about an ignored field; NULL: none */
+    const char *note;        /* what the user should read, such as about an ignored field, or files of a folder that
+                                contradict each other; NULL: nothing */
     uint64_t vocabulary;     /* number of ids, special tokens included; every id is below it */
     uint64_t eod_id;         /* the id that ends a document, or TOKMAP_NO_ID */
     uint64_t bos_id;         /* the id that begins a document, or TOKMAP_NO_ID */
@@ -195,7 +200,10 @@ struct tokmap_encode_options {
     uint64_t bos_id;     /* an id to put before each text; default: TOKMAP_NO_ID */
     uint64_t eod_id;     /* an id to put after each text; default: TOKMAP_NO_ID */
 };
-#define TOKMAP_ENCODE_OPTIONS_INIT {sizeof(struct tokmap_encode_options), 1, 0, 0, TOKMAP_NO_ID, TOKMAP_NO_ID}
+#define TOKMAP_ENCODE_OPTIONS_INIT                                                                                     \
+    {                                                                                                                  \
+        sizeof(struct tokmap_encode_options), 1, 0, 0, TOKMAP_NO_ID, TOKMAP_NO_ID                                      \
+    }
 
 /* The ids of encoded texts, or the texts of decoded ids, until the caller copies them to its own memory. It is
  * immutable: any number of threads may read it. It stays valid when its tokenizer is closed. */
@@ -254,7 +262,10 @@ struct tokmap_decode_options {
     uint32_t specials; /* as in struct tokmap_decoded; default: 0 */
     uint32_t resumed;  /* as in struct tokmap_decoded, for all documents; default: 0 */
 };
-#define TOKMAP_DECODE_OPTIONS_INIT {sizeof(struct tokmap_decode_options), 1, 0, 0}
+#define TOKMAP_DECODE_OPTIONS_INIT                                                                                     \
+    {                                                                                                                  \
+        sizeof(struct tokmap_decode_options), 1, 0, 0                                                                  \
+    }
 
 /* Decodes the ids of several documents on several threads; the texts are read with tokmap_tokenizer_batch_read().
  *   options  NULL: the defaults

@@ -12,6 +12,8 @@
 #include "common/hash.h"
 #include "common/visible.h"
 #include "platform/os.h"
+#include "tokenizer/text_cuts.h"
+#include "vocabulary/folder.h"
 
 static const char program[] = "tokmap tokenizer";
 
@@ -19,6 +21,7 @@ static const char program[] = "tokmap tokenizer";
 
 struct describing {
     struct tokenizer_arguments asked;
+    struct folder folder;
     bool json, all;
 };
 
@@ -46,6 +49,68 @@ static void row(struct cli_table *table, const char *what, const char *value)
     cli_table_row(table, cells);
 }
 
+/* How long texts are cut before they are encoded, and how the code of the model would cut them. */
+static void cuts_row(struct cli_table *table, const struct tokenizer_info *info)
+{
+    char text[320], every[32], run[32];
+    const struct text_cuts *cuts = text_cuts_named(info->cut_as      ? info->cut_as
+                                                   : info->code_cuts ? info->code_cuts
+                                                                     : "");
+    if (!cuts)
+        return;
+    (void)snprintf(text, sizeof text,
+                   "%s%s, every %s characters, and in runs of more than %s characters of white space, or without any",
+                   info->cut_as ? "cut as by the code of "
+                                : "encoded as a whole; --cut-as cuts them, which changes ids there, as the code of ",
+                   cuts->name, cli_count(cuts->characters, every), cli_count(cuts->run, run));
+    row(table, "long texts", text);
+}
+
+/* Which files of a folder were used, which were not, and where they contradict each other. */
+static void folder_rows(struct cli_table *table, const struct folder *folder)
+{
+    for (int used = 1; used >= 0; used--) {
+        bool first = true;
+        for (uint32_t i = 0; i < folder->file_count && folder->path; i++) {
+            const struct folder_file *file = &folder->files[i];
+            char text[sizeof file->name + sizeof file->what + 4];
+            if (file->used != used)
+                continue;
+            (void)snprintf(text, sizeof text, *file->what ? "%s: %s" : "%s", file->name, file->what);
+            row(table, !first ? "" : used ? "used" : "not used", text);
+            first = false;
+        }
+    }
+    for (uint32_t i = 0; i < folder->warning_count; i++)
+        row(table, "warning", folder->warnings[i]);
+}
+
+static void text_json(struct cli_json *out, const char *key, const char *text)
+{
+    if (text)
+        cli_json_text(out, key, text);
+    else
+        cli_json_null(out, key);
+}
+
+static void folder_json(struct cli_json *out, const struct folder *folder)
+{
+    cli_json_array(out, "files");
+    for (uint32_t i = 0; i < folder->file_count && folder->path; i++) {
+        const struct folder_file *file = &folder->files[i];
+        cli_json_object(out, NULL);
+        cli_json_text(out, "name", file->name);
+        cli_json_bool(out, "used", file->used);
+        cli_json_text(out, "what", file->what);
+        cli_json_end(out);
+    }
+    cli_json_end(out);
+    cli_json_array(out, "warnings");
+    for (uint32_t i = 0; i < folder->warning_count; i++)
+        cli_json_text(out, NULL, folder->warnings[i]);
+    cli_json_end(out);
+}
+
 /* Escapes control characters, so that a token with a newline stays on its line. */
 static void token_print(const struct tokmap_added_token *added)
 {
@@ -66,7 +131,7 @@ static void text_print(const struct tokenizer *tokenizer, const struct tokenizer
                        const struct describing *describing)
 {
     const bool all = describing->all;
-    char hex[33], text[64], count[32];
+    char hex[33], text[64], count[32], around[256];
     struct cli_table *table = cli_table_new(2);
     hash128_hex(info->fingerprint, hex);
     row(table, "tokenizer", info->name);
@@ -79,12 +144,18 @@ static void text_print(const struct tokenizer *tokenizer, const struct tokenizer
     row(table, "width of a token", text);
     id_row(table, "ends a document", tokenizer, info->eod_id);
     id_row(table, "begins a document", tokenizer, info->bos_id);
+    if (info->frame) {
+        (void)snprintf(around, sizeof around, "%s a text; --bos and --eod choose what is written", info->frame);
+        row(table, "post-processor", around);
+    }
+    cuts_row(table, info);
     char specials[32];
     (void)snprintf(text, sizeof text, "%s, %s of them special", cli_count(info->added, count),
                    cli_count(info->specials, specials));
     row(table, "added tokens", info->added ? text : "none");
     if (info->note)
         row(table, "note", info->note);
+    folder_rows(table, &describing->folder);
     row(table, "ready in", cli_seconds((double)open_ns * 1e-9, text));
     cli_table_print(table, NULL, stdout);
     cli_table_free(table);
@@ -117,10 +188,7 @@ static void json_print(const struct tokenizer *tokenizer, const struct tokenizer
     cli_json_text(&out, "name", info->name);
     cli_json_text(&out, "form", info->form);
     cli_json_text(&out, "scanner", info->scanner);
-    if (info->note)
-        cli_json_text(&out, "note", info->note);
-    else
-        cli_json_null(&out, "note");
+    text_json(&out, "note", info->note);
     cli_json_text(&out, "fingerprint", hex);
     cli_json_number(&out, "largest_id", info->vocabulary - 1);
     cli_json_number(&out, "vocabulary", info->vocabulary);
@@ -129,6 +197,10 @@ static void json_print(const struct tokenizer *tokenizer, const struct tokenizer
     id_json(&out, "bos", info->bos_id);
     cli_json_real(&out, "open_ms", (double)open_ns * 1e-6);
     cli_json_text(&out, "cache", "not used"); /* there is none; programs may ask for the member */
+    text_json(&out, "post_processor", info->frame);
+    text_json(&out, "code_cuts", info->code_cuts);
+    text_json(&out, "cut_as", info->cut_as);
+    folder_json(&out, &describing->folder);
     cli_json_array(&out, "added_tokens");
     for (uint64_t i = 0; i < info->added; i++) {
         struct tokmap_added_token added;
@@ -153,6 +225,7 @@ static int describe(const struct cli_command *command, const char **operands, si
     if (operand_count != 1)
         return cli_misused(command, "expected one tokenizer: a file, a folder, or 'bytes'");
     describing->asked.spec = operands[0];
+    describing->asked.folder = &describing->folder;
     const uint64_t started = os_clock_ns();
     int status = tokenizer_arguments_open(command, &describing->asked, false, &tokenizer);
     if (!status && tokenizer_state_new(&state, tokenizer, &error))
@@ -167,6 +240,7 @@ static int describe(const struct cli_command *command, const char **operands, si
     }
     tokenizer_state_free(state);
     tokenizer_close(tokenizer);
+    folder_free(&describing->folder);
     return cli_finish(program, status);
 }
 

@@ -18,6 +18,7 @@
 #include "common/error.h"
 #include "inputs/corpus_issue.h"
 #include "pack_output.h"
+#include "tokenizer/text_cuts.h"
 
 /* Bytes of text in a batch. At most 256 KiB, so that text and tokens stay in the processor's cache from reading to
  * writing; less with many threads, so that the batches of all workers together have about 8 MiB. */
@@ -287,6 +288,19 @@ enum tokmap_status pack_batch_encode(struct pack_batches *batches, struct work_i
     return batches->one_by_one ? one_by_one_encode(batches, item, error) : texts_encode(batches, item, error);
 }
 
+/* Counts the documents that the code of the model might cut. */
+static void uncut_count(struct pack_batches *batches, const struct corpus_batch *batch)
+{
+    const struct tokenizer_info *info = &batches->tokenizer;
+    const struct text_cuts *cuts = info->code_cuts && !info->cut_as ? text_cuts_named(info->code_cuts) : NULL;
+    struct pack_result *result = batches->result;
+    for (uint64_t i = 0; i < batch->document_count && cuts; i++) {
+        const struct corpus_document *document = &batch->documents[i];
+        result->uncut_bytes = document->bytes + (document->resumed ? result->uncut_bytes : 0);
+        result->uncut += !document->unfinished && result->uncut_bytes > cuts->run;
+    }
+}
+
 enum tokmap_status pack_batch_commit(struct pack_batches *batches, struct work_item *item, struct tokmap_error *error)
 {
     struct output *output = &batches->outputs[item->index];
@@ -297,6 +311,7 @@ enum tokmap_status pack_batch_commit(struct pack_batches *batches, struct work_i
         pack_values_count(batches->result, batches->options->corpus.column_count, &item->batch);
     result->tokens += output->tokens;
     result->largest_id = max64(result->largest_id, output->largest);
+    uncut_count(batches, &item->batch);
     if (batches->one_by_one) {
         result->eod_tokens += documents->eod_added;
         result->bos_tokens += documents->bos_added;

@@ -117,6 +117,7 @@ static void tokenizer_facts(struct pack_facts *facts, const struct pack_options 
     text_fact(facts, "--pattern", given->pattern);
     text_fact(facts, "--pattern-regex", given->pattern_regex);
     text_fact(facts, "--special-tokens", given->special_tokens);
+    text_fact(facts, "--cut-as", given->cut_as);
     number_fact(facts, "--vocab-size", options->tokenizer ? 0 : options->vocabulary, 0);
     number_fact(facts, "--eod", options->eod_id, TOKMAP_NO_ID);
     number_fact(facts, "--bos", options->bos_id, TOKMAP_NO_ID);

@@ -151,6 +151,7 @@ static void result_add(struct pack_result *sum, const struct pack_result *more)
     sum->has_mask |= more->has_mask;
     sum->counted_tokens += more->counted_tokens;
     sum->untaught += more->untaught;
+    sum->uncut += more->uncut;
     fim_counts_add(&sum->fim, &more->fim);
     chat_counts_add(sum->roles, more->roles);
     for (size_t i = 0; i < RECORD_COLUMNS_MOST; i++)

@@ -163,6 +163,9 @@ struct pack_result {
     struct chat_counts roles[CHAT_ROLES];     /* of the conversations, by enum chat_role */
     uint64_t with_value[RECORD_COLUMNS_MOST]; /* for each of corpus.columns: the documents that have a value */
     uint64_t largest_id;
+    /* Documents with more bytes than a run of text that the code of the model does not cut (tokenizer_info.code_cuts),
+     * where the tokenizer does not cut them; and the bytes so far of a document that has not ended. */
+    uint64_t uncut, uncut_bytes;
     struct lengths lengths;     /* of the documents, with the tokens that begin and end them */
     uint8_t content[16];        /* the content id; zero for a dry run */
     struct drop_counts dropped; /* with options.drop */

@@ -39,6 +39,8 @@ static void tokenizer_options_write(struct cli_json *json, const struct tokmap_t
     text_write(json, "pattern_regex", options->pattern_regex);
     if (options->special_tokens)
         text_write(json, "special_tokens", options->special_tokens);
+    if (options->cut_as)
+        text_write(json, "cut_as", options->cut_as);
     if (path)
         text_write(json, "path", path);
 }

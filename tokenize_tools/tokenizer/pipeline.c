@@ -495,6 +495,9 @@ static void info_fill(struct pipeline *own)
     info->form = parts->form;
     info->note = parts->note;
     info->scanner = parts->scanner;
+    info->code_cuts = parts->code_cuts;
+    info->frame = *parts->frame ? parts->frame : NULL;
+    info->framed_eod = parts->framed_eod;
     info->vocabulary = parts->vocabulary;
     info->width = own->wide ? 4 : 2;
     info->eod_id = parts->eod == PIPELINE_NO_ID ? TOKMAP_NO_ID : parts->eod;

@@ -27,6 +27,7 @@ struct pipeline_text {
 struct pipeline_parts {
     const char *form;           /* the file format, for example "tokenizer.json"; a static text */
     const char *note;           /* see struct tokenizer_info; a static text, or NULL */
+    const char *code_cuts;      /* see struct tokenizer_info; a static text, or NULL */
     char name[64];              /* the tokenizer's name in messages and in indexes */
     char scanner[96];           /* describes for people how text is split, for example "cl100k_base, AVX-512" */
     struct added_tokens *added; /* or NULL */
@@ -44,6 +45,8 @@ struct pipeline_parts {
     uint32_t text_count;
     uint8_t *text_bytes;     /* the memory of the texts in `texts` */
     uint32_t eod, bos;       /* ids, or PIPELINE_NO_ID */
+    char frame[160];         /* see struct tokenizer_info; "": no tokens */
+    bool framed_eod;         /* `eod` is in the frame, after a text */
     uint8_t fingerprint[16]; /* of everything that determines ids, except the policy for special tokens */
 };
 

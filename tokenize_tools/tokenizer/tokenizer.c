@@ -13,8 +13,12 @@ enum tokmap_status tokenizer_share(struct tokenizer **shared, const struct token
                                    enum tokmap_special special, struct tokmap_error *error)
 {
     *shared = NULL;
-    if (tokenizer->kind->share)
-        return tokenizer->kind->share(shared, tokenizer, special, error);
+    if (tokenizer->kind->share) {
+        const enum tokmap_status status = tokenizer->kind->share(shared, tokenizer, special, error);
+        if (!status)
+            tokenizer_name_ends(*shared, tokenizer->info.eod_id, tokenizer->info.bos_id);
+        return status;
+    }
     return error_set_field(
         error, TOKMAP_ERROR_ARGUMENT, NULL, "special",
         " cannot be chosen, because the tokenizer '%s' finds no special tokens in text; leave it out",
@@ -25,6 +29,12 @@ void tokenizer_close(struct tokenizer *tokenizer)
 {
     if (tokenizer)
         tokenizer->kind->close(tokenizer);
+}
+
+void tokenizer_name_ends(struct tokenizer *tokenizer, uint64_t eod_id, uint64_t bos_id)
+{
+    tokenizer->info.eod_id = eod_id;
+    tokenizer->info.bos_id = bos_id;
 }
 
 void tokenizer_info(const struct tokenizer *tokenizer, struct tokenizer_info *info)

@@ -28,9 +28,15 @@ struct tokenizer_info {
     const char *form;           /* the file format, for example "tokenizer.json"; static */
     const char *scanner;        /* splitter of text ("cl100k_base, AVX-512"); valid as long as the tokenizer */
     const char *note;           /* a sentence that users should read, such as about an ignored field; static, or NULL */
+    const char *frame;          /* what the file's post-processor puts around a text, for people: "<s> before and </s>
+                                   after"; valid as long as the tokenizer; NULL: nothing */
+    bool framed_eod;            /* eod_id is the token after a text there */
     uint64_t added, specials;   /* number of added tokens, and how many of them are special */
     bool cuts;                  /* documents may be encoded in parts that tokenizer_cut determines */
     bool cut_anywhere;          /* every place between two characters is such a cut */
+    const char *code_cuts; /* how the code of the model cuts long texts (text_cuts.h), static; NULL: it does not, or
+                              that is not known */
+    const char *cut_as;    /* how this tokenizer does; NULL: it encodes each text as a whole */
 };
 
 /* Documents to encode. They may be anywhere in memory. A document that is encoded in parts (tokenizer_cut) has at most
@@ -64,6 +70,8 @@ enum tokmap_status tokenizer_share(struct tokenizer **shared, const struct token
                                    enum tokmap_special special, struct tokmap_error *error);
 /* Closes a tokenizer, of which no states may be left. NULL is allowed. */
 void tokenizer_close(struct tokenizer *tokenizer);
+/* Sets the tokens that end and begin a document, ids or TOKMAP_NO_ID, before anybody else uses the tokenizer. */
+void tokenizer_name_ends(struct tokenizer *tokenizer, uint64_t eod_id, uint64_t bos_id);
 /* Describes a tokenizer. */
 void tokenizer_info(const struct tokenizer *tokenizer, struct tokenizer_info *info);
 /* Returns the id of a special token by its text ("<|endoftext|>") or by its short name ("endoftext"), or

@@ -21,6 +21,7 @@
 #include "hf_characters.h"
 #include "hf_decoder.h"
 #include "hf_fingerprint.h"
+#include "hf_frame.h"
 #include "hf_model.h"
 #include "hf_parts.h"
 #include "hf_pretokenizer.h"
@@ -459,6 +460,8 @@ static bool join(struct reading *reading)
     parts->note = ignored_note(reading->ignores_truncation, reading->ignores_padding);
     parts->bos = reading->frame.before < parts->vocabulary ? reading->frame.before : pipeline_usual_bos(parts->added);
     parts->eod = reading->frame.after < parts->vocabulary ? reading->frame.after : pipeline_usual_eod(parts->added);
+    parts->framed_eod = reading->frame.after < parts->vocabulary;
+    hf_frame_describe(&reading->frame, parts->frame, sizeof parts->frame);
     return engine_join(reading, plain);
 }
 
@@ -479,7 +482,7 @@ enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, 
     struct reading *reading = calloc(1, sizeof *reading);
     if (!reading)
         return error_set_memory(error, "reading a vocabulary file", sizeof *reading);
-    reading->frame = (struct hf_frame){PIPELINE_NO_ID, PIPELINE_NO_ID};
+    reading->frame = (struct hf_frame){.before = PIPELINE_NO_ID, .after = PIPELINE_NO_ID};
     const bool good =
         json_file_begin(&reading->file, path, text, (size_t)count, error) && file_parse(reading) && join(reading);
     enum tokmap_status status = json_file_status(&reading->file);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hf_parts.h - parses the normalizer, the pre-tokenizer and the post-processor of a tokenizer.json.
+ * hf_parts.h - parses the normalizer and the pre-tokenizer of a tokenizer.json.
  *
- * Each of the three functions parses the value of one field, which may be null. It returns false if it refuses the
+ * Each of the two functions parses the value of one field, which may be null. It returns false if it refuses the
  * value; json_file_status(file) is then the reason. What was parsed points into the json_file.
  */
 #ifndef TOKMAP_VOCABULARY_HF_PARTS_H
@@ -49,12 +49,5 @@ struct hf_splits {
 };
 /* Parses "pre_tokenizer" and appends its steps in their order. */
 bool hf_splits_parse(struct json_file *file, struct hf_splits *splits);
-
-/* The ids that a post-processor puts before and after a text; UINT32_MAX: none. */
-struct hf_frame {
-    uint32_t before, after;
-};
-/* Parses "post_processor". Fields of *frame for which the file has no id keep their value. */
-bool hf_frame_parse(struct json_file *file, struct hf_frame *frame);
 
 #endif

@@ -10,20 +10,7 @@
 #define TOKMAP_VOCABULARY_RANK_FILE_H
 
 #include "bpe/bpe_build.h"
-
-/* A token that a rank file leaves out. */
-struct rank_catalog_token {
-    const char *text;
-    uint32_t bytes, id;
-};
-
-/* Facts about a published file that rank_file.c knows. */
-struct rank_catalog_entry {
-    const char *name; /* of the file and of its split pattern: "cl100k_base" */
-    const struct rank_catalog_token *specials;
-    uint32_t special_count;
-    const char *eod, *bos; /* texts of the special tokens that end and begin a document; NULL: none */
-};
+#include "rank_catalog.h"
 
 struct rank_file {
     struct bpe_source source; /* complete except for the rules and the ids of special tokens */

@@ -21,8 +21,9 @@
 #include "vocabulary_name.h"
 
 /* Extends the vocabulary to the ids of the special tokens. These follow the ids of the file or fill its holes. A
- * hole that no special token fills means that the file lost a line, so it is refused. */
-static enum tokmap_status place_specials(struct rank_file *file, const struct special_list *specials,
+ * hole that no special token fills means that the file lost a line, so it is refused. field: names the tokens in
+ * messages. */
+static enum tokmap_status place_specials(struct rank_file *file, const struct special_list *specials, const char *field,
                                          struct tokmap_error *error)
 {
     const uint32_t before = file->source.vocabulary;
@@ -41,7 +42,7 @@ static enum tokmap_status place_specials(struct rank_file *file, const struct sp
     for (uint32_t i = 0; i < specials->count; i++) {
         const uint32_t id = specials->tokens[i].id;
         if (grown[id + 1] != grown[id] || id == file->empty)
-            return error_set_field(error, TOKMAP_ERROR_ARGUMENT, file->source.path, "special_tokens",
+            return error_set_field(error, TOKMAP_ERROR_ARGUMENT, file->source.path, field,
                                    " gives '%.*s' the id %" PRIu32 ", which is a token of the file; choose another id",
                                    (int)specials->tokens[i].bytes, (const char *)specials->tokens[i].text, id);
     }
@@ -59,64 +60,132 @@ static enum tokmap_status place_specials(struct rank_file *file, const struct sp
     return TOKMAP_OK;
 }
 
-/* Chooses how text is split: by the pattern in the options, else by the one that the catalog has for the file. */
-static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline_parts *parts,
-                                         const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
+/* Splits text by a regular expression: by the scanner if that implements it, else with PCRE2. */
+static enum tokmap_status regex_choose(struct rank_file *file, struct pipeline_parts *parts, const char *regex,
+                                       const char *name, struct tokmap_error *error)
 {
+    const struct split_rules *rules = split_rules_of_regex(regex);
+    file->source.rules = rules ? *rules : *split_rules_named("gpt2");
+    parts->engine_cuts = rules != NULL;
+    snprintf(parts->scanner, sizeof parts->scanner, "%s%s%s",
+             name    ? name
+             : rules ? "known pattern"
+                     : "PCRE2",
+             name ? ", " : "", name ? "PCRE2" : "");
+    if (rules)
+        return TOKMAP_OK;
+    /* As in tiktoken, text that no match covers becomes no token. */
+    parts->pretokenizer.count = 1;
+    parts->pretokenizer.steps[0].kind = STEP_REGEX;
+    parts->pretokenizer.steps[0].behavior = SPLIT_REMOVED;
+    parts->pretokenizer.steps[0].invert = true;
+    return regex_new(&parts->pretokenizer.steps[0].regex, regex, strlen(regex), REGEX_RUST, file->source.path,
+                     "pattern_regex", error);
+}
+
+static enum tokmap_status pattern_refuse(const char *path, const char *name, struct tokmap_error *error)
+{
+    char names[256] = "";
+    size_t used = 0;
+    for (const char *const *known = split_rules_names(); *known; known++) {
+        const int more = snprintf(names + used, sizeof names - used, " %s", *known);
+        used = more > 0 && (size_t)more < sizeof names - used ? used + (size_t)more : used;
+    }
+    return name ? error_set_field(error, TOKMAP_ERROR_ARGUMENT, path, "pattern",
+                                  " is '%s', which is not a split pattern; set it to one of%s", name, names)
+                : error_set_field(error, TOKMAP_ERROR_ARGUMENT, path, "pattern",
+                                  " is missing: a rank file does not contain its split pattern, and this one is not "
+                                  "a file that tokmap recognizes; set it to one of%s",
+                                  names);
+}
+
+/* Chooses how text is split: by the pattern in the options, else by the one that the catalog has for the file, else by
+ * the one of the code beside it. *regex: the regular expression, or NULL if the pattern has a name. */
+static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline_parts *parts,
+                                         const struct tokmap_tokenizer_options *options,
+                                         const struct rank_beside *beside, const char **regex,
+                                         struct tokmap_error *error)
+{
+    const struct rank_catalog_entry *known = file->known;
     const char *name = options->pattern;
-    const struct split_rules *rules = NULL;
     parts->engine_cuts = true;
-    if (name && options->pattern_regex)
+    *regex = options->pattern_regex;
+    if (name && *regex)
         return error_set_field(error, TOKMAP_ERROR_ARGUMENT, file->source.path, "pattern",
                                " and pattern_regex are both set; set one of them");
-    if (options->pattern_regex) {
-        rules = split_rules_of_regex(options->pattern_regex);
-        file->source.rules = rules ? *rules : *split_rules_named("gpt2");
-        parts->engine_cuts = rules != NULL;
-        snprintf(parts->scanner, sizeof parts->scanner, "%s", rules ? "known pattern" : "PCRE2");
-        if (rules)
-            return TOKMAP_OK;
-        /* As in tiktoken, text that no match covers becomes no token. */
-        parts->pretokenizer.count = 1;
-        parts->pretokenizer.steps[0].kind = STEP_REGEX;
-        parts->pretokenizer.steps[0].behavior = SPLIT_REMOVED;
-        parts->pretokenizer.steps[0].invert = true;
-        return regex_new(&parts->pretokenizer.steps[0].regex, options->pattern_regex, strlen(options->pattern_regex),
-                         REGEX_RUST, file->source.path, "pattern_regex", error);
+    if (!name && !*regex && known) {
+        name = known->pattern;
+        *regex = known->regex;
     }
-    if (!name && file->known)
-        name = file->known->name;
-    rules = name ? split_rules_named(name) : NULL;
-    if (!rules) {
-        char names[256] = "";
-        size_t used = 0;
-        for (const char *const *known = split_rules_names(); *known; known++) {
-            const int more = snprintf(names + used, sizeof names - used, " %s", *known);
-            used = more > 0 && (size_t)more < sizeof names - used ? used + (size_t)more : used;
-        }
-        return name
-                   ? error_set_field(error, TOKMAP_ERROR_ARGUMENT, file->source.path, "pattern",
-                                     " is '%s', which is not a split pattern; set it to one of%s", name, names)
-                   : error_set_field(error, TOKMAP_ERROR_ARGUMENT, file->source.path, "pattern",
-                                     " is missing: a rank file does not contain its split pattern, and this one is not "
-                                     "a file that tokmap recognizes; set it to one of%s",
-                                     names);
-    }
+    if (!name && !*regex && beside)
+        *regex = beside->regex;
+    if (*regex)
+        return regex_choose(file, parts, *regex, known && *regex == known->regex ? known->name : NULL, error);
+    const struct split_rules *rules = name ? split_rules_named(name) : NULL;
+    if (!rules)
+        return pattern_refuse(file->source.path, name, error);
     file->source.rules = *rules;
     scanner_describe(parts->scanner, sizeof parts->scanner, name);
     return TOKMAP_OK;
 }
 
-static enum tokmap_status list_specials(const struct rank_file *file, struct special_list *list,
-                                        const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
+/* Returns whether a token of the file has this id and this text. */
+static bool file_has(const struct rank_file *file, const struct added_token *token)
 {
+    const uint32_t *offsets = file->offsets;
+    return token->id < file->source.vocabulary && offsets[token->id + 1] - offsets[token->id] == token->bytes &&
+           !memcmp(file->bytes + offsets[token->id], token->text, token->bytes);
+}
+
+static bool list_has(const struct special_list *list, uint32_t id)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->tokens[i].id == id)
+            return true;
+    return false;
+}
+
+/* Adds the tokens of a series, except those whose ids the list has. */
+static enum tokmap_status list_series(struct special_list *list, const struct rank_catalog_series *series,
+                                      struct tokmap_error *error)
+{
+    enum { NAME_MOST = 48 };
+    const uint32_t listed = list->count;
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint32_t i = 0; series->front && i < series->count && !status; i++) {
+        const struct special_list before = {.tokens = list->tokens, .count = listed};
+        if (list_has(&before, series->id + i))
+            continue;
+        char *name = (char *)text_arena_alloc(&list->file.arena, NAME_MOST);
+        if (!name)
+            return error_set_memory(error, "special tokens", NAME_MOST);
+        const size_t bytes = rank_catalog_name(series, i, name, NAME_MOST);
+        status = special_list_add(list, name, bytes, series->id + i, error);
+    }
+    return status;
+}
+
+/* Lists the special tokens: of the file in the options; else those that the files beside it name, and then those of the
+ * catalog that have other ids. */
+static enum tokmap_status list_specials(const struct rank_file *file, struct special_list *list,
+                                        const struct tokmap_tokenizer_options *options,
+                                        const struct rank_beside *beside, struct tokmap_error *error)
+{
+    const struct rank_catalog_entry *known = file->known;
     if (options->special_tokens)
         return special_list_read(list, options->special_tokens, error);
     enum tokmap_status status = TOKMAP_OK;
-    for (uint32_t i = 0; file->known && i < file->known->special_count && !status; i++)
-        status = special_list_add(list, file->known->specials[i].text, file->known->specials[i].bytes,
-                                  file->known->specials[i].id, error);
-    return status;
+    for (uint32_t i = 0; beside && i < beside->count && !status; i++)
+        status = file_has(file, &beside->specials[i])
+                     ? TOKMAP_OK
+                     : special_list_add(list, (const char *)beside->specials[i].text, beside->specials[i].bytes,
+                                        beside->specials[i].id, error);
+    const struct special_list others = {.tokens = list->tokens, .count = list->count};
+    for (uint32_t i = 0; known && i < known->special_count && !status; i++)
+        if (!list_has(&others, known->specials[i].id))
+            status =
+                special_list_add(list, known->specials[i].text, known->specials[i].bytes, known->specials[i].id, error);
+    return status || !known ? status : list_series(list, &known->series, error);
 }
 
 /* Returns the id of a token, or `otherwise` if name is NULL or no token has it. */
@@ -180,9 +249,11 @@ static enum tokmap_status checking_end(struct checking *checking, enum tokmap_st
 }
 
 enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
-                                      const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
+                                      const struct tokmap_tokenizer_options *options, const struct rank_beside *beside,
+                                      struct tokmap_error *error)
 {
     struct rank_file file;
+    const char *pattern = NULL;
     struct special_list specials = {0};
     struct pipeline_parts parts = {.form = "rank file", .ids_per_byte_most = 1};
     struct bpe_model *model = NULL;
@@ -192,11 +263,12 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
     const bool parsed = !status;
     struct checking checking = {.file = &file, .text = text, .count = count};
     if (!status)
-        status = choose_pattern(&file, &parts, options, error);
+        status = choose_pattern(&file, &parts, options, beside, &pattern, error);
     if (!status)
-        status = list_specials(&file, &specials, options, error);
+        status = list_specials(&file, &specials, options, beside, error);
     if (!status)
-        status = place_specials(&file, &specials, error);
+        status = place_specials(&file, &specials, options->special_tokens ? "special_tokens" : "added_tokens_decoder",
+                                error);
     if (parsed)
         checking_start(&checking);
     if (!status)
@@ -209,6 +281,8 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
         status = byte_level_fingerprint(parts.fingerprint, model, NULL, 0, true, parts.added, error);
     if (!status) {
         parts.vocabulary = model->vocabulary;
+        parts.code_cuts = file.known ? file.known->cut : NULL;
+        parts.note = file.known ? file.known->note : NULL;
         parts.eod = id_of(parts.added, file.known ? file.known->eod : NULL, pipeline_usual_eod(parts.added));
         parts.bos = id_of(parts.added, file.known ? file.known->bos : NULL, pipeline_usual_bos(parts.added));
         status = bpe_engine_new(&parts.engine, model, error);
@@ -223,8 +297,8 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
                                                .is_regex = true,
                                                .behavior = SPLIT_REMOVED,
                                                .invert = true,
-                                               .pattern = (const uint8_t *)options->pattern_regex,
-                                               .pattern_bytes = strlen(options->pattern_regex)};
+                                               .pattern = (const uint8_t *)pattern,
+                                               .pattern_bytes = strlen(pattern)};
         }
         status = hf_fingerprint(&parts, parts.engine_cuts ? &none : &regex, &file.source.rules, error);
     }

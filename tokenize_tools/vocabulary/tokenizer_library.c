@@ -15,6 +15,7 @@
 #include "common/error.h"
 #include "common/id_type.h"
 #include "common/struct_copy.h"
+#include "folder.h"
 #include "text/utf8.h"
 #include "tokenizer_library.h"
 #include "vocabulary.h"
@@ -61,6 +62,29 @@ static void handle_fill(struct tokmap_tokenizer *made, struct tokmap_tokenizer *
     atomic_init(&made->users, 1);
 }
 
+/* Makes the note of a handle from that of its file and the warnings about its folder, a sentence each. */
+static enum tokmap_status note_make(struct tokmap_tokenizer *made, const struct folder *folder,
+                                    struct tokmap_error *error)
+{
+    const char *note = made->info.note;
+    size_t room = note ? strlen(note) + 1 : 0;
+    for (uint32_t i = 0; i < folder->warning_count; i++)
+        room += strlen(folder->warnings[i]) + 2;
+    if (!folder->warning_count)
+        return TOKMAP_OK;
+    made->note = malloc(room);
+    if (!made->note)
+        return error_set_memory(error, "a tokenizer", room);
+    (void)strcpy(made->note, note ? note : "");
+    for (uint32_t i = 0; i < folder->warning_count; i++) {
+        if (*made->note)
+            (void)strcat(made->note, "; ");
+        (void)strcat(made->note, folder->warnings[i]);
+    }
+    made->info.note = made->note;
+    return TOKMAP_OK;
+}
+
 enum tokmap_status tokmap_tokenizer_open(struct tokmap_tokenizer **tokenizer, const char *path,
                                          const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
@@ -75,12 +99,21 @@ enum tokmap_status tokmap_tokenizer_open(struct tokmap_tokenizer **tokenizer, co
     struct tokmap_tokenizer *made = calloc(1, sizeof *made);
     if (!made)
         return error_set_memory(error, "a tokenizer", sizeof *made);
-    status = vocabulary_open(&made->tokenizer, path, &chosen, error);
+    struct folder *folder = calloc(1, sizeof *folder);
+    status = folder ? vocabulary_open_reported(&made->tokenizer, path, &chosen, folder, error)
+                    : error_set_memory(error, "a tokenizer", sizeof *folder);
+    if (!status) {
+        handle_fill(made, NULL, chosen.special);
+        status = note_make(made, folder, error);
+    }
+    if (folder)
+        folder_free(folder);
+    free(folder);
     if (status) {
+        tokenizer_close(made->tokenizer);
         free(made);
         return status;
     }
-    handle_fill(made, NULL, chosen.special);
     *tokenizer = made;
     return TOKMAP_OK;
 }
@@ -114,6 +147,7 @@ enum tokmap_status tokmap_tokenizer_share(struct tokmap_tokenizer **shared, stru
         return status;
     }
     handle_fill(made, owner, special);
+    made->info.note = owner->info.note;
     atomic_fetch_add(&owner->users, 1);
     *shared = made;
     return TOKMAP_OK;
@@ -125,6 +159,7 @@ static void owner_release(struct tokmap_tokenizer *owner)
     if (atomic_fetch_sub(&owner->users, 1) > 1)
         return;
     tokenizer_close(owner->tokenizer);
+    free(owner->note);
     free(owner);
 }
 

@@ -21,6 +21,7 @@ struct library_worker {
 struct tokmap_tokenizer {
     struct tokenizer *tokenizer;
     struct tokenizer_info info;
+    char *note;                      /* info.note and the warnings about a folder, which this handle owns; or NULL */
     bool cuts;                       /* long texts are encoded in parts */
     struct tokmap_tokenizer *shares; /* the handle that owns the vocabulary; NULL: this one does */
     atomic_uint users;               /* of the vocabulary: handles that are open, this one among them */

@@ -10,6 +10,7 @@
 
 #include "bpe_files.h"
 #include "common/error.h"
+#include "folder.h"
 #include "hf_file.h"
 #include "platform/os.h"
 #include "rank_file.h"
@@ -17,12 +18,12 @@
 #include "sp_file.h"
 #include "tekken_file.h"
 #include "tokenizer/byte_tokenizer.h"
+#include "tokenizer/cut_tokenizer.h"
 #include "text/json_scan.h"
-#include "text/path.h"
 #include "text/stand_in.h"
 #include "vocabulary_file.h"
 
-/* ---- folders ---- */
+/* ---- names of models ---- */
 
 /* Sources of the vocabularies that people call by the name of a model: a repository of Hugging Face, or a rank file of
  * tiktoken. A name is compared without dots, dashes, underscores, and blanks, and with the first entry that it begins
@@ -100,68 +101,6 @@ static enum tokmap_status not_found(const char *path, struct tokmap_error *error
                      download);
 }
 
-static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *path,
-                                    const struct tokmap_tokenizer_options *options, struct tokmap_error *error);
-
-/* A folder stands for the first of these files in it. */
-static const char *const folder_files[] = {"tokenizer.json", "tekken.json", "tokenizer.model", "vocab.bpe",
-                                           "merges.txt"};
-
-struct rank_search {
-    char *name; /* of the first .tiktoken file */
-    bool several, no_memory;
-};
-
-static int rank_entry(void *user, const char *name)
-{
-    struct rank_search *search = user;
-    const size_t length = strlen(name);
-    if (length < 9 || strcmp(name + length - 9, ".tiktoken"))
-        return 0;
-    search->several = search->name != NULL;
-    if (!search->name)
-        search->no_memory = !(search->name = strdup(name));
-    return search->no_memory;
-}
-
-static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *path,
-                                      const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
-{
-    for (size_t i = 0; i < sizeof folder_files / sizeof folder_files[0]; i++) {
-        struct os_stat about;
-        char *file = path_in(path, folder_files[i]);
-        if (!file)
-            return error_set_memory(error, "a path", strlen(path));
-        const bool there = !os_stat(file, &about) && about.kind == OS_KIND_FILE;
-        const enum tokmap_status status = there ? file_open(tokenizer, file, options, error) : TOKMAP_OK;
-        free(file);
-        if (there)
-            return status;
-    }
-    struct rank_search search = {NULL, false, false};
-    const int failed = os_folder_list(path, rank_entry, &search);
-    enum tokmap_status status;
-    if (search.no_memory) {
-        status = error_set_memory(error, "a path", strlen(path));
-    } else if (failed) {
-        status = error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the folder cannot be listed");
-    } else if (search.several) {
-        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                           "the folder contains several .tiktoken files; name the one to use");
-    } else if (!search.name) {
-        status = error_set(
-            error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
-            "the folder contains no tokenizer, which would be tokenizer.json, tekken.json, tokenizer.model, vocab.bpe, "
-            "merges.txt, or *.tiktoken");
-    } else {
-        char *file = path_in(path, search.name);
-        status = file ? file_open(tokenizer, file, options, error) : error_set_memory(error, "a path", strlen(path));
-        free(file);
-    }
-    free(search.name);
-    return status;
-}
-
 /* ---- files ---- */
 
 enum json_form { FORM_HF, FORM_TEKKEN, FORM_ENCODER };
@@ -234,9 +173,10 @@ static enum tokmap_status stand_in_check(const char *path, const char *text, uin
                                                     "huggingface.co its URL has /resolve/, not /blob/)");
 }
 
-/* Opens a file, not a folder. */
+/* Opens a file, not a folder. beside: what the other files of its folder say; NULL: they are not asked. */
 static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *path,
-                                    const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
+                                    const struct tokmap_tokenizer_options *options, const struct rank_beside *beside,
+                                    struct tokmap_error *error)
 {
     char *text;
     uint64_t bytes;
@@ -250,7 +190,7 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
     if (status)
         (void)status; /* refused */
     else if (ranks)
-        status = rank_tokenizer_new(tokenizer, path, text, bytes, options, error);
+        status = rank_tokenizer_new(tokenizer, path, text, bytes, options, beside, error);
     else if (sp_file_is((const uint8_t *)text, bytes))
         status = sp_file_open(tokenizer, path, (const uint8_t *)text, bytes, options, error);
     else if (hf_file_is(text, bytes))
@@ -266,27 +206,63 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
     return status;
 }
 
-static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *path,
-                                    const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
+static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *path,
+                                      const struct tokmap_tokenizer_options *options, struct folder *folder,
+                                      struct tokmap_error *error)
+{
+    enum tokmap_status status = folder_read(folder, path, error);
+    if (!status)
+        status = file_read(tokenizer, folder->path, options, &folder->beside, error);
+    if (!status)
+        folder_finish(folder, *tokenizer);
+    return status;
+}
+
+static enum tokmap_status spec_open(struct tokenizer **tokenizer, const char *spec,
+                                    const struct tokmap_tokenizer_options *options, struct folder *folder,
+                                    struct tokmap_error *error)
 {
     struct os_stat about;
-    *tokenizer = NULL;
-    const int failed = os_stat(path, &about);
+    if (!strcmp(spec, "bytes"))
+        return byte_tokenizer_open(tokenizer, error);
+    const int failed = os_stat(spec, &about);
     if (failed == ENOENT)
-        return not_found(path, error);
+        return not_found(spec, error);
     if (failed)
-        return error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the tokenizer cannot be read");
+        return error_set_system(error, failed, spec, TOKMAP_NO_OFFSET, "the tokenizer cannot be read");
     if (about.kind == OS_KIND_FOLDER)
-        return folder_open(tokenizer, path, options, error);
-    return file_read(tokenizer, path, options, error);
+        return folder_open(tokenizer, spec, options, folder, error);
+    return file_read(tokenizer, spec, options, NULL, error);
+}
+
+enum tokmap_status vocabulary_open_reported(struct tokenizer **tokenizer, const char *spec,
+                                            const struct tokmap_tokenizer_options *options, struct folder *folder,
+                                            struct tokmap_error *error)
+{
+    static const struct tokmap_tokenizer_options defaults;
+    assert(tokenizer && spec && folder);
+    *tokenizer = NULL;
+    options = options ? options : &defaults;
+    enum tokmap_status status = spec_open(tokenizer, spec, options, folder, error);
+    if (!status && options->cut_as)
+        status = cut_tokenizer_make(tokenizer, options->cut_as, error);
+    if (status) {
+        tokenizer_close(*tokenizer);
+        *tokenizer = NULL;
+    }
+    return status;
 }
 
 enum tokmap_status vocabulary_open(struct tokenizer **tokenizer, const char *spec,
                                    const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
-    static const struct tokmap_tokenizer_options defaults;
-    assert(tokenizer && spec);
+    struct folder *folder = calloc(1, sizeof *folder);
+    assert(tokenizer);
     *tokenizer = NULL;
-    return strcmp(spec, "bytes") ? file_open(tokenizer, spec, options ? options : &defaults, error)
-                                 : byte_tokenizer_open(tokenizer, error);
+    if (!folder)
+        return error_set_memory(error, "a tokenizer", sizeof *folder);
+    const enum tokmap_status status = vocabulary_open_reported(tokenizer, spec, options, folder, error);
+    folder_free(folder);
+    free(folder);
+    return status;
 }

@@ -69,6 +69,7 @@ class FileOptions(TypedDict, total=False):
     whose names begin with "fim" also for texts."""
     also: str
     checkpoint_seconds: int
+    cut_as: Literal["kimi", "llama3", "llama4"]
     dedup: Literal["exact", "minhash"]
     dedup_memory: Size
     dry_run: bool

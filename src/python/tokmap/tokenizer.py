@@ -40,12 +40,15 @@ class Tokenizer:
     usual, later ones raise an ArgumentError. It can be pickled.
 
     path            a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), a
-                    SentencePiece tokenizer.model, a folder that holds one of these, or "bytes"
+                    SentencePiece tokenizer.model, a model's folder, whose tokenizer_config.json and other files name
+                    the tokens that end and begin documents, or "bytes"
     special         what becomes of text that reads like a special token: "text" (ordinary text), "recognize" (the
                     token), or "error". It is part of the fingerprint
     pattern, pattern_regex, special_tokens
                     for rank files that are not well known: the name of the pattern that splits text, the pattern
                     itself, and the path of a JSON object that maps the texts of special tokens to ids
+    cut_as          "kimi", "llama3", or "llama4": long texts are cut before they are encoded, as the code of this model
+                    does; it is part of the fingerprint. None: each text is encoded as a whole
     cache           has no effect
 
     The ids of a text, and the text of ids, are those of the vocabulary's reference: tiktoken, Hugging Face tokenizers,
@@ -54,18 +57,20 @@ class Tokenizer:
 
     def __init__(self, path: str | os.PathLike[str], *, special: str = "text", pattern: str | None = None,
                  pattern_regex: str | None = None, special_tokens: str | os.PathLike[str] | None = None,
-                 cache: bool = False) -> None:
+                 cache: bool = False, cut_as: str | None = None) -> None:
         self._handle: Handle | None = None
         self._shared: dict[str, Handle] = {}  # by policy for special tokens: handles that share the vocabulary
         self._tokens: dict[str, tuple[int, bool]] | None = None
         self.path = os.fspath(path)
-        self._asked = (special, pattern, pattern_regex, None if special_tokens is None else os.fspath(special_tokens))
+        self._asked = (special, pattern, pattern_regex, None if special_tokens is None else os.fspath(special_tokens),
+                       cut_as)
         loaded = t.library()
         self._library, handle, error = loaded.calls, loaded.tokenizer(), c.Error()
         options = t.TokenizerOptions(
             sizeof(t.TokenizerOptions), c.choice(special, t.SPECIALS, "special"),
             *(None if text is None else c.text_argument(text, name)
-              for text, name in zip(self._asked[1:], ("pattern", "pattern_regex", "special_tokens"))))
+              for text, name in zip(self._asked[1:4], ("pattern", "pattern_regex", "special_tokens"))),
+            0, None if cut_as is None else c.text_argument(cut_as, "cut_as"))
         check(self._library.tokmap_tokenizer_open(byref(handle), c.text_argument(self.path, "path"), byref(options),
                                                   byref(error)), error)
         info = t.TokenizerInfo(sizeof(t.TokenizerInfo))
@@ -100,16 +105,17 @@ class Tokenizer:
 
     @property
     def note(self) -> str | None:
-        """A sentence that the user should read, such as about an ignored field of the file, or None."""
+        """What the user should read, such as about an ignored field of the file, or files of a folder that contradict
+        each other; or None."""
         return self._note
 
     def _about(self) -> dict[str, str | None]:
         """What an index records of this tokenizer, by which commands and Tokenizer.of() find it again."""
-        special, pattern, regex, specials = self._asked
+        special, pattern, regex, specials, cut_as = self._asked
         return {"name": self._name, "fingerprint": self._fingerprint,
                 "special": "recognise" if special == "recognize" else "text",  # kept spelling
                 "pattern": pattern, "pattern_regex": regex, "special_tokens": specials,
-                "path": None if self.path == "bytes" else self.path}
+                **({} if cut_as is None else {"cut_as": cut_as}), "path": None if self.path == "bytes" else self.path}
 
     @property
     def vocab_size(self) -> int:
@@ -465,7 +471,8 @@ class Tokenizer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         path = self.path if self.path == "bytes" else os.path.abspath(self.path)
-        return (_rebuild, (path, *self._asked, self._fingerprint))
+        *asked, cut_as = self._asked
+        return (_rebuild, (path, *asked, self._fingerprint, False, cut_as))
 
     def _repr_html_(self) -> str:
         return table(f"tokmap.Tokenizer {self._name}", {
@@ -485,9 +492,9 @@ def _new_memory(code: str) -> tuple[array[int], t.Encoded, Any, c.Error, Any]:
 
 
 def _rebuild(path: str, special: str, pattern: str | None, pattern_regex: str | None,
-             special_tokens: str | None, fingerprint: str, cache: bool = False) -> Tokenizer:
+             special_tokens: str | None, fingerprint: str, cache: bool = False, cut_as: str | None = None) -> Tokenizer:
     made = Tokenizer(path, special=special, pattern=pattern, pattern_regex=pattern_regex,
-                     special_tokens=special_tokens)
+                     special_tokens=special_tokens, cut_as=cut_as)
     if made.fingerprint != fingerprint:
         raise error_of("ERROR_MISMATCH",
                        f"the tokenizer {path} was pickled with the fingerprint {fingerprint}, but the file now "
@@ -521,7 +528,7 @@ def _folders(path: str, index: str) -> list[str]:
 
 def _try(path: str, wanted: str, about: dict[str, Any], special_tokens: str | None) -> Tokenizer | None:
     """The tokenizer of a file if it has a fingerprint, which depends on whether special tokens were recognized."""
-    texts: dict[str, Any] = {name: about[name] for name in ("pattern", "pattern_regex")
+    texts: dict[str, Any] = {name: about[name] for name in ("pattern", "pattern_regex", "cut_as")
                              if isinstance(about.get(name), str)}
     for special in ("text", "recognize") if path != "bytes" else ("text",):
         try:

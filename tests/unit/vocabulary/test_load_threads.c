@@ -553,14 +553,14 @@ static void expect_line(const char *first, uint32_t first_at, const char *second
     for (int i = 0; i < 2; i++) {
         const struct tokmap_tokenizer_options options = {.pattern = patterns[i]};
         memset(&error, 0, sizeof error);
-        assert_int_equal(rank_tokenizer_new(&tokenizer, "test", made.bytes, made.count, &options, &error),
+        assert_int_equal(rank_tokenizer_new(&tokenizer, "test", made.bytes, made.count, &options, NULL, &error),
                          TOKMAP_ERROR_FORMAT);
         assert_null(tokenizer);
         assert_int_equal(error.line, line);
         assert_non_null(strstr(error.message, says));
     }
     const struct tokmap_tokenizer_options options = {.pattern = "gpt2"};
-    assert_int_equal(rank_tokenizer_new(&tokenizer, "test", text.bytes, text.count, &options, &error), TOKMAP_OK);
+    assert_int_equal(rank_tokenizer_new(&tokenizer, "test", text.bytes, text.count, &options, NULL, &error), TOKMAP_OK);
     tokenizer_close(tokenizer);
     free(text.bytes);
     free(made.bytes);

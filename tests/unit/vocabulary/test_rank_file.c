@@ -18,7 +18,7 @@ static enum tokmap_status open_ranks(struct tokenizer **tokenizer, const char *t
                                      const char *pattern, struct tokmap_error *error)
 {
     const struct tokmap_tokenizer_options options = {.pattern = pattern};
-    return rank_tokenizer_new(tokenizer, "test", text, bytes, &options, error);
+    return rank_tokenizer_new(tokenizer, "test", text, bytes, &options, NULL, error);
 }
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -251,6 +251,8 @@ static enum tokmap_status tokenizer_write(const struct shard_sink *sink, struct 
         text_write(json, "pattern", facts.pattern);
         text_write(json, "pattern_regex", facts.pattern_regex);
         text_write(json, "special_tokens", facts.special_tokens);
+        if (facts.cut_as)
+            text_write(json, "cut_as", facts.cut_as);
         text_write(json, "path", facts.path);
         cli_json_end(json);
     }

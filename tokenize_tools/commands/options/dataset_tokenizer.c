@@ -44,6 +44,7 @@ static enum tokmap_status file_try(struct search *search, const char *spec, cons
     if (facts) {
         options.pattern = facts->pattern;
         options.pattern_regex = facts->pattern_regex;
+        options.cut_as = facts->cut_as;
     }
     for (int try = 0; try < 2; try++) {
         const bool recognize = (try == 1) != (facts && facts->recognizes);

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/error.h"
 #include "error_options.h"
+#include "vocabulary/folder.h"
 #include "vocabulary/vocabulary.h"
 
 int tokenizer_arguments_check(const struct cli_command *command, const struct tokenizer_arguments *arguments)
@@ -26,23 +28,43 @@ int tokenizer_arguments_check(const struct cli_command *command, const struct to
     return 0;
 }
 
+/* Opens the tokenizer, and prints what users should know about its file, or about the files of its folder. */
+static int spec_open(const struct cli_command *command, const struct tokenizer_arguments *arguments, bool print_note,
+                     struct folder *folder, struct tokenizer **tokenizer)
+{
+    struct tokmap_error error;
+    struct tokenizer_info info;
+    if (vocabulary_open_reported(tokenizer, arguments->spec, &arguments->options, folder, &error))
+        return command_failed(command, &error);
+    tokenizer_info(*tokenizer, &info);
+    if (info.note && print_note)
+        cli_warn(command->program, "%s: %s", arguments->spec, info.note);
+    for (uint32_t i = 0; i < folder->warning_count && print_note; i++)
+        cli_warn(command->program, "%s: %s", arguments->spec, folder->warnings[i]);
+    return 0;
+}
+
 int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer_arguments *arguments, bool print_note,
                              struct tokenizer **tokenizer)
 {
     struct tokmap_error error;
-    struct tokenizer_info info;
     const int special = arguments->special == TOKENIZER_SPECIAL_OLD ? TOKMAP_SPECIAL_RECOGNIZE : arguments->special;
     assert(special >= 0 && special < TOKENIZER_SPECIAL_OLD);
     arguments->options.special = (enum tokmap_special)special;
     if (special && !strcmp(arguments->spec, "bytes"))
         return cli_misused(command, "the tokenizer 'bytes' finds no special tokens in text: leave --special out, or "
                                     "name another tokenizer");
-    if (vocabulary_open(tokenizer, arguments->spec, &arguments->options, &error))
+    if (arguments->folder)
+        return spec_open(command, arguments, print_note, arguments->folder, tokenizer);
+    struct folder *folder = calloc(1, sizeof *folder);
+    if (!folder) {
+        (void)error_set_memory(&error, "a tokenizer", sizeof *folder);
         return command_failed(command, &error);
-    tokenizer_info(*tokenizer, &info);
-    if (info.note && print_note)
-        cli_warn(command->program, "%s: %s", arguments->spec, info.note);
-    return 0;
+    }
+    const int status = spec_open(command, arguments, print_note, folder, tokenizer);
+    folder_free(folder);
+    free(folder);
+    return status;
 }
 
 int tokenizer_arguments_id(const struct cli_command *command, const struct tokenizer *tokenizer, const char *option,

@@ -7,13 +7,16 @@
 #include "tokenizer/tokenizer.h"
 #include "cli/cli.h"
 
+struct folder;
+
 struct tokenizer_arguments {
     const char *spec; /* a file, a folder, or "bytes" */
     struct tokmap_tokenizer_options options;
     int special;           /* index in TOKENIZER_SPECIAL_CHOICES */
     const char *eod, *bos; /* name or id; "": the token that the tokenizer names */
     bool spec_given, eod_given, no_eod, bos_given;
-    bool no_cache; /* --no-cache was given, which has no effect: every run builds its tables from the file */
+    struct folder *folder; /* (vocabulary/folder.h) what of a folder was used; NULL: only warnings are printed */
+    bool no_cache;         /* --no-cache was given, which has no effect: every run builds its tables from the file */
 };
 #define TOKENIZER_ARGUMENTS_INIT                                                                                       \
     {                                                                                                                  \
@@ -25,7 +28,7 @@ struct tokenizer_arguments {
 #define TOKENIZER_SPECIAL_OLD 3
 
 /* clang-format off */
-/* Rows for a table of options: the three that describe a rank file and one without effect, ... */
+/* Rows for a table of options: the three that describe a rank file, how texts are cut, and one without effect, ... */
 #define TOKENIZER_OPTIONS_RANK_FILE(tokenizer)                                                                         \
     {0, "pattern", CLI_TEXT, &(tokenizer).options.pattern, NULL, "NAME",                                               \
      "how an unrecognized rank file splits text: cl100k_base, o200k_base, gpt2, ...", NULL},                           \
@@ -33,9 +36,12 @@ struct tokenizer_arguments {
      "the same, as a regular expression in tiktoken's syntax", NULL},                                                  \
     {0, "special-tokens", CLI_TEXT, &(tokenizer).options.special_tokens, NULL, "FILE",                                 \
      "the special tokens of a rank file: a JSON object that maps each text to its id", NULL},                          \
+    {0, "cut-as", CLI_TEXT, &(tokenizer).options.cut_as, NULL, "NAME",                                                 \
+     "cut long texts before they are encoded, as the code of this model does: kimi, llama3, or llama4 (default: each "  \
+     "text is encoded as a whole)", NULL},                                                                             \
     {0, "no-cache", CLI_FLAG, &(tokenizer).no_cache, NULL, NULL,                                                       \
      "has no effect, because no tables are kept from run to run; accepted for scripts that pass it", NULL}
-/* ... the tokenizer with these four, ... */
+/* ... the tokenizer with these five, ... */
 #define TOKENIZER_OPTIONS(tokenizer)                                                                                   \
     {'t', "tokenizer", CLI_TEXT, &(tokenizer).spec, &(tokenizer).spec_given, "FILE",                                   \
      "the tokenizer file (tokenizer.json, a .tiktoken rank file, tekken.json, vocab.bpe, tokenizer.model), a folder "  \

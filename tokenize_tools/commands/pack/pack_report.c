@@ -12,6 +12,7 @@
 #include "common/hash.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
+#include "tokenizer/text_cuts.h"
 
 /* The row length that the next command shows: that of GPT-2. A smaller dataset has no such row. */
 #define SEQ_LEN 1024
@@ -143,6 +144,41 @@ static void present_print(uint64_t present, uint64_t added)
     fact("", text);
 }
 
+/* Says what the file's post-processor would put around each document. */
+static void frame_print(const struct pack_report *report)
+{
+    struct tokenizer_info info = {0};
+    char text[320];
+    if (report->tokenizer)
+        tokenizer_info(report->tokenizer, &info);
+    if (!info.frame)
+        return;
+    (void)snprintf(text, sizeof text, "(the file's post-processor puts %s a text; here --bos and --eod choose)",
+                   info.frame);
+    fact("", text);
+}
+
+/* Says of how many documents the ids may be others than with --cut-as. */
+static void cuts_print(const struct pack_report *report)
+{
+    struct tokenizer_info info = {0};
+    char text[320], a[64], b[32];
+    if (report->tokenizer)
+        tokenizer_info(report->tokenizer, &info);
+    const struct text_cuts *cuts = text_cuts_named(info.code_cuts ? info.code_cuts : "");
+    if (info.cut_as) {
+        (void)snprintf(text, sizeof text, "as by the code of %s", info.cut_as);
+        fact("  cut", text);
+    } else if (cuts && report->result->uncut) {
+        (void)snprintf(text, sizeof text,
+                       "%s of more than %s bytes as a whole: the code of %s may cut such texts, and --cut-as %s gives "
+                       "its ids",
+                       cli_counted(report->result->uncut, "document", a), cli_count(cuts->run, b), cuts->name,
+                       cuts->name);
+        fact("  encoded", text);
+    }
+}
+
 /* Prints how many documents have a value in each column. */
 static void columns_print(const struct pack_report *report)
 {
@@ -181,6 +217,8 @@ static void tokens_print(const struct pack_report *report)
     fact("  end with", report->eod_id == TOKMAP_NO_ID ? "no token: nothing marks where the next one begins"
                                                       : token_text(report->tokenizer, report->eod_id, a));
     present_print(result->eod_present, result->eod_tokens);
+    frame_print(report);
+    cuts_print(report);
     if (report->chat)
         fact("  written as", chat_template_name(report->chat));
     columns_print(report);
@@ -423,6 +461,14 @@ static void tokenizer_json(const struct pack_report *report, struct cli_json *js
     cli_json_number(json, "width", info.width);
     id_json(json, "eod_id", report->eod_id);
     id_json(json, "bos_id", report->bos_id);
+    if (info.frame)
+        cli_json_text(json, "post_processor", info.frame);
+    if (info.cut_as)
+        cli_json_text(json, "cut_as", info.cut_as);
+    if (info.code_cuts && !info.cut_as) {
+        cli_json_text(json, "code_cuts", info.code_cuts);
+        cli_json_number(json, "documents_uncut", report->result->uncut);
+    }
     if (report->chat)
         cli_json_text(json, "chat_template", chat_template_name(report->chat));
     cli_json_end(json);

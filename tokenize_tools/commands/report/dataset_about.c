@@ -63,6 +63,7 @@ static enum tokmap_status tokenizer_read(struct json_scan *scan, struct about_fa
                       : json_name_is(&member, "special_tokens") ? &facts->special_tokens
                       : json_name_is(&member, "pattern")        ? &facts->pattern
                       : json_name_is(&member, "pattern_regex")  ? &facts->pattern_regex
+                      : json_name_is(&member, "cut_as")         ? &facts->cut_as
                                                                 : &text;
         const bool is_name = json_name_is(&member, "name"), is_special = json_name_is(&member, "special");
         status = text_read(scan, into, error);
@@ -164,6 +165,7 @@ void about_free(struct about_facts *facts)
     free(facts->special_tokens);
     free(facts->pattern);
     free(facts->pattern_regex);
+    free(facts->cut_as);
     memset(facts, 0, sizeof *facts);
 }
 

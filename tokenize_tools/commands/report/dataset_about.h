@@ -19,7 +19,7 @@
 struct about_facts {
     char name[ABOUT_NAME]; /* of the tokenizer; "": unknown. It has no control characters */
     /* Options that opened the tokenizer, as they were typed; NULL: not recorded. */
-    char *path, *special_tokens, *pattern, *pattern_regex;
+    char *path, *special_tokens, *pattern, *pattern_regex, *cut_as;
     bool recognizes;     /* special tokens in text became those tokens */
     bool counted;        /* the two numbers below are recorded */
     uint64_t text_bytes; /* bytes of text that became the shard's tokens */

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_folder.c - a model's folder: which file is the vocabulary, what the files beside it say, what contradicts what,
+ * and files that are not what they should be, one fault each.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/scratch_folder.h"
+#include "vocabulary/folder.h"
+#include "vocabulary/vocabulary.h"
+
+/* Six tokens; the post-processor puts [A] before and [B] after a text. */
+#define TOKENIZER(frame)                                                                                               \
+    "{\"version\": \"1.0\", \"added_tokens\": [" ADDED(3, "[A]") ", " ADDED(4, "[B]") ", " ADDED(                      \
+        5, "<end>") "], \"normalizer\": null, \"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": "     \
+                    "false}, "                                                                                         \
+                    "\"post_processor\": " frame                                                                       \
+                    ", \"decoder\": null, \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, "                       \
+                    "\"b\": 1, \"ab\": 2}, \"merges\": [\"a b\"]}}"
+#define ADDED(id, text)                                                                                                \
+    "{\"id\": " #id ", \"content\": \"" text "\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, "      \
+    "\"normalized\": false, \"special\": true}"
+#define SPECIAL(text) "{\"SpecialToken\": {\"id\": \"" text "\", \"type_id\": 0}}"
+#define TEXT "{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}"
+#define IDS(text, id) "\"" text "\": {\"id\": \"" text "\", \"ids\": [" #id "], \"tokens\": [\"" text "\"]}"
+#define TEMPLATE                                                                                                       \
+    "{\"type\": \"TemplateProcessing\", \"single\": [" SPECIAL("[A]") ", " TEXT ", " SPECIAL(                          \
+        "[B]") "], "                                                                                                   \
+               "\"pair\": [], \"special_tokens\": {" IDS("[A]", 3) ", " IDS("[B]", 4) "}}"
+
+static char inside[600];
+static struct folder *found;
+static struct tokenizer *tokenizer;
+static struct tokenizer_info info;
+static struct tokmap_error error;
+
+static int begin(void **state)
+{
+    snprintf(inside, sizeof inside, "%s/model", folder);
+    assert_int_equal(mkdir(inside, 0777), 0);
+    found = calloc(1, sizeof *found);
+    assert_non_null(found);
+    return 0;
+}
+
+static void close_all(void)
+{
+    tokenizer_close(tokenizer);
+    folder_free(found);
+    memset(found, 0, sizeof *found);
+    tokenizer = NULL;
+}
+
+static int end(void **state)
+{
+    close_all();
+    free(found);
+    scratch_remove(inside);
+    return 0;
+}
+
+static void put(const char *name, const char *text)
+{
+    file_write_text(in_folder(inside, name), text);
+}
+
+static enum tokmap_status open_path(const char *path)
+{
+    close_all();
+    const enum tokmap_status status = vocabulary_open_reported(&tokenizer, path, NULL, found, &error);
+    if (!status)
+        tokenizer_info(tokenizer, &info);
+    return status;
+}
+
+static void open_inside(void)
+{
+    if (open_path(inside))
+        fail_msg("%s: %s", error.path, error.message);
+}
+
+static const struct folder_file *file_of(const char *name)
+{
+    for (uint32_t i = 0; i < found->file_count; i++)
+        if (!strcmp(found->files[i].name, name))
+            return &found->files[i];
+    fail_msg("%s is not listed", name);
+    return NULL;
+}
+
+static void says(const char *name, bool used, const char *what)
+{
+    const struct folder_file *file = file_of(name);
+    assert_int_equal(file->used, used);
+    if (!strstr(file->what, what))
+        fail_msg("%s: %s", name, file->what);
+}
+
+static void warns(const char *text)
+{
+    for (uint32_t i = 0; i < found->warning_count; i++)
+        if (strstr(found->warnings[i], text))
+            return;
+    fail_msg("no warning has '%s'; the first is '%s'", text, found->warning_count ? found->warnings[0] : "");
+}
+
+static void refused(enum tokmap_status status, const char *message)
+{
+    assert_int_equal(open_path(inside), status);
+    assert_null(tokenizer);
+    if (!strstr(error.message, message))
+        fail_msg("%s", error.message);
+}
+
+/* ---- which files ---- */
+
+static void alone(void **state)
+{
+    put("tokenizer.json", TOKENIZER("null"));
+    open_inside();
+    assert_int_equal(info.eod_id, TOKMAP_NO_ID);
+    assert_int_equal(found->file_count, 1);
+    assert_int_equal(found->warning_count, 0);
+    says("tokenizer.json", true, "the vocabulary");
+    assert_int_equal(open_path(in_folder(inside, "tokenizer.json")), TOKMAP_OK);
+    assert_null(found->path);
+}
+
+static void precedence(void **state)
+{
+    put("tokenizer.json", TOKENIZER("null"));
+    put("vocab.json", "{}");
+    put("merges.txt", "#version: 0.2\n");
+    put("tokenizer.model", "x");
+    put("a.tiktoken", "x");
+    put("b.tiktoken", "x");
+    put("tokenization_x.py", "x = 1");
+    put("readme.md", "x");
+    open_inside();
+    assert_int_equal(found->file_count, 7);
+    says("merges.txt", false, "tokenizer.json is the vocabulary");
+    says("vocab.json", false, "tokenizer.json is the vocabulary");
+    says("tokenization_x.py", false, "no code");
+    assert_int_equal(found->warning_count, 0);
+}
+
+static void several(void **state)
+{
+    put("a.tiktoken", "x");
+    put("b.tiktoken", "x");
+    refused(TOKMAP_ERROR_UNSUPPORTED, "several .tiktoken files");
+    put("a.model", "x");
+    put("b.model", "x");
+    refused(TOKMAP_ERROR_UNSUPPORTED, "several .tiktoken files");
+    put("tokenizer.model.v1", "x");
+    put("tokenizer.model.v3", "x");
+    refused(TOKMAP_ERROR_UNSUPPORTED, "several tokenizer.model.v* files");
+}
+
+static void nothing(void **state)
+{
+    put("config.json", "{}");
+    assert_int_equal(mkdir(in_folder(inside, "tokenizer.json"), 0777), 0);
+    refused(TOKMAP_ERROR_NOT_FOUND, "the folder contains no tokenizer");
+}
+
+static void links(void **state)
+{
+    char path[800];
+    put("blob", TOKENIZER("null"));
+    assert_int_equal(symlink("blob", in_folder(inside, "tokenizer.json")), 0);
+    assert_int_equal(symlink("model", in_folder(folder, "link")), 0);
+    assert_int_equal(open_path(in_folder(folder, "link")), TOKMAP_OK);
+    snprintf(path, sizeof path, "%s/../model/", inside);
+    assert_int_equal(open_path(path), TOKMAP_OK);
+    assert_int_equal(unlink(in_folder(folder, "link")), 0);
+    /* A link that leads nowhere does not make another file the vocabulary. */
+    assert_int_equal(unlink(in_folder(inside, "blob")), 0);
+    put("merges.txt", "#version: 0.2\n");
+    put("vocab.json", "{}");
+    refused(TOKMAP_ERROR_NOT_FOUND, "the file cannot be opened");
+    assert_int_equal(symlink("nowhere", in_folder(inside, "tokenizer_config.json")), 0);
+    assert_int_equal(unlink(in_folder(inside, "tokenizer.json")), 0);
+    put("tokenizer.json", TOKENIZER("null"));
+    open_inside();
+    says("tokenizer_config.json", false, "cannot be opened");
+    warns("tokenizer_config.json is not used: the file cannot be opened");
+}
+
+/* ---- the ends of documents ---- */
+
+static void ends(void **state)
+{
+    put("tokenizer.json", TOKENIZER(TEMPLATE));
+    open_inside();
+    assert_int_equal(info.eod_id, 4);
+    assert_int_equal(info.bos_id, 3);
+    assert_string_equal(info.frame, "[A] before and [B] after");
+    put("generation_config.json", "{\"eos_token_id\": [5, 4], \"bos_token_id\": 5}");
+    open_inside();
+    assert_int_equal(info.eod_id, 4); /* of several ids none is the one */
+    assert_int_equal(info.bos_id, 5);
+    put("config.json", "{\"eos_token_id\": 5, \"bos_token_id\": null, \"x\": NaN}");
+    open_inside();
+    assert_int_equal(info.eod_id, 5);
+    assert_int_equal(info.bos_id, 5);
+    put("special_tokens_map.json", "{\"eos_token\": {\"content\": \"[B]\", \"lstrip\": false}}");
+    open_inside();
+    assert_int_equal(info.eod_id, 4);
+    says("config.json", false, "its eos_token_id, 5, is another one");
+    assert_int_equal(found->warning_count, 0);
+    put("tokenizer_config.json", "{\"eos_token\": \"<end>\", \"bos_token\": \"a\"}");
+    open_inside();
+    assert_int_equal(info.eod_id, 5);
+    assert_int_equal(info.bos_id, 0); /* a token that is not an added one */
+    says("tokenizer_config.json", true, "eos_token <end>, bos_token a");
+    warns("special_tokens_map.json names the eos_token '[B]', but tokenizer_config.json names another one");
+    warns("tokenizer_config.json names the eos_token '<end>', which counts, but the post-processor of tokenizer.json "
+          "puts [A] before and [B] after");
+    struct tokenizer *shared;
+    struct tokenizer_info of_shared;
+    assert_int_equal(tokenizer_share(&shared, tokenizer, TOKMAP_SPECIAL_RECOGNIZE, &error), TOKMAP_OK);
+    tokenizer_info(shared, &of_shared);
+    assert_int_equal(of_shared.eod_id, 5);
+    tokenizer_close(shared);
+}
+
+static void not_a_token(void **state)
+{
+    put("tokenizer.json", TOKENIZER(TEMPLATE));
+    put("tokenizer_config.json", "{\"eos_token\": \"<\\u001bno>\"}");
+    put("config.json", "{\"eos_token_id\": 6}");
+    open_inside();
+    assert_int_equal(info.eod_id, 4);
+    warns("tokenizer_config.json names the eos_token '<^[no>', which tokenizer.json does not have");
+    warns("config.json names the eos_token_id 6, but the ids of tokenizer.json end at 5");
+    says("config.json", false, "its eos_token is not in the vocabulary");
+}
+
+static void fingerprint(void **state)
+{
+    uint8_t before[16];
+    put("tokenizer.json", TOKENIZER("null"));
+    open_inside();
+    memcpy(before, info.fingerprint, 16);
+    put("tokenizer_config.json",
+        "{\"eos_token\": \"<end>\", \"added_tokens_decoder\": {\"5\": {\"content\": \"<end>\"}}}");
+    open_inside();
+    assert_int_equal(info.eod_id, 5);
+    assert_memory_equal(info.fingerprint, before, 16);
+    assert_int_equal(found->warning_count, 0);
+    says("tokenizer_config.json", true, "1 added tokens");
+}
+
+static void more_tokens(void **state)
+{
+    put("tokenizer.json", TOKENIZER("null"));
+    put("added_tokens.json", "{\"<end>\": 5, \"<x>\": 6, \"<y>\": 4}");
+    open_inside();
+    warns("2 added tokens of added_tokens.json are not in tokenizer.json, such as '<y>' with the id 4");
+    says("added_tokens.json", false, "not all of its 3 added tokens");
+}
+
+/* ---- faults ---- */
+
+static void faults(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } wrong[] = {
+        {"", "the file is empty"},
+        {"{\"eos_token\": \"<end>\"", "is missing"},
+        {"[]", "object"},
+        {"{} {}", "text after the value"},
+        {"\xff{}", "UTF-8"},
+        {"{\"added_tokens_decoder\": {\"x\": {}}, \"eos_token\": \"<end>\"}", "a key that is not an id"},
+        {"{\"added_tokens_decoder\": {\"1\": 2}}", "a token that is not an object"},
+        {"{\"eos_token\": \"<end>\", \"added_tokens_decoder\": {\"99999999\": {\"content\": \"x\"}}}", "an id above"},
+        {"{\"added_tokens_decoder\": {\"99999999999999999999\": {\"content\": \"x\"}}}", "a key that is not an id"},
+        {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "pointer of Git LFS"},
+        {"<!DOCTYPE html>", ""},
+    };
+    put("tokenizer.json", TOKENIZER("null"));
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        put("tokenizer_config.json", wrong[i].text);
+        open_inside();
+        assert_int_equal(info.eod_id, TOKMAP_NO_ID);
+        const struct folder_file *file = file_of("tokenizer_config.json");
+        assert_false(file->used);
+        if (!strstr(file->what, wrong[i].message))
+            fail_msg("case %zu: %s", i, file->what);
+        warns("tokenizer_config.json is not used: ");
+        assert_int_equal(found->warning_count, 1);
+    }
+}
+
+static void huge(void **state)
+{
+    put("tokenizer.json", TOKENIZER("null"));
+    put("config.json", "{}");
+    assert_int_equal(truncate(in_folder(inside, "config.json"), (17 << 20)), 0);
+    open_inside();
+    says("config.json", false, "it has more than 16 MiB");
+    assert_int_equal(unlink(in_folder(inside, "config.json")), 0);
+    assert_int_equal(mkfifo(in_folder(inside, "config.json"), 0666), 0);
+    open_inside(); /* a named pipe is not waited for */
+}
+
+static void many(void **state)
+{
+    char name[64];
+    put("tokenizer.json", TOKENIZER("null"));
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof name, "%02d.model", i);
+        put(name, "x");
+    }
+    open_inside();
+    assert_true(found->file_count <= FOLDER_FILES_MOST);
+    char long_name[200];
+    memset(long_name, 'x', sizeof long_name);
+    strcpy(long_name + 150, ".model");
+    put(long_name, "x");
+    open_inside();
+}
+
+/* ---- rank files and models ---- */
+
+static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static void put_ranks(const char *name)
+{
+    char text[8192];
+    size_t used = 0;
+    for (unsigned byte = 0; byte < 256; byte++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%c%c== %u\n", base64[byte >> 2],
+                                 base64[(byte & 3) << 4], byte);
+    snprintf(text + used, sizeof text - used, "YWI= 256\n"); /* ab */
+    put(name, text);
+}
+
+static enum tokmap_status open_ranks(void)
+{
+    struct tokmap_tokenizer_options options = TOKMAP_TOKENIZER_OPTIONS_INIT;
+    options.pattern = "gpt2";
+    options.special = TOKMAP_SPECIAL_RECOGNIZE;
+    close_all();
+    const enum tokmap_status status = vocabulary_open_reported(&tokenizer, inside, &options, found, &error);
+    if (!status)
+        tokenizer_info(tokenizer, &info);
+    return status;
+}
+
+static void ranks(void **state)
+{
+    put_ranks("tiktoken.model");
+    put("tokenizer_config.json",
+        "{\"eos_token\": \"[E]\", \"added_tokens_decoder\": {\"258\": {\"content\": \"[E]\", \"special\": true}, "
+        "\"257\": {\"content\": \"[S]\"}, \"258\": {\"content\": \"[F]\"}, \"256\": {\"content\": \"ab\"}}}");
+    assert_int_equal(open_ranks(), TOKMAP_OK);
+    assert_int_equal(info.vocabulary, 259);
+    assert_int_equal(info.eod_id, 258);
+    assert_int_equal(info.added, 2);
+    assert_int_equal(tokenizer_special(tokenizer, "[S]"), 257);
+    put("tokenizer_config.json", "{\"added_tokens_decoder\": {\"256\": {\"content\": \"[E]\"}}}");
+    assert_int_equal(open_ranks(), TOKMAP_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "gives '[E]' the id 256, which is a token of the file"));
+}
+
+/* The code of some models gives the pieces of a SentencePiece model other ids. */
+static void renumbered(void **state)
+{
+    static const struct {
+        const char *class_name;
+        bool refused;
+    } classes[] = {{"XLMRobertaTokenizer", true},
+                   {"XLMRobertaTokenizerFast", true},
+                   {"MBart50Tokenizer", true},
+                   {"PegasusTokenizer", true},
+                   {"LlamaTokenizer", false},
+                   {"T5TokenizerFast", false},
+                   {"MBartX", false}};
+    char text[128];
+    put("sentencepiece.bpe.model", "x");
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        snprintf(text, sizeof text, "{\"tokenizer_class\": \"%s\"}", classes[i].class_name);
+        put("tokenizer_config.json", text);
+        assert_int_equal(open_path(inside), TOKMAP_ERROR_UNSUPPORTED);
+        assert_int_equal(!!strstr(error.message, "which gives the pieces of sentencepiece.bpe.model other ids"),
+                         classes[i].refused);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(alone, begin, end),
+        cmocka_unit_test_setup_teardown(precedence, begin, end),
+        cmocka_unit_test_setup_teardown(several, begin, end),
+        cmocka_unit_test_setup_teardown(nothing, begin, end),
+        cmocka_unit_test_setup_teardown(links, begin, end),
+        cmocka_unit_test_setup_teardown(ends, begin, end),
+        cmocka_unit_test_setup_teardown(not_a_token, begin, end),
+        cmocka_unit_test_setup_teardown(fingerprint, begin, end),
+        cmocka_unit_test_setup_teardown(more_tokens, begin, end),
+        cmocka_unit_test_setup_teardown(faults, begin, end),
+        cmocka_unit_test_setup_teardown(huge, begin, end),
+        cmocka_unit_test_setup_teardown(many, begin, end),
+        cmocka_unit_test_setup_teardown(ranks, begin, end),
+        cmocka_unit_test_setup_teardown(renumbered, begin, end),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

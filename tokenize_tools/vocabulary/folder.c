@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/* folder.c - see folder.h. */
+#include "folder.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/visible.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+/* The vocabulary of a folder is the file whose form comes first here. A form is a name, or its two ends with a *
+ * between them. */
+static const struct folder_form {
+    const char *name;
+    const char *companion; /* a file that belongs to it, or NULL */
+} forms[] = {
+    {"tokenizer.json", NULL},
+    {"tekken.json", NULL},
+    {"tokenizer.model", NULL}, /* of SentencePiece, or a rank file (Llama 3, GLM-4) */
+    {"tokenizer.model.v*", NULL},
+    {"spiece.model", NULL},
+    {"sentencepiece.bpe.model", NULL},
+    {"sentencepiece.model", NULL},
+    {"spm.model", NULL},
+    {"source.spm", "vocab.json"},
+    {"tiktoken.model", NULL},
+    {"vocab.bpe", "encoder.json"},
+    {"merges.txt", "vocab.json"},
+    {"bpe_simple_vocab_16e6.txt.gz", NULL},
+    {"*.tiktoken", NULL},
+    {"vocab.txt", NULL},
+    {"rwkv_vocab*.txt", NULL},
+    {"*.model", NULL},
+    {"*.spm", NULL},
+};
+#define FORMS (sizeof forms / sizeof forms[0])
+
+/* Tokenizers of transformers that give the pieces of a SentencePiece model other ids than the model does. */
+static const char *const renumbering[] = {"XLMRoberta", "Camembert", "Barthez", "MBart",  "MBart50",     "Nllb",
+                                          "XGLM",       "Pegasus",   "M2M100",  "Marian", "Speech2Text", "PLBart"};
+
+static void folder_warn(struct folder *folder, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Copies what a printf makes, with control characters in their visible form. */
+static void say(char *into, size_t room, const char *format, va_list arguments) __attribute__((format(printf, 3, 0)));
+
+static void say(char *into, size_t room, const char *format, va_list arguments)
+{
+    char text[640];
+    const int bytes = vsnprintf(text, sizeof text, format, arguments);
+    const size_t count = bytes < 0 ? 0 : (size_t)bytes < sizeof text ? (size_t)bytes : sizeof text - 1;
+    (void)visible_copy(into, room, text, count, "");
+}
+
+static void folder_warn(struct folder *folder, const char *format, ...)
+{
+    va_list arguments;
+    if (folder->warning_count == FOLDER_WARNINGS_MOST)
+        return;
+    va_start(arguments, format);
+    say(folder->warnings[folder->warning_count++], sizeof folder->warnings[0], format, arguments);
+    va_end(arguments);
+}
+
+static struct folder_file *file_named(struct folder *folder, const char *name)
+{
+    for (uint32_t i = 0; i < folder->file_count; i++)
+        if (!strcmp(folder->files[i].name, name))
+            return &folder->files[i];
+    return NULL;
+}
+
+/* Says of a file what was used, or why it was not. Does nothing if the folder does not have it. */
+static void file_say(struct folder *folder, const char *name, bool used, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void file_say(struct folder *folder, const char *name, bool used, const char *format, ...)
+{
+    struct folder_file *file = file_named(folder, name);
+    va_list arguments;
+    if (!file)
+        return;
+    file->used |= used;
+    va_start(arguments, format);
+    const size_t had = strlen(file->what);
+    if (had && had + 3 < sizeof file->what)
+        (void)strcpy(file->what + had, ", ");
+    say(file->what + strlen(file->what), sizeof file->what - strlen(file->what), format, arguments);
+    va_end(arguments);
+}
+
+/* Returns how many bytes of a text a message prints. */
+static int shown(size_t bytes)
+{
+    return bytes < 64 ? (int)bytes : 64;
+}
+
+/* ---- choosing ---- */
+
+static bool form_is(const char *form, const char *name)
+{
+    const char *star = strchr(form, '*');
+    const size_t front = star ? (size_t)(star - form) : 0, back = star ? strlen(star + 1) : 0, bytes = strlen(name);
+    if (!star)
+        return !strcmp(form, name);
+    return bytes > front + back && !strncmp(form, name, front) && !strcmp(name + bytes - back, star + 1);
+}
+
+static size_t form_of(const char *name)
+{
+    size_t form = 0;
+    while (form < FORMS && !form_is(forms[form].name, name))
+        form++;
+    return form;
+}
+
+/* Returns whether a file is listed in the report although it is not a vocabulary. */
+static bool is_other(const char *name)
+{
+    const size_t bytes = strlen(name);
+    for (int i = 0; i < FOLDER_CONFIGS; i++)
+        if (!strcmp(name, folder_config_name((enum folder_config_kind)i)))
+            return true;
+    for (size_t i = 0; i < FORMS; i++)
+        if (forms[i].companion && !strcmp(name, forms[i].companion))
+            return true;
+    return bytes > 16 && !strncmp(name, "tokenization_", 13) && !strcmp(name + bytes - 3, ".py");
+}
+
+struct listing {
+    struct folder *folder;
+    const char *path;
+    size_t form; /* the first form of which the folder has a file; FORMS: none */
+    char *found; /* a file of this form: the first one by its name */
+    bool several, no_memory;
+};
+
+/* Keeps the files of the report in the order of their names. */
+static void file_list(struct folder *folder, const char *name)
+{
+    uint32_t at = folder->file_count;
+    if (strlen(name) >= sizeof folder->files[0].name || folder->file_count == FOLDER_FILES_MOST)
+        return;
+    for (; at && strcmp(folder->files[at - 1].name, name) > 0; at--)
+        folder->files[at] = folder->files[at - 1];
+    folder->files[at] = (struct folder_file){.used = false};
+    (void)strcpy(folder->files[at].name, name);
+    folder->file_count++;
+}
+
+static int listing_entry(void *user, const char *name)
+{
+    struct listing *listing = user;
+    const size_t form = form_of(name);
+    struct os_stat about;
+    if (form == FORMS && !is_other(name))
+        return 0;
+    char *file = path_in(listing->path, name);
+    if (!file)
+        return listing->no_memory = true;
+    /* A link that leads nowhere counts, so that nobody gets another vocabulary without a word. */
+    const bool counts = os_stat(file, &about) || about.kind == OS_KIND_FILE;
+    free(file);
+    if (!counts)
+        return 0;
+    file_list(listing->folder, name);
+    if (form > listing->form || form == FORMS)
+        return 0;
+    listing->several = form == listing->form;
+    if (listing->several && strcmp(name, listing->found) > 0)
+        return 0;
+    free(listing->found);
+    listing->form = form;
+    listing->found = strdup(name);
+    return listing->no_memory = !listing->found;
+}
+
+static enum tokmap_status choose(struct folder *folder, const char *path, char **found, struct tokmap_error *error)
+{
+    struct listing listing = {.folder = folder, .path = path, .form = FORMS};
+    const int failed = os_folder_list(path, listing_entry, &listing);
+    *found = listing.found;
+    if (listing.no_memory)
+        return error_set_memory(error, "a path", strlen(path));
+    if (failed)
+        return error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the folder cannot be listed");
+    if (listing.several)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                         "the folder contains several %s files; name the one to use",
+                         strchr(forms[listing.form].name, '*') == forms[listing.form].name
+                             ? forms[listing.form].name + 1
+                             : forms[listing.form].name);
+    if (!listing.found)
+        return error_set(
+            error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
+            "the folder contains no tokenizer, which would be tokenizer.json, tekken.json, tokenizer.model or another "
+            "*.model, vocab.bpe, merges.txt, *.tiktoken, vocab.txt, or rwkv_vocab*.txt");
+    return TOKMAP_OK;
+}
+
+/* Refuses a SentencePiece model whose pieces have other ids in the model that was trained. */
+static enum tokmap_status renumbering_check(const struct folder *folder, const char *path, struct tokmap_error *error)
+{
+    const char *name = folder->config.class_name;
+    const size_t bytes = strlen(name), form = form_of(folder->name);
+    const bool fast = bytes > 4 && !strcmp(name + bytes - 4, "Fast");
+    static const char tokenizer[] = "Tokenizer";
+    if (strcmp(forms[form].name, "sentencepiece.bpe.model") && strcmp(forms[form].name, "spiece.model") &&
+        strcmp(forms[form].name, "source.spm") && strcmp(forms[form].name, "*.model") &&
+        strcmp(forms[form].name, "tokenizer.model") && strcmp(forms[form].name, "spm.model"))
+        return TOKMAP_OK;
+    for (size_t i = 0; i < sizeof renumbering / sizeof renumbering[0]; i++) {
+        const size_t front = strlen(renumbering[i]);
+        if (!strncmp(name, renumbering[i], front) && bytes - (fast ? 4 : 0) == front + sizeof tokenizer - 1 &&
+            !memcmp(name + front, tokenizer, sizeof tokenizer - 1))
+            return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                             "tokenizer_config.json names %s, which gives the pieces of %s other ids than the file "
+                             "does; save this tokenizer as a tokenizer.json with transformers (save_pretrained), or "
+                             "name %s itself for the ids of the file",
+                             name, folder->name, folder->name);
+    }
+    return TOKMAP_OK;
+}
+
+enum tokmap_status folder_read(struct folder *folder, const char *path, struct tokmap_error *error)
+{
+    char *found = NULL;
+    enum tokmap_status status = choose(folder, path, &found, error);
+    if (!status) {
+        folder->path = path_in(path, found);
+        if (!folder->path)
+            status = error_set_memory(error, "a path", strlen(path));
+    }
+    free(found);
+    if (!status) {
+        folder->name = path_name(folder->path);
+        status = folder_config_read(&folder->config, path, error);
+    }
+    if (!status)
+        status = renumbering_check(folder, path, error);
+    folder->beside.specials = folder->config.added;
+    folder->beside.count = folder->config.added_count;
+    return status;
+}
+
+/* ---- finishing ---- */
+
+/* Returns the id of a token by its text: of an added token, else of any other. */
+static uint64_t token_find(const struct tokenizer *tokenizer, const uint8_t *text, uint32_t bytes)
+{
+    struct tokenizer_info info;
+    tokenizer_info(tokenizer, &info);
+    for (uint64_t i = 0; i < info.added; i++) {
+        struct tokmap_added_token added;
+        tokenizer_added_at(tokenizer, i, &added);
+        if (added.bytes == bytes && !memcmp(added.text, text, bytes))
+            return added.id;
+    }
+    for (uint64_t id = info.vocabulary; id-- > 0;) {
+        const uint8_t *found;
+        uint32_t count;
+        if (tokenizer_token(tokenizer, id, &found, &count) && count == bytes && !memcmp(found, text, bytes))
+            return id;
+    }
+    return TOKMAP_NO_ID;
+}
+
+/* Finds the token that a kind of name (eos_token, bos_token) means, by the first file that has one, and says which file
+ * that is. *id does not change if no file names a token of the vocabulary. */
+static void end_find(struct folder *folder, const struct tokenizer *tokenizer, bool eos, uint64_t *id)
+{
+    const char *const what = eos ? "eos_token" : "bos_token";
+    const char *taken = NULL;
+    struct tokenizer_info info;
+    tokenizer_info(tokenizer, &info);
+    for (int i = 0; i < FOLDER_CONFIGS; i++) {
+        const char *const name = folder_config_name((enum folder_config_kind)i);
+        const struct folder_config_file *file = &folder->config.files[i];
+        const struct folder_token *token = eos ? &file->eos : &file->bos;
+        const char *text = token->text ? (const char *)token->text : "";
+        if (!token->given)
+            continue;
+        uint64_t found = token->text ? token_find(tokenizer, token->text, token->bytes) : token->id;
+        if (found >= info.vocabulary) {
+            if (token->text)
+                folder_warn(folder, "%s names the %s '%.*s', which %s does not have", name, what, shown(token->bytes),
+                            text, folder->name);
+            else
+                folder_warn(folder, "%s names the %s_id %" PRIu64 ", but the ids of %s end at %" PRIu64, name, what,
+                            token->id, folder->name, info.vocabulary - 1);
+            file_say(folder, name, false, "its %s is not in the vocabulary", what);
+        } else if (!taken) {
+            taken = name;
+            if (eos && info.framed_eod && found != *id && token->text)
+                folder_warn(folder, "%s names the eos_token '%.*s', which counts, but the post-processor of %s puts %s",
+                            name, shown(token->bytes), text, folder->name, info.frame);
+            *id = found;
+            if (token->text)
+                file_say(folder, name, true, "%s %.*s", what, shown(token->bytes), text);
+            else
+                file_say(folder, name, true, "%s_id %" PRIu64, what, found);
+        } else if (found == *id) {
+            file_say(folder, name, false, "its %s%s is the same", what, token->text ? "" : "_id");
+        } else if (token->text) {
+            folder_warn(folder, "%s names the %s '%.*s', but %s names another one, which counts", name, what,
+                        shown(token->bytes), text, taken);
+            file_say(folder, name, false, "its %s is another one", what);
+        } else {
+            file_say(folder, name, false, "its %s_id, %" PRIu64 ", is another one", what, found);
+        }
+    }
+}
+
+/* Compares the added tokens of the other files with those of the vocabulary. */
+static void added_compare(struct folder *folder, const struct tokenizer *tokenizer)
+{
+    const struct folder_config *config = &folder->config;
+    uint32_t lacking = 0, first = 0;
+    for (uint32_t i = 0; i < config->added_count; i++) {
+        const struct added_token *token = &config->added[i];
+        const uint8_t *bytes;
+        uint32_t count;
+        if (tokenizer_token(tokenizer, token->id, &bytes, &count) && count == token->bytes &&
+            !memcmp(bytes, token->text, count))
+            continue;
+        first = lacking++ ? first : i;
+    }
+    for (int i = 0; i < FOLDER_CONFIGS; i++)
+        if (config->files[i].added)
+            file_say(folder, folder_config_name((enum folder_config_kind)i), !lacking, "%s%" PRIu32 " added tokens",
+                     lacking ? "not all of its " : "", config->files[i].added);
+    if (lacking)
+        folder_warn(folder,
+                    "%" PRIu32 " added token%s of %s %s not in %s, such as '%.*s' with the id %" PRIu32
+                    ": transformers would find %s in texts, and tokmap does not",
+                    lacking, lacking > 1 ? "s" : "",
+                    config->files[FOLDER_TOKENIZER_CONFIG].added ? "tokenizer_config.json" : "added_tokens.json",
+                    lacking > 1 ? "are" : "is", folder->name, shown(config->added[first].bytes),
+                    (const char *)config->added[first].text, config->added[first].id, lacking > 1 ? "them" : "it");
+}
+
+/* Says of the files that were not used why. */
+static void others_say(struct folder *folder)
+{
+    const char *companion = forms[form_of(folder->name)].companion;
+    file_say(folder, folder->name, true, "the vocabulary");
+    if (companion)
+        file_say(folder, companion, true, "the ids of the tokens");
+    for (int i = 0; i < FOLDER_CONFIGS; i++) {
+        const struct folder_config_file *file = &folder->config.files[i];
+        const char *const name = folder_config_name((enum folder_config_kind)i);
+        if (!*file->fault)
+            continue;
+        file_say(folder, name, false, "%s", file->fault);
+        folder_warn(folder, "%s is not used: %s", name, file->fault);
+    }
+    for (uint32_t i = 0; i < folder->file_count; i++) {
+        struct folder_file *file = &folder->files[i];
+        if (file->used || *file->what)
+            continue;
+        if (form_of(file->name) < FORMS || !strcmp(file->name, "vocab.json") || !strcmp(file->name, "encoder.json"))
+            file_say(folder, file->name, false, "%s is the vocabulary", folder->name);
+        else if (!strncmp(file->name, "tokenization_", 13))
+            file_say(folder, file->name, false, "no code of a model is run");
+        else
+            file_say(folder, file->name, false, "it says nothing that is needed");
+    }
+}
+
+void folder_finish(struct folder *folder, struct tokenizer *tokenizer)
+{
+    struct tokenizer_info info;
+    tokenizer_info(tokenizer, &info);
+    end_find(folder, tokenizer, true, &info.eod_id);
+    end_find(folder, tokenizer, false, &info.bos_id);
+    added_compare(folder, tokenizer);
+    others_say(folder);
+    tokenizer_name_ends(tokenizer, info.eod_id, info.bos_id);
+}
+
+void folder_free(struct folder *folder)
+{
+    folder_config_free(&folder->config);
+    free(folder->path);
+    folder->path = NULL;
+    folder->name = NULL;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/* folder_config.c - see folder_config.h. */
+#include "folder_config.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpe/bpe_model.h"
+#include "common/error.h"
+#include "platform/os.h"
+#include "text/decimal.h"
+#include "text/path.h"
+#include "text/stand_in.h"
+#include "text/utf8.h"
+#include "vocabulary_file.h"
+
+struct parsing {
+    struct folder_config *config;
+    struct folder_config_file *into;
+    struct json_file *file;
+    enum folder_config_kind kind;
+};
+
+const char *folder_config_name(enum folder_config_kind kind)
+{
+    static const char *const names[FOLDER_CONFIGS] = {"tokenizer_config.json", "special_tokens_map.json",
+                                                      "added_tokens.json", "config.json", "generation_config.json"};
+    return names[kind];
+}
+
+/* ---- parsing ---- */
+
+/* Parses the text of a token: a string, an object with it as "content", or null. */
+static bool token_text(struct json_file *file, struct folder_token *token)
+{
+    struct json_string name;
+    size_t bytes;
+    const enum json_kind kind = json_kind(&file->scan);
+    if (kind == JSON_STRING) {
+        if (!json_file_text(file, &token->text, &bytes))
+            return false;
+        token->bytes = (uint32_t)bytes;
+        token->given = bytes > 0 && bytes <= UINT16_MAX;
+        return true;
+    }
+    if (kind != JSON_OBJECT)
+        return json_skip(&file->scan);
+    if (!json_enter_object(&file->scan))
+        return false;
+    while (json_member(&file->scan, &name))
+        if (!(json_name_is(&name, "content") && json_kind(&file->scan) == JSON_STRING ? token_text(file, token)
+                                                                                      : json_skip(&file->scan)))
+            return false;
+    return !file->scan.fault.reason;
+}
+
+/* Parses the id of a token. Of a list of several ids, none is the one. */
+static bool token_id(struct json_file *file, struct folder_token *token)
+{
+    if (json_kind(&file->scan) == JSON_NUMBER)
+        return json_unsigned(&file->scan, &token->id) && (token->given = true);
+    if (json_kind(&file->scan) != JSON_ARRAY)
+        return json_skip(&file->scan);
+    if (!json_enter_array(&file->scan))
+        return false;
+    uint32_t count = 0;
+    while (json_element(&file->scan)) {
+        const bool number = json_kind(&file->scan) == JSON_NUMBER;
+        if (!(number ? json_unsigned(&file->scan, &token->id) : json_skip(&file->scan)))
+            return false;
+        count++;
+        token->given = number && count == 1;
+    }
+    return !file->scan.fault.reason;
+}
+
+static bool added_append(struct parsing *parsing, const struct folder_token *token, uint64_t id, bool special)
+{
+    struct folder_config *config = parsing->config;
+    struct json_file *file = parsing->file;
+    if (!token->given)
+        return true;
+    if (id >= BPE_IDS || config->added_count == FOLDER_ADDED_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "it lists more than %u tokens, or an id above %u, which tokmap cannot read",
+                                FOLDER_ADDED_MOST, BPE_IDS - 1);
+    if (config->added_count == config->added_room) {
+        const uint32_t room = config->added_room ? 2 * config->added_room : 64;
+        struct added_token *grown = realloc(config->added, room * sizeof *grown);
+        if (!grown) {
+            file->status = error_set_memory(file->error, "added tokens", room * sizeof *grown);
+            return false;
+        }
+        config->added = grown;
+        config->added_room = room;
+    }
+    const uint32_t number = config->added_count++;
+    config->added[number] = (struct added_token){
+        .text = token->text, .bytes = token->bytes, .id = (uint32_t)id, .match_bytes = number, .special = special};
+    parsing->into->added++;
+    return true;
+}
+
+/* Parses "added_tokens_decoder": {"5": {"content": "<x>", "special": true, ...}, ...}. */
+static bool decoder_parse(struct parsing *parsing)
+{
+    struct json_file *file = parsing->file;
+    struct json_string key, name;
+    if (json_kind(&file->scan) != JSON_OBJECT)
+        return json_skip(&file->scan);
+    if (!json_enter_object(&file->scan))
+        return false;
+    while (json_member(&file->scan, &key)) {
+        struct folder_token token = {0};
+        const char *digits = key.bytes;
+        uint64_t id;
+        bool special = false;
+        if (!key.count || !decimal_read(&digits, key.bytes + key.count, &id) || digits != key.bytes + key.count)
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens_decoder has a key that is not an id");
+        if (json_kind(&file->scan) != JSON_OBJECT || !json_enter_object(&file->scan))
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                    "added_tokens_decoder has a token that is not an object");
+        while (json_member(&file->scan, &name)) {
+            const enum json_kind kind = json_kind(&file->scan);
+            if (!(json_name_is(&name, "content") && kind == JSON_STRING ? token_text(file, &token)
+                  : json_name_is(&name, "special") && (kind == JSON_TRUE || kind == JSON_FALSE)
+                      ? json_bool(&file->scan, &special)
+                      : json_skip(&file->scan)))
+                return false;
+        }
+        if (file->scan.fault.reason || !added_append(parsing, &token, id, special))
+            return false;
+    }
+    return !file->scan.fault.reason;
+}
+
+static bool class_parse(struct parsing *parsing)
+{
+    struct json_file *file = parsing->file;
+    const uint8_t *text;
+    size_t bytes;
+    if (json_kind(&file->scan) != JSON_STRING)
+        return json_skip(&file->scan);
+    if (!json_file_text(file, &text, &bytes))
+        return false;
+    if (bytes < FOLDER_CLASS_MOST) {
+        memcpy(parsing->config->class_name, text, bytes);
+        parsing->config->class_name[bytes] = '\0';
+    }
+    return true;
+}
+
+static bool member_parse(struct parsing *parsing, const struct json_string *name)
+{
+    struct json_file *file = parsing->file;
+    struct folder_config_file *into = parsing->into;
+    switch (parsing->kind) {
+    case FOLDER_TOKENIZER_CONFIG:
+        if (json_name_is(name, "added_tokens_decoder"))
+            return decoder_parse(parsing);
+        if (json_name_is(name, "tokenizer_class"))
+            return class_parse(parsing);
+        /* fallthrough */
+    case FOLDER_SPECIAL_TOKENS_MAP:
+        if (json_name_is(name, "eos_token"))
+            return token_text(file, &into->eos);
+        if (json_name_is(name, "bos_token"))
+            return token_text(file, &into->bos);
+        return json_skip(&file->scan);
+    case FOLDER_ADDED_TOKENS: {
+        struct folder_token token = {.given = true};
+        size_t bytes;
+        uint64_t id;
+        if (!json_file_decode(file, name, &token.text, &bytes) || !json_unsigned(&file->scan, &id))
+            return false;
+        token.bytes = (uint32_t)bytes;
+        token.given = bytes > 0 && bytes <= UINT16_MAX;
+        return added_append(parsing, &token, id, false);
+    }
+    case FOLDER_MODEL_CONFIG:
+    case FOLDER_GENERATION_CONFIG:
+    case FOLDER_CONFIGS:
+    default:
+        if (json_name_is(name, "eos_token_id"))
+            return token_id(file, &into->eos);
+        if (json_name_is(name, "bos_token_id"))
+            return token_id(file, &into->bos);
+        return json_skip(&file->scan);
+    }
+}
+
+/* ---- files ---- */
+
+/* Makes a file count as if it were not there. */
+static void file_refuse(struct folder_config *config, struct folder_config_file *into, const char *fault)
+{
+    config->added_count -= into->added;
+    into->added = 0;
+    into->eos = into->bos = (struct folder_token){0};
+    if (into == &config->files[FOLDER_TOKENIZER_CONFIG])
+        config->class_name[0] = '\0';
+    (void)snprintf(into->fault, sizeof into->fault, "%s", fault);
+    into->fault[utf8_cut(into->fault, strlen(into->fault))] = '\0';
+}
+
+static enum tokmap_status file_read(struct folder_config *config, const char *path, enum folder_config_kind kind,
+                                    struct tokmap_error *error)
+{
+    struct folder_config_file *into = &config->files[kind];
+    struct os_stat about;
+    struct tokmap_error own = {0};
+    struct json_string name;
+    uint64_t bytes = 0;
+    if (!os_stat(path, &about) && about.kind == OS_KIND_FILE && about.bytes > FOLDER_CONFIG_MOST) {
+        file_refuse(config, into, "it has more than 16 MiB");
+        return TOKMAP_OK;
+    }
+    enum tokmap_status status = vocabulary_file_read(path, &into->text, &bytes, &own);
+    struct parsing parsing = {config, into, &into->json, kind};
+    if (!status && stand_in_of(into->text, bytes) == STAND_IN_POINTER) {
+        status = error_set(&own, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET, "%s", STAND_IN_POINTER_MESSAGE);
+    } else if (!status) {
+        if (json_file_begin(&into->json, path, into->text, (size_t)bytes, &own)) {
+            into->json.scan.not_finite_allowed = true; /* Python writes them */
+            bool good = json_enter_object(&into->json.scan);
+            while (good && json_member(&into->json.scan, &name))
+                good = member_parse(&parsing, &name);
+            if (good)
+                (void)json_end(&into->json.scan);
+        }
+        status = json_file_status(&into->json);
+        into->json.error = NULL;
+    }
+    if (status == TOKMAP_ERROR_MEMORY)
+        return error_set_memory(error, "the configuration of a tokenizer", bytes);
+    if (status)
+        file_refuse(config, into, own.message);
+    return TOKMAP_OK;
+}
+
+/* Compares by id, and then by the order in the files, which match_bytes has. */
+static int by_id(const void *a, const void *b)
+{
+    const struct added_token *left = a, *right = b;
+    return left->id != right->id ? (left->id > right->id) - (left->id < right->id)
+                                 : (left->match_bytes > right->match_bytes) - (left->match_bytes < right->match_bytes);
+}
+
+/* Sorts the added tokens, and drops those whose id an earlier one has. */
+static void added_sort(struct folder_config *config)
+{
+    uint32_t kept = 0;
+    if (config->added_count)
+        qsort(config->added, config->added_count, sizeof *config->added, by_id);
+    for (uint32_t i = 0; i < config->added_count; i++)
+        if (!kept || config->added[kept - 1].id != config->added[i].id)
+            config->added[kept++] = config->added[i];
+    for (uint32_t i = 0; i < kept; i++)
+        config->added[i].match_bytes = 0;
+    config->added_count = kept;
+}
+
+enum tokmap_status folder_config_read(struct folder_config *config, const char *folder, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    for (int i = 0; i < FOLDER_CONFIGS && !status; i++) {
+        const enum folder_config_kind kind = (enum folder_config_kind)i;
+        struct os_stat about;
+        char *path = path_in(folder, folder_config_name(kind));
+        if (!path)
+            return error_set_memory(error, "a path", strlen(folder));
+        config->files[kind].there = !os_lstat(path, &about);
+        if (config->files[kind].there)
+            status = file_read(config, path, kind, error);
+        free(path);
+    }
+    added_sort(config);
+    return status;
+}
+
+void folder_config_free(struct folder_config *config)
+{
+    for (int i = 0; i < FOLDER_CONFIGS; i++) {
+        json_file_end(&config->files[i].json);
+        free(config->files[i].text);
+    }
+    free(config->added);
+    memset(config, 0, sizeof *config);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rank_catalog.c - the fingerprints are those of the files exactly as they were published.
+ *
+ * Kimi's models share one rank file, and each names its special tokens in its own tokenizer_config.json. Without that
+ * file they have the names that the code of the models gives to tokens without one.
+ */
+#include "rank_catalog.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* clang-format off */
+#define SPECIAL(text, id) {text, sizeof(text) - 1, id}
+
+static const struct rank_catalog_token gpt2_specials[] = {SPECIAL("<|endoftext|>", 50256)};
+static const struct rank_catalog_token cl100k_specials[] = {
+    SPECIAL("<|endoftext|>", 100257),  SPECIAL("<|fim_prefix|>", 100258),  SPECIAL("<|fim_middle|>", 100259),
+    SPECIAL("<|fim_suffix|>", 100260), SPECIAL("<|endofprompt|>", 100276),
+};
+static const struct rank_catalog_token o200k_specials[] = {
+    SPECIAL("<|endoftext|>", 199999),
+    SPECIAL("<|endofprompt|>", 200018),
+};
+static const struct rank_catalog_token llama3_specials[] = {
+    SPECIAL("<|begin_of_text|>", 128000),
+    SPECIAL("<|end_of_text|>", 128001),
+    SPECIAL("<|reserved_special_token_0|>", 128002),
+    SPECIAL("<|reserved_special_token_1|>", 128003),
+    SPECIAL("<|finetune_right_pad_id|>", 128004),
+    SPECIAL("<|step_id|>", 128005),
+    SPECIAL("<|start_header_id|>", 128006),
+    SPECIAL("<|end_header_id|>", 128007),
+    SPECIAL("<|eom_id|>", 128008),
+    SPECIAL("<|eot_id|>", 128009),
+    SPECIAL("<|python_tag|>", 128010),
+    SPECIAL("<|image|>", 128011),
+};
+static const struct rank_catalog_token qwen_specials[] = {
+    SPECIAL("<|endoftext|>", 151643), SPECIAL("<|im_start|>", 151644), SPECIAL("<|im_end|>", 151645),
+};
+static const struct rank_catalog_token kimi_specials[] = {SPECIAL("[BOS]", 163584), SPECIAL("[EOS]", 163585)};
+
+#define LISTED(specials) specials, sizeof specials / sizeof specials[0]
+/* clang-format on */
+
+#define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+#define KIMI                                                                                                           \
+    "[\\p{Han}]+|"                                                                                                     \
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*"                                         \
+    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+" CONTRACTIONS "|"                                                     \
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+"                                         \
+    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*" CONTRACTIONS "|"                                                     \
+    "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+static const struct {
+    uint8_t fingerprint[16];
+    struct rank_catalog_entry entry;
+} catalog[] = {
+    {{0xaa, 0x5e, 0xf6, 0x9a, 0x71, 0x6d, 0x8a, 0x56, 0x3c, 0xb2, 0xfb, 0xe9, 0x59, 0x39, 0xbd, 0x2d},
+     {"r50k_base", "r50k_base", NULL, LISTED(gpt2_specials), .eod = "<|endoftext|>"}},
+    {{0x1b, 0xfe, 0x2e, 0xad, 0xd4, 0x9e, 0x96, 0x88, 0xf2, 0xd3, 0xfa, 0x62, 0x56, 0x5e, 0x6e, 0x17},
+     {"p50k_base", "p50k_base", NULL, LISTED(gpt2_specials), .eod = "<|endoftext|>"}},
+    {{0x7c, 0xdb, 0x78, 0x1b, 0xb5, 0xd5, 0x96, 0x57, 0xaa, 0x5d, 0x7b, 0xf3, 0x89, 0x00, 0x64, 0x1a},
+     {"cl100k_base", "cl100k_base", NULL, LISTED(cl100k_specials), .eod = "<|endoftext|>"}},
+    {{0xde, 0xe5, 0xd4, 0xce, 0xd0, 0x9a, 0x2d, 0xb6, 0x72, 0xa0, 0x95, 0xe8, 0x2c, 0xa1, 0x09, 0xd6},
+     {"o200k_base", "o200k_base", NULL, LISTED(o200k_specials), .eod = "<|endoftext|>"}},
+    {{0x22, 0xe6, 0xee, 0x98, 0x36, 0x4f, 0x2a, 0x1f, 0xe7, 0x33, 0x97, 0x03, 0xbb, 0x9e, 0x9d, 0x7b},
+     {"llama3",
+      "llama3",
+      NULL,
+      LISTED(llama3_specials),
+      {"<|reserved_special_token_", "|>", 2, 128012, 244},
+      "<|end_of_text|>",
+      "<|begin_of_text|>",
+      .cut = "llama3"}},
+    {{0xd6, 0x81, 0x62, 0xfb, 0xd6, 0xd3, 0xac, 0xb3, 0x9f, 0x28, 0x8e, 0xfc, 0xb5, 0x36, 0x8a, 0xab},
+     {"qwen1",
+      "qwen2",
+      NULL,
+      LISTED(qwen_specials),
+      {"<|extra_", "|>", 0, 151646, 205},
+      "<|endoftext|>",
+      .note = "text is encoded as it is, as tiktoken does; the code of Qwen's first models converts it to Unicode's "
+              "form NFC before"}},
+    {{0x19, 0x56, 0xca, 0xab, 0xfb, 0x94, 0x4a, 0xa3, 0xbd, 0x05, 0xf8, 0x8d, 0x5a, 0x28, 0x38, 0xb8},
+     {"kimi",
+      NULL,
+      KIMI,
+      LISTED(kimi_specials),
+      {"<|reserved_token_", "|>", 163586, 163586, 254},
+      "[EOS]",
+      "[BOS]",
+      "kimi",
+      NULL}},
+};
+
+size_t rank_catalog_name(const struct rank_catalog_series *series, uint32_t i, char *into, size_t room)
+{
+    const int bytes = snprintf(into, room, "%s%" PRIu32 "%s", series->front, series->number + i, series->back);
+    return bytes < 0 ? 0 : (size_t)bytes;
+}
+
+const struct rank_catalog_entry *rank_catalog_find(const uint8_t fingerprint[16])
+{
+    for (size_t i = 0; i < sizeof catalog / sizeof catalog[0]; i++)
+        if (!memcmp(catalog[i].fingerprint, fingerprint, 16))
+            return &catalog[i].entry;
+    return NULL;
+}
