@@ -9,6 +9,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "bert_steps.h"
 
 void normalizer_free(struct normalizer *normalizer)
 {
@@ -26,6 +27,11 @@ static uint64_t step_growth(const struct normalizer_step *step)
     switch (step->kind) {
     case NORMALIZE_NFC:
         return 3; /* U+1D160: four bytes become twelve */
+    case NORMALIZE_BERT_CLEAN:
+    case NORMALIZE_BERT_MARKS:
+        return 1;
+    case NORMALIZE_BERT_CHINESE:
+        return 2; /* three bytes become five */
     case NORMALIZE_PREPEND:
         return 1 + step->content_bytes;
     case NORMALIZE_REPLACE:
@@ -256,6 +262,14 @@ enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t 
                        bytes_append(into, now.bytes, now.count);
                 now = (struct text){into->bytes, into->count};
             }
+            break;
+        case NORMALIZE_BERT_CLEAN:
+        case NORMALIZE_BERT_CHINESE:
+        case NORMALIZE_BERT_MARKS:
+            good = bert_step(step->kind, into, trace, &now.bytes, &now.count);
+            break;
+        case NORMALIZE_NFD:
+        case NORMALIZE_LOWER:
             break;
         case NORMALIZE_REPLACE:
         default:

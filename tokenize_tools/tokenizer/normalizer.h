@@ -13,7 +13,16 @@
 
 #define NORMALIZER_STEPS_MOST 16
 
-enum normalizer_kind { NORMALIZE_NFC, NORMALIZE_PREPEND, NORMALIZE_REPLACE };
+enum normalizer_kind {
+    NORMALIZE_NFC,
+    NORMALIZE_PREPEND,
+    NORMALIZE_REPLACE,
+    NORMALIZE_NFD,
+    NORMALIZE_LOWER,
+    NORMALIZE_BERT_CLEAN,   /* the steps of BertNormalizer (bert_steps.h) that no other normalizer has */
+    NORMALIZE_BERT_CHINESE,
+    NORMALIZE_BERT_MARKS
+};
 
 struct normalizer_step {
     enum normalizer_kind kind;

@@ -24,6 +24,7 @@
 #include "hf_model.h"
 #include "hf_parts.h"
 #include "hf_pretokenizer.h"
+#include "hf_wordpiece.h"
 #include "tokenizer/pipeline.h"
 #include "vocabulary_name.h"
 
@@ -34,6 +35,7 @@ struct reading {
     struct json_file file;
     enum hf_model_kind kind;
     struct hf_model model;
+    struct hf_words words; /* of WordPiece */
     struct hf_splits splits;
     struct hf_frame frame;
     struct added_token *added;
@@ -329,9 +331,10 @@ static bool model_parse(struct reading *reading)
     switch (reading->kind) {
     case HF_BPE:
         return hf_model_parse(file, &reading->model);
-    case HF_UNIGRAM:
     case HF_WORDPIECE:
     case HF_WORD_LEVEL:
+        return hf_words_parse(file, reading->kind, &reading->model, &reading->words);
+    case HF_UNIGRAM:
     default:
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "this is a %s model; tokmap can only read BPE models",
                                 hf_model_kind_name(reading->kind));
@@ -421,9 +424,10 @@ static bool engine_join(struct reading *reading, bool plain)
         return is_byte_level(&reading->splits)
                    ? bytes_join(reading)
                    : hf_characters_join(&reading->file, &reading->model, &reading->splits, plain, &reading->parts);
-    case HF_UNIGRAM:
     case HF_WORDPIECE:
     case HF_WORD_LEVEL:
+        return hf_words_join(&reading->file, &reading->model, &reading->words, &reading->splits, &reading->parts);
+    case HF_UNIGRAM:
     default:
         assert(!"model_parse() has refused it");
         return false;
