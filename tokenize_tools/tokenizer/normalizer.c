@@ -25,6 +25,8 @@ void normalizer_free(struct normalizer *normalizer)
 static uint64_t step_growth(const struct normalizer_step *step)
 {
     switch (step->kind) {
+    case NORMALIZE_NFD:
+    case NORMALIZE_LOWER:
     case NORMALIZE_NFC:
         return 3; /* U+1D160: four bytes become twelve */
     case NORMALIZE_BERT_CLEAN:
