@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "text/code_point.h"
 #include "unicode/bert_text.h"
-#include "unicode/lower_case_tables.h"
-#include "unicode/lower_case.h"
+#include "unicode/char_map.h"
 #include "unicode/nfc_tables.h"
 
 #define BLOCK (1u << WP_BLOCK_BITS)
@@ -45,11 +45,17 @@ static uint32_t left_entry(uint32_t code, uint32_t left, bool alone, bool sorts)
 /* Appends the characters that a character becomes, in small letters if `lower`. Returns how many. */
 static uint32_t lower_put(uint32_t code, bool lower, uint32_t *into)
 {
-    into[0] = lower ? lower_case(code) : code;
-    if (!lower || code != 0x130)
+    uint8_t text[CHAR_MAP_BYTES];
+    uint32_t count = 0;
+    (void)code_point_put(text, code);
+    if (!lower || !code_bits_have(&char_map_sets[CHAR_MAP_LOWER], text)) {
+        into[0] = code;
         return 1;
-    into[1] = 0x307;
-    return 2;
+    }
+    const size_t bytes = char_map_put(CHAR_MAP_LOWER, text, code);
+    for (size_t at = 0, length; at < bytes; at += length)
+        into[count++] = code_point_get(text + at, &length);
+    return count;
 }
 
 /* Adds a list of entries. Returns its place, or WP_LIST_END if memory ran out. */
@@ -111,9 +117,10 @@ static bool is_mixed(uint32_t code)
     if (code < ALWAYS_MIXED || is_syllable(code) != is_syllable(code + BLOCK - 1) ||
         bert_is_chinese(code) != bert_is_chinese(code + BLOCK - 1))
         return true;
-    for (uint32_t i = 0; i < LOWER_RANGES; i++)
-        if (lower_ranges[i].first < code + BLOCK && lower_ranges[i].last >= code)
-            return true;
+    const struct code_bits *lower = &char_map_sets[CHAR_MAP_LOWER];
+    if (code < 0x10000 ? (lower->low[code / 64] | lower->low[code / 64 + 1]) != 0
+                       : !is_even(lower->high, lower->high_count, code))
+        return true;
     for (uint32_t i = 0; i < NFC_SPANS; i++)
         if (nfc_spans[i].first < code + BLOCK && nfc_spans[i].last >= code)
             return true;
