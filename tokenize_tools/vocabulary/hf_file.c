@@ -26,6 +26,7 @@
 #include "hf_parts.h"
 #include "hf_pretokenizer.h"
 #include "hf_unigram.h"
+#include "hf_wordpiece.h"
 #include "tokenizer/pipeline.h"
 #include "vocabulary_name.h"
 
@@ -37,6 +38,7 @@ struct reading {
     enum hf_model_kind kind;
     struct hf_model model;
     struct hf_unigram unigram;
+    struct hf_words words; /* of WordPiece */
     struct hf_splits splits;
     struct hf_frame frame;
     struct added_token *added;
@@ -337,8 +339,7 @@ static bool model_parse(struct reading *reading)
     case HF_WORDPIECE:
     case HF_WORD_LEVEL:
     default:
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "this is a %s model; tokmap can only read BPE and Unigram",
-                                hf_model_kind_name(reading->kind));
+        return hf_words_parse(file, reading->kind, &reading->model, &reading->words);
     }
 }
 
@@ -430,8 +431,7 @@ static bool engine_join(struct reading *reading, bool plain)
     case HF_WORDPIECE:
     case HF_WORD_LEVEL:
     default:
-        assert(!"model_parse() has refused it");
-        return false;
+        return hf_words_join(&reading->file, &reading->model, &reading->words, &reading->splits, &reading->parts);
     }
 }
 
@@ -456,7 +456,6 @@ static bool join(struct reading *reading)
     for (uint32_t i = 0; i < reading->added_count; i++)
         if (reading->added[i].id >= parts->vocabulary)
             parts->vocabulary = reading->added[i].id + 1;
-    parts->form = "tokenizer.json";
     parts->note = ignored_note(reading->ignores_truncation, reading->ignores_padding);
     parts->bos = reading->frame.before < parts->vocabulary ? reading->frame.before : pipeline_usual_bos(parts->added);
     parts->eod = reading->frame.after < parts->vocabulary ? reading->frame.after : pipeline_usual_eod(parts->added);
@@ -474,24 +473,27 @@ bool hf_file_is(const char *text, uint64_t count)
     return count && *text == '{';
 }
 
-enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
+enum tokmap_status hf_text_open(struct tokenizer **tokenizer, const struct hf_text *text,
                                 const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
-    assert(path && text && options);
+    assert(text->path && text->text && options);
     *tokenizer = NULL;
     struct reading *reading = calloc(1, sizeof *reading);
     if (!reading)
         return error_set_memory(error, "reading a vocabulary file", sizeof *reading);
     reading->frame = (struct hf_frame){.before = PIPELINE_NO_ID, .after = PIPELINE_NO_ID};
-    const bool good =
-        json_file_begin(&reading->file, path, text, (size_t)count, error) && file_parse(reading) && join(reading);
+    const bool good = json_file_begin(&reading->file, text->path, text->text, (size_t)text->count, error) &&
+                      file_parse(reading) && join(reading);
     enum tokmap_status status = json_file_status(&reading->file);
     if (!status && !good)
-        status = error_set(error, TOKMAP_ERROR_INTERNAL, path, TOKMAP_NO_OFFSET,
+        status = error_set(error, TOKMAP_ERROR_INTERNAL, text->path, TOKMAP_NO_OFFSET,
                            "the file was refused without a reason; please report this");
     if (!status) {
-        vocabulary_name(&reading->parts, path);
-        status = pipeline_new(tokenizer, &reading->parts, options->special, path, error);
+        reading->parts.form = text->form;
+        if (text->note)
+            reading->parts.note = text->note;
+        vocabulary_name(&reading->parts, text->path);
+        status = pipeline_new(tokenizer, &reading->parts, options->special, text->path, error);
     }
     pipeline_parts_free(&reading->parts);
     hf_model_free(&reading->model);
@@ -500,4 +502,10 @@ enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, 
     json_file_end(&reading->file);
     free(reading);
     return status;
+}
+
+enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
+                                const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
+{
+    return hf_text_open(tokenizer, &(struct hf_text){path, text, count, "tokenizer.json", NULL}, options, error);
 }

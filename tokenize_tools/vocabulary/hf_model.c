@@ -766,11 +766,6 @@ static const char *const kind_names[] = {
     [HF_BPE] = "BPE", [HF_UNIGRAM] = "Unigram", [HF_WORDPIECE] = "WordPiece", [HF_WORD_LEVEL] = "WordLevel"};
 #define KINDS (sizeof kind_names / sizeof kind_names[0])
 
-const char *hf_model_kind_name(enum hf_model_kind kind)
-{
-    return kind_names[kind];
-}
-
 static bool kind_parse(struct json_file *file, enum hf_model_kind *kind)
 {
     const uint8_t *text;

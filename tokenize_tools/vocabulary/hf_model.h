@@ -41,8 +41,6 @@ void hf_model_shed(struct hf_model *model);
 /* Parses the value of "model" of the kind HF_BPE. A field that would change ids in a way that tokmap does not reproduce is refused by
  * name. */
 bool hf_model_parse(struct json_file *file, struct hf_model *model);
-/* Returns the name that "type" has for a kind. */
-const char *hf_model_kind_name(enum hf_model_kind kind);
 /* Finds the kind of the model whose object begins at the current position, and returns to this position. */
 bool hf_model_kind_find(struct json_file *file, enum hf_model_kind *kind);
 /* Parses a JSON object that maps texts to ids, and indexes the table. field: what messages call the object. */

@@ -16,6 +16,7 @@
 #include "hf_characters.h"
 #include "hf_fingerprint.h"
 #include "hf_pretokenizer.h"
+#include "hf_texts.h"
 #include "platform/os.h"
 #include "unigram/unigram_engine.h"
 
@@ -222,8 +223,8 @@ bool hf_unigram_parse(struct json_file *file, struct hf_model *model, struct hf_
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "model.vocab is missing or empty; the file is incomplete");
     return unigram->unk == UINT64_MAX || unigram->unk < model->vocabulary.count ||
            json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                            "model.unk_id is %" PRIu64 ", but the vocabulary has only %" PRIu32 " tokens",
-                            unigram->unk, model->vocabulary.count);
+                            "model.unk_id is %" PRIu64 ", but the vocabulary has only %" PRIu32 " tokens", unigram->unk,
+                            model->vocabulary.count);
 }
 
 /* ---- joining ---- */
@@ -288,8 +289,7 @@ bool hf_unigram_join(struct json_file *file, struct hf_model *model, const struc
                    splits->count ? "step by step, then " : "");
     bool good = hf_pretokenizer_steps(file, splits, parts) &&
                 (scores = scores_make(file, model, unigram, parts->vocabulary)) != NULL &&
-                hf_characters_texts(file, model, parts->vocabulary, &bytes, &offsets) &&
-                hf_characters_empty_token(file, model, parts);
+                hf_texts_make(file, model, parts->vocabulary, &bytes, &offsets) && hf_texts_empty(file, model, parts);
     texts.bytes = bytes;
     texts.offsets = offsets;
     good = good && engine_make(file, &texts, scores, parts);

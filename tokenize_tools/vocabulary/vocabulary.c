@@ -22,6 +22,7 @@
 #include "text/json_scan.h"
 #include "text/stand_in.h"
 #include "vocabulary_file.h"
+#include "word_file.h"
 
 /* ---- names of models ---- */
 
@@ -197,6 +198,8 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
         status = json_open(tokenizer, path, text, bytes, options, error);
     else if (bpe_files_is(text, bytes))
         status = bpe_files_open(tokenizer, path, text, bytes, options, error);
+    else if (word_file_is(path, text, bytes))
+        status = word_file_open(tokenizer, path, text, bytes, options, error);
     else
         status =
             error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
