@@ -24,6 +24,7 @@
 #include "hf_model.h"
 #include "hf_parts.h"
 #include "hf_pretokenizer.h"
+#include "hf_words.h"
 #include "tokenizer/pipeline.h"
 #include "vocabulary_name.h"
 
@@ -40,6 +41,7 @@ struct reading {
     uint32_t added_count, added_room;
     struct pipeline_parts parts;
     uint32_t seen; /* bit i: the field number i of field_parse was parsed */
+    bool words;    /* see hf_words_wanted() */
     bool ignores_truncation, ignores_padding;
 };
 
@@ -418,6 +420,9 @@ static bool engine_join(struct reading *reading, bool plain)
 {
     switch (reading->kind) {
     case HF_BPE:
+        if (reading->words)
+            return hf_words_join(&reading->file, &reading->model, &reading->splits, is_byte_level(&reading->splits),
+                                 &reading->parts);
         return is_byte_level(&reading->splits)
                    ? bytes_join(reading)
                    : hf_characters_join(&reading->file, &reading->model, &reading->splits, plain, &reading->parts);
@@ -435,9 +440,14 @@ static bool join(struct reading *reading)
     struct pipeline_parts *parts = &reading->parts;
     assert(reading->model.vocabulary.indexed);
     static const uint8_t mark[] = {0xE2, 0x96, 0x81};
-    const bool plain = reading->kind == HF_BPE && !is_byte_level(&reading->splits) &&
-                       text_table_find(&reading->model.vocabulary, mark, sizeof mark) != TEXT_NONE &&
-                       hf_characters_plain(&parts->normalizer, &reading->splits);
+    const bool mapped = is_byte_level(&reading->splits);
+    bool plain = reading->kind == HF_BPE && !mapped &&
+                 text_table_find(&reading->model.vocabulary, mark, sizeof mark) != TEXT_NONE &&
+                 hf_characters_plain(&parts->normalizer, &reading->splits);
+    reading->words =
+        reading->kind == HF_BPE && hf_words_wanted(&reading->model, &reading->splits, mapped,
+                                                   plain && (parts->normalizer.count || reading->splits.count));
+    plain = plain && !reading->words;
     if ((parts->decoder_given && !added_decoded(reading)) || !added_number(reading) || !added_apart(reading) ||
         (parts->decoder_given && !added_hidden(reading)))
         return false;
