@@ -14,6 +14,7 @@
 #include "platform/os.h"
 #include "rank_file.h"
 #include "rank_tokenizer.h"
+#include "rwkv_file.h"
 #include "sp_file.h"
 #include "tekken_file.h"
 #include "tokenizer/byte_tokenizer.h"
@@ -255,13 +256,15 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
         status = sp_file_open(tokenizer, path, (const uint8_t *)text, bytes, options, error);
     else if (hf_file_is(text, bytes))
         status = json_open(tokenizer, path, text, bytes, options, error);
+    else if (rwkv_file_is(text, bytes))
+        status = rwkv_file_open(tokenizer, path, text, bytes, options, error);
     else if (bpe_files_is(text, bytes))
         status = bpe_files_open(tokenizer, path, text, bytes, options, error);
     else
         status =
             error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                       "the file is not a vocabulary that tokmap can read: tokenizer.json, tekken.json, vocab.bpe with "
-                      "encoder.json, a SentencePiece model, or a rank file (.tiktoken)");
+                      "encoder.json, a SentencePiece model, a rank file (.tiktoken), or RWKV's vocabulary");
     free(text);
     return status;
 }
