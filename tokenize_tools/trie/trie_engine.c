@@ -4,8 +4,8 @@
  * the slot `base ^ byte`, if that slot names the node as its parent. So a step costs one load, and each byte of the
  * text is read once for each token that it is tried for: at most as often as the longest token has bytes.
  *
- * Slots come in blocks of 256, so that all children of a node are in one block. A node gets the first base, of the last
- * few blocks, where the slots of its children are free.
+ * Slots come in blocks of 256, so that all children of a node are in one block: one of the last few that has room for
+ * them.
  */
 #include "trie_engine.h"
 
@@ -90,6 +90,7 @@ struct building {
     uint32_t count;
     struct open_node *open; /* a stack */
     size_t open_count, open_room;
+    uint64_t free_slots[BLOCKS_TRIED][BLOCK / 64]; /* bits of the last blocks, by their number modulo BLOCKS_TRIED */
 };
 
 /* Returns false if memory ran out, or if there are too many. */
@@ -119,15 +120,25 @@ static bool base_fits(const struct trie_engine *own, uint32_t base, const uint8_
     return true;
 }
 
-/* Finds a base for children. Returns 0 if memory ran out. No base is 0, because the root is there. */
-static uint32_t base_find(struct trie_engine *own, const uint8_t *children, uint32_t count)
+/* Finds a base for children: of the last blocks, one where the first child gets a free slot, and all others do, too.
+ * Returns 0 if there is no more room. No base is 0, because the root is there. */
+static uint32_t base_find(struct building *building, const uint8_t *children, uint32_t count)
 {
+    struct trie_engine *own = building->own;
     const uint32_t blocks = own->slot_count / BLOCK;
-    for (uint32_t block = blocks - (uint32_t)min64(blocks, BLOCKS_TRIED); block < blocks; block++)
-        for (uint32_t low = 0; low < BLOCK; low++)
-            if (block * BLOCK + low && base_fits(own, block * BLOCK + low, children, count))
-                return block * BLOCK + low;
-    return block_add(own) ? blocks * BLOCK : 0;
+    for (uint32_t block = blocks - (uint32_t)min64(blocks, BLOCKS_TRIED); block < blocks; block++) {
+        const uint64_t *free_slots = building->free_slots[block % BLOCKS_TRIED];
+        for (uint32_t word = 0; word < BLOCK / 64; word++)
+            for (uint64_t rest = free_slots[word]; rest; rest &= rest - 1) {
+                const uint32_t slot = block * BLOCK + 64 * word + (uint32_t)__builtin_ctzll(rest);
+                if (slot != children[0] && base_fits(own, slot ^ children[0], children, count))
+                    return slot ^ children[0];
+            }
+    }
+    if (!block_add(own))
+        return 0;
+    memset(building->free_slots[blocks % BLOCKS_TRIED], 0xFF, sizeof building->free_slots[0]);
+    return blocks * BLOCK;
 }
 
 static bool node_push(struct building *building, struct open_node node)
@@ -156,12 +167,15 @@ static bool node_fill(struct building *building, struct open_node node)
             children[count++] = byte;
         ends[count - 1] = i + 1;
     }
-    const uint32_t base = base_find(own, children, count);
+    const uint32_t base = base_find(building, children, count);
     if (!base)
         return false;
     own->slots[node.slot].base = base;
-    for (uint32_t i = 0; i < count; i++)
-        own->slots[base ^ children[i]].parent = node.slot;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t slot = base ^ children[i];
+        own->slots[slot].parent = node.slot;
+        building->free_slots[slot / BLOCK % BLOCKS_TRIED][slot % BLOCK / 64] &= ~((uint64_t)1 << (slot % 64));
+    }
     for (uint32_t i = 0, from = node.from; i < count; from = ends[i++]) {
         const uint32_t slot = base ^ children[i], depth = node.depth + 1;
         if (building->tokens[from].bytes == depth)
@@ -226,6 +240,8 @@ static enum tokmap_status trie_build(struct trie_engine *own, const struct trie_
     bool good = building.tokens && block_add(own);
     if (good && !status) {
         own->slots[0].parent = 0;
+        memset(building.free_slots[0], 0xFF, sizeof building.free_slots[0]);
+        building.free_slots[0][0] &= ~(uint64_t)1;
         good = node_push(&building, (struct open_node){0, 0, building.count, 0});
         while (good && building.open_count)
             good = node_fill(&building, building.open[--building.open_count]);
