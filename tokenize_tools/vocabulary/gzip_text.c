@@ -68,11 +68,18 @@ static bool code_make(struct code *code, const uint8_t *lengths, uint32_t count)
 static uint32_t symbol_take(struct source *source, const struct code *code)
 {
     uint32_t number = 0, first = 0, index = 0;
-    for (uint32_t bits = 1; bits <= CODE_BITS && source->good; bits++) {
-        number |= take(source, 1);
+    while (source->bit_count < CODE_BITS && source->at < source->end) {
+        source->bits |= (uint64_t)*source->at++ << source->bit_count;
+        source->bit_count += 8;
+    }
+    for (uint32_t bits = 1; bits <= CODE_BITS && bits <= source->bit_count; bits++) {
         const uint32_t count = code->counts[bits];
-        if (number < first + count)
+        number |= (uint32_t)(source->bits >> (bits - 1)) & 1;
+        if (number < first + count) {
+            source->bits >>= bits;
+            source->bit_count -= bits;
             return code->symbols[index + number - first];
+        }
         index += count;
         first = (first + count) << 1;
         number <<= 1;
@@ -178,8 +185,9 @@ static enum tokmap_status block_stored(struct source *source, struct bytes_buffe
 {
     (void)take(source, source->bit_count % 8);
     const uint32_t count = take(source, 16), inverse = take(source, 16);
-    source->good = source->good && count == (inverse ^ 0xFFFF) && !source->bit_count &&
-                   count <= (size_t)(source->end - source->at);
+    source->at -= source->bit_count / 8; /* loaded ahead */
+    source->bits = source->bit_count = 0;
+    source->good = source->good && count == (inverse ^ 0xFFFF) && count <= (size_t)(source->end - source->at);
     if (!source->good)
         return TOKMAP_OK;
     const enum tokmap_status status = room_make(text, count + 1, path, error);
@@ -251,7 +259,7 @@ enum tokmap_status gzip_text_unpack(struct bytes_buffer *text, const char *path,
         return status;
     (void)take(&source, source.bit_count % 8);
     const uint32_t sum = take(&source, 32), length = take(&source, 32);
-    if (!source.good || length != (uint32_t)text->count || source.at < source.end ||
+    if (!source.good || length != (uint32_t)text->count || source.at - source.bit_count / 8 < source.end ||
         sum != checksum(text->bytes, text->count))
         return error_set(error, TOKMAP_ERROR_FORMAT, path, (uint64_t)(source.at - (const uint8_t *)bytes),
                          "the gzip file is damaged or incomplete");
