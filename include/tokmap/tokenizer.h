@@ -76,8 +76,8 @@ struct tokmap_tokenizer_options {
 /* Opens a tokenizer.
  *   tokenizer  receives the handle, NULL on failure
  *   path       a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), a
- *              SentencePiece tokenizer.model, a folder that holds one of these, or "bytes", the built-in tokenizer:
- *              ids 0 to 255 are bytes, and 256 ends a document
+ *              SentencePiece tokenizer.model, CLIP's bpe_simple_vocab_16e6.txt.gz, RWKV's vocabulary, a folder that
+ *              holds one of these, or "bytes", the built-in tokenizer: ids 0 to 255 are bytes, and 256 ends a document
  *   options    NULL: the defaults. Its texts must last only during the call
  * The call takes at most 4 times the size of the file in memory, and 128 MiB more, and time that is linear in the size.
  * What a file may hold is limited, so that no file, whoever made it, can use more; ERROR_LIMIT names the limit: 1 GiB

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 
+#include "bert_steps.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "text/code_point.h"
@@ -44,6 +45,11 @@ static uint64_t step_growth(const struct normalizer_step *step)
     case NORMALIZE_CHARSMAP:
     case NORMALIZE_PRECOMPILED:
         return charsmap_growth(step->map);
+    case NORMALIZE_BERT_CLEAN:
+    case NORMALIZE_BERT_MARKS:
+        return 1;
+    case NORMALIZE_BERT_CHINESE:
+        return 2; /* three bytes become five */
     case NORMALIZE_PREPEND:
         return 1 + step->content_bytes;
     case NORMALIZE_REPLACE:
@@ -475,6 +481,10 @@ static bool run_step(struct normalizer_state *state, const struct normalizer_ste
         return map_keys(state, step, into, trace, text);
     case NORMALIZE_PRECOMPILED:
         return map_clusters(state, step, into, trace, text);
+    case NORMALIZE_BERT_CLEAN:
+    case NORMALIZE_BERT_CHINESE:
+    case NORMALIZE_BERT_MARKS:
+        return bert_step(step->kind, into, trace, &text->bytes, &text->count);
     case NORMALIZE_PREPEND:
         return prepend(state, step, into, trace, text);
     case NORMALIZE_REPLACE:

@@ -11,7 +11,7 @@
 
 #include "common/error.h"
 #include "hf_decoder.h"
-#include "hf_words.h"
+#include "hf_bpe_words.h"
 #include "text/code_point.h"
 #include "tokenizer/pipeline.h"
 #include "unicode/byte_alphabet.h"
@@ -161,7 +161,8 @@ bool bpe_kind_join(struct json_file *file, const struct bpe_kind *kind, struct h
     parts->vocabulary = model->vocabulary.ids;
     parts->eod = find(model, kind->eod);
     parts->bos = find(model, kind->bos);
-    good = good && specials_add(file, kind, model, parts) && hf_words_join(file, model, &splits, kind->mapped, parts);
+    good =
+        good && specials_add(file, kind, model, parts) && hf_bpe_words_join(file, model, &splits, kind->mapped, parts);
     json_file_end(&own);
     return good;
 }

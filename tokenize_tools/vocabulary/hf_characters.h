@@ -20,13 +20,6 @@ bool hf_characters_plain(const struct normalizer *normalizer, const struct hf_sp
 bool hf_characters_spaces(struct normalizer *normalizer, const struct added_token *added, uint32_t count);
 /* Returns whether the normalizer or the pre-tokenizer puts a mark or a space in front of texts. */
 bool hf_characters_front(const struct normalizer *normalizer, const struct hf_splits *splits);
-/* Joins the texts of all ids in the order of ids, with room for 16 bytes after the last. The caller frees *bytes and
- * *offsets, on failure too. Returns false if the file is refused. */
-bool hf_characters_texts(struct json_file *file, const struct hf_model *model, uint32_t vocabulary, uint8_t **bytes,
-                         uint32_t **offsets);
-/* Adds a token without a text to parts->texts, if the vocabulary has one: it decodes to nothing, and the engine does
- * not know it. Returns false if memory is lacking. */
-bool hf_characters_empty(struct json_file *file, const struct hf_model *model, struct pipeline_parts *parts);
 /* Makes parts->engine from the model. plain: what hf_characters_plain returned. Sets the fingerprint, the scanner's
  * name and the pretokenizer of `parts`, whose vocabulary and added tokens are already set. Returns false if the file
  * is refused; json_file_status(file) is then the reason. */

@@ -18,13 +18,14 @@
 
 #include "byte_level.h"
 #include "common/error.h"
+#include "hf_bpe_words.h"
 #include "hf_characters.h"
 #include "hf_decoder.h"
 #include "hf_fingerprint.h"
 #include "hf_model.h"
 #include "hf_parts.h"
 #include "hf_pretokenizer.h"
-#include "hf_words.h"
+#include "hf_wordpiece.h"
 #include "tokenizer/pipeline.h"
 #include "vocabulary_name.h"
 
@@ -35,13 +36,14 @@ struct reading {
     struct json_file file;
     enum hf_model_kind kind;
     struct hf_model model;
+    struct hf_words words; /* of WordPiece */
     struct hf_splits splits;
     struct hf_frame frame;
     struct added_token *added;
     uint32_t added_count, added_room;
     struct pipeline_parts parts;
     uint32_t seen; /* bit i: the field number i of field_parse was parsed */
-    bool words;    /* see hf_words_wanted() */
+    bool by_words; /* see hf_bpe_words_wanted() */
     bool ignores_truncation, ignores_padding;
 };
 
@@ -331,9 +333,10 @@ static bool model_parse(struct reading *reading)
     switch (reading->kind) {
     case HF_BPE:
         return hf_model_parse(file, &reading->model);
-    case HF_UNIGRAM:
     case HF_WORDPIECE:
     case HF_WORD_LEVEL:
+        return hf_words_parse(file, reading->kind, &reading->model, &reading->words);
+    case HF_UNIGRAM:
     default:
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "this is a %s model; tokmap can only read BPE models",
                                 hf_model_kind_name(reading->kind));
@@ -420,15 +423,16 @@ static bool engine_join(struct reading *reading, bool plain)
 {
     switch (reading->kind) {
     case HF_BPE:
-        if (reading->words)
-            return hf_words_join(&reading->file, &reading->model, &reading->splits, is_byte_level(&reading->splits),
-                                 &reading->parts);
+        if (reading->by_words)
+            return hf_bpe_words_join(&reading->file, &reading->model, &reading->splits, is_byte_level(&reading->splits),
+                                     &reading->parts);
         return is_byte_level(&reading->splits)
                    ? bytes_join(reading)
                    : hf_characters_join(&reading->file, &reading->model, &reading->splits, plain, &reading->parts);
-    case HF_UNIGRAM:
     case HF_WORDPIECE:
     case HF_WORD_LEVEL:
+        return hf_words_join(&reading->file, &reading->model, &reading->words, &reading->splits, &reading->parts);
+    case HF_UNIGRAM:
     default:
         assert(!"model_parse() has refused it");
         return false;
@@ -444,10 +448,10 @@ static bool join(struct reading *reading)
     bool plain = reading->kind == HF_BPE && !mapped &&
                  text_table_find(&reading->model.vocabulary, mark, sizeof mark) != TEXT_NONE &&
                  hf_characters_plain(&parts->normalizer, &reading->splits);
-    reading->words =
-        reading->kind == HF_BPE && hf_words_wanted(&reading->model, &reading->splits, mapped,
-                                                   plain && (parts->normalizer.count || reading->splits.count));
-    plain = plain && !reading->words;
+    reading->by_words =
+        reading->kind == HF_BPE && hf_bpe_words_wanted(&reading->model, &reading->splits, mapped,
+                                                       plain && (parts->normalizer.count || reading->splits.count));
+    plain = plain && !reading->by_words;
     if ((parts->decoder_given && !added_decoded(reading)) || !added_number(reading) || !added_apart(reading) ||
         (parts->decoder_given && !added_hidden(reading)))
         return false;
@@ -461,7 +465,6 @@ static bool join(struct reading *reading)
     for (uint32_t i = 0; i < reading->added_count; i++)
         if (reading->added[i].id >= parts->vocabulary)
             parts->vocabulary = reading->added[i].id + 1;
-    parts->form = "tokenizer.json";
     parts->note = ignored_note(reading->ignores_truncation, reading->ignores_padding);
     parts->bos = reading->frame.before < parts->vocabulary ? reading->frame.before : pipeline_usual_bos(parts->added);
     parts->eod = reading->frame.after < parts->vocabulary ? reading->frame.after : pipeline_usual_eod(parts->added);
@@ -477,24 +480,27 @@ bool hf_file_is(const char *text, uint64_t count)
     return count && *text == '{';
 }
 
-enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
+enum tokmap_status hf_text_open(struct tokenizer **tokenizer, const struct hf_text *text,
                                 const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
-    assert(path && text && options);
+    assert(text->path && text->text && options);
     *tokenizer = NULL;
     struct reading *reading = calloc(1, sizeof *reading);
     if (!reading)
         return error_set_memory(error, "reading a vocabulary file", sizeof *reading);
     reading->frame = (struct hf_frame){PIPELINE_NO_ID, PIPELINE_NO_ID};
-    const bool good =
-        json_file_begin(&reading->file, path, text, (size_t)count, error) && file_parse(reading) && join(reading);
+    const bool good = json_file_begin(&reading->file, text->path, text->text, (size_t)text->count, error) &&
+                      file_parse(reading) && join(reading);
     enum tokmap_status status = json_file_status(&reading->file);
     if (!status && !good)
-        status = error_set(error, TOKMAP_ERROR_INTERNAL, path, TOKMAP_NO_OFFSET,
+        status = error_set(error, TOKMAP_ERROR_INTERNAL, text->path, TOKMAP_NO_OFFSET,
                            "the file was refused without a reason; please report this");
     if (!status) {
-        vocabulary_name(&reading->parts, path);
-        status = pipeline_new(tokenizer, &reading->parts, options->special, path, error);
+        reading->parts.form = text->form;
+        if (text->note)
+            reading->parts.note = text->note;
+        vocabulary_name(&reading->parts, text->path);
+        status = pipeline_new(tokenizer, &reading->parts, options->special, text->path, error);
     }
     pipeline_parts_free(&reading->parts);
     hf_model_free(&reading->model);
@@ -502,4 +508,10 @@ enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, 
     json_file_end(&reading->file);
     free(reading);
     return status;
+}
+
+enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
+                                const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
+{
+    return hf_text_open(tokenizer, &(struct hf_text){path, text, count, "tokenizer.json", NULL}, options, error);
 }

@@ -11,6 +11,7 @@
 
 #include "base64.h"
 #include "common/error.h"
+#include "hf_wordpiece.h"
 #include "text/code_point.h"
 
 #define NESTED_MOST 8 /* sequences within sequences */
@@ -261,6 +262,8 @@ static bool normalizer_nested(struct json_file *file, struct normalizer *normali
         struct nesting nesting = {normalizer, depth};
         return parse_members(file, normalizers_member, &nesting);
     }
+    if (is_word(&type, "BertNormalizer"))
+        return hf_bert_normalizer_parse(file, normalizer);
     size_t kind = 0;
     while (kind < sizeof kinds / sizeof kinds[0] && !is_word(&type, kinds[kind].name))
         kind++;
@@ -443,6 +446,18 @@ static bool splits_member(struct json_file *file, const struct json_string *name
     return !file->scan.fault.reason;
 }
 
+/* A BertPreTokenizer is a WhitespaceSplit, and then a Punctuation. */
+static bool bert_splits(struct json_file *file, struct hf_splits *splits)
+{
+    if (splits->count + 2 > PRETOKENIZER_STEPS_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "pre_tokenizer has more than %d steps, which is the most that tokmap can read",
+                                PRETOKENIZER_STEPS_MOST);
+    splits->steps[splits->count++] = (struct hf_split){.kind = HF_WHITESPACE_SPLIT, .behavior = SPLIT_REMOVED};
+    splits->steps[splits->count++] = (struct hf_split){.kind = HF_PUNCTUATION, .behavior = SPLIT_ISOLATED};
+    return json_skip(&file->scan);
+}
+
 static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint32_t depth)
 {
     static const struct {
@@ -462,6 +477,8 @@ static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint
         struct nesting nesting = {splits, depth};
         return parse_members(file, splits_member, &nesting);
     }
+    if (is_word(&type, "BertPreTokenizer"))
+        return bert_splits(file, splits);
     size_t kind = 0;
     while (kind < sizeof kinds / sizeof kinds[0] && !is_word(&type, kinds[kind].name))
         kind++;

@@ -40,7 +40,8 @@ class Tokenizer:
     usual, later ones raise an ArgumentError. It can be pickled.
 
     path            a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), a
-                    SentencePiece tokenizer.model, a folder that holds one of these, or "bytes"
+                    SentencePiece tokenizer.model, CLIP's bpe_simple_vocab_16e6.txt.gz, RWKV's vocabulary, a folder
+                    that holds one of these, or "bytes"
     special         what becomes of text that reads like a special token: "text" (ordinary text), "recognize" (the
                     token), or "error". It is part of the fingerprint
     pattern, pattern_regex, special_tokens

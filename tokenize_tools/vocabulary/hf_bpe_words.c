@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hf_words.c - see hf_words.h. */
-#include "hf_words.h"
+/* hf_bpe_words.c - see hf_bpe_words.h. */
+#include "hf_bpe_words.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include "hf_decoder.h"
 #include "hf_fingerprint.h"
 #include "hf_pretokenizer.h"
+#include "hf_texts.h"
 #include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
 
@@ -57,7 +58,7 @@ static bool bytes_depend(const struct hf_model *model, bool *any)
     return lacks;
 }
 
-bool hf_words_wanted(const struct hf_model *model, const struct hf_splits *splits, bool mapped, bool marks)
+bool hf_bpe_words_wanted(const struct hf_model *model, const struct hf_splits *splits, bool mapped, bool marks)
 {
     bool any = false, depend;
     if (model->prefix.bytes || model->suffix.bytes)
@@ -108,7 +109,7 @@ static bool decoder_texts(struct json_file *file, const struct hf_model *model, 
     if (!parts->decoder_given)
         return true;
     decoder->vocabulary = parts->vocabulary;
-    return hf_characters_texts(file, model, parts->vocabulary, &decoder->texts, &decoder->offsets);
+    return hf_texts_make(file, model, parts->vocabulary, &decoder->texts, &decoder->offsets);
 }
 
 /* Refuses what the engine cannot reproduce, and finds the unknown token. */
@@ -128,8 +129,8 @@ static bool unknown_find(struct json_file *file, const struct hf_model *model, b
                             model->unk_bytes < 64 ? (int)model->unk_bytes : 64, (const char *)model->unk);
 }
 
-bool hf_words_join(struct json_file *file, struct hf_model *model, const struct hf_splits *splits, bool mapped,
-                   struct pipeline_parts *parts)
+bool hf_bpe_words_join(struct json_file *file, struct hf_model *model, const struct hf_splits *splits, bool mapped,
+                       struct pipeline_parts *parts)
 {
     static const struct bpe_merge no_merges[1];
     static const struct split_rules no_rules;
@@ -154,12 +155,11 @@ bool hf_words_join(struct json_file *file, struct hf_model *model, const struct 
     bool good = true;
     if (mapped) {
         file->status = byte_level_texts(parts, model, file->path, &source.bytes, &source.offsets, file->error);
-        good =
-            !file->status && hf_characters_texts(file, model, parts->vocabulary, &source.names, &source.name_offsets);
+        good = !file->status && hf_texts_make(file, model, parts->vocabulary, &source.names, &source.name_offsets);
         hf_decoder_of_bytes(parts);
     } else {
-        good = hf_characters_texts(file, model, parts->vocabulary, &source.bytes, &source.offsets) &&
-               decoder_texts(file, model, parts) && hf_characters_empty(file, model, parts);
+        good = hf_texts_make(file, model, parts->vocabulary, &source.bytes, &source.offsets) &&
+               decoder_texts(file, model, parts) && hf_texts_empty(file, model, parts);
     }
     if (!good || !fingerprint(file, &source, parts)) {
         free(source.bytes);

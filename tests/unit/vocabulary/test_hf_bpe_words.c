@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_hf_words.c - BPE models that mark ends of words or places inside them, and models that lose or replace
+/* test_hf_bpe_words.c - BPE models that mark ends of words or places inside them, and models that lose or replace
  * characters: ids and offsets that follow from the definition, and files with one fault each. The references are
  * compared by tests/reference/hf_variants.py. */
 #include <stdarg.h>
