@@ -78,10 +78,11 @@ struct tokmap_tokenizer_options {
 /* Opens a tokenizer.
  *   tokenizer  receives the handle, NULL on failure
  *   path       a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), a
- *              SentencePiece tokenizer.model, a model's folder, or "bytes", the built-in tokenizer: ids 0 to 255 are
- *              bytes, and 256 ends a document. Of a folder the first vocabulary in the list of tokmap-tokenizer(1)
- *              counts, and the files beside it name the tokens that end and begin documents (tokenizer_config.json and
- *              others); info.note says where they contradict each other
+ *              SentencePiece .model, BERT's vocab.txt, CLIP's bpe_simple_vocab_16e6.txt.gz, RWKV's vocabulary, a
+ *              model's folder, or "bytes", the built-in tokenizer: ids 0 to 255 are bytes, and 256 ends a document. Of
+ *              a folder the first vocabulary in the list of tokmap-tokenizer(1) counts, and the files beside it name the
+ *              tokens that end and begin documents (tokenizer_config.json and others); info.note says where they
+ *              contradict each other
  *   options    NULL: the defaults. Its texts must last only during the call
  * The call takes at most 4 times the size of the file in memory, and 128 MiB more, and time that is linear in the size.
  * What a file may hold is limited, so that no file, whoever made it, can use more; ERROR_LIMIT names the limit: 1 GiB

@@ -167,6 +167,27 @@ def plain(rng):
     return [re.sub("<0x41>|<unk>|</?s>", "", t) for t in strings(rng, 1500)]
 
 
+def words_models(rng):
+    """Vocabularies that mark the ends of words, the places inside them, or both; and vocabularies that lack bytes or
+    characters."""
+    cut = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation()])
+    for suffix, prefix in (("</w>", None), (None, "##"), ("</w>", "##"), ("e", "a"), (None, None)):
+        for bytes_ in (True, False):
+            affixes = {"end_of_word_suffix": suffix, "continuing_subword_prefix": prefix}
+            given = {name: text for name, text in affixes.items() if text}
+            tokenizer = Tokenizer(models.BPE(**given))
+            tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+                [cut] + [pre_tokenizers.ByteLevel(add_prefix_space=False)] * bytes_
+            )
+            tokenizer.train_from_iterator(
+                plain(rng),
+                trainers.BpeTrainer(vocab_size=900, show_progress=False, **given),
+            )
+            made = json.loads(tokenizer.to_str())["model"]
+            made.update(affixes)
+            yield bytes_, made
+
+
 def base_models():
     """A vocabulary of bytes or of characters, with its merges. No token looks like the token of a byte, <0x41>."""
     rng = random.Random("models")
@@ -192,6 +213,7 @@ def base_models():
         )
         made = json.loads(tokenizer.to_str())["model"]
         yield False, made
+    yield from words_models(rng)
 
 
 def replace(rng):
@@ -340,7 +362,8 @@ def change_model(rng, model, bytes_):
     if rng.random() < 0.2:
         gone = set(rng.sample(vocab, rng.randint(1, 12)))
         vocab = [t for t in vocab if t not in gone]
-        merges = [m for m in merges if not gone & {m[0], m[1], m[0] + m[1]}]
+        prefix = len(model["continuing_subword_prefix"] or "")
+        merges = [m for m in merges if not gone & {m[0], m[1], m[0] + m[1][prefix:]}]
     if rng.random() < 0.15:
         rng.shuffle(merges)
     if rng.random() < 0.1 and merges:

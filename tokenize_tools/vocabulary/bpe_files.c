@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bpe_files.c - the two files do not describe the pre-tokenizer or the special tokens. Both are those of GPT-2, whose
- * only special token is <|endoftext|>, the one token of its vocabulary that no merge makes. Files that contradict that
- * are refused.
+ * bpe_files.c - the two files do not describe the pre-tokenizer or the special tokens. If the vocabulary marks the ends
+ * of words, or the configuration beside it says so, they are those of a kind in bpe_kinds.h. Otherwise both are those
+ * of GPT-2, whose only special token is <|endoftext|>, the one token of its vocabulary that no merge makes. Files that
+ * contradict that are refused.
  */
 #include "bpe_files.h"
 
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpe_kinds.h"
 #include "byte_level.h"
 #include "common/error.h"
 #include "hf_fingerprint.h"
@@ -27,12 +29,12 @@
 
 /* ---- the kind ----
  *
- * Many tokenizers come in two such files, and the files do not say which: CLIP and GPT-1 mark the ends of words,
- * SentencePiece's mark spaces, and Qwen2 splits text by another pattern. Read as GPT-2's, each gives other ids than its
- * own. GPT-2's pattern splits a text between a letter, a digit, and a punctuation character (but the apostrophe), so a
- * merge that joins two of them was made for another one. */
+ * Many tokenizers come in two such files, and the files do not say which: CLIP and GPT-1 mark the ends of words, which
+ * shows in the vocabulary, SentencePiece's mark spaces, and Qwen2 splits text by another pattern. Read as GPT-2's, each
+ * gives other ids than its own. GPT-2's pattern splits a text between a letter, a digit, and a punctuation character
+ * (but the apostrophe), so a merge that joins two of them was made for another one. */
 
-#define KINDS "tokmap reads two files only as byte-level BPE of GPT-2's kind"
+#define KINDS "tokmap reads two files only as BPE of the kinds of GPT-2, CLIP, GPT-1, and HerBERT"
 
 /* Returns how many bytes of a text a message prints. */
 static int shown(size_t bytes)
@@ -72,7 +74,8 @@ static bool pair_merge_check(struct json_file *file, const char *line, size_t by
     if (bytes && memmem(line, bytes, "</w>", 4))
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
                                 "merge %llu (counted from 0) marks the end of a word with </w>, as CLIP's and GPT-1's "
-                                "do; " KINDS ", and cannot read this kind",
+                                "do, but the vocabulary or tokenizer_config.json beside it is not of their kind; name "
+                                "the tokenizer.json of this vocabulary",
                                 merge);
     for (size_t at = 0, length; at < bytes; at += length) {
         length = 1;
@@ -119,23 +122,33 @@ struct config {
     bool prefix_space;
 };
 
-/* Returns true for the classes of transformers that read two files as GPT-2 does, without the ending "Fast", and those
- * that say nothing about it. */
-static bool class_is_alike(const struct config *config)
+/* Returns whether the class of a configuration is one of a list of names, which ends with NULL, without the ending
+ * "Fast". */
+static bool class_is(const struct config *config, const char *const *names)
 {
-    static const char *const alike[] = {
-        "GPT2Tokenizer",    "RobertaTokenizer",    "BartTokenizer",       "LEDTokenizer",      "LongformerTokenizer",
-        "DebertaTokenizer", "CodeGenTokenizer",    "WhisperTokenizer",    "MarkupLMTokenizer", "LukeTokenizer",
-        "MvpTokenizer",     "BlenderbotTokenizer", "PreTrainedTokenizer", "TokenizersBackend"};
-    const char *name = (const char *)config->class_name;
     size_t bytes = config->class_bytes;
-    if (bytes > 4 && !memcmp(name + bytes - 4, "Fast", 4))
+    if (bytes > 4 && !memcmp(config->class_name + bytes - 4, "Fast", 4))
         bytes -= 4;
-    for (size_t i = 0; i < sizeof alike / sizeof alike[0]; i++)
-        if (strlen(alike[i]) == bytes && !memcmp(alike[i], name, bytes))
-            return true;
-    return false;
+    while (*names && (strlen(*names) != bytes || memcmp(*names, config->class_name, bytes)))
+        names++;
+    return *names;
 }
+
+/* The classes of transformers that read two files as GPT-2 does, and those that say nothing about it. */
+static const char *const gpt2_classes[] = {"GPT2Tokenizer",
+                                           "RobertaTokenizer",
+                                           "BartTokenizer",
+                                           "LEDTokenizer",
+                                           "LongformerTokenizer",
+                                           "DebertaTokenizer",
+                                           "CodeGenTokenizer",
+                                           "WhisperTokenizer",
+                                           "MarkupLMTokenizer",
+                                           "LukeTokenizer",
+                                           "MvpTokenizer",
+                                           "BlenderbotTokenizer",
+                                           NULL};
+static const char *const silent_classes[] = {"PreTrainedTokenizer", "TokenizersBackend", NULL};
 
 /* Reads an added token: {"content": ..., "special": ...}. */
 static bool added_parse(struct json_file *file, struct config *config)
@@ -193,15 +206,19 @@ static bool config_parse(struct json_file *file, struct config *config)
 }
 
 /* Checks the tokenizer_config.json beside `path`, if there is one: the class that it names must read two files as GPT-2
- * does, and no token may be added that is found in every text. Statuses: OK, ERROR_UNSUPPORTED, ERROR_MEMORY, and those
- * of reading a file. */
-static enum tokmap_status pair_folder_check(const char *path, struct tokmap_error *error)
+ * or one of the kinds does, and no token may be added that is found in every text. *kind: that of the class; NULL: it
+ * is GPT-2's or, with *silent, not known. Statuses: OK, ERROR_UNSUPPORTED, ERROR_MEMORY, and those of reading a file.
+ */
+static enum tokmap_status pair_folder_check(const char *path, const struct bpe_kind **kind, bool *silent,
+                                            struct tokmap_error *error)
 {
     struct os_stat about;
     struct json_file file = {0};
     struct config config = {0};
     char *name = path_beside(path, "tokenizer_config.json"), *text = NULL;
     uint64_t bytes;
+    *kind = NULL;
+    *silent = true;
     if (!name)
         return error_set_memory(error, "a path", strlen(path));
     if (os_stat(name, &about) || about.kind != OS_KIND_FILE) {
@@ -213,7 +230,9 @@ static enum tokmap_status pair_folder_check(const char *path, struct tokmap_erro
         if (json_file_begin(&file, name, text, (size_t)bytes, error))
             (void)config_parse(&file, &config);
         status = json_file_status(&file);
-        if (!status && config.class_name && !class_is_alike(&config))
+        *kind = config.class_name ? bpe_kind_of_class(config.class_name, config.class_bytes) : NULL;
+        *silent = !config.class_name || class_is(&config, silent_classes);
+        if (!status && !*silent && !*kind && !class_is(&config, gpt2_classes))
             status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
                                "the tokenizer_class is '%.*s', which reads the two files beside it in a way of its "
                                "own; " KINDS "; name the tokenizer.json of this vocabulary",
@@ -258,10 +277,10 @@ bool bpe_files_is(const char *text, uint64_t count)
 }
 
 /* Sets *found to the path of the first of the names that is a file in the folder of path; the caller frees it. */
-static enum tokmap_status find_beside(char **found, const char *path, const char *const names[2],
+static enum tokmap_status find_beside(char **found, const char *path, const char *const names[3],
                                       struct tokmap_error *error)
 {
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         struct os_stat about;
         *found = path_beside(path, names[i]);
         if (!*found)
@@ -280,8 +299,8 @@ static enum tokmap_status find_beside(char **found, const char *path, const char
 static enum tokmap_status halves_read(struct halves *halves, const char *path, const char *text, uint64_t count,
                                       struct tokmap_error *error)
 {
-    static const char *const merges_names[] = {"vocab.bpe", "merges.txt"};
-    static const char *const ids_names[] = {"encoder.json", "vocab.json"};
+    static const char *const merges_names[] = {"vocab.bpe", "merges.txt", "vocab_40000.bpe"};
+    static const char *const ids_names[] = {"encoder.json", "vocab.json", "encoder_bpe_40000.json"};
     const bool is_merges = bpe_files_is(text, count);
     struct half *given = is_merges ? &halves->merges : &halves->ids;
     struct half *other = is_merges ? &halves->ids : &halves->merges;
@@ -294,8 +313,8 @@ static enum tokmap_status halves_read(struct halves *halves, const char *path, c
     return status;
 }
 
-/* Reads lines "a b". Lines that begin with #version are comments, as in the reference. */
-static bool merges_parse(struct json_file *file, struct hf_model *model)
+/* Reads lines "a b". Lines that begin with #version are comments, as in the reference. kind: NULL for GPT-2's. */
+static bool merges_parse(struct json_file *file, struct hf_model *model, const struct bpe_kind *kind)
 {
     const char *end = file->scan.end;
     uint64_t number = 0;
@@ -310,7 +329,7 @@ static bool merges_parse(struct json_file *file, struct hf_model *model)
         const size_t bytes = (size_t)(stop - line);
         if (bytes >= sizeof version - 1 && !memcmp(line, version, sizeof version - 1))
             continue;
-        if (!pair_merge_check(file, line, bytes, number))
+        if (!kind && !pair_merge_check(file, line, bytes, number))
             break;
         const char *space = memchr(line, ' ', bytes);
         if (!space || memchr(space + 1, ' ', (size_t)(stop - space - 1))) {
@@ -342,11 +361,25 @@ static enum tokmap_status tokens_add(struct pipeline_parts *parts, const struct 
     return added_tokens_new(&parts->added, &token, token.id != TEXT_NONE, path, error);
 }
 
-/* Reads both texts into the model, and the pre-tokenizer of GPT-2 into the parts. */
-static enum tokmap_status model_parse(const struct halves *halves, struct json_file *ids, struct json_file *merges,
-                                      struct hf_model *model, const struct hf_splits *splits,
-                                      struct pipeline_parts *parts, struct split_rules *rules,
-                                      struct tokmap_error *error)
+/* Makes the parts of GPT-2's kind. */
+static enum tokmap_status gpt2_join(struct json_file *file, struct hf_model *model, struct pipeline_parts *parts)
+{
+    struct hf_splits splits = {.count = 1};
+    struct split_rules rules;
+    splits.steps[0] = (struct hf_split){.kind = HF_BYTE_LEVEL, .use_regex = true, .split = true};
+    if (!hf_pretokenizer_build(file, &splits, parts, &rules))
+        return json_file_status(file);
+    enum tokmap_status status = tokens_add(parts, model, file->path, file->error);
+    if (!status)
+        status = byte_level_build(parts, model, &rules, file->path, file->error);
+    return status ? status : hf_fingerprint(parts, &splits, &rules, file->error);
+}
+
+/* Reads both texts into the model, and makes the parts of it. kind: that of the configuration, or NULL; silent: the
+ * configuration does not say it. */
+static enum tokmap_status pair_read(const struct halves *halves, struct json_file *ids, struct json_file *merges,
+                                    struct hf_model *model, const struct bpe_kind *kind, bool silent,
+                                    struct pipeline_parts *parts, struct tokmap_error *error)
 {
     bool good = json_file_begin(ids, halves->ids.path, halves->ids.text, (size_t)halves->ids.bytes, error) &&
                 hf_vocabulary_parse(ids, &model->vocabulary, "the vocabulary") && json_end(&ids->scan) &&
@@ -354,11 +387,15 @@ static enum tokmap_status model_parse(const struct halves *halves, struct json_f
                  json_file_refuse(ids, TOKMAP_ERROR_FORMAT, "the vocabulary is empty; the file is incomplete"));
     if (!good)
         return json_file_status(ids);
+    if (!kind && silent && (kind = bpe_kind_of_vocabulary(&model->vocabulary)) != NULL)
+        parts->note = kind->note;
     good = json_file_begin(merges, halves->merges.path, halves->merges.text, (size_t)halves->merges.bytes, error) &&
-           merges_parse(merges, model) && hf_pretokenizer_build(merges, splits, parts, rules);
+           merges_parse(merges, model, kind);
     if (!good)
         return json_file_status(merges);
-    return pair_vocabulary_check(ids, &model->vocabulary) ? TOKMAP_OK : json_file_status(ids);
+    if (kind)
+        return bpe_kind_join(merges, kind, model, parts) ? TOKMAP_OK : json_file_status(merges);
+    return pair_vocabulary_check(ids, &model->vocabulary) ? gpt2_join(merges, model, parts) : json_file_status(ids);
 }
 
 enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
@@ -368,22 +405,15 @@ enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path
     struct json_file ids = {0}, merges = {0};
     struct hf_model model = {0};
     struct pipeline_parts parts = {.form = "vocab.bpe and encoder.json"};
-    struct hf_splits splits = {.count = 1};
-    struct split_rules rules;
+    const struct bpe_kind *kind;
+    bool silent;
     assert(path && text && options);
-    splits.steps[0] = (struct hf_split){.kind = HF_BYTE_LEVEL, .use_regex = true, .split = true};
     *tokenizer = NULL;
     enum tokmap_status status = halves_read(&halves, path, text, count, error);
     if (!status)
-        status = pair_folder_check(path, error);
+        status = pair_folder_check(path, &kind, &silent, error);
     if (!status)
-        status = model_parse(&halves, &ids, &merges, &model, &splits, &parts, &rules, error);
-    if (!status)
-        status = tokens_add(&parts, &model, path, error);
-    if (!status)
-        status = byte_level_build(&parts, &model, &rules, path, error);
-    if (!status)
-        status = hf_fingerprint(&parts, &splits, &rules, error);
+        status = pair_read(&halves, &ids, &merges, &model, kind, silent, &parts, error);
     if (!status) {
         vocabulary_name(&parts, path);
         status = pipeline_new(tokenizer, &parts, options->special, path, error);

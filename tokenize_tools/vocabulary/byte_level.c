@@ -180,6 +180,16 @@ static enum tokmap_status texts_build(struct building *building)
     return others_build(building, &all);
 }
 
+enum tokmap_status byte_level_texts(struct pipeline_parts *parts, struct hf_model *model, const char *path,
+                                    uint8_t **bytes, uint32_t **offsets, struct tokmap_error *error)
+{
+    struct building building = {.parts = parts, .model = model, .path = path, .error = error};
+    const enum tokmap_status status = texts_build(&building);
+    *bytes = building.bytes;
+    *offsets = building.offsets;
+    return status;
+}
+
 /* Copies the merges whose two parts stand for bytes, or takes over the list if all do. */
 static enum tokmap_status merges_build(struct building *building)
 {
@@ -202,25 +212,18 @@ static enum tokmap_status merges_build(struct building *building)
     return TOKMAP_OK;
 }
 
-/* Sets *lacks if some byte is not a token. The reference drops such a byte, and so can the engine. But each of three
- * settings makes the reference do something else with it; a file with one of these settings is refused. */
+/* Sets *lacks if some byte is not a token. The reference drops such a byte, and so can the engine; with byte_fallback
+ * the reference does something else. */
 static enum tokmap_status bytes_check(const struct building *building, bool *lacks)
 {
-    const struct hf_model *model = building->model;
     *lacks = false;
     for (uint32_t byte = 0; byte < 256; byte++) {
         if (building->has[byte])
             continue;
         *lacks = true;
-        if (model->unk || model->byte_fallback || model->ignore_merges)
-            return error_set(
-                building->error, TOKMAP_ERROR_UNSUPPORTED, building->path, TOKMAP_NO_OFFSET,
-                "the vocabulary has no token for the byte 0x%02x; tokmap cannot read such a vocabulary if it "
-                "uses model.%s",
-                byte,
-                model->unk             ? "unk_token"
-                : model->byte_fallback ? "byte_fallback"
-                                       : "ignore_merges");
+        if (building->model->byte_fallback)
+            return error_set(building->error, TOKMAP_ERROR_UNSUPPORTED, building->path, TOKMAP_NO_OFFSET,
+                             BYTE_LEVEL_FALLBACK, byte);
     }
     return TOKMAP_OK;
 }

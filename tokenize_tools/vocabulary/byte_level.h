@@ -19,6 +19,17 @@
 enum tokmap_status byte_level_build(struct pipeline_parts *parts, struct hf_model *model,
                                     const struct split_rules *rules, const char *path, struct tokmap_error *error);
 
+/* Makes the texts of all ids as the bytes that they stand for, in the order of ids, with room for 16 bytes after the
+ * last, and *offsets, where each begins (parts->vocabulary + 1). Those that do not stand for bytes are empty, and
+ * become parts->texts. The caller frees both, on failure too. Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
+enum tokmap_status byte_level_texts(struct pipeline_parts *parts, struct hf_model *model, const char *path,
+                                    uint8_t **bytes, uint32_t **offsets, struct tokmap_error *error);
+
+/* The message about a byte without a token, where the reference would do what the engines cannot. */
+#define BYTE_LEVEL_FALLBACK                                                                                            \
+    "the vocabulary has no token for the byte 0x%02x; tokmap cannot read such a vocabulary if it uses "                \
+    "model.byte_fallback"
+
 /* Computes the fingerprint of a model: the same for the same tokens, ids and merges, whichever format they were read
  * from. An id that is an added token counts as that token alone, not by its text in the model. merges: in their
  * order, or NULL if the model merges by rank, and merge_count is then ignored. whole: a piece that is a token

@@ -18,6 +18,8 @@ bool hf_characters_plain(const struct normalizer *normalizer, const struct hf_sp
  * it is if an added token that is looked for in normalized text strips spaces. Call it before added tokens are
  * normalized. Returns false if memory is lacking. */
 bool hf_characters_spaces(struct normalizer *normalizer, const struct added_token *added, uint32_t count);
+/* Returns whether the normalizer or the pre-tokenizer puts a mark or a space in front of texts. */
+bool hf_characters_front(const struct normalizer *normalizer, const struct hf_splits *splits);
 /* Makes parts->engine from the model. plain: what hf_characters_plain returned. Sets the fingerprint, the scanner's
  * name and the pretokenizer of `parts`, whose vocabulary and added tokens are already set. Returns false if the file
  * is refused; json_file_status(file) is then the reason. */

@@ -18,6 +18,7 @@
 
 #include "byte_level.h"
 #include "common/error.h"
+#include "hf_bpe_words.h"
 #include "hf_characters.h"
 #include "hf_decoder.h"
 #include "hf_fingerprint.h"
@@ -45,6 +46,7 @@ struct reading {
     uint32_t added_count, added_room;
     struct pipeline_parts parts;
     uint32_t seen; /* bit i: the field number i of field_parse was parsed */
+    bool by_words; /* see hf_bpe_words_wanted() */
     bool ignores_truncation, ignores_padding;
 };
 
@@ -423,6 +425,9 @@ static bool engine_join(struct reading *reading, bool plain)
 {
     switch (reading->kind) {
     case HF_BPE:
+        if (reading->by_words)
+            return hf_bpe_words_join(&reading->file, &reading->model, &reading->splits, is_byte_level(&reading->splits),
+                                     &reading->parts);
         return is_byte_level(&reading->splits)
                    ? bytes_join(reading)
                    : hf_characters_join(&reading->file, &reading->model, &reading->splits, plain, &reading->parts);
@@ -440,9 +445,14 @@ static bool join(struct reading *reading)
     struct pipeline_parts *parts = &reading->parts;
     assert(reading->model.vocabulary.indexed);
     static const uint8_t mark[] = {0xE2, 0x96, 0x81};
-    const bool plain = reading->kind == HF_BPE && !is_byte_level(&reading->splits) &&
-                       text_table_find(&reading->model.vocabulary, mark, sizeof mark) != TEXT_NONE &&
-                       hf_characters_plain(&parts->normalizer, &reading->splits);
+    const bool mapped = is_byte_level(&reading->splits);
+    bool plain = reading->kind == HF_BPE && !mapped &&
+                 text_table_find(&reading->model.vocabulary, mark, sizeof mark) != TEXT_NONE &&
+                 hf_characters_plain(&parts->normalizer, &reading->splits);
+    reading->by_words =
+        reading->kind == HF_BPE && hf_bpe_words_wanted(&reading->model, &reading->splits, mapped,
+                                                       plain && (parts->normalizer.count || reading->splits.count));
+    plain = plain && !reading->by_words;
     if ((parts->decoder_given && !added_decoded(reading)) || !added_number(reading) || !added_apart(reading) ||
         (parts->decoder_given && !added_hidden(reading)))
         return false;

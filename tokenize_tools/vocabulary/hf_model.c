@@ -28,6 +28,7 @@
 #include "platform/os.h"
 
 #define TOKEN_BYTES_MOST 65535u
+#define AFFIX_BYTES_MOST 256u
 /* Bytes of the vocabulary for a token, and of the file for a token and its merge: estimates, by which the table is
  * allocated. A table that is too small is built twice; one that is too large takes memory for nothing. */
 #define BYTES_A_MEMBER 16
@@ -377,13 +378,14 @@ static bool absent(struct json_file *file, uint64_t number, const uint8_t *text,
                             (unsigned long long)number, shown(bytes), (const char *)text);
 }
 
-/* Returns whether the text of an id is these two texts joined. */
-static bool is_both(const struct text_table *vocabulary, uint32_t id, const struct text_query *left,
+/* Returns whether the text of an id is these two texts joined, the second one without the prefix. */
+static bool is_both(const struct hf_model *model, uint32_t id, const struct text_query *left,
                     const struct text_query *right)
 {
-    const struct text_entry *entry = text_table_by_id(vocabulary, id);
-    return entry && entry->bytes == left->bytes + right->bytes && !memcmp(entry->text, left->text, left->bytes) &&
-           !memcmp(entry->text + left->bytes, right->text, right->bytes);
+    const struct text_entry *entry = text_table_by_id(&model->vocabulary, id);
+    const uint32_t rest = right->bytes - model->prefix.bytes;
+    return entry && entry->bytes == left->bytes + rest && !memcmp(entry->text, left->text, left->bytes) &&
+           !memcmp(entry->text + left->bytes, right->text + model->prefix.bytes, rest);
 }
 
 /* Looks up the results of the waiting merges from `first` on. Returns false if memory is lacking. */
@@ -398,9 +400,9 @@ static bool results_look_up(struct hf_model *model, uint32_t first, uint32_t cou
     for (uint32_t i = first; i < count; i++) {
         const struct text_query *left = &model->waiting[2 * i], *right = left + 1;
         results[i] = (struct text_query){.text = model->results.bytes + model->results.count,
-                                         .bytes = left->bytes + right->bytes};
+                                         .bytes = left->bytes + right->bytes - model->prefix.bytes};
         (void)bytes_append(&model->results, left->text, left->bytes);
-        (void)bytes_append(&model->results, right->text, right->bytes);
+        (void)bytes_append(&model->results, right->text + model->prefix.bytes, right->bytes - model->prefix.bytes);
     }
     text_table_find_all(&model->vocabulary, results + first, count - first);
     return true;
@@ -413,9 +415,9 @@ static bool results_find(struct json_file *file, struct hf_model *model, uint32_
     uint32_t id = model->last_result, known = 0;
     for (; known < count; known++) {
         const struct text_query *left = &model->waiting[2 * known], *right = left + 1;
-        if (is_both(&model->vocabulary, id + 1, left, right))
+        if (is_both(model, id + 1, left, right))
             id++;
-        else if (!is_both(&model->vocabulary, id, left, right))
+        else if (!is_both(model, id, left, right))
             break;
         results[known].id = id;
     }
@@ -493,6 +495,12 @@ bool hf_merge_add(struct json_file *file, struct hf_model *model, const uint8_t 
     assert(model->waiting_count < HF_MERGES_WAITING && model->vocabulary.indexed);
     if (left_bytes > TOKEN_BYTES_MOST || right_bytes > TOKEN_BYTES_MOST)
         return absent(file, number, left_bytes > right_bytes ? left : right, 64);
+    const uint32_t prefix = model->prefix.bytes;
+    if (prefix && (right_bytes <= prefix || memcmp(right, model->prefix.text, prefix)))
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                "merge %llu (counted from 0): the right part '%.*s' does not begin with "
+                                "model.continuing_subword_prefix, or has nothing after it; the file is damaged",
+                                (unsigned long long)number, shown(right_bytes), (const char *)right);
     struct text_query *query = &model->waiting[2 * model->waiting_count];
     query[0] = (struct text_query){.text = left, .bytes = (uint32_t)left_bytes};
     query[1] = (struct text_query){.text = right, .bytes = (uint32_t)right_bytes};
@@ -618,6 +626,7 @@ static struct merges_rest *rest_start(struct json_file *file, const struct hf_mo
     rest->file.scan = scan_from(&file->scan, begin);
     rest->begin = begin;
     rest->model.vocabulary = model->vocabulary;
+    rest->model.prefix = model->prefix;
     rest->model.merges_begin = begin;
     rest->place.begun = true;
     rest->place.kind = JSON_NOTHING;
@@ -701,17 +710,20 @@ static bool merges_parse(struct json_file *file, struct hf_model *model)
     return good;
 }
 
-/* Parses null or "". */
-static bool empty_parse(struct json_file *file, const char *field)
+/* Parses null or a text. */
+static bool affix_parse(struct json_file *file, const char *field, struct bpe_affix *affix)
 {
-    const uint8_t *text;
     size_t bytes = 0;
+    *affix = (struct bpe_affix){NULL, 0};
     if (json_kind(&file->scan) == JSON_NULL)
         return json_null(&file->scan);
-    return json_file_text(file, &text, &bytes) &&
-           (!bytes || json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
-                                       "model.%s is '%.*s'; tokmap can only read models where it is empty", field,
-                                       shown(bytes), (const char *)text));
+    if (!json_file_text(file, &affix->text, &bytes))
+        return false;
+    affix->bytes = (uint32_t)bytes;
+    return bytes <= AFFIX_BYTES_MOST || json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                                         "model.%s has %zu bytes; the longest that tokmap can read "
+                                                         "has %u",
+                                                         field, bytes, AFFIX_BYTES_MOST);
 }
 
 static bool dropout_parse(struct json_file *file)
@@ -737,10 +749,16 @@ static bool unk_parse(struct json_file *file, struct hf_model *model)
 static bool member_parse(struct json_file *file, struct hf_model *model, const struct json_string *name,
                          struct json_scan *merges)
 {
-    if (json_name_is(name, "continuing_subword_prefix"))
-        return empty_parse(file, "continuing_subword_prefix");
+    if (json_name_is(name, "continuing_subword_prefix")) {
+        if (!affix_parse(file, "continuing_subword_prefix", &model->prefix))
+            return false;
+        return !model->prefix.bytes || !merges->start ||
+               json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                "model.continuing_subword_prefix comes after model.merges, which depend on it; tokmap "
+                                "can read such a file if it comes first");
+    }
     if (json_name_is(name, "end_of_word_suffix"))
-        return empty_parse(file, "end_of_word_suffix");
+        return affix_parse(file, "end_of_word_suffix", &model->suffix);
     if (json_name_is(name, "dropout"))
         return dropout_parse(file);
     if (json_name_is(name, "unk_token"))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hf_model.h - the "model" of a tokenizer.json: its kind, and a BPE vocabulary with its merges, exactly as the file lists
- * them.
+ * hf_model.h - the "model" of a tokenizer.json: its kind, and a BPE vocabulary with its merges, exactly as the file
+ * lists them.
  */
 #ifndef TOKMAP_VOCABULARY_HF_MODEL_H
 #define TOKMAP_VOCABULARY_HF_MODEL_H
 
-#include "bpe/bpe_model.h"
+#include "bpe/bpe_words.h"
 #include "common/bytes_buffer.h"
 #include "json_file.h"
 #include "text_table.h"
@@ -24,6 +24,7 @@ struct hf_model {
     bool fuse_unk, byte_fallback, ignore_merges; /* the fields of that name; false where the file lacks them */
     const uint8_t *unk;                          /* text of "unk_token"; NULL: the model has none */
     size_t unk_bytes;
+    struct bpe_affix prefix, suffix; /* "continuing_subword_prefix" and "end_of_word_suffix"; empty: none */
     /* Private: merges whose tokens have not been looked up yet. They are looked up HF_MERGES_WAITING at a time. */
     struct text_query waiting[2 * HF_MERGES_WAITING]; /* left and right part of each merge */
     uint32_t waiting_count;                           /* merges */
@@ -38,8 +39,8 @@ void hf_model_shed(struct hf_model *model);
 
 /* The functions below return false if they refuse the file; json_file_status(file) is then the reason. */
 
-/* Parses the value of "model" of the kind HF_BPE. A field that would change ids in a way that tokmap does not reproduce is refused by
- * name. */
+/* Parses the value of "model" of the kind HF_BPE. A field that would change ids in a way that tokmap does not reproduce
+ * is refused by name. */
 bool hf_model_parse(struct json_file *file, struct hf_model *model);
 /* Finds the kind of the model whose object begins at the current position, and returns to this position. */
 bool hf_model_kind_find(struct json_file *file, enum hf_model_kind *kind);

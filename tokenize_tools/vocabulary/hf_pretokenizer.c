@@ -239,8 +239,9 @@ bool hf_pretokenizer_build(struct json_file *file, const struct hf_splits *split
             level = i;
         }
     assert(level < splits->count && !parts->pretokenizer.count);
-    *rules = *split_rules_named("gpt2");
-    const uint32_t scanned = scanned_steps(splits, level, rules, &parts->engine_cuts);
+    if (rules)
+        *rules = *split_rules_named("gpt2");
+    const uint32_t scanned = rules ? scanned_steps(splits, level, rules, &parts->engine_cuts) : 0;
     for (uint32_t i = 0; i < splits->count; i++) {
         if (i < level && i + scanned >= level)
             continue;
@@ -255,7 +256,7 @@ bool hf_pretokenizer_build(struct json_file *file, const struct hf_splits *split
             return false;
     }
     const char *name = "rules without a name";
-    for (const char *const *known = split_rules_names(); *known; known++)
+    for (const char *const *known = split_rules_names(); rules && *known; known++)
         if (rules_equal(split_rules_named(*known), rules)) {
             name = *known;
             break;

@@ -7,7 +7,8 @@
 #include "tokenizer/pipeline_parts.h"
 
 /* For a pre-tokenizer with a ByteLevel step. Adds the steps that no scanner performs to parts->pretokenizer, stores
- * the rules of the scanner that performs the others in *rules, and sets parts->engine_cuts and parts->scanner.
+ * the rules of the scanner that performs the others in *rules, and sets parts->engine_cuts and parts->scanner. rules:
+ * NULL if the engine has no scanner, so that every step is added.
  * Returns false if a step is refused; json_file_status(file) is then the reason. */
 bool hf_pretokenizer_build(struct json_file *file, const struct hf_splits *splits, struct pipeline_parts *parts,
                            struct split_rules *rules);

@@ -11,14 +11,14 @@
 bool hf_texts_make(struct json_file *file, const struct hf_model *model, uint32_t vocabulary, uint8_t **bytes,
                    uint32_t **offsets)
 {
-    size_t total = 1;
+    size_t total = 16;
     for (uint32_t i = 0; i < model->vocabulary.count; i++)
         total += model->vocabulary.entries[i].bytes;
     if (total > UINT32_MAX)
         return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
                                 "the tokens of the vocabulary have %zu bytes, but tokmap can read at "
                                 "most 4 GiB; use a smaller vocabulary",
-                                total - 1);
+                                total - 16);
     *bytes = os_memory_large(total);
     *offsets = os_memory_large(((size_t)vocabulary + 1) * sizeof **offsets);
     if (!*bytes || !*offsets) {

@@ -6,8 +6,9 @@
 #include "hf_model.h"
 #include "tokenizer/pipeline_parts.h"
 
-/* Joins the texts of all ids in the order of ids; an id without a token has an empty text. The caller frees *bytes and
- * *offsets (vocabulary + 1), on failure too. Returns false if it refuses the file. */
+/* Joins the texts of all ids in the order of ids, with room for 16 bytes after the last; an id without a token has an
+ * empty text. The caller frees *bytes and *offsets (vocabulary + 1), on failure too. Returns false if it refuses the
+ * file. */
 bool hf_texts_make(struct json_file *file, const struct hf_model *model, uint32_t vocabulary, uint8_t **bytes,
                    uint32_t **offsets);
 

@@ -9,12 +9,15 @@
 #include <string.h>
 
 #include "bpe_files.h"
+#include "clip_file.h"
 #include "common/error.h"
 #include "folder.h"
+#include "gzip_text.h"
 #include "hf_file.h"
 #include "platform/os.h"
 #include "rank_file.h"
 #include "rank_tokenizer.h"
+#include "rwkv_file.h"
 #include "sp_file.h"
 #include "tekken_file.h"
 #include "tokenizer/byte_tokenizer.h"
@@ -174,6 +177,24 @@ static enum tokmap_status stand_in_check(const char *path, const char *text, uin
                                                     "huggingface.co its URL has /resolve/, not /blob/)");
 }
 
+/* Replaces the text of a gzip file by what it has. */
+static enum tokmap_status unpack(const char *path, char **text, uint64_t *bytes, struct tokmap_error *error)
+{
+    struct bytes_buffer into = {0};
+    enum tokmap_status status = gzip_text_unpack(&into, path, *text, *bytes, error);
+    if (!status && !into.count)
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                           "the file is empty when it is unpacked; a vocabulary has at least one token");
+    if (status) {
+        bytes_free(&into);
+        return status;
+    }
+    free(*text);
+    *text = (char *)into.bytes;
+    *bytes = into.count;
+    return TOKMAP_OK;
+}
+
 /* Opens a file, not a folder. beside: what the other files of its folder say; NULL: they are not asked. */
 static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *path,
                                     const struct tokmap_tokenizer_options *options, const struct rank_beside *beside,
@@ -184,8 +205,10 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
     enum tokmap_status status = vocabulary_file_read(path, &text, &bytes, error);
     if (status)
         return status;
-    const bool ranks = rank_file_is(text, bytes);
-    status = stand_in_check(path, text, bytes, error);
+    status = gzip_text_is(text, bytes) ? unpack(path, &text, &bytes, error) : TOKMAP_OK;
+    const bool ranks = !status && rank_file_is(text, bytes);
+    if (!status)
+        status = stand_in_check(path, text, bytes, error);
     if (!status)
         status = options_check(path, ranks, options, error);
     if (status)
@@ -196,6 +219,10 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
         status = sp_file_open(tokenizer, path, (const uint8_t *)text, bytes, options, error);
     else if (hf_file_is(text, bytes))
         status = json_open(tokenizer, path, text, bytes, options, error);
+    else if (clip_file_is(text, bytes))
+        status = clip_file_open(tokenizer, path, text, bytes, options, error);
+    else if (rwkv_file_is(text, bytes))
+        status = rwkv_file_open(tokenizer, path, text, bytes, options, error);
     else if (bpe_files_is(text, bytes))
         status = bpe_files_open(tokenizer, path, text, bytes, options, error);
     else if (word_file_is(path, text, bytes))
@@ -204,7 +231,8 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
         status =
             error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                       "the file is not a vocabulary that tokmap can read: tokenizer.json, tekken.json, vocab.bpe with "
-                      "encoder.json, a SentencePiece model, or a rank file (.tiktoken)");
+                      "encoder.json, a SentencePiece model, a rank file (.tiktoken), bpe_simple_vocab_16e6.txt.gz, or "
+                      "RWKV's vocabulary");
     free(text);
     return status;
 }

@@ -40,8 +40,9 @@ class Tokenizer:
     usual, later ones raise an ArgumentError. It can be pickled.
 
     path            a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), a
-                    SentencePiece tokenizer.model, a model's folder, whose tokenizer_config.json and other files name
-                    the tokens that end and begin documents, or "bytes"
+                    SentencePiece .model, BERT's vocab.txt, CLIP's bpe_simple_vocab_16e6.txt.gz, RWKV's vocabulary, a
+                    model's folder, whose tokenizer_config.json and other files name the tokens that end and begin
+                    documents, or "bytes"
     special         what becomes of text that reads like a special token: "text" (ordinary text), "recognize" (the
                     token), or "error". It is part of the fingerprint
     pattern, pattern_regex, special_tokens

@@ -250,6 +250,93 @@ static void configurations(void **state)
     assert_int_equal(os_unlink(path), 0);
 }
 
+/* Encodes a text and compares its ids. */
+static void check_ids(const char *path, const char *text, const uint16_t *wanted, uint64_t count)
+{
+    struct tokenizer *tokenizer;
+    struct tokenizer_state *own;
+    struct tokmap_error error;
+    const struct tokmap_text document = {text, strlen(text)};
+    const struct tokenizer_batch batch = {&document, 1, false, false};
+    uint16_t ids[1024];
+    uint64_t end;
+    struct tokenizer_out out = {.tokens = ids, .capacity = 1024, .ends = &end};
+    if (vocabulary_open(&tokenizer, path, NULL, &error))
+        fail_msg("%s: %s", path, error.message);
+    assert_int_equal(tokenizer_state_new(&own, tokenizer, &error), TOKMAP_OK);
+    assert_int_equal(tokenizer_encode(own, &batch, &out, &error), TOKMAP_OK);
+    assert_int_equal(out.count, count);
+    assert_memory_equal(ids, wanted, count * sizeof *ids);
+    tokenizer_state_free(own);
+    tokenizer_close(tokenizer);
+}
+
+/* A vocabulary that marks the ends of words is CLIP's if it has all bytes, with a note unless the configuration names
+ * the class; and the file of OpenAI's CLIP, from which the vocabulary follows, gives the same ids. */
+static void clip(void **state)
+{
+    static char ids[32768];
+    static const char merges[] = "#version: 0.2\na b\nab c</w>\n";
+    static const uint16_t wanted[] = {513, 64, 512, 320};
+    char path[640], config[640];
+    size_t used = 0;
+    struct tokenizer *tokenizer;
+    struct tokenizer_info info;
+    struct tokmap_error error;
+    for (int ends = 0, id = 0; ends < 2; ends++)
+        for (int others = 0; others < 2; others++)
+            for (unsigned byte = 0; byte < 256; byte++) {
+                uint8_t text[5] = {0};
+                text[code_point_put(text, byte_character((uint8_t)byte))] = 0;
+                if ((byte_character((uint8_t)byte) == byte) != others) {
+                    used += (size_t)snprintf(ids + used, sizeof ids - used, "%s\"%s%s%s\": %d", id ? ", " : "{",
+                                             *text == '"' || *text == '\\' ? "\\" : "", (char *)text,
+                                             ends ? "</w>" : "", id);
+                    id++;
+                }
+            }
+    (void)snprintf(ids + used, sizeof ids - used,
+                   ", \"ab\": 512, \"abc</w>\": 513, \"<|startoftext|>\": 514, \"<|endoftext|>\": 515}");
+    write_file(ids_path, ids);
+    write_file(merges_path, merges);
+    check_ids(merges_path, "  ABC\n a aba", (const uint16_t[]){513, 320, 512, 320}, 4);
+    check_ids(ids_path, "abc", wanted, 1);
+    assert_int_equal(vocabulary_open(&tokenizer, ids_path, NULL, &error), TOKMAP_OK);
+    tokenizer_info(tokenizer, &info);
+    assert_true(info.eod_id == 515 && info.bos_id == 514);
+    assert_non_null(strstr(info.note, "as CLIP does"));
+    tokenizer_close(tokenizer);
+    snprintf(config, sizeof config, "%s/tokenizer_config.json", folder);
+    write_file(config, "{\"tokenizer_class\": \"CLIPTokenizer\"}");
+    assert_int_equal(vocabulary_open(&tokenizer, ids_path, NULL, &error), TOKMAP_OK);
+    tokenizer_info(tokenizer, &info);
+    assert_null(info.note);
+    tokenizer_close(tokenizer);
+    write_file(config, "{\"tokenizer_class\": \"GPT2Tokenizer\"}");
+    refused("marks the end of a word with </w>", merges_path);
+    assert_int_equal(os_unlink(config), 0);
+    snprintf(path, sizeof path, "%s/bpe_simple_vocab_16e6.txt", folder);
+    write_file(path, "\"bpe_simple_vocab_16e6.txt#version: 0.2\na b\nab c</w>\n");
+    check_ids(path, "  ABC\n a aba", (const uint16_t[]){513, 320, 512, 320}, 4);
+    static const struct {
+        const char *text, *message;
+    } wrong[] = {
+        {"\"bpe_simple_vocab_16e6.txt#version: 0.2\na b\nabc\n", "merge 1 (counted from 0) must be two tokens"},
+        {"\"bpe_simple_vocab_16e6.txt#version: 0.2\na b c\n", "merge 0 (counted from 0) must be two tokens"},
+        {"\"bpe_simple_vocab_16e6.txt#version: 0.2\na b\na b\n", "two merges make the same token"},
+        {"\"bpe_simple_vocab_16e6.txt#version: 0.2\na xy\n", "needs the token 'xy'"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        write_file(path, wrong[i].text);
+        assert_int_equal(vocabulary_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_FORMAT);
+        if (!strstr(error.message, wrong[i].message))
+            fail_msg("case %zu: %s", i, error.message);
+    }
+    assert_int_equal(os_unlink(path), 0);
+    write_file(ids_path, ids_text);
+    write_file(merges_path, merges_text);
+}
+
 /* A vocabulary without tokens is refused, also when there is no merge that would need one. */
 static void empty_vocabulary(void **state)
 {
@@ -279,6 +366,7 @@ int main(void)
         cmocka_unit_test(faults),
         cmocka_unit_test(other_kinds),
         cmocka_unit_test(configurations),
+        cmocka_unit_test(clip),
         cmocka_unit_test(empty_vocabulary),
     };
     return cmocka_run_group_tests(tests, write_files, NULL);

@@ -126,7 +126,8 @@ static void fields(void **state)
     REFUSED(pre_tokenizer, "{\"type\":\"FixedLength\",\"length\":-1}", bad, "");
     REFUSED(model, "\"dropout\":0.1,", no, "dropout");
     REFUSED(model, "\"continuing_subword_prefix\":\"##\",", no, "continuing_subword_prefix");
-    REFUSED(model, "\"end_of_word_suffix\":\"</w>\",", no, "end_of_word_suffix");
+    REFUSED(model, "\"end_of_word_suffix\":\"</w>\",\"unk_token\":\"absent\",", no, "model.unk_token is 'absent'");
+    REFUSED(model, "\"end_of_word_suffix\":7,", bad, "");
     REFUSED(model, "\"type\":\"Odd\",", no, "model.type is 'Odd'");
     REFUSED(model, "\"type\":7,", bad, "");
     REFUSED(model, "\"type\":\"WordPiece\",", no, "WordPiece model");

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+/* bpe_words.c - builds a model of words, and the engine over it (text_engine.h). */
+#include "bpe_words.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpe_encode.h"
+#include "common/bytes.h"
+#include "common/cpu.h"
+#include "common/error.h"
+#include "platform/os.h"
+#include "text/code_point.h"
+#include "unicode/byte_alphabet.h"
+
+#define CODES 0x110000u                /* code points are below it */
+#define SCRATCH_KEPT ((size_t)1 << 20) /* a larger scratch is freed after the text */
+#define WORD_BYTES_MOST ((uint64_t)1 << 31)
+
+struct words_engine {
+    struct text_engine head;
+    struct bpe_words *words;
+};
+
+struct words_state {
+    const struct bpe_words *words;
+    struct bpe_state *state;
+};
+
+static const uint8_t *name_of(const struct bpe_words *words, uint32_t id, uint32_t *bytes)
+{
+    *bytes = words->name_offsets[id + 1] - words->name_offsets[id];
+    return words->names + words->name_offsets[id];
+}
+
+static void words_free(struct bpe_words *words)
+{
+    if (!words)
+        return;
+    if (words->names != words->head.bytes) {
+        free(words->names);
+        free(words->name_offsets);
+    }
+    os_memory_free(words->atoms, CODES * sizeof *words->atoms);
+    free(words->rows);
+    free(words->affixes);
+    bpe_model_clear(&words->head);
+    free(words);
+}
+
+/* ---- building ---- */
+
+static uint32_t atom_codes(const struct bpe_words *words)
+{
+    return words->mapped ? 256 : CODES;
+}
+
+/* Sets the token of a character at a place. Returns false if memory ran out. */
+static bool atom_set(struct bpe_words *words, uint32_t code, uint32_t place, uint32_t id)
+{
+    if (!words->atoms[code]) {
+        if (words->row_count == words->row_room) {
+            const uint32_t room = words->row_room ? 2 * words->row_room : 1024;
+            uint32_t(*grown)[4] = realloc(words->rows, room * sizeof *grown);
+            if (!grown)
+                return false;
+            words->rows = grown;
+            words->row_room = room;
+        }
+        memset(words->rows[words->row_count], 0xFF, sizeof *words->rows);
+        words->atoms[code] = ++words->row_count;
+    }
+    words->rows[words->atoms[code] - 1][place] = id;
+    return true;
+}
+
+/* Returns the character that a token is at a place, or BPE_NONE if it is none there. */
+static uint32_t character_at(const struct bpe_words *words, uint32_t id, uint32_t place)
+{
+    uint32_t count;
+    size_t length;
+    const uint8_t *text = name_of(words, id, &count);
+    const uint32_t prefix = place & BPE_WORD_INNER ? words->prefix_bytes : 0;
+    const uint32_t suffix = place & BPE_WORD_LAST ? words->suffix_bytes : 0;
+    if (count <= prefix + suffix || count > prefix + suffix + 4 || memcmp(text, words->affixes, prefix) != 0 ||
+        memcmp(text + count - suffix, words->affixes + words->prefix_bytes, suffix) != 0)
+        return BPE_NONE;
+    const uint32_t code = code_point_get(text + prefix, &length);
+    if (length != count - prefix - suffix || code >= CODES)
+        return BPE_NONE;
+    return words->mapped ? (uint32_t)character_byte(code) : code; /* -1: BPE_NONE */
+}
+
+static bool atoms_read(struct bpe_words *words)
+{
+    void *atoms = NULL;
+    if (os_memory_new(CODES * sizeof *words->atoms, false, &atoms))
+        return false;
+    words->atoms = atoms;
+    for (uint32_t id = 0; id < words->head.vocabulary; id++)
+        for (uint32_t place = 0; place < 4; place++) {
+            const uint32_t code = character_at(words, id, place);
+            if (code < atom_codes(words) && !atom_set(words, code, place, id))
+                return false;
+        }
+    return true;
+}
+
+/* Returns the byte that a token names ("<0x0A>"), or -1. */
+static int byte_named(const uint8_t *text, uint32_t count)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    if (count != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>' || !text[3] || !text[4])
+        return -1;
+    const char *high = strchr(digits, text[3]), *low = strchr(digits, text[4]);
+    return high && low ? (int)(16 * (high - digits) + (low - digits)) : -1;
+}
+
+/* Returns whether each byte of a text has a token. */
+static bool all_bytes(const struct bpe_words *words, const uint8_t *text, uint32_t count)
+{
+    while (count && words->head.byte_ids[text[count - 1]] != BPE_NONE)
+        count--;
+    return !count;
+}
+
+/* Reads the tokens of bytes. What a character becomes at a place where it has a prefix or a suffix are the bytes of
+ * both, which are more than the word has; but where one of them has no token, it becomes none of these. */
+static enum tokmap_status bytes_read(struct bpe_words *words, const struct bpe_words_source *source,
+                                     struct tokmap_error *error)
+{
+    const bool prefix = words->prefix_bytes != 0, suffix = words->suffix_bytes != 0;
+    memset(words->head.byte_ids, 0xFF, sizeof words->head.byte_ids);
+    if (!source->byte_fallback)
+        return TOKMAP_OK;
+    for (uint32_t id = 0; id < words->head.vocabulary; id++) {
+        uint32_t count;
+        const uint8_t *text = name_of(words, id, &count);
+        const int byte = byte_named(text, count);
+        if (byte >= 0)
+            words->head.byte_ids[byte] = id;
+    }
+    for (uint32_t place = 0; place < 4; place++)
+        if (!(prefix && place & BPE_WORD_INNER) && !(suffix && place & BPE_WORD_LAST))
+            words->fallback_places |= 1u << place;
+    if ((prefix && all_bytes(words, words->affixes, words->prefix_bytes)) ||
+        (suffix && all_bytes(words, words->affixes + words->prefix_bytes, words->suffix_bytes)))
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, source->path, TOKMAP_NO_OFFSET,
+                         "model.byte_fallback is true, and the bytes of %s have tokens, so unknown characters would "
+                         "become these, too; tokmap cannot read such a vocabulary",
+                         suffix ? "end_of_word_suffix" : "continuing_subword_prefix");
+    return TOKMAP_OK;
+}
+
+static bool merges_read(struct bpe_words *words, const struct bpe_words_source *source)
+{
+    bool twice;
+    words->head.results = os_memory_large(((size_t)source->merge_count + 1) * sizeof *words->head.results);
+    if (!words->head.results)
+        return false;
+    for (uint32_t i = 0; i < source->merge_count; i++)
+        words->head.results[i] = source->merges[i].result;
+    return bpe_pairs_new_list(&words->head, 2 * (uint64_t)source->merge_count + 1, source->merges, source->merge_count,
+                              false, &twice);
+}
+
+/* Finds the tokens that a word which equals them becomes, although merging gives something else. */
+static bool wholes_read(struct bpe_words *words)
+{
+    struct bpe_scratch scratch = {.memory = NULL};
+    uint32_t longest = 1, count = 0;
+    for (uint32_t id = 0; id < words->head.vocabulary; id++)
+        longest = (uint32_t)max64(longest, bpe_token_bytes(&words->head, id));
+    uint32_t *ids = malloc(((size_t)longest + 1) * sizeof *ids);
+    uint32_t *wholes = os_memory_large(((size_t)words->head.vocabulary + 1) * sizeof *wholes);
+    bool good = ids && wholes;
+    for (uint32_t id = 0; id < words->head.vocabulary && good; id++) {
+        const uint8_t *text = words->head.bytes + words->head.offsets[id];
+        const uint32_t bytes = bpe_token_bytes(&words->head, id);
+        struct bpe_word_reader reader = {.bytes = text, .count = bytes};
+        struct bpe_word_symbol symbol;
+        if (!bytes)
+            continue;
+        size_t made = 2;
+        if (bpe_word_next(words, &reader, &symbol))
+            good = (made = bpe_words_merge(&words->head, &scratch, text, bytes, ids)) != 0;
+        if (made != 1 || ids[0] != id)
+            wholes[count++] = id;
+    }
+    good = good && bpe_unreached_new(&words->head, wholes, count);
+    free(scratch.memory);
+    free(wholes);
+    free(ids);
+    return good;
+}
+
+static enum tokmap_status words_build(struct bpe_words *words, const struct bpe_words_source *source,
+                                      struct tokmap_error *error)
+{
+    const size_t affixes = (size_t)source->prefix.bytes + source->suffix.bytes;
+    if (source->vocabulary >= BPE_IDS || source->merge_count > BPE_MERGES)
+        return error_set(error, TOKMAP_ERROR_LIMIT, source->path, TOKMAP_NO_OFFSET,
+                         "the vocabulary has %" PRIu32 " ids and %" PRIu32
+                         " merges, but at most %u ids and %u merges are supported",
+                         source->vocabulary, source->merge_count, BPE_IDS - 1, BPE_MERGES);
+    words->affixes = malloc(affixes + 1);
+    enum tokmap_status status = words->affixes ? TOKMAP_OK : error_set_memory(error, "a vocabulary", affixes);
+    if (!status) {
+        if (source->prefix.bytes)
+            memcpy(words->affixes, source->prefix.text, source->prefix.bytes);
+        if (source->suffix.bytes)
+            memcpy(words->affixes + source->prefix.bytes, source->suffix.text, source->suffix.bytes);
+        memset(words->head.bytes + words->head.offsets[source->vocabulary], 0, 16);
+        status = bytes_read(words, source, error);
+    }
+    if (!status && (!merges_read(words, source) || !atoms_read(words) || (source->whole && !wholes_read(words))))
+        status = error_set_memory(error, "a vocabulary", (uint64_t)source->vocabulary * sizeof(struct bpe_merge));
+    return status;
+}
+
+/* ---- the engine ---- */
+
+static void engine_free(struct text_engine *engine)
+{
+    words_free(((struct words_engine *)engine)->words);
+    free(engine);
+}
+
+static void engine_state_free(struct text_engine_state *state)
+{
+    bpe_state_free(((struct words_state *)state)->state);
+    free(state);
+}
+
+static void engine_state_stop(struct text_engine_state *state, bool (*stop)(void *user), void *user)
+{
+    struct bpe_scratch *scratch = &((struct words_state *)state)->state->scratch;
+    scratch->stop = stop;
+    scratch->user = user;
+}
+
+static enum tokmap_status engine_state_new(struct text_engine_state **state, const struct text_engine *engine,
+                                           struct tokmap_error *error)
+{
+    struct words_state *made = calloc(1, sizeof *made);
+    *state = NULL;
+    if (!made)
+        return error_set_memory(error, "the state of a tokenizer", sizeof *made);
+    made->words = ((const struct words_engine *)engine)->words;
+    const enum tokmap_status status = bpe_state_new(&made->state, &made->words->head, cpu_variant_best(), error);
+    if (status)
+        free(made);
+    else
+        *state = (struct text_engine_state *)made;
+    return status;
+}
+
+/* Returns whether nothing is left of a word, because no character has a token. */
+static bool is_lost(const struct bpe_words *words, const uint8_t *bytes, uint64_t count)
+{
+    struct bpe_word_reader reader = {.bytes = bytes, .count = count};
+    struct bpe_word_symbol symbol;
+    return words->unk == BPE_NONE && !bpe_word_next(words, &reader, &symbol) &&
+           bpe_unreached(&words->head, bytes, count) == BPE_NONE;
+}
+
+static enum tokmap_status engine_piece(struct text_engine_state *state, const uint8_t *bytes, uint64_t count,
+                                       struct ids_out *out, struct tokmap_error *error)
+{
+    struct words_state *own = (struct words_state *)state;
+    struct bpe_scratch *scratch = &own->state->scratch;
+    uint64_t written = 0;
+    if (count > WORD_BYTES_MOST)
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "the text has a word of %" PRIu64 " bytes; the longest that this tokenizer can encode has "
+                         "%" PRIu64,
+                         count, WORD_BYTES_MOST);
+    if (!count || is_lost(own->words, bytes, count))
+        return TOKMAP_OK;
+    own->state->largest = 0;
+    const enum tokmap_status status = bpe_encode_piece(
+        own->state, bytes, count, (uint8_t *)out->tokens + out->count * (out->wide ? 4 : 2), &written, error);
+    out->count += written;
+    out->largest = max64(out->largest, own->state->largest);
+    if (scratch->bytes > SCRATCH_KEPT) {
+        free(scratch->memory);
+        scratch->memory = NULL;
+        scratch->bytes = 0;
+    }
+    return status;
+}
+
+static enum tokmap_status engine_text(struct text_engine_state *state, const uint8_t *text, uint64_t count,
+                                      enum engine_place place, struct ids_out *out, struct tokmap_error *error)
+{
+    return engine_piece(state, text, count, out, error);
+}
+
+static bool engine_bytes(const struct text_engine *engine, uint32_t id, const uint8_t **bytes, uint32_t *count)
+{
+    const struct bpe_model *model = &((const struct words_engine *)engine)->words->head;
+    if (id >= model->vocabulary)
+        return false;
+    *bytes = model->bytes + model->offsets[id];
+    *count = bpe_token_bytes(model, id);
+    return *count != 0;
+}
+
+static bool engine_puts_space(const struct text_engine *engine)
+{
+    return ((const struct words_engine *)engine)->words->front;
+}
+
+static void engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
+                           struct tokenizer_measures *measures)
+{
+    const struct bpe_counts *counts = &((struct words_state *)state)->state->counts;
+    *measures = (struct tokenizer_measures){counts->pieces, counts->missed, counts->merged};
+}
+
+/* Reads the symbols that a token is made of: their names together, without prefixes inside, are its name. Sets *begin
+ * and *end to its bytes of the word. Returns false if the next symbols are others. */
+static bool token_walk(const struct bpe_words *words, struct bpe_word_reader *reader, uint32_t id, size_t *begin,
+                       size_t *end)
+{
+    struct bpe_word_symbol symbol;
+    uint32_t left, bytes;
+    if (id >= words->head.vocabulary)
+        return false;
+    const uint8_t *name = name_of(words, id, &left);
+    for (bool first = true; left; first = false) {
+        if (!bpe_word_next(words, reader, &symbol))
+            return false;
+        const uint8_t *part = name_of(words, symbol.id, &bytes);
+        const uint32_t prefix = first ? 0 : words->prefix_bytes;
+        if (bytes <= prefix || bytes - prefix > left || memcmp(part + prefix, name, bytes - prefix) != 0)
+            return false;
+        name += bytes - prefix;
+        left -= bytes - prefix;
+        *begin = first ? symbol.begin : *begin;
+        *end = symbol.end;
+    }
+    return true;
+}
+
+static bool engine_walk(const struct text_engine *engine, const uint8_t *text, uint64_t count, enum engine_place place,
+                        struct id_walk *walk)
+{
+    const struct bpe_words *words = ((const struct words_engine *)engine)->words;
+    struct bpe_word_reader reader = {.bytes = text, .count = count};
+    struct bpe_word_symbol symbol;
+    uint64_t least = 0; /* offsets ascend, although tokens of bytes may come before an unknown token */
+    const uint32_t whole = bpe_unreached(&words->head, text, count);
+    if (whole != BPE_NONE) {
+        if (walk->at == walk->count || id_walk_next(walk) != whole)
+            return false;
+        walk->found(walk->user, walk->at++, 0, count);
+        return true;
+    }
+    for (;; walk->at++) {
+        struct bpe_word_reader ahead = reader;
+        size_t begin = 0, end = 0;
+        if (!bpe_word_next(words, &ahead, &symbol))
+            return true;
+        if (walk->at == walk->count || !token_walk(words, &reader, id_walk_next(walk), &begin, &end))
+            return false;
+        begin = max64(begin, least);
+        least = max64(least, end);
+        walk->found(walk->user, walk->at, begin, least);
+    }
+}
+
+static const struct text_engine_kind engine_kind = {.free = engine_free,
+                                                    .state_new = engine_state_new,
+                                                    .state_free = engine_state_free,
+                                                    .state_stop = engine_state_stop,
+                                                    .encode_text = engine_text,
+                                                    .encode_piece = engine_piece,
+                                                    .id_bytes = engine_bytes,
+                                                    .puts_space = engine_puts_space,
+                                                    .measure = engine_measure,
+                                                    .walk = engine_walk};
+
+enum tokmap_status bpe_words_new(struct text_engine **engine, const struct bpe_words_source *source,
+                                 struct tokmap_error *error)
+{
+    struct words_engine *made = calloc(1, sizeof *made);
+    struct bpe_words *words = calloc(1, sizeof *words);
+    assert(source->bytes && source->offsets && !source->names == !source->name_offsets);
+    *engine = NULL;
+    if (!made || !words) {
+        free(made);
+        free(words);
+        free(source->bytes);
+        free(source->offsets);
+        free(source->names);
+        free(source->name_offsets);
+        return error_set_memory(error, "a tokenizer", sizeof *words);
+    }
+    made->head.kind = &engine_kind;
+    made->words = words;
+    words->head.merge = bpe_words_merge;
+    words->head.vocabulary = source->vocabulary;
+    words->head.wide = source->vocabulary > 65536;
+    words->head.bytes = source->bytes;
+    words->head.offsets = source->offsets;
+    words->names = source->names ? source->names : source->bytes;
+    words->name_offsets = source->names ? source->name_offsets : source->offsets;
+    words->prefix_bytes = source->prefix.bytes;
+    words->suffix_bytes = source->suffix.bytes;
+    words->unk = source->unk;
+    words->fuse_unk = source->fuse_unk;
+    words->mapped = source->mapped;
+    words->front = source->front;
+    const enum tokmap_status status = words_build(words, source, error);
+    if (status)
+        engine_free(&made->head);
+    else
+        *engine = &made->head;
+    return status;
+}

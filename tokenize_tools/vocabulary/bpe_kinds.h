@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bpe_kinds.h - the tokenizers that come as a vocabulary and a list of merges without a word about the rest: how text
+ * is normalized, how it is split, and which tokens are special.
+ */
+#ifndef TOKMAP_VOCABULARY_BPE_KINDS_H
+#define TOKMAP_VOCABULARY_BPE_KINDS_H
+
+#include "hf_model.h"
+#include "hf_parts.h"
+#include "tokenizer/pipeline_parts.h"
+
+#define BPE_KIND_SPECIALS 5
+
+struct bpe_kind {
+    const char *class_name; /* the class of transformers, without the ending "Fast" */
+    const char *suffix, *unk;
+    const char *specials[BPE_KIND_SPECIALS]; /* those that the vocabulary may have; NULL: no more */
+    const char *eod, *bos;                   /* or NULL */
+    bool mapped;                             /* tokens have characters that stand for bytes */
+    const char *parts; /* the fields normalizer, pre_tokenizer, and decoder, as a tokenizer.json has them */
+    const char *note;  /* for users, where the kind was guessed */
+};
+
+extern const struct bpe_kind bpe_kind_clip;
+
+/* Returns the kind of a class, or NULL if the class is none of those with a suffix. */
+const struct bpe_kind *bpe_kind_of_class(const uint8_t *name, size_t bytes);
+/* Returns the kind of a vocabulary, by its tokens, or NULL if it does not mark the ends of words. */
+const struct bpe_kind *bpe_kind_of_vocabulary(const struct text_table *vocabulary);
+
+/* Makes the engine of a model of this kind, and all else that `parts` needs. file: of the merges, which have been
+ * parsed. Returns false if the files are refused; json_file_status(file) is then the reason. */
+bool bpe_kind_join(struct json_file *file, const struct bpe_kind *kind, struct hf_model *model,
+                   struct pipeline_parts *parts);
+
+#endif
