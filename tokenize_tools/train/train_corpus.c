@@ -169,13 +169,36 @@ static enum tokmap_status merges_learn(struct training *t, struct growing *conte
     return TOKMAP_OK;
 }
 
+/* Chooses the characters. each: how many ids a character has, beside which there are `others`. */
+static enum tokmap_status characters_choose(struct training *t, struct train_characters *characters, uint32_t each,
+                                            uint32_t others, struct tokmap_error *error)
+{
+    const struct train_corpus_options *options = t->options;
+    const enum tokmap_status status =
+        train_characters_choose(characters, t->pieces, options->unigram.coverage, options->required,
+                                options->required_count, &t->budget, error);
+    const uint64_t least = (uint64_t)characters->count * each + others;
+    if (status)
+        return status;
+    if (!characters->count)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "the inputs have no character that can be a piece; name inputs that contain text");
+    if (least > options->vocabulary)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "the vocabulary is too small for the %" PRIu32 " characters that are %.10g of the text; raise "
+                         "--vocab-size to %" PRIu64 " or more, or lower --character-coverage",
+                         characters->count, options->unigram.coverage, least);
+    return TOKMAP_OK;
+}
+
 /* Learns a Unigram vocabulary, and makes the contents of its files. */
 static enum tokmap_status unigram_learn(struct training *t, struct growing *contents, struct tokmap_error *error)
 {
     const struct train_corpus_options *options = t->options;
     const uint32_t others = train_ids_least(options);
     struct unigram_vocabulary vocabulary = {0};
-    struct unigram_words words;
+    struct train_characters characters = {0};
+    struct unigram_words words = {0};
     struct unigram_options unigram = {.pieces = options->vocabulary - others,
                                       .longest = options->unigram.longest,
                                       .threads = options->threads,
@@ -184,29 +207,22 @@ static enum tokmap_status unigram_learn(struct training *t, struct growing *cont
                                       .progress = learning_progress,
                                       .stop = asked_to_stop,
                                       .user = (void *)(uintptr_t)options};
-    enum tokmap_status status = unigram_words_make(&words, t->pieces, options->unigram.coverage, options->required,
-                                                   options->required_count, &t->budget, error);
-    if (!status && words.character_count > unigram.pieces)
-        status = error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                           "the vocabulary is too small: %" PRIu32 " characters of the text and %" PRIu32
-                           " other tokens have ids; raise --vocab-size to %" PRIu64
-                           " or more, or lower --character-coverage",
-                           words.character_count, others, (uint64_t)words.character_count + others);
-    if (!status && !words.character_count)
-        status = error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                           "the inputs have no character that can be a piece; name inputs that contain text");
+    enum tokmap_status status = characters_choose(t, &characters, 1, others, error);
+    if (!status)
+        status = unigram_words_make(&words, t->pieces, &characters, &t->budget, error);
     if (!status)
         status = train_unigram(&vocabulary, &words, &t->budget, &unigram, error);
     if (!status) {
         t->result->tokens = vocabulary.count + others - options->settings.special_count;
         t->result->trained_tokens =
-            vocabulary.tokens + (options->unigram.bytes ? words.uncovered_bytes : words.uncovered);
-        t->result->characters = words.character_count;
-        t->result->uncovered = words.uncovered;
+            vocabulary.tokens + (options->unigram.bytes ? characters.uncovered_bytes : characters.uncovered);
+        t->result->characters = characters.count;
+        t->result->uncovered = characters.uncovered;
         unigram_write(contents, &vocabulary, &options->unigram, &options->settings);
         unigram_vocabulary_free(&vocabulary);
     }
     unigram_words_free(&words, &t->budget);
+    train_characters_free(&characters, &t->budget);
     return status;
 }
 

@@ -356,6 +356,30 @@ void train_pieces_totals(const struct train_pieces *pieces, struct train_totals 
     }
 }
 
+static void table_each(const struct piece_table *table,
+                       void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user)
+{
+    if (!table->shorts)
+        return;
+    for (uint64_t i = 0; i < (uint64_t)1 << table->short_bits; i++) {
+        const struct short_piece *piece = &table->shorts[i];
+        if (piece->times)
+            each(user, (const uint8_t *)&piece->key, piece->key.high >> 56, piece->times);
+    }
+    for (uint64_t i = 0; i < (uint64_t)1 << table->long_bits; i++) {
+        const struct long_piece *piece = &table->longs[i];
+        if (piece->times)
+            each(user, table->text + piece->offset, piece->bytes, piece->times);
+    }
+}
+
+void train_pieces_each(const struct train_pieces *pieces,
+                       void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user)
+{
+    for (uint32_t s = 0; s < SHARDS; s++)
+        table_each(&pieces->shards[s].table, each, user);
+}
+
 void train_pieces_drain(struct train_pieces *pieces,
                         void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user)
 {
@@ -363,16 +387,7 @@ void train_pieces_drain(struct train_pieces *pieces,
         struct piece_table *table = &pieces->shards[s].table;
         if (!table->shorts)
             continue;
-        for (uint64_t i = 0; i < (uint64_t)1 << table->short_bits; i++) {
-            const struct short_piece *piece = &table->shorts[i];
-            if (piece->times)
-                each(user, (const uint8_t *)&piece->key, piece->key.high >> 56, piece->times);
-        }
-        for (uint64_t i = 0; i < (uint64_t)1 << table->long_bits; i++) {
-            const struct long_piece *piece = &table->longs[i];
-            if (piece->times)
-                each(user, table->text + piece->offset, piece->bytes, piece->times);
-        }
+        table_each(table, each, user);
         train_budget_release(pieces->budget, table_bytes(table));
         table_free(table);
     }

@@ -33,7 +33,7 @@ enum tokmap_status train_pieces_new(struct train_pieces **pieces, struct train_b
 void train_pieces_free(struct train_pieces *pieces); /* accepts NULL */
 
 struct train_totals {
-    uint64_t distinct, bytes; /* distinct pieces of at least two bytes, and the sum of their sizes */
+    uint64_t distinct, bytes; /* distinct pieces in the table, and the sum of their sizes */
     uint64_t pieces, text;    /* all pieces with repetitions, and the sum of their sizes: the size of the text */
     uint64_t passed; /* slots of other pieces that were passed over to find each piece's own: the work of hashing */
 };
@@ -41,8 +41,12 @@ struct train_totals {
 /* Computes the totals. All counters must be finished. */
 void train_pieces_totals(const struct train_pieces *pieces, struct train_totals *totals);
 
-/* Calls `each` for every distinct piece of at least two bytes, in no defined order, and frees the table's memory on the
- * way. `bytes` is valid during the call. All counters must be finished. */
+/* Calls `each` for every distinct piece, in no defined order. `bytes` is valid during the call. All counters must be
+ * finished. */
+void train_pieces_each(const struct train_pieces *pieces,
+                       void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user);
+
+/* Does the same, and frees the table's memory on the way. `bytes` is valid during the call. All counters must be finished. */
 void train_pieces_drain(struct train_pieces *pieces,
                         void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user);
 

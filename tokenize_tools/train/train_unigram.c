@@ -145,7 +145,7 @@ static void lot_best(struct unigram_worker *worker, uint64_t first, uint64_t end
 static enum tokmap_status trie_renew(struct unigram_model *m, struct tokmap_error *error)
 {
     unigram_trie_free(&m->trie, m->budget);
-    return unigram_trie_make(&m->trie, m->pieces, m->count, m->words->character_count, m->budget, error);
+    return unigram_trie_make(&m->trie, m->pieces, m->count, m->words->characters->count, m->budget, error);
 }
 
 /* Writes the probabilities into the trie. */
@@ -197,12 +197,12 @@ struct seed_piece {
 static enum tokmap_status pieces_make(struct unigram_model *m, struct unigram_seeds *seeds, struct tokmap_error *error)
 {
     const struct unigram_words *words = m->words;
-    const uint64_t count = (uint64_t)words->character_count + seeds->count;
+    const uint64_t count = (uint64_t)words->characters->count + seeds->count;
     struct seed_piece *all = NULL;
     double sum = 0;
     enum tokmap_status status = train_take(m->budget, (void **)&all, count, sizeof *all, error);
     if (!status)
-        status = train_take(m->budget, (void **)&m->single_codes, (uint64_t)words->character_count + 1,
+        status = train_take(m->budget, (void **)&m->single_codes, (uint64_t)words->characters->count + 1,
                             sizeof *m->single_codes, error);
     if (!status)
         status = train_take(m->budget, (void **)&m->pieces, count, sizeof *m->pieces, error);
@@ -213,13 +213,13 @@ static enum tokmap_status pieces_make(struct unigram_model *m, struct unigram_se
     if (!status)
         status = train_take(m->budget, (void **)&m->losses, count, sizeof *m->losses, error);
     m->room = m->count = (uint32_t)count;
-    for (uint32_t c = 1; c <= words->character_count && !status; c++) {
+    for (uint32_t c = 1; c <= words->characters->count && !status; c++) {
         m->single_codes[c] = c;
-        const uint64_t times = words->character_times[c];
+        const uint64_t times = words->characters->times[c];
         all[c - 1] = (struct seed_piece){{m->single_codes + c, 1}, times ? times : 1};
     }
     for (uint64_t i = 0; i < seeds->count && !status; i++)
-        all[words->character_count + i] = (struct seed_piece){
+        all[words->characters->count + i] = (struct seed_piece){
             {words->codes + seeds->seeds[i].at, seeds->seeds[i].count}, seeds->seeds[i].score};
     if (!status)
         qsort(all, (size_t)count, sizeof *all, pieces_compare);
@@ -365,7 +365,7 @@ static bool is_forbidden(const struct unigram_model *m, const struct unigram_pie
     if (piece->count < 2 || !m->options->forbidden_count)
         return false;
     for (uint32_t i = 0; i < piece->count; i++)
-        bytes += utf8_put(text + bytes, m->words->characters[piece->codes[i]]);
+        bytes += utf8_put(text + bytes, m->words->characters->codes[piece->codes[i]]);
     for (uint32_t i = 0; i < m->options->forbidden_count; i++)
         if (m->options->forbidden[i].count == bytes && !memcmp(m->options->forbidden[i].bytes, text, bytes))
             return true;
@@ -377,7 +377,7 @@ static bool is_forbidden(const struct unigram_model *m, const struct unigram_pie
 static enum tokmap_status finals_choose(const struct unigram_model *m, struct final_piece *all, uint32_t *count,
                                         struct tokmap_error *error)
 {
-    const uint32_t characters = m->words->character_count;
+    const uint32_t characters = m->words->characters->count;
     uint32_t found = 0, missing = 0, others = m->options->pieces - characters;
     uint8_t *has = NULL;
     const enum tokmap_status status = train_take(m->budget, (void **)&has, (uint64_t)characters + 1, 1, error);
@@ -419,7 +419,7 @@ static enum tokmap_status vocabulary_make(const struct unigram_model *m, const s
         v->pieces[p].bytes = v->bytes + bytes;
         v->scores[p] = (float)all[p].score;
         for (uint32_t i = 0; i < all[p].piece.count; i++)
-            bytes += utf8_put((char *)v->bytes + bytes, m->words->characters[all[p].piece.codes[i]]);
+            bytes += utf8_put((char *)v->bytes + bytes, m->words->characters->codes[all[p].piece.codes[i]]);
         v->pieces[p].count = (uint64_t)(v->bytes + bytes - v->pieces[p].bytes);
     }
     v->count = count;
@@ -449,7 +449,7 @@ static enum tokmap_status tokens_count(struct unigram_model *m, const struct fin
 
 static enum tokmap_status finish(struct unigram_model *m, struct unigram_vocabulary *v, struct tokmap_error *error)
 {
-    const uint64_t room = (uint64_t)m->count + m->words->character_count;
+    const uint64_t room = (uint64_t)m->count + m->words->characters->count;
     struct final_piece *all = NULL;
     uint32_t count = 0;
     enum tokmap_status status = train_take(m->budget, (void **)&all, room, sizeof *all, error);
@@ -492,7 +492,7 @@ static void model_free(struct unigram_model *m)
     train_give(m->budget, m->scores, m->room, sizeof *m->scores);
     train_give(m->budget, m->sums, m->room, sizeof *m->sums);
     train_give(m->budget, m->losses, m->room, sizeof *m->losses);
-    train_give(m->budget, m->single_codes, (uint64_t)m->words->character_count + 1, sizeof *m->single_codes);
+    train_give(m->budget, m->single_codes, (uint64_t)m->words->characters->count + 1, sizeof *m->single_codes);
 }
 
 static enum tokmap_status iterate(struct unigram_model *m, struct tokmap_error *error)
@@ -523,7 +523,7 @@ enum tokmap_status train_unigram(struct unigram_vocabulary *vocabulary, const st
     struct unigram_seeds seeds;
     const uint64_t usual = max64(UNIGRAM_SEEDS, 10 * (uint64_t)options->pieces);
     memset(vocabulary, 0, sizeof *vocabulary);
-    assert(options->pieces >= words->character_count && options->threads && words->character_count);
+    assert(options->pieces >= words->characters->count && options->threads && words->characters->count);
     assert(options->longest && options->longest <= UNIGRAM_LONGEST_MOST);
     enum tokmap_status status =
         unigram_seeds_find(&seeds, words, options->seeds ? options->seeds : usual, options->longest, options->threads,

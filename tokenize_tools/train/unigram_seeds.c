@@ -167,7 +167,7 @@ static void groups_find(void *user, uint32_t number)
     struct search *s = user;
     struct finder *f = &s->finders[number];
     uint32_t group;
-    while (!f->status && (group = __atomic_add_fetch(&s->next, 1, __ATOMIC_RELAXED)) <= s->words->character_count) {
+    while (!f->status && (group = __atomic_add_fetch(&s->next, 1, __ATOMIC_RELAXED)) <= s->words->characters->count) {
         if (s->stop && s->stop(s->user)) {
             f->status = error_set(&f->error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
             return;
@@ -196,7 +196,7 @@ static void suffixes_fill(struct search *s)
     for (uint64_t i = 0; i < words->code_count; i++)
         if (words->codes[i])
             s->starts[words->codes[i]]++;
-    for (uint32_t c = 1; c <= words->character_count + 1; c++) {
+    for (uint32_t c = 1; c <= words->characters->count + 1; c++) {
         const uint64_t count = s->starts[c];
         s->starts[c] = total;
         total += count;
@@ -205,7 +205,7 @@ static void suffixes_fill(struct search *s)
         for (uint64_t at = words->words[w].begin; at < words->words[w + 1].begin; at++)
             if (words->codes[at])
                 s->suffixes[s->starts[words->codes[at]]++] = (struct suffix){(uint32_t)at, (uint32_t)w};
-    for (uint32_t c = words->character_count + 1; c > 1; c--) /* now each start is that of the next group */
+    for (uint32_t c = words->characters->count + 1; c > 1; c--) /* now each start is that of the next group */
         s->starts[c] = s->starts[c - 1];
     s->starts[1] = 0;
 }
@@ -243,7 +243,7 @@ enum tokmap_status unigram_seeds_find(struct unigram_seeds *seeds, const struct 
                                       struct train_budget *budget, struct tokmap_error *error)
 {
     struct search s = {.words = words, .most = most, .longest = longest, .budget = budget, .stop = stop, .user = user};
-    const uint64_t count = suffixes_count(words), groups = (uint64_t)words->character_count + 2;
+    const uint64_t count = suffixes_count(words), groups = (uint64_t)words->characters->count + 2;
     memset(seeds, 0, sizeof *seeds);
     assert(most && longest >= 1 && words->count <= UINT32_MAX && words->code_count <= UINT32_MAX);
     enum tokmap_status status = train_take(budget, (void **)&s.suffixes, count, sizeof *s.suffixes, error);
