@@ -191,6 +191,13 @@ static enum tokmap_status split_pass(struct pipeline_state *own, enum added_pass
 static enum tokmap_status encode_segment(struct pipeline_state *own, const uint8_t *text, size_t count)
 {
     const struct pipeline *pipeline = own->pipeline;
+    if (pipeline->parts.engine_raw && !pipeline->normalized_pass) {
+        bool done;
+        const enum tokmap_status status =
+            pipeline->parts.engine->kind->encode_raw(own->engine, text, count, &own->ids, &done, own->error);
+        if (status || done)
+            return status;
+    }
     if (pipeline->parts.normalizer.count) {
         own->normalizer.continues = own->place == ENGINE_INSIDE;
         const enum tokmap_status status = normalizer_run(&own->normalizer, text, count, &text, &count, own->error);

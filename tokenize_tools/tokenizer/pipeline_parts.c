@@ -23,6 +23,8 @@ void pipeline_parts_free(struct pipeline_parts *parts)
 
 uint64_t pipeline_parts_ids_per_byte(const struct pipeline_parts *parts)
 {
+    if (parts->engine_raw)
+        return 1;
     uint64_t most = normalizer_growth(&parts->normalizer);
     if (mul_overflows(most, max64(1, parts->ids_per_byte_most), &most))
         return UINT64_MAX;

@@ -33,6 +33,9 @@ struct pipeline_parts {
     struct normalizer normalizer;
     struct pretokenizer pretokenizer;
     bool engine_cuts; /* the engine splits what the pre-tokenizer leaves; otherwise these are pieces */
+    bool engine_raw;  /* the engine's encode_raw does all that the normalizer and the pre-tokenizer do, which remain for
+                         offsets and for added tokens in normalized text; and it makes no more ids than the text has
+                         bytes, whatever these make of it */
     struct text_engine *engine;
     uint64_t ids_per_byte_most; /* the most ids that the engine makes of one byte; 0 counts as 1 */
     struct text_decoder decoder;

@@ -18,7 +18,7 @@
 #include "common/hash.h"
 #include "hf_fingerprint.h"
 #include "hf_pretokenizer.h"
-#include "platform/os.h"
+#include "hf_texts.h"
 #include "sentencepiece/sp_engine.h"
 
 static const char mark[] = "\xE2\x96\x81";
@@ -136,36 +136,6 @@ static bool has_front(const struct normalizer *normalizer, const struct hf_split
     return false;
 }
 
-/* Joins the texts of all ids in the order of ids. The caller frees *bytes and *offsets, on failure too. */
-static bool texts_make(struct json_file *file, const struct hf_model *model, uint32_t vocabulary, uint8_t **bytes,
-                       uint32_t **offsets)
-{
-    size_t total = 1;
-    for (uint32_t i = 0; i < model->vocabulary.count; i++)
-        total += model->vocabulary.entries[i].bytes;
-    if (total > UINT32_MAX)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
-                                "the tokens of the vocabulary have %zu bytes, but tokmap can read at "
-                                "most 4 GiB; use a smaller vocabulary",
-                                total - 1);
-    *bytes = os_memory_large(total);
-    *offsets = os_memory_large(((size_t)vocabulary + 1) * sizeof **offsets);
-    if (!*bytes || !*offsets) {
-        file->status = error_set_memory(file->error, "a vocabulary", total);
-        return false;
-    }
-    uint32_t used = 0;
-    for (uint32_t id = 0; id < vocabulary; id++) {
-        const struct text_entry *entry = text_table_by_id(&model->vocabulary, id);
-        (*offsets)[id] = used;
-        if (entry)
-            memcpy(*bytes + used, entry->text, entry->bytes);
-        used += entry ? entry->bytes : 0;
-    }
-    (*offsets)[vocabulary] = used;
-    return true;
-}
-
 /* Returns whether the normalizer must run before the engine, because added tokens are searched for in its result. */
 static bool normalized_first(const struct pipeline_parts *parts)
 {
@@ -204,23 +174,6 @@ static bool source_fill(struct json_file *file, const struct hf_splits *splits, 
     return true;
 }
 
-/* Adds a token without a text, if the vocabulary has one: it decodes to nothing, and the engine does not know it. */
-static bool empty_token_add(struct json_file *file, const struct hf_model *model, struct pipeline_parts *parts)
-{
-    static const uint8_t empty[1];
-    const uint32_t id = text_table_find(&model->vocabulary, empty, 0);
-    if (id == TEXT_NONE)
-        return true;
-    parts->texts = malloc(sizeof *parts->texts);
-    if (!parts->texts) {
-        file->status = error_set_memory(file->error, "a vocabulary", sizeof *parts->texts);
-        return false;
-    }
-    parts->texts[0] = (struct pipeline_text){.id = id, .bytes = 0, .text = empty};
-    parts->text_count = 1;
-    return true;
-}
-
 bool hf_characters_join(struct json_file *file, struct hf_model *model, const struct hf_splits *splits, bool plain,
                         struct pipeline_parts *parts)
 {
@@ -242,7 +195,7 @@ bool hf_characters_join(struct json_file *file, struct hf_model *model, const st
     if (!source_fill(file, splits, plain, &source, parts))
         return false;
     struct hash_state *hash = hash_state_new();
-    if (hash && texts_make(file, model, parts->vocabulary, &bytes, &offsets) && empty_token_add(file, model, parts)) {
+    if (hash && hf_texts_make(file, model, parts->vocabulary, &bytes, &offsets) && hf_texts_empty(file, model, parts)) {
         source.bytes = bytes;
         source.offsets = offsets;
         hash_source(hash, &source);

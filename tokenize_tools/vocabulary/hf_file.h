@@ -15,6 +15,17 @@
 /* Returns whether a text begins like a JSON object. */
 bool hf_file_is(const char *text, uint64_t count);
 
+/* The text of a tokenizer.json, which may have been made of another file. */
+struct hf_text {
+    const char *path; /* in messages */
+    const char *text;
+    uint64_t count;
+    const char *form, *note; /* of the tokenizer: see struct tokenizer_info; static texts */
+};
+/* As hf_file_open. The note has precedence over one about ignored fields. */
+enum tokmap_status hf_text_open(struct tokenizer **tokenizer, const struct hf_text *text,
+                                const struct tokmap_tokenizer_options *options, struct tokmap_error *error);
+
 /* Makes a tokenizer from the `count` bytes of a tokenizer.json; path is the name of the file in messages. The text
  * is not needed after the call. Of the options only `special` is used. Statuses: OK, ERROR_FORMAT,
  * ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */

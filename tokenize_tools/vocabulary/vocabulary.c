@@ -21,6 +21,7 @@
 #include "text/path.h"
 #include "text/stand_in.h"
 #include "vocabulary_file.h"
+#include "word_file.h"
 
 /* ---- folders ---- */
 
@@ -105,7 +106,7 @@ static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *pa
 
 /* A folder stands for the first of these files in it. */
 static const char *const folder_files[] = {"tokenizer.json", "tekken.json", "tokenizer.model", "vocab.bpe",
-                                           "merges.txt"};
+                                           "merges.txt", "vocab.txt"};
 
 struct rank_search {
     char *name; /* of the first .tiktoken file */
@@ -257,6 +258,8 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
         status = json_open(tokenizer, path, text, bytes, options, error);
     else if (bpe_files_is(text, bytes))
         status = bpe_files_open(tokenizer, path, text, bytes, options, error);
+    else if (word_file_is(path, text, bytes))
+        status = word_file_open(tokenizer, path, text, bytes, options, error);
     else
         status =
             error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hf_wordpiece.c - parses the models, and joins them with the parts around them.
+ *
+ * Nearly all such files have a BertNormalizer and a BertPreTokenizer, which the engine does in one pass over the text
+ * (wp_characters.h). Files with other parts keep them, and the engine encodes each piece.
+ */
+#include "hf_wordpiece.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/hash.h"
+#include "hf_fingerprint.h"
+#include "hf_pretokenizer.h"
+#include "hf_texts.h"
+#include "wordpiece/wp_engine.h"
+
+/* ---- the model ---- */
+
+enum { FIELD_UNKNOWN = 1, FIELD_PREFIX = 2, FIELD_MOST = 4, FIELD_VOCABULARY = 8 };
+
+static bool most_parse(struct json_file *file, uint64_t *most)
+{
+    const struct json_scan start = file->scan;
+    if (json_unsigned(&file->scan, most))
+        return true;
+    file->scan = start;
+    return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                            "model.max_input_chars_per_word must be a whole number from 0 to %" PRIu64, UINT64_MAX);
+}
+
+static bool member_parse(struct json_file *file, const struct json_string *name, struct hf_model *model,
+                         struct hf_words *words, uint32_t *seen)
+{
+    static const char *const names[] = {"unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"};
+    uint32_t field = 0;
+    while (field < 4 && !json_name_is(name, names[field]))
+        field++;
+    if (field == 4)
+        return json_skip(&file->scan);
+    if (*seen >> field & 1)
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the file has model.%s twice; it is damaged", names[field]);
+    *seen |= 1u << field;
+    switch (1u << field) {
+    case FIELD_UNKNOWN:
+        return json_file_text(file, &model->unk, &model->unk_bytes);
+    case FIELD_PREFIX:
+        return json_file_text(file, &words->prefix, &words->prefix_bytes);
+    case FIELD_MOST:
+        return most_parse(file, &words->characters_most);
+    case FIELD_VOCABULARY:
+    default:
+        return hf_vocabulary_parse(file, &model->vocabulary, "model.vocab");
+    }
+}
+
+bool hf_words_parse(struct json_file *file, enum hf_model_kind kind, struct hf_model *model, struct hf_words *words)
+{
+    const uint32_t wanted =
+        kind == HF_WORDPIECE ? FIELD_UNKNOWN | FIELD_PREFIX | FIELD_MOST | FIELD_VOCABULARY : FIELD_UNKNOWN | FIELD_VOCABULARY;
+    struct json_string name;
+    uint32_t seen = 0;
+    if (!json_enter_object(&file->scan))
+        return false;
+    while (json_member(&file->scan, &name))
+        if (!member_parse(file, &name, model, words, &seen))
+            return false;
+    if (file->scan.fault.reason)
+        return false;
+    const uint32_t lacks = wanted & ~seen;
+    if (lacks)
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "model.%s is missing; the file is incomplete",
+                                lacks & FIELD_UNKNOWN  ? "unk_token"
+                                : lacks & FIELD_PREFIX ? "continuing_subword_prefix"
+                                : lacks & FIELD_MOST   ? "max_input_chars_per_word"
+                                                       : "vocab");
+    if (kind == HF_WORD_LEVEL)
+        *words = (struct hf_words){.characters_most = UINT64_MAX};
+    return model->vocabulary.count ||
+           json_file_refuse(file, TOKMAP_ERROR_FORMAT, "model.vocab is empty, so the model has no tokens");
+}
+
+/* ---- the normalizer ---- */
+
+/* Parses true or false, or null for strip_accents. */
+static bool switch_parse(struct json_file *file, bool may_be_null, bool if_null, bool *value)
+{
+    return may_be_null ? json_file_flag(file, if_null, value) : json_bool(&file->scan, value);
+}
+
+static bool step_add(struct json_file *file, struct normalizer *normalizer, enum normalizer_kind kind)
+{
+    if (normalizer->count == NORMALIZER_STEPS_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "normalizer has more than %d steps, which is the most that tokmap can read",
+                                NORMALIZER_STEPS_MOST);
+    normalizer->steps[normalizer->count++] = (struct normalizer_step){.kind = kind};
+    return true;
+}
+
+bool hf_bert_normalizer_parse(struct json_file *file, struct normalizer *normalizer)
+{
+    static const char *const names[] = {"clean_text", "handle_chinese_chars", "lowercase", "strip_accents"};
+    bool on[4] = {false}, given[4] = {false}, null = true;
+    struct json_string name;
+    if (!json_enter_object(&file->scan))
+        return false;
+    while (json_member(&file->scan, &name)) {
+        uint32_t field = 0;
+        while (field < 4 && !json_name_is(&name, names[field]))
+            field++;
+        if (field == 3)
+            null = json_kind(&file->scan) == JSON_NULL;
+        if (!(field < 4 ? switch_parse(file, field == 3, false, &on[field]) : json_skip(&file->scan)))
+            return false;
+        given[field % 4] |= field < 4;
+    }
+    if (file->scan.fault.reason)
+        return false;
+    for (uint32_t i = 0; i < 3; i++)
+        if (!given[i])
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                    "the field normalizer.BertNormalizer.%s is missing; the file is incomplete", names[i]);
+    const bool lower = on[2], strip = null ? lower : on[3];
+    return (!on[0] || step_add(file, normalizer, NORMALIZE_BERT_CLEAN)) &&
+           (!on[1] || step_add(file, normalizer, NORMALIZE_BERT_CHINESE)) &&
+           (!strip || (step_add(file, normalizer, NORMALIZE_NFD) && step_add(file, normalizer, NORMALIZE_BERT_MARKS))) &&
+           (!lower || step_add(file, normalizer, NORMALIZE_LOWER));
+}
+
+/* Returns whether a normalizer is a BertNormalizer, and sets its switches: its steps are some of those that one has, in
+ * their order. */
+static bool rules_find(const struct normalizer *normalizer, struct wp_rules *rules)
+{
+    const struct normalizer_step *step = normalizer->steps, *end = step + normalizer->count;
+    *rules = (struct wp_rules){false};
+    if (step < end && step->kind == NORMALIZE_BERT_CLEAN)
+        rules->clean = ++step;
+    if (step < end && step->kind == NORMALIZE_BERT_CHINESE)
+        rules->chinese = ++step;
+    if (end - step >= 2 && step[0].kind == NORMALIZE_NFD && step[1].kind == NORMALIZE_BERT_MARKS)
+        rules->strip = step += 2;
+    if (step < end && step->kind == NORMALIZE_LOWER)
+        rules->lower = ++step;
+    return step == end;
+}
+
+/* ---- joining ---- */
+
+/* Returns whether the pieces are those of a BertPreTokenizer, which hf_splits_parse() has made two steps. */
+static bool is_bert(const struct hf_splits *splits)
+{
+    return splits->count == 2 && splits->steps[0].kind == HF_WHITESPACE_SPLIT &&
+           splits->steps[1].kind == HF_PUNCTUATION && splits->steps[1].behavior == SPLIT_ISOLATED;
+}
+
+static void hash_source(struct hash_state *hash, const struct wp_source *source)
+{
+    static const char what[] = "tokmap words 1";
+    const uint64_t fields[] = {source->vocabulary, source->unknown, source->prefix != NULL, source->prefix_bytes,
+                               source->characters_most};
+    hash_state_add(hash, what, sizeof what);
+    hash_state_add(hash, fields, sizeof fields);
+    hash_state_add(hash, source->prefix ? source->prefix : (const uint8_t *)what, source->prefix_bytes);
+    hash_state_add(hash, source->offsets, ((size_t)source->vocabulary + 1) * sizeof *source->offsets);
+    hash_state_add(hash, source->bytes, source->offsets[source->vocabulary]);
+}
+
+/* Makes the engine of texts that have been joined, and the fingerprint of the model. */
+static bool engine_make(struct json_file *file, const struct wp_source *source, const struct wp_rules *rules,
+                        struct pipeline_parts *parts)
+{
+    struct hash_state *hash = hash_state_new();
+    if (!hash) {
+        file->status = error_set_memory(file->error, "a fingerprint", 512);
+        return false;
+    }
+    hash_source(hash, source);
+    hash128_store(hash_state_128(hash), parts->fingerprint);
+    hash_state_free(hash);
+    file->status = wp_engine_new(&parts->engine, source, rules, file->error);
+    return !file->status;
+}
+
+bool hf_words_join(struct json_file *file, struct hf_model *model, const struct hf_words *words,
+                   const struct hf_splits *splits, struct pipeline_parts *parts)
+{
+    static const struct split_rules no_rules;
+    struct wp_rules rules;
+    struct wp_source source = {.path = file->path,
+                               .vocabulary = parts->vocabulary,
+                               .prefix = words->prefix,
+                               .prefix_bytes = words->prefix_bytes,
+                               .characters_most = words->characters_most};
+    uint8_t *bytes = NULL;
+    uint32_t *offsets = NULL;
+    assert(!parts->engine && parts->vocabulary >= model->vocabulary.ids);
+    file->scan.at = file->scan.end; /* failures concern the file as a whole */
+    source.unknown = text_table_find(&model->vocabulary, model->unk, (uint32_t)model->unk_bytes);
+    if (source.unknown == TEXT_NONE && (source.vocabulary == 65536 || source.vocabulary > BPE_IDS - 2))
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                "model.unk_token is '%.*s', which model.vocab lacks; add it to the vocabulary",
+                                model->unk_bytes < 64 ? (int)model->unk_bytes : 64, (const char *)model->unk);
+    parts->engine_raw = is_bert(splits) && rules_find(&parts->normalizer, &rules);
+    (void)snprintf(parts->scanner, sizeof parts->scanner, "%s",
+                   parts->engine_raw ? "words and punctuation as in BERT" : "step by step");
+    if (hf_pretokenizer_steps(file, splits, parts) && hf_texts_make(file, model, parts->vocabulary, &bytes, &offsets) &&
+        hf_texts_empty(file, model, parts)) {
+        source.bytes = bytes;
+        source.offsets = offsets;
+        if (engine_make(file, &source, parts->engine_raw ? &rules : NULL, parts))
+            file->status = hf_fingerprint(parts, splits, &no_rules, file->error);
+    }
+    /* The file's decoder needs the texts as the file spells them. */
+    if (!file->status && parts->decoder_given) {
+        parts->decoder.texts = bytes;
+        parts->decoder.offsets = offsets;
+        parts->decoder.vocabulary = parts->vocabulary;
+    } else {
+        free(bytes);
+        free(offsets);
+    }
+    return !file->status;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * word_file.c - writes the tokenizer.json that stands for the file, in memory, and opens it. So whatever is true of a
+ * tokenizer.json is true of a vocab.txt.
+ *
+ * As in the reference, the number of a line is the id of its token, without the white space at the line's end; of equal
+ * lines the last one counts, and an empty line is a token without a text.
+ */
+#include "word_file.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes_buffer.h"
+#include "common/error.h"
+#include "hf_file.h"
+#include "json_file.h"
+#include "platform/os.h"
+#include "text/code_point.h"
+#include "text/path.h"
+#include "text/utf8.h"
+#include "text_table.h"
+#include "unicode/code_sets.h"
+#include "unicode/lower_case.h"
+#include "vocabulary_file.h"
+
+/* ---- the lines ---- */
+
+struct word_line {
+    const uint8_t *text;
+    uint32_t bytes;
+    bool kept; /* no later line is equal */
+};
+
+struct word_lines {
+    struct word_line *lines;
+    uint32_t count;
+    struct text_table table; /* by text: the number of the line */
+};
+
+/* Returns how many bytes a line has without white space at its end. */
+static size_t trimmed(const char *text, size_t bytes)
+{
+    while (bytes) {
+        size_t at = bytes - 1, length;
+        while (at && (text[at] & 0xC0) == 0x80)
+            at--;
+        if (!code_is_space(code_point_get((const uint8_t *)text + at, &length)))
+            break;
+        bytes = at;
+    }
+    return bytes;
+}
+
+bool word_file_is(const char *path, const char *text, uint64_t count)
+{
+    static const char name[] = "vocab.txt";
+    const size_t bytes = strlen(path), wanted = sizeof name - 1;
+    if (bytes >= wanted && !strcmp(path + bytes - wanted, name))
+        return true;
+    for (const char *end = text + count, *next; text < end; text = next) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        next = stop ? stop + 1 : end;
+        if (next - text >= 5 && !memcmp(text, "[UNK]", 5) && (next - text == 5 || text[5] == '\n' || text[5] == '\r'))
+            return true;
+    }
+    return false;
+}
+
+/* Finds the lines of a text, which is UTF-8. Frees of *lines what it has at a failure, too. */
+static enum tokmap_status lines_find(struct word_lines *lines, const char *path, const char *text, uint64_t count,
+                                     struct tokmap_error *error)
+{
+    const char *const end = text + count;
+    uint64_t number = 0;
+    for (const char *at = text; at && at < end; number++) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
+    }
+    if (number > TEXT_TABLE_MOST - 2)
+        return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
+                         "the file has %llu lines, but tokmap can read vocabularies of at most %u tokens",
+                         (unsigned long long)number, TEXT_TABLE_MOST - 2);
+    lines->lines = malloc(number * sizeof *lines->lines);
+    if (!lines->lines || !text_table_reserve(&lines->table, number))
+        return error_set_memory(error, "a vocabulary", number * sizeof *lines->lines);
+    for (const char *at = text; at < end; lines->count++) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        const size_t bytes = trimmed(at, (size_t)((stop ? stop : end) - at));
+        if (bytes > UINT16_MAX)
+            return error_set(error, TOKMAP_ERROR_LIMIT, path, (uint64_t)(at - text),
+                             "line %u has %zu bytes, but a token may have at most %u; is this a list of tokens?",
+                             lines->count + 1, bytes, UINT16_MAX);
+        lines->lines[lines->count] = (struct word_line){(const uint8_t *)at, (uint32_t)bytes, false};
+        at = stop ? stop + 1 : end;
+    }
+    for (uint32_t i = lines->count; i-- > 0;) {
+        const enum text_added added = text_table_add(&lines->table, lines->lines[i].text, lines->lines[i].bytes, i);
+        if (added == TEXT_NO_MEMORY)
+            return error_set_memory(error, "a vocabulary", number * sizeof *lines->lines);
+        lines->lines[i].kept = added == TEXT_ADDED;
+    }
+    return TOKMAP_OK;
+}
+
+/* Returns whether a token has a capital letter; those of names such as [CLS] do not count. */
+static bool has_capital(const struct word_line *line)
+{
+    size_t length;
+    if (line->bytes >= 2 && line->text[0] == '[' && line->text[line->bytes - 1] == ']')
+        return false;
+    for (size_t at = 0; at < line->bytes; at += length) {
+        const uint32_t code = code_point_get(line->text + at, &length);
+        if (lower_case(code) != code)
+            return true;
+    }
+    return false;
+}
+
+/* ---- what tokenizer_config.json says ---- */
+
+enum special_name { NAME_UNK, NAME_SEP, NAME_PAD, NAME_CLS, NAME_MASK, NAMES };
+
+static const char *const name_fields[NAMES] = {"unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
+static const char *const usual_names[NAMES] = {"[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"};
+
+struct word_config {
+    bool there, lower, chinese, basic;
+    bool strip_given, strip;
+    const uint8_t *names[NAMES]; /* NULL: not given */
+    size_t name_bytes[NAMES];
+    const uint8_t *class_name; /* of the tokenizer; NULL: not given */
+    size_t class_bytes;
+    char *text;
+    struct json_file file;
+};
+
+/* Parses a text, or an object with the member "content"; anything else is skipped. */
+static bool name_parse(struct json_file *file, const uint8_t **text, size_t *bytes)
+{
+    struct json_string name;
+    if (json_kind(&file->scan) == JSON_STRING)
+        return json_file_text(file, text, bytes);
+    if (json_kind(&file->scan) != JSON_OBJECT)
+        return json_skip(&file->scan);
+    if (!json_enter_object(&file->scan))
+        return false;
+    while (json_member(&file->scan, &name))
+        if (!(json_name_is(&name, "content") && json_kind(&file->scan) == JSON_STRING
+                  ? json_file_text(file, text, bytes)
+                  : json_skip(&file->scan)))
+            return false;
+    return !file->scan.fault.reason;
+}
+
+static bool config_member(struct word_config *config, const struct json_string *name)
+{
+    struct json_file *file = &config->file;
+    const enum json_kind kind = json_kind(&file->scan);
+    const bool flag = kind == JSON_TRUE || kind == JSON_FALSE;
+    if (json_name_is(name, "do_lower_case") && flag)
+        return json_bool(&file->scan, &config->lower);
+    if (json_name_is(name, "tokenize_chinese_chars") && flag)
+        return json_bool(&file->scan, &config->chinese);
+    if (json_name_is(name, "do_basic_tokenize") && flag)
+        return json_bool(&file->scan, &config->basic);
+    if (json_name_is(name, "strip_accents") && flag) {
+        config->strip_given = true;
+        return json_bool(&file->scan, &config->strip);
+    }
+    if (json_name_is(name, "tokenizer_class"))
+        return name_parse(file, &config->class_name, &config->class_bytes);
+    for (uint32_t i = 0; i < NAMES; i++)
+        if (json_name_is(name, name_fields[i]))
+            return name_parse(file, &config->names[i], &config->name_bytes[i]);
+    return json_skip(&file->scan);
+}
+
+/* Refuses tokenizers that have a vocab.txt, but do other things with it than BERT's. */
+static bool class_check(struct word_config *config)
+{
+    static const char *const known[] = {"Bert",     "DistilBert",        "Electra",  "MobileBert", "ConvBert",
+                                        "Funnel",   "LayoutLM",          "LayoutLMv2", "Lxmert",   "SqueezeBert",
+                                        "RetriBert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "Realm",
+                                        "PreTrained"};
+    static const char ending[] = "Tokenizer";
+    size_t bytes = config->class_bytes;
+    if (!config->class_name)
+        return true;
+    if (bytes > 4 && !memcmp(config->class_name + bytes - 4, "Fast", 4))
+        bytes -= 4;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const size_t first = strlen(known[i]);
+        if (bytes == first + sizeof ending - 1 && !memcmp(config->class_name, known[i], first) &&
+            !memcmp(config->class_name + first, ending, sizeof ending - 1))
+            return true;
+    }
+    return json_file_refuse(&config->file, TOKMAP_ERROR_UNSUPPORTED,
+                            "tokenizer_class is '%.*s'; tokmap can read a vocab.txt of BERT's tokenizer and of those that "
+                            "equal it; save this one as tokenizer.json with transformers, if it can be",
+                            config->class_bytes < 64 ? (int)config->class_bytes : 64, (const char *)config->class_name);
+}
+
+/* Reads the file beside a vocabulary, if it is there. */
+static enum tokmap_status config_read(struct word_config *config, const char *vocabulary, struct tokmap_error *error)
+{
+    struct json_file *file = &config->file;
+    struct json_string name;
+    struct os_stat about;
+    uint64_t bytes;
+    char *path = path_beside(vocabulary, "tokenizer_config.json");
+    config->lower = config->chinese = config->basic = true;
+    if (!path)
+        return error_set_memory(error, "a path", strlen(vocabulary));
+    enum tokmap_status status = TOKMAP_OK;
+    if (!os_stat(path, &about) && about.kind == OS_KIND_FILE) {
+        status = vocabulary_file_read(path, &config->text, &bytes, error);
+        config->there = !status;
+    }
+    if (config->there) {
+        if (json_file_begin(file, path, config->text, (size_t)bytes, error) && json_enter_object(&file->scan)) {
+            bool good = true;
+            while (good && json_member(&file->scan, &name))
+                good = config_member(config, &name);
+            if (good && !file->scan.fault.reason)
+                (void)class_check(config);
+        }
+        status = json_file_status(file);
+    }
+    free(path);
+    return status;
+}
+
+/* ---- the tokenizer.json ---- */
+
+struct writing {
+    struct bytes_buffer made;
+    bool lacks_memory;
+};
+
+static void put(struct writing *writing, const void *bytes, size_t count)
+{
+    writing->lacks_memory |= !bytes_append(&writing->made, bytes, count);
+}
+
+static void put_text(struct writing *writing, const char *text)
+{
+    put(writing, text, strlen(text));
+}
+
+/* Writes a JSON string. */
+static void put_string(struct writing *writing, const uint8_t *text, size_t bytes)
+{
+    char escape[8];
+    size_t done = 0;
+    put_text(writing, "\"");
+    for (size_t at = 0; at < bytes; at++) {
+        if (text[at] >= ' ' && text[at] != '"' && text[at] != '\\')
+            continue;
+        put(writing, text + done, at - done);
+        (void)snprintf(escape, sizeof escape, "\\u%04x", text[at]);
+        put_text(writing, escape);
+        done = at + 1;
+    }
+    put(writing, text + done, bytes - done);
+    put_text(writing, "\"");
+}
+
+static void put_flag(struct writing *writing, const char *name, bool value)
+{
+    put_text(writing, name);
+    put_text(writing, value ? "true" : "false");
+}
+
+/* Sets *text to the name that the special token has in this vocabulary. Returns its id, or TEXT_NONE. */
+static uint32_t special_find(const struct word_lines *lines, const struct word_config *config, enum special_name name,
+                             const uint8_t **text, size_t *bytes)
+{
+    *text = config->names[name] ? config->names[name] : (const uint8_t *)usual_names[name];
+    *bytes = config->names[name] ? config->name_bytes[name] : strlen(usual_names[name]);
+    return *bytes ? text_table_find(&lines->table, *text, (uint32_t)*bytes) : TEXT_NONE;
+}
+
+static void put_specials(struct writing *writing, const struct word_lines *lines, const struct word_config *config)
+{
+    const char *between = "";
+    char number[64];
+    put_text(writing, ",\"added_tokens\":[");
+    for (uint32_t i = 0; i < NAMES; i++) {
+        const uint8_t *text;
+        size_t bytes;
+        const uint32_t id = special_find(lines, config, (enum special_name)i, &text, &bytes);
+        if (id == TEXT_NONE)
+            continue;
+        (void)snprintf(number, sizeof number, "%s{\"id\":%u,\"content\":", between, id);
+        put_text(writing, number);
+        put_string(writing, text, bytes);
+        put_text(writing, ",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":true}");
+        between = ",";
+    }
+    put_text(writing, "]");
+}
+
+/* Writes the template [CLS] text [SEP], if the vocabulary has both. */
+static void put_template(struct writing *writing, const struct word_lines *lines, const struct word_config *config)
+{
+    const uint8_t *sep, *cls;
+    size_t sep_bytes, cls_bytes;
+    char number[32];
+    const uint32_t sep_id = special_find(lines, config, NAME_SEP, &sep, &sep_bytes);
+    const uint32_t cls_id = special_find(lines, config, NAME_CLS, &cls, &cls_bytes);
+    if (sep_id == TEXT_NONE || cls_id == TEXT_NONE)
+        return;
+    put_text(writing, ",\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[");
+    put_string(writing, sep, sep_bytes);
+    (void)snprintf(number, sizeof number, ",%u],\"cls\":[", sep_id);
+    put_text(writing, number);
+    put_string(writing, cls, cls_bytes);
+    (void)snprintf(number, sizeof number, ",%u]}", cls_id);
+    put_text(writing, number);
+}
+
+static void put_vocabulary(struct writing *writing, const struct word_lines *lines)
+{
+    const char *between = "";
+    char number[32];
+    put_text(writing, ",\"vocab\":{");
+    for (uint32_t i = 0; i < lines->count; i++) {
+        if (!lines->lines[i].kept)
+            continue;
+        put_text(writing, between);
+        put_string(writing, lines->lines[i].text, lines->lines[i].bytes);
+        (void)snprintf(number, sizeof number, ":%u", i);
+        put_text(writing, number);
+        between = ",";
+    }
+    put_text(writing, "}}}");
+}
+
+static void write_file(struct writing *writing, const struct word_lines *lines, const struct word_config *config)
+{
+    const uint8_t *unknown;
+    size_t bytes;
+    put_text(writing, "{\"version\":\"1.0\"");
+    put_specials(writing, lines, config);
+    put_flag(writing, ",\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":",
+             config->chinese);
+    put_flag(writing, ",\"lowercase\":", config->lower);
+    if (config->strip_given)
+        put_flag(writing, ",\"strip_accents\":", config->strip);
+    put_text(writing, "},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}");
+    put_template(writing, lines, config);
+    put_text(writing, ",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true},"
+                      "\"model\":{\"type\":\"WordPiece\",\"unk_token\":");
+    (void)special_find(lines, config, NAME_UNK, &unknown, &bytes);
+    put_string(writing, unknown, bytes);
+    put_text(writing, ",\"continuing_subword_prefix\":\"##\",\"max_input_chars_per_word\":100");
+    put_vocabulary(writing, lines);
+}
+
+/* Decides what no file says: whether text is made lower case. Returns a note about it, or NULL. */
+static const char *case_choose(struct word_config *config, const struct word_lines *lines)
+{
+    if (!config->basic) { /* as transformers does it */
+        config->chinese = config->lower = config->strip = false;
+        config->strip_given = true;
+    }
+    if (config->there)
+        return NULL;
+    config->lower = true;
+    for (uint32_t i = 0; i < lines->count && config->lower; i++)
+        config->lower = !has_capital(&lines->lines[i]);
+    return config->lower ? "no tokenizer_config.json beside the file says whether text is made lower case; it is, and "
+                           "loses its accents, because no token has a capital letter"
+                         : "no tokenizer_config.json beside the file says whether text is made lower case; it is not, "
+                           "because tokens have capital letters";
+}
+
+static enum tokmap_status lines_open(struct tokenizer **tokenizer, const char *path, const struct word_lines *lines,
+                                     struct word_config *config, const struct tokmap_tokenizer_options *options,
+                                     struct tokmap_error *error)
+{
+    struct writing writing = {.lacks_memory = false};
+    const uint8_t *unknown;
+    size_t bytes;
+    if (special_find(lines, config, NAME_UNK, &unknown, &bytes) == TEXT_NONE)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                         "no line is the unknown token '%.*s'; name it as unk_token in a tokenizer_config.json beside the "
+                         "file, or add it",
+                         bytes < 64 ? (int)bytes : 64, (const char *)unknown);
+    const char *note = case_choose(config, lines);
+    write_file(&writing, lines, config);
+    const enum tokmap_status status =
+        writing.lacks_memory
+            ? error_set_memory(error, "a vocabulary", writing.made.count)
+            : hf_text_open(tokenizer, &(struct hf_text){path, (const char *)writing.made.bytes, writing.made.count,
+                                                        "vocab.txt", note},
+                           options, error);
+    bytes_free(&writing.made);
+    return status;
+}
+
+enum tokmap_status word_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
+                                  const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
+{
+    struct word_lines lines = {0};
+    struct word_config config = {0};
+    const size_t valid = utf8_valid_prefix(text, (size_t)count);
+    *tokenizer = NULL;
+    enum tokmap_status status = TOKMAP_OK;
+    if (valid < count)
+        status = error_set(error, TOKMAP_ERROR_FORMAT, path, valid, "the file is not UTF-8, so it is not a list of tokens");
+    if (!status)
+        status = lines_find(&lines, path, text, count, error);
+    if (!status)
+        status = config_read(&config, path, error);
+    if (!status)
+        status = lines_open(tokenizer, path, &lines, &config, options, error);
+    json_file_end(&config.file);
+    free(config.text);
+    text_table_free(&lines.table);
+    free(lines.lines);
+    return status;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wp_model.h - a WordPiece or WordLevel vocabulary in the form that encoding needs.
+ *
+ * A word becomes the longest token that it begins with, then the longest token that continues it, and so on. Tokens
+ * that continue a word have a prefix in the vocabulary ("##ing"). If at some place no token fits, or the word has too
+ * many characters, the whole word becomes the unknown token. WordLevel is the same without tokens that continue words.
+ *
+ * wp_model.c explains how a word of n bytes takes O(n) steps, whatever the vocabulary is.
+ *
+ * A model is immutable, and any number of threads may use it at once.
+ */
+#ifndef TOKMAP_WORDPIECE_WP_MODEL_H
+#define TOKMAP_WORDPIECE_WP_MODEL_H
+
+#include "bpe/bpe_model.h"
+#include "platform/table_key.h"
+
+/* A vocabulary as its file says. All memory stays the loader's, which may free it after wp_model_new(). */
+struct wp_source {
+    const char *path;        /* for errors */
+    uint32_t vocabulary;     /* ids are below it; at most BPE_IDS - 2 */
+    const uint8_t *bytes;    /* the texts of all ids as in the file ("##ing"), in the order of ids, without gaps */
+    const uint32_t *offsets; /* vocabulary + 1: where each text begins; an id that no text becomes has an empty text */
+    const uint8_t *prefix;   /* of tokens that continue a word, prefix_bytes; NULL: no token does (WordLevel) */
+    size_t prefix_bytes;
+    uint64_t characters_most; /* a word of more characters is unknown */
+    uint32_t unknown;         /* id of the unknown token, or BPE_NONE */
+};
+
+#define WP_NO_NODE UINT32_MAX
+
+/* A node of the tries: what the bytes on the way to it, from the beginning of a word or of its rest, can become. */
+struct wp_node {
+    uint32_t failure; /* the node to continue from if no byte fits here; WP_NO_NODE: the word is unknown */
+    uint32_t tokens;  /* the tokens that are certain then: a wp_link, or 0 if there are none */
+};
+
+/* A list of tokens, from its last one back to its first. Lists share their beginnings. */
+struct wp_link {
+    uint32_t token, before, count; /* `before`: the link of the tokens before it, or 0; count: tokens of the list */
+};
+
+struct wp_model {
+    struct bpe_model head; /* must be first: texts as in the file, seeds, and wp_merge for the caches of bpe/ */
+    struct wp_node *nodes; /* node 0 begins a word, node `rest` continues one */
+    uint32_t node_count, rest;
+    struct wp_link *links;
+    uint32_t link_count;
+    /* Steps from node to node, a hash table of 2^edge_bits slots: (node << 8 | byte) << 28 | next node; UINT64_MAX:
+     * free. Nodes are below 2^28. */
+    uint64_t *edges;
+    uint32_t edge_bits;
+    uint64_t edge_factor;    /* odd and secret, because the keys are a file's to choose */
+    uint32_t firsts[2][256]; /* steps from node 0 and from node `rest`, or WP_NO_NODE */
+    uint32_t prefix_bytes;
+    uint64_t characters_most;
+    uint32_t unknown; /* the vocabulary's size stands for an unknown token that the vocabulary lacks */
+};
+_Static_assert(offsetof(struct wp_model, head) == 0, "wp_merge() casts the head to the model");
+
+/* Builds a model; free it with wp_model_free(). *model is NULL on failure. Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
+enum tokmap_status wp_model_new(struct wp_model **model, const struct wp_source *source, struct tokmap_error *error);
+/* Frees a model; NULL is ignored. No thread may use it any more. */
+void wp_model_free(struct wp_model *model);
+
+/* A bpe_merge_function: writes the ids of a word, which is not empty. Never fails. */
+bpe_merge_function wp_merge;
+
+/* Returns whether the word, which is not empty, becomes the unknown token because its tokens are not known. */
+bool wp_is_unknown(const struct wp_model *model, const uint8_t *bytes, size_t count);
+
+#endif
