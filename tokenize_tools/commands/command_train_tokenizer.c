@@ -24,11 +24,22 @@ static const char program[] = "tokmap train-tokenizer";
 
 #define SPECIALS_MOST 10000
 
+static const char *const model_names[] = {"bpe", "unigram"}; /* by enum train_model */
+
 struct training_command {
     const struct cli_command *command;
     const char *output; /* as it was typed */
     char *prefix;
-    const char *pattern, *special_names;
+    const char *pattern, *special_names, *required;
+    int model; /* enum train_model */
+    struct unigram_settings unigram;
+    uint64_t longest;
+    bool no_bytes, no_prefix, any_scripts; /* the opposites of what the settings say */
+    struct {
+        bool pattern, min_frequency, coverage, longest;
+    } given;
+    uint32_t *required_codes;
+    uint32_t required_count;
     struct corpus_arguments corpus;
     struct input_warnings warnings;
     struct skip_report skips;
@@ -56,9 +67,10 @@ static void progress_report(void *user, enum train_stage stage, uint64_t done)
     struct training_command *training = user;
     if (stage != training->stage) {
         cli_progress_end(&training->progress);
-        cli_progress_start(&training->progress, "merging", training->vocabulary - training->special_count,
-                           training->shown);
-        training->progress.unit = "tokens";
+        const bool merges = training->model == TRAIN_BPE;
+        cli_progress_start(&training->progress, merges ? "merging" : "pruning",
+                           merges ? training->vocabulary - training->special_count : 0, training->shown);
+        training->progress.unit = merges ? "tokens" : "pieces";
         training->stage = stage;
     }
     if (stage == TRAIN_READING)
@@ -106,22 +118,33 @@ static void report_print(const struct training_command *training, const struct t
 {
     char a[32], b[32], remark[64];
     const uint64_t total = result->tokens + (uint64_t)training->special_count;
-    cli_print("trained on %s of text in %s: wrote %s.json, .tiktoken%s\n", cli_bytes(result->counts.text_bytes, a),
-              cli_seconds(training->seconds, b), training->prefix, training->special_count ? ", .specials.json" : "");
+    const bool merges = training->model == TRAIN_BPE;
+    cli_print("trained on %s of text in %s: wrote %s.json, %s\n", cli_bytes(result->counts.text_bytes, a),
+              cli_seconds(training->seconds, b), training->prefix,
+              !merges                   ? ".model"
+              : training->special_count ? ".tiktoken, .specials.json"
+                                        : ".tiktoken");
     row("files", result->counts.files, "");
     row("documents", result->counts.documents, "");
     row("text bytes", result->counts.text_bytes, "");
-    row("pieces", result->totals.pieces, "");
-    row("  distinct", result->totals.distinct, "with two bytes or more");
+    row(merges ? "pieces" : "words", result->totals.pieces, "");
+    row("  distinct", result->totals.distinct, merges ? "with two bytes or more" : "");
     row("vocabulary", total,
-        total < training->vocabulary ? "fewer than requested: no pair of tokens is left to merge" : "");
-    row("  merges", result->tokens - (uint64_t)256, "");
+        total == training->vocabulary ? ""
+        : merges                      ? "fewer than requested: no pair of tokens is left to merge"
+                                      : "fewer than requested: the text has no other pieces");
+    if (merges)
+        row("  merges", result->tokens - (uint64_t)256, "");
+    else
+        row("  characters", result->characters, "");
     if (training->special_count)
         row("  special tokens", training->special_count, "");
     (void)snprintf(remark, sizeof remark, "%.2f bytes each", bytes_each(result));
     row("tokens of this text", result->trained_tokens, remark);
+    if (result->uncovered)
+        row("  rare characters", result->uncovered, training->unigram.bytes ? "become bytes" : "become <unk>");
     printf("  counting took %s, ", cli_seconds(result->counting_seconds, a));
-    printf("merging %s\n", cli_seconds(result->merging_seconds, a));
+    printf("%s %s\n", merges ? "merging" : "learning", cli_seconds(result->learning_seconds, a));
     skip_report_print(&result->counts);
     next_print(training);
 }
@@ -132,7 +155,9 @@ static void report_json(const struct training_command *training, const struct tr
     cli_json_begin(&json, stdout);
     cli_json_object(&json, NULL);
     cli_json_bytes(&json, "output", training->prefix, strlen(training->prefix));
-    cli_json_text(&json, "pattern", training->pattern);
+    cli_json_text(&json, "model", model_names[training->model]);
+    if (training->model == TRAIN_BPE)
+        cli_json_text(&json, "pattern", training->pattern);
     cli_json_number(&json, "files", result->counts.files);
     cli_json_number(&json, "files_skipped", result->counts.files_skipped);
     cli_json_number(&json, "records_skipped", result->counts.records_skipped);
@@ -141,7 +166,12 @@ static void report_json(const struct training_command *training, const struct tr
     cli_json_number(&json, "pieces", result->totals.pieces);
     cli_json_number(&json, "different_pieces", result->totals.distinct);
     cli_json_number(&json, "vocabulary", result->tokens + (uint64_t)training->special_count);
-    cli_json_number(&json, "merges", result->tokens - (uint64_t)256);
+    if (training->model == TRAIN_BPE) {
+        cli_json_number(&json, "merges", result->tokens - (uint64_t)256);
+    } else {
+        cli_json_number(&json, "characters", result->characters);
+        cli_json_number(&json, "rare_characters", result->uncovered);
+    }
     cli_json_array(&json, "special_tokens");
     for (uint32_t i = 0; i < training->special_count; i++)
         cli_json_bytes(&json, NULL, (const char *)training->specials[i].bytes, (size_t)training->specials[i].count);
@@ -150,12 +180,24 @@ static void report_json(const struct training_command *training, const struct tr
     cli_json_real(&json, "bytes_per_token", bytes_each(result));
     skip_report_json(&training->skips, &result->counts, &json);
     cli_json_real(&json, "counting_seconds", result->counting_seconds);
-    cli_json_real(&json, "merging_seconds", result->merging_seconds);
+    cli_json_real(&json, training->model == TRAIN_BPE ? "merging_seconds" : "learning_seconds", result->learning_seconds);
     cli_json_real(&json, "seconds", training->seconds);
     cli_json_end(&json);
 }
 
 /* ---- arguments ---- */
+
+/* Returns whether a Unigram vocabulary may have a piece with this text whatever the inputs are. */
+static bool is_piece_anyway(const struct training_command *training, const struct train_text *text)
+{
+    char first[8] = "";
+    uint32_t code;
+    memcpy(first, text->bytes, (size_t)(text->count < 6 ? text->count : 6));
+    if (train_code_at((const uint8_t *)first, &code) == text->count)
+        return true;
+    return (text->count == 5 && !memcmp(text->bytes, "<unk>", 5)) ||
+           (!training->no_bytes && text->count == 6 && !memcmp(text->bytes, "<0x", 3) && text->bytes[5] == '>');
+}
 
 /* Splits "A,B,C" into texts in that order. Returns 0, or prints a message and returns the exit status. */
 static int specials_split(const struct cli_command *command, struct training_command *training)
@@ -181,7 +223,10 @@ static int specials_split(const struct cli_command *command, struct training_com
         for (uint32_t i = 0; i < training->special_count; i++)
             if (training->specials[i].count == bytes && !memcmp(training->specials[i].bytes, at, bytes))
                 return cli_misused(command, "--special-tokens names '%.*s' twice", (int)bytes, at);
-        uint8_t *spelled = malloc(bytes);
+        if (training->model == TRAIN_UNIGRAM && is_piece_anyway(training, &text))
+            return cli_misused(command, "--special-tokens: '%.*s' is a piece already; choose another name", (int)bytes,
+                               at);
+        uint8_t *spelled = training->model == TRAIN_BPE ? malloc(bytes) : NULL;
         uint64_t count = 0;
         const bool single = spelled && train_decode_spelling(&text, spelled, &count) && count == 1;
         free(spelled);
@@ -252,6 +297,58 @@ static bool operand_is_no_text(const struct cli_command *command, const struct t
     return false;
 }
 
+/* Refuses options of other models, and reads those of this one. Returns 0, or prints a message and returns the exit
+ * status. */
+static int model_check(const struct cli_command *command, struct training_command *training)
+{
+    const bool unigram = training->model == TRAIN_UNIGRAM;
+    struct unigram_settings *settings = &training->unigram;
+    const struct {
+        bool given;
+        const char *name;
+        int model;
+    } options[] = {{training->given.pattern, "--pattern", TRAIN_BPE},
+                   {training->given.min_frequency, "--min-frequency", TRAIN_BPE},
+                   {training->given.coverage, "--character-coverage", TRAIN_UNIGRAM},
+                   {training->given.longest, "--max-piece", TRAIN_UNIGRAM},
+                   {training->required != NULL, "--required-characters", TRAIN_UNIGRAM},
+                   {training->no_bytes, "--no-byte-fallback", TRAIN_UNIGRAM},
+                   {training->no_prefix, "--no-dummy-prefix", TRAIN_UNIGRAM},
+                   {training->any_scripts, "--mixed-scripts", TRAIN_UNIGRAM},
+                   {settings->rules.digits, "--split-digits", TRAIN_UNIGRAM}};
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (options[i].given && options[i].model != training->model)
+            return cli_misused(command, "%s is an option of --model %s, and the model is %s", options[i].name,
+                               model_names[options[i].model], model_names[training->model]);
+    if (!unigram)
+        return 0;
+    if (!(settings->coverage >= 0.98 && settings->coverage <= 1))
+        return cli_misused(command, "--character-coverage must be between 0.98 and 1");
+    if (!training->longest || training->longest > UNIGRAM_LONGEST_MOST)
+        return cli_misused(command, "--max-piece must be between 1 and %d characters", UNIGRAM_LONGEST_MOST);
+    settings->longest = (uint32_t)training->longest;
+    settings->bytes = !training->no_bytes;
+    settings->rules.dummy_prefix = !training->no_prefix;
+    settings->rules.scripts = settings->rules.numbers = !training->any_scripts;
+    if (!training->required)
+        return 0;
+    const size_t bytes = strlen(training->required);
+    if (utf8_valid_prefix(training->required, bytes) != bytes)
+        return cli_misused(command, "--required-characters is not valid UTF-8");
+    training->required_codes = calloc(bytes + 1, sizeof *training->required_codes);
+    if (!training->required_codes) {
+        struct tokmap_error error;
+        (void)error_set_memory(&error, "the required characters", bytes * sizeof *training->required_codes);
+        return cli_failed(program, &error);
+    }
+    for (size_t at = 0; at < bytes; training->required_count++) {
+        uint32_t *code = &training->required_codes[training->required_count];
+        at += train_code_at((const uint8_t *)training->required + at, code);
+        *code = *code == ' ' ? TRAIN_SPACE : *code;
+    }
+    return 0;
+}
+
 /* Refuses arguments that are missing or wrong. Returns 0, or prints a message and returns the exit status. */
 static int arguments_check(const struct cli_command *command, struct training_command *training, const char **operands,
                            size_t *operand_count)
@@ -273,13 +370,22 @@ static int arguments_check(const struct cli_command *command, struct training_co
                                training->pattern, nearest);
         return cli_misused(command, "--pattern: there is no split pattern '%s'; --help lists them", training->pattern);
     }
-    const int status = specials_split(command, training);
+    int status = model_check(command, training);
+    if (!status)
+        status = specials_split(command, training);
     if (status)
         return status;
-    const uint64_t least = 256 + (uint64_t)training->special_count;
+    const bool merges = training->model == TRAIN_BPE, special = training->special_count > 0;
+    const uint64_t least = (merges ? 256 : training->no_bytes ? 2 : 258) + (uint64_t)training->special_count;
     if (training->vocabulary < least || training->vocabulary > TRAIN_TOKENS_MOST)
-        return cli_misused(command, "--vocab-size must be between %" PRIu64 " (one id per byte%s) and %u", least,
-                           training->special_count ? " and per special token" : "", TRAIN_TOKENS_MOST);
+        return cli_misused(command, "--vocab-size must be between %" PRIu64 " (%s%s) and %u", least,
+                           merges               ? "one id per byte"
+                           : training->no_bytes ? "<unk>, a piece"
+                                                : "<unk>, one id per byte, a piece",
+                           !special ? ""
+                           : merges ? " and per special token"
+                                    : ", special tokens",
+                           TRAIN_TOKENS_MOST);
     if (!training->threads || training->threads > TRAIN_THREADS_MOST)
         return cli_misused(command, "--threads must be between 1 and %d", TRAIN_THREADS_MOST);
     if (!training->memory)
@@ -297,12 +403,16 @@ static int inputs_train(struct training_command *training, const char **operands
         .prefix = training->prefix,
         .replace = training->force,
         .threads = (uint32_t)training->threads,
+        .model = (enum train_model)training->model,
         .vocabulary = (uint32_t)training->vocabulary,
         .min_frequency = training->min_frequency,
         .memory = training->memory,
         .skip_limit = training->skips.limit,
         .other_output = skip_report_file(&training->skips),
         .settings = {training->pattern, training->specials, training->special_count},
+        .unigram = training->unigram,
+        .required = training->required_codes,
+        .required_count = training->required_count,
         .skipped = skipped_report,
         .progress = progress_report,
         .stop = is_stopped,
@@ -346,7 +456,7 @@ static int inputs_train(struct training_command *training, const char **operands
 
 static int train(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
-    static const char *const endings[] = {"json", "tiktoken", NULL};
+    static const char *const endings[] = {"json", "tiktoken", "model", NULL};
     struct training_command *training = user;
     training->command = command;
     training->skips.list = -1;
@@ -362,35 +472,58 @@ static int train(const struct cli_command *command, const char **operands, size_
     }
     skip_report_close(&training->skips, status != CLI_DONE);
     free(training->specials);
+    free(training->required_codes);
     free(training->prefix);
     return status;
 }
 
 static const struct cli_often often[] = {
-    {"output", NULL}, {"vocab-size", NULL},    {"special-tokens", NULL}, {"pattern", NULL}, {"input-format", NULL},
-    {"field", NULL},  {"min-frequency", NULL}, {"on-error", NULL},       {"force", NULL},   {"threads", NULL}};
+    {"output", NULL},       {"vocab-size", NULL}, {"model", NULL},         {"special-tokens", NULL}, {"pattern", NULL},
+    {"input-format", NULL}, {"field", NULL},      {"min-frequency", NULL}, {"on-error", NULL},       {"force", NULL},
+    {"threads", NULL}};
 
 int command_train_tokenizer(int argc, char **argv)
 {
     struct training_command training = {.pattern = "cl100k_base", .corpus = CORPUS_ARGUMENTS_INIT, .min_frequency = 1};
+    training.unigram.coverage = 0.9995;
+    training.longest = UNIGRAM_LONGEST;
     training.threads = os_processors() < TRAIN_THREADS_MOST ? os_processors() : TRAIN_THREADS_MOST;
     training.memory = os_memory_limit() / 4 * 3;
     const struct cli_option options[] = {
         CLI_HEADING("Output"),
         {'o', "output", CLI_TEXT, &training.output, NULL, "PREFIX",
-         "write PREFIX.json, PREFIX.tiktoken, and, with --special-tokens, PREFIX.specials.json", NULL},
+         "write PREFIX.json and, by the model: PREFIX.tiktoken and, with --special-tokens, PREFIX.specials.json (bpe); "
+         "PREFIX.model (unigram)",
+         NULL},
         {0, "force", CLI_FLAG, &training.force, NULL, NULL, "replace the output if it exists", NULL},
         CLI_HEADING("Vocabulary"),
         {0, "vocab-size", CLI_SIZE, &training.vocabulary, NULL, "N",
-         "number of ids: 256 bytes, merges, and special tokens", NULL},
-        {0, "pattern", CLI_TEXT, &training.pattern, NULL, "NAME",
+         "number of ids: 256 bytes, merges or pieces, and special tokens", NULL},
+        {0, "model", CLI_CHOICE, &training.model, NULL, "MODEL",
+         "bpe: byte-level BPE (default); unigram: the Unigram model of SentencePiece", "bpe|unigram"},
+        {0, "special-tokens", CLI_TEXT, &training.special_names, NULL, "NAME,...",
+         "special tokens; they get the last ids, in this order", NULL},
+        CLI_HEADING("Vocabulary of --model bpe"),
+        {0, "pattern", CLI_TEXT, &training.pattern, &training.given.pattern, "NAME",
          "how text is cut into pieces: gpt2, r50k_base, p50k_base, p50k_edit, cl100k_base (default), llama3, qwen2, "
          "qwen3_5, o200k_base, o200k_harmony, llama4, tekken, nanochat, deepseek_v3",
          NULL},
-        {0, "special-tokens", CLI_TEXT, &training.special_names, NULL, "NAME,...",
-         "special tokens; they get the last ids, in this order", NULL},
-        {0, "min-frequency", CLI_NUMBER, &training.min_frequency, NULL, "N",
+        {0, "min-frequency", CLI_NUMBER, &training.min_frequency, &training.given.min_frequency, "N",
          "merge only pairs that appear at least N times in the text (default: 1)", NULL},
+        CLI_HEADING("Vocabulary of --model unigram"),
+        {0, "character-coverage", CLI_REAL, &training.unigram.coverage, &training.given.coverage, "SHARE",
+         "make pieces of the most frequent characters, until they are this share of the text (default: 0.9995)", NULL},
+        {0, "required-characters", CLI_TEXT, &training.required, NULL, "TEXT",
+         "make pieces of these characters, too", NULL},
+        {0, "no-byte-fallback", CLI_FLAG, &training.no_bytes, NULL, NULL,
+         "rare characters become <unk>, not their bytes, so 256 ids are free for pieces", NULL},
+        {0, "no-dummy-prefix", CLI_FLAG, &training.no_prefix, NULL, NULL, "put no space before a text", NULL},
+        {0, "max-piece", CLI_NUMBER, &training.longest, &training.given.longest, "N",
+         "most characters of a piece (default: 16)", NULL},
+        {0, "mixed-scripts", CLI_FLAG, &training.any_scripts, NULL, NULL,
+         "a piece may have letters of several scripts, and letters beside digits and punctuation", NULL},
+        {0, "split-digits", CLI_FLAG, &training.unigram.rules.digits, NULL, NULL, "make each digit a piece of its own",
+         NULL},
         CLI_HEADING("Inputs"),
         CORPUS_OPTIONS_INPUT(training.corpus),
         CORPUS_OPTIONS_FILES(training.corpus),
@@ -409,7 +542,8 @@ int command_train_tokenizer(int argc, char **argv)
     const struct cli_command command = {
         .program = program,
         .usage = "-o PREFIX --vocab-size N [OPTION]... [INPUT]...",
-        .summary = "Makes a byte-level BPE vocabulary from text: PREFIX.tiktoken and PREFIX.json (a tokenizer.json).",
+        .summary = "Makes a vocabulary from text: byte-level BPE, as PREFIX.json (a tokenizer.json) and PREFIX.tiktoken, or "
+                   "Unigram, as PREFIX.json and PREFIX.model.",
         .often = often,
         .often_count = sizeof often / sizeof often[0],
         .details =
@@ -420,7 +554,8 @@ int command_train_tokenizer(int argc, char **argv)
             "Examples:\n"
             "  tokmap train-tokenizer -o vocab/tokenizer --vocab-size 32768 "
             "--special-tokens '<|endoftext|>' books/\n"
-            "  tokmap train-tokenizer -o web --vocab-size 50k --pattern o200k_base 'crawl/*.jsonl.zst'\n",
+            "  tokmap train-tokenizer -o web --vocab-size 50k --pattern o200k_base 'crawl/*.jsonl.zst'\n"
+            "  tokmap train-tokenizer -o t5 --model unigram --vocab-size 32k --special-tokens '<pad>,</s>' books/\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
         .operands = CLI_FILES,

@@ -22,6 +22,7 @@ struct training {
     struct train_budget budget;
     struct train_pieces *pieces;
     struct train_corpus_result *result;
+    struct train_cutter *cutter;     /* TRAIN_UNIGRAM */
     struct train_counter **counters; /* one per worker */
     uint32_t counter_count;
 };
@@ -35,7 +36,10 @@ static enum tokmap_status batch_count(void *self, struct work_item *item, struct
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < batch->document_count && !status; i++) {
         const struct corpus_document *document = &batch->documents[i];
-        status = train_counter_text(t->counters[item->worker], (const uint8_t *)document->text, document->bytes, error);
+        struct train_counter *counter = t->counters[item->worker];
+        const uint8_t *text = (const uint8_t *)document->text;
+        status = t->cutter ? train_words_count(t->cutter, counter, text, document->bytes, error)
+                           : train_counter_text(counter, text, document->bytes, error);
     }
     return status;
 }
@@ -64,8 +68,11 @@ static void reading_progress(void *user, uint64_t stored_bytes)
 static enum tokmap_status counters_make(struct training *t, struct tokmap_error *error)
 {
     const struct train_corpus_options *options = t->options;
-    const struct split_rules *rules = split_rules_named(options->settings.pattern);
+    const struct split_rules *rules =
+        options->model == TRAIN_BPE ? split_rules_named(options->settings.pattern) : NULL;
     enum tokmap_status status = train_pieces_new(&t->pieces, &t->budget, error);
+    if (!status && options->model == TRAIN_UNIGRAM)
+        status = train_cutter_new(&t->cutter, &options->unigram.rules, &t->budget, error);
     t->counters = calloc(options->threads, sizeof(struct train_counter *));
     if (!status && !t->counters)
         status = error_set_memory(error, "the threads", options->threads * sizeof(struct train_counter *));
@@ -74,7 +81,7 @@ static enum tokmap_status counters_make(struct training *t, struct tokmap_error 
     return status;
 }
 
-/* ---- merging ---- */
+/* ---- learning ---- */
 
 static enum tokmap_status accounts_check(const struct training *t, struct tokmap_error *error)
 {
@@ -91,11 +98,17 @@ static enum tokmap_status accounts_check(const struct training *t, struct tokmap
     return TOKMAP_OK;
 }
 
-static void merging_progress(void *user, uint64_t tokens)
+uint32_t train_ids_least(const struct train_corpus_options *options)
+{
+    return options->model == TRAIN_BPE ? 256 + options->settings.special_count
+                                       : unigram_write_others(&options->unigram, &options->settings);
+}
+
+static void learning_progress(void *user, uint64_t tokens)
 {
     const struct train_corpus_options *options = user;
     if (options->progress)
-        options->progress(options->user, TRAIN_MERGING, tokens);
+        options->progress(options->user, TRAIN_LEARNING, tokens);
 }
 
 static bool asked_to_stop(void *user)
@@ -133,18 +146,83 @@ static void forbidden_free(struct train_options *options)
     free((void *)(uintptr_t)options->forbidden);
 }
 
-static enum tokmap_status merge(struct training *t, struct train_vocabulary *vocabulary, struct tokmap_error *error)
+/* Learns byte-level BPE, and makes the contents of its files. */
+static enum tokmap_status merges_learn(struct training *t, struct growing *contents, struct tokmap_error *error)
 {
     const struct train_corpus_options *options = t->options;
+    struct train_vocabulary vocabulary = {0};
     struct train_options merging = {.tokens = options->vocabulary - options->settings.special_count,
                                     .min_frequency = options->min_frequency,
-                                    .progress = merging_progress,
+                                    .progress = learning_progress,
                                     .stop = asked_to_stop,
                                     .user = (void *)(uintptr_t)options};
     enum tokmap_status status = forbidden_make(&options->settings, &merging, error);
     if (!status)
-        status = train_merges(vocabulary, t->pieces, &t->budget, &merging, error);
+        status = train_merges(&vocabulary, t->pieces, &t->budget, &merging, error);
     forbidden_free(&merging);
+    if (status)
+        return status;
+    t->result->tokens = vocabulary.count;
+    t->result->trained_tokens = vocabulary.trained_tokens;
+    train_write(contents, &vocabulary, &options->settings);
+    train_vocabulary_free(&vocabulary);
+    return TOKMAP_OK;
+}
+
+/* Chooses the characters. each: how many ids a character has, beside which there are `others`. */
+static enum tokmap_status characters_choose(struct training *t, struct train_characters *characters, uint32_t each,
+                                            uint32_t others, struct tokmap_error *error)
+{
+    const struct train_corpus_options *options = t->options;
+    const enum tokmap_status status =
+        train_characters_choose(characters, t->pieces, options->unigram.coverage, options->required,
+                                options->required_count, &t->budget, error);
+    const uint64_t least = (uint64_t)characters->count * each + others;
+    if (status)
+        return status;
+    if (!characters->count)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "the inputs have no character that can be a piece; name inputs that contain text");
+    if (least > options->vocabulary)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "the vocabulary is too small for the %" PRIu32 " characters that are %.10g of the text; raise "
+                         "--vocab-size to %" PRIu64 " or more, or lower --character-coverage",
+                         characters->count, options->unigram.coverage, least);
+    return TOKMAP_OK;
+}
+
+/* Learns a Unigram vocabulary, and makes the contents of its files. */
+static enum tokmap_status unigram_learn(struct training *t, struct growing *contents, struct tokmap_error *error)
+{
+    const struct train_corpus_options *options = t->options;
+    const uint32_t others = train_ids_least(options);
+    struct unigram_vocabulary vocabulary = {0};
+    struct train_characters characters = {0};
+    struct unigram_words words = {0};
+    struct unigram_options unigram = {.pieces = options->vocabulary - others,
+                                      .longest = options->unigram.longest,
+                                      .threads = options->threads,
+                                      .forbidden = options->settings.specials,
+                                      .forbidden_count = options->settings.special_count,
+                                      .progress = learning_progress,
+                                      .stop = asked_to_stop,
+                                      .user = (void *)(uintptr_t)options};
+    enum tokmap_status status = characters_choose(t, &characters, 1, others, error);
+    if (!status)
+        status = unigram_words_make(&words, t->pieces, &characters, &t->budget, error);
+    if (!status)
+        status = train_unigram(&vocabulary, &words, &t->budget, &unigram, error);
+    if (!status) {
+        t->result->tokens = vocabulary.count + others - options->settings.special_count;
+        t->result->trained_tokens =
+            vocabulary.tokens + (options->unigram.bytes ? characters.uncovered_bytes : characters.uncovered);
+        t->result->characters = characters.count;
+        t->result->uncovered = characters.uncovered;
+        unigram_write(contents, &vocabulary, &options->unigram, &options->settings);
+        unigram_vocabulary_free(&vocabulary);
+    }
+    unigram_words_free(&words, &t->budget);
+    train_characters_free(&characters, &t->budget);
     return status;
 }
 
@@ -180,8 +258,20 @@ static enum tokmap_status count_all(struct training *t, const struct train_files
     for (uint32_t i = 0; i < t->counter_count; i++)
         train_counter_free(t->counters[i]);
     free(t->counters);
+    train_cutter_free(t->cutter, &t->budget);
     ordered_workers_free(t->workers);
     return status;
+}
+
+static enum tokmap_status files_open(const struct train_corpus_options *options, struct train_files **files,
+                                     struct tokmap_error *error)
+{
+    const struct train_file merges[TRAIN_WRITE_FILES] = {
+        {".specials.json", options->settings.special_count > 0}, {".tiktoken", true}, {".json", true}};
+    static const struct train_file unigram[UNIGRAM_WRITE_FILES] = {{".model", true}, {".json", true}};
+    return options->model == TRAIN_BPE
+               ? train_files_open(files, options->prefix, merges, TRAIN_WRITE_FILES, options->replace, error)
+               : train_files_open(files, options->prefix, unigram, UNIGRAM_WRITE_FILES, options->replace, error);
 }
 
 enum tokmap_status train_corpus(const struct train_corpus_options *options, const char *const *operands, size_t count,
@@ -189,15 +279,14 @@ enum tokmap_status train_corpus(const struct train_corpus_options *options, cons
 {
     struct tokmap_error unused;
     struct training t = {.options = options, .result = result};
-    struct train_vocabulary vocabulary = {0};
+    struct growing contents[FILE_GROUP_MAX] = {{NULL, 0, 0, false}};
     struct train_files *files = NULL;
     error = error ? error : &unused;
     assert(options->threads && options->threads <= TRAIN_THREADS_MOST);
-    assert(options->vocabulary >= 256 + options->settings.special_count);
+    assert(options->vocabulary >= train_ids_least(options));
     memset(result, 0, sizeof *result);
     const uint64_t began = os_clock_ns();
-    enum tokmap_status status =
-        train_files_open(&files, options->prefix, options->settings.special_count > 0, options->replace, error);
+    enum tokmap_status status = files_open(options, &files, error);
     if (!status)
         status = count_all(&t, files, operands, count, error);
     if (!status) {
@@ -206,16 +295,15 @@ enum tokmap_status train_corpus(const struct train_corpus_options *options, cons
     }
     const uint64_t counted = os_clock_ns();
     if (!status)
-        status = merge(&t, &vocabulary, error);
+        status = options->model == TRAIN_BPE ? merges_learn(&t, contents, error) : unigram_learn(&t, contents, error);
     result->counting_seconds = (double)(counted - began) * 1e-9;
-    result->merging_seconds = (double)(os_clock_ns() - counted) * 1e-9;
-    result->tokens = vocabulary.count;
-    result->trained_tokens = vocabulary.trained_tokens;
+    result->learning_seconds = (double)(os_clock_ns() - counted) * 1e-9;
     if (!status)
-        status = train_files_commit(files, &vocabulary, &options->settings, error);
+        status = train_files_commit(files, contents, error);
     else
         train_files_abort(files);
-    train_vocabulary_free(&vocabulary);
+    for (uint32_t i = 0; i < FILE_GROUP_MAX; i++)
+        free(contents[i].bytes);
     train_pieces_free(t.pieces);
     return status;
 }

@@ -106,6 +106,8 @@ struct trainer {
     uint64_t segment_count;
     bool too_many; /* more segments than the lists can name */
 
+    uint64_t placed; /* tokens of the text before merging, if there is an alphabet */
+    uint32_t byte_ids[256];
     uint32_t *lengths; /* of tokens, by id */
     uint64_t bytes_used, bytes_room;
     uint64_t *offsets; /* of tokens in vocabulary->bytes */
@@ -338,11 +340,36 @@ static void pair_reduce(struct trainer *t, uint32_t left, uint32_t right, uint64
 
 /* ---- slots ---- */
 
-/* Appends a piece to the slots, with its segments. The slots hold bytes until slots_make() turns them into ids. */
+/* Writes the tokens of a piece, according to the alphabet, to the slots from `at` on. */
+static void tokens_put(struct trainer *t, const uint8_t *bytes, uint64_t count, uint64_t times)
+{
+    const struct train_alphabet *alphabet = t->options->alphabet;
+    uint32_t *slots = t->slots + t->slot_count;
+    if (!alphabet) {
+        for (uint64_t i = 0; i < count; i++)
+            slots[i] = t->byte_ids[bytes[i]];
+        return;
+    }
+    for (uint64_t at = 0; at < count;) {
+        uint32_t token_bytes;
+        const uint32_t id = alphabet->token_at(alphabet->user, bytes, at, &token_bytes);
+        assert(token_bytes && token_bytes <= count - at);
+        for (uint32_t i = 0; i < token_bytes; i++)
+            slots[at + i] = id == TRAIN_NO_TOKEN ? BORDER : INSIDE;
+        if (id != TRAIN_NO_TOKEN) {
+            slots[at + token_bytes - 1] = id | LAST;
+            slots[at] = id;
+            t->placed += times;
+        }
+        at += token_bytes;
+    }
+}
+
+/* Appends a piece to the slots, with its segments. */
 static void add_piece(void *user, const uint8_t *bytes, uint64_t count, uint64_t times)
 {
     struct trainer *t = user;
-    assert(count >= 2 && times);
+    assert(count && times);
     static const uint64_t step = SEGMENT_BYTES;
     const uint64_t each = count > SEGMENT_MOST ? step : count;
     for (uint64_t at = 0; at < count; at += each) {
@@ -352,8 +379,7 @@ static void add_piece(void *user, const uint8_t *bytes, uint64_t count, uint64_t
         }
         t->segments[t->segment_count++] = (struct segment){t->slot_count + at, times};
     }
-    for (uint64_t i = 0; i < count; i++)
-        t->slots[t->slot_count + i] = bytes[i];
+    tokens_put(t, bytes, count, times);
     t->slots[t->slot_count + count] = BORDER;
     t->slot_count += count + 1;
 }
@@ -361,7 +387,6 @@ static void add_piece(void *user, const uint8_t *bytes, uint64_t count, uint64_t
 static enum tokmap_status slots_make(struct trainer *t, struct train_pieces *pieces, struct tokmap_error *error)
 {
     struct train_totals totals;
-    uint32_t ids[256];
     train_pieces_totals(pieces, &totals);
     const uint64_t segments = totals.distinct + totals.bytes / SEGMENT_BYTES + 1;
     enum tokmap_status status =
@@ -372,15 +397,12 @@ static enum tokmap_status slots_make(struct trainer *t, struct train_pieces *pie
         return status;
     t->slots[0] = BORDER;
     t->slot_count = 1;
+    for (uint32_t b = 0; b < 256; b++)
+        t->byte_ids[b] = train_id_of((uint8_t)b);
     train_pieces_drain(pieces, add_piece, t);
     if (t->too_many)
         return too_large(error);
     t->segments[t->segment_count].begin = t->slot_count; /* the end of the last segment */
-    for (uint32_t b = 0; b < 256; b++)
-        ids[b] = train_id_of((uint8_t)b);
-    for (uint64_t i = 0; i < t->slot_count; i++)
-        if (t->slots[i] != BORDER)
-            t->slots[i] = ids[t->slots[i]];
     return TOKMAP_OK;
 }
 
@@ -392,56 +414,90 @@ static enum tokmap_status look_at_stop(const struct trainer *t, struct tokmap_er
                : TOKMAP_OK;
 }
 
-/* Adds all pairs of bytes. The first pass counts pairs and lengths of lists, and the second one fills the lists. */
-static enum tokmap_status pairs_of_bytes_add(struct trainer *t, struct tokmap_error *error)
+/* Counts a place of a pair of initial tokens, and the segments that its list will have. */
+static enum tokmap_status first_count(struct trainer *t, uint32_t left, uint32_t right, uint32_t segment,
+                                      struct tokmap_error *error)
 {
-    uint64_t *counts = NULL, *ends = NULL, total = 0;
-    uint32_t *lists = NULL, *latest = NULL;
-    enum tokmap_status status = trainer_allocate(t, (void **)&counts, 65536, sizeof *counts, error);
-    if (!status)
-        status = trainer_allocate(t, (void **)&ends, 65537, sizeof *ends, error);
-    if (!status)
-        status = trainer_allocate(t, (void **)&latest, 65536, sizeof *latest, error);
-    for (int pass = 0; pass < 2 && !status; pass++) {
-        if (pass) {
-            /* Lengths become beginnings, which become ends while the lists are filled. */
-            for (uint32_t p = 0; p <= 65536; p++) {
-                const uint64_t length = p < 65536 ? ends[p] : 0;
-                ends[p] = total;
-                total += length;
-            }
-            status = list_new(t, total, &lists, error);
-            if (status)
-                break;
-            memset(latest, 0, 65536 * sizeof *latest);
-        }
-        for (uint64_t s = 0; s < t->segment_count && !status; s++) {
-            const uint64_t end = t->segments[s + 1].begin;
-            if ((s + 1) % SEGMENTS_A_LOOK == 0)
-                status = look_at_stop(t, error);
-            for (uint64_t i = t->segments[s].begin; i < end; i++) {
-                if (t->slots[i] == BORDER || t->slots[i + 1] == BORDER)
-                    continue;
-                const uint32_t p = t->slots[i] << 8 | t->slots[i + 1];
-                if (pass == 0)
-                    counts[p] += t->segments[s].times;
-                if (latest[p] == (uint32_t)s + 1)
-                    continue;
-                latest[p] = (uint32_t)s + 1;
-                if (pass)
-                    lists[ends[p]] = (uint32_t)s;
-                ends[p]++;
-            }
+    struct pair *pair = pair_find(t, left, right);
+    if (!pair->segment_count) {
+        const uint64_t slots = t->pair_bits;
+        const enum tokmap_status status = pairs_reserve(t, error);
+        if (status)
+            return status;
+        if (slots != t->pair_bits)
+            pair = pair_find(t, left, right);
+        *pair = (struct pair){left, right, 0, 1, segment, NULL};
+        t->pair_count++;
+    } else if (pair->segment != segment) {
+        pair->segment = segment;
+        pair->segment_count++;
+    }
+    pair->count += t->segments[segment].times;
+    return TOKMAP_OK;
+}
+
+/* Adds a place to the pair's list, if it is the first one in its segment. */
+static void first_list(struct trainer *t, uint32_t left, uint32_t right, uint32_t segment)
+{
+    struct pair *pair = pair_find(t, left, right);
+    if (pair->segment == segment)
+        return;
+    pair->segment = segment;
+    *(uint32_t *)(uintptr_t)pair->segments++ = segment;
+}
+
+/* Visits all pairs of initial tokens: counts them, or makes their lists. */
+static enum tokmap_status first_pass(struct trainer *t, bool lists, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t s = 0; s < t->segment_count && !status; s++) {
+        const uint64_t end = t->segments[s + 1].begin;
+        if ((s + 1) % SEGMENTS_A_LOOK == 0)
+            status = look_at_stop(t, error);
+        for (uint64_t i = t->segments[s].begin; i < end && !status; i++) {
+            if (t->slots[i] >= LAST)
+                continue; /* a border, or the rest of a token */
+            const uint32_t left = t->slots[i], right = t->slots[i + t->lengths[left]];
+            if (right == BORDER)
+                continue;
+            if (lists)
+                first_list(t, left, right, (uint32_t)s);
+            else
+                status = first_count(t, left, right, (uint32_t)s, error);
         }
     }
-    for (uint32_t p = 0; p < 65536 && !status; p++) {
-        const uint64_t begin = p ? ends[p - 1] : 0;
-        if (ends[p] > begin)
-            status = pair_add(t, p >> 8, p & 255, counts[p], lists + begin, ends[p] - begin, error);
+    return status;
+}
+
+/* Adds all pairs of initial tokens. The first pass counts pairs and lengths of lists, and the second one fills the
+ * lists. */
+static enum tokmap_status first_pairs_add(struct trainer *t, struct tokmap_error *error)
+{
+    uint64_t total = 0;
+    uint32_t *lists = NULL;
+    enum tokmap_status status = first_pass(t, false, error);
+    const uint64_t slots = (uint64_t)1 << t->pair_bits;
+    for (uint64_t p = 0; p < slots && !status; p++)
+        total += t->pairs[p].segment_count;
+    if (!status)
+        status = list_new(t, total, &lists, error);
+    for (uint64_t p = 0; p < slots && !status; p++) {
+        struct pair *pair = &t->pairs[p];
+        if (!pair->segment_count)
+            continue;
+        pair->segments = lists;
+        lists += pair->segment_count;
+        pair->segment = UINT32_MAX; /* no segment */
+        if (pair->count >= t->options->min_frequency)
+            status = queue_add(t, (struct queued){pair->count, pair->left, pair->right}, error);
     }
-    free(counts);
-    free(ends);
-    free(latest);
+    if (!status)
+        status = first_pass(t, true, error);
+    for (uint64_t p = 0; p < slots && !status; p++)
+        if (t->pairs[p].segment_count) {
+            t->pairs[p].segments -= t->pairs[p].segment_count; /* they were moved to the end */
+            t->pairs[p].segment = t->pairs[p].segments[0];
+        }
     return status;
 }
 
@@ -477,8 +533,10 @@ static enum tokmap_status segment_merge(struct trainer *t, uint32_t segment, con
         at++; /* skip the rest of a token that begins in an earlier segment, or a border */
     while (at < end && !status) {
         const uint32_t id = t->slots[at];
-        if (id >= LAST)
-            break;
+        if (id >= LAST) { /* a border */
+            at++;
+            continue;
+        }
         const uint64_t next = at + t->lengths[id];
         if (id != merge->left || t->slots[next] != merge->right) {
             at = next;
@@ -572,7 +630,7 @@ static enum tokmap_status token_add(struct trainer *t, const struct bpe_merge *m
     t->offsets[merge->result] = t->bytes_used;
     t->lengths[merge->result] = (uint32_t)(left + right);
     t->bytes_used += left + right;
-    v->merges[merge->result - 256] = *merge;
+    v->merges[merge->result - v->initial] = *merge;
     v->count = merge->result + 1;
     return TOKMAP_OK;
 }
@@ -655,16 +713,18 @@ static enum tokmap_status trainer_make(struct trainer *t, struct tokmap_error *e
 {
     struct train_vocabulary *v = t->vocabulary;
     const uint64_t tokens = t->options->tokens;
+    const struct train_alphabet *alphabet = t->options->alphabet;
     t->key = table_key_new();
     t->pair_bits = 17;
-    t->bytes_room = 4096;
+    v->initial = alphabet ? alphabet->count : 256;
+    t->bytes_room = 4096 + 4 * (uint64_t)v->initial;
     enum tokmap_status status = trainer_allocate(t, (void **)&t->lengths, tokens, sizeof *t->lengths, error);
     if (!status)
         status = trainer_allocate(t, (void **)&t->offsets, tokens, sizeof *t->offsets, error);
     if (!status)
         status = trainer_allocate(t, (void **)&v->bytes, t->bytes_room, 1, error);
     if (!status)
-        status = trainer_allocate(t, (void **)&v->merges, tokens - 256, sizeof *v->merges, error);
+        status = trainer_allocate(t, (void **)&v->merges, tokens - v->initial, sizeof *v->merges, error);
     if (!status)
         status = trainer_allocate(t, (void **)&t->pairs, (uint64_t)1 << t->pair_bits, sizeof *t->pairs, error);
     if (!status)
@@ -673,12 +733,16 @@ static enum tokmap_status trainer_make(struct trainer *t, struct tokmap_error *e
         status = side_make(t, &t->right, error);
     if (status)
         return status;
-    for (uint32_t id = 0; id < 256; id++) {
-        v->bytes[id] = train_byte_of(id);
-        t->offsets[id] = id;
-        t->lengths[id] = 1;
+    for (uint32_t id = 0; id < v->initial; id++) {
+        const uint8_t byte = alphabet ? 0 : train_byte_of(id);
+        const struct train_text text = alphabet ? alphabet->tokens[id] : (struct train_text){&byte, 1};
+        assert(text.count && text.count <= 4);
+        memcpy(v->bytes + t->bytes_used, text.bytes, (size_t)text.count);
+        t->offsets[id] = t->bytes_used;
+        t->lengths[id] = (uint32_t)text.count;
+        t->bytes_used += text.count;
     }
-    t->bytes_used = v->count = 256;
+    v->count = v->initial;
     return TOKMAP_OK;
 }
 
@@ -711,7 +775,8 @@ enum tokmap_status train_merges(struct train_vocabulary *vocabulary, struct trai
 {
     struct trainer t = {.options = options, .budget = budget, .vocabulary = vocabulary};
     struct train_totals totals;
-    assert(options->tokens >= 256 && options->tokens <= TRAIN_TOKENS_MOST);
+    assert(options->tokens >= (options->alphabet ? options->alphabet->count : 256));
+    assert(options->tokens <= TRAIN_TOKENS_MOST);
     assert(options->forbidden || !options->forbidden_count);
     memset(vocabulary, 0, sizeof *vocabulary);
     train_pieces_totals(pieces, &totals);
@@ -719,7 +784,7 @@ enum tokmap_status train_merges(struct train_vocabulary *vocabulary, struct trai
     if (!status)
         status = slots_make(&t, pieces, error);
     if (!status)
-        status = pairs_of_bytes_add(&t, error);
+        status = first_pairs_add(&t, error);
     if (!status)
         status = merge_all(&t, error);
     if (!status) {
@@ -729,7 +794,7 @@ enum tokmap_status train_merges(struct train_vocabulary *vocabulary, struct trai
     }
     for (uint32_t id = 0; id < vocabulary->count && !status; id++)
         vocabulary->tokens[id] = (struct train_text){vocabulary->bytes + t.offsets[id], t.lengths[id]};
-    vocabulary->trained_tokens = totals.text - t.merged;
+    vocabulary->trained_tokens = (options->alphabet ? t.placed : totals.text) - t.merged;
     trainer_free(&t);
     if (status)
         train_vocabulary_free(vocabulary);

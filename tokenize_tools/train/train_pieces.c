@@ -356,6 +356,30 @@ void train_pieces_totals(const struct train_pieces *pieces, struct train_totals 
     }
 }
 
+static void table_each(const struct piece_table *table,
+                       void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user)
+{
+    if (!table->shorts)
+        return;
+    for (uint64_t i = 0; i < (uint64_t)1 << table->short_bits; i++) {
+        const struct short_piece *piece = &table->shorts[i];
+        if (piece->times)
+            each(user, (const uint8_t *)&piece->key, piece->key.high >> 56, piece->times);
+    }
+    for (uint64_t i = 0; i < (uint64_t)1 << table->long_bits; i++) {
+        const struct long_piece *piece = &table->longs[i];
+        if (piece->times)
+            each(user, table->text + piece->offset, piece->bytes, piece->times);
+    }
+}
+
+void train_pieces_each(const struct train_pieces *pieces,
+                       void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user)
+{
+    for (uint32_t s = 0; s < SHARDS; s++)
+        table_each(&pieces->shards[s].table, each, user);
+}
+
 void train_pieces_drain(struct train_pieces *pieces,
                         void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user)
 {
@@ -363,16 +387,7 @@ void train_pieces_drain(struct train_pieces *pieces,
         struct piece_table *table = &pieces->shards[s].table;
         if (!table->shorts)
             continue;
-        for (uint64_t i = 0; i < (uint64_t)1 << table->short_bits; i++) {
-            const struct short_piece *piece = &table->shorts[i];
-            if (piece->times)
-                each(user, (const uint8_t *)&piece->key, piece->key.high >> 56, piece->times);
-        }
-        for (uint64_t i = 0; i < (uint64_t)1 << table->long_bits; i++) {
-            const struct long_piece *piece = &table->longs[i];
-            if (piece->times)
-                each(user, table->text + piece->offset, piece->bytes, piece->times);
-        }
+        table_each(table, each, user);
         train_budget_release(pieces->budget, table_bytes(table));
         table_free(table);
     }
@@ -391,9 +406,9 @@ enum tokmap_status train_counter_new(struct train_counter **counter, struct trai
         free(made);
         return error_set_memory(error, "a thread's table of pieces", LOCAL_TEXT);
     }
-    assert(rules);
     made->pieces = pieces;
-    scanner_init(&made->scanner, rules, cpu_variant_best());
+    if (rules)
+        scanner_init(&made->scanner, rules, cpu_variant_best());
     const enum tokmap_status status = train_budget_reserve(pieces->budget, table_bytes(&made->table), error);
     if (status) {
         table_free(&made->table);
@@ -512,10 +527,38 @@ static inline struct bpe_key key_at(const uint8_t *bytes, uint64_t count, uint64
     return (struct bpe_key){load64(bytes) & low, (load64(bytes + 8) & high) | count << 56};
 }
 
+/* Counts a piece of one byte or more, of which `readable` bytes can be read. */
+static inline enum tokmap_status count_piece(struct train_counter *counter, const uint8_t *piece, uint64_t bytes,
+                                             uint64_t readable, struct tokmap_error *error)
+{
+    struct piece_table *table = &counter->table;
+    if (bytes > 15)
+        return count_long(counter, piece, bytes, error);
+    if (is_full(table->short_count, table->short_bits)) {
+        const enum tokmap_status status = shorts_flush(counter, error);
+        if (status)
+            return status;
+    }
+    const struct bpe_key key = key_at(piece, bytes, readable);
+    short_add(table, key, short_hash(table, key), 1);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status train_counter_piece(struct train_counter *counter, const uint8_t *piece, uint64_t bytes,
+                                       uint64_t readable, struct tokmap_error *error)
+{
+    counter->seen++;
+    return count_piece(counter, piece, bytes, readable, error);
+}
+
+void train_counter_read(struct train_counter *counter, uint64_t bytes)
+{
+    counter->text += bytes;
+}
+
 enum tokmap_status train_counter_text(struct train_counter *counter, const uint8_t *text, uint64_t count,
                                       struct tokmap_error *error)
 {
-    struct piece_table *table = &counter->table;
     enum tokmap_status status = TOKMAP_OK;
     counter->text += count;
     for (uint64_t at = 0; at < count && !status;) {
@@ -532,14 +575,8 @@ enum tokmap_status train_counter_text(struct train_counter *counter, const uint8
             const uint64_t bytes = end - from;
             const uint8_t *piece = text + at + from;
             counter->seen++;
-            if (bytes > 15) {
-                status = count_long(counter, piece, bytes, error);
-            } else if (bytes > 1) {
-                if (is_full(table->short_count, table->short_bits))
-                    status = shorts_flush(counter, error);
-                const struct bpe_key key = key_at(piece, bytes, count - at - from);
-                short_add(table, key, short_hash(table, key), 1);
-            }
+            if (bytes > 1)
+                status = count_piece(counter, piece, bytes, count - at - from, error);
             if (!bits)
                 break;
             bits &= bits - 1;

@@ -33,7 +33,7 @@ enum tokmap_status train_pieces_new(struct train_pieces **pieces, struct train_b
 void train_pieces_free(struct train_pieces *pieces); /* accepts NULL */
 
 struct train_totals {
-    uint64_t distinct, bytes; /* distinct pieces of at least two bytes, and the sum of their sizes */
+    uint64_t distinct, bytes; /* distinct pieces in the table, and the sum of their sizes */
     uint64_t pieces, text;    /* all pieces with repetitions, and the sum of their sizes: the size of the text */
     uint64_t passed; /* slots of other pieces that were passed over to find each piece's own: the work of hashing */
 };
@@ -41,8 +41,12 @@ struct train_totals {
 /* Computes the totals. All counters must be finished. */
 void train_pieces_totals(const struct train_pieces *pieces, struct train_totals *totals);
 
-/* Calls `each` for every distinct piece of at least two bytes, in no defined order, and frees the table's memory on the
- * way. `bytes` is valid during the call. All counters must be finished. */
+/* Calls `each` for every distinct piece, in no defined order. `bytes` is valid during the call. All counters must be
+ * finished. */
+void train_pieces_each(const struct train_pieces *pieces,
+                       void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user);
+
+/* Does the same, and frees the table's memory on the way. `bytes` is valid during the call. All counters must be finished. */
 void train_pieces_drain(struct train_pieces *pieces,
                         void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user);
 
@@ -50,12 +54,20 @@ void train_pieces_drain(struct train_pieces *pieces,
 
 struct train_counter;
 
-/* Creates a counter that cuts text into pieces by these rules. The pieces and the rules must outlive it. A counter is
- * used by one thread at a time. Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
+/* Creates a counter that cuts text into pieces by these rules, which are NULL if the caller cuts it. The pieces and the
+ * rules must outlive it. A counter is used by one thread at a time. Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status train_counter_new(struct train_counter **counter, struct train_pieces *pieces,
                                      const struct split_rules *rules, struct tokmap_error *error);
 
-/* Counts the pieces of one whole document, which is valid UTF-8. Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
+/* Counts one piece of one byte or more. readable: how many bytes can be read there, at least `bytes`. Statuses: OK,
+ * ERROR_LIMIT, ERROR_MEMORY. */
+enum tokmap_status train_counter_piece(struct train_counter *counter, const uint8_t *piece, uint64_t bytes,
+                                       uint64_t readable, struct tokmap_error *error);
+/* Adds the bytes of a document, whose pieces the caller counts, to the size of the text. */
+void train_counter_read(struct train_counter *counter, uint64_t bytes);
+
+/* Cuts one whole document, which is valid UTF-8, into pieces by the rules, and counts those of at least two bytes.
+ * Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status train_counter_text(struct train_counter *counter, const uint8_t *text, uint64_t count,
                                       struct tokmap_error *error);
 
