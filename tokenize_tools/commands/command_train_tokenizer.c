@@ -24,7 +24,7 @@ static const char program[] = "tokmap train-tokenizer";
 
 #define SPECIALS_MOST 10000
 
-static const char *const model_names[] = {"bpe", "unigram"}; /* by enum train_model */
+static const char *const model_names[] = {"bpe", "unigram", "wordpiece"}; /* by enum train_model */
 
 struct training_command {
     const struct cli_command *command;
@@ -34,6 +34,7 @@ struct training_command {
     int model; /* enum train_model */
     struct unigram_settings unigram;
     uint64_t longest;
+    struct wordpiece_settings wordpiece;
     bool no_bytes, no_prefix, any_scripts; /* the opposites of what the settings say */
     struct {
         bool pattern, min_frequency, coverage, longest;
@@ -67,7 +68,7 @@ static void progress_report(void *user, enum train_stage stage, uint64_t done)
     struct training_command *training = user;
     if (stage != training->stage) {
         cli_progress_end(&training->progress);
-        const bool merges = training->model == TRAIN_BPE;
+        const bool merges = training->model != TRAIN_UNIGRAM;
         cli_progress_start(&training->progress, merges ? "merging" : "pruning",
                            merges ? training->vocabulary - training->special_count : 0, training->shown);
         training->progress.unit = merges ? "tokens" : "pieces";
@@ -121,9 +122,10 @@ static void report_print(const struct training_command *training, const struct t
     const bool merges = training->model == TRAIN_BPE;
     cli_print("trained on %s of text in %s: wrote %s.json, %s\n", cli_bytes(result->counts.text_bytes, a),
               cli_seconds(training->seconds, b), training->prefix,
-              !merges                   ? ".model"
-              : training->special_count ? ".tiktoken, .specials.json"
-                                        : ".tiktoken");
+              training->model == TRAIN_UNIGRAM     ? ".model"
+              : training->model == TRAIN_WORDPIECE ? ".vocab.txt"
+              : training->special_count            ? ".tiktoken, .specials.json"
+                                                   : ".tiktoken");
     row("files", result->counts.files, "");
     row("documents", result->counts.documents, "");
     row("text bytes", result->counts.text_bytes, "");
@@ -131,8 +133,8 @@ static void report_print(const struct training_command *training, const struct t
     row("  distinct", result->totals.distinct, merges ? "with two bytes or more" : "");
     row("vocabulary", total,
         total == training->vocabulary ? ""
-        : merges                      ? "fewer than requested: no pair of tokens is left to merge"
-                                      : "fewer than requested: the text has no other pieces");
+        : training->model == TRAIN_UNIGRAM ? "fewer than requested: the text has no other pieces"
+                                      : "fewer than requested: no pair of tokens is left to merge");
     if (merges)
         row("  merges", result->tokens - (uint64_t)256, "");
     else
@@ -140,9 +142,13 @@ static void report_print(const struct training_command *training, const struct t
     if (training->special_count)
         row("  special tokens", training->special_count, "");
     (void)snprintf(remark, sizeof remark, "%.2f bytes each", bytes_each(result));
-    row("tokens of this text", result->trained_tokens, remark);
+    if (training->model != TRAIN_WORDPIECE) /* its model does not cut words where they were merged */
+        row("tokens of this text", result->trained_tokens, remark);
     if (result->uncovered)
-        row("  rare characters", result->uncovered, training->unigram.bytes ? "become bytes" : "become <unk>");
+        row("rare characters", result->uncovered,
+            training->model == TRAIN_WORDPIECE ? "their words become [UNK]"
+            : training->unigram.bytes          ? "become bytes"
+                                               : "become <unk>");
     printf("  counting took %s, ", cli_seconds(result->counting_seconds, a));
     printf("%s %s\n", merges ? "merging" : "learning", cli_seconds(result->learning_seconds, a));
     skip_report_print(&result->counts);
@@ -176,8 +182,10 @@ static void report_json(const struct training_command *training, const struct tr
     for (uint32_t i = 0; i < training->special_count; i++)
         cli_json_bytes(&json, NULL, (const char *)training->specials[i].bytes, (size_t)training->specials[i].count);
     cli_json_end(&json);
-    cli_json_number(&json, "tokens", result->trained_tokens);
-    cli_json_real(&json, "bytes_per_token", bytes_each(result));
+    if (training->model != TRAIN_WORDPIECE) {
+        cli_json_number(&json, "tokens", result->trained_tokens);
+        cli_json_real(&json, "bytes_per_token", bytes_each(result));
+    }
     skip_report_json(&training->skips, &result->counts, &json);
     cli_json_real(&json, "counting_seconds", result->counting_seconds);
     cli_json_real(&json, training->model == TRAIN_BPE ? "merging_seconds" : "learning_seconds", result->learning_seconds);
@@ -187,7 +195,7 @@ static void report_json(const struct training_command *training, const struct tr
 
 /* ---- arguments ---- */
 
-/* Returns whether a Unigram vocabulary may have a piece with this text whatever the inputs are. */
+/* Returns whether the vocabulary may have a piece with this text whatever is learned. */
 static bool is_piece_anyway(const struct training_command *training, const struct train_text *text)
 {
     char first[8] = "";
@@ -195,6 +203,10 @@ static bool is_piece_anyway(const struct training_command *training, const struc
     memcpy(first, text->bytes, (size_t)(text->count < 6 ? text->count : 6));
     if (train_code_at((const uint8_t *)first, &code) == text->count)
         return true;
+    if (training->model == TRAIN_WORDPIECE)
+        return (text->count == 5 && !memcmp(text->bytes, "[UNK]", 5)) ||
+               (text->count > 2 && !memcmp(text->bytes, "##", 2) &&
+                train_code_at((const uint8_t *)first + 2, &code) == text->count - 2);
     return (text->count == 5 && !memcmp(text->bytes, "<unk>", 5)) ||
            (!training->no_bytes && text->count == 6 && !memcmp(text->bytes, "<0x", 3) && text->bytes[5] == '>');
 }
@@ -223,7 +235,7 @@ static int specials_split(const struct cli_command *command, struct training_com
         for (uint32_t i = 0; i < training->special_count; i++)
             if (training->specials[i].count == bytes && !memcmp(training->specials[i].bytes, at, bytes))
                 return cli_misused(command, "--special-tokens names '%.*s' twice", (int)bytes, at);
-        if (training->model == TRAIN_UNIGRAM && is_piece_anyway(training, &text))
+        if (training->model != TRAIN_BPE && is_piece_anyway(training, &text))
             return cli_misused(command, "--special-tokens: '%.*s' is a piece already; choose another name", (int)bytes,
                                at);
         uint8_t *spelled = training->model == TRAIN_BPE ? malloc(bytes) : NULL;
@@ -301,26 +313,26 @@ static bool operand_is_no_text(const struct cli_command *command, const struct t
  * status. */
 static int model_check(const struct cli_command *command, struct training_command *training)
 {
-    const bool unigram = training->model == TRAIN_UNIGRAM;
     struct unigram_settings *settings = &training->unigram;
     const struct {
         bool given;
         const char *name;
-        int model;
-    } options[] = {{training->given.pattern, "--pattern", TRAIN_BPE},
-                   {training->given.min_frequency, "--min-frequency", TRAIN_BPE},
-                   {training->given.coverage, "--character-coverage", TRAIN_UNIGRAM},
-                   {training->given.longest, "--max-piece", TRAIN_UNIGRAM},
-                   {training->required != NULL, "--required-characters", TRAIN_UNIGRAM},
-                   {training->no_bytes, "--no-byte-fallback", TRAIN_UNIGRAM},
-                   {training->no_prefix, "--no-dummy-prefix", TRAIN_UNIGRAM},
-                   {training->any_scripts, "--mixed-scripts", TRAIN_UNIGRAM},
-                   {settings->rules.digits, "--split-digits", TRAIN_UNIGRAM}};
+        int models; /* a bit for each */
+    } options[] = {{training->given.pattern, "--pattern", 1},
+                   {training->given.min_frequency, "--min-frequency", 5},
+                   {training->given.coverage, "--character-coverage", 6},
+                   {training->given.longest, "--max-piece", 2},
+                   {training->required != NULL, "--required-characters", 6},
+                   {training->no_bytes, "--no-byte-fallback", 2},
+                   {training->no_prefix, "--no-dummy-prefix", 2},
+                   {training->any_scripts, "--mixed-scripts", 2},
+                   {settings->rules.digits, "--split-digits", 2},
+                   {training->wordpiece.lower, "--lowercase", 4}};
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
-        if (options[i].given && options[i].model != training->model)
-            return cli_misused(command, "%s is an option of --model %s, and the model is %s", options[i].name,
-                               model_names[options[i].model], model_names[training->model]);
-    if (!unigram)
+        if (options[i].given && !(options[i].models >> training->model & 1))
+            return cli_misused(command, "--model %s has no option %s; --help says which models have it",
+                               model_names[training->model], options[i].name);
+    if (training->model == TRAIN_BPE)
         return 0;
     if (!(settings->coverage >= 0.98 && settings->coverage <= 1))
         return cli_misused(command, "--character-coverage must be between 0.98 and 1");
@@ -376,12 +388,13 @@ static int arguments_check(const struct cli_command *command, struct training_co
     if (status)
         return status;
     const bool merges = training->model == TRAIN_BPE, special = training->special_count > 0;
-    const uint64_t least = (merges ? 256 : training->no_bytes ? 2 : 258) + (uint64_t)training->special_count;
+    const bool few = training->no_bytes || training->model == TRAIN_WORDPIECE;
+    const uint64_t least = (merges ? 256 : few ? 2 : 258) + (uint64_t)training->special_count;
     if (training->vocabulary < least || training->vocabulary > TRAIN_TOKENS_MOST)
         return cli_misused(command, "--vocab-size must be between %" PRIu64 " (%s%s) and %u", least,
-                           merges               ? "one id per byte"
-                           : training->no_bytes ? "<unk>, a piece"
-                                                : "<unk>, one id per byte, a piece",
+                           merges ? "one id per byte"
+                           : few  ? "one for what is unknown, a piece"
+                                  : "<unk>, one id per byte, a piece",
                            !special ? ""
                            : merges ? " and per special token"
                                     : ", special tokens",
@@ -411,6 +424,7 @@ static int inputs_train(struct training_command *training, const char **operands
         .other_output = skip_report_file(&training->skips),
         .settings = {training->pattern, training->specials, training->special_count},
         .unigram = training->unigram,
+        .wordpiece = training->wordpiece,
         .required = training->required_codes,
         .required_count = training->required_count,
         .skipped = skipped_report,
@@ -456,7 +470,7 @@ static int inputs_train(struct training_command *training, const char **operands
 
 static int train(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
-    static const char *const endings[] = {"json", "tiktoken", "model", NULL};
+    static const char *const endings[] = {"json", "tiktoken", "model", "vocab.txt", NULL};
     struct training_command *training = user;
     training->command = command;
     training->skips.list = -1;
@@ -493,37 +507,41 @@ int command_train_tokenizer(int argc, char **argv)
         CLI_HEADING("Output"),
         {'o', "output", CLI_TEXT, &training.output, NULL, "PREFIX",
          "write PREFIX.json and, by the model: PREFIX.tiktoken and, with --special-tokens, PREFIX.specials.json (bpe); "
-         "PREFIX.model (unigram)",
+         "PREFIX.model (unigram); PREFIX.vocab.txt (wordpiece)",
          NULL},
         {0, "force", CLI_FLAG, &training.force, NULL, NULL, "replace the output if it exists", NULL},
         CLI_HEADING("Vocabulary"),
         {0, "vocab-size", CLI_SIZE, &training.vocabulary, NULL, "N",
-         "number of ids: 256 bytes, merges or pieces, and special tokens", NULL},
+         "number of ids: of bytes or characters, of what is learned, and of special tokens", NULL},
         {0, "model", CLI_CHOICE, &training.model, NULL, "MODEL",
-         "bpe: byte-level BPE (default); unigram: the Unigram model of SentencePiece", "bpe|unigram"},
+         "bpe: byte-level BPE (default); unigram: SentencePiece's model of that name; wordpiece: BERT's",
+         "bpe|unigram|wordpiece"},
         {0, "special-tokens", CLI_TEXT, &training.special_names, NULL, "NAME,...",
          "special tokens; they get the last ids, in this order", NULL},
-        CLI_HEADING("Vocabulary of --model bpe"),
+        CLI_HEADING("Models"),
         {0, "pattern", CLI_TEXT, &training.pattern, &training.given.pattern, "NAME",
-         "how text is cut into pieces: gpt2, r50k_base, p50k_base, p50k_edit, cl100k_base (default), llama3, qwen2, "
-         "qwen3_5, o200k_base, o200k_harmony, llama4, tekken, nanochat, deepseek_v3",
+         "bpe: how text is cut into pieces: gpt2, r50k_base, p50k_base, p50k_edit, cl100k_base (default), llama3, "
+         "qwen2, qwen3_5, o200k_base, o200k_harmony, llama4, tekken, nanochat, deepseek_v3",
          NULL},
         {0, "min-frequency", CLI_NUMBER, &training.min_frequency, &training.given.min_frequency, "N",
-         "merge only pairs that appear at least N times in the text (default: 1)", NULL},
-        CLI_HEADING("Vocabulary of --model unigram"),
+         "bpe, wordpiece: merge only pairs that appear at least N times in the text (default: 1)", NULL},
         {0, "character-coverage", CLI_REAL, &training.unigram.coverage, &training.given.coverage, "SHARE",
-         "make pieces of the most frequent characters, until they are this share of the text (default: 0.9995)", NULL},
-        {0, "required-characters", CLI_TEXT, &training.required, NULL, "TEXT",
-         "make pieces of these characters, too", NULL},
-        {0, "no-byte-fallback", CLI_FLAG, &training.no_bytes, NULL, NULL,
-         "rare characters become <unk>, not their bytes, so 256 ids are free for pieces", NULL},
-        {0, "no-dummy-prefix", CLI_FLAG, &training.no_prefix, NULL, NULL, "put no space before a text", NULL},
-        {0, "max-piece", CLI_NUMBER, &training.longest, &training.given.longest, "N",
-         "most characters of a piece (default: 16)", NULL},
-        {0, "mixed-scripts", CLI_FLAG, &training.any_scripts, NULL, NULL,
-         "a piece may have letters of several scripts, and letters beside digits and punctuation", NULL},
-        {0, "split-digits", CLI_FLAG, &training.unigram.rules.digits, NULL, NULL, "make each digit a piece of its own",
+         "unigram, wordpiece: make pieces of the most frequent characters, until they are this share of the text "
+         "(default: 0.9995)",
          NULL},
+        {0, "required-characters", CLI_TEXT, &training.required, NULL, "TEXT",
+         "unigram, wordpiece: make pieces of these characters, too", NULL},
+        {0, "no-byte-fallback", CLI_FLAG, &training.no_bytes, NULL, NULL,
+         "unigram: rare characters become <unk>, not their bytes, and 256 more ids are pieces", NULL},
+        {0, "no-dummy-prefix", CLI_FLAG, &training.no_prefix, NULL, NULL, "unigram: put no space before a text", NULL},
+        {0, "max-piece", CLI_NUMBER, &training.longest, &training.given.longest, "N",
+         "unigram: most characters of a piece (default: 16)", NULL},
+        {0, "mixed-scripts", CLI_FLAG, &training.any_scripts, NULL, NULL,
+         "unigram: a piece may have letters of several scripts, and letters beside digits and punctuation", NULL},
+        {0, "split-digits", CLI_FLAG, &training.unigram.rules.digits, NULL, NULL,
+         "unigram: make each digit a piece of its own", NULL},
+        {0, "lowercase", CLI_FLAG, &training.wordpiece.lower, NULL, NULL,
+         "wordpiece: letters become small and lose their accents, in training and in use", NULL},
         CLI_HEADING("Inputs"),
         CORPUS_OPTIONS_INPUT(training.corpus),
         CORPUS_OPTIONS_FILES(training.corpus),
@@ -542,8 +560,8 @@ int command_train_tokenizer(int argc, char **argv)
     const struct cli_command command = {
         .program = program,
         .usage = "-o PREFIX --vocab-size N [OPTION]... [INPUT]...",
-        .summary = "Makes a vocabulary from text: byte-level BPE, as PREFIX.json (a tokenizer.json) and PREFIX.tiktoken, or "
-                   "Unigram, as PREFIX.json and PREFIX.model.",
+        .summary = "Makes a vocabulary from text: byte-level BPE, Unigram, or WordPiece. It is written as PREFIX.json (a "
+                   "tokenizer.json), and in the older form of the model.",
         .often = often,
         .often_count = sizeof often / sizeof often[0],
         .details =

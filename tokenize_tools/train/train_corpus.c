@@ -23,6 +23,7 @@ struct training {
     struct train_pieces *pieces;
     struct train_corpus_result *result;
     struct train_cutter *cutter;     /* TRAIN_UNIGRAM */
+    struct wp_characters *folded;    /* TRAIN_WORDPIECE */
     struct train_counter **counters; /* one per worker */
     uint32_t counter_count;
 };
@@ -38,7 +39,8 @@ static enum tokmap_status batch_count(void *self, struct work_item *item, struct
         const struct corpus_document *document = &batch->documents[i];
         struct train_counter *counter = t->counters[item->worker];
         const uint8_t *text = (const uint8_t *)document->text;
-        status = t->cutter ? train_words_count(t->cutter, counter, text, document->bytes, error)
+        status = t->cutter   ? train_words_count(t->cutter, counter, text, document->bytes, error)
+                 : t->folded ? wordpiece_count(t->folded, counter, text, document->bytes, error)
                            : train_counter_text(counter, text, document->bytes, error);
     }
     return status;
@@ -73,6 +75,10 @@ static enum tokmap_status counters_make(struct training *t, struct tokmap_error 
     enum tokmap_status status = train_pieces_new(&t->pieces, &t->budget, error);
     if (!status && options->model == TRAIN_UNIGRAM)
         status = train_cutter_new(&t->cutter, &options->unigram.rules, &t->budget, error);
+    if (!status && options->model == TRAIN_WORDPIECE) {
+        const bool lower = options->wordpiece.lower;
+        status = wp_characters_new(&t->folded, (struct wp_rules){true, true, lower, lower}, error);
+    }
     t->counters = calloc(options->threads, sizeof(struct train_counter *));
     if (!status && !t->counters)
         status = error_set_memory(error, "the threads", options->threads * sizeof(struct train_counter *));
@@ -100,8 +106,9 @@ static enum tokmap_status accounts_check(const struct training *t, struct tokmap
 
 uint32_t train_ids_least(const struct train_corpus_options *options)
 {
-    return options->model == TRAIN_BPE ? 256 + options->settings.special_count
-                                       : unigram_write_others(&options->unigram, &options->settings);
+    return options->model == TRAIN_BPE       ? 256 + options->settings.special_count
+           : options->model == TRAIN_UNIGRAM ? unigram_write_others(&options->unigram, &options->settings)
+                                             : 1 + options->settings.special_count;
 }
 
 static void learning_progress(void *user, uint64_t tokens)
@@ -169,15 +176,15 @@ static enum tokmap_status merges_learn(struct training *t, struct growing *conte
     return TOKMAP_OK;
 }
 
-/* Chooses the characters. each: how many ids a character has, beside which there are `others`. */
-static enum tokmap_status characters_choose(struct training *t, struct train_characters *characters, uint32_t each,
-                                            uint32_t others, struct tokmap_error *error)
+/* Chooses the characters. others: how many other ids there are at least. */
+static enum tokmap_status characters_choose(struct training *t, struct train_characters *characters, uint32_t others,
+                                            struct tokmap_error *error)
 {
     const struct train_corpus_options *options = t->options;
     const enum tokmap_status status =
         train_characters_choose(characters, t->pieces, options->unigram.coverage, options->required,
                                 options->required_count, &t->budget, error);
-    const uint64_t least = (uint64_t)characters->count * each + others;
+    const uint64_t least = (uint64_t)characters->count + others;
     if (status)
         return status;
     if (!characters->count)
@@ -207,7 +214,7 @@ static enum tokmap_status unigram_learn(struct training *t, struct growing *cont
                                       .progress = learning_progress,
                                       .stop = asked_to_stop,
                                       .user = (void *)(uintptr_t)options};
-    enum tokmap_status status = characters_choose(t, &characters, 1, others, error);
+    enum tokmap_status status = characters_choose(t, &characters, others, error);
     if (!status)
         status = unigram_words_make(&words, t->pieces, &characters, &t->budget, error);
     if (!status)
@@ -222,6 +229,32 @@ static enum tokmap_status unigram_learn(struct training *t, struct growing *cont
         unigram_vocabulary_free(&vocabulary);
     }
     unigram_words_free(&words, &t->budget);
+    train_characters_free(&characters, &t->budget);
+    return status;
+}
+
+/* Learns a WordPiece vocabulary, and makes the contents of its files. */
+static enum tokmap_status wordpiece_learn(struct training *t, struct growing *contents, struct tokmap_error *error)
+{
+    const struct train_corpus_options *options = t->options;
+    struct wordpiece_vocabulary vocabulary = {0};
+    struct train_characters characters = {0};
+    struct train_options merging = {.tokens = options->vocabulary - options->settings.special_count,
+                                    .min_frequency = options->min_frequency,
+                                    .progress = learning_progress,
+                                    .stop = asked_to_stop,
+                                    .user = (void *)(uintptr_t)options};
+    enum tokmap_status status = characters_choose(t, &characters, train_ids_least(options), error);
+    if (!status)
+        status = wordpiece_train(&vocabulary, t->pieces, &characters, &options->settings, &t->budget, &merging, error);
+    if (!status) {
+        t->result->tokens = vocabulary.merged.count + 1;
+        t->result->trained_tokens = vocabulary.merged.trained_tokens;
+        t->result->characters = characters.count;
+        t->result->uncovered = characters.uncovered;
+        wordpiece_write(contents, &vocabulary, &options->wordpiece, &options->settings);
+    }
+    wordpiece_vocabulary_free(&vocabulary);
     train_characters_free(&characters, &t->budget);
     return status;
 }
@@ -259,6 +292,7 @@ static enum tokmap_status count_all(struct training *t, const struct train_files
         train_counter_free(t->counters[i]);
     free(t->counters);
     train_cutter_free(t->cutter, &t->budget);
+    wp_characters_free(t->folded);
     ordered_workers_free(t->workers);
     return status;
 }
@@ -269,9 +303,29 @@ static enum tokmap_status files_open(const struct train_corpus_options *options,
     const struct train_file merges[TRAIN_WRITE_FILES] = {
         {".specials.json", options->settings.special_count > 0}, {".tiktoken", true}, {".json", true}};
     static const struct train_file unigram[UNIGRAM_WRITE_FILES] = {{".model", true}, {".json", true}};
-    return options->model == TRAIN_BPE
-               ? train_files_open(files, options->prefix, merges, TRAIN_WRITE_FILES, options->replace, error)
-               : train_files_open(files, options->prefix, unigram, UNIGRAM_WRITE_FILES, options->replace, error);
+    static const struct train_file wordpiece[WORDPIECE_FILES] = {{".vocab.txt", true}, {".json", true}};
+    switch (options->model) {
+    case TRAIN_UNIGRAM:
+        return train_files_open(files, options->prefix, unigram, UNIGRAM_WRITE_FILES, options->replace, error);
+    case TRAIN_WORDPIECE:
+        return train_files_open(files, options->prefix, wordpiece, WORDPIECE_FILES, options->replace, error);
+    case TRAIN_BPE:
+    default:
+        return train_files_open(files, options->prefix, merges, TRAIN_WRITE_FILES, options->replace, error);
+    }
+}
+
+static enum tokmap_status learn(struct training *t, struct growing *contents, struct tokmap_error *error)
+{
+    switch (t->options->model) {
+    case TRAIN_UNIGRAM:
+        return unigram_learn(t, contents, error);
+    case TRAIN_WORDPIECE:
+        return wordpiece_learn(t, contents, error);
+    case TRAIN_BPE:
+    default:
+        return merges_learn(t, contents, error);
+    }
 }
 
 enum tokmap_status train_corpus(const struct train_corpus_options *options, const char *const *operands, size_t count,
@@ -295,7 +349,7 @@ enum tokmap_status train_corpus(const struct train_corpus_options *options, cons
     }
     const uint64_t counted = os_clock_ns();
     if (!status)
-        status = options->model == TRAIN_BPE ? merges_learn(&t, contents, error) : unigram_learn(&t, contents, error);
+        status = learn(&t, contents, error);
     result->counting_seconds = (double)(counted - began) * 1e-9;
     result->learning_seconds = (double)(os_clock_ns() - counted) * 1e-9;
     if (!status)

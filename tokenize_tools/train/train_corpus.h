@@ -2,7 +2,7 @@
 /*
  * train_corpus.h - trains a vocabulary on a corpus and writes its files. Batches are read one after the other, their
  * pieces are counted in parallel, and issues are reported in the order of the input, as in packing
- * (encode/ordered_workers.h). Then the vocabulary is made of them (train_merges.h, train_unigram.h) and its files are
+ * (encode/ordered_workers.h). Then the vocabulary is made of them (train_merges.h, train_unigram.h, wordpiece_train.h) and its files are
  * written (train_write.h, unigram_write.h).
  */
 #ifndef TOKMAP_TRAIN_TRAIN_CORPUS_H
@@ -12,9 +12,10 @@
 #include "inputs/corpus.h"
 #include "train_files.h"
 #include "unigram_write.h"
+#include "wordpiece_train.h"
 
 enum train_stage { TRAIN_READING, TRAIN_LEARNING };
-enum train_model { TRAIN_BPE, TRAIN_UNIGRAM };
+enum train_model { TRAIN_BPE, TRAIN_UNIGRAM, TRAIN_WORDPIECE };
 
 struct train_corpus_options {
     const char *prefix;     /* of the output files */
@@ -22,11 +23,12 @@ struct train_corpus_options {
     uint32_t threads;       /* 1 to TRAIN_THREADS_MOST; with 1, everything runs in the caller's thread */
     enum train_model model;
     uint32_t vocabulary;    /* wanted number of ids, with special tokens: more than train_ids_least() */
-    uint64_t min_frequency; /* TRAIN_BPE: pairs that are less frequent never merge */
+    uint64_t min_frequency; /* TRAIN_BPE, TRAIN_WORDPIECE: pairs that are less frequent never merge */
     uint64_t memory;        /* limit for the pieces and what is learned from them, in bytes */
     struct train_settings settings;
-    struct unigram_settings unigram; /* TRAIN_UNIGRAM */
-    const uint32_t *required;        /* TRAIN_UNIGRAM: characters that are pieces even if they are rare */
+    struct unigram_settings unigram;     /* TRAIN_UNIGRAM; `coverage`: TRAIN_WORDPIECE, too */
+    struct wordpiece_settings wordpiece; /* TRAIN_WORDPIECE */
+    const uint32_t *required; /* TRAIN_UNIGRAM, TRAIN_WORDPIECE: characters that are pieces even if they are rare */
     uint32_t required_count;
     struct skip_limit skip_limit; /* ERROR_LIMIT if more than this is left out */
     const char *other_output;     /* a file that the caller writes at the same time and that is not an input, or NULL */
@@ -47,8 +49,8 @@ struct train_corpus_result {
     struct train_totals totals;
     uint32_t tokens;         /* size of the vocabulary without special tokens */
     uint64_t trained_tokens; /* number of tokens of the text, encoded with this vocabulary */
-    uint32_t characters;     /* TRAIN_UNIGRAM: different ones that are pieces */
-    uint64_t uncovered;      /* TRAIN_UNIGRAM: characters of the text that are not pieces, with repetitions */
+    uint32_t characters;     /* different ones that are pieces; TRAIN_BPE: 0 */
+    uint64_t uncovered;      /* characters of the text that are not pieces, with repetitions; TRAIN_BPE: 0 */
     double counting_seconds, learning_seconds;
 };
 

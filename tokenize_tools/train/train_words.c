@@ -10,13 +10,15 @@
 
 #define CODES 0x110000u
 
-/* Kinds of characters: a script, or one of these. */
+/* Kinds of characters: a script, by number, or one of these. */
 enum {
-    KIND_ANY = SCRIPTS, /* belongs to its neighbors on both sides, of whatever script */
-    KIND_LINE,          /* belongs to its like only */
-    KIND_ALONE,         /* belongs to nothing */
-    KIND_SPACE          /* begins a word */
+    KIND_ANY = SCRIPT_ANY, /* belongs to its neighbors on both sides, of whatever script */
+    KIND_LINE = 252,       /* belongs to its like only */
+    KIND_ALONE,            /* belongs to nothing */
+    KIND_SPACE,            /* begins a word */
+    KIND_MARK              /* belongs to what is before it: of the script Inherited */
 };
+#define MARK 0x300 /* a character of that script */
 
 struct train_cutter {
     bool dummy_prefix;
@@ -37,10 +39,10 @@ enum tokmap_status train_cutter_new(struct train_cutter **cutter, const struct t
         return status;
     struct train_cutter *made = *cutter;
     made->dummy_prefix = rules->dummy_prefix;
-    for (uint32_t run = 0; run < SCRIPT_RUNS; run++) {
-        const uint32_t end = run + 1 < SCRIPT_RUNS ? script_runs[run + 1].first : CODES;
-        memset(made->kinds + script_runs[run].first, rules->scripts ? (int)script_runs[run].script : KIND_ANY,
-               end - script_runs[run].first);
+    for (uint32_t i = 0; i < SCRIPT_SPANS && rules->scripts; i++) {
+        const struct script_span *span = &script_spans[i];
+        const bool mark = span->script == code_script(MARK);
+        memset(made->kinds + span->first, mark ? KIND_MARK : span->script, span->last + 1 - span->first);
     }
     if (rules->digits)
         digits_are(made, KIND_ALONE);
@@ -86,7 +88,7 @@ enum tokmap_status train_words_count(const struct train_cutter *cutter, struct t
         if (kind == KIND_SPACE) {
             cut = true;
             kind = KIND_ANY;
-        } else if (kind == SCRIPT_INHERITED) {
+        } else if (kind == KIND_MARK) {
             cut = before >= KIND_LINE;
             kind = cut ? KIND_ANY : before;
         } else if (kind == KIND_ALONE || before == KIND_ALONE) {
