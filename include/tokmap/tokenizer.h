@@ -84,7 +84,8 @@ struct tokmap_tokenizer_options {
  *              tokens that end and begin documents (tokenizer_config.json and others); info.note says where they
  *              contradict each other
  *   options    NULL: the defaults. Its texts must last only during the call
- * The call takes at most 4 times the size of the file in memory, and 128 MiB more, and time that is linear in the size.
+ * A file that is compressed (.gz, .zst, ...) is decompressed in memory, to at most 256 MiB, which then are its size. The
+ * call takes at most 4 times the size of the file in memory, and 128 MiB more, and time that is linear in the size.
  * What a file may hold is limited, so that no file, whoever made it, can use more; ERROR_LIMIT names the limit: 1 GiB
  * for a file; 2,097,152 ids; 4,194,303 merges or, for SentencePiece, pairs of pieces that make a piece; 65,535 bytes
  * for a token of a JSON file, and 2,048 bytes for a SentencePiece piece that merges make; 1,048,576 added tokens, of

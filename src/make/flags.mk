@@ -43,7 +43,7 @@ opened := zstd $(if $(HAVE_ISAL),isal) $(if $(HAVE_PCRE2),pcre2-8) $(if $(HAVE_S
   $(if $(HAVE_BROTLI),brotlidec) $(if $(HAVE_BZIP2),bz2) $(if $(HAVE_XZ),lzma)
 opened_libs := $(opened:%=-l%)
 lib_libs := $(if $(linked),-lzstd) -ldl
-tokenizer_libs := $(if $(linked),$(if $(HAVE_PCRE2),-lpcre2-8)) $(lib_libs)
+tokenizer_libs := $(if $(linked),$(opened_libs)) -ldl
 tool_libs := $(if $(linked),$(opened_libs)) -ldl
 # Tests also call functions that are not in the tables, such as compressors.
 test_libs := $(opened_libs) -ldl

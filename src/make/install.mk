@@ -83,7 +83,7 @@ install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory
 	$(Q)printf '%s\n' 'prefix=$(prefix)' 'libdir=$(patsubst $(prefix)/%,$${prefix}/%,$(libdir))' '' \
 	  'Name: tokmap-tokenize' 'Description: text to token ids and back, exactly as the reference tokenizers do it' \
 	  'Version: $(VERSION)' 'Requires: tokmap' 'Libs: -L$${libdir} -ltokmap_tokenize' \
-	  $(if $(HAVE_PCRE2),'Libs.private: -lpcre2-8') >'$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc'
+	  'Libs.private: $(opened_libs)' >'$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc'
 	$(Q)chmod 644 '$(DESTDIR)$(pkgconfigdir)/tokmap.pc' '$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc'
 	$(if $(man1_pages),$(Q)$(call install_man,$(man1_pages),$(man1dir)))
 	$(if $(man5_pages),$(Q)$(call install_man,$(man5_pages),$(man5dir)))

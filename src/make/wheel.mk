@@ -43,7 +43,7 @@ $(BUILD)/wheel/$(SONAME): $(filter-out $(naming_objects),$(library_objects)) $(o
 $(BUILD)/wheel/$(TOKENIZE_SONAME): $(filter-out $(naming_objects),$(tokenizer_objects)) $(old_objects) \
   $(linked_lib)/libtokmap_tokenize.a $(linked_lib)/libtokmap.a tokenize_tools/libtokmap_tokenize.map $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(tokenizer_so_flags) $(old_flags) $(call beside,) $(filter %.o,$^) $(filter %.a,$^) \
-	  $(call wheel_libs,$(if $(HAVE_PCRE2),$(call archive,pcre2-8)))
+	  $(wheel_tool_libs)
 wheel-files: $(wheel_files)
 $(BUILD)/wheel/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o
 $(BUILD)/wheel/bin/tokmap-bench: $(bench_objects)

@@ -12,8 +12,8 @@
 #include "clip_file.h"
 #include "common/error.h"
 #include "folder.h"
-#include "gzip_text.h"
 #include "hf_file.h"
+#include "packed_text.h"
 #include "platform/os.h"
 #include "rank_file.h"
 #include "rank_tokenizer.h"
@@ -177,24 +177,6 @@ static enum tokmap_status stand_in_check(const char *path, const char *text, uin
                                                     "huggingface.co its URL has /resolve/, not /blob/)");
 }
 
-/* Replaces the text of a gzip file by what it has. */
-static enum tokmap_status unpack(const char *path, char **text, uint64_t *bytes, struct tokmap_error *error)
-{
-    struct bytes_buffer into = {0};
-    enum tokmap_status status = gzip_text_unpack(&into, path, *text, *bytes, error);
-    if (!status && !into.count)
-        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                           "the file is empty when it is unpacked; a vocabulary has at least one token");
-    if (status) {
-        bytes_free(&into);
-        return status;
-    }
-    free(*text);
-    *text = (char *)into.bytes;
-    *bytes = into.count;
-    return TOKMAP_OK;
-}
-
 /* Opens a file, not a folder. beside: what the other files of its folder say; NULL: they are not asked. */
 static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *path,
                                     const struct tokmap_tokenizer_options *options, const struct rank_beside *beside,
@@ -205,7 +187,7 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
     enum tokmap_status status = vocabulary_file_read(path, &text, &bytes, error);
     if (status)
         return status;
-    status = gzip_text_is(text, bytes) ? unpack(path, &text, &bytes, error) : TOKMAP_OK;
+    status = packed_text_open(path, &text, &bytes, error);
     const bool ranks = !status && rank_file_is(text, bytes);
     if (!status)
         status = stand_in_check(path, text, bytes, error);
