@@ -9,6 +9,7 @@ that the ids of those strings, parts of them, and random ids decode to, with and
 reference cannot read must not make tokmap crash. Differences are kept in FOLDER.
 """
 
+import base64
 import collections
 import json
 import os
@@ -19,6 +20,9 @@ import sys
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers  # noqa: E402
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tokenize_tools/unicode"))
+from double_array import charsmap_of  # noqa: E402
 
 SPACES = [
     " ",
@@ -45,6 +49,17 @@ WORDS = (
 <|endoftext|> <|end <s> </s> <unk> <0x41> tok tokx [A] AB ABX X ab aa aaaa""".split()
 )
 WORDS += [
+    "\u1100",
+    "\u11a8",
+    "\u094d",
+    "\u0600",
+    "\ufe0f",
+    "\U0001f468\u200d\U0001f469",
+    "か\u3099",
+    "İ",
+    "Σ",
+    "ＡＢ",
+    "\ufdfa",
     "\x00",
     "\x7f",
     "e\u0301",
@@ -120,6 +135,8 @@ REGEXES = [
     r".",
     r"(a)(b)?",
     r"\A|\z",
+    r"(?<!\n)^",
+    r" {2,}",
     r"\p{Lu}+(?=\p{Lu}\p{Ll})|\p{Lu}\p{Ll}*",
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lo}\p{M}&&[^\p{Han}]]+|\p{Han}+|.",
     r"[^\p{L}&&[^\s]]+|[a-z&&[^s-t]&&\w]+|[\p{N}[ab]x]+",
@@ -182,7 +199,7 @@ def replace(rng):
         pattern = {"String": " "}
         content = "\u2581"
     elif rng.random() < 0.5:
-        pattern = {"String": rng.choice(["a", "A", "the", "  ", "\u2581", "é", "\n"])}
+        pattern = {"String": rng.choice(["a", "A", "the", "  ", "\u2581", "é", "\n", ""])}
         content = rng.choice(["", "b", "tok", " ", "\u2581", "\u0301", "AB"])
     else:
         pattern = {"Regex": rng.choice(REGEXES)}
@@ -190,45 +207,51 @@ def replace(rng):
     return {"type": "Replace", "pattern": pattern, "content": content}
 
 
+KEYS = """a A the é e\u0301 \u0301 \u0323 ﬁ ½ Ⅳ Å 中 あ か\u3099 \u3099 ー 。 가 \u1100\u1161 \u11a8 क \u094d क\u094d \u200d
+\u200b \ufeff \x00 \x1c \x7f ▁ 's 😀 🇩 𐐀 Ж ſ ≪""".split() + [" ", "  ", "\n", "\r\n", "\u3000", "\u00a0", "\u2028"]
+
+
+def precompiled(rng):
+    mapping = {rng.choice(KEYS): rng.choice(["", " ", "a", "b", "the", "\u2581", "\u0301", "fi", "  ", "Ж", "中 a"])
+               for _ in range(rng.choice([0, 1, 5, 20, 40]))}
+    mapping.pop("\x00", None)
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap_of(mapping)).decode()}
+
+
 def normalizer(rng, depth=0):
-    kind = rng.choice(["NFC", "NFC", "Prepend", "Replace", "Replace", "Sequence", "Sequence"])
+    kind = rng.choice(["NFC", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Lowercase", "StripAccents", "Nmt", "ByteLevel",
+                       "Strip", "Strip", "Precompiled", "Precompiled", "Prepend", "Prepend", "Replace", "Replace",
+                       "Replace", "Sequence", "Sequence", "Sequence"])
     if rng.random() < 0.02:
-        return rng.choice(
-            [
-                {"type": "Lowercase"},
-                {"type": "Strip", "strip_left": True, "strip_right": False},
-                {"type": "NFKC"},
-                {"type": "NFD"},
-                {"type": "StripAccents"},
-                {"type": "Nmt"},
-                {"type": "NFKD"},
-                {
-                    "type": "BertNormalizer",
-                    "clean_text": True,
-                    "handle_chinese_chars": True,
-                    "strip_accents": None,
-                    "lowercase": True,
-                },
-                {"type": "ByteLevel"},
-            ]
-        )
+        return {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": True,
+            "strip_accents": None,
+            "lowercase": True,
+        }
+    if kind == "Strip":
+        return {"type": "Strip", "strip_left": rng.random() < 0.6, "strip_right": rng.random() < 0.6}
+    if kind == "Precompiled":
+        return precompiled(rng)
     if kind == "Prepend":
         return {"type": "Prepend", "prepend": rng.choice(["\u2581", "\u2581", " ", "X", "\u0301", "AB"])}
     if kind == "Replace":
         return replace(rng)
     if kind == "Sequence" and depth < 2:
         return {"type": "Sequence", "normalizers": [normalizer(rng, depth + 1) for _ in range(rng.randint(0, 3))]}
-    return {"type": "NFC"}
+    return {"type": kind if kind != "Sequence" else "NFC"}
 
 
 def part(rng, depth=0):
     kind = rng.choice(
-        ["Split"] * 6 + ["Digits", "Punctuation", "Whitespace", "WhitespaceSplit", "CharDelimiterSplit", "Sequence"]
+        ["Split"] * 6 + ["Digits", "Punctuation", "Whitespace", "WhitespaceSplit", "CharDelimiterSplit", "Sequence",
+                         "UnicodeScripts", "FixedLength"]
     )
     if rng.random() < 0.02:
-        return rng.choice(
-            [{"type": "BertPreTokenizer"}, {"type": "UnicodeScripts"}, {"type": "FixedLength", "length": 5}]
-        )
+        return {"type": "BertPreTokenizer"}
+    if kind == "FixedLength":
+        return rng.choice([{"type": kind, "length": rng.randint(0, 9)}, {"type": kind, "length": 1}, {"type": kind}])
     if kind == "Split":
         pattern = (
             {"Regex": rng.choice(REGEXES)}
@@ -424,7 +447,7 @@ def tokenizer_json(rng, bases):
     norm = None
     if rng.random() < 0.5:
         norm = normalizer(rng)
-    if not bytes_ and rng.random() < 0.7:
+    if not bytes_ and rng.random() < 0.5:
         norm = rng.choice(
             [
                 None,

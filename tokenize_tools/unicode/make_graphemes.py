@@ -14,9 +14,9 @@ Classes that cannot change what Precompiled makes are left out: regional indicat
 import base64
 import json
 import os
-import struct
 import sys
 
+from double_array import charsmap
 from table_text import lines, rows, runs
 from tokenizers import Tokenizer
 
@@ -27,36 +27,9 @@ ACUTE, ZWJ, COPYRIGHT = "\u0301", "\u200d", "\u00a9"
 LEAD, VOWEL, TAIL, KA, VIRAMA = "\u1100", "\u1161", "\u11a8", "\u0915", "\u094d"
 
 
-class DoubleArray:
-    """A trie in the form of Darts-clone; nodes are dicts from bytes to nodes, "leaf" says that a key ends."""
-
-    def __init__(self, root):
-        self.units, self.bases, self.places = [0] * 256, set(), {}
-        self.units[0] = self.place(root) << 10
-
-    def place(self, node):
-        if id(node) in self.places:
-            return self.places[id(node)]
-        labels = sorted(c for c in node if c != "leaf") + [0] * ("leaf" in node)
-        base = 1
-        while base in self.bases or any(self.units[base ^ c] for c in labels):
-            base += 1
-            while (base | 255) >= len(self.units):
-                self.units += [0] * 256
-        self.bases.add(base)
-        self.places[id(node)] = base
-        for c in labels:
-            self.units[base ^ c] = 1 << 31
-        for c in labels:
-            if c:
-                there = self.place(node[c])
-                self.units[base ^ c] = c | ("leaf" in node[c]) << 8 | (base ^ c ^ there) << 10
-        return base
-
-
 def precompiled():
     """The normalizer with a map that replaces every character but U+000A by X."""
-    end = {"leaf": True}
+    end = {"value": 0}
     one = {c: end for c in range(0x80, 0xC0)}
     two = {c: one for c in range(0x80, 0xC0)}
     root = {c: end for c in range(1, 0x80) if c != 10}
@@ -66,8 +39,7 @@ def precompiled():
     three = {c: two for c in range(0x80, 0xC0)}
     root.update({c: three for c in range(0xF1, 0xF4)})
     root.update({0xF0: {c: two for c in range(0x90, 0xC0)}, 0xF4: {c: two for c in range(0x80, 0x90)}})
-    units = DoubleArray(root).units
-    blob = struct.pack("<I%dI" % len(units), 4 * len(units), *units) + b"X\0"
+    blob = charsmap(root, b"X\0")
     normalizer = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(blob).decode()}
     return Tokenizer.from_str(json.dumps({
         "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": normalizer,
