@@ -72,7 +72,7 @@ static void add(struct made *made, const char *text, enum sp_kind kind, double s
     made->scores[made->count++] = score;
 }
 
-enum scores { USUAL, COARSE, SAME, LARGE, STEEP, RISING, SCORES };
+enum scores { USUAL, COARSE, NEAR, SAME, LARGE, STEEP, RISING, SCORES };
 
 static double score(enum scores scores)
 {
@@ -82,6 +82,8 @@ static double score(enum scores scores)
         return -2 - 14 * unit;
     case COARSE:
         return -2 - (double)random_below(24) / 2;
+    case NEAR: /* rounding decides */
+        return -8 - random_below(2000) / 1000.0;
     case LARGE:
         return -100 - 3000 * unit;
     case STEEP:
@@ -99,6 +101,7 @@ static double score(enum scores scores)
 static void vocabulary(struct made *made, enum scores scores, bool floats)
 {
     static const struct bpe_merge no_merges[1];
+    const bool mixed = random_below(4) == 0;
     memset(made, 0, sizeof *made);
     add(made, "<unk>", SP_UNKNOWN, 0);
     for (size_t i = 0; i < CHARACTERS; i++)
@@ -106,8 +109,12 @@ static void vocabulary(struct made *made, enum scores scores, bool floats)
             add(made, characters[i], SP_NORMAL, score(scores));
     for (uint32_t i = 0; i < 300; i++) {
         char text[64] = "";
+        /* In most vocabularies a space only begins a token, and Chinese is apart, so text is cut into words. */
+        const uint32_t from = mixed ? 0 : random_below(4) ? 1 : 7, below = mixed ? CHARACTERS : from == 1 ? 7 : 9;
+        if (from == 1 && random_below(2))
+            strcat(text, " ");
         for (uint32_t k = 2 + random_below(random_below(4) ? 4 : 12); k; k--)
-            strcat(text, characters[random_below(CHARACTERS)]);
+            strcat(text, characters[from + random_below(below - from)]);
         const uint32_t kind = random_below(40);
         add(made, text, !floats || kind > 1 ? SP_NORMAL : kind ? SP_UNUSED : SP_USER_DEFINED, score(scores));
     }
@@ -208,6 +215,17 @@ static size_t random_text(uint8_t *text, size_t most)
 {
     size_t count = 0;
     while (count + 4 < most) {
+        if (count > 40 && random_below(3) == 0) { /* words that came before */
+            const size_t bytes = 1 + random_below(30), from = random_below((uint32_t)(count - 30));
+            size_t at = from;
+            while (at < count && text[at] != ' ')
+                at++;
+            if (bytes < most - 4 - count && at + bytes < count && (text[at + bytes] & 0xC0) != 0x80) {
+                memmove(text + count, text + at, bytes);
+                count += bytes;
+                continue;
+            }
+        }
         const char *character = characters[random_below(random_below(3) ? CHARACTERS : 4)];
         for (uint32_t many = random_below(20) ? 1 : 1 + random_below(30); many && count + 4 < most; many--) {
             memcpy(text + count, character, strlen(character));
