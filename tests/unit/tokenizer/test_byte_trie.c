@@ -23,7 +23,7 @@ static uint32_t random_below(uint32_t most)
 
 struct set {
     uint8_t texts[KEYS][TEXT];
-    struct byte_trie_key keys[KEYS], sorted[KEYS];
+    struct byte_trie_key keys[KEYS];
     size_t count;
 };
 
@@ -76,8 +76,7 @@ static void random_sets(void **unused)
                 fill(set.texts[i], count, alphabets[a]);
                 set.keys[i] = (struct byte_trie_key){set.texts[i], count, (uint32_t)i};
             }
-            memcpy(set.sorted, set.keys, sizeof set.keys);
-            assert_true(byte_trie_build(&trie, set.sorted, set.count));
+            assert_int_equal(byte_trie_build(&trie, set.keys, set.count), TOKMAP_OK);
             for (size_t i = 0; i < 200; i++) {
                 uint8_t text[TEXT + 4];
                 if (set.count && i % 2) {
@@ -92,7 +91,7 @@ static void random_sets(void **unused)
         }
 }
 
-/* A text of a million bytes makes as many nodes, and no recursion. */
+/* A text of a million bytes makes as many nodes, and no recursion; the nodes are limited. */
 static void deep(void **unused)
 {
     enum { DEEP = 1000000 };
@@ -103,11 +102,17 @@ static void deep(void **unused)
     assert_non_null(text);
     memset(text, 'a', DEEP);
     struct byte_trie_key keys[] = {{text, DEEP, 7}, {text, 3, 8}};
-    assert_true(byte_trie_build(&trie, keys, 2));
+    assert_int_equal(byte_trie_build(&trie, keys, 2), TOKMAP_OK);
     assert_int_equal(byte_trie_longest(&trie, text, DEEP, &value), DEEP);
     assert_int_equal(value, 7);
     assert_int_equal(byte_trie_longest(&trie, text, DEEP - 1, &value), 3);
     assert_int_equal(value, 8);
+    byte_trie_free(&trie);
+    free(text);
+    text = calloc(1, BYTE_TRIE_NODES_MOST);
+    assert_non_null(text);
+    assert_int_equal(byte_trie_build(&trie, &(struct byte_trie_key){text, BYTE_TRIE_NODES_MOST, 0}, 1),
+                     TOKMAP_ERROR_LIMIT);
     byte_trie_free(&trie);
     free(text);
 }
