@@ -15,6 +15,7 @@ import json
 import os
 import random
 import re
+import struct
 import subprocess
 import sys
 
@@ -142,6 +143,9 @@ REGEXES = [
     r"[^\p{L}&&[^\s]]+|[a-z&&[^s-t]&&\w]+|[\p{N}[ab]x]+",
 ]
 BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
+
+
+UNIGRAM = float(os.environ.get("REFERENCE_UNIGRAM", "0.35"))  # of the models of characters, how many are Unigram
 
 
 def strings(rng, count, extra=()):
@@ -405,6 +409,28 @@ def change_model(rng, model, bytes_):
     return model
 
 
+def unigram_model(rng, model):
+    """A Unigram model with the tokens of another model, some of them longer, and any scores."""
+    vocab = [t for t in model["vocab"] if rng.random() < 0.9 or len(t) > 1]
+    sample = [t.replace(" ", "\u2581") for t in plain(rng)[:200]]
+    for _ in range(rng.choice([0, 100, 400])):
+        text = rng.choice(sample)
+        at = rng.randrange(len(text) + 1)
+        vocab.append(text[at:at + rng.choice([2, 3, 4, 8, 20])])
+    vocab = [t for t in dict.fromkeys(vocab) if t]
+    score = rng.choice([
+        lambda: -rng.uniform(2, 16), lambda: -rng.randint(4, 30) / 2, lambda: -rng.choice([5, 5.5]), lambda: 0.0,
+        lambda: rng.uniform(-3000, 100), lambda: -10 ** rng.uniform(-5, 8),
+        lambda: struct.unpack("f", struct.pack("f", -rng.uniform(2, 16)))[0]])
+    first = rng.choice([0.0, -1.0, -100.0])
+    scores = [first if t.startswith("<") and t.endswith(">") else score() for t in vocab]
+    unk = vocab.index("<unk>") if "<unk>" in vocab else rng.randrange(len(vocab))
+    made = {"type": "Unigram", "unk_id": unk, "vocab": [list(pair) for pair in zip(vocab, scores)]}
+    if rng.random() < 0.8:
+        made["byte_fallback"] = bool(model.get("byte_fallback"))
+    return made
+
+
 def added_tokens(rng, count):
     made = []
     some = rng.random() < 0.5
@@ -467,6 +493,8 @@ def decoder(rng, bytes_):
 def tokenizer_json(rng, bases):
     bytes_, model = rng.choice(bases)
     model = change_model(rng, model, bytes_)
+    if not bytes_ and rng.random() < UNIGRAM:
+        model = unigram_model(random.Random(rng.random()), model)
     norm = None
     if rng.random() < 0.5:
         norm = normalizer(rng)
