@@ -206,6 +206,11 @@ bool hf_words_join(struct json_file *file, struct hf_model *model, const struct 
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
                                 "model.unk_token is '%.*s', which model.vocab lacks; add it to the vocabulary",
                                 model->unk_bytes < 64 ? (int)model->unk_bytes : 64, (const char *)model->unk);
+    for (uint32_t i = 0; i < splits->count; i++)
+        if (splits->steps[i].kind == HF_BYTE_LEVEL)
+            return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                    "pre_tokenizer.type is 'ByteLevel', which tokmap can only read with a model of the "
+                                    "type BPE");
     parts->engine_raw = is_bert(splits) && rules_find(&parts->normalizer, &rules);
     (void)snprintf(parts->scanner, sizeof parts->scanner, "%s",
                    parts->engine_raw ? "words and punctuation as in BERT" : "step by step");
