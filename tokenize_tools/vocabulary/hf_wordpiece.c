@@ -218,6 +218,7 @@ bool hf_words_join(struct json_file *file, struct hf_model *model, const struct 
         hf_texts_empty(file, model, parts)) {
         source.bytes = bytes;
         source.offsets = offsets;
+        text_table_free(&model->vocabulary); /* its texts have been copied, and a large one takes much memory */
         if (engine_make(file, &source, parts->engine_raw ? &rules : NULL, parts))
             file->status = hf_fingerprint(parts, splits, &no_rules, file->error);
     }

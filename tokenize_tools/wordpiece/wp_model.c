@@ -272,6 +272,17 @@ static bool failures_find(struct building *own)
     return !own->too_large && !own->lacks_memory;
 }
 
+/* Returns whether a text has more characters than `most`. */
+static bool is_longer(const uint8_t *bytes, size_t count, uint64_t most)
+{
+    uint64_t characters = 0;
+    if (count <= most)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        characters += (bytes[i] & 0xC0) != 0x80;
+    return characters > most;
+}
+
 /* Makes each token that is a word by itself a seed of the caches. */
 static void seeds_fill(struct wp_model *model)
 {
@@ -279,7 +290,7 @@ static void seeds_fill(struct wp_model *model)
     for (uint32_t id = 0; id < head->vocabulary && head->seed_count < BPE_SEEDS; id++) {
         const uint8_t *text = head->bytes + head->offsets[id];
         const uint32_t count = bpe_token_bytes(head, id);
-        if (!count || count > 15 || wp_is_unknown(model, text, count))
+        if (!count || count > 15 || is_longer(text, count, model->characters_most))
             continue;
         struct bpe_entry *seed = &head->seeds[head->seed_count++];
         seed->key = bpe_key_in(text, count); /* 16 bytes follow the last text */
@@ -363,17 +374,6 @@ void wp_model_free(struct wp_model *model)
 }
 
 /* ---- words ---- */
-
-/* Returns whether a text has more characters than `most`. */
-static bool is_longer(const uint8_t *bytes, size_t count, uint64_t most)
-{
-    uint64_t characters = 0;
-    if (count <= most)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        characters += (bytes[i] & 0xC0) != 0x80;
-    return characters > most;
-}
 
 /* Writes the tokens of a list, unless ids is NULL. Returns how many there are. */
 static inline uint32_t list_write(const struct wp_model *model, uint32_t link, uint32_t *ids)
