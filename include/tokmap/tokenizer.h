@@ -76,13 +76,14 @@ struct tokmap_tokenizer_options {
 /* Opens a tokenizer.
  *   tokenizer  receives the handle, NULL on failure
  *   path       a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), a
- *              SentencePiece tokenizer.model, a folder that holds one of these, or "bytes", the built-in tokenizer:
- *              ids 0 to 255 are bytes, and 256 ends a document
+ *              SentencePiece tokenizer.model, a vocab.txt of BERT, a folder that holds one of these, or "bytes", the
+ *              built-in tokenizer: ids 0 to 255 are bytes, and 256 ends a document
  *   options    NULL: the defaults. Its texts must last only during the call
  * The call takes at most 4 times the size of the file in memory, and 128 MiB more, and time that is linear in the size.
  * What a file may hold is limited, so that no file, whoever made it, can use more; ERROR_LIMIT names the limit: 1 GiB
  * for a file; 2,097,152 ids; 4,194,303 merges or, for SentencePiece, pairs of pieces that make a piece; 65,535 bytes
- * for a token of a JSON file, and 2,048 bytes for a SentencePiece piece that merges make; 1,048,576 added tokens, of
+ * for a token of a JSON file, and 2,048 bytes for a SentencePiece piece that merges make; 1,048,576 lines of a
+ * vocab.txt; 2,097,152 different texts with which tokens of WordPiece and WordLevel begin; 1,048,576 added tokens, of
  * which those of more than 64 bytes have 1 MiB together; and, if a normalizer changes the added tokens, half of the
  * file's size and 4 MiB for what it makes of them.
  *

@@ -189,7 +189,7 @@ int command_tokenizer(int argc, char **argv)
             "id, the width of a token, and its special tokens.",
         .details =
             "FILE is a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), "
-            "a SentencePiece tokenizer.model, a folder that holds one of these, or 'bytes'.\n\n"
+            "a SentencePiece tokenizer.model, a vocab.txt of BERT, a folder that holds one of these, or 'bytes'.\n\n"
             "Examples:\n"
             "  tokmap tokenizer tokenizer.json\n"
             "  tokmap tokenizer --json models/llama3/\n",

@@ -153,7 +153,7 @@ static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *
         status = error_set(
             error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
             "the folder contains no tokenizer, which would be tokenizer.json, tekken.json, tokenizer.model, vocab.bpe, "
-            "merges.txt, or *.tiktoken");
+            "merges.txt, vocab.txt, or *.tiktoken");
     } else {
         char *file = path_in(path, search.name);
         status = file ? file_open(tokenizer, file, options, error) : error_set_memory(error, "a path", strlen(path));
@@ -264,7 +264,7 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
         status =
             error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                       "the file is not a vocabulary that tokmap can read: tokenizer.json, tekken.json, vocab.bpe with "
-                      "encoder.json, a SentencePiece model, or a rank file (.tiktoken)");
+                      "encoder.json, a vocab.txt with the token [UNK], a SentencePiece model, or a rank file (.tiktoken)");
     free(text);
     return status;
 }

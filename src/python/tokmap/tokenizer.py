@@ -40,7 +40,7 @@ class Tokenizer:
     usual, later ones raise an ArgumentError. It can be pickled.
 
     path            a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), a
-                    SentencePiece tokenizer.model, a folder that holds one of these, or "bytes"
+                    SentencePiece tokenizer.model, a vocab.txt of BERT, a folder that holds one of these, or "bytes"
     special         what becomes of text that reads like a special token: "text" (ordinary text), "recognize" (the
                     token), or "error". It is part of the fingerprint
     pattern, pattern_regex, special_tokens

@@ -43,6 +43,8 @@ static const struct {
     {"tests/fuzz/corpus/fuzz_vocabulary/split.json", false, false},
     {"tests/fuzz/corpus/fuzz_vocabulary/characters.json", false, false},
     {"tests/fuzz/corpus/fuzz_vocabulary/small.model", false, false},
+    {"tests/fuzz/corpus/fuzz_vocabulary/words.json", false, false},
+    {"tests/fuzz/corpus/fuzz_vocabulary/vocab.txt", false, false},
     {"vocab/openai/r50k_base.tiktoken", true, true},
     {"vocab/openai/cl100k_base.tiktoken", true, true},
     {"vocab/openai/o200k_base.tiktoken", true, true},
