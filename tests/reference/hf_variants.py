@@ -20,6 +20,7 @@ import subprocess
 import sys
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+import hf_words  # noqa: E402
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tokenize_tools/unicode"))
@@ -682,12 +683,14 @@ def main():
     tokmap, folder, files = sys.argv[1], sys.argv[2], int(sys.argv[3])
     count = int(sys.argv[4]) if len(sys.argv) > 4 else 60
     seed = int(sys.argv[5]) if len(sys.argv) > 5 else 1
-    bases = list(base_models())
+    bases, words = list(base_models()), hf_words.bases(plain(random.Random("words")))
     tally = collections.Counter()
     failed = 0
     for number in range(files):
         rng = random.Random("%d %d" % (seed, number))
         made = tokenizer_json(rng, bases)
+        if number % 4 == 3:
+            hf_words.change(rng, made, rng.choice(words))
         path = os.path.join(folder, "variant.json")
         with open(path, "w", encoding="utf-8") as out:
             json.dump(made, out, ensure_ascii=number % 2 == 0)

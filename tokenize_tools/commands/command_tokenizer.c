@@ -263,8 +263,9 @@ int command_tokenizer(int argc, char **argv)
             "id, the width of a token, and its special tokens.",
         .details =
             "FILE is a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), "
-            "a SentencePiece tokenizer.model, CLIP's bpe_simple_vocab_16e6.txt.gz, RWKV's vocabulary, a folder that "
-            "holds one of these, or 'bytes'.\n\n"
+            "a SentencePiece .model, BERT's vocab.txt, CLIP's bpe_simple_vocab_16e6.txt.gz, RWKV's vocabulary, a "
+            "model's "
+            "folder, or 'bytes'.\n\n"
             "Examples:\n"
             "  tokmap tokenizer tokenizer.json\n"
             "  tokmap tokenizer --json models/llama3/\n",

@@ -208,6 +208,11 @@ bool hf_words_join(struct json_file *file, struct hf_model *model, const struct 
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
                                 "model.unk_token is '%.*s', which model.vocab lacks; add it to the vocabulary",
                                 model->unk_bytes < 64 ? (int)model->unk_bytes : 64, (const char *)model->unk);
+    for (uint32_t i = 0; i < splits->count; i++)
+        if (splits->steps[i].kind == HF_BYTE_LEVEL)
+            return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                    "pre_tokenizer.type is 'ByteLevel', which tokmap can only read with a model of the "
+                                    "type BPE");
     parts->engine_raw = is_bert(splits) && rules_find(&parts->normalizer, &rules);
     (void)snprintf(parts->scanner, sizeof parts->scanner, "%s",
                    parts->engine_raw ? "words and punctuation as in BERT" : "step by step");
@@ -215,6 +220,7 @@ bool hf_words_join(struct json_file *file, struct hf_model *model, const struct 
         hf_texts_empty(file, model, parts)) {
         source.bytes = bytes;
         source.offsets = offsets;
+        text_table_free(&model->vocabulary); /* its texts have been copied, and a large one takes much memory */
         if (engine_make(file, &source, parts->engine_raw ? &rules : NULL, parts))
             file->status = hf_fingerprint(parts, splits, &no_rules, file->error);
     }

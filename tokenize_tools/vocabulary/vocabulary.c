@@ -213,7 +213,8 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
         status =
             error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                       "the file is not a vocabulary that tokmap can read: tokenizer.json, tekken.json, vocab.bpe with "
-                      "encoder.json, a SentencePiece model, a rank file (.tiktoken), bpe_simple_vocab_16e6.txt.gz, or "
+                      "encoder.json, a vocab.txt with the token [UNK], a SentencePiece model, a rank file (.tiktoken), "
+                      "bpe_simple_vocab_16e6.txt.gz, or "
                       "RWKV's vocabulary");
     free(text);
     return status;

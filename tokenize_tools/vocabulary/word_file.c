@@ -26,6 +26,8 @@
 #include "unicode/lower_case.h"
 #include "vocabulary_file.h"
 
+#define WORD_LINES_MOST (1u << 20) /* more would take more memory than a vocabulary may */
+
 /* ---- the lines ---- */
 
 struct word_line {
@@ -79,10 +81,10 @@ static enum tokmap_status lines_find(struct word_lines *lines, const char *path,
         at = memchr(at, '\n', (size_t)(end - at));
         at = at ? at + 1 : NULL;
     }
-    if (number > TEXT_TABLE_MOST - 2)
+    if (number > WORD_LINES_MOST)
         return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
                          "the file has %llu lines, but tokmap can read vocabularies of at most %u tokens",
-                         (unsigned long long)number, TEXT_TABLE_MOST - 2);
+                         (unsigned long long)number, WORD_LINES_MOST);
     lines->lines = malloc(number * sizeof *lines->lines);
     if (!lines->lines || !text_table_reserve(&lines->table, number))
         return error_set_memory(error, "a vocabulary", number * sizeof *lines->lines);
@@ -392,7 +394,15 @@ static const char *case_choose(struct word_config *config, const struct word_lin
                            "because tokens have capital letters";
 }
 
-static enum tokmap_status lines_open(struct tokenizer **tokenizer, const char *path, const struct word_lines *lines,
+static void lines_free(struct word_lines *lines)
+{
+    text_table_free(&lines->table);
+    free(lines->lines);
+    lines->lines = NULL;
+}
+
+/* Opens the vocabulary, and frees its lines before, since a large one takes much memory. */
+static enum tokmap_status lines_open(struct tokenizer **tokenizer, const char *path, struct word_lines *lines,
                                      struct word_config *config, const struct tokmap_tokenizer_options *options,
                                      struct tokmap_error *error)
 {
@@ -407,12 +417,13 @@ static enum tokmap_status lines_open(struct tokenizer **tokenizer, const char *p
             bytes < 64 ? (int)bytes : 64, (const char *)unknown);
     const char *note = case_choose(config, lines);
     write_file(&writing, lines, config);
-    const enum tokmap_status status = writing.lacks_memory
-                                          ? error_set_memory(error, "a vocabulary", writing.made.count)
-                                          : hf_text_open(tokenizer,
-                                                         &(struct hf_text){path, (const char *)writing.made.bytes,
-                                                                           writing.made.count, "vocab.txt", note},
-                                                         options, error);
+    lines_free(lines);
+    const enum tokmap_status status =
+        writing.lacks_memory
+            ? error_set_memory(error, "a vocabulary", writing.made.count)
+            : hf_text_open(tokenizer, &(struct hf_text){path, (const char *)writing.made.bytes, writing.made.count,
+                                                        "vocab.txt", note},
+                           options, error);
     bytes_free(&writing.made);
     return status;
 }
@@ -436,7 +447,6 @@ enum tokmap_status word_file_open(struct tokenizer **tokenizer, const char *path
         status = lines_open(tokenizer, path, &lines, &config, options, error);
     json_file_end(&config.file);
     free(config.text);
-    text_table_free(&lines.table);
-    free(lines.lines);
+    lines_free(&lines);
     return status;
 }

@@ -38,8 +38,12 @@ struct wp_node {
 
 /* A list of tokens, from its last one back to its first. Lists share their beginnings. */
 struct wp_link {
-    uint32_t token, before, count; /* `before`: the link of the tokens before it, or 0; count: tokens of the list */
+    uint32_t token, before; /* `before`: the link of the tokens before it, or 0 */
 };
+
+/* Limits, so that no file can use more memory than a vocabulary may. One of 120,000 tokens has 381,000 nodes. */
+#define WP_NODES_MOST (1u << 21)
+#define WP_LINKS_MOST (1u << 22)
 
 struct wp_model {
     struct bpe_model head; /* must be first: texts as in the file, seeds, and wp_merge for the caches of bpe/ */

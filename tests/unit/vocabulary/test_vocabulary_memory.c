@@ -230,6 +230,30 @@ static void letters_of(uint64_t i, int length, char token[8])
     token[length] = '\0';
 }
 
+/* As many words as nodes of their trie are allowed, as short as files can write them. */
+static void words(void **state)
+{
+    enum { TOKENS = 2000000 };
+    static const uint64_t pairs = LETTERS * LETTERS, triples = LETTERS * LETTERS * LETTERS;
+    struct text text = {NULL, 0, 0};
+    char token[8];
+    say(&text, "{\"normalizer\":null,\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"AA\","
+               "\"continuing_subword_prefix\":\"\",\"max_input_chars_per_word\":100,\"vocab\":{");
+    for (uint64_t i = 0; i < TOKENS; i++) {
+        const int length = i < pairs ? 2 : i < pairs + triples ? 3 : 4;
+        letters_of(length == 2 ? i : length == 3 ? i - pairs : i - pairs - triples, length, token);
+        say(&text, "%s\"%s\":%u", i ? "," : "", token, (unsigned)i);
+    }
+    say(&text, "}}}");
+    expect_text_within("words", &text, NULL);
+    say(&text, "[UNK]\n");
+    for (uint64_t i = 0; i < (1u << 20) - 1; i++) {
+        letters_of(i, 4, token);
+        say(&text, "%s\n", token);
+    }
+    expect_text_within("words, one a line", &text, NULL);
+}
+
 /* Many short tokens, and for each up to three merges, as short as files can write them. */
 static void tables(void **state)
 {
@@ -413,6 +437,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables), cmocka_unit_test(escaped), cmocka_unit_test(added),
         cmocka_unit_test(ranks),  cmocka_unit_test(chains),  cmocka_unit_test(real),
+        cmocka_unit_test(words),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
