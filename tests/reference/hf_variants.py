@@ -267,12 +267,13 @@ def normalizer(rng, depth=0):
 
 def part(rng, depth=0):
     kind = rng.choice(
-        ["Split"] * 6 + ["Digits", "Punctuation", "Whitespace", "WhitespaceSplit", "CharDelimiterSplit", "Sequence"]
+        ["Split"] * 6 + ["Digits", "Punctuation", "Whitespace", "WhitespaceSplit", "CharDelimiterSplit", "Sequence",
+                         "UnicodeScripts", "FixedLength"]
     )
     if rng.random() < 0.02:
-        return rng.choice(
-            [{"type": "BertPreTokenizer"}, {"type": "UnicodeScripts"}, {"type": "FixedLength", "length": 5}]
-        )
+        return {"type": "BertPreTokenizer"}
+    if kind == "FixedLength":
+        return rng.choice([{"type": kind, "length": rng.randint(0, 9)}, {"type": kind, "length": 1}, {"type": kind}])
     if kind == "Split":
         pattern = (
             {"Regex": rng.choice(REGEXES)}
@@ -469,7 +470,7 @@ def tokenizer_json(rng, bases):
     norm = None
     if rng.random() < 0.5:
         norm = normalizer(rng)
-    if not bytes_ and rng.random() < 0.7:
+    if not bytes_ and rng.random() < 0.5:
         norm = rng.choice(
             [
                 None,

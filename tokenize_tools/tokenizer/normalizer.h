@@ -86,9 +86,9 @@ void normalizer_state_stop(struct normalizer_state *state, bool (*stop)(void *us
 /* To be called between documents: frees memory that an unusually long document needed. */
 void normalizer_trim(struct normalizer_state *state);
 
-/* Normalizes `count` bytes of valid UTF-8. *made is the text itself if no step changes it; otherwise it is valid until
- * the next call with this state. Statuses: OK, ERROR_LIMIT (a pattern needs too many steps or too much memory for this
- * text, or the steps would make more bytes than state->room), ERROR_MEMORY. */
+/* Normalizes `count` bytes of valid UTF-8. *made is a part of the text, mostly all of it, if no step changes it;
+ * otherwise it is valid until the next call with this state. Statuses: OK, ERROR_LIMIT (a pattern needs too many steps
+ * or too much memory for this text, or the steps would make more bytes than state->room), ERROR_MEMORY. */
 enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t *text, size_t count,
                                   const uint8_t **made, size_t *made_count, struct tokmap_error *error);
 

@@ -264,7 +264,7 @@ static enum tokmap_status charsmap_read(struct walk *walk, const uint8_t *bytes,
     if (size % 4 || size < 1024 || size > count - 4)
         return damaged(walk, "has a trie of a wrong size");
     walk->units = size / 4;
-    map->bytes = malloc(count);
+    map->bytes = calloc(count + 1, 1);
     map->units = malloc(size);
     if (!map->bytes || !map->units)
         return error_set_memory(walk->error, "a precompiled map", count + size);
@@ -360,14 +360,24 @@ static size_t key_at(const struct charsmap *map, const uint8_t *text, size_t cou
 /* Sets what a key is replaced by. */
 static void part_make(const struct charsmap *map, struct charsmap_part *part, uint32_t value)
 {
+    size_t count = 0;
     part->made = map->made + value;
-    part->made_count = strnlen((const char *)part->made, map->made_count - value);
+    while (part->made[count]) /* most are short; map->bytes ends with a 0 */
+        count++;
+    part->made_count = count;
 }
 
 bool charsmap_find(const struct charsmap *map, const uint8_t *text, size_t at, size_t limit, size_t count,
                    struct code_block *block, struct charsmap_part *part)
 {
     assert(at <= limit && limit <= count);
+    uint32_t first = 0;
+    const size_t near = at && at < limit ? key_at(map, text + at, count - at, false, &first) : 0;
+    if (near) { /* what is replaced is often beside what is replaced */
+        *part = (struct charsmap_part){at, at + near, NULL, 0};
+        part_make(map, part, first);
+        return true;
+    }
     for (size_t tried = at;;) { /* no key begins before `tried` */
         size_t found = code_search_next(&map->search, text, tried, count, block);
         if (found == count)

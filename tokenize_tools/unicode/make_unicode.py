@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""make_unicode.py [FOLDER]: generates nfc_tables.c, char_map_tables.c and code_sets.c by asking the reference.
+"""make_unicode.py [FOLDER]: generates nfc_tables.c, char_map_tables.c, scripts_tables.c, and code_sets.c by asking the reference.
 
 Hugging Face tokenizers takes NFC, digits, and punctuation from several libraries, each with its own version of Unicode.
 The script assumes nothing about them: it passes every code point, and every pair that might compose, through the
@@ -270,6 +270,34 @@ def code_sets():
     print(" ".join("CODE_" + name for name in sets), sum(len(ranges(sorted(c))) for c in sets.values()))
 
 
+def scripts():
+    """The scripts between which UnicodeScripts cuts, numbered; 0: none, so that a character belongs to any script."""
+    cut = pre_tokenizers.UnicodeScripts().pre_tokenize_str
+    some = [c for c in CODES if cut(chr(c) + "a")[0][1][0] == 0]  # what belongs to any script is dropped before an a
+    begins = {first for start in range(0, len(some), 65536)
+              for first in [start + at[0] for piece, at in cut("".join(map(chr, some[start:start + 65536])))]}
+    spans, known = [], []
+    for i, c in enumerate(some):
+        if i in begins or c != spans[-1][1] + 1:
+            number = next((n for n, k in enumerate(known) if len(cut(chr(k) + chr(c))) == 1), None)
+            if number is None:
+                number = len(known)
+                known.append(c)
+            if spans and spans[-1][1] == c - 1 and spans[-1][2] == number + 1:
+                spans[-1][1] = c
+            else:
+                spans.append([c, c, number + 1])
+        else:
+            spans[-1][1] = c
+    with open(os.path.join(FOLDER, "scripts_tables.c"), "w", encoding="ascii") as out:
+        out.write("/* SPDX-License-Identifier: MIT */\n")
+        out.write("/* scripts_tables.c - scripts of characters, as in the reference.\n"
+                  " * Made by make_unicode.py: do not edit. */\n#include \"scripts.h\"\n\n")
+        out.write("const struct script_span script_spans[SCRIPT_SPANS] = {\n%s\n};\n" % lines(braced(spans)))
+    print("SCRIPT_SPANS %d scripts %d" % (len(spans), len(known)))
+
+
 nfc_tables()
 char_maps()
+scripts()
 code_sets()

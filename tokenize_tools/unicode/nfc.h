@@ -22,6 +22,7 @@ struct nfc_scratch {
     bool fine;                         /* set by the caller: nfc_find returns the smallest parts, in more time */
     bool ready;                        /* `search` is filled */
     struct code_search search;         /* for unstable characters */
+    struct code_block block;           /* of the text that nfc_find was last called with */
 };
 /* To be called between documents: frees memory that an unusually long run of marks needed. */
 void nfc_scratch_trim(struct nfc_scratch *scratch);

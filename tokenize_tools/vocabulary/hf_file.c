@@ -161,7 +161,7 @@ static bool added_normalize(struct reading *reading, struct normalizer_state *st
                                  " bytes of the added tokens, which is the most for a file of this size; remove added "
                                  "tokens, or set their \"normalized\" to false",
                                  normalized_most(file));
-    if (file->status || normal == token->text)
+    if (file->status || (normal == token->text && bytes == token->bytes))
         return !file->status;
     uint8_t *copy = text_arena_alloc(&file->arena, bytes + 1);
     if (!copy) {

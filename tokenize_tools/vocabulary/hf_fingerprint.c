@@ -40,6 +40,8 @@ static void add_splits(struct hash_state *hash, const struct pipeline_parts *par
                              (uint64_t)step->use_regex << 3 | (uint64_t)step->split << 4 |
                              (uint64_t)step->prepend << 5 | (uint64_t)step->replacement << 8);
         add_bytes(hash, step->pattern, step->pattern ? step->pattern_bytes : 0);
+        if (step->kind == HF_FIXED)
+            add_number(hash, step->length);
     }
 }
 

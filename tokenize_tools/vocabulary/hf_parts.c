@@ -334,6 +334,8 @@ static bool split_member(struct json_file *file, const struct json_string *name,
         return parse_text(file, &fields->replacement);
     if (json_name_is(name, "prepend_scheme"))
         return parse_text(file, &fields->scheme);
+    if (json_name_is(name, "length") && fields->step->kind == HF_FIXED)
+        return json_unsigned(&file->scan, &fields->step->length);
     if (json_name_is(name, "split"))
         return json_file_flag(file, true, &fields->step->split);
     return json_skip(&file->scan);
@@ -420,6 +422,13 @@ static bool step_finish(struct json_file *file, const struct text *type, struct 
                                 "damaged");
     case HF_METASPACE:
         return metaspace_finish(file, fields);
+    case HF_SCRIPTS:
+        step->behavior = SPLIT_ISOLATED;
+        return true;
+    case HF_FIXED:
+        step->behavior = SPLIT_ISOLATED;
+        return step->length ||
+               json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.FixedLength.length must be at least 1");
     case HF_WHITESPACE:
         step->behavior = SPLIT_REMOVED;
         step->invert = true;
@@ -466,7 +475,8 @@ static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint
     } kinds[] = {{"ByteLevel", HF_BYTE_LEVEL},     {"Split", HF_SPLIT},
                  {"CharDelimiterSplit", HF_SPLIT}, {"Digits", HF_DIGITS},
                  {"Punctuation", HF_PUNCTUATION},  {"Whitespace", HF_WHITESPACE},
-                 {"Metaspace", HF_METASPACE},      {"WhitespaceSplit", HF_WHITESPACE_SPLIT}};
+                 {"Metaspace", HF_METASPACE},      {"WhitespaceSplit", HF_WHITESPACE_SPLIT},
+                 {"UnicodeScripts", HF_SCRIPTS},   {"FixedLength", HF_FIXED}};
     struct text type;
     if (depth > NESTED_MOST)
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: more than %d sequences are nested",
@@ -494,6 +504,7 @@ static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint
     memset(step, 0, sizeof *step);
     step->kind = kinds[kind].kind;
     step->use_regex = step->split = true;
+    step->length = 5; /* the default of the reference */
     struct split_fields fields = {.step = step};
     return parse_members(file, split_member, &fields) && step_finish(file, &type, &fields);
 }

@@ -95,13 +95,18 @@ static void refused(struct parts parts, enum tokmap_status status, const char *w
 static void fields(void **state)
 {
     const enum tokmap_status no = TOKMAP_ERROR_UNSUPPORTED, bad = TOKMAP_ERROR_FORMAT;
-    REFUSED(normalizer, "{\"type\":\"NFKC\"}", no, "NFKC");
-    REFUSED(normalizer, "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Lowercase\"}]}", no, "Lowercase");
-    REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"a\"}", no, "empty");
+    REFUSED(normalizer, "{\"type\":\"Odd\"}", no, "normalizer.type is 'Odd'");
+    REFUSED(normalizer, "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Odd\"}]}", no, "Odd");
+    REFUSED(normalizer, "{\"type\":\"Strip\",\"strip_left\":true}", bad, "strip_right");
+    REFUSED(normalizer, "{\"type\":\"Strip\",\"strip_right\":true}", bad, "strip_left");
+    REFUSED(normalizer, "{\"type\":\"Strip\",\"strip_left\":1,\"strip_right\":true}", bad, "");
+    REFUSED(normalizer, "{\"type\":\"Precompiled\"}", bad, "precompiled_charsmap is missing");
+    REFUSED(normalizer, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"?\"}", bad, "not base64");
+    REFUSED(normalizer, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAAA\"}", bad, "trie of a wrong size");
+    REFUSED(normalizer, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":null}", bad, "");
     REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"}}", bad, "content");
 #ifdef HAVE_PCRE2
-    REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x*\"},\"content\":\"a\"}", no,
-            "match an empty text");
+    REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(\"},\"content\":\"a\"}", no, "pattern");
 #endif
     REFUSED(normalizer, "{}", no, "type");
     REFUSED(normalizer, "7", bad, "object");
@@ -114,9 +119,11 @@ static void fields(void **state)
             "{\"type\":\"Metaspace\",\"replacement\":\"_\"}]}",
             no, "Metaspace");
     REFUSED(pre_tokenizer,
-            "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":true},"
+            "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Metaspace\",\"replacement\":\"_\"},"
             "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"first\"}]}",
             no, "prepend_scheme");
+    REFUSED(pre_tokenizer, "{\"type\":\"FixedLength\",\"length\":0}", bad, "at least 1");
+    REFUSED(pre_tokenizer, "{\"type\":\"FixedLength\",\"length\":-1}", bad, "");
     REFUSED(model, "\"dropout\":0.1,", no, "dropout");
     REFUSED(model, "\"continuing_subword_prefix\":\"##\",", no, "continuing_subword_prefix");
     REFUSED(model, "\"end_of_word_suffix\":\"</w>\",\"unk_token\":\"absent\",", no, "model.unk_token is 'absent'");
