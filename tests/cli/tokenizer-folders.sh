@@ -5,11 +5,15 @@ mkdir model
 cat >model/tokenizer.json <<'END'
 {"version": "1.0", "normalizer": null, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
  "added_tokens": [
-  {"id": 3, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true},
-  {"id": 4, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true},
-  {"id": 5, "content": "<end>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}],
+  {"id": 3, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false,
+   "normalized": false, "special": true},
+  {"id": 4, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false,
+   "normalized": false, "special": true},
+  {"id": 5, "content": "<end>", "single_word": false, "lstrip": false, "rstrip": false,
+   "normalized": false, "special": true}],
  "post_processor": {"type": "Sequence", "processors": [{"type": "ByteLevel", "trim_offsets": true},
-  {"type": "RobertaProcessing", "cls": ["<s>", 3], "sep": ["</s>", 4], "trim_offsets": true, "add_prefix_space": false}]},
+  {"type": "RobertaProcessing", "cls": ["<s>", 3], "sep": ["</s>", 4],
+   "trim_offsets": true, "add_prefix_space": false}]},
  "decoder": null, "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}}
 END
 tokmap tokenizer model >out

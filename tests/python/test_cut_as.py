@@ -47,7 +47,8 @@ class CutAs(unittest.TestCase):
         return "".join(parts)
 
     def test_ids(self):
-        texts = [self.text(seed, length) for seed, length in enumerate((10, 25_001, 399_999, 400_000, 400_001, 900_000))]
+        lengths = (10, 25_001, 399_999, 400_000, 400_001, 900_000)
+        texts = [self.text(seed, length) for seed, length in enumerate(lengths)]
         wanted = [[i for part in cut(text) for i in self.plain.encode(part)] for text in texts]
         self.assertNotEqual(wanted[-1], list(self.plain.encode(texts[-1])))
         for text, ids in zip(texts, wanted):
