@@ -308,9 +308,9 @@ static void huge(void **state)
 {
     put("tokenizer.json", TOKENIZER("null"));
     put("config.json", "{}");
-    assert_int_equal(truncate(in_folder(inside, "config.json"), (17 << 20)), 0);
+    assert_int_equal(truncate(in_folder(inside, "config.json"), (9 << 20)), 0);
     open_inside();
-    says("config.json", false, "it has more than 16 MiB");
+    says("config.json", false, "it has more than 8 MiB");
     assert_int_equal(unlink(in_folder(inside, "config.json")), 0);
     assert_int_equal(mkfifo(in_folder(inside, "config.json"), 0666), 0);
     open_inside(); /* a named pipe is not waited for */
