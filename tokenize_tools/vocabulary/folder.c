@@ -11,7 +11,9 @@
 #include "common/error.h"
 #include "common/visible.h"
 #include "platform/os.h"
+#include "rank_catalog.h"
 #include "text/path.h"
+#include "vocabulary_file.h"
 
 /* The vocabulary of a folder is the file whose form comes first here. A form is a name, or its two ends with a *
  * between them. */
@@ -38,6 +40,7 @@ static const struct folder_form {
     {"*.model", NULL},
     {"*.spm", NULL},
 };
+#define CODE_MOST ((uint64_t)1 << 20) /* bytes of a Python file */
 #define FORMS (sizeof forms / sizeof forms[0])
 
 /* Tokenizers of transformers that give the pieces of a SentencePiece model other ids than the model does. */
@@ -119,17 +122,21 @@ static size_t form_of(const char *name)
     return form;
 }
 
+static bool is_code(const char *name)
+{
+    return form_is("tokenization_*.py", name);
+}
+
 /* Returns whether a file is listed in the report although it is not a vocabulary. */
 static bool is_other(const char *name)
 {
-    const size_t bytes = strlen(name);
     for (int i = 0; i < FOLDER_CONFIGS; i++)
         if (!strcmp(name, folder_config_name((enum folder_config_kind)i)))
             return true;
     for (size_t i = 0; i < FORMS; i++)
         if (forms[i].companion && !strcmp(name, forms[i].companion))
             return true;
-    return bytes > 16 && !strncmp(name, "tokenization_", 13) && !strcmp(name + bytes - 3, ".py");
+    return is_code(name);
 }
 
 struct listing {
@@ -227,6 +234,38 @@ static enum tokmap_status renumbering_check(const struct folder *folder, const c
     return TOKMAP_OK;
 }
 
+/* Looks for the split pattern of a rank file in the code of the model. */
+static enum tokmap_status code_read(struct folder *folder, const char *path, struct tokmap_error *error)
+{
+    const char *const form = forms[form_of(folder->name)].name;
+    bool several = false;
+    if (!strstr(form, "tiktoken") && strcmp(form, "tokenizer.model") && strcmp(form, "*.model"))
+        return TOKMAP_OK;
+    for (uint32_t i = 0; i < folder->file_count; i++) {
+        struct os_stat about;
+        uint64_t bytes;
+        char *code = NULL, *file;
+        if (!is_code(folder->files[i].name))
+            continue;
+        file = path_in(path, folder->files[i].name);
+        if (!file)
+            return error_set_memory(error, "a path", strlen(path));
+        const bool readable =
+            !os_stat(file, &about) && about.bytes <= CODE_MOST && !vocabulary_file_read(file, &code, &bytes, NULL);
+        const char *pattern = readable ? rank_catalog_pattern_in(code, (size_t)bytes) : NULL;
+        free(file);
+        free(code);
+        if (!pattern)
+            continue;
+        several |= folder->beside.regex && strcmp(pattern, folder->beside.regex);
+        folder->beside.regex = pattern;
+        folder->code = folder->files[i].name;
+    }
+    if (several)
+        folder->beside.regex = NULL;
+    return TOKMAP_OK;
+}
+
 enum tokmap_status folder_read(struct folder *folder, const char *path, struct tokmap_error *error)
 {
     char *found = NULL;
@@ -243,6 +282,8 @@ enum tokmap_status folder_read(struct folder *folder, const char *path, struct t
     }
     if (!status)
         status = renumbering_check(folder, path, error);
+    if (!status)
+        status = code_read(folder, path, error);
     folder->beside.specials = folder->config.added;
     folder->beside.count = folder->config.added_count;
     return status;
@@ -351,6 +392,8 @@ static void others_say(struct folder *folder)
     file_say(folder, folder->name, true, "the vocabulary");
     if (companion)
         file_say(folder, companion, true, "the ids of the tokens");
+    if (folder->beside.regex_used)
+        file_say(folder, folder->code, true, "the split pattern");
     for (int i = 0; i < FOLDER_CONFIGS; i++) {
         const struct folder_config_file *file = &folder->config.files[i];
         const char *const name = folder_config_name((enum folder_config_kind)i);
@@ -365,7 +408,7 @@ static void others_say(struct folder *folder)
             continue;
         if (form_of(file->name) < FORMS || !strcmp(file->name, "vocab.json") || !strcmp(file->name, "encoder.json"))
             file_say(folder, file->name, false, "%s is the vocabulary", folder->name);
-        else if (!strncmp(file->name, "tokenization_", 13))
+        else if (is_code(file->name))
             file_say(folder, file->name, false, "no code of a model is run");
         else
             file_say(folder, file->name, false, "it says nothing that is needed");

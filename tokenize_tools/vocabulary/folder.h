@@ -33,6 +33,7 @@ struct folder {
     uint32_t warning_count;
     struct folder_config config;
     struct rank_beside beside;
+    const char *code; /* the name of the file with beside.regex */
 };
 
 /* Chooses the vocabulary, and reads the files beside it. Call folder_free after success and after failure. Statuses:

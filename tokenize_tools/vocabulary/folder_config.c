@@ -214,7 +214,7 @@ static enum tokmap_status file_read(struct folder_config *config, const char *pa
     struct json_string name;
     uint64_t bytes = 0;
     if (!os_stat(path, &about) && about.kind == OS_KIND_FILE && about.bytes > FOLDER_CONFIG_MOST) {
-        file_refuse(config, into, "it has more than 16 MiB");
+        file_refuse(config, into, "it has more than 8 MiB");
         return TOKMAP_OK;
     }
     enum tokmap_status status = vocabulary_file_read(path, &into->text, &bytes, &own);

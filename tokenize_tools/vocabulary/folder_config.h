@@ -11,7 +11,7 @@
 #include "json_file.h"
 #include "tokenizer/added_tokens.h"
 
-#define FOLDER_CONFIG_MOST ((uint64_t)16 << 20) /* bytes of a file */
+#define FOLDER_CONFIG_MOST ((uint64_t)8 << 20) /* bytes of a file */
 #define FOLDER_ADDED_MOST (1u << 16)            /* added tokens of all files */
 #define FOLDER_CLASS_MOST 64
 

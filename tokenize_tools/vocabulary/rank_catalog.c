@@ -8,8 +8,12 @@
 #include "rank_catalog.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "pretokenize/split_rules.h"
 
 /* clang-format off */
 #define SPECIAL(text, id) {text, sizeof(text) - 1, id}
@@ -108,4 +112,114 @@ const struct rank_catalog_entry *rank_catalog_find(const uint8_t fingerprint[16]
         if (!memcmp(catalog[i].fingerprint, fingerprint, 16))
             return &catalog[i].entry;
     return NULL;
+}
+
+/* ---- patterns in code ---- */
+
+/* A string of a Python file, as it is written there, without its quotes. */
+struct literal {
+    const char *at;
+    size_t bytes;
+    bool raw; /* r"..." */
+};
+
+/* Takes the string that begins at the quote *at, and moves *at behind it. */
+static struct literal literal_take(const char **at, const char *end, bool raw)
+{
+    const char quote = **at;
+    const size_t quotes = end - *at >= 3 && (*at)[1] == quote && (*at)[2] == quote ? 3 : 1;
+    const char *from = *at + quotes, *to = from;
+    for (; to < end; to++) {
+        if (*to == '\\' && to + 1 < end)
+            to++;
+        else if (*to == quote && (quotes == 1 || (end - to >= 3 && to[1] == quote && to[2] == quote)))
+            break;
+        else if (*to == '\n' && quotes == 1)
+            break;
+    }
+    *at = end - to > (ptrdiff_t)quotes ? to + quotes : end;
+    return (struct literal){from, (size_t)(to - from), raw};
+}
+
+/* Lists the strings of a Python file. Returns their number; *list is the caller's to free. */
+static size_t literals_list(const char *code, size_t bytes, struct literal **list)
+{
+    const char *const end = code + bytes;
+    size_t count = 0, room = 0;
+    *list = NULL;
+    for (const char *at = code; at < end;) {
+        if (*at == '#') {
+            at = memchr(at, '\n', (size_t)(end - at));
+            at = at ? at + 1 : end;
+        } else if (*at != '"' && *at != '\'') {
+            at++;
+        } else {
+            const bool raw = at > code && (at[-1] == 'r' || at[-1] == 'R');
+            if (count == room) {
+                room = room ? 2 * room : 256;
+                struct literal *grown = realloc(*list, room * sizeof *grown);
+                if (!grown)
+                    return 0;
+                *list = grown;
+            }
+            (*list)[count++] = literal_take(&at, end, raw);
+        }
+    }
+    return count;
+}
+
+/* Returns whether a pattern continues with what a string means, and moves *at behind it. */
+static bool literal_is(const struct literal *literal, const char *pattern, size_t *at)
+{
+    for (size_t i = 0; i < literal->bytes; i++) {
+        if (!literal->raw && literal->at[i] == '\\' && i + 1 < literal->bytes) {
+            if (strchr("\\'\"", literal->at[i + 1]))
+                i++; /* a letter after a backslash, such as p, leaves the backslash */
+            else if (strchr("abfnrtvxuUN01234567\n", literal->at[i + 1]))
+                return false;
+        }
+        if (pattern[*at] != literal->at[i] || !literal->at[i])
+            return false;
+        ++*at;
+    }
+    return literal->bytes > 0;
+}
+
+/* Returns whether the strings, from the first one on, make a pattern. bars: with a | between them. */
+static bool literals_are(const struct literal *literals, size_t count, const char *pattern, bool bars)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < count && literal_is(&literals[i], pattern, &at); i++) {
+        if (!pattern[at])
+            return true;
+        if (bars && pattern[at++] != '|')
+            return false;
+    }
+    return false;
+}
+
+static bool literals_have(const struct literal *literals, size_t count, const char *pattern)
+{
+    for (size_t i = 0; i < count; i++)
+        if (literals_are(literals + i, count - i, pattern, false) ||
+            literals_are(literals + i, count - i, pattern, true))
+            return true;
+    return false;
+}
+
+const char *rank_catalog_pattern_in(const char *code, size_t bytes)
+{
+    struct literal *literals;
+    const size_t count = literals_list(code, bytes, &literals);
+    const char *found = literals_have(literals, count, KIMI) ? KIMI : NULL;
+    bool several = false;
+    for (const char *const *name = split_rules_names(); *name; name++) {
+        const char *pattern = split_rules_regex(split_rules_named(*name));
+        if (!pattern || !literals_have(literals, count, pattern))
+            continue;
+        several |= found && strcmp(found, pattern);
+        found = pattern;
+    }
+    free(literals);
+    return several ? NULL : found;
 }

@@ -102,9 +102,8 @@ static enum tokmap_status pattern_refuse(const char *path, const char *name, str
 /* Chooses how text is split: by the pattern in the options, else by the one that the catalog has for the file, else by
  * the one of the code beside it. *regex: the regular expression, or NULL if the pattern has a name. */
 static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline_parts *parts,
-                                         const struct tokmap_tokenizer_options *options,
-                                         const struct rank_beside *beside, const char **regex,
-                                         struct tokmap_error *error)
+                                         const struct tokmap_tokenizer_options *options, struct rank_beside *beside,
+                                         const char **regex, struct tokmap_error *error)
 {
     const struct rank_catalog_entry *known = file->known;
     const char *name = options->pattern;
@@ -117,8 +116,10 @@ static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline
         name = known->pattern;
         *regex = known->regex;
     }
-    if (!name && !*regex && beside)
+    if (!name && !*regex && beside && beside->regex) {
         *regex = beside->regex;
+        beside->regex_used = true;
+    }
     if (*regex)
         return regex_choose(file, parts, *regex, known && *regex == known->regex ? known->name : NULL, error);
     const struct split_rules *rules = name ? split_rules_named(name) : NULL;
@@ -249,7 +250,7 @@ static enum tokmap_status checking_end(struct checking *checking, enum tokmap_st
 }
 
 enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
-                                      const struct tokmap_tokenizer_options *options, const struct rank_beside *beside,
+                                      const struct tokmap_tokenizer_options *options, struct rank_beside *beside,
                                       struct tokmap_error *error)
 {
     struct rank_file file;

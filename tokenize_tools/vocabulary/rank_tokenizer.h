@@ -11,6 +11,7 @@ struct rank_beside {
     const struct added_token *specials; /* special tokens, with ids that the file does not have */
     uint32_t count;
     const char *regex; /* the split pattern of the model's code, or NULL */
+    bool regex_used;   /* result: it is the pattern of the tokenizer */
 };
 
 /* Makes a tokenizer from the `count` bytes of a rank file; path is the name of the file in messages. The text is not
@@ -21,7 +22,7 @@ struct rank_beside {
  * (options->pattern_regex cannot be used), ERROR_MEMORY; for the file of special tokens also ERROR_NOT_FOUND,
  * ERROR_TRUNCATED and ERROR_IO. */
 enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
-                                      const struct tokmap_tokenizer_options *options, const struct rank_beside *beside,
+                                      const struct tokmap_tokenizer_options *options, struct rank_beside *beside,
                                       struct tokmap_error *error);
 
 #endif

@@ -179,7 +179,7 @@ static enum tokmap_status stand_in_check(const char *path, const char *text, uin
 
 /* Opens a file, not a folder. beside: what the other files of its folder say; NULL: they are not asked. */
 static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *path,
-                                    const struct tokmap_tokenizer_options *options, const struct rank_beside *beside,
+                                    const struct tokmap_tokenizer_options *options, struct rank_beside *beside,
                                     struct tokmap_error *error)
 {
     char *text;

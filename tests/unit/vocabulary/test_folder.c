@@ -308,9 +308,9 @@ static void huge(void **state)
 {
     put("tokenizer.json", TOKENIZER("null"));
     put("config.json", "{}");
-    assert_int_equal(truncate(in_folder(inside, "config.json"), (17 << 20)), 0);
+    assert_int_equal(truncate(in_folder(inside, "config.json"), (9 << 20)), 0);
     open_inside();
-    says("config.json", false, "it has more than 16 MiB");
+    says("config.json", false, "it has more than 8 MiB");
     assert_int_equal(unlink(in_folder(inside, "config.json")), 0);
     assert_int_equal(mkfifo(in_folder(inside, "config.json"), 0666), 0);
     open_inside(); /* a named pipe is not waited for */
@@ -376,6 +376,43 @@ static void ranks(void **state)
     assert_non_null(strstr(error.message, "gives '[E]' the id 256, which is a token of the file"));
 }
 
+/* The split pattern of a rank file that is not known is found in the code of its model. */
+static void patterns(void **state)
+{
+    static const struct {
+        const char *code;
+        bool found;
+    } codes[] = {
+        {"PAT = r\"\"\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "
+         "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"
+         "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+\"\"\"\nx = 'y'\n",
+         true},
+        {"x = \"a\"\npat = \"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1,3}| "
+         "?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"",
+         true},
+        {"'|'.join([r\"(?i:'s|'t|'re|'ve|'m|'ll|'d)\", r'[^\\r\\n\\p{L}\\p{N}]?\\p{L}+', # a comment's quote\n"
+         "r'\\p{N}', r\"\"\" ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*\"\"\", r'\\s*[\\r\\n]+', r'\\s+(?!\\S)', r'\\s+'])",
+         true},
+        {"# r\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"
+         "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+\"\nx = 'unfinished",
+         false},
+        {"PAT = r\"\\p{L}+|\\s+\"", false},
+        {"'", false},
+    };
+    put_ranks("x.tiktoken");
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        put("tokenization_x.py", codes[i].code);
+        const enum tokmap_status status = open_path(inside);
+        if (status != (codes[i].found ? TOKMAP_OK : TOKMAP_ERROR_ARGUMENT))
+            fail_msg("case %zu: %s", i, status ? error.message : "found");
+        if (codes[i].found)
+            says("tokenization_x.py", true, "the split pattern");
+    }
+    put("tokenization_x.py", codes[0].code);
+    put("tokenization_y.py", codes[1].code); /* another pattern */
+    assert_int_equal(open_path(inside), TOKMAP_ERROR_ARGUMENT);
+}
+
 /* The code of some models gives the pieces of a SentencePiece model other ids. */
 static void renumbered(void **state)
 {
@@ -417,6 +454,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(many, begin, end),
         cmocka_unit_test_setup_teardown(ranks, begin, end),
         cmocka_unit_test_setup_teardown(renumbered, begin, end),
+        cmocka_unit_test_setup_teardown(patterns, begin, end),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
