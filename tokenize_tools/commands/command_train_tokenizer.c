@@ -132,9 +132,9 @@ static void report_print(const struct training_command *training, const struct t
     row(merges ? "pieces" : "words", result->totals.pieces, "");
     row("  distinct", result->totals.distinct, merges ? "with two bytes or more" : "");
     row("vocabulary", total,
-        total == training->vocabulary ? ""
+        total == training->vocabulary      ? ""
         : training->model == TRAIN_UNIGRAM ? "fewer than requested: the text has no other pieces"
-                                      : "fewer than requested: no pair of tokens is left to merge");
+                                           : "fewer than requested: no pair of tokens is left to merge");
     if (merges)
         row("  merges", result->tokens - (uint64_t)256, "");
     else
@@ -188,7 +188,8 @@ static void report_json(const struct training_command *training, const struct tr
     }
     skip_report_json(&training->skips, &result->counts, &json);
     cli_json_real(&json, "counting_seconds", result->counting_seconds);
-    cli_json_real(&json, training->model == TRAIN_BPE ? "merging_seconds" : "learning_seconds", result->learning_seconds);
+    cli_json_real(&json, training->model == TRAIN_BPE ? "merging_seconds" : "learning_seconds",
+                  result->learning_seconds);
     cli_json_real(&json, "seconds", training->seconds);
     cli_json_end(&json);
 }
@@ -491,10 +492,10 @@ static int train(const struct cli_command *command, const char **operands, size_
     return status;
 }
 
-static const struct cli_often often[] = {
-    {"output", NULL},       {"vocab-size", NULL}, {"model", NULL},         {"special-tokens", NULL}, {"pattern", NULL},
-    {"input-format", NULL}, {"field", NULL},      {"min-frequency", NULL}, {"on-error", NULL},       {"force", NULL},
-    {"threads", NULL}};
+static const struct cli_often often[] = {{"output", NULL},         {"vocab-size", NULL},    {"model", NULL},
+                                         {"special-tokens", NULL}, {"pattern", NULL},       {"input-format", NULL},
+                                         {"field", NULL},          {"min-frequency", NULL}, {"on-error", NULL},
+                                         {"force", NULL},          {"threads", NULL}};
 
 int command_train_tokenizer(int argc, char **argv)
 {
@@ -560,8 +561,9 @@ int command_train_tokenizer(int argc, char **argv)
     const struct cli_command command = {
         .program = program,
         .usage = "-o PREFIX --vocab-size N [OPTION]... [INPUT]...",
-        .summary = "Makes a vocabulary from text: byte-level BPE, Unigram, or WordPiece. It is written as PREFIX.json (a "
-                   "tokenizer.json), and in the older form of the model.",
+        .summary =
+            "Makes a vocabulary from text: byte-level BPE, Unigram, or WordPiece. It is written as PREFIX.json (a "
+            "tokenizer.json), and in the older form of the model.",
         .often = often,
         .often_count = sizeof often / sizeof often[0],
         .details =

@@ -40,11 +40,9 @@ static enum tokmap_status cover(struct train_characters *c, struct character *fo
     uint64_t covered = 0;
     qsort(found, count, sizeof *found, characters_compare);
     c->room = (uint64_t)count + 1;
-    enum tokmap_status status =
-        train_take(budget, (void **)&c->codes, c->room, sizeof *c->codes, error);
+    enum tokmap_status status = train_take(budget, (void **)&c->codes, c->room, sizeof *c->codes, error);
     if (!status)
-        status =
-            train_take(budget, (void **)&c->times, c->room, sizeof *c->times, error);
+        status = train_take(budget, (void **)&c->times, c->room, sizeof *c->times, error);
     if (status)
         return status;
     for (uint32_t i = 0; i < count; i++) {

@@ -41,7 +41,7 @@ static enum tokmap_status batch_count(void *self, struct work_item *item, struct
         const uint8_t *text = (const uint8_t *)document->text;
         status = t->cutter   ? train_words_count(t->cutter, counter, text, document->bytes, error)
                  : t->folded ? wordpiece_count(t->folded, counter, text, document->bytes, error)
-                           : train_counter_text(counter, text, document->bytes, error);
+                             : train_counter_text(counter, text, document->bytes, error);
     }
     return status;
 }
@@ -70,8 +70,7 @@ static void reading_progress(void *user, uint64_t stored_bytes)
 static enum tokmap_status counters_make(struct training *t, struct tokmap_error *error)
 {
     const struct train_corpus_options *options = t->options;
-    const struct split_rules *rules =
-        options->model == TRAIN_BPE ? split_rules_named(options->settings.pattern) : NULL;
+    const struct split_rules *rules = options->model == TRAIN_BPE ? split_rules_named(options->settings.pattern) : NULL;
     enum tokmap_status status = train_pieces_new(&t->pieces, &t->budget, error);
     if (!status && options->model == TRAIN_UNIGRAM)
         status = train_cutter_new(&t->cutter, &options->unigram.rules, &t->budget, error);

@@ -2,8 +2,8 @@
 /*
  * train_corpus.h - trains a vocabulary on a corpus and writes its files. Batches are read one after the other, their
  * pieces are counted in parallel, and issues are reported in the order of the input, as in packing
- * (encode/ordered_workers.h). Then the vocabulary is made of them (train_merges.h, train_unigram.h, wordpiece_train.h) and its files are
- * written (train_write.h, unigram_write.h).
+ * (encode/ordered_workers.h). Then the vocabulary is made of them (train_merges.h, train_unigram.h, wordpiece_train.h)
+ * and its files are written (train_write.h, unigram_write.h).
  */
 #ifndef TOKMAP_TRAIN_TRAIN_CORPUS_H
 #define TOKMAP_TRAIN_TRAIN_CORPUS_H
@@ -18,9 +18,9 @@ enum train_stage { TRAIN_READING, TRAIN_LEARNING };
 enum train_model { TRAIN_BPE, TRAIN_UNIGRAM, TRAIN_WORDPIECE };
 
 struct train_corpus_options {
-    const char *prefix;     /* of the output files */
-    bool replace;           /* existing files are replaced */
-    uint32_t threads;       /* 1 to TRAIN_THREADS_MOST; with 1, everything runs in the caller's thread */
+    const char *prefix; /* of the output files */
+    bool replace;       /* existing files are replaced */
+    uint32_t threads;   /* 1 to TRAIN_THREADS_MOST; with 1, everything runs in the caller's thread */
     enum train_model model;
     uint32_t vocabulary;    /* wanted number of ids, with special tokens: more than train_ids_least() */
     uint64_t min_frequency; /* TRAIN_BPE, TRAIN_WORDPIECE: pairs that are less frequent never merge */

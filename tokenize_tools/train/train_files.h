@@ -3,9 +3,9 @@
  * train_files.h - the files of a trained vocabulary, whatever is in them.
  *
  * While a file is being written, its name ends in .partial. Each file appears complete or not at all, in the order in
- * which they are listed, and an old group is replaced as file_group.h describes: never is a file of the old group beside
- * one of the new group, and the old file goes if the new group has none of that name. If two processes write to the same
- * prefix, the second one fails with ERROR_BUSY.
+ * which they are listed, and an old group is replaced as file_group.h describes: never is a file of the old group
+ * beside one of the new group, and the old file goes if the new group has none of that name. If two processes write to
+ * the same prefix, the second one fails with ERROR_BUSY.
  */
 #ifndef TOKMAP_TRAIN_TRAIN_FILES_H
 #define TOKMAP_TRAIN_TRAIN_FILES_H

@@ -6,8 +6,8 @@
 #ifndef TOKMAP_TRAIN_TRAIN_MATH_H
 #define TOKMAP_TRAIN_TRAIN_MATH_H
 
-/* Return the natural logarithm of a positive, finite, normal number, e to the power x for |x| <= 700, and 2^n for n from
- * -1022 to 1023. The relative error is below 1e-14. */
+/* Return the natural logarithm of a positive, finite, normal number, e to the power x for |x| <= 700, and 2^n for n
+ * from -1022 to 1023. The relative error is below 1e-14. */
 double train_ln(double x);
 double train_exp(double x);
 double train_power_of_two(int n);

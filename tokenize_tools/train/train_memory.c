@@ -31,8 +31,8 @@ void train_give(struct train_budget *budget, void *memory, uint64_t count, uint6
     free(memory);
 }
 
-enum tokmap_status train_grow(struct train_budget *budget, void **memory, uint64_t count, uint64_t wanted, uint64_t each,
-                              struct tokmap_error *error)
+enum tokmap_status train_grow(struct train_budget *budget, void **memory, uint64_t count, uint64_t wanted,
+                              uint64_t each, struct tokmap_error *error)
 {
     uint64_t bytes;
     if (mul_overflows(wanted, each, &bytes) || bytes > SIZE_MAX / 2)

@@ -14,7 +14,7 @@ enum tokmap_status train_take(struct train_budget *budget, void **into, uint64_t
 void train_give(struct train_budget *budget, void *memory, uint64_t count, uint64_t each);
 
 /* Makes the memory larger; what is added is not zeroed. Statuses: as above; the memory stays as it was on failure. */
-enum tokmap_status train_grow(struct train_budget *budget, void **memory, uint64_t count, uint64_t wanted, uint64_t each,
-                              struct tokmap_error *error);
+enum tokmap_status train_grow(struct train_budget *budget, void **memory, uint64_t count, uint64_t wanted,
+                              uint64_t each, struct tokmap_error *error);
 
 #endif

@@ -37,8 +37,8 @@ struct train_alphabet {
 struct train_options {
     uint32_t tokens; /* the wanted size of the vocabulary, at least that of the alphabet, at most TRAIN_TOKENS_MOST */
     const struct train_alphabet *alphabet; /* NULL: the 256 bytes */
-    uint64_t min_frequency;             /* pairs that are less frequent never merge */
-    const struct train_text *forbidden; /* the bytes of tokens that must not be made */
+    uint64_t min_frequency;                /* pairs that are less frequent never merge */
+    const struct train_text *forbidden;    /* the bytes of tokens that must not be made */
     uint32_t forbidden_count;
     void (*progress)(void *user, uint64_t tokens); /* called before each merge with the size so far; may be NULL */
     bool (*stop)(void *user);                      /* called before each merge: true ends the work; may be NULL */

@@ -46,7 +46,8 @@ void train_pieces_totals(const struct train_pieces *pieces, struct train_totals 
 void train_pieces_each(const struct train_pieces *pieces,
                        void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user);
 
-/* Does the same, and frees the table's memory on the way. `bytes` is valid during the call. All counters must be finished. */
+/* Does the same, and frees the table's memory on the way. `bytes` is valid during the call. All counters must be
+ * finished. */
 void train_pieces_drain(struct train_pieces *pieces,
                         void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user);
 

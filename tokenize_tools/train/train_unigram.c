@@ -33,13 +33,13 @@ struct unigram_model {
     double *scores; /* natural logarithms */
     uint32_t count, room;
     struct unigram_trie trie;
-    double least; /* of the scores */
+    double least;           /* of the scores */
     uint32_t *single_codes; /* the numbers from 0 on: pieces of one character point into this */
 
-    uint64_t *sums;  /* of all threads, by piece */
-    double *losses;  /* by piece: what is lost without it; below 0: it is not needed */
-    uint64_t total;  /* of sums */
-    uint64_t next;   /* the next lot */
+    uint64_t *sums; /* of all threads, by piece */
+    double *losses; /* by piece: what is lost without it; below 0: it is not needed */
+    uint64_t total; /* of sums */
+    uint64_t next;  /* the next lot */
     bool stopped;
     struct unigram_worker *workers;
     void (*lot)(struct unigram_worker *worker, uint64_t first, uint64_t end);
@@ -219,8 +219,8 @@ static enum tokmap_status pieces_make(struct unigram_model *m, struct unigram_se
         all[c - 1] = (struct seed_piece){{m->single_codes + c, 1}, times ? times : 1};
     }
     for (uint64_t i = 0; i < seeds->count && !status; i++)
-        all[words->characters->count + i] = (struct seed_piece){
-            {words->codes + seeds->seeds[i].at, seeds->seeds[i].count}, seeds->seeds[i].score};
+        all[words->characters->count + i] =
+            (struct seed_piece){{words->codes + seeds->seeds[i].at, seeds->seeds[i].count}, seeds->seeds[i].score};
     if (!status)
         qsort(all, (size_t)count, sizeof *all, pieces_compare);
     for (uint64_t i = 0; i < count && !status; i++)
@@ -287,8 +287,8 @@ static void lot_lose(struct unigram_worker *worker, uint64_t first, uint64_t end
             m->losses[p] = LOSS_INFINITE;
             continue;
         }
-        const double way = unigram_lattice_best(&worker->lattice, piece->codes, piece->count, (uint32_t)p, worker->found,
-                                                &found);
+        const double way =
+            unigram_lattice_best(&worker->lattice, piece->codes, piece->count, (uint32_t)p, worker->found, &found);
         if (way > (double)m->trie.nodes[m->trie.node_of[p]].probability)
             continue;
         const double without = train_ln(sum + times * (found - 1.0));

@@ -4,8 +4,8 @@
  * SentencePiece's trainer does:
  *
  *     1. Take the most useful texts of the words as seeds (unigram_seeds.h), and all characters.
- *     2. Twice: compute how often each piece is expected in the text if every word is written in all ways, each as often
- *        as it is probable; drop pieces that are expected less than half a time; and take new probabilities from these
+ *     2. Twice: compute how often each piece is expected in the text if every word is written in all ways, each as
+ * often as it is probable; drop pieces that are expected less than half a time; and take new probabilities from these
  *        numbers, with a prior that favors few pieces (the digamma function).
  *     3. If there are more than 1.1 times as many pieces as wanted: keep those 75% whose loss would make the text least
  *        probable, and return to step 2.
@@ -21,9 +21,9 @@
 #include "unigram_words.h"
 
 struct unigram_options {
-    uint32_t pieces;         /* the wanted number, at least that of the characters */
-    uint32_t longest;        /* characters of a piece, at most */
-    uint64_t seeds;          /* at most; 0: UNIGRAM_SEEDS, or 10 times the pieces if that is more */
+    uint32_t pieces;  /* the wanted number, at least that of the characters */
+    uint32_t longest; /* characters of a piece, at most */
+    uint64_t seeds;   /* at most; 0: UNIGRAM_SEEDS, or 10 times the pieces if that is more */
     uint32_t threads;
     const struct train_text *forbidden; /* texts that must not become pieces, unless they are single characters */
     uint32_t forbidden_count;

@@ -25,7 +25,7 @@ struct unigram_lattice {
     uint64_t edge_room;
     struct lattice_step {
         uint32_t piece, length; /* the piece that ends here in the best way, and its characters */
-    } *best;
+    } * best;
 };
 
 /* Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unigram_seeds.h - the pieces that training of a Unigram model begins with: of all texts of two characters or more that
- * occur at least twice and continue in at least two ways, or end a word, those with the most characters times
+ * unigram_seeds.h - the pieces that training of a Unigram model begins with: of all texts of two characters or more
+ * that occur at least twice and continue in at least two ways, or end a word, those with the most characters times
  * occurrences.
  *
  * These are the inner nodes of the tree of all suffixes, as in SentencePiece. The suffixes of the distinct words are

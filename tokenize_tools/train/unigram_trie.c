@@ -19,11 +19,11 @@ struct builder {
     struct unigram_trie *trie;
     struct train_budget *budget;
     const struct unigram_piece *pieces;
-    uint32_t *next; /* of each place: itself if it is free, otherwise a later place */
+    uint32_t *next;   /* of each place: itself if it is free, otherwise a later place */
     uint32_t *starts; /* where groups of children begin, for all nodes on the way to the current one */
     uint64_t start_count, start_room;
-    uint64_t room;  /* of nodes and next */
-    uint64_t end;   /* no place from here on is in use */
+    uint64_t room; /* of nodes and next */
+    uint64_t end;  /* no place from here on is in use */
     uint32_t largest;
 };
 
@@ -108,8 +108,8 @@ static enum tokmap_status children_make(struct builder *b, uint32_t node, uint32
         if (i > from && b->pieces[i].codes[depth] == b->pieces[i - 1].codes[depth])
             continue;
         if (b->start_count == b->start_room) {
-            status = train_grow(b->budget, (void **)&b->starts, b->start_room, b->start_room * 2, sizeof *b->starts,
-                                error);
+            status =
+                train_grow(b->budget, (void **)&b->starts, b->start_room, b->start_room * 2, sizeof *b->starts, error);
             if (status)
                 return status;
             b->start_room *= 2;

@@ -145,7 +145,8 @@ static void append_json(struct growing *g, const struct unigram_vocabulary *v, c
     append_text(g, "  \"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [");
     if (unigram->rules.dummy_prefix)
         append_text(g, "\n    {\"type\": \"Prepend\", \"prepend\": \"" SPACE "\"},");
-    append_text(g, "\n    {\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": \"" SPACE "\"}\n  ]},\n");
+    append_text(g,
+                "\n    {\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": \"" SPACE "\"}\n  ]},\n");
     append_text(g, "  \"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"" SPACE
                    "\", \"prepend_scheme\": \"never\", \"split\": true},\n  \"post_processor\": null,\n");
     append_text(g, "  \"decoder\": {\"type\": \"Sequence\", \"decoders\": [\n    {\"type\": \"Replace\", \"pattern\": "

@@ -5,8 +5,8 @@
  *     PREFIX.model   a model of SentencePiece
  *     PREFIX.json    a tokenizer.json of Hugging Face
  *
- * Both have the same ids: <unk>, the 256 bytes if there are any, the pieces in descending order of their scores, and the
- * special tokens. They do not normalize text: they only write spaces as U+2581.
+ * Both have the same ids: <unk>, the 256 bytes if there are any, the pieces in descending order of their scores, and
+ * the special tokens. They do not normalize text: they only write spaces as U+2581.
  */
 #ifndef TOKMAP_TRAIN_UNIGRAM_WRITE_H
 #define TOKMAP_TRAIN_UNIGRAM_WRITE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * wordpiece_train.h - makes a WordPiece vocabulary from counted words, as Hugging Face's trainer does: by the merges of
- * byte pair encoding (train_merges.h), of characters. A character that does not begin a word, and what is made from such
- * characters, has "##" before it. Merging does not decide how the model cuts a word: it takes the longest pieces.
+ * byte pair encoding (train_merges.h), of characters. A character that does not begin a word, and what is made from
+ * such characters, has "##" before it. Merging does not decide how the model cuts a word: it takes the longest pieces.
  *
  * The files are:
  *
@@ -33,14 +33,14 @@ struct wordpiece_vocabulary {
     uint8_t *bytes;                 /* `texts` points into this */
 };
 
-/* Counts the words of one whole document, which is valid UTF-8: those of a BertNormalizer and a BertPreTokenizer, except
- * that marks stay in the order of the text. Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
+/* Counts the words of one whole document, which is valid UTF-8: those of a BertNormalizer and a BertPreTokenizer,
+ * except that marks stay in the order of the text. Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status wordpiece_count(const struct wp_characters *characters, struct train_counter *counter,
                                    const uint8_t *text, uint64_t count, struct tokmap_error *error);
 
-/* Trains. The words are moved out of *pieces. options: `tokens` includes [UNK]; alphabet and forbidden are set here. Free
- * *vocabulary with wordpiece_vocabulary_free() in any case. Statuses: those of train_merges(), ERROR_ARGUMENT (fewer
- * tokens than characters). */
+/* Trains. The words are moved out of *pieces. options: `tokens` includes [UNK]; alphabet and forbidden are set here.
+ * Free *vocabulary with wordpiece_vocabulary_free() in any case. Statuses: those of train_merges(), ERROR_ARGUMENT
+ * (fewer tokens than characters). */
 enum tokmap_status wordpiece_train(struct wordpiece_vocabulary *vocabulary, struct train_pieces *pieces,
                                    const struct train_characters *characters, const struct train_settings *settings,
                                    struct train_budget *budget, const struct train_options *options,
