@@ -5,8 +5,8 @@ with its reference, compares their ids, and writes a table (census.md, census.js
 
 Compared are some hundred short texts that are awkward for tokenizers, and 1 MB of mixed text: prose, code, Chinese and
 Japanese, and many scripts. The mixed text is taken from the corpus of the reference data where there is one, and is
-made otherwise. A rate is that of the mixed text as one text, on one thread, from Python, the best of three; the table
-has tokmap's divided by the reference's. Each tokenizer has a process of its own, with a limit of time and of memory.
+made otherwise. A rate is that of the mixed text as one text, on one thread, from Python, in processor time, the best of
+three; the table has tokmap's divided by the reference's. Each tokenizer has a process of its own, with a limit of time and of memory.
 The Python that runs this needs tokenizers, sentencepiece, and tiktoken.
 """
 import argparse
@@ -81,12 +81,12 @@ def ids_of(encode, text):
 
 
 def rate(encode, text):
-    """Bytes a second: the best of three, or of one if it is slow."""
+    """Bytes in a second of processor time: the best of three, or of one if it is slow."""
     best, size = 0.0, len(text.encode())
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         encode(text)
-        took = time.perf_counter() - start
+        took = time.process_time() - start
         best = max(best, size / took)
         if took > 5:
             break
