@@ -33,12 +33,11 @@ static uint64_t step_growth(const struct normalizer_step *step)
     case NORMALIZE_NFKC:
     case NORMALIZE_NFKD:
         return 11; /* U+FDFA: three bytes become 33 */
-    case NORMALIZE_LOWER:
     case NORMALIZE_MARKS:
     case NORMALIZE_NMT:
-        return CHAR_MAP_GROWTH;
     case NORMALIZE_STRIP:
         return 1;
+    case NORMALIZE_LOWER: /* U+023A: two bytes become three */
     case NORMALIZE_BYTES:
         return 2;
     case NORMALIZE_CHARSMAP:
@@ -48,9 +47,10 @@ static uint64_t step_growth(const struct normalizer_step *step)
         return 1 + step->content_bytes;
     case NORMALIZE_REPLACE:
     default:
-        /* A pattern can have empty matches, before each byte and at the end. */
-        return step->regex ? 1 + 2 * (uint64_t)step->content_bytes
-                           : max64(1, div_ceil(step->content_bytes, step->pattern_bytes));
+        if (!step->regex)
+            return max64(1, div_ceil(step->content_bytes, step->pattern_bytes));
+        /* A pattern that has empty matches has them before each byte and at the end. */
+        return regex_may_be_empty(step->regex) ? 1 + 2 * (uint64_t)step->content_bytes : max64(1, step->content_bytes);
     }
 }
 

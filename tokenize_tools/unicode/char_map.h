@@ -9,8 +9,7 @@
 
 #include "char_map_tables.h"
 
-#define CHAR_MAP_BYTES 4  /* the most that char_map_put writes */
-#define CHAR_MAP_GROWTH 2 /* no character becomes more than this times its bytes */
+#define CHAR_MAP_BYTES 4 /* the most that char_map_put writes */
 
 /* Writes what becomes of a character of the set as UTF-8, and returns the number of bytes; 0: it is removed. */
 size_t char_map_put(enum char_map map, uint8_t *into, uint32_t code);
