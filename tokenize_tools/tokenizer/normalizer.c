@@ -34,12 +34,11 @@ static uint64_t step_growth(const struct normalizer_step *step)
     case NORMALIZE_NFKC:
     case NORMALIZE_NFKD:
         return 11; /* U+FDFA: three bytes become 33 */
-    case NORMALIZE_LOWER:
     case NORMALIZE_MARKS:
     case NORMALIZE_NMT:
-        return CHAR_MAP_GROWTH;
     case NORMALIZE_STRIP:
         return 1;
+    case NORMALIZE_LOWER: /* U+023A: two bytes become three */
     case NORMALIZE_BYTES:
         return 2;
     case NORMALIZE_CHARSMAP:
@@ -54,9 +53,10 @@ static uint64_t step_growth(const struct normalizer_step *step)
         return 1 + step->content_bytes;
     case NORMALIZE_REPLACE:
     default:
-        /* A pattern can have empty matches, before each byte and at the end. */
-        return step->regex ? 1 + 2 * (uint64_t)step->content_bytes
-                           : max64(1, div_ceil(step->content_bytes, step->pattern_bytes));
+        if (!step->regex)
+            return max64(1, div_ceil(step->content_bytes, step->pattern_bytes));
+        /* A pattern that has empty matches has them before each byte and at the end. */
+        return regex_may_be_empty(step->regex) ? 1 + 2 * (uint64_t)step->content_bytes : max64(1, step->content_bytes);
     }
 }
 
@@ -464,9 +464,8 @@ static bool prepend(struct normalizer_state *state, const struct normalizer_step
 {
     if (!text->count || state->continues)
         return true;
-    if (!has_room(state, into, step->content_bytes + text->count) ||
-        !note(trace, into, step->content_bytes, 0, 0) || !bytes_append(into, step->content, step->content_bytes) ||
-        !bytes_append(into, text->bytes, text->count))
+    if (!has_room(state, into, step->content_bytes + text->count) || !note(trace, into, step->content_bytes, 0, 0) ||
+        !bytes_append(into, step->content, step->content_bytes) || !bytes_append(into, text->bytes, text->count))
         return false;
     *text = (struct text){into->bytes, into->count};
     return true;
@@ -525,8 +524,7 @@ enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t 
         if (trace)
             text_edits_clear(trace);
         if (step->regex) {
-            const enum tokmap_status status =
-                replace_matches(state, step, state->regexes[i], into, trace, &now, error);
+            const enum tokmap_status status = replace_matches(state, step, state->regexes[i], into, trace, &now, error);
             if (status)
                 return status;
         } else if (!run_step(state, step, into, trace, &now)) {

@@ -100,6 +100,18 @@ static void kinds(void **state)
                "it|'|s|ok|.|");
     check_step((struct pretokenizer_step){.kind = STEP_NOTHING, .prefix_space = true}, "ab c", " ab c|");
     check_step((struct pretokenizer_step){.kind = STEP_NOTHING, .prefix_space = true}, " ab", " ab|");
+    struct pretokenizer_step scripts = {.kind = STEP_SCRIPTS, .behavior = SPLIT_ISOLATED};
+    check_step(scripts, "ab c\xD0\x96\xD0\x96 1", "ab c|\xD0\x96\xD0\x96 |1|"); /* Latin, Cyrillic, common */
+    check_step(scripts, "\xE3\x81\x82\xE3\x82\xA2\xE3\x83\xBC\xE4\xB8\xAD.",
+               "\xE3\x81\x82\xE3\x82\xA2\xE3\x83\xBC\xE4\xB8\xAD|.|"); /* Japanese is one script */
+    check_step(scripts, "  a ", "a |");                                /* spaces before the first are dropped */
+    check_step(scripts, "  ", "");
+    struct pretokenizer_step fixed = {.kind = STEP_FIXED, .behavior = SPLIT_ISOLATED, .length = 2};
+    check_step(fixed,
+               "ab\xC3\xA9\xE4\xB8\xAD"
+               "c",
+               "ab|\xC3\xA9\xE4\xB8\xAD|c|");
+    check_step(fixed, "ab", "ab|");
     struct pretokenizer_step rules = {.kind = STEP_RULES, .behavior = SPLIT_ISOLATED};
     rules.rules = *split_rules_named("cl100k_base");
     check_step(rules, "So it's  42!\nOK", "So| it|'s| | |42|!\n|OK|"); /* the example of scanner.c */
@@ -119,6 +131,11 @@ static void metaspace(void **state)
     check(&pretokenizer, "a b", false, "a|_b|");
     check(&pretokenizer, " a", true, "_a|");
     check(&pretokenizer, "_a", true, "_a|");
+    struct pretokenizer cut = {.count = 2};
+    cut.steps[0] = (struct pretokenizer_step){.kind = STEP_SPACE, .behavior = SPLIT_REMOVED};
+    cut.steps[1] = *step;
+    check(&cut, "a b", true, "_a|b|"); /* only the piece that begins the text is the first */
+    check(&cut, " a b", true, "a|b|");
     step->prepend = PREPEND_ALWAYS;
     check(&pretokenizer, "a b", false, "_a|_b|");
     step->prepend = PREPEND_NEVER;
