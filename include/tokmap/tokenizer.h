@@ -83,8 +83,8 @@ struct tokmap_tokenizer_options {
  * What a file may hold is limited, so that no file, whoever made it, can use more; ERROR_LIMIT names the limit: 1 GiB
  * for a file; 2,097,152 ids; 4,194,303 merges or, for SentencePiece, pairs of pieces that make a piece; 65,535 bytes
  * for a token of a JSON file, and 2,048 bytes for a token of a Unigram model or a SentencePiece piece that merges make;
- * 1,048,576 added tokens, of which those of more than 64 bytes have 1 MiB together; and, if a normalizer changes the added tokens, half of the
- * file's size and 4 MiB for what it makes of them.
+ * 1,048,576 added tokens, of which those of more than 64 bytes have 1 MiB together; and, if a normalizer changes the
+ * added tokens, half of the file's size and 4 MiB for what it makes of them.
  *
  * Any thread may call it. Where there are several processors, up to four threads share the work for a large file; they
  * have ended when the call returns, and the result does not depend on them. Statuses: OK, ERROR_NOT_FOUND,

@@ -16,9 +16,9 @@
 #define ORPHAN (UINT32_MAX - 2) /* the parent of the root */
 #define END UINT32_MAX          /* of the list */
 #define TRIES 24                /* free nodes that are tried for several children */
-#define GAPS 4096 /* nodes that are allocated for gaps, and one for each 16 that are used */
+#define GAPS 4096               /* nodes that are allocated for gaps, and one for each 16 that are used */
 
-/* A key with its first 8 bytes as a number, by which nearly all keys are told apart. */
+/* A key with its first 8 bytes as a number, in which nearly all keys differ. */
 struct sorted {
     uint64_t first;
     const struct byte_trie_key *key;

@@ -336,7 +336,8 @@ static bool model_parse(struct reading *reading)
     case HF_WORDPIECE:
     case HF_WORD_LEVEL:
     default:
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "this is a %s model; tokmap can only read BPE and Unigram",
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                "this is a %s model; tokmap can only read BPE and Unigram",
                                 hf_model_kind_name(reading->kind));
     }
 }

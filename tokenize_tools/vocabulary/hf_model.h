@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hf_model.h - the "model" of a tokenizer.json: its kind, and a BPE vocabulary with its merges, exactly as the file lists
- * them.
+ * hf_model.h - the "model" of a tokenizer.json: its kind, and a BPE vocabulary with its merges, exactly as the file
+ * lists them.
  */
 #ifndef TOKMAP_VOCABULARY_HF_MODEL_H
 #define TOKMAP_VOCABULARY_HF_MODEL_H
@@ -38,8 +38,8 @@ void hf_model_shed(struct hf_model *model);
 
 /* The functions below return false if they refuse the file; json_file_status(file) is then the reason. */
 
-/* Parses the value of "model" of the kind HF_BPE. A field that would change ids in a way that tokmap does not reproduce is refused by
- * name. */
+/* Parses the value of "model" of the kind HF_BPE. A field that would change ids in a way that tokmap does not reproduce
+ * is refused by name. */
 bool hf_model_parse(struct json_file *file, struct hf_model *model);
 /* Returns the name that "type" has for a kind. */
 const char *hf_model_kind_name(enum hf_model_kind kind);

@@ -197,7 +197,7 @@ static bool unk_parse(struct json_file *file, struct hf_unigram *unigram)
     return json_kind(&file->scan) == JSON_NULL ? json_null(&file->scan) : json_unsigned(&file->scan, &unigram->unk);
 }
 
-/* Sampling is no part of the format, so a file that asks for it is not understood. */
+/* Refuses a field of sampling, which the format does not have. */
 static bool sampling_parse(struct json_file *file, const char *field)
 {
     return json_kind(&file->scan) == JSON_NULL
@@ -228,8 +228,8 @@ bool hf_unigram_parse(struct json_file *file, struct hf_model *model, struct hf_
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "model.vocab is missing or empty; the file is incomplete");
     return unigram->unk == UINT64_MAX || unigram->unk < model->vocabulary.count ||
            json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                            "model.unk_id is %" PRIu64 ", but the vocabulary has only %" PRIu32 " tokens",
-                            unigram->unk, model->vocabulary.count);
+                            "model.unk_id is %" PRIu64 ", but the vocabulary has only %" PRIu32 " tokens", unigram->unk,
+                            model->vocabulary.count);
 }
 
 /* ---- joining ---- */

@@ -472,9 +472,8 @@ static enum tokmap_status add_unknown(struct pipeline_parts *parts, const struct
 static void add_decoder(struct pipeline_parts *parts, struct sp_file *file)
 {
     struct text_decoder *decoder = &parts->decoder;
-    decoder->steps[decoder->count++] = (struct decode_step){.kind = DECODE_SENTENCEPIECE,
-                                                            .trims_front = file->dummy_prefix,
-                                                            .trims_spaces = file->source.remove_spaces};
+    decoder->steps[decoder->count++] = (struct decode_step){
+        .kind = DECODE_SENTENCEPIECE, .trims_front = file->dummy_prefix, .trims_spaces = file->source.remove_spaces};
     if (file->has_denormalizer)
         (void)snprintf(decoder->refused, sizeof decoder->refused,
                        "the model has denormalizer_spec.precompiled_charsmap, which decoding does not support");
@@ -512,8 +511,8 @@ static enum tokmap_status add_symbols(struct pipeline_parts *parts, const struct
     count = 0;
     for (uint32_t id = 0; id < source->vocabulary; id++)
         if (source->kinds[id] == SP_USER_DEFINED)
-            parts->symbol_texts[count++] = (struct match_text){file->bytes + source->offsets[id],
-                                                               source->offsets[id + 1] - source->offsets[id]};
+            parts->symbol_texts[count++] =
+                (struct match_text){file->bytes + source->offsets[id], source->offsets[id + 1] - source->offsets[id]};
     qsort(parts->symbol_texts, count, sizeof *parts->symbol_texts, by_text);
     return match_table_new(&parts->symbols, parts->symbol_texts, count, source->path, error);
 }
@@ -558,8 +557,8 @@ static enum tokmap_status add_engine(struct pipeline_parts *parts, const struct 
         return error_set_memory(error, "a vocabulary", source->vocabulary * sizeof *scores);
     for (uint32_t id = 0; id < source->vocabulary; id++)
         scores[id] = (double)source->scores[id];
-    const enum tokmap_status status = unigram_engine_new(
-        &parts->engine, &(struct unigram_source){.texts = *source, .scores = scores}, error);
+    const enum tokmap_status status =
+        unigram_engine_new(&parts->engine, &(struct unigram_source){.texts = *source, .scores = scores}, error);
     free(scores);
     if (source->byte_fallback)
         parts->ids_per_byte_most = UNIGRAM_IDS_PER_BYTE;
