@@ -49,7 +49,8 @@ static size_t encode_some(struct sp_state *state, const uint8_t *text, size_t co
         const size_t end = 64 * word + last;
         if (!end) {
             bool marked = false;
-            const size_t found = sp_cut_end(state->cut, &model->cuts, &model->head, text, bytes, count, starts, &marked);
+            const size_t found =
+                sp_cut_end(state->cut, &model->cuts, &model->head, text, bytes, count, starts, &marked);
             if (!found || (found == count && !whole))
                 return 0;
             struct sp_ids ids = {.tokens = out->tokens + out->made * out->width, .wide = model->head.wide};

@@ -88,4 +88,3 @@ bool sp_spaces_arrange(struct bytes_buffer *into, const struct sp_model *model, 
     *count = into->count;
     return true;
 }
-

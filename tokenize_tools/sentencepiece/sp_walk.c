@@ -198,7 +198,7 @@ bool sp_walk(const struct sp_model *model, const uint8_t *text, uint64_t count, 
              struct id_walk *walk)
 {
     bool prefix;
-    if (!count) { /* it may become a space, which is none of the text's */
+    if (!count) { /* it may become a space, which is not in the text */
         const uint8_t *unused = text;
         uint64_t spaces = 0;
         if (!sp_begins(model, place_of_text, &unused, &spaces, &prefix))

@@ -16,9 +16,9 @@
 #define ORPHAN (UINT32_MAX - 2) /* the parent of the root */
 #define END UINT32_MAX          /* of the list */
 #define TRIES 24                /* free nodes that are tried for several children */
-#define GAPS 4096 /* nodes that are allocated for gaps, and one for each 16 that are used */
+#define GAPS 4096               /* nodes that are allocated for gaps, and one for each 16 that are used */
 
-/* A key with its first 8 bytes as a number, by which nearly all keys are told apart. */
+/* A key with its first 8 bytes as a number, in which nearly all keys differ. */
 struct sorted {
     uint64_t first;
     const struct byte_trie_key *key;
@@ -160,6 +160,21 @@ static inline uint8_t byte_at(const struct sorted *sorted, uint32_t depth)
     return depth < 8 ? (uint8_t)(sorted->first >> (56 - 8 * depth)) : sorted->key->bytes[depth];
 }
 
+/* Makes the nodes of the rest of a key, each of which has one child. */
+static bool chain(struct building *own, const struct byte_trie_key *key, uint32_t node, uint32_t depth)
+{
+    for (; depth < key->count; depth++) {
+        if (own->head == END && !grow(own))
+            return false;
+        const uint32_t child = own->head;
+        own->trie->nodes[node].base = child ^ key->bytes[depth];
+        take(own, child, node);
+        node = child;
+    }
+    own->trie->nodes[node].value = key->value;
+    return true;
+}
+
 /* Makes the children of a node. */
 static bool children(struct building *own, struct range range)
 {
@@ -167,6 +182,8 @@ static bool children(struct building *own, struct range range)
     size_t starts[257];
     uint8_t bytes[256];
     uint32_t count = 0, base;
+    if (range.to - range.from == 1)
+        return chain(own, keys[range.from].key, range.node, range.depth);
     for (; range.from < range.to && keys[range.from].key->count == range.depth; range.from++)
         own->trie->nodes[range.node].value = keys[range.from].key->value;
     for (size_t i = range.from; i < range.to; i++) {

@@ -41,9 +41,8 @@ static bool has_bytes(const struct unigram_model *model, const uint8_t *text, si
 {
     const uint32_t *ids = model->sp.head.byte_ids;
     for (size_t i = 0; i < count; i++)
-        if (text[i] == ' ' && model->sp.escape
-                ? ids[0xE2] == BPE_NONE || ids[0x96] == BPE_NONE || ids[0x81] == BPE_NONE
-                : ids[text[i]] == BPE_NONE)
+        if (text[i] == ' ' && model->sp.escape ? ids[0xE2] == BPE_NONE || ids[0x96] == BPE_NONE || ids[0x81] == BPE_NONE
+                                               : ids[text[i]] == BPE_NONE)
             return false;
     return true;
 }
@@ -156,8 +155,8 @@ static void settle_rest(struct unigram_state *state, const struct chunk *chunk, 
         }
     }
     const bool unknown = id == model->unknown || (model->doubles && id == model->sp.unk);
-    const size_t bytes = id == model->unknown ? unigram_character(chunk->text + *at, chunk->count - *at)
-                                              : model->lengths[id];
+    const size_t bytes =
+        id == model->unknown ? unigram_character(chunk->text + *at, chunk->count - *at) : model->lengths[id];
     state->sum = model->floats ? (double)((float)state->sum + model->floats[id]) : state->sum + model->doubles[id];
     if (unknown) {
         put_unknown(state, chunk->text + *at, bytes, out);
@@ -170,24 +169,59 @@ static void settle_rest(struct unigram_state *state, const struct chunk *chunk, 
     ++*i;
 }
 
-#define NUMBER float
-#define SETTLE settle_float
-#define SCORES floats
-#include "unigram_settle.h"
-#undef NUMBER
-#undef SETTLE
-#undef SCORES
-#define NUMBER double
-#define SETTLE settle_double
-#define SCORES doubles
-#include "unigram_settle.h"
+/* Settles what is usual: tokens, unknown characters that become one unknown token, and a sum that is far from the
+ * limit. floats: sums are those of SentencePiece. Stops at anything else. */
+static inline void settle_usual(struct unigram_state *state, const struct chunk *chunk, bool floats, size_t *place,
+                                size_t *number, struct ids_out *out)
+{
+    const struct unigram_model *model = state->model;
+    const uint32_t *lengths = model->lengths, vocabulary = model->sp.head.vocabulary;
+    const uint32_t own_unk = floats ? BPE_NONE : model->sp.unk;
+    const uint32_t fused = floats && !model->sp.byte_fallback ? model->unknown : BPE_NONE;
+    const double far = model->limit - (UNIGRAM_WORD_MOST + 1) * model->reach - 1;
+    const float far_float = (float)far;
+    float sum_float = (float)state->sum;
+    double sum = state->sum;
+    bool unknown = state->unknown;
+    size_t at = *place, i = *number;
+    for (; i < chunk->found; i++) {
+        const uint32_t id = state->found[i];
+        if (floats ? !(sum_float < far_float && -sum_float < far_float) : !(sum < far && -sum < far))
+            break;
+        if (id < vocabulary && id != own_unk && (floats || !unknown)) {
+            unknown = false;
+            ids_append(out, id);
+            at += lengths[id];
+        } else if (id == fused) {
+            if (!unknown)
+                ids_append(out, model->sp.unk);
+            unknown = true;
+            at += unigram_character(chunk->text + at, chunk->count - at);
+        } else {
+            break;
+        }
+        if (floats)
+            sum_float += model->floats[id];
+        else
+            sum += model->doubles[id];
+    }
+    state->sum = floats ? (double)sum_float : sum;
+    state->unknown = unknown;
+    *place = at;
+    *number = i;
+}
 
 static void settle(struct unigram_state *state, const struct chunk *chunk, struct ids_out *out)
 {
-    if (state->model->floats)
-        settle_float(state, chunk, out);
-    else
-        settle_double(state, chunk, out);
+    size_t at = 0, i = 0;
+    while (i < chunk->found && !state->failure) {
+        if (state->model->floats)
+            settle_usual(state, chunk, true, &at, &i, out);
+        else
+            settle_usual(state, chunk, false, &at, &i, out);
+        if (i < chunk->found)
+            settle_rest(state, chunk, &at, &i, out);
+    }
 }
 
 /* ---- text ---- */
@@ -214,9 +248,9 @@ static size_t encode_some(struct unigram_state *state, const uint8_t *text, size
         starts[word] &= ~((uint64_t)1 << last);
         bytes = 64 * word + last;
     }
-    const struct chunk chunk = {text, bytes, starts,
-                                bpe_encode_starts(state->pieces, text, bytes, state->found,
-                                                  sizeof state->found / sizeof state->found[0])};
+    const struct chunk chunk = {
+        text, bytes, starts,
+        bpe_encode_starts(state->pieces, text, bytes, state->found, sizeof state->found / sizeof state->found[0])};
     settle(state, &chunk, out);
     return bytes;
 }

@@ -17,13 +17,13 @@ struct unigram_state {
     struct bpe_state *pieces; /* the caches */
     sp_cut_function *cut;
     struct unigram_path path;
-    struct bytes_buffer block;    /* text that had to be copied */
-    struct bytes_buffer stripped; /* the text without the spaces that remove_spaces removes */
-    double sum;                   /* of the tokens so far */
-    bool unknown;                 /* the text so far ends with something unknown */
-    struct bytes_buffer run;      /* of tokenizers: all that is unknown at the end of the text so far */
-    enum unigram_divided failure; /* of a word; UNIGRAM_DIVIDED: none */
-    uint32_t found[SCAN_BYTES + 2 * BPE_SLACK]; /* what the caches have for a chunk */
+    struct bytes_buffer block;                  /* text that had to be copied */
+    struct bytes_buffer stripped;               /* the text without the spaces that remove_spaces removes */
+    double sum;                                 /* of the tokens so far */
+    bool unknown;                               /* the text so far ends with something unknown */
+    struct bytes_buffer run;                    /* of tokenizers: all that is unknown at the end of the text so far */
+    enum unigram_divided failure;               /* of a word; UNIGRAM_DIVIDED: none */
+    uint32_t found[SCAN_BYTES + 2 * BPE_SLACK]; /* numbers that the caches have for a chunk */
 };
 
 /* Makes a state; free it with unigram_state_free(). *state is NULL on failure. variant: cpu_variant_best(); tests pass
@@ -34,8 +34,8 @@ enum tokmap_status unigram_state_new(struct unigram_state **state, const struct 
 void unigram_state_free(struct unigram_state *state);
 
 /* Appends the ids of a text. Nothing carries over from one call to the next. prefix: a space is put before the text.
- * `out` has room for three ids per byte, and three more with a prefix. Statuses: OK, ERROR_INPUT (a character is unknown,
- * and the model has no unknown token), ERROR_INTERRUPTED, ERROR_MEMORY. */
+ * `out` has room for three ids per byte, and three more with a prefix. Statuses: OK, ERROR_INPUT (a character is
+ * unknown, and the model has no unknown token), ERROR_INTERRUPTED, ERROR_MEMORY. */
 enum tokmap_status unigram_encode(struct unigram_state *state, const uint8_t *text, uint64_t count, bool prefix,
                                   struct ids_out *out, struct tokmap_error *error);
 

@@ -3,7 +3,7 @@
  * unigram_model.h - a Unigram vocabulary (T5, ALBERT, XLM-R) in the form that encoding needs.
  *
  * Each token has a score, the logarithm of its probability. A text becomes those tokens whose scores have the largest
- * sum; a character that is no token by itself may also be unknown, for a score lower than all others. The sum is
+ * sum; a character that is not a token by itself may also be unknown, for a score lower than all others. The sum is
  * built from the start of the text on (Viterbi): for each place, the best tokens that end there.
  *
  * No token holds certain pairs of characters side by side, such as a letter and the space after it. All ways to divide

@@ -168,20 +168,91 @@ static bool path_reserve(const struct unigram_model *model, struct unigram_path 
     return path->ids && path->sums;
 }
 
-#define NUMBER float
-#define FIND find_float
-#define SCORES floats
-#define RESETS true
-#include "unigram_find.h"
-#undef NUMBER
-#undef FIND
-#undef SCORES
-#undef RESETS
-#define NUMBER double
-#define FIND find_double
-#define SCORES doubles
-#define RESETS false
-#include "unigram_find.h"
+/* Sums are kept in the type of the model's scores. */
+static inline double sum_at(const struct unigram_path *path, size_t place, bool floats)
+{
+    place &= path->ring - 1;
+    return floats ? (double)((const float *)path->sums)[place] : ((const double *)path->sums)[place];
+}
+
+static inline void set_sum(struct unigram_path *path, size_t place, bool floats, double sum)
+{
+    place &= path->ring - 1;
+    if (floats)
+        ((float *)path->sums)[place] = (float)sum;
+    else
+        ((double *)path->sums)[place] = sum;
+}
+
+/* Adds as the reference does. The sum of two floats in 64 bits, rounded to a float, is their sum in 32 bits. */
+static inline double add(double a, double b, bool floats)
+{
+    return floats ? (double)(float)(a + b) : a + b;
+}
+
+/* Takes a way to a place. Returns whether it is the best so far. */
+static inline bool offer(struct unigram_path *path, size_t to, uint32_t id, double sum, bool floats)
+{
+    if (path->ids[to] != BPE_NONE && !(sum > sum_at(path, to, floats)))
+        return false;
+    set_sum(path, to, floats, sum);
+    path->ids[to] = id;
+    return true;
+}
+
+/* Takes the sum of a place off all places from it on that are reached, as SentencePiece does when it is large. */
+static void reset(struct unigram_path *path, size_t at, size_t furthest)
+{
+    const double here = sum_at(path, at, true);
+    for (size_t i = at; i <= furthest; i++)
+        if (i == at || path->ids[i] != BPE_NONE)
+            set_sum(path, i, true, add(sum_at(path, i, true), -here, true));
+}
+
+/* Finds the last token of the best division up to each place. This follows the reference step by step:
+ * Model::EncodeOptimized of SentencePiece (floats), or encode_optimized of tokenizers. */
+static inline enum unigram_divided find(const struct unigram_model *model, struct unigram_path *path,
+                                        struct bpe_scratch *scratch, const uint8_t *text, size_t count, bool floats)
+{
+    const struct byte_trie *trie = &model->trie;
+    size_t furthest = 0, look = LOOK;
+    uint32_t length;
+    for (size_t at = 0; at < count; at += length) {
+        double here = sum_at(path, at, floats);
+        if (floats && (here < -(double)UNIGRAM_RESET || here > (double)UNIGRAM_RESET)) {
+            reset(path, at, furthest);
+            here = 0;
+        }
+        length = unigram_character(text + at, count - at);
+        bool single = false;
+        uint32_t node = BYTE_TRIE_ROOT;
+        for (size_t to = at; to < count;) {
+            node = byte_trie_step(trie, node, text[to++]);
+            if (node == BYTE_TRIE_NONE)
+                break;
+            const uint32_t id = trie->nodes[node].value;
+            if (id == BYTE_TRIE_NONE)
+                continue;
+            const double score = floats ? (double)model->floats[id] : model->doubles[id];
+            (void)offer(path, to, id, add(score, here, floats), floats);
+            furthest = max64(furthest, to);
+            single |= to - at == length;
+        }
+        if (!single) {
+            const double score = floats ? (double)model->floats[model->unknown] : model->doubles[model->unknown];
+            furthest = max64(furthest, at + length);
+            if (offer(path, at + length, model->unknown, add(score, here, floats), floats) && !floats &&
+                model->sp.unk == BPE_NONE)
+                return UNIGRAM_NO_UNKNOWN;
+        }
+        if (at >= look) {
+            look = at + LOOK;
+            if (bpe_scratch_stops(scratch))
+                return UNIGRAM_STOPPED;
+        }
+    }
+    return UNIGRAM_DIVIDED;
+}
 
 /* Moves the tokens of the best division, each of which is where it ends, to the end of path->ids. Returns how many. */
 static size_t collect(const struct unigram_model *model, struct unigram_path *path, const uint8_t *text, size_t count)
@@ -208,10 +279,13 @@ enum unigram_divided unigram_divide(const struct unigram_model *model, struct un
     if (!path_reserve(model, path, count))
         return UNIGRAM_NO_MEMORY;
     memset(path->ids, 0xFF, (count + 1) * sizeof *path->ids);
-    const enum unigram_divided divided = model->floats ? find_float(model, path, scratch, text, count, sum)
-                                                       : find_double(model, path, scratch, text, count, sum);
+    const bool floats = model->floats != NULL;
+    set_sum(path, 0, floats, *sum);
+    const enum unigram_divided divided =
+        floats ? find(model, path, scratch, text, count, true) : find(model, path, scratch, text, count, false);
     if (divided)
         return divided;
+    *sum = sum_at(path, count, floats);
     *id_count = collect(model, path, text, count);
     *ids = path->ids + count + 1 - *id_count;
     return UNIGRAM_DIVIDED;

@@ -30,8 +30,8 @@ static uint32_t random_below(uint32_t most)
 #define PIECES 400
 #define TEXT 12000
 
-static const char *const characters[] = {" ", "a", "b", "c", "d", "e", "\xC3\xA9", "\xE4\xB8\xAD", "\xE6\x96\x87",
-                                         "\xF0\x9F\x98\x80"};
+static const char *const characters[] = {
+    " ", "a", "b", "c", "d", "e", "\xC3\xA9", "\xE4\xB8\xAD", "\xE6\x96\x87", "\xF0\x9F\x98\x80"};
 #define CHARACTERS (sizeof characters / sizeof characters[0])
 
 struct made {
@@ -309,7 +309,7 @@ static void refused(void **unused)
     assert_non_null(strstr(error.message, "2049 bytes"));
 }
 
-/* Without an unknown token, a character that is none fails, and the state can be used again. */
+/* Without an unknown token, a character that is not a token fails, and the state can be used again. */
 static void no_unknown(void **unused)
 {
     static struct made made;

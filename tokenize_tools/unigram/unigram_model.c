@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* unigram_build.c - builds a model: texts (sp_texts.c), the trie, scores, and where text can be cut. */
+/* unigram_model.c - builds a model: texts (sp_texts.c), the trie, scores, and where text can be cut. */
+#include "unigram_model.h"
+
 #include <assert.h>
 #include <float.h>
 #include <math.h>
@@ -10,7 +12,6 @@
 #include "common/error.h"
 #include "platform/os.h"
 #include "sentencepiece/sp_texts.h"
-#include "unigram_model.h"
 #include "unigram_word.h"
 
 #define UNKNOWN_PENALTY 10.0
