@@ -479,9 +479,8 @@ enum tokmap_status hf_text_open(struct tokenizer **tokenizer, const struct hf_te
     if (!reading)
         return error_set_memory(error, "reading a vocabulary file", sizeof *reading);
     reading->frame = (struct hf_frame){PIPELINE_NO_ID, PIPELINE_NO_ID};
-    const bool good =
-        json_file_begin(&reading->file, text->path, text->text, (size_t)text->count, error) && file_parse(reading) &&
-                      join(reading);
+    const bool good = json_file_begin(&reading->file, text->path, text->text, (size_t)text->count, error) &&
+                      file_parse(reading) && join(reading);
     enum tokmap_status status = json_file_status(&reading->file);
     if (!status && !good)
         status = error_set(error, TOKMAP_ERROR_INTERNAL, text->path, TOKMAP_NO_OFFSET,

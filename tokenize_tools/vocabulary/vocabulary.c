@@ -105,8 +105,8 @@ static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *pa
                                     const struct tokmap_tokenizer_options *options, struct tokmap_error *error);
 
 /* A folder stands for the first of these files in it. */
-static const char *const folder_files[] = {"tokenizer.json", "tekken.json", "tokenizer.model", "vocab.bpe",
-                                           "merges.txt", "vocab.txt"};
+static const char *const folder_files[] = {"tokenizer.json", "tekken.json", "tokenizer.model",
+                                           "vocab.bpe",      "merges.txt",  "vocab.txt"};
 
 struct rank_search {
     char *name; /* of the first .tiktoken file */
@@ -261,10 +261,10 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
     else if (word_file_is(path, text, bytes))
         status = word_file_open(tokenizer, path, text, bytes, options, error);
     else
-        status =
-            error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                      "the file is not a vocabulary that tokmap can read: tokenizer.json, tekken.json, vocab.bpe with "
-                      "encoder.json, a vocab.txt with the token [UNK], a SentencePiece model, or a rank file (.tiktoken)");
+        status = error_set(
+            error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+            "the file is not a vocabulary that tokmap can read: tokenizer.json, tekken.json, vocab.bpe with "
+            "encoder.json, a vocab.txt with the token [UNK], a SentencePiece model, or a rank file (.tiktoken)");
     free(text);
     return status;
 }

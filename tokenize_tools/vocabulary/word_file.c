@@ -183,9 +183,21 @@ static bool config_member(struct word_config *config, const struct json_string *
 /* Refuses tokenizers that have a vocab.txt, but do other things with it than BERT's. */
 static bool class_check(struct word_config *config)
 {
-    static const char *const known[] = {"Bert",     "DistilBert",        "Electra",  "MobileBert", "ConvBert",
-                                        "Funnel",   "LayoutLM",          "LayoutLMv2", "Lxmert",   "SqueezeBert",
-                                        "RetriBert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "Realm",
+    static const char *const known[] = {"Bert",
+                                        "DistilBert",
+                                        "Electra",
+                                        "MobileBert",
+                                        "ConvBert",
+                                        "Funnel",
+                                        "LayoutLM",
+                                        "LayoutLMv2",
+                                        "Lxmert",
+                                        "SqueezeBert",
+                                        "RetriBert",
+                                        "DPRContextEncoder",
+                                        "DPRQuestionEncoder",
+                                        "DPRReader",
+                                        "Realm",
                                         "PreTrained"};
     static const char ending[] = "Tokenizer";
     size_t bytes = config->class_bytes;
@@ -199,10 +211,11 @@ static bool class_check(struct word_config *config)
             !memcmp(config->class_name + first, ending, sizeof ending - 1))
             return true;
     }
-    return json_file_refuse(&config->file, TOKMAP_ERROR_UNSUPPORTED,
-                            "tokenizer_class is '%.*s'; tokmap can read a vocab.txt of BERT's tokenizer and of those that "
-                            "equal it; save this one as tokenizer.json with transformers, if it can be",
-                            config->class_bytes < 64 ? (int)config->class_bytes : 64, (const char *)config->class_name);
+    return json_file_refuse(
+        &config->file, TOKMAP_ERROR_UNSUPPORTED,
+        "tokenizer_class is '%.*s'; tokmap can read a vocab.txt of BERT's tokenizer and of those that "
+        "equal it; save this one as tokenizer.json with transformers, if it can be",
+        config->class_bytes < 64 ? (int)config->class_bytes : 64, (const char *)config->class_name);
 }
 
 /* Reads the file beside a vocabulary, if it is there. */
@@ -299,7 +312,8 @@ static void put_specials(struct writing *writing, const struct word_lines *lines
         (void)snprintf(number, sizeof number, "%s{\"id\":%u,\"content\":", between, id);
         put_text(writing, number);
         put_string(writing, text, bytes);
-        put_text(writing, ",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":true}");
+        put_text(writing,
+                 ",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":true}");
         between = ",";
     }
     put_text(writing, "]");
@@ -396,19 +410,20 @@ static enum tokmap_status lines_open(struct tokenizer **tokenizer, const char *p
     const uint8_t *unknown;
     size_t bytes;
     if (special_find(lines, config, NAME_UNK, &unknown, &bytes) == TEXT_NONE)
-        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                         "no line is the unknown token '%.*s'; name it as unk_token in a tokenizer_config.json beside the "
-                         "file, or add it",
-                         bytes < 64 ? (int)bytes : 64, (const char *)unknown);
+        return error_set(
+            error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+            "no line is the unknown token '%.*s'; name it as unk_token in a tokenizer_config.json beside the "
+            "file, or add it",
+            bytes < 64 ? (int)bytes : 64, (const char *)unknown);
     const char *note = case_choose(config, lines);
     write_file(&writing, lines, config);
     lines_free(lines);
-    const enum tokmap_status status =
-        writing.lacks_memory
-            ? error_set_memory(error, "a vocabulary", writing.made.count)
-            : hf_text_open(tokenizer, &(struct hf_text){path, (const char *)writing.made.bytes, writing.made.count,
-                                                        "vocab.txt", note},
-                           options, error);
+    const enum tokmap_status status = writing.lacks_memory
+                                          ? error_set_memory(error, "a vocabulary", writing.made.count)
+                                          : hf_text_open(tokenizer,
+                                                         &(struct hf_text){path, (const char *)writing.made.bytes,
+                                                                           writing.made.count, "vocab.txt", note},
+                                                         options, error);
     bytes_free(&writing.made);
     return status;
 }
@@ -422,7 +437,8 @@ enum tokmap_status word_file_open(struct tokenizer **tokenizer, const char *path
     *tokenizer = NULL;
     enum tokmap_status status = TOKMAP_OK;
     if (valid < count)
-        status = error_set(error, TOKMAP_ERROR_FORMAT, path, valid, "the file is not UTF-8, so it is not a list of tokens");
+        status =
+            error_set(error, TOKMAP_ERROR_FORMAT, path, valid, "the file is not UTF-8, so it is not a list of tokens");
     if (!status)
         status = lines_find(&lines, path, text, count, error);
     if (!status)
