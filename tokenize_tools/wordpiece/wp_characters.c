@@ -125,7 +125,7 @@ static bool is_mixed(uint32_t code)
         if (nfc_spans[i].first < code + BLOCK && nfc_spans[i].last >= code)
             return true;
     const struct code_set *punctuation = &code_sets[CODE_PUNCTUATION];
-    return !is_even(bert_control, BERT_CONTROL, code) || !is_even(bert_marks, BERT_MARKS, code) ||
+    return !is_even(bert_control, BERT_CONTROL_RANGES, code) || !is_even(bert_marks, BERT_MARK_RANGES, code) ||
            !is_even(punctuation->ranges, punctuation->count, code) ||
            nfc_first[code / 64] != nfc_first[code / 64 + 1] || nfc_first[code / 64];
 }
