@@ -6,9 +6,9 @@
 #include "unicode/bert_text.h"
 
 /* Returns the text that replaces a character, or NULL if it stays. */
-static const char *replacement(enum normalizer_kind kind, uint32_t code)
+static const char *replacement(enum bert_step step, uint32_t code)
 {
-    if (kind == NORMALIZE_BERT_MARKS)
+    if (step == BERT_MARKS)
         return bert_is_mark(code) ? "" : NULL;
     if (bert_is_control(code))
         return "";
@@ -29,8 +29,8 @@ static bool put_spaces(struct bytes_buffer *into, struct text_edits *trace, cons
            put(into, trace, " ", 1, end, end);
 }
 
-bool bert_step(enum normalizer_kind kind, struct bytes_buffer *into, struct text_edits *trace, const uint8_t **text,
-               size_t *count)
+bool bert_step_run(enum bert_step step, struct bytes_buffer *into, struct text_edits *trace, const uint8_t **text,
+                   size_t *count)
 {
     const uint8_t *from = *text;
     size_t done = 0, bytes;
@@ -39,8 +39,8 @@ bool bert_step(enum normalizer_kind kind, struct bytes_buffer *into, struct text
         if (from[at] >= ' ' && from[at] < 0x7F)
             continue;
         const uint32_t code = code_point_get(from + at, &bytes);
-        const bool chinese = kind == NORMALIZE_BERT_CHINESE;
-        const char *replaced = chinese ? NULL : replacement(kind, code);
+        const bool chinese = step == BERT_CHINESE;
+        const char *replaced = chinese ? NULL : replacement(step, code);
         if (!(chinese ? bert_is_chinese(code) : replaced != NULL))
             continue;
         if (!bytes_append(into, from + done, at - done) ||

@@ -499,9 +499,11 @@ static bool run_step(struct normalizer_state *state, const struct normalizer_ste
     case NORMALIZE_PRECOMPILED:
         return map_clusters(state, step, into, trace, text);
     case NORMALIZE_BERT_CLEAN:
+        return bert_step_run(BERT_CLEAN, into, trace, &text->bytes, &text->count);
     case NORMALIZE_BERT_CHINESE:
+        return bert_step_run(BERT_CHINESE, into, trace, &text->bytes, &text->count);
     case NORMALIZE_BERT_MARKS:
-        return bert_step(step->kind, into, trace, &text->bytes, &text->count);
+        return bert_step_run(BERT_MARKS, into, trace, &text->bytes, &text->count);
     case NORMALIZE_PREPEND:
         return prepend(state, step, into, trace, text);
     case NORMALIZE_REPLACE:

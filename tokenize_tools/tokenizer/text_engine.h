@@ -58,8 +58,8 @@ struct text_engine_kind {
     enum tokmap_status (*encode_piece)(struct text_engine_state *state, const uint8_t *bytes, uint64_t count,
                                        struct ids_out *out, struct tokmap_error *error);
     /* Appends the ids of a text that was neither normalized nor split: those of the pieces that the normalizer and the
-     * pre-tokenizer of the parts make of it. *done is false, and nothing is appended, if only these can do it. NULL: the
-     * engine has no such way. Otherwise pipeline_parts.engine_raw says whether it may be used. */
+     * pre-tokenizer of the parts make of it. *done is false, and nothing is appended, if only these can do it. NULL:
+     * the engine has no such way. Otherwise pipeline_parts.engine_raw says whether it may be used. */
     enum tokmap_status (*encode_raw)(struct text_engine_state *state, const uint8_t *text, uint64_t count,
                                      struct ids_out *out, bool *done, struct tokmap_error *error);
     /* Finds the text of an id. Returns false if the id is not one of the engine's. */

@@ -11,11 +11,11 @@
 
 #include "code_sets.h"
 
-#define BERT_CONTROL 25
-#define BERT_MARKS 266
+#define BERT_CONTROL_RANGES 25
+#define BERT_MARK_RANGES 266
 
-extern const struct code_range bert_control[BERT_CONTROL]; /* what clean_text takes out */
-extern const struct code_range bert_marks[BERT_MARKS];     /* what strip_accents takes out of decomposed text */
+extern const struct code_range bert_control[BERT_CONTROL_RANGES]; /* what clean_text takes out */
+extern const struct code_range bert_marks[BERT_MARK_RANGES];     /* what strip_accents takes out of decomposed text */
 
 /* Returns the first of these ascending ranges that ends at `code` or after it, or NULL. */
 static inline const struct code_range *bert_range_from(const struct code_range *ranges, size_t count, uint32_t code)
@@ -33,13 +33,13 @@ static inline const struct code_range *bert_range_from(const struct code_range *
 
 static inline bool bert_is_control(uint32_t code)
 {
-    const struct code_range *range = bert_range_from(bert_control, BERT_CONTROL, code);
+    const struct code_range *range = bert_range_from(bert_control, BERT_CONTROL_RANGES, code);
     return range && range->first <= code;
 }
 
 static inline bool bert_is_mark(uint32_t code)
 {
-    const struct code_range *range = bert_range_from(bert_marks, BERT_MARKS, code);
+    const struct code_range *range = bert_range_from(bert_marks, BERT_MARK_RANGES, code);
     return range && range->first <= code;
 }
 

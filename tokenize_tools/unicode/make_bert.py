@@ -37,6 +37,6 @@ with open(os.path.join(FOLDER, "bert_text_tables.c"), "w", encoding="ascii") as 
     out.write("/* SPDX-License-Identifier: MIT */\n"
               "/* bert_text_tables.c - what BertNormalizer takes out, as in the reference.\n"
               " * Made by make_bert.py: do not edit. */\n#include \"bert_text.h\"\n\n")
-    out.write("const struct code_range bert_control[BERT_CONTROL] = {\n%s\n};\n\n" % lines(braced(control)))
-    out.write("const struct code_range bert_marks[BERT_MARKS] = {\n%s\n};\n" % lines(braced(marks)))
-print("BERT_CONTROL %d BERT_MARKS %d" % (len(control), len(marks)))
+    out.write("const struct code_range bert_control[BERT_CONTROL_RANGES] = {\n%s\n};\n\n" % lines(braced(control)))
+    out.write("const struct code_range bert_marks[BERT_MARK_RANGES] = {\n%s\n};\n" % lines(braced(marks)))
+print("BERT_CONTROL_RANGES %d BERT_MARK_RANGES %d" % (len(control), len(marks)))

@@ -11,7 +11,7 @@
 
 #include "base64.h"
 #include "common/error.h"
-#include "hf_wordpiece.h"
+#include "hf_bert.h"
 #include "text/code_point.h"
 
 #define NESTED_MOST 8 /* sequences within sequences */
@@ -455,7 +455,7 @@ static bool splits_member(struct json_file *file, const struct json_string *name
     return !file->scan.fault.reason;
 }
 
-/* A BertPreTokenizer is a WhitespaceSplit, and then a Punctuation. */
+/* Appends the steps of a BertPreTokenizer: a WhitespaceSplit, and then a Punctuation. */
 static bool bert_splits(struct json_file *file, struct hf_splits *splits)
 {
     if (splits->count + 2 > PRETOKENIZER_STEPS_MOST)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * hf_wordpiece.h - the models WordPiece and WordLevel of a tokenizer.json, and the normalizer and the pre-tokenizer that
- * BERT has with them.
- */
+/* hf_wordpiece.h - the models WordPiece and WordLevel of a tokenizer.json. */
 #ifndef TOKMAP_VOCABULARY_HF_WORDPIECE_H
 #define TOKMAP_VOCABULARY_HF_WORDPIECE_H
 
@@ -23,11 +20,9 @@ struct hf_words {
  * its unknown token, and for WordPiece *words. */
 bool hf_words_parse(struct json_file *file, enum hf_model_kind kind, struct hf_model *model, struct hf_words *words);
 
-/* Makes the engine and the steps of the pre-tokenizer. parts: added tokens, normalizer, and the count of ids are set. */
+/* Makes the engine and the steps of the pre-tokenizer. parts: added tokens, normalizer, and the count of ids are set.
+ */
 bool hf_words_join(struct json_file *file, struct hf_model *model, const struct hf_words *words,
                    const struct hf_splits *splits, struct pipeline_parts *parts);
-
-/* Parses a normalizer of the type BertNormalizer, and appends its steps. */
-bool hf_bert_normalizer_parse(struct json_file *file, struct normalizer *normalizer);
 
 #endif

@@ -418,12 +418,12 @@ static enum tokmap_status lines_open(struct tokenizer **tokenizer, const char *p
     const char *note = case_choose(config, lines);
     write_file(&writing, lines, config);
     lines_free(lines);
-    const enum tokmap_status status =
-        writing.lacks_memory
-            ? error_set_memory(error, "a vocabulary", writing.made.count)
-            : hf_text_open(tokenizer, &(struct hf_text){path, (const char *)writing.made.bytes, writing.made.count,
-                                                        "vocab.txt", note},
-                           options, error);
+    const enum tokmap_status status = writing.lacks_memory
+                                          ? error_set_memory(error, "a vocabulary", writing.made.count)
+                                          : hf_text_open(tokenizer,
+                                                         &(struct hf_text){path, (const char *)writing.made.bytes,
+                                                                           writing.made.count, "vocab.txt", note},
+                                                         options, error);
     bytes_free(&writing.made);
     return status;
 }

@@ -125,9 +125,9 @@ static bool is_mixed(uint32_t code)
         if (nfc_spans[i].first < code + BLOCK && nfc_spans[i].last >= code)
             return true;
     const struct code_set *punctuation = &code_sets[CODE_PUNCTUATION];
-    return !is_even(bert_control, BERT_CONTROL, code) || !is_even(bert_marks, BERT_MARKS, code) ||
-           !is_even(punctuation->ranges, punctuation->count, code) || nfc_first[code / 64] != nfc_first[code / 64 + 1] ||
-           nfc_first[code / 64];
+    return !is_even(bert_control, BERT_CONTROL_RANGES, code) || !is_even(bert_marks, BERT_MARK_RANGES, code) ||
+           !is_even(punctuation->ranges, punctuation->count, code) ||
+           nfc_first[code / 64] != nfc_first[code / 64 + 1] || nfc_first[code / 64];
 }
 
 /* Adds a block. Returns false if memory ran out. */
@@ -177,10 +177,10 @@ static void ascii_fill(struct wp_characters *own)
         const uint32_t entry = wp_character(own, code), action = entry & ((1u << WP_ACTION_BITS) - 1);
         assert(action <= WP_PUT);
         own->ascii_put[code] = (uint8_t)(action == WP_PUT ? entry >> WP_ACTION_BITS : code);
-        own->ascii_is[code] = action == WP_DROP                          ? WP_ASCII_DROP
-                              : action == WP_SPACE                       ? 0
-                              : action == WP_ALONE                       ? WP_ASCII_WORD | WP_ASCII_ALONE
-                                                                         : WP_ASCII_WORD;
+        own->ascii_is[code] = action == WP_DROP    ? WP_ASCII_DROP
+                              : action == WP_SPACE ? 0
+                              : action == WP_ALONE ? WP_ASCII_WORD | WP_ASCII_ALONE
+                                                   : WP_ASCII_WORD;
     }
 }
 

@@ -27,7 +27,7 @@ struct wp_rules {
 /* What becomes of a character, in the low WP_ACTION_BITS of an entry. */
 enum wp_action {
     WP_KEEP,      /* itself, in a word */
-    WP_DROP,      /* nothing; the word goes on */
+    WP_DROP,      /* nothing; the word continues */
     WP_SPACE,     /* nothing; the word ends */
     WP_ALONE,     /* itself, as a word of its own */
     WP_PUT,       /* the character in the rest of the entry, in a word */

@@ -6,8 +6,8 @@
  * Example: of "The cat, it's" the block receives "thecat,it's", and the starts of words are 0, 3, 6, 7, 9 and 10. So
  * text is read once, and the caches see neither spaces nor capital letters: "The", "the", and "THE" are one entry.
  *
- * The last word of a block may go on after it and is moved to the next block. A word that is longer than a block is put
- * together elsewhere.
+ * The last word of a block may continue after it and is moved to the next block. A word that is longer than a block is
+ * put together elsewhere.
  */
 #include "wp_encode.h"
 
@@ -102,7 +102,8 @@ static void block_shift(struct wp_state *state, uint32_t taken)
     const uint32_t words = state->made / 64 + 1, skip = taken / 64, bits = taken % 64;
     memmove(state->block, state->block + taken, state->made - taken);
     for (uint32_t i = 0; i < words; i++) {
-        const uint64_t low = i + skip < words ? starts[i + skip] : 0, high = i + skip + 1 < words ? starts[i + skip + 1] : 0;
+        const uint64_t low = i + skip < words ? starts[i + skip] : 0,
+                       high = i + skip + 1 < words ? starts[i + skip + 1] : 0;
         starts[i] = bits ? low >> bits | high << (64 - bits) : low;
     }
     state->made -= taken;
@@ -138,7 +139,7 @@ static void block_encode(struct wp_state *state, bool last)
     if (state->word.count && !word_continue(state, last))
         return;
     const uint32_t end = last || !state->open ? state->made : last_start(state);
-    if (!end && state->made) { /* one word, which goes on */
+    if (!end && state->made) { /* one word, which continues */
         starts[0] = 0;
         (void)word_continue(state, false);
         return;

@@ -17,9 +17,9 @@
 /* Words made of a stretch of ASCII text. */
 struct wp_words {
     uint8_t *into;   /* receives their bytes, one word after the other; 64 bytes may be written */
-    uint32_t made;   /* how many bytes they have */
+    uint32_t made;   /* number of these bytes */
     uint64_t starts; /* bit i: a word begins at into[i] */
-    bool open;       /* in: into[-1] is part of a word that goes on; out: the last word may go on */
+    bool open;       /* before the call, true if into[-1] is part of a word that may continue; then, of the last word */
 };
 
 /* Makes words of the ASCII text that is at the beginning of text[0..count), at most 64 bytes. Returns how many bytes
@@ -38,8 +38,8 @@ struct wp_state {
     wp_ascii_function *ascii;
     struct ids_out *out; /* of the text in work */
     uint32_t made;       /* bytes of `block` */
-    bool open;           /* the last word of `block` goes on */
-    bool unsorted;       /* marks have to change places */
+    bool open;           /* true if the last word of `block` may continue */
+    bool unsorted;       /* true if marks have to change places */
     uint32_t mark_end;   /* end of the last mark in `block`, and its combining class */
     uint8_t mark_class;
     struct bytes_buffer word; /* the beginning of a word that is longer than a block */
@@ -55,8 +55,8 @@ enum tokmap_status wp_state_new(struct wp_state **state, const struct wp_model *
 /* Frees a state; NULL is ignored. */
 void wp_state_free(struct wp_state *state);
 
-/* Appends the ids of a word that is not empty. Statuses: OK, ERROR_INPUT (the word is unknown, and the vocabulary has no
- * unknown token), ERROR_MEMORY. */
+/* Appends the ids of a word that is not empty. Statuses: OK, ERROR_INPUT (the word is unknown, and the vocabulary has
+ * no unknown token), ERROR_MEMORY. */
 enum tokmap_status wp_encode_word(struct wp_state *state, const uint8_t *word, uint64_t count, struct ids_out *out,
                                   struct tokmap_error *error);
 

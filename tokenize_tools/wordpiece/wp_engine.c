@@ -66,8 +66,8 @@ static bool engine_bytes(const struct text_engine *engine, uint32_t id, const ui
     return *count != 0;
 }
 
-/* The unknown token stands for a whole word. All others stand for their text, without the prefix where they continue a
- * word. */
+/* Walks along a word. The unknown token stands for all of it, and any other for its text, without the prefix where it
+ * continues the word. */
 static bool engine_walk(const struct text_engine *engine, const uint8_t *text, uint64_t count, enum engine_place place,
                         struct id_walk *walk)
 {

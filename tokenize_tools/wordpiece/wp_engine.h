@@ -8,8 +8,8 @@
 #include "wp_model.h"
 
 /* Makes an engine. It takes pieces, each of which is a word, and makes at most one id of a character. rules: of the
- * BertNormalizer that the text has, which a BertPreTokenizer follows, for encode_raw; NULL: the text has other ones, and
- * encode_raw must not be called. *engine is NULL on failure. Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
+ * BertNormalizer that the text has, which a BertPreTokenizer follows, for encode_raw; NULL: the text has other ones,
+ * and encode_raw must not be called. *engine is NULL on failure. Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status wp_engine_new(struct text_engine **engine, const struct wp_source *source,
                                  const struct wp_rules *rules, struct tokmap_error *error);
 

@@ -106,7 +106,8 @@ static uint32_t node_add(struct building *own, uint32_t parent, uint8_t byte)
 {
     struct wp_model *model = own->model;
     own->too_large |= model->node_count == WP_NODES_MOST;
-    own->lacks_memory |= !own->too_large && model->node_count >= (UINT64_C(1) << model->edge_bits) / 2 && !edges_grow(own);
+    own->lacks_memory |=
+        !own->too_large && model->node_count >= (UINT64_C(1) << model->edge_bits) / 2 && !edges_grow(own);
     if (own->too_large || own->lacks_memory)
         return WP_NO_NODE;
     const uint32_t node = model->node_count++;
@@ -256,7 +257,7 @@ static bool failures_find(struct building *own)
         deepest = own->depths[i] > deepest ? own->depths[i] : deepest;
     uint32_t *order = os_memory_large(count * sizeof *order), *starts = calloc((size_t)deepest + 2, sizeof *starts);
     own->lacks_memory |= !order || !starts;
-    own->model->link_count = 1; /* 0 is no list */
+    own->model->link_count = 1; /* number 0 means an empty list */
     if (!own->lacks_memory) {
         for (uint32_t i = 0; i < count; i++)
             starts[own->depths[i] + 1]++;

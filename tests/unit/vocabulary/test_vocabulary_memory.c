@@ -435,9 +435,8 @@ static void real(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables), cmocka_unit_test(escaped), cmocka_unit_test(added),
-        cmocka_unit_test(ranks),  cmocka_unit_test(chains),  cmocka_unit_test(real),
-        cmocka_unit_test(words),
+        cmocka_unit_test(tables), cmocka_unit_test(escaped), cmocka_unit_test(added), cmocka_unit_test(ranks),
+        cmocka_unit_test(chains), cmocka_unit_test(real),    cmocka_unit_test(words),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -102,13 +102,15 @@ static void fields(void **state)
     REFUSED(normalizer, BERT("\"clean_text\":true,\"handle_chinese_chars\":true"), bad, "lowercase");
     REFUSED(normalizer, BERT("\"clean_text\":null,\"handle_chinese_chars\":true,\"lowercase\":true"), bad, "");
     REFUSED(normalizer, BERT("\"clean_text\":true,\"handle_chinese_chars\":true,\"lowercase\":1"), bad, "");
-    REFUSED(pre_tokenizer, "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}", no, "pre_tokenizer.type is 'ByteLevel'");
-    REFUSED(model, "\"type\":\"WordPiece\",\"continuing_subword_prefix\":\"##\",\"max_input_chars_per_word\":1," VOCABULARY,
+    REFUSED(pre_tokenizer, "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}", no,
+            "pre_tokenizer.type is 'ByteLevel'");
+    REFUSED(model,
+            "\"type\":\"WordPiece\",\"continuing_subword_prefix\":\"##\",\"max_input_chars_per_word\":1," VOCABULARY,
             bad, "model.unk_token is missing");
     REFUSED(model, "\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"max_input_chars_per_word\":1," VOCABULARY, bad,
             "model.continuing_subword_prefix is missing");
-    REFUSED(model, "\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"continuing_subword_prefix\":\"##\"," VOCABULARY, bad,
-            "model.max_input_chars_per_word is missing");
+    REFUSED(model, "\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"continuing_subword_prefix\":\"##\"," VOCABULARY,
+            bad, "model.max_input_chars_per_word is missing");
     REFUSED(model,
             "\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"continuing_subword_prefix\":\"##\","
             "\"max_input_chars_per_word\":1",
@@ -185,7 +187,8 @@ static void small(void **state)
 
 static void offsets(void **state)
 {
-    static const char text[] = "A\xcc\x81 [UNK]\xc3\xa4" "bc\xe4\xb8\xad,xx";
+    static const char text[] = "A\xcc\x81 [UNK]\xc3\xa4"
+                               "bc\xe4\xb8\xad,xx";
     static const uint16_t ids[] = {4, 1, 4, 6, 1, 7, 1};
     static const uint64_t begins[] = {0, 4, 9, 11, 13, 16, 17}, ends[] = {1, 9, 11, 13, 16, 17, 19};
     const struct tokmap_text document = {text, sizeof text - 1};
@@ -248,8 +251,9 @@ static void config(void **state)
 {
     static const char vocabulary[] = "<u>\n[CLS]\n[SEP]\na\nA\n\xc3\xa1\n[UNK]\n\xe4\xb8\xad\xe4\xb8\xad\n";
     struct tokenizer_info info;
-    write_file("tokenizer_config.json", "{\"tokenizer_class\":\"BertTokenizerFast\",\"do_lower_case\":false,"
-                                        "\"tokenize_chinese_chars\":false,\"unk_token\":{\"content\":\"<u>\"},\"x\":[1]}");
+    write_file("tokenizer_config.json",
+               "{\"tokenizer_class\":\"BertTokenizerFast\",\"do_lower_case\":false,"
+               "\"tokenize_chinese_chars\":false,\"unk_token\":{\"content\":\"<u>\"},\"x\":[1]}");
     write_file("vocab.txt", vocabulary);
     struct tokenizer *tokenizer = opened(TOKMAP_SPECIAL_RECOGNIZE);
     tokenizer_info(tokenizer, &info);

@@ -173,8 +173,8 @@ static void random_vocabularies(void **state)
 /* ---- texts ---- */
 
 /* Splits a text by the table of characters, one at a time, and appends the ids of its words. */
-static size_t split(const struct wp_model *model, const struct wp_characters *characters, const char *text, size_t count,
-                    uint32_t *ids)
+static size_t split(const struct wp_model *model, const struct wp_characters *characters, const char *text,
+                    size_t count, uint32_t *ids)
 {
     uint8_t *word = malloc(4 * count + 16);
     size_t bytes, used = 0, made = 0;
@@ -204,9 +204,29 @@ static size_t split(const struct wp_model *model, const struct wp_characters *ch
     return made;
 }
 
-static const char *const parts[] = {
-    "a",  "b",  "A", "c", "ab", " ", " ", "\n", ",", "'", "\x01", "\x7f", "\xc3\xa9", "\xe4\xb8\xad", "\xd0\x96",
-    "\xcc\x81", "  ", "aaaaaaaaaaaaaaaaaaaa", "\xc2\xa0", "#", "\xe3\x80\x82", "\xf0\x9f\x98\x80", "bbbbbbb"};
+static const char *const parts[] = {"a",
+                                    "b",
+                                    "A",
+                                    "c",
+                                    "ab",
+                                    " ",
+                                    " ",
+                                    "\n",
+                                    ",",
+                                    "'",
+                                    "\x01",
+                                    "\x7f",
+                                    "\xc3\xa9",
+                                    "\xe4\xb8\xad",
+                                    "\xd0\x96",
+                                    "\xcc\x81",
+                                    "  ",
+                                    "aaaaaaaaaaaaaaaaaaaa",
+                                    "\xc2\xa0",
+                                    "#",
+                                    "\xe3\x80\x82",
+                                    "\xf0\x9f\x98\x80",
+                                    "bbbbbbb"};
 #define PARTS (sizeof parts / sizeof parts[0])
 
 /* Fills a text from a few kinds of parts. Returns its bytes. */
@@ -275,7 +295,8 @@ static void texts(void **state)
 
 /* ---- long words ---- */
 
-/* A word of a million letters, and vocabularies in which a token reads far ahead, in vain, at each of them. */
+/* Encodes a word of a million letters with vocabularies in which one token seems to fit at each of them for 60,000
+ * letters, and then does not. */
 static void long_words(void **state)
 {
     enum { COUNT = 1000000, LONG = 60000 };
