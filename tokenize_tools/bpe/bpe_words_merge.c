@@ -6,12 +6,13 @@
  * of any kind. So the time grows with the length of a word, not with its square, and a word needs 12 bytes of memory
  * for each of its bytes.
  */
+#include "bpe_words_merge.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
 #include "bpe_merge.h"
 #include "bpe_merge_parts.h"
-#include "bpe_words.h"
 #include "common/bytes.h"
 #include "text/code_point.h"
 

@@ -9,7 +9,7 @@
 #include "platform/os.h"
 
 bool hf_texts_make(struct json_file *file, const struct hf_model *model, uint32_t vocabulary, uint8_t **bytes,
-                       uint32_t **offsets)
+                   uint32_t **offsets)
 {
     size_t total = 16;
     for (uint32_t i = 0; i < model->vocabulary.count; i++)

@@ -12,8 +12,8 @@
 bool hf_texts_make(struct json_file *file, const struct hf_model *model, uint32_t vocabulary, uint8_t **bytes,
                    uint32_t **offsets);
 
-/* Adds a token without a text to parts->texts, if the vocabulary has one: it decodes to nothing, and the engine does not
- * know it. Returns false if memory is lacking. */
+/* Adds a token without a text to parts->texts, if the vocabulary has one: it decodes to nothing, and the engine does
+ * not know it. Returns false if memory is lacking. */
 bool hf_texts_empty(struct json_file *file, const struct hf_model *model, struct pipeline_parts *parts);
 
 #endif

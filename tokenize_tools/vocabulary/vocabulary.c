@@ -108,8 +108,8 @@ static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *pa
                                     const struct tokmap_tokenizer_options *options, struct tokmap_error *error);
 
 /* A folder stands for the first of these files in it. */
-static const char *const folder_files[] = {"tokenizer.json", "tekken.json", "tokenizer.model", "vocab.bpe",
-                                           "merges.txt", "vocab.txt"};
+static const char *const folder_files[] = {"tokenizer.json", "tekken.json", "tokenizer.model",
+                                           "vocab.bpe",      "merges.txt",  "vocab.txt"};
 
 struct rank_search {
     char *name; /* of the first .tiktoken file */
