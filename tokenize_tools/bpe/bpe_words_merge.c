@@ -53,8 +53,8 @@ static bool give_unknown(const struct bpe_words *words, struct bpe_word_reader *
     return true;
 }
 
-/* The unknown token waits until the next character shows whether it is fused. Tokens of bytes do not end the waiting,
- * so they come before an unknown token whose characters were before theirs, as in the reference. */
+/* Lets the unknown token wait until the next character shows whether it is fused. Tokens of bytes do not end the
+ * waiting, so they come before an unknown token whose characters were before theirs, as in the reference. */
 bool bpe_word_next(const struct bpe_words *words, struct bpe_word_reader *reader, struct bpe_word_symbol *symbol)
 {
     for (;;) {
