@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bpe_encode.h"
+#include "bpe_words_merge.h"
 #include "common/bytes.h"
 #include "common/cpu.h"
 #include "common/error.h"
@@ -76,7 +77,7 @@ static bool atom_set(struct bpe_words *words, uint32_t code, uint32_t place, uin
     return true;
 }
 
-/* Returns the character that a token is at a place, or BPE_NONE if it is none there. */
+/* Returns the character that a token is at a place. BPE_NONE: it has more than one, or another place. */
 static uint32_t character_at(const struct bpe_words *words, uint32_t id, uint32_t place)
 {
     uint32_t count;

@@ -6,12 +6,13 @@
  * of any kind. So the time grows with the length of a word, not with its square, and a word needs 12 bytes of memory
  * for each of its bytes.
  */
+#include "bpe_words_merge.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
 #include "bpe_merge.h"
 #include "bpe_merge_parts.h"
-#include "bpe_words.h"
 #include "common/bytes.h"
 #include "text/code_point.h"
 
@@ -52,8 +53,8 @@ static bool give_unknown(const struct bpe_words *words, struct bpe_word_reader *
     return true;
 }
 
-/* The unknown token waits until the next character shows whether it is fused. Tokens of bytes do not end the waiting,
- * so they come before an unknown token whose characters were before theirs, as in the reference. */
+/* Lets the unknown token wait until the next character shows whether it is fused. Tokens of bytes do not end the
+ * waiting, so they come before an unknown token whose characters were before theirs, as in the reference. */
 bool bpe_word_next(const struct bpe_words *words, struct bpe_word_reader *reader, struct bpe_word_symbol *symbol)
 {
     for (;;) {

@@ -330,7 +330,7 @@ static bool engine_bytes(const struct text_engine *engine, uint32_t id, const ui
     return *count != 0;
 }
 
-/* A text may be cut between characters that no token has side by side: a token ends there, whatever is around. */
+/* Returns whether no token has such characters side by side: then a token ends there, whatever is around. */
 static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_t right)
 {
     const struct trie_engine *own = (const struct trie_engine *)engine;

@@ -85,8 +85,8 @@ static bool has_all_bytes(const struct text_table *vocabulary)
     return true;
 }
 
-/* A vocabulary that marks the ends of words has about as many tokens with the mark as without; but "</w>" may be a
- * token of any vocabulary. */
+/* Counts marks: a vocabulary that marks the ends of words has about as many tokens with the mark as without; but "</w>"
+ * may be a token of any vocabulary. */
 const struct bpe_kind *bpe_kind_of_vocabulary(const struct text_table *vocabulary)
 {
     uint32_t marked = 0;

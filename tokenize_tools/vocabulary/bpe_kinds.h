@@ -24,7 +24,7 @@ struct bpe_kind {
 
 extern const struct bpe_kind bpe_kind_clip;
 
-/* Returns the kind of a class, or NULL if the class is none of those with a suffix. */
+/* Returns the kind of a class, or NULL for any other class. */
 const struct bpe_kind *bpe_kind_of_class(const uint8_t *name, size_t bytes);
 /* Returns the kind of a vocabulary, by its tokens, or NULL if it does not mark the ends of words. */
 const struct bpe_kind *bpe_kind_of_vocabulary(const struct text_table *vocabulary);

@@ -92,8 +92,8 @@ static uint32_t code_read(struct reading *reading, char kind)
     return code < 0x110000 && !(code >= 0xD800 && code < 0xE000) ? code : UINT32_MAX;
 }
 
-/* Reads what follows a backslash, and appends it. is_bytes: the text is b'...'. Returns false if it is no escape that
- * is known. */
+/* Reads what follows a backslash, and appends it. is_bytes: the text is b'...'. Returns false if tokmap does not
+ * know the escape. */
 static bool escape_read(struct reading *reading, bool is_bytes)
 {
     static const char from[] = "ntr\\'\"abfv", to[] = "\n\t\r\\'\"\a\b\f\v";

@@ -114,6 +114,14 @@ static void bytes(void **state)
     check(model, "xbya", "2:1-2 0:2-3 1:3-4");
 }
 
+/* A model whose characters are merged by the engine of SentencePiece, in a text that has U+2581 itself. */
+static void marks(void **state)
+{
+    check("\"unk_token\":\"<unk>\",\"vocab\":{\"<unk>\":0,\"a\":1,\"\xe2\x96\x81\":2,\"\xe2\x96\x81\xe2\x96\x81\":3},"
+          "\"merges\":[\"\xe2\x96\x81 \xe2\x96\x81\"]",
+          "a\xe2\x96\x81\xe2\x96\x81 \xe2\x96\x81", "1:0-1 3:1-7 2:8-11");
+}
+
 static void refused(const char *model, enum tokmap_status status, const char *message)
 {
     struct tokenizer *tokenizer;
@@ -148,6 +156,6 @@ static void faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(suffix), cmocka_unit_test(prefix), cmocka_unit_test(lost),
-                                       cmocka_unit_test(bytes), cmocka_unit_test(faults)};
+                                       cmocka_unit_test(bytes),  cmocka_unit_test(marks),  cmocka_unit_test(faults)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
