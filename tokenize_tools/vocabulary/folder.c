@@ -29,7 +29,7 @@ static const struct folder_form {
     {"sentencepiece.bpe.model", NULL},
     {"sentencepiece.model", NULL},
     {"spm.model", NULL},
-    {"source.spm", "vocab.json"},
+    {"source.spm", NULL},
     {"tiktoken.model", NULL},
     {"vocab.bpe", "encoder.json"},
     {"merges.txt", "vocab.json"},
@@ -217,6 +217,11 @@ static enum tokmap_status renumbering_check(const struct folder *folder, const c
     const size_t bytes = strlen(name), form = form_of(folder->name);
     const bool fast = bytes > 4 && !strcmp(name + bytes - 4, "Fast");
     static const char tokenizer[] = "Tokenizer";
+    for (uint32_t i = 0; i < folder->file_count && !strcmp(forms[form].name, "source.spm"); i++)
+        if (!strcmp(folder->files[i].name, "vocab.json"))
+            return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                             "vocab.json gives the pieces of source.spm other ids than the file does, as the models of "
+                             "Marian need, and tokmap cannot do that; name source.spm itself for the ids of the file");
     if (strcmp(forms[form].name, "sentencepiece.bpe.model") && strcmp(forms[form].name, "spiece.model") &&
         strcmp(forms[form].name, "source.spm") && strcmp(forms[form].name, "*.model") &&
         strcmp(forms[form].name, "tokenizer.model") && strcmp(forms[form].name, "spm.model"))

@@ -427,6 +427,10 @@ static void renumbered(void **state)
                    {"T5TokenizerFast", false},
                    {"MBartX", false}};
     char text[128];
+    put("source.spm", "x");
+    put("vocab.json", "{}");
+    refused(TOKMAP_ERROR_UNSUPPORTED, "vocab.json gives the pieces of source.spm other ids");
+    assert_int_equal(unlink(in_folder(inside, "source.spm")), 0);
     put("sentencepiece.bpe.model", "x");
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
         snprintf(text, sizeof text, "{\"tokenizer_class\": \"%s\"}", classes[i].class_name);
