@@ -492,10 +492,9 @@ static int train(const struct cli_command *command, const char **operands, size_
     return status;
 }
 
-static const struct cli_often often[] = {{"output", NULL},         {"vocab-size", NULL},    {"model", NULL},
-                                         {"special-tokens", NULL}, {"pattern", NULL},       {"input-format", NULL},
-                                         {"field", NULL},          {"min-frequency", NULL}, {"on-error", NULL},
-                                         {"force", NULL},          {"threads", NULL}};
+static const struct cli_often often[] = {
+    {"output", NULL},       {"vocab-size", NULL}, {"model", NULL},    {"special-tokens", NULL}, {"pattern", NULL},
+    {"input-format", NULL}, {"field", NULL},      {"on-error", NULL}, {"force", NULL},          {"threads", NULL}};
 
 int command_train_tokenizer(int argc, char **argv)
 {
@@ -507,15 +506,12 @@ int command_train_tokenizer(int argc, char **argv)
     const struct cli_option options[] = {
         CLI_HEADING("Output"),
         {'o', "output", CLI_TEXT, &training.output, NULL, "PREFIX",
-         "write PREFIX.json and, by the model: PREFIX.tiktoken and, with --special-tokens, PREFIX.specials.json (bpe); "
-         "PREFIX.model (unigram); PREFIX.vocab.txt (wordpiece)",
-         NULL},
+         "write PREFIX.json, and PREFIX.tiktoken, PREFIX.model, or PREFIX.vocab.txt", NULL},
         {0, "force", CLI_FLAG, &training.force, NULL, NULL, "replace the output if it exists", NULL},
         CLI_HEADING("Vocabulary"),
-        {0, "vocab-size", CLI_SIZE, &training.vocabulary, NULL, "N",
-         "number of ids: of bytes or characters, of what is learned, and of special tokens", NULL},
-        {0, "model", CLI_CHOICE, &training.model, NULL, "MODEL",
-         "bpe: byte-level BPE (default); unigram: SentencePiece's model of that name; wordpiece: BERT's",
+        {0, "vocab-size", CLI_SIZE, &training.vocabulary, NULL, "N", "number of ids, with those of special tokens",
+         NULL},
+        {0, "model", CLI_CHOICE, &training.model, NULL, "MODEL", "bpe (byte-level; default), unigram, or wordpiece",
          "bpe|unigram|wordpiece"},
         {0, "special-tokens", CLI_TEXT, &training.special_names, NULL, "NAME,...",
          "special tokens; they get the last ids, in this order", NULL},
@@ -575,7 +571,7 @@ int command_train_tokenizer(int argc, char **argv)
             "  tokmap train-tokenizer -o vocab/tokenizer --vocab-size 32768 "
             "--special-tokens '<|endoftext|>' books/\n"
             "  tokmap train-tokenizer -o web --vocab-size 50k --pattern o200k_base 'crawl/*.jsonl.zst'\n"
-            "  tokmap train-tokenizer -o t5 --model unigram --vocab-size 32k --special-tokens '<pad>,</s>' books/\n",
+            "  tokmap train-tokenizer -o t5 --model unigram --vocab-size 32k books/\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
         .operands = CLI_FILES,

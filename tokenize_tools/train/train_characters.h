@@ -9,7 +9,7 @@
 struct train_characters {
     uint32_t *number_of; /* by code point; 0: it has none, so it is not covered */
     uint32_t *codes;     /* code points by number; element 0 is unused */
-    uint64_t *times;     /* how often each occurs, by number */
+    uint64_t *times;     /* of each in the text, by number */
     uint32_t count;
     uint64_t room;                       /* elements of `codes` and `times` */
     uint64_t uncovered, uncovered_bytes; /* characters of the text, with repetitions, and the bytes of their UTF-8 */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * train_math.h - logarithms for trainers. The C library's may differ from one processor to the next in the last bit;
- * these are made of additions, multiplications, and divisions only, so a vocabulary has the same bytes everywhere.
+ * train_math.h - logarithms for trainers. The C library chooses its own by the processor, and they may differ in the
+ * last bit. These are made of additions, multiplications, and divisions only, so the same program writes the same
+ * vocabulary on every processor that it runs on.
  */
 #ifndef TOKMAP_TRAIN_TRAIN_MATH_H
 #define TOKMAP_TRAIN_TRAIN_MATH_H

@@ -48,7 +48,7 @@ struct train_options {
 
 struct train_vocabulary {
     uint32_t count;            /* of tokens; less than was asked for if no pair is left */
-    uint32_t initial;          /* how many of them are not made by merges */
+    uint32_t initial;          /* those that no merge makes; they are the first ones */
     struct train_text *tokens; /* `count` of them, by id */
     struct bpe_merge *merges;  /* count - initial of them, in the order in which they were made */
     uint8_t *bytes;            /* `tokens` points into this */

@@ -21,7 +21,7 @@
 #define SHRINKING 0.75
 #define EXPECTED_LEAST 0.5
 #define LOT 1024           /* words or pieces that a thread takes at once */
-#define UNKNOWN_PENALTY 10 /* how far the score of a character that is no piece is below the lowest score */
+#define UNKNOWN_PENALTY 10 /* so much is the score of a character without a piece below the lowest score */
 
 struct unigram_model {
     const struct unigram_options *options;

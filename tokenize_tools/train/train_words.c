@@ -27,8 +27,8 @@ struct train_cutter {
 
 static void digits_are(struct train_cutter *cutter, uint8_t kind)
 {
-    memset(cutter->kinds + '0', kind, 10);
-    memset(cutter->kinds + 0xFF10, kind, 10);
+    memset(&cutter->kinds['0'], kind, 10);
+    memset(&cutter->kinds[0xFF10], kind, 10);
 }
 
 enum tokmap_status train_cutter_new(struct train_cutter **cutter, const struct train_word_rules *rules,

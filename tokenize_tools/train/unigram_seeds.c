@@ -145,7 +145,7 @@ static uint64_t node_visit(struct finder *f, struct suffix *suffixes, uint64_t c
             times += words->words[suffixes[i].word].times;
         return times;
     }
-    if (count == 1) { /* goes on in one way only, so only its end counts */
+    if (count == 1) { /* it continues in one way only, so only its end counts */
         const uint32_t *codes = words->codes + suffixes->at;
         times = words->words[suffixes->word].times;
         while (depth <= f->search->longest && codes[depth])

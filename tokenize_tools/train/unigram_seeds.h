@@ -15,7 +15,7 @@
 
 struct unigram_seed {
     uint64_t score; /* characters times occurrences */
-    uint32_t at;    /* where it occurs in words->codes */
+    uint32_t at;    /* one of its places in words->codes */
     uint32_t count; /* characters */
 };
 

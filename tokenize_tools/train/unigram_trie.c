@@ -20,7 +20,7 @@ struct builder {
     struct train_budget *budget;
     const struct unigram_piece *pieces;
     uint32_t *next;   /* of each place: itself if it is free, otherwise a later place */
-    uint32_t *starts; /* where groups of children begin, for all nodes on the way to the current one */
+    uint32_t *starts; /* begins of groups of children, for all nodes on the way to the current one */
     uint64_t start_count, start_room;
     uint64_t room; /* of nodes and next */
     uint64_t end;  /* no place from here on is in use */
