@@ -56,7 +56,7 @@ cli_objects := $(call objects,$(sort $(wildcard src/cli/*.c src/platform/process
 tool_sources := $(sort $(filter-out tokenize_tools/tokmap.c,$(wildcard tokenize_tools/*.c tokenize_tools/*/*.c \
   tokenize_tools/*/*/*.c)))
 tool_objects := $(call objects,$(tool_sources))
-tokenizer_rooms := unicode pretokenize tokenizer bpe sentencepiece vocabulary
+tokenizer_rooms := unicode pretokenize tokenizer bpe sentencepiece unigram vocabulary
 tokenizer_objects := $(filter $(tokenizer_rooms:%=$(OBJ)/tokenize_tools/%/%),$(tool_objects))
 bench_objects := $(call objects,$(sort $(wildcard bench/*.c bench/*/*.c)))
 commands := $(if $(wildcard tokenize_tools/tokmap.c),$(BUILD)/bin/tokmap) \

@@ -3,8 +3,8 @@
 # test_generated.sh: the generated Unicode tables are what their generators write.
 #
 # For classes.c, the test needs python3 and the ranges that the references match (classes_unicode16_reference.json, in
-# $TOKMAP_DATA or ../shared/data); for nfc_tables.c and code_sets.c it needs the Python package tokenizers 0.23; for
-# lower_case_tables.c a Python with Unicode 14.0, such as 3.11.
+# $TOKMAP_DATA or ../shared/data); for what make_unicode.py and make_graphemes.py write it needs the Python package
+# tokenizers 0.23; for lower_case_tables.c a Python with Unicode 14.0, such as 3.11.
 set -u
 python=${PYTHON:-python3}
 unicode=$TOP/tokenize_tools/unicode
@@ -39,9 +39,10 @@ version=$("$python" -c 'import tokenizers; print(tokenizers.__version__)' 2>/dev
 case $version in
 0.23.*)
     "$python" "$unicode/make_unicode.py" "$TMPDIR" >/dev/null
-    compare nfc_tables.c code_sets.c
+    "$python" "$unicode/make_graphemes.py" "$TMPDIR" >/dev/null
+    compare nfc_tables.c char_map_tables.c scripts_tables.c code_sets.c grapheme_tables.c
     ;;
-*) echo "ok - nfc_tables.c, code_sets.c # SKIP the Python package tokenizers 0.23 is not installed" ;;
+*) echo "ok - nfc_tables.c and others # SKIP the Python package tokenizers 0.23 is not installed" ;;
 esac
 
 version=$("$python" -c 'import unicodedata; print(unicodedata.unidata_version)')

@@ -9,16 +9,21 @@ that the ids of those strings, parts of them, and random ids decode to, with and
 reference cannot read must not make tokmap crash. Differences are kept in FOLDER.
 """
 
+import base64
 import collections
 import json
 import os
 import random
 import re
+import struct
 import subprocess
 import sys
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers  # noqa: E402
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tokenize_tools/unicode"))
+from double_array import charsmap_of  # noqa: E402
 
 SPACES = [
     " ",
@@ -45,6 +50,17 @@ WORDS = (
 <|endoftext|> <|end <s> </s> <unk> <0x41> tok tokx [A] AB ABX X ab aa aaaa""".split()
 )
 WORDS += [
+    "\u1100",
+    "\u11a8",
+    "\u094d",
+    "\u0600",
+    "\ufe0f",
+    "\U0001f468\u200d\U0001f469",
+    "か\u3099",
+    "İ",
+    "Σ",
+    "ＡＢ",
+    "\ufdfa",
     "\x00",
     "\x7f",
     "e\u0301",
@@ -120,11 +136,16 @@ REGEXES = [
     r".",
     r"(a)(b)?",
     r"\A|\z",
+    r"(?<!\n)^",
+    r" {2,}",
     r"\p{Lu}+(?=\p{Lu}\p{Ll})|\p{Lu}\p{Ll}*",
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lo}\p{M}&&[^\p{Han}]]+|\p{Han}+|.",
     r"[^\p{L}&&[^\s]]+|[a-z&&[^s-t]&&\w]+|[\p{N}[ab]x]+",
 ]
 BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
+
+
+UNIGRAM = float(os.environ.get("REFERENCE_UNIGRAM", "0.35"))  # of the models of characters, how many are Unigram
 
 
 def strings(rng, count, extra=()):
@@ -182,7 +203,7 @@ def replace(rng):
         pattern = {"String": " "}
         content = "\u2581"
     elif rng.random() < 0.5:
-        pattern = {"String": rng.choice(["a", "A", "the", "  ", "\u2581", "é", "\n"])}
+        pattern = {"String": rng.choice(["a", "A", "the", "  ", "\u2581", "é", "\n", ""])}
         content = rng.choice(["", "b", "tok", " ", "\u2581", "\u0301", "AB"])
     else:
         pattern = {"Regex": rng.choice(REGEXES)}
@@ -190,45 +211,51 @@ def replace(rng):
     return {"type": "Replace", "pattern": pattern, "content": content}
 
 
+KEYS = """a A the é e\u0301 \u0301 \u0323 ﬁ ½ Ⅳ Å 中 あ か\u3099 \u3099 ー 。 가 \u1100\u1161 \u11a8 क \u094d क\u094d \u200d
+\u200b \ufeff \x00 \x1c \x7f ▁ 's 😀 🇩 𐐀 Ж ſ ≪""".split() + [" ", "  ", "\n", "\r\n", "\u3000", "\u00a0", "\u2028"]
+
+
+def precompiled(rng):
+    mapping = {rng.choice(KEYS): rng.choice(["", " ", "a", "b", "the", "\u2581", "\u0301", "fi", "  ", "Ж", "中 a"])
+               for _ in range(rng.choice([0, 1, 5, 20, 40]))}
+    mapping.pop("\x00", None)
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap_of(mapping)).decode()}
+
+
 def normalizer(rng, depth=0):
-    kind = rng.choice(["NFC", "NFC", "Prepend", "Replace", "Replace", "Sequence", "Sequence"])
+    kind = rng.choice(["NFC", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Lowercase", "StripAccents", "Nmt", "ByteLevel",
+                       "Strip", "Strip", "Precompiled", "Precompiled", "Prepend", "Prepend", "Replace", "Replace",
+                       "Replace", "Sequence", "Sequence", "Sequence"])
     if rng.random() < 0.02:
-        return rng.choice(
-            [
-                {"type": "Lowercase"},
-                {"type": "Strip", "strip_left": True, "strip_right": False},
-                {"type": "NFKC"},
-                {"type": "NFD"},
-                {"type": "StripAccents"},
-                {"type": "Nmt"},
-                {"type": "NFKD"},
-                {
-                    "type": "BertNormalizer",
-                    "clean_text": True,
-                    "handle_chinese_chars": True,
-                    "strip_accents": None,
-                    "lowercase": True,
-                },
-                {"type": "ByteLevel"},
-            ]
-        )
+        return {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": True,
+            "strip_accents": None,
+            "lowercase": True,
+        }
+    if kind == "Strip":
+        return {"type": "Strip", "strip_left": rng.random() < 0.6, "strip_right": rng.random() < 0.6}
+    if kind == "Precompiled":
+        return precompiled(rng)
     if kind == "Prepend":
         return {"type": "Prepend", "prepend": rng.choice(["\u2581", "\u2581", " ", "X", "\u0301", "AB"])}
     if kind == "Replace":
         return replace(rng)
     if kind == "Sequence" and depth < 2:
         return {"type": "Sequence", "normalizers": [normalizer(rng, depth + 1) for _ in range(rng.randint(0, 3))]}
-    return {"type": "NFC"}
+    return {"type": kind if kind != "Sequence" else "NFC"}
 
 
 def part(rng, depth=0):
     kind = rng.choice(
-        ["Split"] * 6 + ["Digits", "Punctuation", "Whitespace", "WhitespaceSplit", "CharDelimiterSplit", "Sequence"]
+        ["Split"] * 6 + ["Digits", "Punctuation", "Whitespace", "WhitespaceSplit", "CharDelimiterSplit", "Sequence",
+                         "UnicodeScripts", "FixedLength"]
     )
     if rng.random() < 0.02:
-        return rng.choice(
-            [{"type": "BertPreTokenizer"}, {"type": "UnicodeScripts"}, {"type": "FixedLength", "length": 5}]
-        )
+        return {"type": "BertPreTokenizer"}
+    if kind == "FixedLength":
+        return rng.choice([{"type": kind, "length": rng.randint(0, 9)}, {"type": kind, "length": 1}, {"type": kind}])
     if kind == "Split":
         pattern = (
             {"Regex": rng.choice(REGEXES)}
@@ -359,6 +386,28 @@ def change_model(rng, model, bytes_):
     return model
 
 
+def unigram_model(rng, model):
+    """A Unigram model with the tokens of another model, some of them longer, and any scores."""
+    vocab = [t for t in model["vocab"] if rng.random() < 0.9 or len(t) > 1]
+    sample = [t.replace(" ", "\u2581") for t in plain(rng)[:200]]
+    for _ in range(rng.choice([0, 100, 400])):
+        text = rng.choice(sample)
+        at = rng.randrange(len(text) + 1)
+        vocab.append(text[at:at + rng.choice([2, 3, 4, 8, 20])])
+    vocab = [t for t in dict.fromkeys(vocab) if t]
+    score = rng.choice([
+        lambda: -rng.uniform(2, 16), lambda: -rng.randint(4, 30) / 2, lambda: -rng.choice([5, 5.5]), lambda: 0.0,
+        lambda: rng.uniform(-3000, 100), lambda: -10 ** rng.uniform(-5, 8),
+        lambda: struct.unpack("f", struct.pack("f", -rng.uniform(2, 16)))[0]])
+    first = rng.choice([0.0, -1.0, -100.0])
+    scores = [first if t.startswith("<") and t.endswith(">") else score() for t in vocab]
+    unk = vocab.index("<unk>") if "<unk>" in vocab else rng.randrange(len(vocab))
+    made = {"type": "Unigram", "unk_id": unk, "vocab": [list(pair) for pair in zip(vocab, scores)]}
+    if rng.random() < 0.8:
+        made["byte_fallback"] = bool(model.get("byte_fallback"))
+    return made
+
+
 def added_tokens(rng, count):
     made = []
     some = rng.random() < 0.5
@@ -421,10 +470,12 @@ def decoder(rng, bytes_):
 def tokenizer_json(rng, bases):
     bytes_, model = rng.choice(bases)
     model = change_model(rng, model, bytes_)
+    if not bytes_ and rng.random() < UNIGRAM:
+        model = unigram_model(random.Random(rng.random()), model)
     norm = None
     if rng.random() < 0.5:
         norm = normalizer(rng)
-    if not bytes_ and rng.random() < 0.7:
+    if not bytes_ and rng.random() < 0.5:
         norm = rng.choice(
             [
                 None,

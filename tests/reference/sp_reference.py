@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""sp_reference.py TOKMAP FOLDER [STRINGS [SEED [MODEL...]]]: compares the ids of `tokmap encode` with those of the
+"""sp_reference.py TOKMAP FOLDER [STRINGS [SEED [TRAINED [MODEL...]]]]: compares the ids of `tokmap encode` with those of the
 sentencepiece library. The models are written here, piece by piece (any scores, equal scores, characters that are not
-pieces, user-defined pieces that overlap, ...); models that are named on the command line are compared, too.
+pieces, user-defined pieces that overlap, ...), for both BPE and Unigram, and TRAINED models (20) are trained with random
+options; models that are named on the command line are compared, too.
 
 Prints a TAP line for each model. A difference is printed with its text and both lists of ids, and its model is kept in
 FOLDER.
 """
+import io
 import json
 import os
 import random
@@ -44,10 +46,10 @@ def field(number, content):
     return varint(number << 3 | 2) + varint(len(content)) + content
 
 
-def model(pieces, fallback=False, prefix=True, strip=False, escape=True, kind=2):
+def model(pieces, fallback=False, prefix=True, strip=False, escape=True, kind=2, suffix=False):
     made = b"".join(field(1, field(1, text) + field(2, float(score)) + (field(3, type) if type != NORMAL else b""))
                     for text, score, type in pieces)
-    made += field(2, field(3, kind) + field(4, len(pieces)) + field(35, fallback) + field(24, False))
+    made += field(2, field(3, kind) + field(4, len(pieces)) + field(35, fallback) + field(24, suffix))
     return made + field(3, field(1, "identity") + field(2, b"") + field(3, prefix) + field(4, strip) + field(5, escape))
 
 
@@ -127,6 +129,64 @@ def families(rng):
     yield "unused characters, user defined", model(unused(rng, pieces(rng, defined=DEFINED, chars=0.6)), True)
 
 
+def unigram_families(rng):
+    """Unigram: the same, and scores like those of real models, ties, and scores so large that sums are set to 0."""
+    def near(made, score):
+        return [(text, score() if kind == NORMAL else old, kind) for text, old, kind in made]
+
+    def usual():
+        return -rng.uniform(2, 16)
+
+    def coarse():
+        return -rng.randint(4, 30) / 2
+
+    def long(name):
+        return "unigram, long texts, " + name
+
+    for name, score in ("usual scores", usual), ("ties", coarse), ("one score", lambda: -7.25), ("zero", lambda: 0.0):
+        yield "unigram, " + name, model(near(pieces(rng, chars=0.9), score), True, kind=1)
+        yield long(name), model(near(pieces(rng, chars=0.9, size=1500, inner=0.3), score), True, kind=1, strip=True)
+    for name, score in ("large", lambda: -rng.uniform(100, 3000)), ("positive", lambda: rng.uniform(1, 900)), (
+            "huge", lambda: -rng.uniform(1, 3e38)), ("steep", lambda: -10 ** rng.uniform(-3, 6)):
+        yield long(name + " scores"), model(near(pieces(rng), score), True, kind=1)
+    yield "unigram, no fallback", model(near(pieces(rng, fallback=False, chars=0.6), usual), kind=1)
+    yield "unigram, no prefix", model(near(pieces(rng, fallback=False, chars=0.6), coarse), prefix=False, kind=1)
+    yield "unigram, user defined", model(near(pieces(rng, defined=DEFINED), usual), True, kind=1)
+    yield "unigram, user defined, strip", model(near(pieces(rng, defined=DEFINED, fallback=False), coarse), strip=True, kind=1)
+    yield long("unused"), model(unused(rng, near(pieces(rng, defined=DEFINED, chars=0.7), usual)), True, kind=1)
+    yield "unigram, spaces stay", model(near(pieces(rng), usual) + [(" ", -3, NORMAL), (" a", -4, NORMAL)], True, escape=False, kind=1)
+    yield "unigram, strange scores", model(pieces(rng, defined=DEFINED), True, kind=1)
+    yield "unigram, no space", model([p for p in near(pieces(rng), usual) if MARK not in p[0]], True, kind=1)
+    yield "unigram, no space, no fallback", model([p for p in near(pieces(rng, fallback=False), usual) if MARK not in p[0]], kind=1)
+    for kind in 1, 2:
+        for strip in False, True:
+            yield "suffix %d %s" % (kind, strip), model(near(pieces(rng, defined=DEFINED, chars=0.8), coarse), True, suffix=True, strip=strip, kind=kind)
+
+
+def trained(rng, count):
+    """Models that SentencePiece trains under random options."""
+    for number in range(count):
+        made = io.BytesIO()
+        kind = rng.choice(["unigram", "unigram", "unigram", "bpe"])
+        options = dict(
+            model_type=kind, vocab_size=rng.choice([400, 800, 1500]), character_coverage=rng.choice([0.9, 0.98, 1.0]),
+            normalization_rule_name=rng.choice(["nmt_nfkc", "nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"]),
+            add_dummy_prefix=rng.random() < 0.7, remove_extra_whitespaces=rng.random() < 0.6,
+            byte_fallback=rng.random() < 0.4, treat_whitespace_as_suffix=rng.random() < 0.2,
+            split_by_whitespace=rng.random() < 0.7, split_by_unicode_script=rng.random() < 0.7,
+            split_digits=rng.random() < 0.3, allow_whitespace_only_pieces=rng.random() < 0.4,
+            max_sentencepiece_length=rng.choice([4, 16, 40]), hard_vocab_limit=False,
+            user_defined_symbols=rng.choice([[], [], ["<sep>", "é", "ﬁ", "Å", "=="], ["<sep>", "<sep2>", "th", "中文", "①"]]))
+        sample = [t.replace("\0", "") for t in texts(rng, 400)]
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(sample), model_writer=made, minloglevel=2, num_threads=1, **options)
+        except Exception:  # these options do not fit this text
+            continue
+        about = ", ".join("%s=%s" % pair for pair in options.items() if pair[1] not in (False, []))
+        yield "trained %d: %s" % (number, about), made.getvalue()
+
+
 def check(tokmap, path, strings):
     """The differences, or a string with the reason why tokmap refused the model."""
     reference = sentencepiece.SentencePieceProcessor()
@@ -149,15 +209,20 @@ def main():
     seed = int(sys.argv[4]) if len(sys.argv) > 4 else 1
     rng = random.Random(seed)
     number = failed = 0
-    named = [(path, None) for path in sys.argv[5:]]
-    for name, made in named + list(families(rng)):
+    named = [(path, None) for path in sys.argv[6:]]
+    models = int(sys.argv[5]) if len(sys.argv) > 5 else 20
+    for name, made in named + list(families(rng)) + list(unigram_families(rng)) + list(trained(rng, models)):
         number += 1
         path = name
         if made is not None:
             path = os.path.join(folder, "tokenizer.model")
             with open(path, "wb") as out:
                 out.write(made)
-        wrong = check(tokmap, path, texts(rng, count))
+        strings = texts(rng, count)
+        if "long" in name:
+            strings += ["".join(strings[at:at + 100]) for at in range(0, count, 100)]
+            strings += ["a" * 20000, "the " * 20000, "中文かな" * 5000]
+        wrong = check(tokmap, path, strings)
         print("%s %d - %s%s" % ("not ok" if wrong else "ok", number, name if made else os.path.basename(os.path.dirname(name)),
                                 ": " + wrong if isinstance(wrong, str) else " (%d strings)" % count))
         if isinstance(wrong, list):

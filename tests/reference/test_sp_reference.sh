@@ -4,7 +4,8 @@
 # with every kind of piece and setting, and for the real models of $TOKMAP_DATA. Skipped if sentencepiece cannot be
 # installed.
 #
-# From the environment: REFERENCE_STRINGS, strings for each model (300); REFERENCE_SEED (1).
+# From the environment: REFERENCE_STRINGS, strings for each model (300); REFERENCE_SEED (1); REFERENCE_MODELS, models
+# that are trained (20).
 set -u
 . tests/support/reference_venv.sh
 reference_venv sentencepiece || { echo "1..0 # SKIP sentencepiece cannot be installed" && exit 77; }
@@ -14,4 +15,4 @@ for model in llama2 mistral7b_v1; do
         set -- "$@" "$TOKMAP_DATA/vocab/$model/tokenizer.model"
 done
 exec "$REFERENCE_PYTHON" tests/reference/sp_reference.py "$TOKMAP" "$TMPDIR" "${REFERENCE_STRINGS:-300}" \
-    "${REFERENCE_SEED:-1}" "$@"
+    "${REFERENCE_SEED:-1}" "${REFERENCE_MODELS:-20}" "$@"

@@ -31,6 +31,7 @@
 #include <assert.h>
 
 #include "unicode/code_sets.h"
+#include "unicode/scripts.h"
 #include "text/code_point.h"
 #include "common/error.h"
 #include "scanner_piece.h"
@@ -215,6 +216,45 @@ static bool find_words(struct joiner *j, size_t count)
     return from == count || join(j, from, count, run != SPACES);
 }
 
+/* Returns the character at an offset, and sets its bytes. */
+static uint32_t character_at(const struct joiner *j, size_t at, size_t *bytes)
+{
+    *bytes = 1;
+    return j->step->mapped ? byte_character(j->text[at]) : code_point_get(j->text + at, bytes);
+}
+
+/* A character of SCRIPT_ANY belongs to the piece before it. Without one, it is dropped, as the reference does. */
+static bool find_scripts(struct joiner *j, size_t count)
+{
+    uint8_t last = SCRIPT_ANY;
+    size_t from = 0;
+    for (size_t at = 0, bytes; at < count; at += bytes) {
+        const uint8_t script = code_script(character_at(j, at, &bytes));
+        if (script == SCRIPT_ANY || script == last)
+            continue;
+        if (last != SCRIPT_ANY && !join(j, from, at, true))
+            return false;
+        from = at;
+        last = script;
+    }
+    return last == SCRIPT_ANY || join(j, from, count, true);
+}
+
+static bool find_fixed(struct joiner *j, size_t count)
+{
+    size_t from = 0, characters = 0;
+    for (size_t at = 0, bytes; at < count; at += bytes) {
+        if (characters++ == j->step->length) {
+            if (!join(j, from, at, true))
+                return false;
+            from = at;
+            characters = 1;
+        }
+        (void)character_at(j, at, &bytes);
+    }
+    return join(j, from, count, true);
+}
+
 static bool find_literal(struct joiner *j, size_t count)
 {
     const struct pretokenizer_step *step = j->step;
@@ -238,7 +278,7 @@ static bool metaspace_write(struct pretokenizer_state *state, uint32_t number, c
     const uint8_t *end = text + count;
     const bool has_literal = count >= step->literal_bytes && !memcmp(text, step->literal, step->literal_bytes);
     const bool prefixed = *text != ' ' && !has_literal &&
-                          (step->prepend == PREPEND_ALWAYS || (step->prepend == PREPEND_FIRST && state->first));
+                          (step->prepend == PREPEND_ALWAYS || (step->prepend == PREPEND_FIRST && state->first && text == state->begin));
     into->count = 0;
     state->sources[number] = (struct pretokenizer_source){text, prefixed, 0, 0};
     if (prefixed && !bytes_append(into, step->literal, step->literal_bytes))
@@ -327,6 +367,12 @@ static bool run_step(struct pretokenizer_state *state, uint32_t number, const ui
     case STEP_WORDS:
         good = find_words(&j, count);
         break;
+    case STEP_SCRIPTS:
+        good = find_scripts(&j, count);
+        break;
+    case STEP_FIXED:
+        good = find_fixed(&j, count);
+        break;
     case STEP_METASPACE:
         good = run_metaspace(&j, count);
         break;
@@ -357,6 +403,7 @@ bool pretokenizer_run(struct pretokenizer_state *state, const uint8_t *text, siz
 {
     assert(count > 0 && state->emit);
     state->status = TOKMAP_OK;
+    state->begin = text;
     for (uint32_t i = 0; i < state->pretokenizer->count; i++)
         state->sources[i].text = NULL;
     return run_from(state, 0, text, count);
@@ -368,7 +415,8 @@ bool pretokenizer_keeps(const struct pretokenizer *pretokenizer)
 {
     for (uint32_t i = 0; i < pretokenizer->count; i++) {
         const struct pretokenizer_step *step = &pretokenizer->steps[i];
-        if (step->prefix_space || step->kind == STEP_METASPACE || step->behavior == SPLIT_REMOVED)
+        if (step->prefix_space || step->kind == STEP_METASPACE || step->kind == STEP_SCRIPTS ||
+            step->behavior == SPLIT_REMOVED)
             return false;
     }
     return true;

@@ -25,14 +25,16 @@ enum step_kind {
     STEP_SPACE,       /* single spaces (WhitespaceSplit) */
     STEP_WORDS,       /* \w+ and [^\w\s]+ (Whitespace) */
     STEP_METASPACE,   /* replaces spaces by `literal`, may put it first, and may split before it (Metaspace) */
-    STEP_NOTHING      /* only applies `prefix_space` */
+    STEP_NOTHING,     /* only applies `prefix_space` */
+    STEP_SCRIPTS,     /* pieces of one script; drops spaces before the first (UnicodeScripts) */
+    STEP_FIXED        /* pieces of `length` characters (FixedLength) */
 };
 
 /* Treatment of the matches and of the gaps between them. pretokenizer.c has an example of each. */
 enum split_behavior { SPLIT_REMOVED, SPLIT_ISOLATED, SPLIT_MERGED_PREVIOUS, SPLIT_MERGED_NEXT, SPLIT_CONTIGUOUS };
 
-/* Times when STEP_METASPACE puts `literal` before the text: never, before the text that begins the document, or
- * always. */
+/* Times when STEP_METASPACE puts `literal` before its text: never, before a text that begins the document, or always.
+ * No step before a STEP_METASPACE with PREPEND_FIRST changes text. */
 enum step_prepend { PREPEND_NEVER, PREPEND_FIRST, PREPEND_ALWAYS };
 
 struct pretokenizer_step {
@@ -46,6 +48,7 @@ struct pretokenizer_step {
     struct regex *regex;       /* owned; NULL unless STEP_REGEX */
     uint8_t *literal;          /* owned; NULL unless STEP_LITERAL or STEP_METASPACE */
     size_t literal_bytes;
+    size_t length; /* STEP_FIXED; at least 1 */
     struct split_rules rules;
 };
 
@@ -71,6 +74,7 @@ struct pretokenizer_state {
     struct bytes_buffer changed[PRETOKENIZER_STEPS_MOST]; /* by step: its text, if it changes the text */
     struct pretokenizer_source sources[PRETOKENIZER_STEPS_MOST];
     bool first; /* set by the caller before each run: the text begins the document */
+    const uint8_t *begin; /* the text of this run */
     /* Set by the caller: receives the pieces. The bytes are valid only during the call. Returns false to stop. */
     bool (*emit)(void *user, const uint8_t *bytes, size_t count);
     void *user;

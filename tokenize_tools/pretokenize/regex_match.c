@@ -71,11 +71,6 @@ void regex_free(struct regex *regex)
 {
 }
 
-bool regex_may_be_empty(const struct regex *regex)
-{
-    return false;
-}
-
 enum tokmap_status regex_state_new(struct regex_state **state, const struct regex *regex, struct tokmap_error *error)
 {
     *state = NULL;
@@ -291,12 +286,6 @@ void regex_free(struct regex *regex)
         regex_kinds_free(&regex->kinds);
     }
     free(regex);
-}
-
-bool regex_may_be_empty(const struct regex *regex)
-{
-    uint32_t may = 1;
-    return libpcre2.pcre2_pattern_info(regex->code, PCRE2_INFO_MATCHEMPTY, &may) != 0 || may;
 }
 
 /* Called by PCRE2 at both ends of a run: charges its characters. Where PCRE2 returns to a shorter run, only the

@@ -26,8 +26,6 @@ enum tokmap_status regex_new(struct regex **regex, const char *pattern, size_t b
                              const char *path, const char *field, struct tokmap_error *error);
 /* `regex` may be NULL. */
 void regex_free(struct regex *regex);
-/* Returns whether a match can be empty. */
-bool regex_may_be_empty(const struct regex *regex);
 
 /* Makes the state of one thread for a pattern, which must outlive it. On failure *state is NULL.
  * Statuses: OK, ERROR_UNSUPPORTED (this build has no PCRE2), ERROR_MEMORY. */

@@ -254,6 +254,7 @@ enum tokmap_status sp_model_build(struct sp_model **out, const struct sp_source 
     model->fuse_unk = source->fuse_unk;
     model->escape = source->escape;
     model->remove_spaces = source->remove_spaces;
+    model->suffix = source->suffix;
     model->prefix = source->prefix;
     model->front = source->front || source->prefix != SP_PREFIX_NEVER;
     model->cuts.marks = source->escape;

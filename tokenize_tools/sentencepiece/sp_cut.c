@@ -202,6 +202,28 @@ bool sp_cut_scalar(const struct sp_cut_table *table, const struct bpe_model *joi
     return marked && table->marks;
 }
 
+size_t sp_cut_end(sp_cut_function *cut, const struct sp_cut_table *table, const struct bpe_model *joins,
+                  const uint8_t *text, size_t from, size_t count, uint64_t *starts, bool *marked)
+{
+    for (;;) {
+        /* Begin with the character before, whose border is known. */
+        from -= min64(from, 4);
+        for (uint32_t steps = 0; steps < 3 && from && (text[from] & 0xC0) == 0x80; steps++)
+            from--;
+        const size_t bytes = min64(count - from, SCAN_BYTES);
+        *marked |= cut(table, joins, text + from, bytes, count - from, starts);
+        if (*marked)
+            return 0;
+        starts[0] &= ~(uint64_t)1;
+        for (size_t word = 0; word < (bytes + 63) / 64; word++)
+            if (starts[word])
+                return from + 64 * word + (size_t)__builtin_ctzll(starts[word]);
+        from += bytes;
+        if (from == count)
+            return count;
+    }
+}
+
 sp_cut_function *sp_cut_variant(enum cpu_variant variant)
 {
 #if defined(__x86_64__)

@@ -60,6 +60,11 @@ sp_cut_function sp_cut_avx2;
 sp_cut_function sp_cut_vbmi;
 #endif
 
+/* Returns where the piece that begins at text[0] ends; there is no cut before `from`. count: it ends with the text.
+ * starts: room for SCAN_BYTES. Returns 0 and sets *marked if a U+2581 was found. */
+size_t sp_cut_end(sp_cut_function *cut, const struct sp_cut_table *table, const struct bpe_model *joins,
+                  const uint8_t *text, size_t from, size_t count, uint64_t *starts, bool *marked);
+
 /* Returns the function for a CPU variant. */
 sp_cut_function *sp_cut_variant(enum cpu_variant variant);
 

@@ -18,6 +18,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "sp_spaces.h"
 
 #define BLOCK_FIRST 2048               /* bytes that are copied to put a space before them */
 #define BLOCK_MARKED ((size_t)1 << 16) /* bytes that are copied because U+2581 is among them */
@@ -28,31 +29,6 @@ struct output {
     uint64_t made, room; /* in tokens */
     uint32_t width;      /* bytes of a token */
 };
-
-/* Returns where the piece that begins at text[0] ends; there is no cut before `from`. count: it ends with the text.
- * Returns 0 and sets *marked if a U+2581 was found. */
-static size_t find_end(struct sp_state *state, const uint8_t *text, size_t from, size_t count, bool *marked)
-{
-    const struct sp_model *model = state->model;
-    uint64_t *starts = state->pieces->chunk.starts;
-    for (;;) {
-        /* Begin with the character before, whose border is known. */
-        from -= min64(from, 4);
-        for (uint32_t steps = 0; steps < 3 && from && (text[from] & 0xC0) == 0x80; steps++)
-            from--;
-        const size_t bytes = min64(count - from, SCAN_BYTES);
-        *marked |= state->cut(&model->cuts, &model->head, text + from, bytes, count - from, starts);
-        if (*marked)
-            return 0;
-        starts[0] &= ~(uint64_t)1;
-        for (size_t word = 0; word < (bytes + 63) / 64; word++)
-            if (starts[word])
-                return from + 64 * word + (size_t)__builtin_ctzll(starts[word]);
-        from += bytes;
-        if (from == count)
-            return count;
-    }
-}
 
 /* Encodes pieces from the start of the text on, up to a chunk. whole: the text ends with these bytes; otherwise the
  * last piece is left out, since it may go on. Returns how many bytes are done; 0: a U+2581 is among them, or (not
@@ -73,7 +49,7 @@ static size_t encode_some(struct sp_state *state, const uint8_t *text, size_t co
         const size_t end = 64 * word + last;
         if (!end) {
             bool marked = false;
-            const size_t found = find_end(state, text, bytes, count, &marked);
+            const size_t found = sp_cut_end(state->cut, &model->cuts, &model->head, text, bytes, count, starts, &marked);
             if (!found || (found == count && !whole))
                 return 0;
             struct sp_ids ids = {.tokens = out->tokens + out->made * out->width, .wide = model->head.wide};
@@ -89,30 +65,6 @@ static size_t encode_some(struct sp_state *state, const uint8_t *text, size_t co
     out->made +=
         bpe_encode_starts(state->pieces, text, bytes, out->tokens + out->made * out->width, out->room - out->made);
     return bytes;
-}
-
-/* Appends text to a block, with U+2581 as spaces. Returns false if memory ran out. */
-static bool copy_block(struct bytes_buffer *block, const uint8_t *text, size_t count)
-{
-    if (!bytes_reserve(block, count + 8))
-        return false;
-    const uint8_t *end = text + count;
-    while (text < end) {
-        const uint8_t *mark = memchr(text, 0xE2, (size_t)(end - text));
-        size_t plain = mark ? (size_t)(mark - text) : (size_t)(end - text);
-        memcpy(block->bytes + block->count, text, plain);
-        block->count += plain;
-        text += plain;
-        if (!mark)
-            break;
-        if (end - text >= 3 && text[1] == 0x96 && text[2] == 0x81) {
-            block->bytes[block->count++] = ' ';
-            text += 3;
-        } else {
-            block->bytes[block->count++] = *text++;
-        }
-    }
-    return true;
 }
 
 /* Returns how many bytes of text became the first `done` bytes of its copy. */
@@ -145,7 +97,7 @@ static size_t encode_copied(struct sp_state *state, const uint8_t *text, size_t 
             taken--;
         block->count = 0;
         if ((prefix && !bytes_append(block, " ", 1)) ||
-            (state->model->escape ? !copy_block(block, text, taken) : !bytes_append(block, text, taken)))
+            (state->model->escape ? !sp_spaces_copy(block, text, taken) : !bytes_append(block, text, taken)))
             return 0;
         while (some && done < block->count) {
             some = encode_some(state, block->bytes + done, block->count - done, taken == count, out);
@@ -166,37 +118,9 @@ static uint32_t whole_of(struct sp_state *state, const uint8_t *text, uint64_t c
     if (!state->model->whole_longest || count > 3 * (uint64_t)state->model->whole_longest)
         return BPE_NONE;
     state->block.count = 0;
-    if ((prefix && !bytes_append(&state->block, " ", 1)) || !copy_block(&state->block, text, (size_t)count))
+    if ((prefix && !bytes_append(&state->block, " ", 1)) || !sp_spaces_copy(&state->block, text, (size_t)count))
         return BPE_NONE;
     return sp_whole(state->model, state->block.bytes, state->block.count);
-}
-
-/* Does what SentencePiece's remove_extra_whitespaces does. It does not treat U+2581 as a space, except at the end of
- * the text, where it is removed too. Replaces *text and *count by those of the result. Returns false if memory ran
- * out. */
-static bool strip_spaces(struct sp_state *state, const uint8_t **text, uint64_t *count)
-{
-    struct bytes_buffer *into = &state->stripped;
-    const uint8_t *at = *text, *end = at + *count;
-    into->count = 0;
-    if (!bytes_reserve(into, (size_t)*count))
-        return false;
-    for (bool after_space = true; at < end; at++) {
-        if (!after_space || *at != ' ')
-            into->bytes[into->count++] = *at;
-        after_space = *at == ' ';
-    }
-    for (;;) {
-        if (into->count && into->bytes[into->count - 1] == ' ')
-            into->count--;
-        else if (state->model->escape && into->count >= 3 && !memcmp(into->bytes + into->count - 3, SP_MARK, 3))
-            into->count -= 3;
-        else
-            break;
-    }
-    *text = into->bytes;
-    *count = into->count;
-    return true;
 }
 
 /* Makes several unk in a row one. Returns the number of tokens that are left. */
@@ -223,17 +147,13 @@ enum tokmap_status sp_encode(struct sp_state *state, const uint8_t *text, uint64
     const struct sp_model *model = state->model;
     struct output out = {tokens, 0, room, model->head.wide ? 4 : 2};
     bool lacks_memory = false;
-    assert(room >= count + prefix);
+    assert(room >= count + prefix + model->suffix);
     *written = 0;
     state->pieces->largest = 0;
+    if (!sp_spaces_arrange(&state->stripped, model, &text, &count))
+        return error_set_memory(error, "the spaces of a text", count);
     if (!count)
-        return TOKMAP_OK;
-    if (model->remove_spaces) {
-        if (!strip_spaces(state, &text, &count))
-            return error_set_memory(error, "removing spaces from a text", count);
-        if (!count)
-            return TOKMAP_OK; /* an empty text gets no space before it either */
-    }
+        return TOKMAP_OK; /* an empty text gets no space before it either */
     const uint32_t whole = whole_of(state, text, count, prefix);
     if (whole != BPE_NONE) {
         if (model->head.wide)

@@ -33,7 +33,7 @@ struct sp_model {
                               there are no priorities. BPE_NONE: equal ones come before others, so this does not
                               hold. */
     uint32_t unk;          /* the unknown token, or BPE_NONE */
-    bool byte_fallback, fuse_unk, escape, remove_spaces, front; /* see struct sp_source */
+    bool byte_fallback, fuse_unk, escape, remove_spaces, suffix, front; /* see struct sp_source */
     enum sp_prefix prefix;
     struct sp_cut_table cuts;
 

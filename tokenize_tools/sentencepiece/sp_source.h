@@ -44,6 +44,7 @@ struct sp_source {
     bool ignore_merges;   /* a text that equals a token becomes this token, whatever merging gives */
     bool escape;          /* spaces of the text become "▁" */
     bool remove_spaces;   /* spaces at both ends go, and of several in a row all but one (SentencePiece) */
+    bool suffix;          /* a space is put after a text (SentencePiece); then `prefix` is SP_PREFIX_NEVER */
     bool split;           /* nothing merges across the border before a "▁" */
     enum sp_prefix prefix;
     bool front; /* another stage puts a space before texts, so decoding takes it off, as it does with a prefix */

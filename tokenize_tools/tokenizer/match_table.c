@@ -276,6 +276,11 @@ static uint32_t long_at(struct match_search *search, size_t place)
     return search->found[place - search->found_from];
 }
 
+const struct match_text *match_table_text(const struct match_table *table, size_t index)
+{
+    return &table->texts[index];
+}
+
 void match_search_begin(struct match_search *search, const struct match_table *table, const uint8_t *text, size_t count)
 {
     *search = (struct match_search){.table = table, .text = text, .count = count};

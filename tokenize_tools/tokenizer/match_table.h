@@ -30,6 +30,8 @@ int match_text_compare(const struct match_text *one, const struct match_text *ot
 enum tokmap_status match_table_new(struct match_table **table, const struct match_text *texts, size_t count,
                                    const char *path, struct tokmap_error *error);
 void match_table_free(struct match_table *table); /* accepts NULL */
+/* Returns a text of the table by its index. */
+const struct match_text *match_table_text(const struct match_table *table, size_t index);
 
 /* A search of one text. */
 struct match_search {

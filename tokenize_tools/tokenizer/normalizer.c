@@ -9,6 +9,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "text/code_point.h"
+#include "unicode/byte_alphabet.h"
 
 void normalizer_free(struct normalizer *normalizer)
 {
@@ -16,6 +18,7 @@ void normalizer_free(struct normalizer *normalizer)
         free(normalizer->steps[i].pattern);
         free(normalizer->steps[i].content);
         regex_free(normalizer->steps[i].regex);
+        charsmap_free(normalizer->steps[i].map);
     }
     normalizer->count = 0;
 }
@@ -25,7 +28,22 @@ static uint64_t step_growth(const struct normalizer_step *step)
 {
     switch (step->kind) {
     case NORMALIZE_NFC:
+    case NORMALIZE_NFD:
         return 3; /* U+1D160: four bytes become twelve */
+    case NORMALIZE_NFKC:
+    case NORMALIZE_NFKD:
+        return 11; /* U+FDFA: three bytes become 33 */
+    case NORMALIZE_LOWER:
+    case NORMALIZE_MARKS:
+    case NORMALIZE_NMT:
+        return CHAR_MAP_GROWTH;
+    case NORMALIZE_STRIP:
+        return 1;
+    case NORMALIZE_BYTES:
+        return 2;
+    case NORMALIZE_CHARSMAP:
+    case NORMALIZE_PRECOMPILED:
+        return max64(charsmap_growth(step->map), step->marks_blank ? 3 : 1);
     case NORMALIZE_PREPEND:
         return 1 + step->content_bytes;
     case NORMALIZE_REPLACE:
@@ -53,6 +71,10 @@ enum tokmap_status normalizer_state_init(struct normalizer_state *state, const s
     state->normalizer = normalizer;
     state->room = UINT64_MAX;
     enum tokmap_status status = TOKMAP_OK;
+    for (uint32_t i = 0; i < NORMAL_FORMS; i++)
+        state->forms[i].form = (enum normal_form)i;
+    for (uint32_t i = 0; i < CHAR_MAPS; i++)
+        code_search_init(&state->maps[i], &char_map_sets[i], cpu_variant_best());
     for (uint32_t i = 0; i < normalizer->count && !status; i++)
         if (normalizer->steps[i].regex)
             status = regex_state_new(&state->regexes[i], normalizer->steps[i].regex, error);
@@ -61,7 +83,8 @@ enum tokmap_status normalizer_state_init(struct normalizer_state *state, const s
 
 void normalizer_state_free(struct normalizer_state *state)
 {
-    nfc_scratch_free(&state->nfc);
+    for (uint32_t i = 0; i < NORMAL_FORMS; i++)
+        nfc_scratch_free(&state->forms[i]);
     bytes_free(&state->made[0]);
     bytes_free(&state->made[1]);
     for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)
@@ -84,7 +107,8 @@ void normalizer_state_stop(struct normalizer_state *state, bool (*stop)(void *us
 
 void normalizer_trim(struct normalizer_state *state)
 {
-    nfc_scratch_trim(&state->nfc);
+    for (uint32_t i = 0; i < NORMAL_FORMS; i++)
+        nfc_scratch_trim(&state->forms[i]);
     bytes_trim(&state->made[0]);
     bytes_trim(&state->made[1]);
     for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)
@@ -212,7 +236,7 @@ static bool note_change(struct text_edits *trace, const struct bytes_buffer *int
         trace, (struct text_edit){into->count + front, into->count + made->count - back, from + front, to - back});
 }
 
-/* Does the same, with a note of each part that is not in NFC. */
+/* Does the same, with a note of each part that is not in the normal form. */
 static bool compose_traced(struct nfc_scratch *scratch, struct bytes_buffer *into, struct text_edits *trace,
                            struct text *text)
 {
@@ -230,47 +254,279 @@ static bool compose_traced(struct nfc_scratch *scratch, struct bytes_buffer *int
     return true;
 }
 
+static bool form_run(struct normalizer_state *state, enum normal_form form, struct bytes_buffer *into,
+                     struct text_edits *trace, struct text *text)
+{
+    struct nfc_scratch *scratch = &state->forms[form];
+    scratch->fine = trace != NULL;
+    const bool good = trace ? compose_traced(scratch, into, trace, text) : compose(scratch, into, text);
+    scratch->lacks_memory = false;
+    return good;
+}
+
+/* ---- steps that look at single characters ---- */
+
+/* Appends what is before a character that changes, and what becomes of it. Only a change of the number of bytes is
+ * noted. */
+static bool replace_part(struct normalizer_state *state, struct bytes_buffer *into, struct text_edits *trace,
+                         const uint8_t *text, size_t done, const struct charsmap_part *part)
+{
+    return has_room(state, into, part->from - done + part->made_count) &&
+           bytes_append(into, text + done, part->from - done) &&
+           (part->made_count == part->to - part->from || note(trace, into, part->made_count, part->from, part->to)) &&
+           bytes_append(into, part->made, part->made_count);
+}
+
+/* Appends the lower case of the ASCII characters that the text begins with, and returns their number. */
+static size_t lower_ascii(struct bytes_buffer *into, const uint8_t *text, size_t count)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = UINT64_C(0x80) * ones;
+    size_t at = 0;
+    if (!bytes_reserve(into, count))
+        return SIZE_MAX;
+    uint8_t *made = into->bytes + into->count;
+    for (; count - at >= 8; at += 8) {
+        const uint64_t eight = load64(text + at);
+        if (eight & high)
+            break;
+        /* bit 7 of each byte from 'A' on, but not after 'Z' */
+        const uint64_t upper = (eight + (0x80 - 'A') * ones) & ~(eight + (0x7F - 'Z') * ones) & high;
+        store64(made + at, eight | upper >> 2);
+    }
+    for (; at < count && text[at] < 0x80; at++)
+        made[at] = (uint8_t)(text[at] | (text[at] >= 'A' && text[at] <= 'Z' ? 0x20 : 0));
+    into->count += at;
+    return at;
+}
+
+static bool map_characters(struct normalizer_state *state, enum char_map map, struct bytes_buffer *into,
+                           struct text_edits *trace, struct text *text)
+{
+    struct code_block block = CODE_BLOCK_NONE;
+    size_t done = 0, bytes;
+    for (;;) {
+        const size_t found = code_search_next(&state->maps[map], text->bytes, done, text->count, &block);
+        if (found == text->count)
+            break;
+        if (map == CHAR_MAP_LOWER && text->bytes[found] < 0x80) {
+            if (!has_room(state, into, text->count - done) || !bytes_append(into, text->bytes + done, found - done))
+                return false;
+            bytes = lower_ascii(into, text->bytes + found, text->count - found);
+            if (bytes == SIZE_MAX)
+                return false;
+            done = found + bytes;
+            continue;
+        }
+        uint8_t made[CHAR_MAP_BYTES];
+        const uint32_t code = code_point_get(text->bytes + found, &bytes);
+        const struct charsmap_part part = {found, found + bytes, made, char_map_put(map, made, code)};
+        if (!replace_part(state, into, trace, text->bytes, done, &part))
+            return false;
+        done = part.to;
+    }
+    if (!done)
+        return true;
+    if (!bytes_append(into, text->bytes + done, text->count - done))
+        return false;
+    *text = (struct text){into->bytes, into->count};
+    return true;
+}
+
+static bool map_bytes(struct normalizer_state *state, struct bytes_buffer *into, struct text_edits *trace,
+                      struct text *text)
+{
+    size_t bytes;
+    for (size_t at = 0; at < text->count; at += bytes) {
+        uint8_t made[8];
+        size_t count = 0;
+        (void)code_point_get(text->bytes + at, &bytes);
+        for (size_t i = 0; i < bytes; i++)
+            count += code_point_put(made + count, byte_character(text->bytes[at + i]));
+        const struct charsmap_part part = {at, at + bytes, made, count};
+        if (!replace_part(state, into, trace, text->bytes, at, &part))
+            return false;
+    }
+    *text = (struct text){into->bytes, into->count};
+    return true;
+}
+
+static bool strip(const struct normalizer_step *step, struct text_edits *trace, struct text *text)
+{
+    size_t from = 0, to = text->count, bytes;
+    while (step->strip_left && from < to && code_is_space(code_point_get(text->bytes + from, &bytes)))
+        from += bytes;
+    while (step->strip_right && to > from) {
+        size_t last = to - 1;
+        while ((text->bytes[last] & 0xC0) == 0x80)
+            last--;
+        if (!code_is_space(code_point_get(text->bytes + last, &bytes)))
+            break;
+        to = last;
+    }
+    const size_t made = to - from;
+    if (trace && ((from && !text_edits_add(trace, (struct text_edit){0, 0, 0, from})) ||
+                  (to < text->count && !text_edits_add(trace, (struct text_edit){made, made, to, text->count}))))
+        return false;
+    *text = (struct text){made ? text->bytes + from : text->bytes, made};
+    return true;
+}
+
+/* ---- charsmaps ---- */
+
+/* Makes a text of spaces U+2581, which is in the place of all of the old text. Returns false if memory is lacking. */
+static bool mark_blank(struct bytes_buffer *into, struct text_edits *trace, size_t old_count, struct text *text)
+{
+    for (size_t i = 0; i < into->count; i++)
+        if (into->bytes[i] != ' ')
+            return true;
+    into->count = 0;
+    if (trace)
+        text_edits_clear(trace);
+    if ((trace && !text_edits_add(trace, (struct text_edit){0, 3, 0, old_count})) ||
+        !bytes_append(into, "\xE2\x96\x81", 3))
+        return false;
+    *text = (struct text){into->bytes, into->count};
+    return true;
+}
+
+static bool map_keys(struct normalizer_state *state, const struct normalizer_step *step, struct bytes_buffer *into,
+                     struct text_edits *trace, struct text *text)
+{
+    struct code_block block = CODE_BLOCK_NONE;
+    struct charsmap_part part;
+    struct match_search search;
+    size_t done = 0, at = 0, symbol = text->count, index = MATCH_NONE;
+    bool good = true, taken_out = false;
+    if (step->symbols) {
+        match_search_begin(&search, step->symbols, text->bytes, text->count);
+        symbol = 0;
+        index = match_search_next(&search, &symbol);
+        symbol = index == MATCH_NONE ? text->count : symbol;
+    }
+    for (;;) {
+        if (charsmap_find(step->map, text->bytes, at, symbol, text->count, &block, &part)) {
+            good = replace_part(state, into, trace, text->bytes, done, &part);
+            done = at = part.to;
+            taken_out |= !part.made_count;
+        } else if (symbol < text->count) {
+            at = symbol + match_table_text(step->symbols, index)->count;
+        } else {
+            break;
+        }
+        if (!good)
+            break;
+        if (symbol < at) {
+            symbol = at;
+            index = match_search_next(&search, &symbol);
+            symbol = index == MATCH_NONE ? text->count : symbol;
+        }
+    }
+    if (step->symbols) {
+        good = good && !search.lacks_memory;
+        match_search_end(&search);
+    }
+    if (!good || !done)
+        return good;
+    if (!bytes_append(into, text->bytes + done, text->count - done))
+        return false;
+    const size_t old_count = text->count;
+    *text = (struct text){into->bytes, into->count};
+    return !(taken_out && step->marks_blank) || mark_blank(into, trace, old_count, text);
+}
+
+static bool map_clusters(struct normalizer_state *state, const struct normalizer_step *step, struct bytes_buffer *into,
+                         struct text_edits *trace, struct text *text)
+{
+    struct charsmap_clusters place = CHARSMAP_CLUSTERS;
+    struct charsmap_part part;
+    size_t done = 0;
+    while (charsmap_find_cluster(step->map, text->bytes, text->count, &place, &part)) {
+        if (!replace_part(state, into, trace, text->bytes, done, &part))
+            return false;
+        done = part.to;
+    }
+    if (!done)
+        return true;
+    if (!bytes_append(into, text->bytes + done, text->count - done))
+        return false;
+    *text = (struct text){into->bytes, into->count};
+    return true;
+}
+
+static bool prepend(struct normalizer_state *state, const struct normalizer_step *step, struct bytes_buffer *into,
+                    struct text_edits *trace, struct text *text)
+{
+    if (!text->count || state->continues)
+        return true;
+    if (!has_room(state, into, step->content_bytes + text->count) ||
+        !note(trace, into, step->content_bytes, 0, 0) || !bytes_append(into, step->content, step->content_bytes) ||
+        !bytes_append(into, text->bytes, text->count))
+        return false;
+    *text = (struct text){into->bytes, into->count};
+    return true;
+}
+
+/* Runs a step that has no regular expression. Returns false if memory or room is lacking. */
+static bool run_step(struct normalizer_state *state, const struct normalizer_step *step, struct bytes_buffer *into,
+                     struct text_edits *trace, struct text *text)
+{
+    switch (step->kind) {
+    case NORMALIZE_NFC:
+        return form_run(state, FORM_NFC, into, trace, text);
+    case NORMALIZE_NFD:
+        return form_run(state, FORM_NFD, into, trace, text);
+    case NORMALIZE_NFKC:
+        return form_run(state, FORM_NFKC, into, trace, text);
+    case NORMALIZE_NFKD:
+        return form_run(state, FORM_NFKD, into, trace, text);
+    case NORMALIZE_LOWER:
+        return map_characters(state, CHAR_MAP_LOWER, into, trace, text);
+    case NORMALIZE_MARKS:
+        return map_characters(state, CHAR_MAP_MARKS, into, trace, text);
+    case NORMALIZE_NMT:
+        return map_characters(state, CHAR_MAP_NMT, into, trace, text);
+    case NORMALIZE_STRIP:
+        return strip(step, trace, text);
+    case NORMALIZE_BYTES:
+        return map_bytes(state, into, trace, text);
+    case NORMALIZE_CHARSMAP:
+        return map_keys(state, step, into, trace, text);
+    case NORMALIZE_PRECOMPILED:
+        return map_clusters(state, step, into, trace, text);
+    case NORMALIZE_PREPEND:
+        return prepend(state, step, into, trace, text);
+    case NORMALIZE_REPLACE:
+    default:
+        return replace_literal(state, step, into, trace, text);
+    }
+}
+
 enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t *text, size_t count,
                                   const uint8_t **made, size_t *made_count, struct tokmap_error *error)
 {
     struct text now = {text, count};
+    uint32_t holder = 1; /* the buffer that may have the text */
     assert(text || !count);
     for (uint32_t i = 0; i < state->normalizer->count; i++) {
         const struct normalizer_step *step = &state->normalizer->steps[i];
-        struct bytes_buffer *into = &state->made[now.bytes == state->made[0].bytes && state->made[0].bytes != NULL];
+        struct bytes_buffer *into = &state->made[!holder];
         struct text_edits *trace = state->trace ? &state->trace[i] : NULL;
-        bool good = true;
         into->count = 0;
         if (trace)
             text_edits_clear(trace);
-        switch (step->kind) {
-        case NORMALIZE_NFC:
-            good = trace ? compose_traced(&state->nfc, into, trace, &now) : compose(&state->nfc, into, &now);
-            state->nfc.lacks_memory = false;
-            break;
-        case NORMALIZE_PREPEND:
-            if (now.count && !state->continues) {
-                good = has_room(state, into, step->content_bytes + now.count) &&
-                       note(trace, into, step->content_bytes, 0, 0) &&
-                       bytes_append(into, step->content, step->content_bytes) &&
-                       bytes_append(into, now.bytes, now.count);
-                now = (struct text){into->bytes, into->count};
-            }
-            break;
-        case NORMALIZE_REPLACE:
-        default:
-            if (step->regex) {
-                const enum tokmap_status status =
-                    replace_matches(state, step, state->regexes[i], into, trace, &now, error);
-                if (status)
-                    return status;
-            } else {
-                good = replace_literal(state, step, into, trace, &now);
-            }
+        if (step->regex) {
+            const enum tokmap_status status =
+                replace_matches(state, step, state->regexes[i], into, trace, &now, error);
+            if (status)
+                return status;
+        } else if (!run_step(state, step, into, trace, &now)) {
+            return no_room(state, now.count, error);
         }
-        if (!good || !has_room(state, into, 0))
+        if (!has_room(state, into, 0))
             return no_room(state, now.count, error);
         state->room -= state->room == UINT64_MAX ? 0 : into->count;
+        if (into->count && now.bytes == into->bytes)
+            holder = !holder;
     }
     *made = now.bytes;
     *made_count = now.count;

@@ -1,19 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * normalizer.h - changes text before it is split into pieces, as the "normalizer" of a tokenizer.json describes: a
- * sequence of steps, each of which converts to NFC, puts a text before the text, or replaces parts of it.
+ * normalizer.h - changes text before it is split into pieces, as the "normalizer" of a tokenizer.json or the
+ * normalizer_spec of a SentencePiece model describes: a sequence of steps.
  */
 #ifndef TOKMAP_TOKENIZER_NORMALIZER_H
 #define TOKMAP_TOKENIZER_NORMALIZER_H
 
 #include "common/bytes_buffer.h"
-#include "unicode/nfc.h"
+#include "match_table.h"
 #include "pretokenize/regex_match.h"
 #include "text_edits.h"
+#include "unicode/char_map.h"
+#include "unicode/charsmap.h"
+#include "unicode/nfc.h"
 
 #define NORMALIZER_STEPS_MOST 16
 
-enum normalizer_kind { NORMALIZE_NFC, NORMALIZE_PREPEND, NORMALIZE_REPLACE };
+/* What a step does; the names in comments are the types of tokenizer.json. Fingerprints depend on these numbers. */
+enum normalizer_kind {
+    NORMALIZE_NFC,
+    NORMALIZE_PREPEND, /* puts `content` before a text that is not empty (Prepend) */
+    NORMALIZE_REPLACE, /* replaces `pattern` or the matches of `regex` by `content` (Replace) */
+    NORMALIZE_NFD,
+    NORMALIZE_NFKC,
+    NORMALIZE_NFKD,
+    NORMALIZE_LOWER,       /* CHAR_MAP_LOWER (Lowercase) */
+    NORMALIZE_MARKS,       /* CHAR_MAP_MARKS (StripAccents) */
+    NORMALIZE_NMT,         /* CHAR_MAP_NMT (Nmt) */
+    NORMALIZE_STRIP,       /* takes off the white space at the ends (Strip) */
+    NORMALIZE_BYTES,       /* replaces each byte by the character that represents it (ByteLevel) */
+    NORMALIZE_CHARSMAP,    /* replaces the keys of `map` as SentencePiece does */
+    NORMALIZE_PRECOMPILED, /* replaces grapheme clusters by `map` (Precompiled) */
+};
 
 struct normalizer_step {
     enum normalizer_kind kind;
@@ -22,6 +40,14 @@ struct normalizer_step {
     struct regex *regex; /* NORMALIZE_REPLACE: the pattern to replace, or NULL; owned */
     uint8_t *content;    /* the text to put before the text or in the place of matches; owned */
     size_t content_bytes;
+    bool strip_left, strip_right; /* NORMALIZE_STRIP */
+    struct charsmap *map;         /* NORMALIZE_CHARSMAP, NORMALIZE_PRECOMPILED; owned */
+    /* NORMALIZE_CHARSMAP: texts that stay as they are: what begins with one of them is not looked at; NULL: none. Owned
+     * by the caller, together with its texts; they outlive the step. */
+    const struct match_table *symbols;
+    /* NORMALIZE_CHARSMAP: a text of which something is taken out, and only spaces are left, becomes U+2581. To
+     * SentencePiece it is not a text of spaces alone. */
+    bool marks_blank;
 };
 
 /* Initialize with zeros: text stays as it is. Immutable while states use it. */
@@ -37,7 +63,8 @@ uint64_t normalizer_growth(const struct normalizer *normalizer);
 /* The state of one thread. */
 struct normalizer_state {
     const struct normalizer *normalizer;
-    struct nfc_scratch nfc;
+    struct nfc_scratch forms[NORMAL_FORMS];
+    struct code_search maps[CHAR_MAPS];
     struct bytes_buffer made[2]; /* a step reads one buffer and writes the other */
     struct regex_state *regexes[NORMALIZER_STEPS_MOST];
     uint64_t room;  /* set by the caller: bytes that all calls together may still make; UINT64_MAX, the default: any
@@ -58,9 +85,9 @@ void normalizer_state_stop(struct normalizer_state *state, bool (*stop)(void *us
 /* To be called between documents: frees memory that an unusually long document needed. */
 void normalizer_trim(struct normalizer_state *state);
 
-/* Normalizes `count` bytes of valid UTF-8. *made is the text itself if no step changes it; otherwise it is valid until
- * the next call with this state. Statuses: OK, ERROR_LIMIT (a pattern needs too many steps or too much memory for this
- * text, or the steps would make more bytes than state->room), ERROR_MEMORY. */
+/* Normalizes `count` bytes of valid UTF-8. *made is a part of the text, mostly all of it, if no step changes it;
+ * otherwise it is valid until the next call with this state. Statuses: OK, ERROR_LIMIT (a pattern needs too many steps
+ * or too much memory for this text, or the steps would make more bytes than state->room), ERROR_MEMORY. */
 enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t *text, size_t count,
                                   const uint8_t **made, size_t *made_count, struct tokmap_error *error);
 

@@ -198,8 +198,8 @@ static enum tokmap_status encode_segment(struct pipeline_state *own, const uint8
         if (status)
             return status;
     }
-    if (!count)
-        return TOKMAP_OK;
+    if (!count) /* an engine may put a space before a text of which nothing is left */
+        return pipeline->parts.pretokenizer.count ? TOKMAP_OK : encode_plain(own, text, count);
     return pipeline->normalized_pass ? split_pass(own, ADDED_NORMALIZED, text, count, encode_plain)
                                      : encode_plain(own, text, count);
 }

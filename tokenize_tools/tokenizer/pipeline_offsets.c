@@ -139,9 +139,9 @@ static enum tokmap_status search_segment(struct search *own, const uint8_t *text
         how->normalizer->trace = NULL;
     }
     own->normalized = text;
-    if (status || !count)
+    if (status || (!count && how->parts->pretokenizer.count))
         return status;
-    if (!how->normalized_pass)
+    if (!how->normalized_pass || !count)
         return search_plain(own, text, count);
     struct added_split split;
     struct added_part part;

@@ -14,6 +14,8 @@ void pipeline_parts_free(struct pipeline_parts *parts)
         parts->engine->kind->free(parts->engine);
     added_tokens_free(parts->added);
     normalizer_free(&parts->normalizer);
+    match_table_free(parts->symbols);
+    free(parts->symbol_texts);
     pretokenizer_free(&parts->pretokenizer);
     text_decoder_free(&parts->decoder);
     free(parts->texts);

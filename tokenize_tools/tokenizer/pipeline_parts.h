@@ -31,6 +31,8 @@ struct pipeline_parts {
     char scanner[96];           /* describes for people how text is split, for example "cl100k_base, AVX-512" */
     struct added_tokens *added; /* or NULL */
     struct normalizer normalizer;
+    struct match_table *symbols; /* of steps of the normalizer, or NULL */
+    struct match_text *symbol_texts;
     struct pretokenizer pretokenizer;
     bool engine_cuts; /* the engine splits what the pre-tokenizer leaves; otherwise these are pieces */
     struct text_engine *engine;

@@ -50,7 +50,8 @@ struct text_engine_kind {
     /* Makes encoding look at `stop`, which may be NULL; if it returns true, encoding fails with ERROR_INTERRUPTED. */
     void (*state_stop)(struct text_engine_state *state, bool (*stop)(void *user), void *user);
     /* Appends the ids of a text. The text is encoded by itself: what comes before and after does not matter. `out` has
-     * room for ids_per_byte_most (pipeline_parts.h) ids per byte. Statuses: OK, ERROR_MEMORY. */
+     * room for ids_per_byte_most (pipeline_parts.h) ids per byte. A text of 0 bytes is one of which normalizing has left
+     * nothing. Statuses: OK, ERROR_INPUT (the model cannot encode this text), ERROR_MEMORY. */
     enum tokmap_status (*encode_text)(struct text_engine_state *state, const uint8_t *text, uint64_t count,
                                       enum engine_place place, struct ids_out *out, struct tokmap_error *error);
     /* The same for a piece, which the engine does not split. NULL if the engine never receives pieces. */

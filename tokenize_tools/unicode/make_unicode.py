@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""make_unicode.py [FOLDER]: generates nfc_tables.c and code_sets.c by asking the reference.
+"""make_unicode.py [FOLDER]: generates nfc_tables.c, char_map_tables.c, scripts_tables.c, and code_sets.c by asking the reference.
 
 Hugging Face tokenizers takes NFC, digits, and punctuation from several libraries, each with its own version of Unicode.
 The script assumes nothing about them: it passes every code point, and every pair that might compose, through the
@@ -70,14 +70,40 @@ def composed(codes, parts, classes, pairs):
     return "".join(map(chr, made))
 
 
+def bits_of(name, codes):
+    """Returns a struct code_bits of C: a set of code points."""
+    codes = set(codes)
+    low = [sum(1 << i for i in range(64) if 64 * n + i in codes) for n in range(0x10000 // 64)]
+    high = ranges(sorted(c for c in codes if c >= 0x10000))
+    return ("static const uint64_t %s_low[CODE_BITS_WORDS] = {\n%s\n};\n"
+            "static const struct code_range %s_high[] = {\n%s\n};\n" %
+            (name, lines(runs(low, "0x%X")), name, lines(braced(high or [(0, 0)])))), \
+        "{%s_low, %s_high, %d}" % (name, name, len(high))
+
+
+def spans_of(parts):
+    """Returns spans of characters that have the same number of parts, and all parts."""
+    flat, spans = [], []
+    for c in sorted(parts):
+        if spans and spans[-1][1] == c - 1 and spans[-1][3] == len(parts[c]):
+            spans[-1][1] = c
+        else:
+            spans.append([c, c, len(flat), len(parts[c])])
+        flat += [ord(p) for p in parts[c]]
+    return flat, spans
+
+
 def nfc_tables():
-    nfc, nfd = normalizers.NFC(), normalizers.NFD()
+    nfc, nfd, nfkc, nfkd = (getattr(normalizers, name)() for name in ("NFC", "NFD", "NFKC", "NFKD"))
     codes = [c for c in CODES if c != 10]
     texts = [chr(c) for c in codes]
     apart = dict(zip(codes, each(nfd, texts)))
     whole = dict(zip(codes, each(nfc, texts)))
+    apart_k = dict(zip(codes, each(nfkd, texts)))
+    whole_k = dict(zip(codes, each(nfkc, texts)))
     hangul = set(range(SBASE, SBASE + SCOUNT))
     parts = {c: apart[c] for c in codes if apart[c] != chr(c) and c not in hangul}
+    parts_k = {c: apart_k[c] for c in codes if apart_k[c] != apart[c]}
     classes = combining_classes(nfd, [c for c in codes if apart[c] == chr(c)])
     pairs = {}
     for c, text in parts.items():
@@ -90,10 +116,20 @@ def nfc_tables():
         for b, made in zip(seconds, each(nfc, [chr(a) + chr(b) for b in seconds])):
             assert made == composed([a, b], parts, classes, pairs), (hex(a), hex(b))
     maybe = set(seconds) | set(range(VBASE, VBASE + 21)) | set(range(TBASE, TBASE + 27))
-    never = {c for c in codes if whole[c] != chr(c)}
-    kinds, kind_numbers, kind_of = [(0, 0)], {(0, 0): 0}, {}
-    for c in sorted(set(classes) | maybe | never):
-        kind = (classes.get(c, 0), 2 if c in never else 1 if c in maybe else 0)
+
+    def check(composing, made, c):
+        return 2 if made[c] != chr(c) else 1 if composing and c in maybe else 0
+
+    kinds, kind_numbers, kind_of = [(0, "{0,0,0,0}")], {}, {}
+    unstable = [set(), set(), set(), set()]  # as in enum normal_form
+    for c in codes:
+        checks = [check(True, whole, c), check(False, apart, c), check(True, whole_k, c), check(False, apart_k, c)]
+        for form in range(4):
+            if checks[form] or c in classes:
+                unstable[form].add(c)
+        kind = (classes.get(c, 0), "{%d,%d,%d,%d}" % tuple(checks))
+        if kind == kinds[0]:
+            continue
         if kind not in kind_numbers:
             kind_numbers[kind] = len(kinds)
             kinds.append(kind)
@@ -105,28 +141,72 @@ def nfc_tables():
             block_numbers[block] = len(blocks)
             blocks.append(block)
         first.append(block_numbers[block])
-    masks = [sum(1 << i for i, kind in enumerate(blocks[first[n]]) if kind) for n in range(0x10000 // 64)]
-    flat, spans = [], []  # characters in a row with the same number of parts share a span
-    for c in sorted(parts):
-        if spans and spans[-1][1] == c - 1 and spans[-1][3] == len(parts[c]):
-            spans[-1][1] = c
-        else:
-            spans.append([c, c, len(flat), len(parts[c])])
-        flat += [ord(p) for p in parts[c]]
+    flat, spans = spans_of(parts)
+    flat_k, spans_k = spans_of(parts_k)
     with open(os.path.join(FOLDER, "nfc_tables.c"), "w", encoding="ascii") as out:
         out.write("/* SPDX-License-Identifier: MIT */\n")
-        out.write("/* nfc_tables.c - canonical decomposition and composition (Unicode 9, as in the reference).\n"
+        out.write("/* nfc_tables.c - decomposition and composition (Unicode 9, as in the reference).\n"
                   " * Made by make_unicode.py: do not edit. */\n#include \"nfc_tables.h\"\n\n")
-        out.write("const uint64_t nfc_masks[0x10000 / 64] = {\n%s\n};\n\n" % lines(runs(masks, "0x%X")))
+        structs = []
+        for name, members_of in zip(("nfc", "nfd", "nfkc", "nfkd"), unstable):
+            text, struct = bits_of(name, members_of)
+            out.write(text + "\n")
+            structs.append(struct)
+        out.write("const struct code_bits nfc_unstable[4] = {\n    %s,\n};\n\n" % ",\n    ".join(structs))
         out.write("const struct nfc_kind nfc_kinds[NFC_KINDS] = {\n%s\n};\n\n" % lines(braced(kinds)))
         out.write("const uint8_t nfc_first[0x110000 / 64] = {\n%s\n};\n\n" % lines(runs(first)))
         out.write("const uint8_t nfc_blocks[NFC_BLOCKS][64] = {\n%s\n};\n\n" % lines(rows(blocks)))
         out.write("const struct nfc_span nfc_spans[NFC_SPANS] = {\n%s\n};\n\n" % lines(braced(spans)))
         out.write("const uint32_t nfc_parts[NFC_PARTS] = {\n%s\n};\n\n" % lines(runs(flat)))
+        out.write("const struct nfc_span nfkc_spans[NFKC_SPANS] = {\n%s\n};\n\n" % lines(braced(spans_k)))
+        out.write("const uint32_t nfkc_parts[NFKC_PARTS] = {\n%s\n};\n\n" % lines(runs(flat_k)))
         out.write("const struct nfc_pair nfc_pairs[NFC_PAIRS] = {\n%s\n};\n" %
                   lines(braced((a, b, pairs[a, b]) for a, b in sorted(pairs))))
-    print("NFC_KINDS %d NFC_BLOCKS %d NFC_SPANS %d NFC_PARTS %d NFC_PAIRS %d" %
-          (len(kinds), len(blocks), len(spans), len(flat), len(pairs)))
+    print("NFC_KINDS %d NFC_BLOCKS %d NFC_SPANS %d NFC_PARTS %d NFKC_SPANS %d NFKC_PARTS %d NFC_PAIRS %d" %
+          (len(kinds), len(blocks), len(spans), len(flat), len(spans_k), len(flat_k), len(pairs)))
+    for name, made in (("NFC", whole), ("NFD", apart), ("NFKC", whole_k), ("NFKD", apart_k)):
+        print(name, "growth", max(len(made[c].encode()) / len(chr(c).encode()) for c in codes))
+
+
+def char_maps():
+    """Steps that treat each character by itself: lower case, without marks, and Nmt."""
+    maps = (("lower", normalizers.Lowercase()), ("marks", normalizers.StripAccents()), ("nmt", normalizers.Nmt()))
+    with open(os.path.join(FOLDER, "char_map_tables.c"), "w", encoding="ascii") as out:
+        out.write("/* SPDX-License-Identifier: MIT */\n")
+        out.write("/* char_map_tables.c - what the reference makes of single characters.\n"
+                  " * Made by make_unicode.py: do not edit. */\n#include \"char_map_tables.h\"\n\n")
+        structs, counts, pairs = [], [], []
+        for name, normalizer in maps:
+            codes = [c for c in CODES if c != 0x100000]
+            made = dict(zip(codes, each(normalizer, [chr(c) for c in codes], chr(0x100000))))
+            changed = [c for c in codes if made[c] != chr(c)]
+            text, struct = bits_of(name, changed)
+            out.write(text + "\n")
+            structs.append(struct)
+            if name == "marks":
+                assert all(not made[c] for c in changed)
+            elif name == "nmt":
+                assert all(made[c] in ("", " ") for c in changed)
+            else:
+                assert [c for c in changed if len(made[c]) != 1] == [0x130] and made[0x130] == "i\u0307"
+                pairs = [(c, ord(made[c][0]) - c) for c in changed]
+            removed = ranges([c for c in changed if not made[c]]) if name == "nmt" else []
+            if removed:
+                out.write("const struct code_range nmt_removed[NMT_REMOVED] = {\n%s\n};\n\n" %
+                          lines(braced(removed)))
+                counts.append("NMT_REMOVED %d" % len(removed))
+        out.write("const struct code_bits char_map_sets[CHAR_MAPS] = {\n    %s,\n};\n\n" % ",\n    ".join(structs))
+        spans = []
+        for code, delta in pairs:
+            if spans:
+                first, last, same, step = spans[-1]
+                if same == delta and code - last in (1, 2) and step in (0, code - last):
+                    spans[-1] = (first, code, delta, code - last)
+                    continue
+            spans.append((code, code, delta, 0))
+        out.write("const struct case_range case_ranges[CASE_RANGES] = {\n%s\n};\n" %
+                  lines(braced((a, b, delta, step or 1) for a, b, delta, step in spans)))
+        print("CASE_RANGES %d %s" % (len(spans), " ".join(counts)))
 
 
 def members(pretokenizer):
@@ -190,5 +270,34 @@ def code_sets():
     print(" ".join("CODE_" + name for name in sets), sum(len(ranges(sorted(c))) for c in sets.values()))
 
 
+def scripts():
+    """The scripts between which UnicodeScripts cuts, numbered; 0: none, so that a character belongs to any script."""
+    cut = pre_tokenizers.UnicodeScripts().pre_tokenize_str
+    some = [c for c in CODES if cut(chr(c) + "a")[0][1][0] == 0]  # what belongs to any script is dropped before an a
+    begins = {first for start in range(0, len(some), 65536)
+              for first in [start + at[0] for piece, at in cut("".join(map(chr, some[start:start + 65536])))]}
+    spans, known = [], []
+    for i, c in enumerate(some):
+        if i in begins or c != spans[-1][1] + 1:
+            number = next((n for n, k in enumerate(known) if len(cut(chr(k) + chr(c))) == 1), None)
+            if number is None:
+                number = len(known)
+                known.append(c)
+            if spans and spans[-1][1] == c - 1 and spans[-1][2] == number + 1:
+                spans[-1][1] = c
+            else:
+                spans.append([c, c, number + 1])
+        else:
+            spans[-1][1] = c
+    with open(os.path.join(FOLDER, "scripts_tables.c"), "w", encoding="ascii") as out:
+        out.write("/* SPDX-License-Identifier: MIT */\n")
+        out.write("/* scripts_tables.c - scripts of characters, as in the reference.\n"
+                  " * Made by make_unicode.py: do not edit. */\n#include \"scripts.h\"\n\n")
+        out.write("const struct script_span script_spans[SCRIPT_SPANS] = {\n%s\n};\n" % lines(braced(spans)))
+    print("SCRIPT_SPANS %d scripts %d" % (len(spans), len(known)))
+
+
 nfc_tables()
+char_maps()
+scripts()
 code_sets()

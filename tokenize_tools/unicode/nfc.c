@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nfc.c - finds the parts of a text that are not in NFC, and computes their NFC.
+ * nfc.c - finds the parts of a text that are not in a normal form, and computes it for them. What follows explains NFC;
+ * the other forms differ in the quick check, in what decomposes, and in that NFD and NFKD do not compose.
  *
  * The idea. The obvious way decomposes the whole text, sorts the marks, and composes again. But nearly every text is in
- * NFC already, so this code looks for the exceptions. A character is stable (kind 0) if neither it nor its place can
+ * NFC already, so this code looks for the exceptions. A character is stable if neither it nor its place can
  * change because of what is before it: its combining class is 0, NFC does not replace it, and it does not compose with
  * a character before it. All of ASCII and most letters are stable. A run is a stable character and all characters after
  * it up to the next stable one. Normalization never crosses the borders of a run, so text outside of runs is skipped,
@@ -23,7 +24,7 @@
  * work. Any other run is normalized and compared with the text, because "maybe" often means that nothing changes.
  *
  * Cost. Stable text costs one test of a bit per character, or with AVX-512 or AVX2 some instructions per 64 bytes
- * (nfc_quick.c), and ASCII one test per 64 bytes. A run of n marks costs O(n): marks are sorted by counting if there
+ * (code_search.c), and ASCII one test per 64 bytes. A run of n marks costs O(n): marks are sorted by counting if there
  * are many, so a million marks in a row, which a hostile text can contain, are not slow.
  */
 #include "nfc.h"
@@ -57,16 +58,15 @@ void nfc_scratch_free(struct nfc_scratch *scratch)
     bytes_free(&scratch->made);
 }
 
-/* Returns the number of a character's kind; 0 if it is stable. */
-static uint8_t kind_number(uint32_t code)
+static struct nfc_kind kind_of(uint32_t code)
 {
-    return nfc_blocks[nfc_first[code >> 6]][code & 63];
+    return nfc_kinds[nfc_blocks[nfc_first[code >> 6]][code & 63]];
 }
 
 /* Adds a code point with its combining class. */
 static bool code_add(struct nfc_scratch *scratch, uint32_t code)
 {
-    const uint64_t entry = (uint64_t)nfc_kinds[kind_number(code)].combining_class << 32 | code;
+    const uint64_t entry = (uint64_t)kind_of(code).combining_class << 32 | code;
     return bytes_append(&scratch->codes, &entry, sizeof entry);
 }
 
@@ -80,7 +80,11 @@ static bool decompose(struct nfc_scratch *scratch, uint32_t code)
                (index % TAILS == 0 || code_add(scratch, TAIL_FIRST + index % TAILS));
     }
     uint32_t count = 0;
-    const uint32_t *parts = nfc_decomposition(code, &count);
+    const uint32_t *parts = NULL;
+    if (scratch->form >= FORM_NFKC)
+        parts = nfc_spans_find(nfkc_spans, NFKC_SPANS, nfkc_parts, code, &count);
+    if (!parts)
+        parts = nfc_decomposition(code, &count);
     if (!parts)
         return code_add(scratch, code);
     for (uint32_t i = 0; i < count; i++)
@@ -179,7 +183,22 @@ static size_t run_compose(uint64_t *codes, size_t count)
     return made;
 }
 
-/* Writes the NFC of a run to scratch->made. */
+static bool composes(enum normal_form form)
+{
+    return form == FORM_NFC || form == FORM_NFKC;
+}
+
+/* Returns whether what a character decomposes to begins with one that nothing before it can change. */
+static bool begins_run(enum normal_form form, uint32_t code)
+{
+    uint32_t count = 0;
+    const uint32_t *parts = form >= FORM_NFKC ? nfc_spans_find(nfkc_spans, NFKC_SPANS, nfkc_parts, code, &count) : NULL;
+    parts = parts ? parts : nfc_decomposition(code, &count);
+    const struct nfc_kind kind = kind_of(parts ? parts[0] : code);
+    return !kind.combining_class && (!composes(form) || kind.quick_check[FORM_NFC] != NFC_MAYBE);
+}
+
+/* Writes the normal form of a run to scratch->made. */
 static bool run_normalize(struct nfc_scratch *scratch, const uint8_t *run, size_t count)
 {
     scratch->codes.count = scratch->made.count = 0;
@@ -190,7 +209,8 @@ static bool run_normalize(struct nfc_scratch *scratch, const uint8_t *run, size_
     size_t codes_count = scratch->codes.count / sizeof *codes;
     if (!run_order(scratch, codes, codes_count))
         return false;
-    codes_count = run_compose(codes, codes_count);
+    if (composes(scratch->form))
+        codes_count = run_compose(codes, codes_count);
     assert(codes_count > 0 || count == 0);
     if (!bytes_reserve(&scratch->made, codes_count * 4))
         return false;
@@ -199,78 +219,19 @@ static bool run_normalize(struct nfc_scratch *scratch, const uint8_t *run, size_
     return true;
 }
 
-static inline bool is_ascii_32(const uint8_t *text)
-{
-    return !((load64(text) | load64(text + 8) | load64(text + 16) | load64(text + 24)) & UINT64_C(0x8080808080808080));
-}
-
-/* Returns the offset of the first character from `at` on that is not stable, or `count`. */
-static size_t next_unstable_one(const uint8_t *text, size_t at, size_t count)
-{
-    while (at < count) {
-        const uint8_t lead = text[at];
-        if (lead < 0x80) {
-            while (count - at >= 64 && is_ascii_32(text + at) && is_ascii_32(text + at + 32))
-                at += 64;
-            while (at < count && text[at] < 0x80)
-                at++;
-        } else if (lead < 0xE0) {
-            if (nfc_masks[lead & 31] >> (text[at + 1] & 63) & 1)
-                break;
-            at += 2;
-        } else if (lead < 0xF0) {
-            if (nfc_masks[(lead & 15) << 6 | (text[at + 1] & 63)] >> (text[at + 2] & 63) & 1)
-                break;
-            at += 3;
-        } else {
-            if (nfc_is_unstable(text + at))
-                break;
-            at += 4;
-        }
-    }
-    return at;
-}
-
-/* A block of 64 bytes whose unstable characters are known. */
-struct block {
-    size_t at;
-    uint64_t unstable; /* bits of their first bytes */
-};
-
-/* Does the same with nfc_quick.h, if the processor has it. *block: the last block that it found, for the next call. */
-static size_t next_unstable(const struct nfc_quick *quick, const uint8_t *text, size_t at, size_t count,
-                            struct block *block)
-{
-    if (!quick->find)
-        return next_unstable_one(text, at, count);
-    if (at - block->at < 64) {
-        const uint64_t rest = block->unstable >> (at - block->at);
-        if (rest)
-            return at + (size_t)__builtin_ctzll(rest);
-        at = block->at + 64;
-    }
-    const uint64_t found = quick->find(quick, text, &at, count);
-    if (found) {
-        *block = (struct block){at, found};
-        return at + (size_t)__builtin_ctzll(found);
-    }
-    while (at < count && (text[at] & 0xC0) == 0x80) /* the rest of a character that began in the last block */
-        at++;
-    return next_unstable_one(text, at, count);
-}
-
 size_t nfc_find(struct nfc_scratch *scratch, const uint8_t *text, size_t at, size_t count, size_t *end)
 {
-    struct block block = {(size_t)0 - 64, 0};
+    struct code_block block = CODE_BLOCK_NONE;
+    const enum normal_form form = scratch->form;
     assert(at <= count);
     if (!scratch->ready) {
-        nfc_quick_init(&scratch->quick, cpu_variant_best());
+        code_search_init(&scratch->search, &nfc_unstable[form], cpu_variant_best());
         scratch->ready = true;
     }
     while (at < count) {
         const size_t from = at;
         size_t bytes;
-        at = next_unstable(&scratch->quick, text, at, count, &block);
+        at = code_search_next(&scratch->search, text, at, count, &block);
         if (at >= count)
             break;
         size_t starter = at; /* the character before it is stable */
@@ -278,14 +239,15 @@ size_t nfc_find(struct nfc_scratch *scratch, const uint8_t *text, size_t at, siz
             ;
         bool doubtful = false;
         uint32_t last = 0;
-        uint8_t number = kind_number(code_point_get(text + at, &bytes));
+        uint32_t code = code_point_get(text + at, &bytes);
+        struct nfc_kind kind = kind_of(code);
         do {
-            const struct nfc_kind kind = nfc_kinds[number];
-            doubtful |= kind.quick_check != NFC_YES || (kind.combining_class && kind.combining_class < last);
+            doubtful |= kind.quick_check[form] != NFC_YES || (kind.combining_class && kind.combining_class < last);
             last = kind.combining_class;
             at += bytes;
-            number = at < count && text[at] >= 0x80 ? kind_number(code_point_get(text + at, &bytes)) : 0;
-        } while (number);
+            code = at < count && text[at] >= 0x80 ? code_point_get(text + at, &bytes) : 0;
+            kind = kind_of(code);
+        } while ((kind.combining_class | kind.quick_check[form]) && !(scratch->fine && begins_run(form, code)));
         if (!doubtful)
             continue;
         if (!run_normalize(scratch, text + starter, at - starter)) {

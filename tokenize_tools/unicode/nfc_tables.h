@@ -6,19 +6,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NFC_KINDS 64
-#define NFC_BLOCKS 120
+#include "code_search.h"
+
+#define NFC_KINDS 67
+#define NFC_BLOCKS 197
 #define NFC_SPANS 336
 #define NFC_PARTS 3404
+#define NFKC_SPANS 410
+#define NFKC_PARTS 5599
 #define NFC_PAIRS 940
 
-/* Unicode's quick check for NFC: whether a character can occur in a text in NFC. Maybe: it can compose with the
+/* The normal forms, in the order of the tables. */
+enum normal_form { FORM_NFC, FORM_NFD, FORM_NFKC, FORM_NFKD, NORMAL_FORMS };
+
+/* Unicode's quick check: whether a character can occur in a text in a normal form. Maybe: it can compose with the
  * character before it. */
 enum { NFC_YES, NFC_MAYBE, NFC_NO };
 
-/* Facts about a character that nfc.c needs. Kind 0 is {0, NFC_YES}: nothing before the character can change it. */
+/* Facts about a character that nfc.c needs. Kind 0 has zeros only. */
 struct nfc_kind {
-    uint8_t combining_class, quick_check;
+    uint8_t combining_class, quick_check[NORMAL_FORMS];
 };
 /* Characters `first` to `last`, each of which decomposes into `count` others: those of the first one begin with
  * nfc_parts[parts], and those of the next one follow. */
@@ -31,31 +38,42 @@ struct nfc_pair {
     uint32_t first, second, whole;
 };
 
-extern const uint64_t nfc_masks[0x10000 / 64]; /* one bit per character below U+10000: it is not of kind 0 */
+/* By normal form: the characters that the characters before them can change, or that have no place in it. */
+extern const struct code_bits nfc_unstable[NORMAL_FORMS];
 extern const struct nfc_kind nfc_kinds[NFC_KINDS];
 /* The kind of character c is nfc_kinds[nfc_blocks[nfc_first[c / 64]][c % 64]]. */
 extern const uint8_t nfc_first[0x110000 / 64];
 extern const uint8_t nfc_blocks[NFC_BLOCKS][64];
 extern const struct nfc_span nfc_spans[NFC_SPANS]; /* ascending; without Hangul syllables, which nfc.c computes */
 extern const uint32_t nfc_parts[NFC_PARTS];
+/* The same for characters that NFKD decomposes otherwise than NFD. */
+extern const struct nfc_span nfkc_spans[NFKC_SPANS];
+extern const uint32_t nfkc_parts[NFKC_PARTS];
 extern const struct nfc_pair nfc_pairs[NFC_PAIRS]; /* ascending by first, then by second; without Hangul */
 
-/* Returns the *count characters of the full decomposition of a character that is no Hangul syllable, or NULL if it does
- * not decompose. */
-static inline const uint32_t *nfc_decomposition(uint32_t code, uint32_t *count)
+/* Returns the *count characters that a character of these spans decomposes to, or NULL. */
+static inline const uint32_t *nfc_spans_find(const struct nfc_span *spans, uint32_t spans_count, const uint32_t *parts,
+                                             uint32_t code, uint32_t *count)
 {
-    uint32_t low = 0, high = NFC_SPANS;
+    uint32_t low = 0, high = spans_count;
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
-        if (nfc_spans[middle].last < code)
+        if (spans[middle].last < code)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == NFC_SPANS || nfc_spans[low].first > code)
+    if (low == spans_count || spans[low].first > code)
         return NULL;
-    *count = nfc_spans[low].count;
-    return nfc_parts + nfc_spans[low].parts + (code - nfc_spans[low].first) * *count;
+    *count = spans[low].count;
+    return parts + spans[low].parts + (code - spans[low].first) * *count;
+}
+
+/* Returns the *count characters of the full canonical decomposition of a character that is no Hangul syllable, or NULL
+ * if it does not decompose. */
+static inline const uint32_t *nfc_decomposition(uint32_t code, uint32_t *count)
+{
+    return nfc_spans_find(nfc_spans, NFC_SPANS, nfc_parts, code, count);
 }
 
 #endif

@@ -121,8 +121,7 @@ bool hf_characters_plain(const struct normalizer *normalizer, const struct hf_sp
     return splits_read(splits, &source);
 }
 
-/* Returns whether the normalizer or the pre-tokenizer puts a mark or a space in front of texts. */
-static bool has_front(const struct normalizer *normalizer, const struct hf_splits *splits)
+bool hf_characters_front(const struct normalizer *normalizer, const struct hf_splits *splits)
 {
     for (uint32_t i = 0; i < normalizer->count; i++) {
         const struct normalizer_step *step = &normalizer->steps[i];
@@ -136,9 +135,8 @@ static bool has_front(const struct normalizer *normalizer, const struct hf_split
     return false;
 }
 
-/* Joins the texts of all ids in the order of ids. The caller frees *bytes and *offsets, on failure too. */
-static bool texts_make(struct json_file *file, const struct hf_model *model, uint32_t vocabulary, uint8_t **bytes,
-                       uint32_t **offsets)
+bool hf_characters_texts(struct json_file *file, const struct hf_model *model, uint32_t vocabulary, uint8_t **bytes,
+                         uint32_t **offsets)
 {
     size_t total = 1;
     for (uint32_t i = 0; i < model->vocabulary.count; i++)
@@ -192,7 +190,7 @@ static bool source_fill(struct json_file *file, const struct hf_splits *splits, 
 {
     if (!plain) {
         source->prefix = SP_PREFIX_NEVER;
-        source->front = has_front(&parts->normalizer, splits);
+        source->front = hf_characters_front(&parts->normalizer, splits);
         (void)snprintf(parts->scanner, sizeof parts->scanner, "%sbetween characters that no token joins",
                        splits->count ? "step by step, then " : "");
         return hf_pretokenizer_steps(file, splits, parts);
@@ -204,8 +202,7 @@ static bool source_fill(struct json_file *file, const struct hf_splits *splits, 
     return true;
 }
 
-/* Adds a token without a text, if the vocabulary has one: it decodes to nothing, and the engine does not know it. */
-static bool empty_token_add(struct json_file *file, const struct hf_model *model, struct pipeline_parts *parts)
+bool hf_characters_empty_token(struct json_file *file, const struct hf_model *model, struct pipeline_parts *parts)
 {
     static const uint8_t empty[1];
     const uint32_t id = text_table_find(&model->vocabulary, empty, 0);
@@ -242,7 +239,8 @@ bool hf_characters_join(struct json_file *file, struct hf_model *model, const st
     if (!source_fill(file, splits, plain, &source, parts))
         return false;
     struct hash_state *hash = hash_state_new();
-    if (hash && texts_make(file, model, parts->vocabulary, &bytes, &offsets) && empty_token_add(file, model, parts)) {
+    if (hash && hf_characters_texts(file, model, parts->vocabulary, &bytes, &offsets) &&
+        hf_characters_empty_token(file, model, parts)) {
         source.bytes = bytes;
         source.offsets = offsets;
         hash_source(hash, &source);

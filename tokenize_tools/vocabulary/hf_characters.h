@@ -24,4 +24,14 @@ bool hf_characters_spaces(struct normalizer *normalizer, const struct added_toke
 bool hf_characters_join(struct json_file *file, struct hf_model *model, const struct hf_splits *splits, bool plain,
                         struct pipeline_parts *parts);
 
+/* ---- shared with other models of characters ---- */
+
+/* Returns whether the normalizer or the pre-tokenizer puts a mark or a space in front of texts. */
+bool hf_characters_front(const struct normalizer *normalizer, const struct hf_splits *splits);
+/* Joins the texts of all ids in the order of ids. The caller frees *bytes and *offsets, on failure too. */
+bool hf_characters_texts(struct json_file *file, const struct hf_model *model, uint32_t vocabulary, uint8_t **bytes,
+                         uint32_t **offsets);
+/* Adds a token without a text, if the vocabulary has one: it decodes to nothing, and the engine does not know it. */
+bool hf_characters_empty_token(struct json_file *file, const struct hf_model *model, struct pipeline_parts *parts);
+
 #endif

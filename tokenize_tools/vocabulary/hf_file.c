@@ -5,7 +5,7 @@
  * The ids that "added_tokens" lists are not used. The reference ignores them, too: an added token that the model
  * contains gets the model's id, any other gets the next number after the model's count of tokens.
  *
- * A byte-level file is recognized by its ByteLevel step. In every other file the BPE merges characters
+ * A byte-level file of BPE is recognized by its ByteLevel step. In every other file the BPE merges characters
  * (hf_characters.h).
  */
 #include "hf_file.h"
@@ -24,6 +24,7 @@
 #include "hf_model.h"
 #include "hf_parts.h"
 #include "hf_pretokenizer.h"
+#include "hf_unigram.h"
 #include "tokenizer/pipeline.h"
 #include "vocabulary_name.h"
 
@@ -32,7 +33,9 @@
 
 struct reading {
     struct json_file file;
+    enum hf_model_kind kind;
     struct hf_model model;
+    struct hf_unigram unigram;
     struct hf_splits splits;
     struct hf_frame frame;
     struct added_token *added;
@@ -156,7 +159,7 @@ static bool added_normalize(struct reading *reading, struct normalizer_state *st
                                  " bytes of the added tokens, which is the most for a file of this size; remove added "
                                  "tokens, or set their \"normalized\" to false",
                                  normalized_most(file));
-    if (file->status || normal == token->text)
+    if (file->status || (normal == token->text && bytes == token->bytes))
         return !file->status;
     uint8_t *copy = text_arena_alloc(&file->arena, bytes + 1);
     if (!copy) {
@@ -319,7 +322,24 @@ static const char *ignored_note(bool truncation, bool padding)
     return NULL;
 }
 
-#define SEEN_MODEL (1u << 7) /* as numbered below */
+/* Parses "model". Every kind fills reading->model.vocabulary, by which added tokens get their ids. */
+static bool model_parse(struct reading *reading)
+{
+    struct json_file *file = &reading->file;
+    if (!hf_model_kind_find(file, &reading->kind))
+        return false;
+    switch (reading->kind) {
+    case HF_BPE:
+        return hf_model_parse(file, &reading->model);
+    case HF_UNIGRAM:
+        return hf_unigram_parse(file, &reading->model, &reading->unigram);
+    case HF_WORDPIECE:
+    case HF_WORD_LEVEL:
+    default:
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "this is a %s model; tokmap can only read BPE and Unigram",
+                                hf_model_kind_name(reading->kind));
+    }
+}
 
 static bool field_parse(struct reading *reading, const struct json_string *name)
 {
@@ -350,7 +370,7 @@ static bool field_parse(struct reading *reading, const struct json_string *name)
     case 6:
         return hf_frame_parse(file, &reading->frame);
     case 7:
-        return hf_model_parse(file, &reading->model);
+        return model_parse(reading);
     case 8:
         return hf_decoder_parse(file, &reading->parts);
     default:
@@ -371,27 +391,6 @@ static bool file_parse(struct reading *reading)
         return false;
     return reading->model.vocabulary.count ||
            json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the field model is missing, so the file is not a tokenizer");
-}
-
-/* Refuses a file of another model by name, even if a part before the model was refused first: that part may belong to
- * this model alone. Returns `status`; the error then has both reasons. */
-static enum tokmap_status model_check(const struct reading *reading, const char *text, size_t count,
-                                      enum tokmap_status status, struct tokmap_error *error)
-{
-    struct json_file file = {0};
-    struct json_string name;
-    struct tokmap_error found = {0};
-    if (status != TOKMAP_ERROR_UNSUPPORTED || reading->seen & SEEN_MODEL || !error)
-        return status;
-    if (json_file_begin(&file, reading->file.path, text, count, &found) && json_enter_object(&file.scan))
-        while (json_member(&file.scan, &name))
-            if (!(json_name_is(&name, "model") ? hf_model_kind_check(&file) : json_skip(&file.scan)))
-                break;
-    json_file_end(&file);
-    if (file.status != TOKMAP_ERROR_UNSUPPORTED)
-        return status;
-    const struct tokmap_error first = *error;
-    return error_set(error, status, found.path, found.offset, "%.200s. Besides, %.200s", found.message, first.message);
 }
 
 /* ---- joining ---- */
@@ -417,13 +416,31 @@ static bool bytes_join(struct reading *reading)
     return !file->status;
 }
 
+/* Makes the engine and what it needs of the normalizer and the pre-tokenizer. plain: see hf_characters.h. */
+static bool engine_join(struct reading *reading, bool plain)
+{
+    switch (reading->kind) {
+    case HF_BPE:
+        return is_byte_level(&reading->splits)
+                   ? bytes_join(reading)
+                   : hf_characters_join(&reading->file, &reading->model, &reading->splits, plain, &reading->parts);
+    case HF_UNIGRAM:
+        return hf_unigram_join(&reading->file, &reading->model, &reading->unigram, &reading->splits, &reading->parts);
+    case HF_WORDPIECE:
+    case HF_WORD_LEVEL:
+    default:
+        assert(!"model_parse() has refused it");
+        return false;
+    }
+}
+
 static bool join(struct reading *reading)
 {
     struct pipeline_parts *parts = &reading->parts;
-    const bool bytes = is_byte_level(&reading->splits);
     assert(reading->model.vocabulary.indexed);
     static const uint8_t mark[] = {0xE2, 0x96, 0x81};
-    const bool plain = !bytes && text_table_find(&reading->model.vocabulary, mark, sizeof mark) != TEXT_NONE &&
+    const bool plain = reading->kind == HF_BPE && !is_byte_level(&reading->splits) &&
+                       text_table_find(&reading->model.vocabulary, mark, sizeof mark) != TEXT_NONE &&
                        hf_characters_plain(&parts->normalizer, &reading->splits);
     if ((parts->decoder_given && !added_decoded(reading)) || !added_number(reading) || !added_apart(reading) ||
         (parts->decoder_given && !added_hidden(reading)))
@@ -442,8 +459,7 @@ static bool join(struct reading *reading)
     parts->note = ignored_note(reading->ignores_truncation, reading->ignores_padding);
     parts->bos = reading->frame.before < parts->vocabulary ? reading->frame.before : pipeline_usual_bos(parts->added);
     parts->eod = reading->frame.after < parts->vocabulary ? reading->frame.after : pipeline_usual_eod(parts->added);
-    return bytes ? bytes_join(reading)
-                 : hf_characters_join(&reading->file, &reading->model, &reading->splits, plain, parts);
+    return engine_join(reading, plain);
 }
 
 bool hf_file_is(const char *text, uint64_t count)
@@ -466,7 +482,7 @@ enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, 
     reading->frame = (struct hf_frame){PIPELINE_NO_ID, PIPELINE_NO_ID};
     const bool good =
         json_file_begin(&reading->file, path, text, (size_t)count, error) && file_parse(reading) && join(reading);
-    enum tokmap_status status = model_check(reading, text, (size_t)count, json_file_status(&reading->file), error);
+    enum tokmap_status status = json_file_status(&reading->file);
     if (!status && !good)
         status = error_set(error, TOKMAP_ERROR_INTERNAL, path, TOKMAP_NO_OFFSET,
                            "the file was refused without a reason; please report this");
@@ -476,6 +492,7 @@ enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, 
     }
     pipeline_parts_free(&reading->parts);
     hf_model_free(&reading->model);
+    hf_unigram_free(&reading->unigram);
     free(reading->added);
     json_file_end(&reading->file);
     free(reading);

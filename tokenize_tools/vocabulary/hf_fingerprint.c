@@ -40,6 +40,8 @@ static void add_splits(struct hash_state *hash, const struct pipeline_parts *par
                              (uint64_t)step->use_regex << 3 | (uint64_t)step->split << 4 |
                              (uint64_t)step->prepend << 5 | (uint64_t)step->replacement << 8);
         add_bytes(hash, step->pattern, step->pattern ? step->pattern_bytes : 0);
+        if (step->kind == HF_FIXED)
+            add_number(hash, step->length);
     }
 }
 
@@ -74,9 +76,15 @@ enum tokmap_status hf_fingerprint(struct pipeline_parts *parts, const struct hf_
     add_number(hash, parts->normalizer.count);
     for (uint32_t i = 0; i < parts->normalizer.count; i++) {
         const struct normalizer_step *step = &parts->normalizer.steps[i];
-        add_number(hash, (uint64_t)step->kind | (uint64_t)(step->regex != NULL) << 8);
+        add_number(hash, (uint64_t)step->kind | (uint64_t)(step->regex != NULL) << 8 |
+                             (uint64_t)step->strip_left << 9 | (uint64_t)step->strip_right << 10);
         add_bytes(hash, step->pattern, step->pattern ? step->pattern_bytes : 0);
         add_bytes(hash, step->content, step->content ? step->content_bytes : 0);
+        if (step->map) {
+            size_t bytes;
+            const uint8_t *map = charsmap_bytes(step->map, &bytes);
+            add_bytes(hash, map, bytes);
+        }
     }
     add_splits(hash, parts, splits, rules);
     add_tokens(hash, parts);

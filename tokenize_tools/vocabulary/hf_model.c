@@ -727,17 +727,6 @@ static bool dropout_parse(struct json_file *file)
                                                              dropout);
 }
 
-static bool type_parse(struct json_file *file)
-{
-    const uint8_t *text;
-    size_t bytes;
-    if (!json_file_text(file, &text, &bytes))
-        return false;
-    return (bytes == 3 && !memcmp(text, "BPE", 3)) ||
-           json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.type is '%.*s'; tokmap can only read BPE models",
-                            shown(bytes), (const char *)text);
-}
-
 static bool unk_parse(struct json_file *file, struct hf_model *model)
 {
     model->unk = NULL;
@@ -745,45 +734,13 @@ static bool unk_parse(struct json_file *file, struct hf_model *model)
                                                : json_file_text(file, &model->unk, &model->unk_bytes);
 }
 
-/* Refuses fields that only other models have. Old files lack "type", so their model is recognized by its fields. */
-static bool other_model(struct json_file *file, const struct json_string *name)
+static bool member_parse(struct json_file *file, struct hf_model *model, const struct json_string *name,
+                         struct json_scan *merges)
 {
-    static const char *const fields[] = {"unk_id", "max_input_chars_per_word"};
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        if (json_name_is(name, fields[i]))
-            return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
-                                    "the field model.%s shows that this is a %s model; "
-                                    "tokmap can only read BPE models",
-                                    fields[i], i ? "WordPiece" : "Unigram");
-    return true;
-}
-
-/* Parses the fields that say which model it is. *taken: the member was one of them, and its value has been parsed. */
-static bool kind_member(struct json_file *file, const struct json_string *name, bool *taken)
-{
-    *taken = true;
-    if (json_name_is(name, "type"))
-        return type_parse(file);
     if (json_name_is(name, "continuing_subword_prefix"))
         return empty_parse(file, "continuing_subword_prefix");
     if (json_name_is(name, "end_of_word_suffix"))
         return empty_parse(file, "end_of_word_suffix");
-    if (json_name_is(name, "vocab") && json_kind(&file->scan) == JSON_ARRAY)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
-                                "model.vocab is an array, so this is a Unigram model; "
-                                "tokmap can only read BPE models");
-    *taken = false;
-    return other_model(file, name);
-}
-
-static bool member_parse(struct json_file *file, struct hf_model *model, const struct json_string *name,
-                         struct json_scan *merges)
-{
-    bool taken;
-    if (!kind_member(file, name, &taken))
-        return false;
-    if (taken)
-        return true;
     if (json_name_is(name, "dropout"))
         return dropout_parse(file);
     if (json_name_is(name, "unk_token"))
@@ -805,16 +762,53 @@ static bool member_parse(struct json_file *file, struct hf_model *model, const s
     return json_skip(&file->scan);
 }
 
-bool hf_model_kind_check(struct json_file *file)
+static const char *const kind_names[] = {
+    [HF_BPE] = "BPE", [HF_UNIGRAM] = "Unigram", [HF_WORDPIECE] = "WordPiece", [HF_WORD_LEVEL] = "WordLevel"};
+#define KINDS (sizeof kind_names / sizeof kind_names[0])
+
+const char *hf_model_kind_name(enum hf_model_kind kind)
 {
+    return kind_names[kind];
+}
+
+static bool kind_parse(struct json_file *file, enum hf_model_kind *kind)
+{
+    const uint8_t *text;
+    size_t bytes, found = 0;
+    if (!json_file_text(file, &text, &bytes))
+        return false;
+    while (found < KINDS && (bytes != strlen(kind_names[found]) || memcmp(text, kind_names[found], bytes)))
+        found++;
+    *kind = (enum hf_model_kind)found;
+    return found < KINDS ||
+           json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                            "model.type is '%.*s'; tokmap can read BPE, Unigram, WordPiece, and WordLevel",
+                            shown(bytes), (const char *)text);
+}
+
+/* Old files lack "type". The reference then tries the kinds in the order BPE, WordPiece, WordLevel, Unigram, and takes
+ * the first one whose fields are all there. */
+bool hf_model_kind_find(struct json_file *file, enum hf_model_kind *kind)
+{
+    const struct json_scan start = file->scan;
     struct json_string name;
-    bool taken;
+    bool named = false, merges = false, array = false, longest = false;
     if (!json_enter_object(&file->scan))
         return false;
-    while (json_member(&file->scan, &name))
-        if (!kind_member(file, &name, &taken) || (!taken && !json_skip(&file->scan)))
+    while (!named && json_member(&file->scan, &name)) {
+        named = json_name_is(&name, "type");
+        merges |= json_name_is(&name, "merges");
+        longest |= json_name_is(&name, "max_input_chars_per_word");
+        array |= json_name_is(&name, "vocab") && json_kind(&file->scan) == JSON_ARRAY;
+        if (!(named ? kind_parse(file, kind) : json_skip(&file->scan)))
             return false;
-    return !file->scan.fault.reason;
+    }
+    if (file->scan.fault.reason)
+        return false;
+    if (!named)
+        *kind = array ? HF_UNIGRAM : merges ? HF_BPE : longest ? HF_WORDPIECE : HF_WORD_LEVEL;
+    file->scan = start;
+    return true;
 }
 
 bool hf_model_parse(struct json_file *file, struct hf_model *model)
@@ -834,8 +828,7 @@ bool hf_model_parse(struct json_file *file, struct hf_model *model)
     if (!model->vocabulary.indexed || !model->vocabulary.count)
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "model.vocab is missing or empty; the file is incomplete");
     if (!merges.start)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
-                                "model.merges is missing; either the model is not BPE, or the file is incomplete");
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.merges is missing; the file is incomplete");
     if (before) {
         const struct json_scan end = file->scan;
         file->scan = merges;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* hf_model.h - the "model" of a tokenizer.json: a BPE vocabulary and its merges, exactly as the file lists them. */
+/*
+ * hf_model.h - the "model" of a tokenizer.json: its kind, and a BPE vocabulary with its merges, exactly as the file lists
+ * them.
+ */
 #ifndef TOKMAP_VOCABULARY_HF_MODEL_H
 #define TOKMAP_VOCABULARY_HF_MODEL_H
 
@@ -9,6 +12,8 @@
 #include "text_table.h"
 
 #define HF_MERGES_WAITING 32
+
+enum hf_model_kind { HF_BPE, HF_UNIGRAM, HF_WORDPIECE, HF_WORD_LEVEL };
 
 /* A zeroed struct is an empty model. Its texts point into the json_file that it was read from. */
 struct hf_model {
@@ -33,11 +38,13 @@ void hf_model_shed(struct hf_model *model);
 
 /* The functions below return false if they refuse the file; json_file_status(file) is then the reason. */
 
-/* Parses the value of "model". A field that would change ids in a way that tokmap does not reproduce is refused by
+/* Parses the value of "model" of the kind HF_BPE. A field that would change ids in a way that tokmap does not reproduce is refused by
  * name. */
 bool hf_model_parse(struct json_file *file, struct hf_model *model);
-/* Parses the value of "model", but only to refuse a model of another kind. */
-bool hf_model_kind_check(struct json_file *file);
+/* Returns the name that "type" has for a kind. */
+const char *hf_model_kind_name(enum hf_model_kind kind);
+/* Finds the kind of the model whose object begins at the current position, and returns to this position. */
+bool hf_model_kind_find(struct json_file *file, enum hf_model_kind *kind);
 /* Parses a JSON object that maps texts to ids, and indexes the table. field: what messages call the object. */
 bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, const char *field);
 /* Adds one merge to a model whose vocabulary is complete. number: of the merge, counted from 0, for messages. The

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base64.h"
 #include "common/error.h"
 #include "text/code_point.h"
 
@@ -105,11 +106,18 @@ static bool missing(struct json_file *file, const char *field)
     return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the field %s is missing; the file is incomplete", field);
 }
 
+static bool flag(struct json_file *file, bool *value, bool *given)
+{
+    *given = true;
+    return json_bool(&file->scan, value);
+}
+
 /* ---- normalizer ---- */
 
+/* The fields of every kind of normalizer together. */
 struct replacing {
-    struct text pattern, content, prepend;
-    bool is_regex;
+    struct text pattern, content, prepend, map;
+    bool is_regex, left, right, left_given, right_given;
 };
 
 static bool replacing_member(struct json_file *file, const struct json_string *name, void *into)
@@ -121,6 +129,12 @@ static bool replacing_member(struct json_file *file, const struct json_string *n
         return parse_text(file, &replacing->content);
     if (json_name_is(name, "prepend"))
         return parse_text(file, &replacing->prepend);
+    if (json_name_is(name, "precompiled_charsmap"))
+        return parse_text(file, &replacing->map);
+    if (json_name_is(name, "strip_left"))
+        return flag(file, &replacing->left, &replacing->left_given);
+    if (json_name_is(name, "strip_right"))
+        return flag(file, &replacing->right, &replacing->right_given);
     return json_skip(&file->scan);
 }
 
@@ -148,17 +162,11 @@ static bool parse_replace(struct json_file *file, struct normalizer_step *step)
         return false;
     if (!copy_text(file, &replacing.pattern, &step->pattern, &step->pattern_bytes))
         return false;
-    if (replacing.is_regex) {
+    /* The reference makes a pattern of the text, too: an empty one matches between all characters. */
+    if (replacing.is_regex || !replacing.pattern.count)
         file->status = regex_new(&step->regex, (const char *)replacing.pattern.bytes, replacing.pattern.count,
                                  REGEX_ONIGURUMA, file->path, "normalizer.Replace.pattern", file->error);
-        if (!file->status && regex_may_be_empty(step->regex))
-            json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
-                             "normalizer.Replace.pattern can match an empty text; tokmap cannot read such a file");
-        return !file->status;
-    }
-    return replacing.pattern.count || json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
-                                                       "normalizer.Replace.pattern is empty; tokmap cannot read such a "
-                                                       "file");
+    return !file->status;
 }
 
 static bool parse_prepend(struct json_file *file, struct normalizer_step *step)
@@ -169,6 +177,40 @@ static bool parse_prepend(struct json_file *file, struct normalizer_step *step)
         return false;
     return replacing.prepend.given ? copy_text(file, &replacing.prepend, &step->content, &step->content_bytes)
                                    : missing(file, "normalizer.Prepend.prepend");
+}
+
+static bool parse_strip(struct json_file *file, struct normalizer_step *step)
+{
+    struct replacing replacing = {0};
+    step->kind = NORMALIZE_STRIP;
+    if (!parse_members(file, replacing_member, &replacing))
+        return false;
+    step->strip_left = replacing.left;
+    step->strip_right = replacing.right;
+    return (replacing.left_given || missing(file, "normalizer.Strip.strip_left")) &&
+           (replacing.right_given || missing(file, "normalizer.Strip.strip_right"));
+}
+
+static bool parse_precompiled(struct json_file *file, struct normalizer_step *step)
+{
+    struct replacing replacing = {0};
+    step->kind = NORMALIZE_PRECOMPILED;
+    if (!parse_members(file, replacing_member, &replacing))
+        return false;
+    if (!replacing.map.given)
+        return missing(file, "normalizer.Precompiled.precompiled_charsmap");
+    uint8_t *bytes = malloc(replacing.map.count / 4 * 3 + 1);
+    if (!bytes)
+        return no_memory(file, replacing.map.count);
+    const uint32_t count = base64_decode(bytes, replacing.map.bytes, replacing.map.count);
+    if (count)
+        file->status = charsmap_new(&step->map, bytes, count, file->path, "normalizer.Precompiled.precompiled_charsmap",
+                                    file->error);
+    else
+        json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                         "normalizer.Precompiled.precompiled_charsmap is not base64; the file is damaged");
+    free(bytes);
+    return !file->status;
 }
 
 struct nesting {
@@ -193,6 +235,22 @@ static bool normalizers_member(struct json_file *file, const struct json_string 
 
 static bool normalizer_nested(struct json_file *file, struct normalizer *normalizer, uint32_t depth)
 {
+    static const struct {
+        const char *name;
+        enum normalizer_kind kind;
+        bool (*parse)(struct json_file *file, struct normalizer_step *step); /* NULL: the type has no fields */
+    } kinds[] = {{"NFC", NORMALIZE_NFC, NULL},
+                 {"NFD", NORMALIZE_NFD, NULL},
+                 {"NFKC", NORMALIZE_NFKC, NULL},
+                 {"NFKD", NORMALIZE_NFKD, NULL},
+                 {"Lowercase", NORMALIZE_LOWER, NULL},
+                 {"StripAccents", NORMALIZE_MARKS, NULL},
+                 {"Nmt", NORMALIZE_NMT, NULL},
+                 {"ByteLevel", NORMALIZE_BYTES, NULL},
+                 {"Prepend", NORMALIZE_PREPEND, parse_prepend},
+                 {"Replace", NORMALIZE_REPLACE, parse_replace},
+                 {"Strip", NORMALIZE_STRIP, parse_strip},
+                 {"Precompiled", NORMALIZE_PRECOMPILED, parse_precompiled}};
     struct text type;
     if (depth > NESTED_MOST)
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer: more than %d sequences are nested",
@@ -203,10 +261,11 @@ static bool normalizer_nested(struct json_file *file, struct normalizer *normali
         struct nesting nesting = {normalizer, depth};
         return parse_members(file, normalizers_member, &nesting);
     }
-    const bool nfc = is_word(&type, "NFC"), replace = is_word(&type, "Replace");
-    if (!nfc && !replace && !is_word(&type, "Prepend"))
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
-                                "normalizer.type is '%.*s'; tokmap can only read NFC, Prepend, Replace and Sequence",
+    size_t kind = 0;
+    while (kind < sizeof kinds / sizeof kinds[0] && !is_word(&type, kinds[kind].name))
+        kind++;
+    if (kind == sizeof kinds / sizeof kinds[0])
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer.type is '%.*s', which tokmap cannot read",
                                 shown(type.count), (const char *)type.bytes);
     if (normalizer->count == NORMALIZER_STEPS_MOST)
         return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
@@ -214,8 +273,8 @@ static bool normalizer_nested(struct json_file *file, struct normalizer *normali
                                 NORMALIZER_STEPS_MOST);
     struct normalizer_step *step = &normalizer->steps[normalizer->count++];
     memset(step, 0, sizeof *step);
-    step->kind = NORMALIZE_NFC;
-    return nfc ? json_skip(&file->scan) : replace ? parse_replace(file, step) : parse_prepend(file, step);
+    step->kind = kinds[kind].kind;
+    return kinds[kind].parse ? kinds[kind].parse(file, step) : json_skip(&file->scan);
 }
 
 bool hf_normalizer_parse(struct json_file *file, struct normalizer *normalizer)
@@ -246,12 +305,6 @@ struct split_fields {
     bool invert_given, individual_given, prefix_given, prefix_false, individual, split_given;
 };
 
-static bool flag(struct json_file *file, bool *value, bool *given)
-{
-    *given = true;
-    return json_bool(&file->scan, value);
-}
-
 static bool split_member(struct json_file *file, const struct json_string *name, void *into)
 {
     struct split_fields *fields = into;
@@ -278,6 +331,8 @@ static bool split_member(struct json_file *file, const struct json_string *name,
         return parse_text(file, &fields->replacement);
     if (json_name_is(name, "prepend_scheme"))
         return parse_text(file, &fields->scheme);
+    if (json_name_is(name, "length") && fields->step->kind == HF_FIXED)
+        return json_unsigned(&file->scan, &fields->step->length);
     if (json_name_is(name, "split"))
         return json_file_flag(file, true, &fields->step->split);
     return json_skip(&file->scan);
@@ -364,6 +419,13 @@ static bool step_finish(struct json_file *file, const struct text *type, struct 
                                 "damaged");
     case HF_METASPACE:
         return metaspace_finish(file, fields);
+    case HF_SCRIPTS:
+        step->behavior = SPLIT_ISOLATED;
+        return true;
+    case HF_FIXED:
+        step->behavior = SPLIT_ISOLATED;
+        return step->length ||
+               json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.FixedLength.length must be at least 1");
     case HF_WHITESPACE:
         step->behavior = SPLIT_REMOVED;
         step->invert = true;
@@ -398,7 +460,8 @@ static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint
     } kinds[] = {{"ByteLevel", HF_BYTE_LEVEL},     {"Split", HF_SPLIT},
                  {"CharDelimiterSplit", HF_SPLIT}, {"Digits", HF_DIGITS},
                  {"Punctuation", HF_PUNCTUATION},  {"Whitespace", HF_WHITESPACE},
-                 {"Metaspace", HF_METASPACE},      {"WhitespaceSplit", HF_WHITESPACE_SPLIT}};
+                 {"Metaspace", HF_METASPACE},      {"WhitespaceSplit", HF_WHITESPACE_SPLIT},
+                 {"UnicodeScripts", HF_SCRIPTS},   {"FixedLength", HF_FIXED}};
     struct text type;
     if (depth > NESTED_MOST)
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: more than %d sequences are nested",
@@ -424,6 +487,7 @@ static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint
     memset(step, 0, sizeof *step);
     step->kind = kinds[kind].kind;
     step->use_regex = step->split = true;
+    step->length = 5; /* the default of the reference */
     struct split_fields fields = {.step = step};
     return parse_members(file, split_member, &fields) && step_finish(file, &type, &fields);
 }

@@ -22,7 +22,9 @@ enum hf_split_kind {
     HF_PUNCTUATION,
     HF_WHITESPACE,
     HF_WHITESPACE_SPLIT,
-    HF_METASPACE
+    HF_METASPACE,
+    HF_SCRIPTS,
+    HF_FIXED
 };
 enum hf_prepend { HF_PREPEND_NEVER, HF_PREPEND_FIRST, HF_PREPEND_ALWAYS };
 
@@ -37,6 +39,7 @@ struct hf_split {
     uint32_t replacement;         /* HF_METASPACE: the code point that replaces a space */
     enum hf_prepend prepend;      /* HF_METASPACE */
     bool split;                   /* HF_METASPACE */
+    uint64_t length;              /* HF_FIXED: characters of a piece; at least 1 */
 };
 
 /* The steps of a pre-tokenizer; nested sequences are flattened. */

@@ -78,18 +78,55 @@ static bool split_step(struct json_file *file, struct pretokenizer_step *into, c
     return literal_copy(file, into, step);
 }
 
+/* Returns whether a step of the normalizer never changes where the reference sees the first character of its result:
+ * at the beginning of the document, if it was there before. */
+static bool keeps_front(const struct normalizer_step *step, bool last, uint32_t replacement)
+{
+    if (step->kind == NORMALIZE_STRIP)
+        return !step->strip_left;
+    if (step->kind == NORMALIZE_MARKS || step->kind == NORMALIZE_NMT)
+        return false;
+    if (step->kind != NORMALIZE_REPLACE)
+        return true;
+    if (!step->content_bytes)
+        return false;
+    size_t bytes;
+    const uint32_t code = code_point_get(step->content, &bytes);
+    if (last && (code == ' ' || code == replacement)) /* where the text begins with it, nothing is put before it */
+        return true;
+    return !step->regex && (code_point_get(step->pattern, &bytes), bytes == step->pattern_bytes);
+}
+
+/* Returns whether the texts that the reference calls first are those that begin a document: those that come from its
+ * first byte. This is so without a normalizer if the steps before do not change the text. With a normalizer, a cut after
+ * it may be inside of what the first character becomes, so there is none. */
+static bool first_known(const struct pipeline_parts *parts, const struct hf_split *step)
+{
+    const struct pretokenizer *pretokenizer = &parts->pretokenizer; /* its last step is the one in question */
+    const struct normalizer *normalizer = &parts->normalizer;
+    for (uint32_t i = 0; i + 1 < pretokenizer->count; i++)
+        if (normalizer->count || pretokenizer->steps[i].prefix_space || pretokenizer->steps[i].kind == STEP_METASPACE)
+            return false;
+    if (normalizer->count && added_tokens_any(parts->added, ADDED_NORMALIZED, true))
+        return false;
+    for (uint32_t i = 0; i < normalizer->count; i++)
+        if (!keeps_front(&normalizer->steps[i], i + 1 == normalizer->count, step->replacement))
+            return false;
+    return true;
+}
+
 static bool metaspace_step(struct json_file *file, struct pretokenizer_step *into, const struct hf_split *step,
-                           bool mapped, bool first)
+                           bool mapped, const struct pipeline_parts *parts)
 {
     static const enum step_prepend prepends[] = {
         [HF_PREPEND_NEVER] = PREPEND_NEVER, [HF_PREPEND_FIRST] = PREPEND_FIRST, [HF_PREPEND_ALWAYS] = PREPEND_ALWAYS};
     if (mapped)
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
                                 "pre_tokenizer: tokmap cannot read a file with Metaspace after ByteLevel");
-    if (step->prepend == HF_PREPEND_FIRST && !first)
+    if (step->prepend == HF_PREPEND_FIRST && !first_known(parts, step))
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
-                                "pre_tokenizer.Metaspace.prepend_scheme is 'first' after "
-                                "a normalizer or another pre-tokenizer; tokmap cannot read such a file");
+                                "pre_tokenizer.Metaspace.prepend_scheme is 'first', and which text comes first depends "
+                                "on the normalizer or on another pre-tokenizer; tokmap cannot read such a file");
     into->kind = STEP_METASPACE;
     into->behavior = SPLIT_MERGED_NEXT;
     into->splits = step->split;
@@ -137,9 +174,16 @@ static bool step_add(struct json_file *file, struct pipeline_parts *parts, const
     case HF_WHITESPACE_SPLIT:
         into->kind = STEP_SPACE;
         return true;
+    case HF_SCRIPTS:
+        into->kind = STEP_SCRIPTS;
+        return true;
+    case HF_FIXED:
+        into->kind = STEP_FIXED;
+        into->length = (size_t)step->length;
+        return true;
     case HF_METASPACE:
     default:
-        return metaspace_step(file, into, step, mapped, pretokenizer->count == 1 && !parts->normalizer.count);
+        return metaspace_step(file, into, step, mapped, parts);
     }
 }
 

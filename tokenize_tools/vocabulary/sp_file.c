@@ -22,6 +22,7 @@
 #include "sentencepiece/sp_engine.h"
 #include "sentencepiece/sp_model.h"
 #include "tokenizer/pipeline.h"
+#include "unigram/unigram_engine.h"
 #include "vocabulary_name.h"
 
 #define PIECE_BYTES_MOST 65535u
@@ -31,22 +32,25 @@
 
 enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
+/* The part of a message that has not been read yet. */
+struct message {
+    const uint8_t *at, *end;
+};
+
 struct sp_file {
     struct sp_source source; /* complete; points to the arrays below */
     uint8_t *bytes;
     uint32_t *offsets;
     float *scores;
     uint8_t *kinds; /* enum sp_kind of each piece */
+    uint64_t model_type;
+    bool dummy_prefix, suffix, has_denormalizer;
+    struct message charsmap; /* within the bytes of the file; empty: none */
     uint32_t control_count;
     const uint8_t
         *unk_surface; /* the text of the unknown token when decoded, within the bytes of the file; NULL: the default */
     uint32_t unk_surface_bytes;
     uint8_t fingerprint[16]; /* of all that decides ids */
-};
-
-/* The part of a message that has not been read yet. */
-struct message {
-    const uint8_t *at, *end;
 };
 
 struct field {
@@ -123,9 +127,9 @@ struct reader {
     struct sp_file *file;
     const uint8_t *start;
     struct tokmap_error *error;
-    uint64_t model_type;
-    bool suffix, dummy_prefix, remove_spaces, has_charsmap, has_denormalizer;
 };
+
+enum model_type { TYPE_UNIGRAM = 1, TYPE_BPE = 2, TYPES = 5 };
 
 static bool read_piece(struct message message, struct piece *piece)
 {
@@ -153,9 +157,9 @@ static bool read_trainer(struct reader *reader, struct message message)
         if (!read_field(&message, &field))
             return false;
         if (is(&field, 3, WIRE_VARINT)) {
-            reader->model_type = field.value;
+            reader->file->model_type = field.value;
         } else if (is(&field, 24, WIRE_VARINT)) {
-            reader->suffix = field.value != 0;
+            reader->file->suffix = field.value != 0;
         } else if (is(&field, 44, WIRE_BYTES)) {
             reader->file->unk_surface = field.content.at;
             reader->file->unk_surface_bytes = (uint32_t)(field.content.end - field.content.at);
@@ -173,17 +177,16 @@ static bool read_normalizer(struct reader *reader, struct message message, bool 
         if (!read_field(&message, &field))
             return false;
         if (is(&field, 2, WIRE_BYTES)) {
-            const bool present = field.content.at != field.content.end;
             if (denormalizer)
-                reader->has_denormalizer = present;
+                reader->file->has_denormalizer = field.content.at != field.content.end;
             else
-                reader->has_charsmap = present;
+                reader->file->charsmap = field.content;
         } else if (denormalizer) {
             continue;
         } else if (is(&field, 3, WIRE_VARINT)) {
-            reader->dummy_prefix = field.value != 0;
+            reader->file->dummy_prefix = field.value != 0;
         } else if (is(&field, 4, WIRE_VARINT)) {
-            reader->remove_spaces = field.value != 0;
+            reader->file->source.remove_spaces = field.value != 0;
         } else if (is(&field, 5, WIRE_VARINT)) {
             reader->file->source.escape = field.value != 0;
         }
@@ -228,21 +231,16 @@ static enum tokmap_status count_pieces(struct reader *reader, struct message mes
 
 static enum tokmap_status check_settings(const struct reader *reader)
 {
-    static const char *const types[] = {"0", "UNIGRAM", "BPE", "WORD", "CHAR"};
+    static const char *const types[TYPES] = {"0", "UNIGRAM", "BPE", "WORD", "CHAR"};
+    const uint64_t type = reader->file->model_type;
     char what[96];
-    if (reader->model_type != 2) {
-        if (reader->model_type < 5)
-            snprintf(what, sizeof what, "trainer_spec.model_type %s instead of BPE", types[reader->model_type]);
+    if (type != TYPE_UNIGRAM && type != TYPE_BPE) {
+        if (type < TYPES)
+            snprintf(what, sizeof what, "trainer_spec.model_type %s instead of UNIGRAM or BPE", types[type]);
         else
-            snprintf(what, sizeof what, "trainer_spec.model_type %" PRIu64, reader->model_type);
+            snprintf(what, sizeof what, "trainer_spec.model_type %" PRIu64, type);
         return refused(reader, what);
     }
-    if (reader->has_charsmap)
-        return refused(reader, "normalizer_spec.precompiled_charsmap (a normalization other than 'identity')");
-    if (reader->has_denormalizer)
-        return refused(reader, "denormalizer_spec.precompiled_charsmap");
-    if (reader->suffix)
-        return refused(reader, "trainer_spec.treat_whitespace_as_suffix");
     return TOKMAP_OK;
 }
 
@@ -265,11 +263,12 @@ static enum tokmap_status check_piece(const struct reader *reader, const struct 
         return refused(reader, "a piece of an unknown type");
     (void)sp_character(piece->text.at, count, &length);
     const bool reserved = piece->kind == SP_CONTROL || piece->kind == SP_UNKNOWN;
+    const bool bpe = reader->file->model_type == TYPE_BPE;
     if (memchr(piece->text.at, 0, count))
         return refused(reader, "a piece that contains U+0000");
-    if (reserved && length == count)
+    if (bpe && reserved && length == count)
         return refused(reader, "a control piece or an unknown piece that is a single character");
-    if (piece->kind == SP_USER_DEFINED && reader->remove_spaces && memchr(piece->text.at, ' ', count))
+    if (piece->kind == SP_USER_DEFINED && reader->file->source.remove_spaces && memchr(piece->text.at, ' ', count))
         return refused(reader,
                        "a user-defined piece that contains a space, and normalizer_spec.remove_extra_whitespaces");
     if (piece->kind == SP_UNKNOWN && reader->file->source.unk != BPE_NONE)
@@ -339,6 +338,11 @@ static enum tokmap_status fingerprint(const struct reader *reader)
     hash_state_add(hash, file->bytes, file->offsets[source->vocabulary]);
     hash_state_add(hash, file->scores, source->vocabulary * sizeof *file->scores);
     hash_state_add(hash, file->kinds, source->vocabulary);
+    if (file->model_type != TYPE_BPE || file->suffix || file->charsmap.at != file->charsmap.end) {
+        const uint8_t more[] = {(uint8_t)file->model_type, file->suffix};
+        hash_state_add(hash, more, sizeof more);
+        hash_state_add(hash, file->charsmap.at, (size_t)(file->charsmap.end - file->charsmap.at));
+    }
     hash128_store(hash_state_128(hash), file->fingerprint);
     hash_state_free(hash);
     return TOKMAP_OK;
@@ -381,8 +385,11 @@ static enum tokmap_status sp_file_read(struct sp_file *file, const char *path, c
     file->source.escape = true;
     file->source.fuse_unk = true;
     file->source.unk = BPE_NONE;
-    struct reader reader = {
-        .file = file, .start = bytes, .error = error, .model_type = 1, .dummy_prefix = true, .remove_spaces = true};
+    file->source.remove_spaces = true;
+    file->model_type = TYPE_UNIGRAM;
+    file->dummy_prefix = true;
+    file->charsmap = (struct message){bytes, bytes};
+    struct reader reader = {.file = file, .start = bytes, .error = error};
     enum tokmap_status status = count_pieces(&reader, all, &pieces, &text);
     if (!status)
         status = check_settings(&reader);
@@ -395,8 +402,8 @@ static enum tokmap_status sp_file_read(struct sp_file *file, const char *path, c
     if (!status && file->source.unk == BPE_NONE)
         status = error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
                            "no piece has the type UNKNOWN; the file is incomplete");
-    file->source.prefix = reader.dummy_prefix ? SP_PREFIX_ALWAYS : SP_PREFIX_NEVER;
-    file->source.remove_spaces = reader.remove_spaces;
+    file->source.prefix = file->dummy_prefix && !file->suffix ? SP_PREFIX_ALWAYS : SP_PREFIX_NEVER;
+    file->source.suffix = file->dummy_prefix && file->suffix;
     return status ? status : fingerprint(&reader);
 }
 
@@ -466,8 +473,11 @@ static void add_decoder(struct pipeline_parts *parts, struct sp_file *file)
 {
     struct text_decoder *decoder = &parts->decoder;
     decoder->steps[decoder->count++] = (struct decode_step){.kind = DECODE_SENTENCEPIECE,
-                                                            .trims_front = file->source.prefix != SP_PREFIX_NEVER,
+                                                            .trims_front = file->dummy_prefix,
                                                             .trims_spaces = file->source.remove_spaces};
+    if (file->has_denormalizer)
+        (void)snprintf(decoder->refused, sizeof decoder->refused,
+                       "the model has denormalizer_spec.precompiled_charsmap, which decoding does not support");
     decoder->vocabulary = file->source.vocabulary;
     decoder->texts = file->bytes;
     decoder->offsets = file->offsets;
@@ -480,6 +490,82 @@ static void add_decoder(struct pipeline_parts *parts, struct sp_file *file)
     file->kinds = NULL;
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return match_text_compare(a, b);
+}
+
+/* Makes a table of the user-defined pieces, which a charsmap leaves as they are. Their texts are those of the
+ * decoder. */
+static enum tokmap_status add_symbols(struct pipeline_parts *parts, const struct sp_file *file,
+                                      struct tokmap_error *error)
+{
+    const struct sp_source *source = &file->source;
+    size_t count = 0;
+    for (uint32_t id = 0; id < source->vocabulary; id++)
+        count += source->kinds[id] == SP_USER_DEFINED;
+    if (!count)
+        return TOKMAP_OK;
+    parts->symbol_texts = malloc(count * sizeof *parts->symbol_texts);
+    if (!parts->symbol_texts)
+        return error_set_memory(error, "user-defined pieces", count * sizeof *parts->symbol_texts);
+    count = 0;
+    for (uint32_t id = 0; id < source->vocabulary; id++)
+        if (source->kinds[id] == SP_USER_DEFINED)
+            parts->symbol_texts[count++] = (struct match_text){file->bytes + source->offsets[id],
+                                                               source->offsets[id + 1] - source->offsets[id]};
+    qsort(parts->symbol_texts, count, sizeof *parts->symbol_texts, by_text);
+    return match_table_new(&parts->symbols, parts->symbol_texts, count, source->path, error);
+}
+
+/* Makes the step that applies the charsmap. What SentencePiece does to spaces after it is the engine's. */
+static enum tokmap_status add_normalizer(struct pipeline_parts *parts, const struct sp_file *file,
+                                         struct tokmap_error *error)
+{
+    static const char field[] = "normalizer_spec.precompiled_charsmap";
+    struct normalizer_step step = {.kind = NORMALIZE_CHARSMAP};
+    if (file->charsmap.at == file->charsmap.end)
+        return TOKMAP_OK;
+    enum tokmap_status status =
+        charsmap_new(&step.map, file->charsmap.at, (size_t)(file->charsmap.end - file->charsmap.at), file->source.path,
+                     field, error);
+    if (!status && file->source.remove_spaces && charsmap_makes_spaces(step.map))
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, file->source.path, TOKMAP_NO_OFFSET,
+                           "%s makes several spaces of one character, and normalizer_spec.remove_extra_whitespaces is "
+                           "true; tokmap cannot reproduce the ids exactly",
+                           field);
+    if (!status)
+        status = add_symbols(parts, file, error);
+    if (status) {
+        charsmap_free(step.map);
+        return status;
+    }
+    step.symbols = parts->symbols;
+    step.marks_blank = file->source.suffix && file->source.remove_spaces;
+    parts->normalizer.steps[parts->normalizer.count++] = step;
+    return TOKMAP_OK;
+}
+
+/* Makes the engine of the model's type. */
+static enum tokmap_status add_engine(struct pipeline_parts *parts, const struct sp_file *file,
+                                     struct tokmap_error *error)
+{
+    const struct sp_source *source = &file->source;
+    if (file->model_type == TYPE_BPE)
+        return sp_engine_new(&parts->engine, source, error);
+    double *scores = malloc(source->vocabulary * sizeof *scores);
+    if (!scores)
+        return error_set_memory(error, "a vocabulary", source->vocabulary * sizeof *scores);
+    for (uint32_t id = 0; id < source->vocabulary; id++)
+        scores[id] = (double)source->scores[id];
+    const enum tokmap_status status = unigram_engine_new(
+        &parts->engine, &(struct unigram_source){.texts = *source, .scores = scores}, error);
+    free(scores);
+    if (source->byte_fallback)
+        parts->ids_per_byte_most = UNIGRAM_IDS_PER_BYTE;
+    return status;
+}
+
 enum tokmap_status sp_file_open(struct tokenizer **tokenizer, const char *path, const uint8_t *bytes, uint64_t count,
                                 const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
@@ -489,11 +575,13 @@ enum tokmap_status sp_file_open(struct tokenizer **tokenizer, const char *path, 
     *tokenizer = NULL;
     enum tokmap_status status = sp_file_read(&file, path, bytes, count, error);
     if (!status)
-        status = sp_engine_new(&parts.engine, &file.source, error);
+        status = add_engine(&parts, &file, error);
     if (!status)
         status = add_controls(&parts, &file, error);
     if (!status)
         status = add_unknown(&parts, &file, error);
+    if (!status)
+        status = add_normalizer(&parts, &file, error);
     if (!status) {
         (void)snprintf(parts.scanner, sizeof parts.scanner, "between characters that no token joins");
         add_decoder(&parts, &file);

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* sp_walk.c - see sp_walk.h. */
+#include "sp_walk.h"
+
+#include <string.h>
+
+static bool begins_with_space(const struct sp_model *model, const uint8_t *text, uint64_t count)
+{
+    return text[0] == ' ' || (model->escape && count >= 3 && !memcmp(text, SP_MARK, 3));
+}
+
+/* Returns whether a space is put before a text, which is not empty. */
+static bool wants_prefix(const struct sp_model *model, const uint8_t *text, uint64_t count, enum engine_place place)
+{
+    switch (model->prefix) {
+    case SP_PREFIX_ALWAYS:
+        return place != ENGINE_INSIDE;
+    case SP_PREFIX_UNLESS:
+        return !begins_with_space(model, text, count);
+    case SP_PREFIX_FIRST:
+        return place == ENGINE_DOCUMENT_START && !begins_with_space(model, text, count);
+    case SP_PREFIX_NEVER:
+    default:
+        return false;
+    }
+}
+
+bool sp_begins(const struct sp_model *model, enum engine_place place, const uint8_t **text, uint64_t *count,
+               bool *prefix)
+{
+    *prefix = *count && wants_prefix(model, *text, *count, place);
+    if (*count || model->suffix)
+        return true;
+    if (model->prefix != SP_PREFIX_ALWAYS || model->remove_spaces || place == ENGINE_INSIDE)
+        return false;
+    *text = (const uint8_t *)" ";
+    *count = 1;
+    return true;
+}
+
+bool sp_id_bytes(const struct sp_model *model, uint32_t id, const uint8_t **bytes, uint32_t *count)
+{
+    const struct bpe_model *head = &model->head;
+    if (id >= head->vocabulary)
+        return false;
+    *bytes = head->bytes + head->offsets[id];
+    *count = head->offsets[id + 1] - head->offsets[id];
+    return *count != 0;
+}
+
+/* ---- where the ids of a text are in it ----
+ *
+ * The model sees the text with changes: a space before it, U+2581 as a space, and with remove_spaces fewer spaces. The
+ * walk makes these changes as it goes. Example, with a prefix and remove_spaces: the text "a  b" is " a b" to the
+ * model, and the tokens " a" and " b" are [0,1) and [1,4) of the text: the second space, which was removed, is inside
+ * of the token that has the first one.
+ *
+ * An unknown token says nothing of its text. It takes one character or, with fuse_unk, the characters without a token
+ * up to where the next id fits. */
+
+struct place {
+    uint64_t at;
+    bool prefix; /* the space before the text comes next */
+    bool suffix; /* a space comes after the text */
+};
+
+struct walked {
+    const struct sp_model *model;
+    const uint8_t *text;
+    uint64_t count; /* without the spaces that are removed from the end */
+};
+
+/* Skips spaces that remove_spaces removes. */
+static void skip(const struct walked *own, struct place *place)
+{
+    const uint8_t *text = own->text;
+    uint64_t at = place->at;
+    while (own->model->remove_spaces && at < own->count && text[at] == ' ' && (!at || text[at - 1] == ' '))
+        at++;
+    place->at = at;
+}
+
+static bool is_mark(const struct walked *own, uint64_t at)
+{
+    return own->model->escape && own->count - at >= 3 && !memcmp(own->text + at, SP_MARK, 3);
+}
+
+/* Moves along the bytes of a token. *begin receives the first byte of the text that is part of it. Returns false if the
+ * text is different. */
+static bool match(const struct walked *own, const uint8_t *bytes, uint32_t length, struct place *place, uint64_t *begin)
+{
+    struct place now = *place;
+    bool begun = false;
+    for (uint32_t i = 0; i < length; i++) {
+        skip(own, &now);
+        if (now.prefix) {
+            now.prefix = false;
+            if (bytes[i] != ' ')
+                return false;
+            *begin = now.at;
+            continue;
+        }
+        if (now.at >= own->count) {
+            if (!now.suffix || bytes[i] != ' ')
+                return false;
+            now.suffix = false;
+            if (!begun)
+                *begin = now.at;
+            begun = true;
+            continue;
+        }
+        const bool mark = is_mark(own, now.at);
+        if ((mark ? ' ' : own->text[now.at]) != bytes[i])
+            return false;
+        if (!begun)
+            *begin = now.at;
+        begun = true;
+        now.at += mark ? 3 : 1;
+    }
+    *place = now;
+    return length != 0;
+}
+
+static bool match_id(const struct walked *own, uint32_t id, struct place *place, uint64_t *begin)
+{
+    const struct bpe_model *head = &own->model->head;
+    return id < head->vocabulary &&
+           match(own, head->bytes + head->offsets[id], head->offsets[id + 1] - head->offsets[id], place, begin);
+}
+
+/* Returns whether the next character has no token, and its length. */
+static bool is_unknown(const struct walked *own, struct place place, uint32_t *length)
+{
+    const struct sp_model *model = own->model;
+    *length = 0;
+    const bool end = !place.prefix && place.at >= own->count;
+    if (end && !place.suffix)
+        return false;
+    const uint32_t code = place.prefix || end || is_mark(own, place.at)
+                              ? ' '
+                              : sp_character(own->text + place.at, own->count - place.at, length);
+    if (!place.prefix && !end && !*length)
+        *length = 3; /* a mark */
+    const uint32_t symbol = model->atoms[code];
+    return !symbol || (model->ids ? model->ids[symbol - 1] == BPE_NONE : symbol - 1 >= model->head.vocabulary);
+}
+
+/* Moves along what an unknown token stands for. */
+static bool take_unknown(const struct walked *own, const struct id_walk *walk, struct place *place, uint64_t *begin)
+{
+    const bool fused = own->model->fuse_unk && !own->model->byte_fallback;
+    uint32_t length;
+    bool any = false;
+    for (;; any = true) {
+        skip(own, place);
+        if (!is_unknown(own, *place, &length) || (any && !fused))
+            return any;
+        if (any && walk->at + 1 < walk->count) {
+            struct id_walk rest = *walk;
+            struct place next = *place;
+            uint64_t unused;
+            rest.at++;
+            if (match_id(own, id_walk_next(&rest), &next, &unused))
+                return true;
+        }
+        if (!any)
+            *begin = place->at;
+        if (!place->prefix && place->at >= own->count)
+            place->suffix = false;
+        place->prefix = false;
+        place->at += length;
+    }
+}
+
+/* Returns where the text ends without the spaces that are removed from its end. */
+static uint64_t stripped_end(const struct sp_model *model, const uint8_t *text, uint64_t count)
+{
+    for (;;) {
+        if (count && text[count - 1] == ' ')
+            count--;
+        else if (model->escape && count >= 3 && !memcmp(text + count - 3, SP_MARK, 3))
+            count -= 3;
+        else
+            return count;
+    }
+}
+
+/* Returns whether a space comes after a text: not after spaces that are all removed. */
+static bool has_suffix(const struct sp_model *model, const uint8_t *text, uint64_t count)
+{
+    uint64_t spaces = 0;
+    while (model->remove_spaces && spaces < count && text[spaces] == ' ')
+        spaces++;
+    return model->suffix && (!count || spaces < count);
+}
+
+bool sp_walk(const struct sp_model *model, const uint8_t *text, uint64_t count, enum engine_place place_of_text,
+             struct id_walk *walk)
+{
+    bool prefix;
+    if (!count) { /* it may become a space, which is none of the text's */
+        const uint8_t *unused = text;
+        uint64_t spaces = 0;
+        if (!sp_begins(model, place_of_text, &unused, &spaces, &prefix))
+            return true;
+        prefix = !model->suffix;
+    } else {
+        prefix = wants_prefix(model, text, count, place_of_text);
+    }
+    const struct walked own = {model, text, model->remove_spaces ? stripped_end(model, text, count) : count};
+    struct place place = {0, prefix, has_suffix(model, text, count)};
+    uint64_t begin = 0;
+    if (count && !own.count && !place.suffix)
+        return true; /* an empty text gets no space before it either */
+    if (model->whole_bytes && !prefix && count == 6 && walk->at < walk->count &&
+        sp_whole(model, text, (size_t)count) == id_walk_next(walk) && sp_byte_name(text, 6) >= 0) {
+        walk->found(walk->user, walk->at++, 0, count);
+        return true;
+    }
+    for (;; walk->at++) {
+        skip(&own, &place);
+        if (place.at >= own.count && !place.prefix && !place.suffix)
+            return true;
+        if (walk->at == walk->count)
+            return false;
+        const uint32_t id = id_walk_next(walk);
+        uint32_t length;
+        if (id == model->unk && is_unknown(&own, place, &length)) {
+            if (!take_unknown(&own, walk, &place, &begin))
+                return false;
+        } else if (!match_id(&own, id, &place, &begin)) {
+            return false;
+        }
+        walk->found(walk->user, walk->at, begin, begin > place.at ? begin : place.at);
+    }
+}

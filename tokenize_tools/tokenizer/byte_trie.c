@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * byte_trie.c - building: the keys are sorted, and each node is a range of them that have the same first bytes. Nodes
+ * that have no place yet are in a list of free nodes. A node with one child takes the first free node; for several
+ * children some free nodes are tried, and then 256 new ones are added, where they fit in any case.
+ */
+#include "byte_trie.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "platform/os.h"
+
+#define FREE (UINT32_MAX - 1)   /* the parent of a free node: base is the next one, and value the one before */
+#define ORPHAN (UINT32_MAX - 2) /* the parent of the root */
+#define END UINT32_MAX          /* of the list */
+#define TRIES 24                /* free nodes that are tried for several children */
+#define NODES_MOST (1u << 31)
+
+/* A key with its first 8 bytes as a number, by which nearly all keys are told apart. */
+struct sorted {
+    uint64_t first;
+    const struct byte_trie_key *key;
+};
+
+struct range {
+    size_t from, to; /* keys */
+    uint32_t node, depth;
+};
+
+struct building {
+    struct byte_trie *trie;
+    struct sorted *keys, *other;
+    struct range *stack;
+    size_t stacked, stack_room;
+    uint32_t head, room; /* the first free node; nodes that are allocated */
+};
+
+static uint64_t first_of(const struct byte_trie_key *key)
+{
+    uint64_t first = 0;
+    memcpy(&first, key->bytes, key->count < 8 ? key->count : 8);
+    return __builtin_bswap64(first);
+}
+
+static int by_rest(const void *a, const void *b)
+{
+    const struct byte_trie_key *left = ((const struct sorted *)a)->key, *right = ((const struct sorted *)b)->key;
+    const int order = memcmp(left->bytes, right->bytes, min64(left->count, right->count));
+    if (order || left->count != right->count)
+        return order ? order : left->count < right->count ? -1 : 1;
+    return left->value < right->value ? -1 : left->value > right->value;
+}
+
+/* Sorts by the first bytes, least significant byte first, and then what is equal. */
+static void sort(struct building *own, size_t count)
+{
+    static const size_t none[256];
+    for (uint32_t shift = 0; shift < 64; shift += 8) {
+        size_t places[256], sum = 0;
+        memcpy(places, none, sizeof places);
+        for (size_t i = 0; i < count; i++)
+            places[own->keys[i].first >> shift & 255]++;
+        for (uint32_t byte = 0; byte < 256; byte++) {
+            const size_t here = places[byte];
+            places[byte] = sum;
+            sum += here;
+        }
+        for (size_t i = 0; i < count; i++)
+            own->other[places[own->keys[i].first >> shift & 255]++] = own->keys[i];
+        struct sorted *swap = own->keys;
+        own->keys = own->other;
+        own->other = swap;
+    }
+    for (size_t from = 0, to; from < count; from = to) {
+        to = from + 1;
+        while (to < count && own->keys[to].first == own->keys[from].first)
+            to++;
+        if (to - from > 1)
+            qsort(own->keys + from, to - from, sizeof *own->keys, by_rest);
+    }
+}
+
+/* ---- the list of free nodes, in ascending order ---- */
+
+/* Adds 256 free nodes at the front of the list, so that they are tried first. */
+static bool grow(struct building *own)
+{
+    struct byte_trie *trie = own->trie;
+    if (trie->count == own->room) {
+        const uint32_t room = own->room + own->room / 2 / 256 * 256 + 4096;
+        if (room > NODES_MOST)
+            return false;
+        struct byte_trie_node *grown = os_memory_large((size_t)room * sizeof *grown);
+        if (!grown)
+            return false;
+        if (trie->count)
+            memcpy(grown, trie->nodes, trie->count * sizeof *grown);
+        free(trie->nodes);
+        trie->nodes = grown;
+        own->room = room;
+    }
+    const uint32_t from = trie->count;
+    for (uint32_t i = from; i < from + 256; i++)
+        trie->nodes[i] = (struct byte_trie_node){i + 1, FREE, i - 1};
+    trie->nodes[from].value = END;
+    trie->nodes[from + 255].base = own->head;
+    if (own->head != END)
+        trie->nodes[own->head].value = from + 255;
+    own->head = from;
+    trie->count += 256;
+    return true;
+}
+
+static void take(struct building *own, uint32_t node, uint32_t parent)
+{
+    struct byte_trie_node *nodes = own->trie->nodes;
+    if (nodes[node].value == END)
+        own->head = nodes[node].base;
+    else
+        nodes[nodes[node].value].base = nodes[node].base;
+    if (nodes[node].base != END)
+        nodes[nodes[node].base].value = nodes[node].value;
+    nodes[node] = (struct byte_trie_node){0, parent, BYTE_TRIE_NONE};
+}
+
+/* Finds a base for the children with these bytes. */
+static bool place(struct building *own, const uint8_t *bytes, uint32_t count, uint32_t *base)
+{
+    uint32_t tries = count > 1 ? TRIES : 1;
+    for (uint32_t at = own->head; at != END && tries; at = own->trie->nodes[at].base, tries--) {
+        uint32_t fits = 1;
+        *base = at ^ bytes[0];
+        while (fits < count && own->trie->nodes[*base ^ bytes[fits]].parent == FREE)
+            fits++;
+        if (fits == count)
+            return true;
+    }
+    *base = own->trie->count;
+    return grow(own);
+}
+
+/* ---- nodes ---- */
+
+static bool push(struct building *own, struct range range)
+{
+    if (own->stacked == own->stack_room) {
+        const size_t room = 2 * own->stack_room + 1024;
+        struct range *grown = realloc(own->stack, room * sizeof *grown);
+        if (!grown)
+            return false;
+        own->stack = grown;
+        own->stack_room = room;
+    }
+    own->stack[own->stacked++] = range;
+    return true;
+}
+
+static inline uint8_t byte_at(const struct sorted *sorted, uint32_t depth)
+{
+    return depth < 8 ? (uint8_t)(sorted->first >> (56 - 8 * depth)) : sorted->key->bytes[depth];
+}
+
+/* Makes the children of a node. */
+static bool children(struct building *own, struct range range)
+{
+    const struct sorted *keys = own->keys;
+    size_t starts[257];
+    uint8_t bytes[256];
+    uint32_t count = 0, base;
+    for (; range.from < range.to && keys[range.from].key->count == range.depth; range.from++)
+        own->trie->nodes[range.node].value = keys[range.from].key->value;
+    for (size_t i = range.from; i < range.to; i++) {
+        const uint8_t byte = byte_at(&keys[i], range.depth);
+        if (!count || byte != bytes[count - 1]) {
+            starts[count] = i;
+            bytes[count++] = byte;
+        }
+    }
+    if (!count)
+        return true;
+    starts[count] = range.to;
+    if (!place(own, bytes, count, &base))
+        return false;
+    own->trie->nodes[range.node].base = base;
+    for (uint32_t i = 0; i < count; i++)
+        take(own, base ^ bytes[i], range.node);
+    for (uint32_t i = count; i-- > 0;)
+        if (!push(own, (struct range){starts[i], starts[i + 1], base ^ bytes[i], range.depth + 1}))
+            return false;
+    return true;
+}
+
+bool byte_trie_build(struct byte_trie *trie, struct byte_trie_key *keys, size_t count)
+{
+    struct building own = {.trie = trie, .head = END};
+    memset(trie, 0, sizeof *trie);
+    own.keys = os_memory_large((count + 1) * sizeof *own.keys);
+    own.other = os_memory_large((count + 1) * sizeof *own.other);
+    bool good = own.keys && own.other && grow(&own);
+    if (good) {
+        for (size_t i = 0; i < count; i++)
+            own.keys[i] = (struct sorted){first_of(&keys[i]), &keys[i]};
+        sort(&own, count);
+        take(&own, BYTE_TRIE_ROOT, ORPHAN);
+        good = push(&own, (struct range){0, count, BYTE_TRIE_ROOT, 0});
+    }
+    while (good && own.stacked)
+        good = children(&own, own.stack[--own.stacked]);
+    free(own.keys);
+    free(own.other);
+    free(own.stack);
+    return good;
+}
+
+void byte_trie_free(struct byte_trie *trie)
+{
+    free(trie->nodes);
+    memset(trie, 0, sizeof *trie);
+}

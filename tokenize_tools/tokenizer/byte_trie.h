@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * byte_trie.h - finds all texts of a set that a text begins with, byte by byte: a double-array trie.
+ *
+ * The child of node n for the byte c is node base[n] ^ c, if that node says that its parent is n. So a step reads one
+ * cache line, and nodes whose children are few are packed into the gaps of others.
+ *
+ * Example: the set has "a" and "ab". Then step(root, 'a') has the value of "a", step of that with 'b' the value of
+ * "ab", and any other step is BYTE_TRIE_NONE.
+ *
+ * A trie is immutable, and any number of threads may use it at once.
+ */
+#ifndef TOKMAP_TOKENIZER_BYTE_TRIE_H
+#define TOKMAP_TOKENIZER_BYTE_TRIE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BYTE_TRIE_NONE UINT32_MAX /* no node, no value */
+#define BYTE_TRIE_ROOT 0u
+
+struct byte_trie_node {
+    uint32_t base, parent;
+    uint32_t value; /* of the text that ends here, or BYTE_TRIE_NONE */
+};
+
+/* A zeroed struct is an empty set only after byte_trie_build(). */
+struct byte_trie {
+    struct byte_trie_node *nodes;
+    uint32_t count; /* nodes, a multiple of 256 */
+};
+
+struct byte_trie_key {
+    const uint8_t *bytes;
+    uint32_t count; /* at least 1 */
+    uint32_t value; /* not BYTE_TRIE_NONE */
+};
+
+/* Builds a trie; free it with byte_trie_free(), on failure too. keys: in any order, which changes; of equal texts, the
+ * one with the largest value counts. Returns false if memory ran out, or the trie would have more than 2^31 nodes. */
+bool byte_trie_build(struct byte_trie *trie, struct byte_trie_key *keys, size_t count);
+void byte_trie_free(struct byte_trie *trie);
+
+/* Returns the node after `node` and a byte, or BYTE_TRIE_NONE. */
+static inline uint32_t byte_trie_step(const struct byte_trie *trie, uint32_t node, uint8_t byte)
+{
+    const uint32_t child = trie->nodes[node].base ^ byte;
+    return trie->nodes[child].parent == node ? child : BYTE_TRIE_NONE;
+}
+
+/* Returns how many bytes the longest text of the set has that the text begins with, and its value; 0: none. */
+static inline size_t byte_trie_longest(const struct byte_trie *trie, const uint8_t *text, size_t count, uint32_t *value)
+{
+    uint32_t node = BYTE_TRIE_ROOT;
+    size_t longest = 0;
+    for (size_t at = 0; at < count; at++) {
+        node = byte_trie_step(trie, node, text[at]);
+        if (node == BYTE_TRIE_NONE)
+            break;
+        if (trie->nodes[node].value != BYTE_TRIE_NONE) {
+            longest = at + 1;
+            *value = trie->nodes[node].value;
+        }
+    }
+    return longest;
+}
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unigram_encode.c - cutting a text into chunks and words, for the caches of bpe_encode.c, and settling what they have
+ * for a chunk: the sum is carried from token to token, words that the caches cannot decide are divided with it, and
+ * what is unknown becomes ids.
+ *
+ * Each chunk goes through the caches as a whole first. Then its ids are walked along with the text: an id says how many
+ * bytes it has. Where the sum is so large that it may pass model->limit within the next word, that word is divided
+ * where it stands, and what the caches have for it is skipped.
+ *
+ * Unknown characters. SentencePiece makes several in a row one unknown token, or the tokens of their bytes. tokenizers
+ * does the same with the text of all of them together, which may include the unknown token's own text, and takes the
+ * token that this text is, if there is one.
+ */
+#include "unigram_encode.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "sentencepiece/sp_spaces.h"
+
+/* ---- what is unknown ---- */
+
+/* Appends the tokens of the bytes of a text, in which a space may stand for U+2581. */
+static void put_bytes(const struct unigram_model *model, const uint8_t *text, size_t count, struct ids_out *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (text[i] == ' ' && model->sp.escape)
+            for (uint32_t k = 0; k < 3; k++)
+                ids_append(out, model->sp.head.byte_ids[(uint8_t)SP_MARK[k]]);
+        else
+            ids_append(out, model->sp.head.byte_ids[text[i]]);
+    }
+}
+
+static bool has_bytes(const struct unigram_model *model, const uint8_t *text, size_t count)
+{
+    const uint32_t *ids = model->sp.head.byte_ids;
+    for (size_t i = 0; i < count; i++)
+        if (text[i] == ' ' && model->sp.escape
+                ? ids[0xE2] == BPE_NONE || ids[0x96] == BPE_NONE || ids[0x81] == BPE_NONE
+                : ids[text[i]] == BPE_NONE)
+            return false;
+    return true;
+}
+
+/* Ends a run of what is unknown to tokenizers. */
+static void end_run(struct unigram_state *state, struct ids_out *out)
+{
+    const struct unigram_model *model = state->model;
+    const uint8_t *text = state->run.bytes;
+    const size_t count = state->run.count;
+    uint32_t id = BPE_NONE;
+    state->unknown = false;
+    state->run.count = 0;
+    if (model->floats || !count)
+        return;
+    if (byte_trie_longest(&model->trie, text, count, &id) == count)
+        ids_append(out, id);
+    else if (model->sp.byte_fallback && has_bytes(model, text, count))
+        put_bytes(model, text, count, out);
+    else
+        ids_append(out, model->sp.unk);
+}
+
+static void put_unknown(struct unigram_state *state, const uint8_t *text, size_t count, struct ids_out *out)
+{
+    const struct sp_model *sp = &state->model->sp;
+    if (state->model->doubles) {
+        if (!bytes_append(&state->run, text, count))
+            state->failure = UNIGRAM_NO_MEMORY;
+    } else if (sp->byte_fallback) {
+        put_bytes(state->model, text, count, out);
+    } else if (!state->unknown) {
+        ids_append(out, sp->unk);
+    }
+    state->unknown = true;
+}
+
+/* ---- settling ---- */
+
+/* Divides a word where it stands. */
+static void settle_word(struct unigram_state *state, const uint8_t *text, size_t count, struct ids_out *out)
+{
+    const struct unigram_model *model = state->model;
+    const uint32_t *ids, own_unk = model->doubles ? model->sp.unk : BPE_NONE;
+    size_t id_count, at = 0;
+    const enum unigram_divided divided =
+        unigram_divide(model, &state->path, &state->pieces->scratch, text, count, &state->sum, &ids, &id_count);
+    if (divided) {
+        state->failure = divided;
+        return;
+    }
+    for (size_t i = 0; i < id_count; i++) {
+        const bool unknown = ids[i] == model->unknown;
+        const size_t bytes = unknown ? unigram_character(text + at, count - at) : model->lengths[ids[i]];
+        if (unknown || ids[i] == own_unk) {
+            put_unknown(state, text + at, bytes, out);
+        } else {
+            if (state->unknown)
+                end_run(state, out);
+            ids_append(out, ids[i]);
+        }
+        at += bytes;
+    }
+}
+
+/* Returns where the word that begins at `at`, a bit of `starts`, ends. */
+static size_t word_end(const uint64_t *starts, size_t at, size_t count)
+{
+    const size_t words = (count + 63) / 64;
+    size_t word = ++at / 64;
+    if (at >= count)
+        return count;
+    uint64_t bits = starts[word] >> (at % 64) << (at % 64);
+    while (!bits && ++word < words)
+        bits = starts[word];
+    return bits ? 64 * word + (size_t)__builtin_ctzll(bits) : count;
+}
+
+static inline bool is_start(const uint64_t *starts, size_t at)
+{
+    return starts[at / 64] >> (at % 64) & 1;
+}
+
+/* A text of which the caches have found ids. */
+struct chunk {
+    const uint8_t *text;
+    size_t count;
+    const uint64_t *starts; /* bits: where words begin */
+    size_t found;           /* numbers in state->found */
+};
+
+/* Settles a number that is not simply the id of a token, or a word that the sum may decide. *at and *i move on. */
+static void settle_rest(struct unigram_state *state, const struct chunk *chunk, size_t *at, size_t *i,
+                        struct ids_out *out)
+{
+    const struct unigram_model *model = state->model;
+    const uint32_t id = state->found[*i];
+    /* A sum may also be infinite, or not a number. */
+    const bool near =
+        id == model->fragile || !(fabs(state->sum) + (UNIGRAM_WORD_MOST + 1) * model->reach + 1 < model->limit);
+    if (near && is_start(chunk->starts, *at)) {
+        const size_t end = word_end(chunk->starts, *at, chunk->count);
+        if (id == model->fragile || !(fabs(state->sum) + (double)(end - *at) * model->reach < model->limit)) {
+            settle_word(state, chunk->text + *at, end - *at, out);
+            for (; *at < end; ++*i)
+                *at += state->found[*i] == model->fragile   ? end - *at
+                       : state->found[*i] == model->unknown ? unigram_character(chunk->text + *at, end - *at)
+                                                            : model->lengths[state->found[*i]];
+            return;
+        }
+    }
+    const bool unknown = id == model->unknown || (model->doubles && id == model->sp.unk);
+    const size_t bytes = id == model->unknown ? unigram_character(chunk->text + *at, chunk->count - *at)
+                                              : model->lengths[id];
+    state->sum = model->floats ? (double)((float)state->sum + model->floats[id]) : state->sum + model->doubles[id];
+    if (unknown) {
+        put_unknown(state, chunk->text + *at, bytes, out);
+    } else {
+        if (state->unknown)
+            end_run(state, out);
+        ids_append(out, id);
+    }
+    *at += bytes;
+    ++*i;
+}
+
+#define NUMBER float
+#define SETTLE settle_float
+#define SCORES floats
+#include "unigram_settle.h"
+#undef NUMBER
+#undef SETTLE
+#undef SCORES
+#define NUMBER double
+#define SETTLE settle_double
+#define SCORES doubles
+#include "unigram_settle.h"
+
+static void settle(struct unigram_state *state, const struct chunk *chunk, struct ids_out *out)
+{
+    if (state->model->floats)
+        settle_float(state, chunk, out);
+    else
+        settle_double(state, chunk, out);
+}
+
+/* ---- text ---- */
+
+/* Encodes words from the start of the text on, up to a chunk. Returns how many bytes are done. */
+static size_t encode_some(struct unigram_state *state, const uint8_t *text, size_t count, struct ids_out *out)
+{
+    const struct sp_model *sp = &state->model->sp;
+    uint64_t *starts = state->pieces->chunk.starts;
+    size_t bytes = min64(count, SCAN_BYTES);
+    state->pieces->text_end = text + count;
+    (void)state->cut(&sp->cuts, &sp->head, text, bytes, count, starts);
+    if (bytes < count) { /* the last word may go on after the chunk */
+        size_t word = (bytes - 1) / 64;
+        while (word && !starts[word])
+            word--;
+        const uint32_t last = 63 - (uint32_t)__builtin_clzll(starts[word]);
+        if (!(64 * word + last)) {
+            bool marked = false;
+            const size_t end = sp_cut_end(state->cut, &sp->cuts, &sp->head, text, bytes, count, starts, &marked);
+            settle_word(state, text, end, out);
+            return end;
+        }
+        starts[word] &= ~((uint64_t)1 << last);
+        bytes = 64 * word + last;
+    }
+    const struct chunk chunk = {text, bytes, starts,
+                                bpe_encode_starts(state->pieces, text, bytes, state->found,
+                                                  sizeof state->found / sizeof state->found[0])};
+    settle(state, &chunk, out);
+    return bytes;
+}
+
+/* Encodes a short text as one word, which saves cutting it. */
+static void encode_short(struct unigram_state *state, const uint8_t *text, size_t count, struct ids_out *out)
+{
+    uint64_t starts[(UNIGRAM_WORD_MOST + 63) / 64 + 1] = {1}, found;
+    if (!bpe_encode_piece(state->pieces, text, count, state->found, &found, NULL)) {
+        const struct chunk chunk = {text, count, starts, found};
+        settle(state, &chunk, out);
+    }
+}
+
+/* Makes the text that the model sees, if it is not the text itself. Returns false if memory ran out. */
+static bool prepare(struct unigram_state *state, bool prefix, const uint8_t **text, uint64_t *count)
+{
+    const struct sp_model *sp = &state->model->sp;
+    if (!sp_spaces_arrange(&state->stripped, sp, text, count))
+        return false;
+    if (!*count || (!prefix && !(sp->escape && memmem(*text, (size_t)*count, SP_MARK, 3))))
+        return true;
+    state->block.count = 0;
+    if ((prefix && !bytes_append(&state->block, " ", 1)) ||
+        (sp->escape ? !sp_spaces_copy(&state->block, *text, (size_t)*count)
+                    : !bytes_append(&state->block, *text, (size_t)*count)))
+        return false;
+    *text = state->block.bytes;
+    *count = state->block.count;
+    return true;
+}
+
+static enum tokmap_status check(struct unigram_state *state, uint64_t count, struct tokmap_error *error)
+{
+    const enum unigram_divided failure = state->failure;
+    state->failure = UNIGRAM_DIVIDED;
+    if (failure == UNIGRAM_NO_UNKNOWN)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "the text has a character that the vocabulary does not have, and the model has no unknown "
+                         "token (unk_id is null)");
+    if (failure == UNIGRAM_NO_MEMORY)
+        return error_set_memory(error, "encoding a long word", count);
+    return bpe_state_check(state->pieces, count, error);
+}
+
+enum tokmap_status unigram_encode(struct unigram_state *state, const uint8_t *text, uint64_t count, bool prefix,
+                                  struct ids_out *out, struct tokmap_error *error)
+{
+    if (!prepare(state, prefix, &text, &count))
+        return error_set_memory(error, "a text", count);
+    state->sum = 0;
+    state->unknown = false;
+    state->run.count = 0;
+    if (count && count <= UNIGRAM_WORD_MOST && state->model->doubles)
+        encode_short(state, text, (size_t)count, out);
+    else
+        for (uint64_t at = 0; at < count && !state->failure && !bpe_scratch_stops(&state->pieces->scratch);)
+            at += encode_some(state, text + at, (size_t)(count - at), out);
+    if (state->unknown && !state->failure)
+        end_run(state, out);
+    bytes_trim(&state->block);
+    bytes_trim(&state->stripped);
+    bytes_trim(&state->run);
+    unigram_path_trim(&state->path);
+    return check(state, count, error);
+}
+
+enum tokmap_status unigram_state_new(struct unigram_state **out, const struct unigram_model *model,
+                                     enum cpu_variant variant, struct tokmap_error *error)
+{
+    struct unigram_state *state = calloc(1, sizeof *state);
+    *out = NULL;
+    if (!state)
+        return error_set_memory(error, "the state of a tokenizer", sizeof *state);
+    state->model = model;
+    state->cut = sp_cut_variant(variant);
+    const enum tokmap_status status = bpe_state_new(&state->pieces, &model->sp.head, variant, error);
+    if (status) {
+        free(state);
+        return status;
+    }
+    *out = state;
+    return TOKMAP_OK;
+}
+
+void unigram_state_free(struct unigram_state *state)
+{
+    if (!state)
+        return;
+    bpe_state_free(state->pieces);
+    unigram_path_free(&state->path);
+    bytes_free(&state->block);
+    bytes_free(&state->stripped);
+    bytes_free(&state->run);
+    free(state);
+}

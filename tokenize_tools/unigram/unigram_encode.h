@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unigram_encode.h - from text to ids with a unigram_model: the state of one thread.
+ *
+ * A state belongs to one thread at a time; any number of states share a model, which must outlive them.
+ */
+#ifndef TOKMAP_UNIGRAM_UNIGRAM_ENCODE_H
+#define TOKMAP_UNIGRAM_UNIGRAM_ENCODE_H
+
+#include "bpe/bpe_encode.h"
+#include "common/bytes_buffer.h"
+#include "tokenizer/text_engine.h"
+#include "unigram_word.h"
+
+struct unigram_state {
+    const struct unigram_model *model;
+    struct bpe_state *pieces; /* the caches */
+    sp_cut_function *cut;
+    struct unigram_path path;
+    struct bytes_buffer block;    /* text that had to be copied */
+    struct bytes_buffer stripped; /* the text without the spaces that remove_spaces removes */
+    double sum;                   /* of the tokens so far */
+    bool unknown;                 /* the text so far ends with something unknown */
+    struct bytes_buffer run;      /* of tokenizers: all that is unknown at the end of the text so far */
+    enum unigram_divided failure; /* of a word; UNIGRAM_DIVIDED: none */
+    uint32_t found[SCAN_BYTES + 2 * BPE_SLACK]; /* what the caches have for a chunk */
+};
+
+/* Makes a state; free it with unigram_state_free(). *state is NULL on failure. variant: cpu_variant_best(); tests pass
+ * lower ones. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status unigram_state_new(struct unigram_state **state, const struct unigram_model *model,
+                                     enum cpu_variant variant, struct tokmap_error *error);
+/* Frees a state; NULL is ignored. */
+void unigram_state_free(struct unigram_state *state);
+
+/* Appends the ids of a text. Nothing carries over from one call to the next. prefix: a space is put before the text.
+ * `out` has room for three ids per byte, and three more with a prefix. Statuses: OK, ERROR_INPUT (a character is unknown,
+ * and the model has no unknown token), ERROR_INTERRUPTED, ERROR_MEMORY. */
+enum tokmap_status unigram_encode(struct unigram_state *state, const uint8_t *text, uint64_t count, bool prefix,
+                                  struct ids_out *out, struct tokmap_error *error);
+
+#endif
