@@ -82,8 +82,8 @@ struct tokmap_tokenizer_options {
  * The call takes at most 4 times the size of the file in memory, and 128 MiB more, and time that is linear in the size.
  * What a file may hold is limited, so that no file, whoever made it, can use more; ERROR_LIMIT names the limit: 1 GiB
  * for a file; 2,097,152 ids; 4,194,303 merges or, for SentencePiece, pairs of pieces that make a piece; 65,535 bytes
- * for a token of a JSON file, and 2,048 bytes for a SentencePiece piece that merges make; 1,048,576 added tokens, of
- * which those of more than 64 bytes have 1 MiB together; and, if a normalizer changes the added tokens, half of the
+ * for a token of a JSON file, and 2,048 bytes for a token of a Unigram model or a SentencePiece piece that merges make;
+ * 1,048,576 added tokens, of which those of more than 64 bytes have 1 MiB together; and, if a normalizer changes the added tokens, half of the
  * file's size and 4 MiB for what it makes of them.
  *
  * Any thread may call it. Where there are several processors, up to four threads share the work for a large file; they

@@ -31,7 +31,7 @@
 #include <assert.h>
 
 #include "unicode/code_sets.h"
-#include "unicode/scripts.h"
+#include "unicode/code_scripts.h"
 #include "text/code_point.h"
 #include "common/error.h"
 #include "scanner_piece.h"
@@ -277,8 +277,9 @@ static bool metaspace_write(struct pretokenizer_state *state, uint32_t number, c
     struct bytes_buffer *into = &state->changed[number];
     const uint8_t *end = text + count;
     const bool has_literal = count >= step->literal_bytes && !memcmp(text, step->literal, step->literal_bytes);
-    const bool prefixed = *text != ' ' && !has_literal &&
-                          (step->prepend == PREPEND_ALWAYS || (step->prepend == PREPEND_FIRST && state->first && text == state->begin));
+    const bool prefixed =
+        *text != ' ' && !has_literal &&
+        (step->prepend == PREPEND_ALWAYS || (step->prepend == PREPEND_FIRST && state->first && text == state->begin));
     into->count = 0;
     state->sources[number] = (struct pretokenizer_source){text, prefixed, 0, 0};
     if (prefixed && !bytes_append(into, step->literal, step->literal_bytes))

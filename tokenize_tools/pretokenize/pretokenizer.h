@@ -73,7 +73,7 @@ struct pretokenizer_state {
     struct regex_state *regexes[PRETOKENIZER_STEPS_MOST];
     struct bytes_buffer changed[PRETOKENIZER_STEPS_MOST]; /* by step: its text, if it changes the text */
     struct pretokenizer_source sources[PRETOKENIZER_STEPS_MOST];
-    bool first; /* set by the caller before each run: the text begins the document */
+    bool first;           /* set by the caller before each run: the text begins the document */
     const uint8_t *begin; /* the text of this run */
     /* Set by the caller: receives the pieces. The bytes are valid only during the call. Returns false to stop. */
     bool (*emit)(void *user, const uint8_t *bytes, size_t count);

@@ -16,7 +16,7 @@
 #define ORPHAN (UINT32_MAX - 2) /* the parent of the root */
 #define END UINT32_MAX          /* of the list */
 #define TRIES 24                /* free nodes that are tried for several children */
-#define NODES_MOST (1u << 31)
+#define GAPS 4096 /* nodes that are allocated for gaps, and one for each 16 that are used */
 
 /* A key with its first 8 bytes as a number, by which nearly all keys are told apart. */
 struct sorted {
@@ -89,9 +89,7 @@ static bool grow(struct building *own)
 {
     struct byte_trie *trie = own->trie;
     if (trie->count == own->room) {
-        const uint32_t room = own->room + own->room / 2 / 256 * 256 + 4096;
-        if (room > NODES_MOST)
-            return false;
+        const uint32_t room = own->room + own->room / 4 / 256 * 256 + GAPS;
         struct byte_trie_node *grown = os_memory_large((size_t)room * sizeof *grown);
         if (!grown)
             return false;
@@ -162,6 +160,21 @@ static inline uint8_t byte_at(const struct sorted *sorted, uint32_t depth)
     return depth < 8 ? (uint8_t)(sorted->first >> (56 - 8 * depth)) : sorted->key->bytes[depth];
 }
 
+/* Makes the nodes of the rest of a key, each of which has one child. */
+static bool chain(struct building *own, const struct byte_trie_key *key, uint32_t node, uint32_t depth)
+{
+    for (; depth < key->count; depth++) {
+        if (own->head == END && !grow(own))
+            return false;
+        const uint32_t child = own->head;
+        own->trie->nodes[node].base = child ^ key->bytes[depth];
+        take(own, child, node);
+        node = child;
+    }
+    own->trie->nodes[node].value = key->value;
+    return true;
+}
+
 /* Makes the children of a node. */
 static bool children(struct building *own, struct range range)
 {
@@ -169,6 +182,8 @@ static bool children(struct building *own, struct range range)
     size_t starts[257];
     uint8_t bytes[256];
     uint32_t count = 0, base;
+    if (range.to - range.from == 1)
+        return chain(own, keys[range.from].key, range.node, range.depth);
     for (; range.from < range.to && keys[range.from].key->count == range.depth; range.from++)
         own->trie->nodes[range.node].value = keys[range.from].key->value;
     for (size_t i = range.from; i < range.to; i++) {
@@ -192,26 +207,56 @@ static bool children(struct building *own, struct range range)
     return true;
 }
 
-bool byte_trie_build(struct byte_trie *trie, struct byte_trie_key *keys, size_t count)
+/* Returns the nodes that sorted keys need: each byte that does not continue what the key before has. */
+static uint64_t count_nodes(const struct sorted *keys, size_t count)
+{
+    uint64_t nodes = 1;
+    for (size_t i = 0; i < count; i++) {
+        const struct byte_trie_key *key = keys[i].key, *before = i ? keys[i - 1].key : NULL;
+        uint32_t same = 0;
+        while (before && same < key->count && same < before->count && key->bytes[same] == before->bytes[same])
+            same++;
+        nodes += key->count - same;
+    }
+    return nodes;
+}
+
+/* Allocates the nodes and makes them. */
+static enum tokmap_status nodes_build(struct building *own, size_t count)
+{
+    const uint64_t nodes = count_nodes(own->keys, count);
+    if (nodes > BYTE_TRIE_NODES_MOST)
+        return TOKMAP_ERROR_LIMIT;
+    own->room = (uint32_t)(nodes + nodes / 16 + GAPS) / 256 * 256;
+    own->trie->nodes = os_memory_large(own->room * sizeof *own->trie->nodes);
+    if (!own->trie->nodes || !grow(own))
+        return TOKMAP_ERROR_MEMORY;
+    take(own, BYTE_TRIE_ROOT, ORPHAN);
+    bool good = push(own, (struct range){0, count, BYTE_TRIE_ROOT, 0});
+    while (good && own->stacked)
+        good = children(own, own->stack[--own->stacked]);
+    return good ? TOKMAP_OK : TOKMAP_ERROR_MEMORY;
+}
+
+enum tokmap_status byte_trie_build(struct byte_trie *trie, const struct byte_trie_key *keys, size_t count)
 {
     struct building own = {.trie = trie, .head = END};
+    enum tokmap_status status = TOKMAP_ERROR_MEMORY;
     memset(trie, 0, sizeof *trie);
     own.keys = os_memory_large((count + 1) * sizeof *own.keys);
     own.other = os_memory_large((count + 1) * sizeof *own.other);
-    bool good = own.keys && own.other && grow(&own);
-    if (good) {
+    if (own.keys && own.other) {
         for (size_t i = 0; i < count; i++)
             own.keys[i] = (struct sorted){first_of(&keys[i]), &keys[i]};
         sort(&own, count);
-        take(&own, BYTE_TRIE_ROOT, ORPHAN);
-        good = push(&own, (struct range){0, count, BYTE_TRIE_ROOT, 0});
+        free(own.other);
+        own.other = NULL;
+        status = nodes_build(&own, count);
     }
-    while (good && own.stacked)
-        good = children(&own, own.stack[--own.stacked]);
     free(own.keys);
     free(own.other);
     free(own.stack);
-    return good;
+    return status;
 }
 
 void byte_trie_free(struct byte_trie *trie)

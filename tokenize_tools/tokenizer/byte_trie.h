@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tokmap/error.h"
+
 #define BYTE_TRIE_NONE UINT32_MAX /* no node, no value */
 #define BYTE_TRIE_ROOT 0u
 
@@ -25,7 +27,8 @@ struct byte_trie_node {
     uint32_t value; /* of the text that ends here, or BYTE_TRIE_NONE */
 };
 
-/* A zeroed struct is an empty set only after byte_trie_build(). */
+#define BYTE_TRIE_NODES_MOST (1u << 23) /* of a set of 250,000 texts in all scripts: about a million */
+
 struct byte_trie {
     struct byte_trie_node *nodes;
     uint32_t count; /* nodes, a multiple of 256 */
@@ -37,9 +40,9 @@ struct byte_trie_key {
     uint32_t value; /* not BYTE_TRIE_NONE */
 };
 
-/* Builds a trie; free it with byte_trie_free(), on failure too. keys: in any order, which changes; of equal texts, the
- * one with the largest value counts. Returns false if memory ran out, or the trie would have more than 2^31 nodes. */
-bool byte_trie_build(struct byte_trie *trie, struct byte_trie_key *keys, size_t count);
+/* Builds a trie; free it with byte_trie_free(), on failure too. Of equal texts, the one with the largest value counts.
+ * Statuses: OK, ERROR_LIMIT (more than BYTE_TRIE_NODES_MOST nodes), ERROR_MEMORY. */
+enum tokmap_status byte_trie_build(struct byte_trie *trie, const struct byte_trie_key *keys, size_t count);
 void byte_trie_free(struct byte_trie *trie);
 
 /* Returns the node after `node` and a byte, or BYTE_TRIE_NONE. */

@@ -458,9 +458,8 @@ static bool prepend(struct normalizer_state *state, const struct normalizer_step
 {
     if (!text->count || state->continues)
         return true;
-    if (!has_room(state, into, step->content_bytes + text->count) ||
-        !note(trace, into, step->content_bytes, 0, 0) || !bytes_append(into, step->content, step->content_bytes) ||
-        !bytes_append(into, text->bytes, text->count))
+    if (!has_room(state, into, step->content_bytes + text->count) || !note(trace, into, step->content_bytes, 0, 0) ||
+        !bytes_append(into, step->content, step->content_bytes) || !bytes_append(into, text->bytes, text->count))
         return false;
     *text = (struct text){into->bytes, into->count};
     return true;
@@ -515,8 +514,7 @@ enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t 
         if (trace)
             text_edits_clear(trace);
         if (step->regex) {
-            const enum tokmap_status status =
-                replace_matches(state, step, state->regexes[i], into, trace, &now, error);
+            const enum tokmap_status status = replace_matches(state, step, state->regexes[i], into, trace, &now, error);
             if (status)
                 return status;
         } else if (!run_step(state, step, into, trace, &now)) {

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "char_map_tables.h"
 #include "text/code_point.h"
 
 static uint32_t lower(uint32_t code)

@@ -8,9 +8,9 @@
  * walks through all keys that a text in UTF-8 can contain, once, with all checks; searches then need none.
  *
  * The search. The obvious way walks from the root at each character of a text. Most characters begin some key of the
- * usual maps, because "a" and a combining accent is one. But a key has one character, or its second character is, nearly
- * always, a combining mark. So a text is searched for characters that are keys by themselves or the second character of
- * one (code_search.h). A key begins at such a character or at the one before it, and nowhere else.
+ * usual maps, because "a" and a combining accent is one. But a key has one character, or its second character is,
+ * nearly always, a combining mark. So a text is searched for characters that are keys by themselves or the second
+ * character of one (code_search.h). A key begins at such a character or at the one before it, and nowhere else.
  *
  * Example: in "cafe" and U+0301, only U+0301 is searched for. The key begins at the "e" before it.
  */
@@ -74,9 +74,9 @@ struct frame {
     uint32_t base;
     uint32_t child;      /* 1 + the unit of the next child, or 0 */
     uint8_t first, last; /* the bytes that may follow in UTF-8 */
-    uint8_t left;       /* bytes that are missing at the present character */
-    uint8_t characters; /* whole characters before this node; 3: three or more */
-    uint32_t code;      /* the present character, as far as its bytes are known */
+    uint8_t left;        /* bytes that are missing at the present character */
+    uint8_t characters;  /* whole characters before this node; 3: three or more */
+    uint32_t code;       /* the present character, as far as its bytes are known */
 };
 
 struct walk {
@@ -264,7 +264,7 @@ static enum tokmap_status charsmap_read(struct walk *walk, const uint8_t *bytes,
     if (size % 4 || size < 1024 || size > count - 4)
         return damaged(walk, "has a trie of a wrong size");
     walk->units = size / 4;
-    map->bytes = malloc(count);
+    map->bytes = calloc(count + 1, 1);
     map->units = malloc(size);
     if (!map->bytes || !map->units)
         return error_set_memory(walk->error, "a precompiled map", count + size);
@@ -277,7 +277,8 @@ static enum tokmap_status charsmap_read(struct walk *walk, const uint8_t *bytes,
     map->growth = 1;
     if ((map->root | 255) >= walk->units)
         return damaged(walk, "has a node outside of the map");
-    return children_list(walk) ? keys_walk(walk) : error_set_memory(walk->error, "a precompiled map", 2 * (uint64_t)size);
+    return children_list(walk) ? keys_walk(walk)
+                               : error_set_memory(walk->error, "a precompiled map", 2 * (uint64_t)size);
 }
 
 enum tokmap_status charsmap_new(struct charsmap **map, const uint8_t *bytes, size_t count, const char *path,
@@ -360,14 +361,24 @@ static size_t key_at(const struct charsmap *map, const uint8_t *text, size_t cou
 /* Sets what a key is replaced by. */
 static void part_make(const struct charsmap *map, struct charsmap_part *part, uint32_t value)
 {
+    size_t count = 0;
     part->made = map->made + value;
-    part->made_count = strnlen((const char *)part->made, map->made_count - value);
+    while (part->made[count]) /* most are short; map->bytes ends with a 0 */
+        count++;
+    part->made_count = count;
 }
 
 bool charsmap_find(const struct charsmap *map, const uint8_t *text, size_t at, size_t limit, size_t count,
                    struct code_block *block, struct charsmap_part *part)
 {
     assert(at <= limit && limit <= count);
+    uint32_t first = 0;
+    const size_t near = at && at < limit ? key_at(map, text + at, count - at, false, &first) : 0;
+    if (near) { /* what is replaced is often beside what is replaced */
+        *part = (struct charsmap_part){at, at + near, NULL, 0};
+        part_make(map, part, first);
+        return true;
+    }
     for (size_t tried = at;;) { /* no key begins before `tried` */
         size_t found = code_search_next(&map->search, text, tried, count, block);
         if (found == count)

@@ -5,8 +5,8 @@
  * each of which ends with a 0.
  *
  * Two programs read it, in different ways. SentencePiece replaces the longest key that begins at each place, from left
- * to right. Hugging Face tokenizers cuts the text into grapheme clusters; if one of less than 6 bytes begins with a key,
- * the whole cluster is replaced by what replaces the shortest key, otherwise each of its characters is treated so.
+ * to right. Hugging Face tokenizers cuts the text into grapheme clusters; if one of less than 6 bytes begins with a
+ * key, the whole cluster is replaced by what replaces the shortest key, otherwise each of its characters is treated so.
  */
 #ifndef TOKMAP_UNICODE_CHARSMAP_H
 #define TOKMAP_UNICODE_CHARSMAP_H

@@ -77,8 +77,7 @@ INLINE __m256i ascii_of(__m256i rows, __m256i bytes)
 {
     const __m256i powers = _mm256_set1_epi64x((long long)0x8040201008040201);
     const __m256i row = _mm256_shuffle_epi8(rows, bytes); /* 0 for bytes from 0x80 on */
-    const __m256i bit =
-        _mm256_shuffle_epi8(powers, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), _mm256_set1_epi8(7)));
+    const __m256i bit = _mm256_shuffle_epi8(powers, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), _mm256_set1_epi8(7)));
     return _mm256_cmpeq_epi8(_mm256_and_si256(row, bit), bit);
 }
 

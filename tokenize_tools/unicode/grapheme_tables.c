@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* grapheme_tables.c - classes of characters in grapheme clusters, as in the reference.
  * Made by make_graphemes.py: do not edit. */
-#include "graphemes.h"
+#include "grapheme_tables.h"
 
 const uint16_t grapheme_first[0x110000 / 64] = {
     0,1,2,[3 ... 11]=3,4,5,3,3,3,3,6,3,3,3,7,8,9,10,3,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,

@@ -29,7 +29,7 @@ static bool joins(enum grapheme_class left, enum grapheme_class right)
     if (is_control(left) || is_control(right))
         return left == GRAPHEME_CR && right == GRAPHEME_LF; /* GB3, GB4, GB5 */
     if (is_extend(right) || right == GRAPHEME_ZWJ || right == GRAPHEME_SPACING || left == GRAPHEME_PREPEND)
-        return true; /* GB9, GB9a, GB9b */
+        return true;        /* GB9, GB9a, GB9b */
     if (left == GRAPHEME_L) /* GB6 */
         return right == GRAPHEME_L || right == GRAPHEME_V || right == GRAPHEME_LV || right == GRAPHEME_LVT;
     if (left == GRAPHEME_LV || left == GRAPHEME_V) /* GB7 */
@@ -53,7 +53,8 @@ size_t grapheme_end(const uint8_t *text, size_t at, size_t count)
             return at;
         joined = pictograph && right == GRAPHEME_ZWJ;
         pictograph = right == GRAPHEME_PICTOGRAPH || (pictograph && is_extend(right));
-        const bool continues = consonant && (right == GRAPHEME_EXTEND || right == GRAPHEME_LINKER || right == GRAPHEME_ZWJ);
+        const bool continues =
+            consonant && (right == GRAPHEME_EXTEND || right == GRAPHEME_LINKER || right == GRAPHEME_ZWJ);
         linked = continues && (linked || right == GRAPHEME_LINKER);
         consonant = continues || right == GRAPHEME_CONSONANT;
         left = right;
@@ -70,8 +71,7 @@ size_t grapheme_begin(const uint8_t *text, size_t from, size_t at)
             ;
         const enum grapheme_class left = class_at(text + before, &bytes), right = class_at(text + at, &bytes);
         const bool longer = left == GRAPHEME_ZWJ || is_extend(left);
-        if (!joins(left, right) &&
-            !(longer && (right == GRAPHEME_PICTOGRAPH || right == GRAPHEME_CONSONANT)))
+        if (!joins(left, right) && !(longer && (right == GRAPHEME_PICTOGRAPH || right == GRAPHEME_CONSONANT)))
             return at;
         at = before;
     }

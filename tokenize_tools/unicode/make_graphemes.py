@@ -99,7 +99,7 @@ def main():
     with open(os.path.join(FOLDER, "grapheme_tables.c"), "w", encoding="ascii") as out:
         out.write("/* SPDX-License-Identifier: MIT */\n")
         out.write("/* grapheme_tables.c - classes of characters in grapheme clusters, as in the reference.\n"
-                  " * Made by make_graphemes.py: do not edit. */\n#include \"graphemes.h\"\n\n")
+                  " * Made by make_graphemes.py: do not edit. */\n#include \"grapheme_tables.h\"\n\n")
         out.write("const uint16_t grapheme_first[0x110000 / 64] = {\n%s\n};\n\n" % lines(runs(first)))
         out.write("const uint8_t grapheme_blocks[GRAPHEME_BLOCKS][64] = {\n%s\n};\n" % lines(rows(blocks)))
     print("GRAPHEME_BLOCKS", len(blocks), " ".join("%s %d" % (n, table.count(i)) for i, n in enumerate(NAMES)))

@@ -292,7 +292,7 @@ def scripts():
     with open(os.path.join(FOLDER, "scripts_tables.c"), "w", encoding="ascii") as out:
         out.write("/* SPDX-License-Identifier: MIT */\n")
         out.write("/* scripts_tables.c - scripts of characters, as in the reference.\n"
-                  " * Made by make_unicode.py: do not edit. */\n#include \"scripts.h\"\n\n")
+                  " * Made by make_unicode.py: do not edit. */\n#include \"scripts_tables.h\"\n\n")
         out.write("const struct script_span script_spans[SCRIPT_SPANS] = {\n%s\n};\n" % lines(braced(spans)))
     print("SCRIPT_SPANS %d scripts %d" % (len(spans), len(known)))
 

@@ -70,21 +70,32 @@ static bool code_add(struct nfc_scratch *scratch, uint32_t code)
     return bytes_append(&scratch->codes, &entry, sizeof entry);
 }
 
+/* Sets the characters that a Hangul syllable decomposes to, and returns their number. */
+static uint32_t hangul_parts(uint32_t code, uint32_t into[3])
+{
+    const uint32_t index = code - HANGUL_FIRST;
+    into[0] = LEAD_FIRST + index / (VOWELS * TAILS);
+    into[1] = VOWEL_FIRST + index / TAILS % VOWELS;
+    into[2] = TAIL_FIRST + index % TAILS;
+    return index % TAILS ? 3 : 2;
+}
+
+/* Returns the *count characters of the full decomposition of a character that is no Hangul syllable, or NULL. */
+static const uint32_t *parts_of(enum normal_form form, uint32_t code, uint32_t *count)
+{
+    const uint32_t *parts = form >= FORM_NFKC ? nfc_spans_find(nfkc_spans, NFKC_SPANS, nfkc_parts, code, count) : NULL;
+    return parts ? parts : nfc_decomposition(code, count);
+}
+
 /* Adds the full decomposition of a character. */
 static bool decompose(struct nfc_scratch *scratch, uint32_t code)
 {
-    if (code - HANGUL_FIRST < HANGUL_COUNT) {
-        const uint32_t index = code - HANGUL_FIRST;
-        return code_add(scratch, LEAD_FIRST + index / (VOWELS * TAILS)) &&
-               code_add(scratch, VOWEL_FIRST + index / TAILS % VOWELS) &&
-               (index % TAILS == 0 || code_add(scratch, TAIL_FIRST + index % TAILS));
-    }
-    uint32_t count = 0;
-    const uint32_t *parts = NULL;
-    if (scratch->form >= FORM_NFKC)
-        parts = nfc_spans_find(nfkc_spans, NFKC_SPANS, nfkc_parts, code, &count);
-    if (!parts)
-        parts = nfc_decomposition(code, &count);
+    uint32_t count = 0, hangul[3];
+    const uint32_t *parts = hangul;
+    if (code - HANGUL_FIRST < HANGUL_COUNT)
+        count = hangul_parts(code, hangul);
+    else
+        parts = parts_of(scratch->form, code, &count);
     if (!parts)
         return code_add(scratch, code);
     for (uint32_t i = 0; i < count; i++)
@@ -192,15 +203,55 @@ static bool composes(enum normal_form form)
 static bool begins_run(enum normal_form form, uint32_t code)
 {
     uint32_t count = 0;
-    const uint32_t *parts = form >= FORM_NFKC ? nfc_spans_find(nfkc_spans, NFKC_SPANS, nfkc_parts, code, &count) : NULL;
-    parts = parts ? parts : nfc_decomposition(code, &count);
+    const uint32_t *parts = parts_of(form, code, &count);
     const struct nfc_kind kind = kind_of(parts ? parts[0] : code);
     return !kind.combining_class && (!composes(form) || kind.quick_check[FORM_NFC] != NFC_MAYBE);
+}
+
+/* Does what run_normalize does, if what the characters of the run decompose to is in order already and, for forms that
+ * compose, if nothing of it composes. Returns false if it cannot. */
+static bool run_simple(struct nfc_scratch *scratch, const uint8_t *run, size_t count)
+{
+    const enum normal_form form = scratch->form;
+    const bool composing = composes(form);
+    uint32_t last = 0;
+    scratch->made.count = 0;
+    for (size_t at = 0, bytes; at < count; at += bytes) {
+        const uint32_t code = code_point_get(run + at, &bytes);
+        uint32_t parts_count = 1;
+        const uint32_t *parts = &code;
+        uint32_t hangul[3];
+        if (!bytes_reserve(&scratch->made, 4 * NFC_PARTS_MOST))
+            return false;
+        if (code - HANGUL_FIRST < HANGUL_COUNT) {
+            if (!composing) {
+                parts = hangul;
+                parts_count = hangul_parts(code, hangul);
+            }
+        } else if (kind_of(code).quick_check[form] == NFC_NO) {
+            parts = parts_of(form, code, &parts_count);
+            if (!parts)
+                return false;
+        }
+        uint8_t *into = scratch->made.bytes + scratch->made.count;
+        for (uint32_t i = 0; i < parts_count; i++) {
+            const struct nfc_kind kind = kind_of(parts[i]);
+            if (composing ? kind.combining_class || kind.quick_check[FORM_NFC]
+                          : kind.combining_class && kind.combining_class < last)
+                return false;
+            last = kind.combining_class;
+            into += code_point_put(into, parts[i]);
+        }
+        scratch->made.count = (size_t)(into - scratch->made.bytes);
+    }
+    return true;
 }
 
 /* Writes the normal form of a run to scratch->made. */
 static bool run_normalize(struct nfc_scratch *scratch, const uint8_t *run, size_t count)
 {
+    if (run_simple(scratch, run, count))
+        return true;
     scratch->codes.count = scratch->made.count = 0;
     for (size_t at = 0, bytes; at < count; at += bytes)
         if (!decompose(scratch, code_point_get(run + at, &bytes)))
@@ -221,17 +272,18 @@ static bool run_normalize(struct nfc_scratch *scratch, const uint8_t *run, size_
 
 size_t nfc_find(struct nfc_scratch *scratch, const uint8_t *text, size_t at, size_t count, size_t *end)
 {
-    struct code_block block = CODE_BLOCK_NONE;
     const enum normal_form form = scratch->form;
     assert(at <= count);
     if (!scratch->ready) {
         code_search_init(&scratch->search, &nfc_unstable[form], cpu_variant_best());
         scratch->ready = true;
     }
+    if (!at)
+        scratch->block = CODE_BLOCK_NONE;
     while (at < count) {
         const size_t from = at;
         size_t bytes;
-        at = code_search_next(&scratch->search, text, at, count, &block);
+        at = code_search_next(&scratch->search, text, at, count, &scratch->block);
         if (at >= count)
             break;
         size_t starter = at; /* the character before it is stable */

@@ -22,15 +22,16 @@ struct nfc_scratch {
     bool fine;                         /* set by the caller: nfc_find returns the smallest parts, in more time */
     bool ready;                        /* `search` is filled */
     struct code_search search;         /* for unstable characters */
+    struct code_block block;           /* of the text that nfc_find was last called with */
 };
 /* To be called between documents: frees memory that an unusually long run of marks needed. */
 void nfc_scratch_trim(struct nfc_scratch *scratch);
 void nfc_scratch_free(struct nfc_scratch *scratch);
 
-/* Finds the first part of text[at..count) that is not in the normal form. Returns the offset where it begins, sets *end to the
- * offset where it ends, and writes its normal form to scratch->made, valid until the next call. Returns `count` if there is no
- * such part, and also if memory is lacking (scratch->lacks_memory). The text is valid UTF-8, and `at` is 0 or an *end
- * of an earlier call: text before and after the part does not influence its normal form. */
+/* Finds the first part of text[at..count) that is not in the normal form. Returns the offset where it begins, sets *end
+ * to the offset where it ends, and writes its normal form to scratch->made, valid until the next call. Returns `count`
+ * if there is no such part, and also if memory is lacking (scratch->lacks_memory). The text is valid UTF-8, and `at` is
+ * 0 or an *end of an earlier call: text before and after the part does not influence its normal form. */
 size_t nfc_find(struct nfc_scratch *scratch, const uint8_t *text, size_t at, size_t count, size_t *end);
 
 /* Appends the normal form of `count` bytes of valid UTF-8. Returns false if memory is lacking. */

@@ -15,6 +15,7 @@
 #define NFKC_SPANS 410
 #define NFKC_PARTS 5599
 #define NFC_PAIRS 940
+#define NFC_PARTS_MOST 18 /* of one character */
 
 /* The normal forms, in the order of the tables. */
 enum normal_form { FORM_NFC, FORM_NFD, FORM_NFKC, FORM_NFKD, NORMAL_FORMS };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* scripts_tables.c - scripts of characters, as in the reference.
  * Made by make_unicode.py: do not edit. */
-#include "scripts.h"
+#include "scripts_tables.h"
 
 const struct script_span script_spans[SCRIPT_SPANS] = {
     {0,31,1},{33,64,1},{65,90,2},{91,96,1},{97,122,2},{123,169,1},{170,170,2},{171,185,1},{186,186,2},{187,191,1},

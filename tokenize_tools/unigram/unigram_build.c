@@ -75,7 +75,14 @@ static enum tokmap_status build_trie(struct building *own)
         else
             note_borders(own, &key);
     }
-    return byte_trie_build(&model->trie, own->keys, own->key_count) ? TOKMAP_OK : sp_no_memory(own->builder);
+    const enum tokmap_status status = byte_trie_build(&model->trie, own->keys, own->key_count);
+    return status == TOKMAP_ERROR_LIMIT
+               ? error_set(own->builder->error, TOKMAP_ERROR_LIMIT, own->source->texts.path, TOKMAP_NO_OFFSET,
+                           "the tokens of this Unigram model need a trie of more than %u nodes, which is the most that "
+                           "tokmap can make",
+                           BYTE_TRIE_NODES_MOST)
+           : status ? sp_no_memory(own->builder)
+                    : TOKMAP_OK;
 }
 
 /* ---- scores ---- */

@@ -34,53 +34,60 @@ struct place {
     double best;    /* the best sum */
     double highest; /* the best sum of which each addition was wrong by e upwards */
     double second;  /* the same, of divisions that end with another token than the best one */
-    uint32_t id;    /* the last token of the best division; BPE_NONE: the place is not reached */
+    uint32_t id;    /* the last token of the best division */
     uint32_t steps; /* tokens of the best division */
 };
 
+/* Takes a way to a place. There are no branches, because no processor could predict them. */
 static inline void reach(struct place *to, const struct place *from, uint32_t id, double score, double error)
 {
     const double sum = from->best + score, high = from->highest + score + error;
-    if (to->id == BPE_NONE) {
-        *to = (struct place){sum, high, -HUGE_VAL, id, from->steps + 1};
-        return;
-    }
-    if (sum > to->best) {
-        /* `highest` is at least that of the token that was best so far */
-        to->second = to->highest;
-        to->best = sum;
-        to->id = id;
-        to->steps = from->steps + 1;
-    } else {
-        to->second = high > to->second ? high : to->second;
-    }
+    const bool better = sum > to->best;
+    /* `highest` is at least that of the token that was best so far. */
+    const double second = better ? to->highest : to->second, least = better ? -HUGE_VAL : high;
+    to->second = second > least ? second : least;
     to->highest = high > to->highest ? high : to->highest;
+    to->best = better ? sum : to->best;
+    to->id = better ? id : to->id;
+    to->steps = better ? from->steps + 1 : to->steps;
 }
 
 /* Finds the tokens that begin at text[at]. Returns false if an unknown token is needed, which the model lacks. */
-static bool step(const struct unigram_model *model, const uint8_t *text, size_t count, size_t at, struct place *places)
+static inline bool step(const struct unigram_model *model, const uint8_t *text, size_t count, size_t at,
+                        struct place *places, bool floats)
 {
     const uint32_t length = unigram_character(text + at, count - at);
-    const struct byte_trie *trie = &model->trie;
+    const struct byte_trie_node *nodes = model->trie.nodes;
+    const struct place from = places[at];
     uint32_t node = BYTE_TRIE_ROOT;
     bool single = false;
     for (size_t to = at; to < count;) {
-        node = byte_trie_step(trie, node, text[to++]);
-        if (node == BYTE_TRIE_NONE)
+        const uint32_t child = nodes[node].base ^ text[to++];
+        if (nodes[child].parent != node)
             break;
-        const uint32_t id = trie->nodes[node].value;
+        node = child;
+        const uint32_t id = nodes[node].value;
         if (id == BYTE_TRIE_NONE)
             continue;
-        reach(&places[to], &places[at], id, model->floats ? (double)model->floats[id] : model->doubles[id],
-              model->error);
+        reach(&places[to], &from, id, floats ? (double)model->floats[id] : model->doubles[id], model->error);
         single |= to - at == length;
     }
     if (single)
         return true;
-    if (model->sp.unk == BPE_NONE && !model->floats)
+    if (model->sp.unk == BPE_NONE && !floats)
         return false;
-    reach(&places[at + length], &places[at], model->unknown,
-          model->floats ? (double)model->floats[model->unknown] : model->doubles[model->unknown], model->error);
+    reach(&places[at + length], &from, model->unknown,
+          floats ? (double)model->floats[model->unknown] : model->doubles[model->unknown], model->error);
+    return true;
+}
+
+/* Finds the tokens that begin at each place of a word. */
+static inline bool steps(const struct unigram_model *model, const uint8_t *text, size_t count, struct place *places,
+                         bool floats)
+{
+    for (size_t at = 0; at < count; at += unigram_character(text + at, count - at))
+        if (!step(model, text, count, at, places, floats))
+            return false;
     return true;
 }
 
@@ -94,11 +101,10 @@ size_t unigram_word(const struct bpe_model *head, struct bpe_scratch *scratch, c
     if (count > UNIGRAM_WORD_MOST)
         return 1;
     for (size_t i = 1; i <= count; i++)
-        places[i].id = BPE_NONE;
+        places[i] = (struct place){-HUGE_VAL, -HUGE_VAL, -HUGE_VAL, BPE_NONE, 0};
     places[0] = (struct place){0, 0, -HUGE_VAL, BPE_NONE, 0};
-    for (size_t at = 0; at < count; at += unigram_character(bytes + at, count - at))
-        if (!step(model, bytes, count, at, places))
-            return 1;
+    if (!(model->floats ? steps(model, bytes, count, places, true) : steps(model, bytes, count, places, false)))
+        return 1;
     for (size_t at = count; at;) {
         const struct place *place = &places[at];
         if (!(place->best - place->steps * model->error > place->second))

@@ -76,8 +76,8 @@ enum tokmap_status hf_fingerprint(struct pipeline_parts *parts, const struct hf_
     add_number(hash, parts->normalizer.count);
     for (uint32_t i = 0; i < parts->normalizer.count; i++) {
         const struct normalizer_step *step = &parts->normalizer.steps[i];
-        add_number(hash, (uint64_t)step->kind | (uint64_t)(step->regex != NULL) << 8 |
-                             (uint64_t)step->strip_left << 9 | (uint64_t)step->strip_right << 10);
+        add_number(hash, (uint64_t)step->kind | (uint64_t)(step->regex != NULL) << 8 | (uint64_t)step->strip_left << 9 |
+                             (uint64_t)step->strip_right << 10);
         add_bytes(hash, step->pattern, step->pattern ? step->pattern_bytes : 0);
         add_bytes(hash, step->content, step->content ? step->content_bytes : 0);
         if (step->map) {

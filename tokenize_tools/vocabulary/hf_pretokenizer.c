@@ -98,8 +98,8 @@ static bool keeps_front(const struct normalizer_step *step, bool last, uint32_t 
 }
 
 /* Returns whether the texts that the reference calls first are those that begin a document: those that come from its
- * first byte. This is so without a normalizer if the steps before do not change the text. With a normalizer, a cut after
- * it may be inside of what the first character becomes, so there is none. */
+ * first byte. This is so without a normalizer if the steps before do not change the text. With a normalizer, a cut
+ * after it may be inside of what the first character becomes, so there is none. */
 static bool first_known(const struct pipeline_parts *parts, const struct hf_split *step)
 {
     const struct pretokenizer *pretokenizer = &parts->pretokenizer; /* its last step is the one in question */

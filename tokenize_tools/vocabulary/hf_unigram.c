@@ -19,6 +19,8 @@
 #include "platform/os.h"
 #include "unigram/unigram_engine.h"
 
+#define BYTES_AN_ENTRY 32 /* of the file, or more */
+
 void hf_unigram_free(struct hf_unigram *unigram)
 {
     free(unigram->scores);
@@ -44,6 +46,10 @@ static int64_t digits_read(const char **at, const char *end, uint64_t *number, i
 {
     int64_t left_out = 0;
     *taken = 0;
+    while (*at < end && **at >= '0' && **at <= '9' && *number < UINT64_MAX / 100) { /* what cannot overflow */
+        *number = 10 * *number + (uint64_t)(*(*at)++ - '0');
+        ++*taken;
+    }
     for (; *at < end && **at >= '0' && **at <= '9'; ++*at) {
         uint64_t next;
         if (left_out || __builtin_mul_overflow(*number, (uint64_t)10, &next) ||
@@ -170,7 +176,7 @@ static bool vocabulary_parse(struct json_file *file, struct hf_model *model, str
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the file has model.vocab twice; it is damaged");
     if (!json_enter_array(&file->scan))
         return false;
-    if (!text_table_reserve(&model->vocabulary, (uint64_t)(file->scan.end - file->scan.at) / 40 + 16)) {
+    if (!text_table_reserve(&model->vocabulary, (uint64_t)(file->scan.end - file->scan.at) / BYTES_AN_ENTRY + 16)) {
         file->status = error_set_memory(file->error, "a vocabulary", (uint64_t)(file->scan.end - file->scan.at));
         return false;
     }

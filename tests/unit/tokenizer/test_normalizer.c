@@ -70,7 +70,10 @@ static void forms(void **unused)
     check("\xEF\xBD\xB6\xEF\xBE\x9E.", "\xE3\x82\xAC.", "0-6 0-6 0-6 6-7"); /* half-width ka, voiced: one character */
     end();
     begin((struct normalizer_step){.kind = NORMALIZE_NFKD});
-    check("\xC2\xBD", "1\xE2\x81\x84" "2", "0-2 0-2 0-2 0-2 0-2");
+    check("\xC2\xBD",
+          "1\xE2\x81\x84"
+          "2",
+          "0-2 0-2 0-2 0-2 0-2");
     end();
 }
 
@@ -80,17 +83,23 @@ static void characters(void **unused)
     check("", "", "");
     check("plain", "plain", "0-1 1-2 2-3 3-4 4-5");
     check("AbC@[Z`{z", "abc@[z`{z", "0-1 1-2 2-3 3-4 4-5 5-6 6-7 7-8 8-9");
-    check("\xC3\x89" "A", "\xC3\xA9" "a", "0-1 1-2 2-3");
-    check("\xC4\xB0x", "i\xCC\x87x", "0-2 0-2 0-2 2-3");             /* U+0130 becomes two characters */
+    check("\xC3\x89"
+          "A",
+          "\xC3\xA9"
+          "a",
+          "0-1 1-2 2-3");
+    check("\xC4\xB0x", "i\xCC\x87x", "0-2 0-2 0-2 2-3");               /* U+0130 becomes two characters */
     check("\xC8\xBA\xE2\x84\xAA", "\xE2\xB1\xA5k", "0-2 0-2 0-2 2-5"); /* one becomes longer, one shorter */
-    check("\xCE\x91\xCE\xA3", "\xCE\xB1\xCF\x83", "0-1 1-2 2-3 3-4"); /* a final sigma is not special */
+    check("\xCE\x91\xCE\xA3", "\xCE\xB1\xCF\x83", "0-1 1-2 2-3 3-4");  /* a final sigma is not special */
     end();
     begin((struct normalizer_step){.kind = NORMALIZE_MARKS});
     check("e" ACUTE "x" ACUTE, "ex", "0-1 3-4");
     check(ACUTE, "", "");
     end();
     begin((struct normalizer_step){.kind = NORMALIZE_NMT});
-    check("a\tb\x7F\x01" "c\xE2\x80\x8B", "a bc ", "0-1 1-2 2-3 5-6 6-9");
+    check("a\tb\x7F\x01"
+          "c\xE2\x80\x8B",
+          "a bc ", "0-1 1-2 2-3 5-6 6-9");
     end();
     begin((struct normalizer_step){.kind = NORMALIZE_BYTES});
     check("a \xC3\xA9", "a\xC4\xA0\xC3\x83\xC2\xA9", "0-1 1-2 1-2 2-4 2-4 2-4 2-4");
@@ -100,7 +109,9 @@ static void characters(void **unused)
 static void ends(void **unused)
 {
     begin((struct normalizer_step){.kind = NORMALIZE_STRIP, .strip_left = true, .strip_right = true});
-    check(" \xE3\x80\x80" "a b\n ", "a b", "4-5 5-6 6-7");
+    check(" \xE3\x80\x80"
+          "a b\n ",
+          "a b", "4-5 5-6 6-7");
     check(" \n", "", "");
     check("", "", "");
     end();
@@ -167,9 +178,9 @@ static void room(void **unused)
 /* Any text: with a trace and without it, a step makes the same; the parts between edits are those of the text. */
 static void any_text(void **unused)
 {
-    static const enum normalizer_kind kinds[] = {NORMALIZE_NFC,   NORMALIZE_NFD,   NORMALIZE_NFKC, NORMALIZE_NFKD,
-                                                 NORMALIZE_LOWER, NORMALIZE_MARKS, NORMALIZE_NMT,  NORMALIZE_STRIP,
-                                                 NORMALIZE_BYTES};
+    static const enum normalizer_kind kinds[] = {NORMALIZE_NFC,  NORMALIZE_NFD,   NORMALIZE_NFKC,
+                                                 NORMALIZE_NFKD, NORMALIZE_LOWER, NORMALIZE_MARKS,
+                                                 NORMALIZE_NMT,  NORMALIZE_STRIP, NORMALIZE_BYTES};
     uint8_t *text = malloc((size_t)AWKWARD_CODES * 4);
     assert_non_null(text);
     for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++)
@@ -189,9 +200,8 @@ static void any_text(void **unused)
             assert_memory_equal(made, first, made_count);
             uint64_t at = 0, old = 0;
             for (uint64_t i = 0; i <= trace[0].count; i++) {
-                const struct text_edit edit = i < trace[0].count
-                                                  ? trace[0].edits[i]
-                                                  : (struct text_edit){made_count, made_count, count, count};
+                const struct text_edit edit =
+                    i < trace[0].count ? trace[0].edits[i] : (struct text_edit){made_count, made_count, count, count};
                 assert_int_equal(edit.from - at, edit.old_from - old);
                 if (kinds[kind] != NORMALIZE_LOWER && kinds[kind] != NORMALIZE_NMT) /* these note other lengths only */
                     assert_memory_equal(made + at, text + old, edit.from - at);
@@ -206,7 +216,8 @@ static void any_text(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(forms), cmocka_unit_test(characters), cmocka_unit_test(ends),
-                                       cmocka_unit_test(maps),  cmocka_unit_test(room),       cmocka_unit_test(any_text)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(forms), cmocka_unit_test(characters),
+                                       cmocka_unit_test(ends),  cmocka_unit_test(maps),
+                                       cmocka_unit_test(room),  cmocka_unit_test(any_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_charsmap.c - precompiled maps: damaged ones are refused, one fault each; what both ways of reading find; grapheme
- * clusters. tests/reference/hf_variants.py compares with the references. */
+/* test_charsmap.c - precompiled maps: damaged ones are refused, one fault each; what both ways of reading find;
+ * grapheme clusters. tests/reference/hf_variants.py compares with the references. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -146,7 +146,10 @@ static void searches(void **state)
     check(map, "\xEF\xAC\x81\xEF\xAC\x81", "fifi", "fifi");
     check(map, "\xF0\x9D\x90\x80\xF0\x9D\x90\x81", "M\xF0\x9D\x90\x81", "M\xF0\x9D\x90\x81");
     check(map, "\xE1\x84\x80\xE1\x85\xA1", "G", "\xE1\x84\x80\xE1\x85\xA1");
-    check(map, "so\xC2\xAD" "ft", "soft", "soft");
+    check(map,
+          "so\xC2\xAD"
+          "ft",
+          "soft", "soft");
     charsmap_free(map);
 }
 
@@ -223,14 +226,16 @@ static void clusters(void **state)
                  {"\r\nx", 2},
                  {"\n\r", 1},
                  {"\n" ACUTE, 1},
-                 {"\xD8\x80" "ab", 3},                                                        /* Prepend */
-                 {"\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8\xE1\x84\x80", 9},                     /* L V T, L */
-                 {"\xEA\xB0\x80\xE1\x86\xA8\xE1\x85\xA1", 6},                                 /* LV T, V */
-                 {"\xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9x", 11},                       /* emoji, joiner, emoji */
-                 {"\xF0\x9F\x91\xA8\xE2\x80\x8Dx", 7},                                        /* emoji, joiner */
-                 {"a\xE2\x80\x8D\xF0\x9F\x91\xA9", 4},                                        /* a, joiner, emoji */
-                 {"\xE0\xA4\x95\xE0\xA5\x8D\xE0\xA4\x95x", 9},                                /* ka, virama, ka */
-                 {"\xE0\xA4\x95\xE0\xA4\x95", 3},                                             /* ka, ka */
+                 {"\xD8\x80"
+                  "ab",
+                  3},                                                     /* Prepend */
+                 {"\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8\xE1\x84\x80", 9}, /* L V T, L */
+                 {"\xEA\xB0\x80\xE1\x86\xA8\xE1\x85\xA1", 6},             /* LV T, V */
+                 {"\xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9x", 11},   /* emoji, joiner, emoji */
+                 {"\xF0\x9F\x91\xA8\xE2\x80\x8Dx", 7},                    /* emoji, joiner */
+                 {"a\xE2\x80\x8D\xF0\x9F\x91\xA9", 4},                    /* a, joiner, emoji */
+                 {"\xE0\xA4\x95\xE0\xA5\x8D\xE0\xA4\x95x", 9},            /* ka, virama, ka */
+                 {"\xE0\xA4\x95\xE0\xA4\x95", 3},                         /* ka, ka */
                  {"\xE0\xA4\x95\xE0\xA4\xBC\xE0\xA5\x8D\xE2\x80\x8D\xE0\xA4\x95\xE0\xA4\x95", 15}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const uint8_t *text = (const uint8_t *)cases[i].text;
@@ -267,8 +272,7 @@ static void linear(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(searches), cmocka_unit_test(limits),
-                                       cmocka_unit_test(damaged),  cmocka_unit_test(clusters),
-                                       cmocka_unit_test(linear)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(searches), cmocka_unit_test(limits), cmocka_unit_test(damaged),
+                                       cmocka_unit_test(clusters), cmocka_unit_test(linear)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,7 +89,8 @@ static void long_runs(void **state)
 
 /* ---- the search of code_search.h ---- */
 
-/* Every character, beside its neighbors in Unicode and beside distant ones, is found if and only if it is in the set. */
+/* Every character, beside its neighbors in Unicode and beside distant ones, is found if and only if it is in the set.
+ */
 static void quick_set(const struct code_bits *set)
 {
     uint8_t *text = malloc((size_t)AWKWARD_CODES * 4);

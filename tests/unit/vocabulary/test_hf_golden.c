@@ -200,17 +200,6 @@ static void files(void **state)
     assert_true(checked > awkward_rounds(200));
 }
 
-static void refused(void **state)
-{
-    char path[1024];
-    struct tokmap_error error;
-    struct tokenizer *tokenizer;
-    snprintf(path, sizeof path, "%s/vocab/t5_small/tokenizer.json", data);
-    assert_int_equal(vocabulary_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_UNSUPPORTED);
-    assert_null(tokenizer);
-    assert_non_null(strstr(error.message, "Unigram"));
-}
-
 static void fingerprint(const char *name, enum tokmap_special special, uint8_t into[16])
 {
     char path[1024];
@@ -263,8 +252,7 @@ int main(void)
                 return 1;
             }
         }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(strings), cmocka_unit_test(files), cmocka_unit_test(refused),
-                                       cmocka_unit_test(fingerprints)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(strings), cmocka_unit_test(files),                                        cmocka_unit_test(fingerprints)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (size_t i = 0; i < VOCABULARIES; i++)
         for (int special = 0; special < 2; special++) {

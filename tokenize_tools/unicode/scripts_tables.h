@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * scripts.h - the scripts of characters, for the step UnicodeScripts. make_unicode.py generates scripts_tables.c by
- * asking Hugging Face tokenizers, where Hiragana, Katakana, and Han are one script.
- */
-#ifndef TOKMAP_UNICODE_SCRIPTS_H
-#define TOKMAP_UNICODE_SCRIPTS_H
+/* scripts_tables.h - the table that code_scripts.c uses. make_unicode.py generates scripts_tables.c and prints the size
+ * below. */
+#ifndef TOKMAP_UNICODE_SCRIPTS_TABLES_H
+#define TOKMAP_UNICODE_SCRIPTS_TABLES_H
 
 #include <stdint.h>
 
@@ -16,8 +14,5 @@ struct script_span {
     uint8_t script;
 };
 extern const struct script_span script_spans[SCRIPT_SPANS]; /* ascending; what is in none has SCRIPT_ANY */
-
-/* Returns the number of a character's script. */
-uint8_t code_script(uint32_t code);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* scripts.c - see scripts.h. */
-#include "scripts.h"
+/* code_scripts.c - see code_scripts.h. */
+#include "code_scripts.h"
 
 uint8_t code_script(uint32_t code)
 {
