@@ -26,30 +26,7 @@
 static const struct {
     const char *golden, *reason;
 } unread[] = {
-    {"t5_base", "Unigram .model, nmt_nfkc"},
-    {"albert_v2", "Unigram .model"},
-    {"pegasus", "Unigram .model"},
-    {"bigbird_gpt2", "Unigram .model"},
-    {"xlnet_base_cased.model", "Unigram .model"},
-    {"xlnet_base_cased.json", "Unigram, NFKD, StripAccents"},
-    {"llm_jp_v2_2.model", "Unigram .model"},
-    {"llm_jp_v2_2.json", "Unigram, Replace with a pattern that matches an empty text"},
-    {"llm_jp_v3_1", "Unigram .model"},
-    {"cluecorpus_zh", "Unigram .model"},
-    {"opus_mt_en_mg.source", "Unigram .model"},
-    {"opus_mt_en_mg.target", "Unigram .model"},
     {"opus_mt_en_mg.marian", "source.spm with the ids of vocab.json"},
-    {"marian_nmt.model", "Unigram .model, spaces as suffixes"},
-    {"marian_nmt.json", "Unigram, Precompiled"},
-    {"spm_example", "Unigram .model"},
-    {"onmt_wmtende", "Unigram .model"},
-    {"tftext_oss", "Unigram .model"},
-    {"sp_test_ja", "Unigram .model"},
-    {"blingfire_laser50k", "Unigram .model"},
-    {"dzongkha_32k", "Unigram .model"},
-    {"oromo_unigram", "Unigram without an unknown token, NFD"},
-    {"bpemb_en_100k", "BPE .model, precompiled_charsmap"},
-    {"blingfire_bpe", "BPE .model, precompiled_charsmap"},
     {"bert_base_uncased", "vocab.txt"},
     {"bert_base_cased.vocab", "vocab.txt"},
     {"bert_base_cased.json", "WordPiece"},
@@ -62,7 +39,6 @@ static const struct {
     {"kimi_k2", "a rank file without its pattern"},
     {"qwen_1", "a rank file without its pattern"},
     {"rwkv_world", "RWKV's trie"},
-    {"t5_small", "Unigram, Precompiled"},
 };
 
 /* Rows whose vocabulary is opened otherwise than by the path in index.tsv. */
