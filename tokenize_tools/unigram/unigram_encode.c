@@ -173,13 +173,16 @@ static void settle_rest(struct unigram_state *state, const struct chunk *chunk, 
 #define NUMBER float
 #define SETTLE settle_float
 #define SCORES floats
+#define FUSES true
 #include "unigram_settle.h"
 #undef NUMBER
 #undef SETTLE
 #undef SCORES
+#undef FUSES
 #define NUMBER double
 #define SETTLE settle_double
 #define SCORES doubles
+#define FUSES false
 #include "unigram_settle.h"
 
 static void settle(struct unigram_state *state, const struct chunk *chunk, struct ids_out *out)
