@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""census.py FOLDER [--out FOLDER] [--only PATTERN] [--corpus FOLDER]: opens every tokenizer below FOLDER with tokmap and
+"""census.py FOLDER [--out FOLDER] [--only PATTERN] [--corpus FOLDER] [--no-rates]: opens every tokenizer below FOLDER with tokmap and
 with its reference, compares their ids, and writes a table (census.md, census.json, census.tsv in --out).
 
 Compared are some hundred short texts that are awkward for tokenizers, and 1 MB of mixed text: prose, code, Chinese and
@@ -93,7 +93,7 @@ def rate(encode, text):
     return best
 
 
-def compare(path, folder, kind, corpus):
+def compare(path, folder, kind, corpus, rates):
     """The row of one tokenizer, as far as known; it is printed again whenever more is known."""
     import tokmap
     with open(path, "rb") as file:
@@ -132,9 +132,10 @@ def compare(path, folder, kind, corpus):
         a, b = ids_of(theirs, text), ids_of(encode, text)
         known(mixed_equal=a == b or isinstance(a, str) and isinstance(b, str), mixed_ids=len(b),
               mixed_first=None if a == b else next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b))))
-    fast = not isinstance(ids_of(encode, text), str)
-    known(rate=rate(encode, text) if fast else None, peak_kib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    known(reference_rate=rate(theirs, text) if theirs and fast else None)
+    known(refuses_mixed=isinstance(ids_of(encode, text), str), peak_kib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    if rates and not row["refuses_mixed"]:
+        known(rate=rate(encode, text))
+        known(reference_rate=rate(theirs, text) if theirs else None)
 
 
 def tokenizers_below(top):
@@ -157,9 +158,9 @@ def limits():
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
 
 
-def run_one(path, folder, kind, corpus):
+def run_one(path, folder, kind, corpus, rates=True):
     environment = dict(os.environ, RAYON_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1")
-    command = [sys.executable, os.path.abspath(__file__), "--one", path, folder, kind, corpus or ""]
+    command = [sys.executable, os.path.abspath(__file__), "--one", path, folder, kind, corpus or "", "rates" if rates else ""]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=2 * SECONDS, preexec_fn=limits,
                               env=environment)
@@ -181,7 +182,7 @@ def equal(row):
         return "no reference: " + row["reference_refused"]
     if row["different"] or not row["mixed_equal"]:
         return f"DIFFERENT: {row['different']} of {row['texts']} texts" + ("" if row["mixed_equal"] else ", mixed text")
-    return "equal"
+    return "equal" + (" (both refuse the mixed text)" if row.get("refuses_mixed") else "")
 
 
 def megabytes(value):
@@ -203,7 +204,7 @@ HEAD = ("tokenizer", "family", "reference", "ids", "MB/s", "reference MB/s", "ra
 def summary(rows, origin, text):
     results = {}
     for row in rows:
-        results.setdefault(row["family"], []).append(equal(row).split(":")[0])
+        results.setdefault(row["family"], []).append(equal(row).split(":")[0].split(" (")[0])
     kinds = ("equal", "DIFFERENT", "refused", "no reference", "failed")
     lines = [f"{len(rows)} tokenizers of {len(results)} families; {time.strftime('%Y-%m-%d')}; mixed text: {origin}, "
              f"{len(text.encode())} bytes, SHA-256 {hashlib.sha256(text.encode()).hexdigest()[:16]}", "",
@@ -230,12 +231,13 @@ def write(rows, out, origin, text):
 
 def main():
     if sys.argv[1:2] == ["--one"]:
-        return compare(*sys.argv[2:6])
+        return compare(*sys.argv[2:7])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("--out", default="build/census")
     parser.add_argument("--only", default="*", help="a shell pattern of names")
     parser.add_argument("--corpus", default=None, help="the folder corpus/ of the reference data")
+    parser.add_argument("--no-rates", action="store_true", help="compare ids only")
     arguments = parser.parse_args()
     rows = []
     text, origin = mixed(arguments.corpus)
@@ -243,7 +245,7 @@ def main():
         name = os.path.relpath(path, arguments.folder)
         if not fnmatch.fnmatch(name, arguments.only):
             continue
-        rows.append(dict(run_one(path, folder, kind, arguments.corpus), name=name))
+        rows.append(dict(run_one(path, folder, kind, arguments.corpus, not arguments.no_rates), name=name))
         print(f"{name}: {equal(rows[-1])[:150]}", flush=True)
         write(rows, arguments.out, origin, text)
     if not rows:

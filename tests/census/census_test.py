@@ -83,7 +83,7 @@ def main():
     made = os.path.join(found, "source/a")
     shown = run("-c", f"import json, sys; sys.path.insert(0, {HERE!r}); import census as c; c.REFERENCES['tokenizer.json'] "
                       f"= ('another', lambda path, folder: lambda text: [7]); "
-                      f"c.compare({made + '/tokenizer.json'!r}, {made!r}, 'tokenizer.json', '')")
+                      f"c.compare({made + '/tokenizer.json'!r}, {made!r}, 'tokenizer.json', '', '')")
     row = json.loads(shown.stdout.strip().split("\n")[-1]) if shown.stdout else {}
     check(row.get("different", 0) > 300 and row.get("mixed_equal") is False and row["first"][1] == [7],
           "differences are counted, and the first is kept")

@@ -92,9 +92,8 @@ def model(values, get):
     """A SentencePiece model."""
     tokens, kinds = get("tokens"), get("token_type")
     scores = get("scores") or [-float(i) for i in range(len(tokens))]
-    if UNKNOWN not in kinds:
-        kinds = list(kinds)
-        kinds[get("unknown_token_id") or 0] = UNKNOWN
+    unknown = get("unknown_token_id") or (kinds.index(UNKNOWN) if UNKNOWN in kinds else 0)
+    kinds = [UNKNOWN if id == unknown else UNUSED if kind == UNKNOWN else kind for id, kind in enumerate(kinds)]
     pieces = b"".join(field(1, field(1, token) + field(2, float(score)) + field(3, kind))
                       for token, score, kind in zip(tokens, scores, kinds))
     charsmap = bytes(get("precompiled_charsmap") or b"")

@@ -94,12 +94,13 @@ def from_vocab_txt(path, folder):
     return hugging_face(tokenizer, False)
 
 
-def clip(tokenizer):
+def clip(tokenizer, specials=""):
     from tokenizers import Regex, normalizers, pre_tokenizers
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "),
                                                  normalizers.Lowercase()])
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"), "removed", True),
+        pre_tokenizers.Split(Regex(specials + r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"), "removed",
+                             True),
         pre_tokenizers.ByteLevel(add_prefix_space=False)])
     return hugging_face(tokenizer, False)
 
@@ -132,8 +133,10 @@ def from_clip_gz(path, folder):
     letters = [chr(byte) for byte in printed] + [chr(256 + i) for i in range(256 - len(printed))]
     tokens = letters + [letter + "</w>" for letter in letters] + ["".join(merge) for merge in merges]
     vocab = {token: id for id, token in enumerate(tokens + ["<|startoftext|>", "<|endoftext|>"])}
+    # The package's pattern has its special tokens, whatever becomes of them.
     return clip(tokenizers.Tokenizer(tokenizers.models.BPE(vocab, merges, unk_token="<|endoftext|>",
-                                                           end_of_word_suffix="</w>")))
+                                                           end_of_word_suffix="</w>")),
+                r"<\|startoftext\|>|<\|endoftext\|>|")
 
 
 def from_trie(path, folder):

@@ -80,9 +80,15 @@ static void skip(const struct walked *own, struct place *place)
     place->at = at;
 }
 
+static bool reads_mark(const struct walked *own, uint64_t at)
+{
+    return own->count - at >= 3 && !memcmp(own->text + at, SP_MARK, 3);
+}
+
+/* Returns whether a mark stands for a space. */
 static bool is_mark(const struct walked *own, uint64_t at)
 {
-    return own->model->escape && own->count - at >= 3 && !memcmp(own->text + at, SP_MARK, 3);
+    return own->model->escape && reads_mark(own, at);
 }
 
 /* Moves along the bytes of a token. *begin receives the first byte of the text that is part of it. Returns false if the
@@ -109,7 +115,8 @@ static bool match(const struct walked *own, const uint8_t *bytes, uint32_t lengt
             begun = true;
             continue;
         }
-        const bool mark = is_mark(own, now.at);
+        /* The bytes of tokens have spaces for marks, also where the text has both. */
+        const bool mark = is_mark(own, now.at) || (bytes[i] == ' ' && reads_mark(own, now.at));
         if ((mark ? ' ' : own->text[now.at]) != bytes[i])
             return false;
         if (!begun)

@@ -57,8 +57,12 @@ void text_edits_map(struct text_edits *edits, uint64_t *begin, uint64_t *end)
         at++;
     edits->cursor = at;
     if (*begin == *end) {
-        /* The border between two bytes: what was put in at it counts as before it. */
-        *begin = *end = border(list[at].from <= *begin ? &list[at] : NULL, *begin, true);
+        /* The border between two bytes: what was put in at it counts as before it. One inside an edit gets all of the
+         * edit, as the parts beside it do. */
+        const struct text_edit *edit = list[at].from <= *begin ? &list[at] : NULL;
+        const bool inside = edit && *begin > edit->from && *begin < edit->to;
+        *end = border(edit, *begin, !edit || *begin > edit->from || edit->from == edit->to);
+        *begin = inside ? edit->old_from : *end;
         return;
     }
     *begin = border(list[at].from <= *begin ? &list[at] : NULL, *begin, false);

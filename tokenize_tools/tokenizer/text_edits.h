@@ -31,8 +31,8 @@ void text_edits_free(struct text_edits *edits);
 /* Adds an edit after all others. Returns false if memory is lacking. */
 bool text_edits_add(struct text_edits *edits, struct text_edit edit);
 /* Replaces a part of the new text by the part of the old text that it was made of. A part that begins or ends inside an
- * edit gets all of the edit. An empty part stays empty. *begin must not be smaller than in the last call since
- * text_edits_clear, which makes the calls for all tokens of a text linear. */
+ * edit gets all of the edit. An empty part elsewhere stays empty. *begin must not be smaller than in the last call
+ * since text_edits_clear, which makes the calls for all tokens of a text linear. */
 void text_edits_map(struct text_edits *edits, uint64_t *begin, uint64_t *end);
 
 #endif
