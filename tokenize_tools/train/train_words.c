@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "unicode/scripts.h"
+#include "unicode/code_scripts.h"
+#include "unicode/scripts_tables.h"
 
 #define CODES 0x110000u
 
