@@ -223,7 +223,8 @@ static uint32_t character_at(const struct joiner *j, size_t at, size_t *bytes)
     return j->step->mapped ? byte_character(j->text[at]) : code_point_get(j->text + at, bytes);
 }
 
-/* A character of SCRIPT_ANY belongs to the piece before it. Without one, it is dropped, as the reference does. */
+/* Cuts where the script changes. A character of SCRIPT_ANY belongs to the piece before it; if there is none, it is
+ * dropped, as the reference does. */
 static bool find_scripts(struct joiner *j, size_t count)
 {
     uint8_t last = SCRIPT_ANY;

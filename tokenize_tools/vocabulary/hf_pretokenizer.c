@@ -82,12 +82,16 @@ static bool split_step(struct json_file *file, struct pretokenizer_step *into, c
  * at the beginning of the document, if it was there before. */
 static bool keeps_front(const struct normalizer_step *step, bool last, uint32_t replacement)
 {
+    static const enum normalizer_kind safe[] = {NORMALIZE_NFC,         NORMALIZE_NFD,    NORMALIZE_NFKC,
+                                                NORMALIZE_NFKD,        NORMALIZE_LOWER,  NORMALIZE_BYTES,
+                                                NORMALIZE_PRECOMPILED, NORMALIZE_PREPEND};
     if (step->kind == NORMALIZE_STRIP)
         return !step->strip_left;
-    if (step->kind == NORMALIZE_MARKS || step->kind == NORMALIZE_NMT)
-        return false;
+    for (size_t i = 0; i < sizeof safe / sizeof safe[0]; i++)
+        if (step->kind == safe[i])
+            return true;
     if (step->kind != NORMALIZE_REPLACE)
-        return true;
+        return false; /* it can remove characters */
     if (!step->content_bytes)
         return false;
     size_t bytes;
