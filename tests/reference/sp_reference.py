@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""sp_reference.py TOKMAP FOLDER [STRINGS [SEED [TRAINED [MODEL...]]]]: compares the ids of `tokmap encode` with those of
-the sentencepiece library. The models are written here, piece by piece (any scores, equal scores, characters that are not
-pieces, user-defined pieces that overlap, ...), for both BPE and Unigram, and TRAINED models (20) are trained with
-random options; models that are named on the command line are compared, too.
+"""sp_reference.py TOKMAP FOLDER [STRINGS [SEED [TRAINED [MODEL...]]]]: compares the ids of `tokmap encode` with those
+of the sentencepiece library. The models are written here, piece by piece (any scores, equal scores, characters that
+are not pieces, user-defined pieces that overlap, ...), for both BPE and Unigram, and TRAINED models (20) are trained
+with random options; models that are named on the command line are compared, too.
 
 Prints a TAP line for each model. A difference is printed with its text and both lists of ids, and its model is kept in
 FOLDER.

@@ -4,7 +4,7 @@
 #define TOKMAP_UNIGRAM_UNIGRAM_ENGINE_H
 
 #include "tokenizer/text_engine.h"
-#include "unigram_model.h"
+#include "unigram_build.h"
 
 #define UNIGRAM_IDS_PER_BYTE 6 /* a text of one unknown space becomes the bytes of two "▁" */
 

@@ -31,14 +31,6 @@
 /* SentencePiece sets a sum beyond it to 0 (and takes it off all sums that are already made). */
 #define UNIGRAM_RESET 100000.0f
 
-/* What a loader fills in. The memory stays the loader's. */
-struct unigram_source {
-    struct sp_source texts; /* with `scores`: sums and types of pieces as in SentencePiece; with `merges`, of which
-                               there are none, as in tokenizers: all pieces are found in text, also the unknown token
-                               and the tokens of bytes */
-    const double *scores;   /* by id */
-};
-
 struct unigram_model {
     struct sp_model sp;    /* first. Of merging it has nothing; its texts, characters, cuts, and settings are used */
     struct byte_trie trie; /* texts of the tokens that text can become, as the model sees text */
@@ -54,9 +46,6 @@ struct unigram_model {
 };
 _Static_assert(offsetof(struct unigram_model, sp) == 0, "unigram_word() casts the head to the model");
 
-/* Builds a model. *out is NULL on failure. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
-enum tokmap_status unigram_model_build(struct unigram_model **out, const struct unigram_source *source,
-                                       struct tokmap_error *error);
 /* Frees a model and all that it holds; NULL is ignored. No thread may use it any more. */
 void unigram_model_free(struct unigram_model *model);
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unigram/unigram_build.h"
 #include "unigram/unigram_encode.h"
 
 static uint64_t seed = 1;

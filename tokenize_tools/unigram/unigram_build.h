@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* unigram_build.h - makes a unigram_model of what a loader has read. */
+#ifndef TOKMAP_UNIGRAM_UNIGRAM_BUILD_H
+#define TOKMAP_UNIGRAM_UNIGRAM_BUILD_H
+
+#include "unigram_model.h"
+
+/* What a loader fills in. The memory stays the loader's. */
+struct unigram_source {
+    struct sp_source texts; /* with `scores`: sums and types of pieces as in SentencePiece; with `merges`, of which
+                               there are none, as in tokenizers: all pieces are found in text, also the unknown token
+                               and the tokens of bytes */
+    const double *scores;   /* by id */
+};
+
+/* Builds a model. *out is NULL on failure. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
+enum tokmap_status unigram_model_build(struct unigram_model **out, const struct unigram_source *source,
+                                       struct tokmap_error *error);
+
+#endif
