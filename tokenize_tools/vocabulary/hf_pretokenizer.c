@@ -84,7 +84,8 @@ static bool keeps_front(const struct normalizer_step *step, bool last, uint32_t 
 {
     if (step->kind == NORMALIZE_STRIP)
         return !step->strip_left;
-    if (step->kind == NORMALIZE_MARKS || step->kind == NORMALIZE_NMT)
+    if (step->kind == NORMALIZE_MARKS || step->kind == NORMALIZE_NMT || step->kind == NORMALIZE_BERT_CLEAN ||
+        step->kind == NORMALIZE_BERT_CHINESE || step->kind == NORMALIZE_BERT_MARKS)
         return false;
     if (step->kind != NORMALIZE_REPLACE)
         return true;
