@@ -76,3 +76,8 @@ failed '--force' --model unigram --vocab-size 600 in -o u
 printf 'ab ab ab ab' >few
 tokmap train-tokenizer -q -o r --model unigram --vocab-size 300 --required-characters 'q' few
 holds r.json '"q"'
+# No piece has the text of another token.
+for i in 1 2 3 4 5 6 7 8; do printf '<unk> <0x41> <s> '; done >names
+tokmap train-tokenizer -q -o n --model unigram --mixed-scripts --no-dummy-prefix --vocab-size 400 --special-tokens '<s>' names
+equal "$(grep -c '"<unk>"\|"<0x41>"' n.json)" 2
+equal "$(grep -c '"<s>"' n.json)" 1

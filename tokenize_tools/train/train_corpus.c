@@ -208,12 +208,14 @@ static enum tokmap_status unigram_learn(struct training *t, struct growing *cont
     struct unigram_options unigram = {.pieces = options->vocabulary - others,
                                       .longest = options->unigram.longest,
                                       .threads = options->threads,
-                                      .forbidden = options->settings.specials,
-                                      .forbidden_count = options->settings.special_count,
                                       .progress = learning_progress,
                                       .stop = asked_to_stop,
                                       .user = (void *)(uintptr_t)options};
-    enum tokmap_status status = characters_choose(t, &characters, others, error);
+    struct train_text *forbidden = unigram_write_forbidden(&options->settings, &unigram.forbidden_count);
+    unigram.forbidden = forbidden;
+    enum tokmap_status status = forbidden
+                                    ? characters_choose(t, &characters, others, error)
+                                    : error_set_memory(error, "the special tokens", options->settings.special_count);
     if (!status)
         status = unigram_words_make(&words, t->pieces, &characters, &t->budget, error);
     if (!status)
@@ -227,6 +229,7 @@ static enum tokmap_status unigram_learn(struct training *t, struct growing *cont
         unigram_write(contents, &vocabulary, &options->unigram, &options->settings);
         unigram_vocabulary_free(&vocabulary);
     }
+    free(forbidden);
     unigram_words_free(&words, &t->budget);
     train_characters_free(&characters, &t->budget);
     return status;

@@ -18,6 +18,23 @@ static size_t byte_name(char *into, uint32_t byte)
     return (size_t)snprintf(into, 8, "<0x%02X>", (unsigned)byte & 255);
 }
 
+struct train_text *unigram_write_forbidden(const struct train_settings *settings, uint32_t *count)
+{
+    enum { NAME = 6, NAMES = 256 };
+    const uint32_t others = settings->special_count + 1;
+    struct train_text *texts = malloc((others + NAMES) * sizeof *texts + NAMES * (NAME + 2));
+    if (!texts)
+        return NULL;
+    uint8_t *names = (uint8_t *)(texts + others + NAMES);
+    for (uint32_t i = 0; i < settings->special_count; i++)
+        texts[i] = settings->specials[i];
+    texts[others - 1] = (struct train_text){(const uint8_t *)unknown, sizeof unknown - 1};
+    for (uint32_t b = 0; b < NAMES; b++, names += NAME + 2)
+        texts[others + b] = (struct train_text){names, byte_name((char *)names, b)};
+    *count = others + NAMES;
+    return texts;
+}
+
 /* ---- a model of SentencePiece, which is a message of Protocol Buffers ---- */
 
 enum { WIRE_NUMBER, WIRE_BYTES = 2, WIRE_FLOAT = 5 };

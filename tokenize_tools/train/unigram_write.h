@@ -27,6 +27,10 @@ struct unigram_settings {
 /* Returns how many ids the files have besides those of pieces. */
 uint32_t unigram_write_others(const struct unigram_settings *unigram, const struct train_settings *settings);
 
+/* Returns the texts that no piece may have, because other tokens have them, and sets their number; NULL if there is no
+ * memory. The caller frees the array, and the settings outlive it. */
+struct train_text *unigram_write_forbidden(const struct train_settings *settings, uint32_t *count);
+
 /* Makes the contents of the files, in the order of the list above. */
 void unigram_write(struct growing *contents, const struct unigram_vocabulary *vocabulary,
                    const struct unigram_settings *unigram, const struct train_settings *settings);
