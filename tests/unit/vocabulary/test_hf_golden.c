@@ -252,7 +252,8 @@ int main(void)
                 return 1;
             }
         }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(strings), cmocka_unit_test(files),                                        cmocka_unit_test(fingerprints)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(strings), cmocka_unit_test(files),
+                                       cmocka_unit_test(fingerprints)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (size_t i = 0; i < VOCABULARIES; i++)
         for (int special = 0; special < 2; special++) {
