@@ -131,8 +131,9 @@ def compare(path, folder, kind, corpus, rates):
         known(texts=len(texts), different=len(different), first=different[0] if different else None)
         a, b = ids_of(theirs, text), ids_of(encode, text)
         known(mixed_equal=a == b or isinstance(a, str) and isinstance(b, str), mixed_ids=len(b),
-              mixed_first=None if a == b else next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b))))
-    known(refuses_mixed=isinstance(ids_of(encode, text), str), peak_kib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+              mixed_first=next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), None))
+    known(refuses_mixed=isinstance(ids_of(encode, text), str),
+          peak_kib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     if rates and not row["refuses_mixed"]:
         known(rate=rate(encode, text))
         known(reference_rate=rate(theirs, text) if theirs else None)

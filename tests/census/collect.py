@@ -3,9 +3,10 @@
 """collect.py FOLDER SOURCE...: copies the vocabularies in packages and repositories to FOLDER, for census.py.
 
 A SOURCE is an archive (.whl, .zip, .tar.*), a git repository, of which HEAD is read, or a folder. A vocabulary is
-recognized by its content. It keeps its path below FOLDER/SOURCE, with the files that belong to it (tokenizer_config.json
-and others); one that an earlier source has had is left out. The vocabulary of a GGUF file is converted. FOLDER/sources.tsv
-names the source, the path, and the SHA-256 of each vocabulary. Nothing is downloaded, and no code of a source is run.
+recognized by its content. It keeps its path below FOLDER/SOURCE, with the files that belong to it, such as a
+tokenizer_config.json. What an earlier source has had is left out, and the vocabulary of a GGUF file is converted.
+FOLDER/sources.tsv has the source, the path, and the SHA-256 of each vocabulary. Nothing is downloaded, and no code of a
+source is run.
 """
 import hashlib
 import os

@@ -136,7 +136,7 @@ def convert(content):
         return values.get("tokenizer.ggml." + name)
     kinds = {"llama": model, "t5": model, "gpt2": byte_level, "bert": wordpiece}
     if get("model") not in kinds:
-        raise ValueError(f"tokenizer.ggml.model is {get('model')!r}, which is none of {', '.join(kinds)}")
+        raise ValueError(f"tokenizer.ggml.model is {get('model')!r}, not one of {', '.join(kinds)}")
     return kinds[get("model")](values, get)
 
 

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the folder that contains vocab/, golden/, corpus/, and perhaps vocab2/ and golden2/: $TOKMAP_DATA, or else the
- * archives in ../shared/data, which the first caller unpacks into the build folder. If neither exists, prints the reason
- * and returns NULL. */
+/* Returns the folder that contains vocab/, golden/, corpus/, and perhaps vocab2/ and golden2/: $TOKMAP_DATA, or else
+ * the archives in ../shared/data, which the first caller unpacks into the build folder. If neither exists, prints the
+ * reason and returns NULL. */
 const char *reference_data(void);
 /* Returns the content of a file, followed by a zero; the caller frees it. NULL if it cannot be read. */
 char *reference_read(const char *path, size_t *bytes);

@@ -256,7 +256,7 @@ static void pieces(void **state)
     try_types("a piece of an unknown type", &model);
     model = begin();
     made_piece(&model, "<0xZZ>", 6, -1, MADE_BYTE);
-    try_types("a byte that is none", &model);
+    try_types("a piece of a byte without its number", &model);
 }
 
 /* ---- precompiled maps ---- */
