@@ -179,6 +179,24 @@ static bool take_unknown(const struct walked *own, const struct id_walk *walk, s
     }
 }
 
+/* Moves along the name of the unknown token, which a Unigram model can find as a token in the text. It has if the text
+ * has the name, and ends there or continues with the next id. */
+static bool take_unknown_name(const struct walked *own, const struct id_walk *walk, struct place *place,
+                              uint64_t *begin)
+{
+    struct place next = *place;
+    uint64_t named, unused;
+    if (!match_id(own, own->model->unk, &next, &named))
+        return false;
+    struct id_walk rest = *walk;
+    struct place after = next;
+    if (next.at < own->count && (++rest.at >= rest.count || !match_id(own, id_walk_next(&rest), &after, &unused)))
+        return false;
+    *place = next;
+    *begin = named;
+    return true;
+}
+
 /* Returns where the text ends without the spaces that are removed from its end. */
 static uint64_t stripped_end(const struct sp_model *model, const uint8_t *text, uint64_t count)
 {
@@ -233,7 +251,7 @@ bool sp_walk(const struct sp_model *model, const uint8_t *text, uint64_t count, 
         const uint32_t id = id_walk_next(walk);
         uint32_t length;
         if (id == model->unk && is_unknown(&own, place, &length)) {
-            if (!take_unknown(&own, walk, &place, &begin))
+            if (!take_unknown_name(&own, walk, &place, &begin) && !take_unknown(&own, walk, &place, &begin))
                 return false;
         } else if (!match_id(&own, id, &place, &begin)) {
             return false;

@@ -27,18 +27,6 @@ static const struct {
     const char *golden, *reason;
 } unread[] = {
     {"opus_mt_en_mg.marian", "source.spm with the ids of vocab.json"},
-    {"bert_base_uncased", "vocab.txt"},
-    {"bert_base_cased.vocab", "vocab.txt"},
-    {"bert_base_cased.json", "WordPiece"},
-    {"bert_multi_cased", "vocab.txt"},
-    {"gte_base", "WordPiece"},
-    {"tftext_wordpiece", "vocab.txt"},
-    {"clip_vit.json", "end_of_word_suffix"},
-    {"clip_vit.pair", "end_of_word_suffix"},
-    {"openai_gpt", "end_of_word_suffix"},
-    {"kimi_k2", "a rank file without its pattern"},
-    {"qwen_1", "a rank file without its pattern"},
-    {"rwkv_world", "RWKV's trie"},
 };
 
 /* Rows whose vocabulary is opened otherwise than by the path in index.tsv. */
