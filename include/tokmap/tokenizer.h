@@ -80,12 +80,12 @@ struct tokmap_tokenizer_options {
  *   path       a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), a
  *              SentencePiece .model, BERT's vocab.txt, CLIP's bpe_simple_vocab_16e6.txt.gz, RWKV's vocabulary, a
  *              model's folder, or "bytes", the built-in tokenizer: ids 0 to 255 are bytes, and 256 ends a document. Of
- *              a folder the first vocabulary in the list of tokmap-tokenizer(1) counts, and the files beside it name the
- *              tokens that end and begin documents (tokenizer_config.json and others); info.note says where they
+ *              a folder the first vocabulary in the list of tokmap-tokenizer(1) counts, and the files beside it name
+ *              the tokens that end and begin documents (tokenizer_config.json and others); info.note says where they
  *              contradict each other
  *   options    NULL: the defaults. Its texts must last only during the call
- * A file that is compressed (.gz, .zst, ...) is decompressed in memory, to at most 256 MiB, which then are its size. The
- * call takes at most 4 times the size of the file in memory, and 128 MiB more, and time that is linear in the size.
+ * A file that is compressed (.gz, .zst, ...) is decompressed in memory, to at most 256 MiB, which then are its size.
+ * The call takes at most 4 times the size of the file in memory, and 128 MiB more, and time that is linear in the size.
  * What a file may hold is limited, so that no file, whoever made it, can use more; ERROR_LIMIT names the limit: 1 GiB
  * for a file; 2,097,152 ids; 4,194,303 merges or, for SentencePiece, pairs of pieces that make a piece; 65,535 bytes
  * for a token of a JSON file, and 2,048 bytes for a token of a Unigram model or a SentencePiece piece that merges make;
@@ -124,8 +124,8 @@ struct tokmap_tokenizer_info {
                                 of its folder or file otherwise */
     const char *form;        /* the file format, for example "tokenizer.json" */
     const char *scanner;     /* pattern and method, for example "cl100k_base, AVX-512" */
-    const char *note;        /* what the user should read, such as about an ignored field, or files of a folder that
-                                contradict each other; NULL: nothing */
+    const char *note;        /* a sentence that users should read, such as about an ignored field, or files of a
+                                folder that contradict each other; NULL: there is none */
     uint64_t vocabulary;     /* number of ids, special tokens included; every id is below it */
     uint64_t eod_id;         /* the id that ends a document, or TOKMAP_NO_ID */
     uint64_t bos_id;         /* the id that begins a document, or TOKMAP_NO_ID */

@@ -49,7 +49,7 @@ static void row(struct cli_table *table, const char *what, const char *value)
     cli_table_row(table, cells);
 }
 
-/* How long texts are cut before they are encoded, and how the code of the model would cut them. */
+/* Adds how long texts are cut before they are encoded, and how the code of the model would cut them. */
 static void cuts_row(struct cli_table *table, const struct tokenizer_info *info)
 {
     char text[320], every[32], run[32];
@@ -66,7 +66,7 @@ static void cuts_row(struct cli_table *table, const struct tokenizer_info *info)
     row(table, "long texts", text);
 }
 
-/* Which files of a folder were used, which were not, and where they contradict each other. */
+/* Adds which files of a folder were used, which were not, and where they contradict each other. */
 static void folder_rows(struct cli_table *table, const struct folder *folder)
 {
     for (int used = 1; used >= 0; used--) {

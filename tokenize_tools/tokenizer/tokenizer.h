@@ -28,15 +28,15 @@ struct tokenizer_info {
     const char *form;           /* the file format, for example "tokenizer.json"; static */
     const char *scanner;        /* splitter of text ("cl100k_base, AVX-512"); valid as long as the tokenizer */
     const char *note;           /* a sentence that users should read, such as about an ignored field; static, or NULL */
-    const char *frame;          /* what the file's post-processor puts around a text, for people: "<s> before and </s>
-                                   after"; valid as long as the tokenizer; NULL: nothing */
-    bool framed_eod;            /* eod_id is the token after a text there */
-    uint64_t added, specials;   /* number of added tokens, and how many of them are special */
-    bool cuts;                  /* documents may be encoded in parts that tokenizer_cut determines */
-    bool cut_anywhere;          /* every place between two characters is such a cut */
-    const char *code_cuts; /* how the code of the model cuts long texts (text_cuts.h), static; NULL: it does not, or
-                              that is not known */
-    const char *cut_as;    /* how this tokenizer does; NULL: it encodes each text as a whole */
+    const char *frame; /* the tokens that the file's post-processor puts around a text, for people: "<s> before and </s>
+                          after"; valid as long as the tokenizer; NULL: nothing */
+    bool framed_eod;   /* eod_id is the token after a text there */
+    uint64_t added, specials; /* number of added tokens, and how many of them are special */
+    bool cuts;                /* documents may be encoded in parts that tokenizer_cut determines */
+    bool cut_anywhere;        /* every place between two characters is such a cut */
+    const char *code_cuts;    /* the way in which the code of the model cuts long texts (text_cuts.h), static; NULL: it
+                                 does not, or    that is not known */
+    const char *cut_as;       /* the way in which this tokenizer does; NULL: it encodes each text as a whole */
 };
 
 /* Documents to encode. They may be anywhere in memory. A document that is encoded in parts (tokenizer_cut) has at most

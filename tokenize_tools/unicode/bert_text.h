@@ -15,7 +15,7 @@
 #define BERT_MARK_RANGES 266
 
 extern const struct code_range bert_control[BERT_CONTROL_RANGES]; /* what clean_text takes out */
-extern const struct code_range bert_marks[BERT_MARK_RANGES];     /* what strip_accents takes out of decomposed text */
+extern const struct code_range bert_marks[BERT_MARK_RANGES];      /* what strip_accents takes out of decomposed text */
 
 /* Returns the first of these ascending ranges that ends at `code` or after it, or NULL. */
 static inline const struct code_range *bert_range_from(const struct code_range *ranges, size_t count, uint32_t code)

@@ -91,8 +91,8 @@ static void file_say(struct folder *folder, const char *name, bool used, const c
     file->used |= used;
     va_start(arguments, format);
     const size_t had = strlen(file->what);
-    if (had && had + 3 < sizeof file->what)
-        (void)strcpy(file->what + had, ", ");
+    if (had)
+        (void)snprintf(file->what + had, sizeof file->what - had, ", ");
     say(file->what + strlen(file->what), sizeof file->what - strlen(file->what), format, arguments);
     va_end(arguments);
 }
@@ -156,7 +156,7 @@ static void file_list(struct folder *folder, const char *name)
     for (; at && strcmp(folder->files[at - 1].name, name) > 0; at--)
         folder->files[at] = folder->files[at - 1];
     folder->files[at] = (struct folder_file){.used = false};
-    (void)strcpy(folder->files[at].name, name);
+    memcpy(folder->files[at].name, name, strlen(name) + 1);
     folder->file_count++;
 }
 

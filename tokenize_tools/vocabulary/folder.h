@@ -20,7 +20,7 @@
 struct folder_file {
     char name[80];
     bool used;
-    char what[200]; /* what was used of it, or why it was not used; "" if there is nothing to say */
+    char what[200]; /* a text that says what was used of it, or why it was not used; "": there is nothing to say */
 };
 
 /* Initialize with zeros. */

@@ -12,7 +12,7 @@
 #include "tokenizer/added_tokens.h"
 
 #define FOLDER_CONFIG_MOST ((uint64_t)8 << 20) /* bytes of a file */
-#define FOLDER_ADDED_MOST (1u << 16)            /* added tokens of all files */
+#define FOLDER_ADDED_MOST (1u << 16)           /* added tokens of all files */
 #define FOLDER_CLASS_MOST 64
 
 enum folder_config_kind {
@@ -36,7 +36,7 @@ struct folder_config_file {
     bool there;
     struct folder_token eos, bos;
     uint32_t added;  /* tokens that it lists */
-    char fault[224]; /* why it is not used; "": it is */
+    char fault[224]; /* the reason why it is not used; "": it is */
     char *text;
     struct json_file json;
 };

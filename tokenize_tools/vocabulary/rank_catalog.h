@@ -17,7 +17,7 @@ struct rank_catalog_token {
 
 /* Tokens whose names differ in a number only. */
 struct rank_catalog_series {
-    const char *front, *back; /* what is before and after the number; NULL: there is no series */
+    const char *front, *back; /* the text before and after the number; NULL: there is no series */
     uint32_t number;          /* of the first token */
     uint32_t id, count;
 };
@@ -31,7 +31,7 @@ struct rank_catalog_entry {
     uint32_t special_count;
     struct rank_catalog_series series;
     const char *eod, *bos; /* texts of the special tokens that end and begin a document; NULL: none */
-    const char *cut;       /* how the model's own code cuts long texts (text_cuts.h); NULL: it does not */
+    const char *cut;       /* the way in which the model's own code cuts long texts (text_cuts.h); NULL: it does not */
     const char *note;      /* as in struct tokenizer_info, or NULL */
 };
 

@@ -75,12 +75,9 @@ static enum tokmap_status note_make(struct tokmap_tokenizer *made, const struct 
     made->note = malloc(room);
     if (!made->note)
         return error_set_memory(error, "a tokenizer", room);
-    (void)strcpy(made->note, note ? note : "");
-    for (uint32_t i = 0; i < folder->warning_count; i++) {
-        if (*made->note)
-            (void)strcat(made->note, "; ");
-        (void)strcat(made->note, folder->warnings[i]);
-    }
+    int used = snprintf(made->note, room, "%s", note ? note : "");
+    for (uint32_t i = 0; i < folder->warning_count; i++)
+        used += snprintf(made->note + used, room - (size_t)used, "%s%s", used ? "; " : "", folder->warnings[i]);
     made->info.note = made->note;
     return TOKMAP_OK;
 }
