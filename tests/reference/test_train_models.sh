@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # test_train_models.sh: what `tokmap train-tokenizer --model unigram` and `--model wordpiece` learn beside the trainers
-# of SentencePiece and Hugging Face tokenizers, and the ids of their files there and in tokmap. Skipped if the references
-# cannot be installed.
+# of SentencePiece and Hugging Face tokenizers, and the ids of their files there and in tokmap. Skipped if the
+# references cannot be installed.
 #
 # From the environment: TRAIN_SEED (1); TOKMAP_DATA, a folder whose corpus/ is trained on in place of this tree.
 set -u
