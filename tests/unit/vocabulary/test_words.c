@@ -208,6 +208,30 @@ static void offsets(void **state)
     tokenizer_close(tokenizer);
 }
 
+/* Pieces that together are the text: each of them is a word of its own. */
+static void offsets_of_pieces(void **state)
+{
+    static const uint16_t ids[] = {1, 4, 1, 4, 5};
+    static const uint64_t begins[] = {0, 2, 3, 5, 6}, ends[] = {2, 3, 5, 6, 7};
+    static const char text[] = "12a34ab";
+    const struct tokmap_text document = {text, sizeof text - 1};
+    struct tokmap_error error;
+    struct tokenizer_state *own;
+    uint64_t from[5], to[5];
+    struct parts parts = sound;
+    parts.normalizer = "null";
+    parts.pre_tokenizer = "{\"type\":\"Digits\",\"individual_digits\":false}";
+    write_parts(&parts);
+    struct tokenizer *tokenizer = opened(TOKMAP_SPECIAL_TEXT);
+    encode(tokenizer, text, ids, 5, TOKMAP_OK);
+    assert_int_equal(tokenizer_state_new(&own, tokenizer, &error), TOKMAP_OK);
+    assert_int_equal(tokenizer_offsets(own, &document, TOKENIZER_STARTS, ids, 5, from, to, &error), TOKMAP_OK);
+    assert_memory_equal(from, begins, sizeof begins);
+    assert_memory_equal(to, ends, sizeof ends);
+    tokenizer_state_free(own);
+    tokenizer_close(tokenizer);
+}
+
 /* ---- vocab.txt ---- */
 
 static void vocab_txt(void **state)
@@ -285,7 +309,12 @@ int main(void)
     snprintf(folder, sizeof folder, "%s/test_words.%llu", base ? base : "/tmp", (unsigned long long)os_clock_ns());
     if (os_make_folder(folder))
         return 1;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(fields),    cmocka_unit_test(small), cmocka_unit_test(offsets),
-                                       cmocka_unit_test(vocab_txt), cmocka_unit_test(lines), cmocka_unit_test(config)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(fields),
+                                       cmocka_unit_test(small),
+                                       cmocka_unit_test(offsets),
+                                       cmocka_unit_test(offsets_of_pieces),
+                                       cmocka_unit_test(vocab_txt),
+                                       cmocka_unit_test(lines),
+                                       cmocka_unit_test(config)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
