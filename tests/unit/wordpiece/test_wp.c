@@ -318,9 +318,9 @@ static void marks(void **state)
                 memcpy(text + front, good ? right : wrong, sizeof wrong - 1);
                 struct ids_out out = {.tokens = ids, .room = ROOM};
                 bool done;
-                assert_int_equal(wp_encode_text(encoder, (const uint8_t *)text, front + sizeof wrong - 1, &out, &done,
-                                                &error),
-                                 TOKMAP_OK);
+                assert_int_equal(
+                    wp_encode_text(encoder, (const uint8_t *)text, front + sizeof wrong - 1, &out, &done, &error),
+                    TOKMAP_OK);
                 assert_int_equal(done, good);
             }
     wp_state_free(encoder);
