@@ -209,8 +209,9 @@ static pcre2_code *compile_text(const struct bytes_buffer *text, int *code, bool
     if (!context)
         return NULL;
     libpcre2.pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-    pcre2_code *made = libpcre2.pcre2_compile(text->bytes, text->count, PCRE2_DOLLAR_ENDONLY | PCRE2_USE_OFFSET_LIMIT,
-                                              code, &offset, context);
+    const uint8_t *bytes = text->count ? text->bytes : (const uint8_t *)""; /* older versions refuse NULL */
+    pcre2_code *made = libpcre2.pcre2_compile(bytes, text->count, PCRE2_DOLLAR_ENDONLY | PCRE2_USE_OFFSET_LIMIT, code,
+                                              &offset, context);
     libpcre2.pcre2_compile_context_free(context);
     return made;
 }

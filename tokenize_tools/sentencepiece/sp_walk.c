@@ -55,8 +55,8 @@ bool sp_id_bytes(const struct sp_model *model, uint32_t id, const uint8_t **byte
  * model, and the tokens " a" and " b" are [0,1) and [1,4) of the text: the second space, which was removed, is inside
  * of the token that has the first one.
  *
- * An unknown token says nothing of its text. It takes one character or, with fuse_unk, the characters without a token
- * up to where the next id fits. */
+ * An unknown token says nothing of its text. It takes one character or, with fuse_unk, what is unknown up to where the
+ * next id fits. */
 
 struct place {
     uint64_t at;
@@ -152,49 +152,62 @@ static bool is_unknown(const struct walked *own, struct place place, uint32_t *l
     return !symbol || (model->ids ? model->ids[symbol - 1] == BPE_NONE : symbol - 1 >= model->head.vocabulary);
 }
 
-/* Moves along what an unknown token stands for. */
-static bool take_unknown(const struct walked *own, const struct id_walk *walk, struct place *place, uint64_t *begin)
+/* Returns whether the id after the next one fits at a place. */
+static bool other_fits(const struct walked *own, const struct id_walk *walk, struct place place)
 {
-    const bool fused = own->model->fuse_unk && !own->model->byte_fallback;
-    uint32_t length;
-    bool any = false;
-    for (;; any = true) {
-        skip(own, place);
-        if (!is_unknown(own, *place, &length) || (any && !fused))
-            return any;
-        if (any && walk->at + 1 < walk->count) {
-            struct id_walk rest = *walk;
-            struct place next = *place;
-            uint64_t unused;
-            rest.at++;
-            if (match_id(own, id_walk_next(&rest), &next, &unused))
-                return true;
-        }
-        if (!any)
-            *begin = place->at;
-        if (!place->prefix && place->at >= own->count)
-            place->suffix = false;
-        place->prefix = false;
-        place->at += length;
-    }
+    struct id_walk rest = *walk;
+    uint64_t unused;
+    return ++rest.at < rest.count && match_id(own, id_walk_next(&rest), &place, &unused);
 }
 
-/* Moves along the name of the unknown token, which a Unigram model can find as a token in the text. It has if the text
- * has the name, and ends there or continues with the next id. */
-static bool take_unknown_name(const struct walked *own, const struct id_walk *walk, struct place *place,
-                              uint64_t *begin)
+/* Moves along a character without a token. Returns false if the next one has a token. */
+static bool take_character(const struct walked *own, struct place *place, uint64_t *begin)
 {
-    struct place next = *place;
+    uint32_t length;
+    if (!is_unknown(own, *place, &length))
+        return false;
+    *begin = place->at;
+    if (!place->prefix && place->at >= own->count)
+        place->suffix = false;
+    place->prefix = false;
+    place->at += length;
+    return true;
+}
+
+/* Moves along the name of the unknown token, if the text goes on after it as the ids do. */
+static bool take_name(const struct walked *own, const struct id_walk *walk, struct place *place, uint64_t *begin)
+{
+    struct place next = *place, again;
     uint64_t named, unused;
+    uint32_t length;
     if (!match_id(own, own->model->unk, &next, &named))
         return false;
-    struct id_walk rest = *walk;
-    struct place after = next;
-    if (next.at < own->count && (++rest.at >= rest.count || !match_id(own, id_walk_next(&rest), &after, &unused)))
+    again = next;
+    const bool ends = next.at >= own->count && walk->at + 1 == walk->count;
+    if (!ends && !other_fits(own, walk, next) && !is_unknown(own, next, &length) &&
+        !match_id(own, own->model->unk, &again, &unused))
         return false;
     *place = next;
     *begin = named;
     return true;
+}
+
+/* Moves along what an unknown token stands for: characters without a token and, of a Unigram model that finds it in the
+ * text, its own name. */
+static bool take_unknown(const struct walked *own, const struct id_walk *walk, struct place *place, uint64_t *begin)
+{
+    const bool unigram = !own->model->ids, fused = own->model->fuse_unk && (unigram || !own->model->byte_fallback);
+    uint64_t from = 0;
+    for (bool any = false;; any = true) {
+        skip(own, place);
+        if (any && !fused)
+            return true;
+        if (!take_name(own, walk, place, &from) &&
+            ((any && other_fits(own, walk, *place)) || !take_character(own, place, &from)))
+            return any || match_id(own, own->model->unk, place, begin);
+        if (!any)
+            *begin = from;
+    }
 }
 
 /* Returns where the text ends without the spaces that are removed from its end. */
@@ -249,13 +262,8 @@ bool sp_walk(const struct sp_model *model, const uint8_t *text, uint64_t count, 
         if (walk->at == walk->count)
             return false;
         const uint32_t id = id_walk_next(walk);
-        uint32_t length;
-        if (id == model->unk && is_unknown(&own, place, &length)) {
-            if (!take_unknown_name(&own, walk, &place, &begin) && !take_unknown(&own, walk, &place, &begin))
-                return false;
-        } else if (!match_id(&own, id, &place, &begin)) {
+        if (!(id == model->unk ? take_unknown(&own, walk, &place, &begin) : match_id(&own, id, &place, &begin)))
             return false;
-        }
         walk->found(walk->user, walk->at, begin, begin > place.at ? begin : place.at);
     }
 }

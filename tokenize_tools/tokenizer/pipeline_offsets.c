@@ -103,7 +103,9 @@ static enum tokmap_status search_plain(struct search *own, const uint8_t *text, 
     const struct pipeline_offsets *how = own->how;
     struct pretokenizer_state *state = how->pretokenizer;
     const struct text_engine_kind *engine = how->parts->engine->kind;
-    if (!how->parts->pretokenizer.count || (!engine->puts_space && pretokenizer_keeps(&how->parts->pretokenizer)))
+    /* An engine that encodes whole texts, too, walks along all pieces at once if they are the text. */
+    const bool at_once = engine->encode_text && !engine->puts_space && pretokenizer_keeps(&how->parts->pretokenizer);
+    if (!how->parts->pretokenizer.count || at_once)
         return walk_text(own, text, count) ? TOKMAP_OK : refuse(own);
     bool (*const emit)(void *, const uint8_t *, size_t) = state->emit;
     void *const user = state->user;

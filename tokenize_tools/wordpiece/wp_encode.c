@@ -95,6 +95,12 @@ static uint32_t last_start(const struct wp_state *state)
     return 0;
 }
 
+/* Moves the end of the last mark with the block, out of which the first bytes are taken. */
+static void mark_shift(struct wp_state *state, uint32_t taken)
+{
+    state->mark_end = state->mark_end > taken ? state->mark_end - taken : 0;
+}
+
 /* Takes the first bytes out of the block. */
 static void block_shift(struct wp_state *state, uint32_t taken)
 {
@@ -106,8 +112,8 @@ static void block_shift(struct wp_state *state, uint32_t taken)
                        high = i + skip + 1 < words ? starts[i + skip + 1] : 0;
         starts[i] = bits ? low >> bits | high << (64 - bits) : low;
     }
+    mark_shift(state, taken);
     state->made -= taken;
-    state->mark_end = 0;
 }
 
 /* Continues the word that is longer than a block. Returns false if the block ends before it does, or memory is
@@ -149,9 +155,9 @@ static void block_encode(struct wp_state *state, bool last)
     words_encode(state, end);
     memset(starts, 0, (state->made / 64 + 1) * sizeof *starts);
     memmove(state->block, state->block + end, state->made - end);
+    mark_shift(state, end);
     state->made -= end;
     starts[0] = state->made != 0;
-    state->mark_end = 0;
 }
 
 /* ---- text to words ---- */
@@ -187,9 +193,9 @@ static inline void put(struct wp_state *state, uint32_t code, bool alone)
 static void put_mark(struct wp_state *state, uint32_t code)
 {
     const uint8_t class = nfc_kinds[nfc_blocks[nfc_first[code / 64]][code % 64]].combining_class;
-    state->unsorted |= state->mark_end && state->mark_end == state->made && state->mark_class > class;
+    state->unsorted |= state->mark_end == state->made + 1 && state->mark_class > class;
     put(state, code, false);
-    state->mark_end = state->made;
+    state->mark_end = state->made + 1;
     state->mark_class = class;
 }
 

@@ -40,7 +40,7 @@ struct wp_state {
     uint32_t made;       /* bytes of `block` */
     bool open;           /* true if the last word of `block` may continue */
     bool unsorted;       /* true if marks have to change places */
-    uint32_t mark_end;   /* end of the last mark in `block`, and its combining class */
+    uint32_t mark_end;   /* 1 + the end in `block` of the last mark, or 0; and its combining class */
     uint8_t mark_class;
     struct bytes_buffer word; /* the beginning of a word that is longer than a block */
     uint8_t block[SCAN_BYTES + 128];

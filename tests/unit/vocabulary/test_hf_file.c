@@ -296,6 +296,8 @@ static void characters(void **state)
     /* The mark that is prepended is not a space, although spaces are not replaced by marks. */
     parts.normalizer = "{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"}";
     CHECK(&parts, TOKMAP_SPECIAL_TEXT, "ab b", 300, 256, 302, 'b');
+    parts.normalizer = "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"z\"}"; /* between all */
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "d d", 'z', 'd', 'z', 302, 'z', 'd', 'z');
     parts.normalizer = "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
                        "\"\xE2\x96\x81\"},\"content\":\" \"},{\"type\":\"NFC\"}]}";
     CHECK(&parts, TOKMAP_SPECIAL_TEXT,

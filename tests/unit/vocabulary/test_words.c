@@ -208,6 +208,46 @@ static void offsets(void **state)
     tokenizer_close(tokenizer);
 }
 
+static void check_offsets(const struct parts *parts, const char *text, const uint16_t *ids, uint64_t count,
+                          const uint64_t *begins, const uint64_t *ends)
+{
+    const struct tokmap_text document = {text, strlen(text)};
+    struct tokmap_error error;
+    struct tokenizer_state *own;
+    uint64_t from[8], to[8];
+    write_parts(parts);
+    struct tokenizer *tokenizer = opened(TOKMAP_SPECIAL_TEXT);
+    encode(tokenizer, text, ids, count, TOKMAP_OK);
+    assert_int_equal(tokenizer_state_new(&own, tokenizer, &error), TOKMAP_OK);
+    assert_int_equal(tokenizer_offsets(own, &document, TOKENIZER_STARTS, ids, count, from, to, &error), TOKMAP_OK);
+    assert_memory_equal(from, begins, count * sizeof *begins);
+    assert_memory_equal(to, ends, count * sizeof *ends);
+    tokenizer_state_free(own);
+    tokenizer_close(tokenizer);
+}
+#define OFFSETS(...) ((const uint64_t[]){__VA_ARGS__})
+
+/* Pieces that together are the text: each of them is a word of its own. */
+static void offsets_of_pieces(void **state)
+{
+    struct parts parts = sound;
+    parts.normalizer = "null";
+    parts.pre_tokenizer = "{\"type\":\"Digits\",\"individual_digits\":false}";
+    check_offsets(&parts, "12a34ab", IDS(1, 4, 1, 4, 5), OFFSETS(0, 2, 3, 5, 6), OFFSETS(2, 3, 5, 6, 7));
+}
+
+/* A Unigram model finds the name of its unknown token in the text, and other unknown text beside it is part of it. */
+static void offsets_of_unknown(void **state)
+{
+    struct parts parts = sound;
+    parts.normalizer = parts.pre_tokenizer = "null";
+    parts.model = "\"type\":\"Unigram\",\"unk_id\":1,\"vocab\":[[\"[PAD]\",0],[\"[UNK]\",0],[\"[CLS]\",0],"
+                  "[\"[SEP]\",0],[\"a\",-1],[\"[\",-1]]";
+    check_offsets(&parts, "\xc3\xa9[UNK][a", IDS(1, 5, 4), OFFSETS(0, 7, 8), OFFSETS(7, 8, 9));
+    check_offsets(&parts, "[UNK]\xc3\xa9[UNK]", IDS(1), OFFSETS(0), OFFSETS(12));
+    check_offsets(&parts, "a[UNK][UNK]a\xc3\xa9", IDS(4, 1, 4, 1), OFFSETS(0, 1, 11, 12), OFFSETS(1, 11, 12, 14));
+}
+
 /* ---- vocab.txt ---- */
 
 static void vocab_txt(void **state)
@@ -285,7 +325,13 @@ int main(void)
     snprintf(folder, sizeof folder, "%s/test_words.%llu", base ? base : "/tmp", (unsigned long long)os_clock_ns());
     if (os_make_folder(folder))
         return 1;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(fields),    cmocka_unit_test(small), cmocka_unit_test(offsets),
-                                       cmocka_unit_test(vocab_txt), cmocka_unit_test(lines), cmocka_unit_test(config)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(fields),
+                                       cmocka_unit_test(small),
+                                       cmocka_unit_test(offsets),
+                                       cmocka_unit_test(offsets_of_pieces),
+                                       cmocka_unit_test(offsets_of_unknown),
+                                       cmocka_unit_test(vocab_txt),
+                                       cmocka_unit_test(lines),
+                                       cmocka_unit_test(config)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -293,6 +293,42 @@ static void texts(void **state)
     }
 }
 
+/* Two marks in the wrong order are noticed wherever the block ends: the text is given back to the normalizer. */
+static void marks(void **state)
+{
+    static const char wrong[] = "x\xe3\x80\xae\xf0\x9d\x85\xa5", right[] = "x\xf0\x9d\x85\xa5\xe3\x80\xae";
+    enum { ROOM = SCAN_BYTES + 300 };
+    struct tokmap_error error;
+    struct wp_characters *characters;
+    struct wp_state *encoder;
+    struct made made = {0};
+    static char text[ROOM + 16];
+    static uint16_t ids[ROOM + 16];
+    token(&made, "[UNK]");
+    struct wp_model *model = finish(&made, "##", UINT64_MAX, 0);
+    assert_int_equal(wp_characters_new(&characters, (struct wp_rules){true, true, true, true}, &error), TOKMAP_OK);
+    assert_int_equal(wp_state_new(&encoder, model, characters, cpu_variant_best(), &error), TOKMAP_OK);
+    for (uint32_t spaced = 0; spaced < 2; spaced++)
+        for (size_t at = SCAN_BYTES - 200; at < SCAN_BYTES + 20; at++)
+            for (uint32_t good = 0; good < 2; good++) {
+                const size_t front = spaced ? at + at / 64 : at; /* spaces are not in the block */
+                memset(text, 'a', front);
+                for (size_t i = 64; spaced && i < front; i += 65)
+                    text[i] = ' ';
+                memcpy(text + front, good ? right : wrong, sizeof wrong - 1);
+                struct ids_out out = {.tokens = ids, .room = ROOM};
+                bool done;
+                assert_int_equal(
+                    wp_encode_text(encoder, (const uint8_t *)text, front + sizeof wrong - 1, &out, &done, &error),
+                    TOKMAP_OK);
+                assert_int_equal(done, good);
+            }
+    wp_state_free(encoder);
+    wp_characters_free(characters);
+    wp_model_free(model);
+    unmake(&made);
+}
+
 /* ---- long words ---- */
 
 /* Encodes a word of a million letters with vocabularies in which one token seems to fit at each of them for 60,000
@@ -330,6 +366,6 @@ static void long_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_vocabularies), cmocka_unit_test(texts),
-                                       cmocka_unit_test(long_words)};
+                                       cmocka_unit_test(marks), cmocka_unit_test(long_words)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
