@@ -289,7 +289,7 @@ static void of_tokenizers(void **unused)
 static void refused(void **unused)
 {
     static struct made made;
-    const double strange[] = {NAN, HUGE_VAL, -HUGE_VAL};
+    const double strange[] = {(double)NAN, HUGE_VAL, -HUGE_VAL};
     struct unigram_model *model;
     struct tokmap_error error = {0};
     (void)unused;
