@@ -174,7 +174,7 @@ static bool take_character(const struct walked *own, struct place *place, uint64
     return true;
 }
 
-/* Moves along the name of the unknown token, if the text goes on after it as the ids do. */
+/* Moves along the name of the unknown token, if the text continues after it as the ids do. */
 static bool take_name(const struct walked *own, const struct id_walk *walk, struct place *place, uint64_t *begin)
 {
     struct place next = *place, again;
@@ -183,7 +183,7 @@ static bool take_name(const struct walked *own, const struct id_walk *walk, stru
     if (!match_id(own, own->model->unk, &next, &named))
         return false;
     again = next;
-    const bool ends = next.at >= own->count && walk->at + 1 == walk->count;
+    const bool ends = next.at >= own->count; /* ids that are left are of the next piece */
     if (!ends && !other_fits(own, walk, next) && !is_unknown(own, next, &length) &&
         !match_id(own, own->model->unk, &again, &unused))
         return false;
