@@ -132,6 +132,16 @@ struct hash128 hash_state_128(const struct hash_state *state)
     return functions()->digest128(&state->state);
 }
 
+struct hash128 hash128_parts(const struct hash_part *parts, size_t count)
+{
+    struct hash_state state;
+    XXH3_INITSTATE(&state.state);
+    hash_state_reset(&state);
+    for (size_t i = 0; i < count; i++)
+        hash_state_add(&state, parts[i].bytes, parts[i].count);
+    return hash_state_128(&state);
+}
+
 const char *hash_variant(void)
 {
     return functions()->name;

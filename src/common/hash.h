@@ -21,6 +21,13 @@ uint64_t hash64(const void *bytes, size_t count);
 uint64_t hash64_seeded(const void *bytes, size_t count, uint64_t seed);
 struct hash128 hash128(const void *bytes, size_t count);
 
+struct hash_part {
+    const void *bytes;
+    size_t count;
+};
+/* Returns hash128() of what the parts are one after another. */
+struct hash128 hash128_parts(const struct hash_part *parts, size_t count);
+
 /* Stores a 128-bit hash in the 16 bytes that files and printed ids use: XXH128's canonical form, which has the high
  * half first, each half big-endian. */
 void hash128_store(struct hash128 hash, uint8_t into[16]);

@@ -12,38 +12,19 @@ import io
 import json
 import os
 import random
-import struct
 import subprocess
 import sys
 
 import sentencepiece
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../census"))
+from gguf_vocabulary import field  # noqa: E402
 
 MARK = "\u2581"
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 WORDS = """the The THE and ing tion foo_bar x1 2 10 333 é naïve ß Привет мир العربية שלום हिन्दी ไทย 中文 漢字 日本語 かな カナ 한국어 조선
 😀 👨‍👩‍👧 🇩🇪 𝟘 𐐀 ( ) {} [] <s> </s> <unk> <0x41> <0x0A> <sep> <sep2> // -- === ... ▁ ▁▁ >▁</ "quoted" it's U+0000 é ợ \x00 \x7f \x85"""
 SPACES = [" ", "  ", "   ", "\n", "\r\n", "\t", "\n\n", "\u00a0", "\u3000", "    ", MARK, " " * 17]
-
-
-def varint(value):
-    made = b""
-    while True:
-        made += bytes([value & 127 | (128 if value > 127 else 0)])
-        value >>= 7
-        if not value:
-            return made
-
-
-def field(number, content):
-    if isinstance(content, bool):
-        content = int(content)
-    if isinstance(content, int):
-        return varint(number << 3) + varint(content)
-    if isinstance(content, float):
-        return varint(number << 3 | 5) + struct.pack("<f", content)
-    if isinstance(content, str):
-        content = content.encode()
-    return varint(number << 3 | 2) + varint(len(content)) + content
 
 
 def model(pieces, fallback=False, prefix=True, strip=False, escape=True, kind=2, suffix=False):

@@ -109,16 +109,6 @@ static bool atoms_read(struct bpe_words *words)
     return true;
 }
 
-/* Returns the byte that a token names ("<0x0A>"), or -1. */
-static int byte_named(const uint8_t *text, uint32_t count)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    if (count != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>' || !text[3] || !text[4])
-        return -1;
-    const char *high = strchr(digits, text[3]), *low = strchr(digits, text[4]);
-    return high && low ? (int)(16 * (high - digits) + (low - digits)) : -1;
-}
-
 /* Returns whether each byte of a text has a token. */
 static bool all_bytes(const struct bpe_words *words, const uint8_t *text, uint32_t count)
 {

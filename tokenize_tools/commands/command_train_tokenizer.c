@@ -16,6 +16,7 @@
 #include "common/error.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "text/code_point.h"
 #include "text/path.h"
 #include "text/utf8.h"
 #include "train/train_corpus.h"
@@ -200,14 +201,16 @@ static void report_json(const struct training_command *training, const struct tr
 static bool is_piece_anyway(const struct training_command *training, const struct train_text *text)
 {
     char first[8] = "";
-    uint32_t code;
+    size_t length;
     memcpy(first, text->bytes, (size_t)(text->count < 6 ? text->count : 6));
-    if (train_code_at((const uint8_t *)first, &code) == text->count)
+    (void)code_point_get((const uint8_t *)first, &length);
+    if (length == text->count)
         return true;
-    if (training->model == TRAIN_WORDPIECE)
+    if (training->model == TRAIN_WORDPIECE) {
+        (void)code_point_get((const uint8_t *)first + 2, &length);
         return (text->count == 5 && !memcmp(text->bytes, "[UNK]", 5)) ||
-               (text->count > 2 && !memcmp(text->bytes, "##", 2) &&
-                train_code_at((const uint8_t *)first + 2, &code) == text->count - 2);
+               (text->count > 2 && !memcmp(text->bytes, "##", 2) && length == text->count - 2);
+    }
     return (text->count == 5 && !memcmp(text->bytes, "<unk>", 5)) ||
            (!training->no_bytes && text->count == 6 && !memcmp(text->bytes, "<0x", 3) && text->bytes[5] == '>');
 }
@@ -354,10 +357,9 @@ static int model_check(const struct cli_command *command, struct training_comman
         (void)error_set_memory(&error, "the required characters", bytes * sizeof *training->required_codes);
         return cli_failed(program, &error);
     }
-    for (size_t at = 0; at < bytes; training->required_count++) {
-        uint32_t *code = &training->required_codes[training->required_count];
-        at += train_code_at((const uint8_t *)training->required + at, code);
-        *code = *code == ' ' ? TRAIN_SPACE : *code;
+    for (size_t at = 0, length; at < bytes; at += length) {
+        const uint32_t code = code_point_get((const uint8_t *)training->required + at, &length);
+        training->required_codes[training->required_count++] = code == ' ' ? TRAIN_SPACE : code;
     }
     return 0;
 }

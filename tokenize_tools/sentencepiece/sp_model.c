@@ -7,19 +7,7 @@
 
 #include "common/bytes.h"
 #include "platform/os.h"
-
-static int hexadecimal(uint8_t digit)
-{
-    return digit >= '0' && digit <= '9' ? digit - '0' : digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
-}
-
-int sp_byte_name(const uint8_t *text, uint32_t count)
-{
-    if (count != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>')
-        return -1;
-    const int high = hexadecimal(text[3]), low = hexadecimal(text[4]);
-    return high < 0 || low < 0 ? -1 : 16 * high + low;
-}
+#include "unicode/byte_alphabet.h"
 
 /* Compares a token of `wholes` with a text. These tokens are never bytes or control pieces, so they decode to their
  * text. */
@@ -35,7 +23,7 @@ uint32_t sp_whole(const struct sp_model *model, const uint8_t *bytes, size_t cou
     uint32_t low = 0, high = model->whole_count;
     if (count > model->whole_longest)
         return BPE_NONE;
-    const int byte = model->whole_bytes ? sp_byte_name(bytes, (uint32_t)count) : -1;
+    const int byte = model->whole_bytes ? byte_named(bytes, (uint32_t)count) : -1;
     if (byte >= 0)
         return model->head.byte_ids[byte];
     while (low < high) {

@@ -57,9 +57,6 @@ void sp_model_free(struct sp_model *model);
 /* Returns the id that a text is as a whole although merging does not give it, or BPE_NONE. */
 uint32_t sp_whole(const struct sp_model *model, const uint8_t *bytes, size_t count);
 
-/* Returns the byte that a token's text names: 10 for "<0x0A>"; -1 if it is not such a name. */
-int sp_byte_name(const uint8_t *text, uint32_t count);
-
 /* ---- characters ---- */
 
 #define SP_CODES 0x200000u     /* results of sp_character are below it */

@@ -8,6 +8,7 @@
 
 #include "common/error.h"
 #include "platform/os.h"
+#include "unicode/byte_alphabet.h"
 
 enum tokmap_status sp_no_memory(const struct sp_builder *builder)
 {
@@ -45,7 +46,7 @@ enum tokmap_status sp_texts_read(struct sp_builder *builder)
         const uint8_t *text = source->bytes + source->offsets[id];
         const uint32_t count = source->offsets[id + 1] - source->offsets[id];
         const enum sp_kind kind = sp_kind_of(source, id);
-        const int byte = source->byte_fallback && (source->merges || kind == SP_BYTE) ? sp_byte_name(text, count) : -1;
+        const int byte = source->byte_fallback && (source->merges || kind == SP_BYTE) ? byte_named(text, count) : -1;
         if (kind == SP_BYTE && byte < 0)
             return error_set(builder->error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
                              "pieces: piece %" PRIu32 " has the type BYTE, but %s; the file is damaged", id,

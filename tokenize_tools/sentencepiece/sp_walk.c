@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "unicode/byte_alphabet.h"
+
 static bool begins_with_space(const struct sp_model *model, const uint8_t *text, uint64_t count)
 {
     return text[0] == ' ' || (model->escape && count >= 3 && !memcmp(text, SP_MARK, 3));
@@ -251,7 +253,7 @@ bool sp_walk(const struct sp_model *model, const uint8_t *text, uint64_t count, 
     if (count && !own.count && !place.suffix)
         return true; /* an empty text gets no space before it either */
     if (model->whole_bytes && !prefix && count == 6 && walk->at < walk->count &&
-        sp_whole(model, text, (size_t)count) == id_walk_next(walk) && sp_byte_name(text, 6) >= 0) {
+        sp_whole(model, text, (size_t)count) == id_walk_next(walk) && byte_named(text, 6) >= 0) {
         walk->found(walk->user, walk->at++, 0, count);
         return true;
     }

@@ -3,14 +3,14 @@
 #include "bert_steps.h"
 
 #include "text/code_point.h"
-#include "unicode/bert_text.h"
+#include "unicode/code_sets.h"
 
 /* Returns the text that replaces a character, or NULL if it stays. */
 static const char *replacement(enum bert_step step, uint32_t code)
 {
     if (step == BERT_MARKS)
-        return bert_is_mark(code) ? "" : NULL;
-    if (bert_is_control(code))
+        return code_set_has(CODE_BERT_MARKS, code) ? "" : NULL;
+    if (code_set_has(CODE_BERT_CONTROL, code))
         return "";
     return code_is_space(code) && code != ' ' ? " " : NULL;
 }
@@ -41,7 +41,7 @@ bool bert_step_run(enum bert_step step, struct bytes_buffer *into, struct text_e
         const uint32_t code = code_point_get(from + at, &bytes);
         const bool chinese = step == BERT_CHINESE;
         const char *replaced = chinese ? NULL : replacement(step, code);
-        if (!(chinese ? bert_is_chinese(code) : replaced != NULL))
+        if (!(chinese ? code_is_chinese(code) : replaced != NULL))
             continue;
         if (!bytes_append(into, from + done, at - done) ||
             !(chinese ? put_spaces(into, trace, from, at, at + bytes)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text/code_point.h"
 #include "text/utf8.h"
 #include "train_words.h"
 
@@ -67,9 +68,9 @@ struct counts {
 static void piece_count(void *user, const uint8_t *bytes, uint64_t count, uint64_t times)
 {
     struct counts *counts = user;
-    for (uint64_t at = 0; at < count;) {
-        uint32_t code;
-        at += train_code_at(bytes + at, &code);
+    size_t length;
+    for (uint64_t at = 0; at < count; at += length) {
+        const uint32_t code = code_point_get(bytes + at, &length);
         if (!code)
             continue;
         counts->times[code == ' ' ? TRAIN_SPACE : code] += times;

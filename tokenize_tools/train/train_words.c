@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "text/code_point.h"
 #include "unicode/code_scripts.h"
 #include "unicode/scripts_tables.h"
 
@@ -82,8 +83,8 @@ enum tokmap_status train_words_count(const struct train_cutter *cutter, struct t
     enum tokmap_status status = TOKMAP_OK;
     train_counter_read(counter, count);
     for (uint64_t at = 0; at < count && !status;) {
-        uint32_t code;
-        const uint32_t bytes = train_code_at(text + at, &code);
+        size_t bytes;
+        const uint32_t code = code_point_get(text + at, &bytes);
         uint32_t kind = cutter->kinds[code];
         bool cut = kind != before && before != KIND_ANY && kind != KIND_ANY;
         if (kind == KIND_SPACE) {

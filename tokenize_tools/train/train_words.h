@@ -30,23 +30,4 @@ void train_cutter_free(struct train_cutter *cutter, struct train_budget *budget)
 enum tokmap_status train_words_count(const struct train_cutter *cutter, struct train_counter *counter,
                                      const uint8_t *text, uint64_t count, struct tokmap_error *error);
 
-/* Reads a character of valid UTF-8. Returns how many bytes it has. */
-static inline uint32_t train_code_at(const uint8_t *bytes, uint32_t *code)
-{
-    if (bytes[0] < 0x80) {
-        *code = bytes[0];
-        return 1;
-    }
-    if (bytes[0] < 0xE0) {
-        *code = (bytes[0] & 31u) << 6 | (bytes[1] & 63u);
-        return 2;
-    }
-    if (bytes[0] < 0xF0) {
-        *code = (bytes[0] & 15u) << 12 | (bytes[1] & 63u) << 6 | (bytes[2] & 63u);
-        return 3;
-    }
-    *code = (bytes[0] & 7u) << 18 | (bytes[1] & 63u) << 12 | (bytes[2] & 63u) << 6 | (bytes[3] & 63u);
-    return 4;
-}
-
 #endif

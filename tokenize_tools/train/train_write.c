@@ -105,17 +105,21 @@ static void append_pre_tokenizer(struct growing *g, const char *pattern)
     append_text(g, "false}\n    ]\n  },\n");
 }
 
+void train_write_token(struct growing *g, bool first, uint64_t id, const struct train_text *text)
+{
+    append_text(g, first ? "\n    {\"id\": " : ",\n    {\"id\": ");
+    append_number(g, id);
+    append_text(g, ", \"content\": ");
+    append_string(g, text->bytes, text->count);
+    append_text(g, ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, "
+                   "\"special\": true}");
+}
+
 void train_write_added(struct growing *g, uint64_t first, const struct train_settings *settings)
 {
     append_text(g, "  \"added_tokens\": [");
-    for (uint32_t i = 0; i < settings->special_count; i++) {
-        append_text(g, i ? ",\n    {\"id\": " : "\n    {\"id\": ");
-        append_number(g, first + i);
-        append_text(g, ", \"content\": ");
-        append_string(g, settings->specials[i].bytes, settings->specials[i].count);
-        append_text(g, ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, "
-                       "\"special\": true}");
-    }
+    for (uint32_t i = 0; i < settings->special_count; i++)
+        train_write_token(g, !i, first + i, &settings->specials[i]);
     append_text(g, settings->special_count ? "\n  ],\n" : "],\n");
 }
 

@@ -25,6 +25,8 @@ struct train_settings {
 void train_write(struct growing *contents, const struct train_vocabulary *vocabulary,
                  const struct train_settings *settings);
 
+/* Appends an element of the array "added_tokens" of a tokenizer.json: a special token. */
+void train_write_token(struct growing *g, bool first, uint64_t id, const struct train_text *text);
 /* Appends the member "added_tokens" of a tokenizer.json, a comma, and a line feed. first: the id of the first one. */
 void train_write_added(struct growing *g, uint64_t first, const struct train_settings *settings);
 

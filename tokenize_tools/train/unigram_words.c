@@ -6,15 +6,16 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "text/code_point.h"
 #include "train_words.h"
 
 static void word_add(void *user, const uint8_t *bytes, uint64_t count, uint64_t times)
 {
     struct unigram_words *w = user;
     w->words[w->count++] = (struct unigram_word){w->code_count, times};
-    for (uint64_t at = 0; at < count;) {
-        uint32_t code;
-        at += train_code_at(bytes + at, &code);
+    size_t length;
+    for (uint64_t at = 0; at < count; at += length) {
+        const uint32_t code = code_point_get(bytes + at, &length);
         w->codes[w->code_count++] = w->characters->number_of[code == ' ' ? TRAIN_SPACE : code];
     }
     w->codes[w->code_count++] = 0;

@@ -9,11 +9,12 @@
 
 #include "common/bytes_buffer.h"
 #include "common/error.h"
+#include "text/code_point.h"
 #include "text/utf8.h"
 #include "train_words.h"
 
 #define PREFIX "##"
-static const char unknown[] = "[UNK]";
+static const struct train_text unknown = {(const uint8_t *)"[UNK]", 5};
 
 /* ---- words ---- */
 
@@ -89,9 +90,9 @@ enum tokmap_status wordpiece_count(const struct wp_characters *characters, struc
     struct word_writer w = {.characters = characters, .counter = counter, .error = error};
     enum tokmap_status status = bytes_reserve(&w.word, 64) ? TOKMAP_OK : error_set_memory(error, "a word", 64);
     train_counter_read(counter, count);
-    for (uint64_t at = 0; at < count && !status;) {
-        uint32_t code;
-        at += train_code_at(text + at, &code);
+    size_t length;
+    for (uint64_t at = 0; at < count && !status; at += length) {
+        const uint32_t code = code_point_get(text + at, &length);
         status = entry_do(&w, wp_character(characters, code), code);
     }
     if (!status)
@@ -112,21 +113,20 @@ static void inside_mark(void *user, const uint8_t *bytes, uint64_t count, uint64
 {
     const struct alphabet *alphabet = user;
     (void)times;
-    for (uint64_t at = 0; at < count;) {
-        uint32_t code;
-        const uint32_t read = train_code_at(bytes + at, &code);
+    size_t length;
+    for (uint64_t at = 0; at < count; at += length) {
+        const uint32_t code = code_point_get(bytes + at, &length);
         if (at)
             alphabet->is_inside[alphabet->characters->number_of[code]] = true;
-        at += read;
     }
 }
 
 static uint32_t token_at(const void *user, const uint8_t *piece, uint64_t at, uint32_t *count)
 {
     const struct alphabet *alphabet = user;
-    uint32_t code;
-    *count = train_code_at(piece + at, &code);
-    const uint32_t number = alphabet->characters->number_of[code];
+    size_t length;
+    const uint32_t number = alphabet->characters->number_of[code_point_get(piece + at, &length)];
+    *count = (uint32_t)length;
     return !number ? TRAIN_NO_TOKEN : at ? alphabet->inside[number] : alphabet->first[number];
 }
 
@@ -249,9 +249,8 @@ void wordpiece_vocabulary_free(struct wordpiece_vocabulary *v)
 static void text_append(struct growing *g, const struct wordpiece_vocabulary *v, const struct train_settings *settings,
                         uint32_t id, bool json)
 {
-    static const struct train_text first = {(const uint8_t *)unknown, sizeof unknown - 1};
     const bool learned = id && id - 1 < v->merged.count;
-    const struct train_text *text = !id       ? &first
+    const struct train_text *text = !id       ? &unknown
                                     : learned ? &v->merged.tokens[id - 1]
                                               : &settings->specials[id - 1 - v->merged.count];
     if (learned && v->continues[id - 1])
@@ -260,17 +259,6 @@ static void text_append(struct growing *g, const struct wordpiece_vocabulary *v,
         append_escaped(g, text->bytes, text->count);
     else
         append(g, text->bytes, (size_t)text->count);
-}
-
-static void append_added(struct growing *g, const struct wordpiece_vocabulary *v, const struct train_settings *settings,
-                         uint32_t id)
-{
-    append_text(g, id ? ",\n    {\"id\": " : "\n    {\"id\": ");
-    append_number(g, id);
-    append_text(g, ", \"content\": \"");
-    text_append(g, v, settings, id, true);
-    append_text(g, "\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, "
-                   "\"special\": true}");
 }
 
 void wordpiece_write(struct growing *contents, const struct wordpiece_vocabulary *v,
@@ -284,9 +272,9 @@ void wordpiece_write(struct growing *contents, const struct wordpiece_vocabulary
     }
     g = &contents[1];
     append_text(g, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n  \"added_tokens\": [");
-    append_added(g, v, settings, 0);
-    for (uint32_t id = 1 + v->merged.count; id < count; id++)
-        append_added(g, v, settings, id);
+    train_write_token(g, true, 0, &unknown);
+    for (uint32_t i = 0; i < settings->special_count; i++)
+        train_write_token(g, false, 1 + v->merged.count + i, &settings->specials[i]);
     append_text(g, "\n  ],\n  \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, "
                    "\"handle_chinese_chars\": true, \"strip_accents\": null, \"lowercase\": ");
     append_text(g, wordpiece->lower ? "true" : "false");

@@ -13,4 +13,7 @@ uint32_t byte_character(uint8_t byte);
 /* Returns the byte that a character represents, 0 to 255, or -1. */
 int character_byte(uint32_t code);
 
+/* Returns the byte that a token of a vocabulary of characters names ("<0x0A>"), or -1. */
+int byte_named(const uint8_t *text, uint32_t count);
+
 #endif

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""make_unicode.py [FOLDER]: generates nfc_tables.c, char_map_tables.c, scripts_tables.c, and code_sets.c by asking the reference.
+"""make_unicode.py [FOLDER]: generates nfc_tables.c, char_map_tables.c, scripts_tables.c, and code_sets.c by asking the
+reference.
 
 Hugging Face tokenizers takes NFC, digits, and punctuation from several libraries, each with its own version of Unicode.
 The script assumes nothing about them: it passes every code point, and every pair that might compose, through the
@@ -221,6 +222,12 @@ def members(pretokenizer):
     return found
 
 
+def removed(normalizer):
+    """Returns the code points that a normalizer takes out. It makes "!" of no other."""
+    codes = [c for c in CODES if c != ord("!")]
+    return [c for c, made in zip(codes, each(normalizer, [chr(c) for c in codes], "!")) if not made]
+
+
 def ranges(codes):
     made = []
     for c in codes:
@@ -237,7 +244,9 @@ def code_sets():
 
     sets = {"NUMERIC": members(pre_tokenizers.Digits(individual_digits=True)),
             "PUNCTUATION": members(pre_tokenizers.Punctuation("isolated")),
-            "WORD_RUST": None}
+            "WORD_RUST": None,
+            "BERT_CONTROL": removed(normalizers.BertNormalizer(True, False, False, False)),
+            "BERT_MARKS": removed(normalizers.BertNormalizer(False, False, True, False))}
     spaced = pre_tokenizers.Whitespace()  # \w+|[^\w\s]+ of another engine: a word character stays with its neighbors
     word = []
     for start in range(0, len(CODES), 4096):

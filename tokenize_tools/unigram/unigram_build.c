@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "platform/os.h"
 #include "sentencepiece/sp_texts.h"
+#include "unicode/byte_alphabet.h"
 #include "unigram_word.h"
 
 #define UNKNOWN_PENALTY 10.0
@@ -34,7 +35,7 @@ static bool key_of(const struct building *own, uint32_t id, struct byte_trie_key
     if (!key->count && texts->merges && texts->byte_fallback) { /* a token of a byte, by its name */
         key->bytes = texts->bytes + texts->offsets[id];
         key->count = texts->offsets[id + 1] - texts->offsets[id];
-        return sp_byte_name(key->bytes, key->count) >= 0;
+        return byte_named(key->bytes, key->count) >= 0;
     }
     return key->count != 0;
 }

@@ -23,6 +23,7 @@
 #include "text/path.h"
 #include "text_table.h"
 #include "tokenizer/pipeline.h"
+#include "tokenizer_config.h"
 #include "unicode/byte_alphabet.h"
 #include "vocabulary_file.h"
 #include "vocabulary_name.h"
@@ -114,96 +115,11 @@ static bool pair_vocabulary_check(struct json_file *file, const struct text_tabl
 
 /* ---- the kind: tokenizer_config.json ---- */
 
-struct config {
-    const uint8_t *class_name; /* NULL: not given */
-    size_t class_bytes;
-    const uint8_t *added; /* the first added token that has no mark as a special one; or NULL */
-    size_t added_bytes;
-    bool prefix_space;
-};
-
-/* Returns whether the class of a configuration is one of a list of names, which ends with NULL, without the ending
- * "Fast". */
-static bool class_is(const struct config *config, const char *const *names)
-{
-    size_t bytes = config->class_bytes;
-    if (bytes > 4 && !memcmp(config->class_name + bytes - 4, "Fast", 4))
-        bytes -= 4;
-    while (*names && (strlen(*names) != bytes || memcmp(*names, config->class_name, bytes)))
-        names++;
-    return *names;
-}
-
 /* The classes of transformers that read two files as GPT-2 does, and those that say nothing about it. */
-static const char *const gpt2_classes[] = {"GPT2Tokenizer",
-                                           "RobertaTokenizer",
-                                           "BartTokenizer",
-                                           "LEDTokenizer",
-                                           "LongformerTokenizer",
-                                           "DebertaTokenizer",
-                                           "CodeGenTokenizer",
-                                           "WhisperTokenizer",
-                                           "MarkupLMTokenizer",
-                                           "LukeTokenizer",
-                                           "MvpTokenizer",
-                                           "BlenderbotTokenizer",
-                                           NULL};
-static const char *const silent_classes[] = {"PreTrainedTokenizer", "TokenizersBackend", NULL};
-
-/* Reads an added token: {"content": ..., "special": ...}. */
-static bool added_parse(struct json_file *file, struct config *config)
-{
-    const uint8_t *content = NULL;
-    size_t bytes = 0;
-    bool special = false, good = json_enter_object(&file->scan);
-    struct json_string name;
-    while (good && json_member(&file->scan, &name)) {
-        const enum json_kind kind = json_kind(&file->scan);
-        if (json_name_is(&name, "content") && kind == JSON_STRING)
-            good = json_file_text(file, &content, &bytes);
-        else if (json_name_is(&name, "special") && (kind == JSON_TRUE || kind == JSON_FALSE))
-            good = json_bool(&file->scan, &special);
-        else
-            good = json_skip(&file->scan);
-    }
-    if (content && !special && !config->added) {
-        config->added = content;
-        config->added_bytes = bytes;
-    }
-    return good && !file->scan.fault.reason;
-}
-
-/* Reads the object of all added tokens, by their ids. */
-static bool all_added_parse(struct json_file *file, struct config *config)
-{
-    struct json_string id;
-    bool good = json_enter_object(&file->scan);
-    while (good && json_member(&file->scan, &id))
-        good = json_kind(&file->scan) == JSON_OBJECT ? added_parse(file, config) : json_skip(&file->scan);
-    return good && !file->scan.fault.reason;
-}
-
-static bool config_parse(struct json_file *file, struct config *config)
-{
-    struct json_string name;
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name)) {
-        const enum json_kind kind = json_kind(&file->scan);
-        bool good;
-        if (json_name_is(&name, "tokenizer_class") && kind == JSON_STRING)
-            good = json_file_text(file, &config->class_name, &config->class_bytes);
-        else if (json_name_is(&name, "add_prefix_space") && (kind == JSON_TRUE || kind == JSON_FALSE))
-            good = json_bool(&file->scan, &config->prefix_space);
-        else if (json_name_is(&name, "added_tokens_decoder") && kind == JSON_OBJECT)
-            good = all_added_parse(file, config);
-        else
-            good = json_skip(&file->scan);
-        if (!good)
-            return false;
-    }
-    return json_end(&file->scan);
-}
+static const char gpt2_classes[] =
+    "GPT2Tokenizer RobertaTokenizer BartTokenizer LEDTokenizer LongformerTokenizer DebertaTokenizer CodeGenTokenizer "
+    "WhisperTokenizer MarkupLMTokenizer LukeTokenizer MvpTokenizer BlenderbotTokenizer";
+static const char silent_classes[] = "PreTrainedTokenizer TokenizersBackend";
 
 /* Checks the tokenizer_config.json beside `path`, if there is one: the class that it names must read two files as GPT-2
  * or one of the kinds does, and no token may be added that is found in every text. *kind: that of the class; NULL: it
@@ -212,44 +128,27 @@ static bool config_parse(struct json_file *file, struct config *config)
 static enum tokmap_status pair_folder_check(const char *path, const struct bpe_kind **kind, bool *silent,
                                             struct tokmap_error *error)
 {
-    struct os_stat about;
-    struct json_file file = {0};
-    struct config config = {0};
-    char *name = path_beside(path, "tokenizer_config.json"), *text = NULL;
-    uint64_t bytes;
-    *kind = NULL;
-    *silent = true;
-    if (!name)
-        return error_set_memory(error, "a path", strlen(path));
-    if (os_stat(name, &about) || about.kind != OS_KIND_FILE) {
-        free(name);
-        return TOKMAP_OK;
-    }
-    enum tokmap_status status = vocabulary_file_read(name, &text, &bytes, error);
-    if (!status) {
-        if (json_file_begin(&file, name, text, (size_t)bytes, error))
-            (void)config_parse(&file, &config);
-        status = json_file_status(&file);
-        *kind = config.class_name ? bpe_kind_of_class(config.class_name, config.class_bytes) : NULL;
-        *silent = !config.class_name || class_is(&config, silent_classes);
-        if (!status && !*silent && !*kind && !class_is(&config, gpt2_classes))
-            status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
-                               "the tokenizer_class is '%.*s', which reads the two files beside it in a way of its "
-                               "own; " KINDS "; name the tokenizer.json of this vocabulary",
-                               shown(config.class_bytes), (const char *)config.class_name);
-        else if (!status && config.prefix_space)
-            status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
-                               "add_prefix_space is true, so a space is put before each text, which the two files "
-                               "beside it do not say; name the tokenizer.json of this vocabulary");
-        else if (!status && config.added)
-            status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
-                               "the added token '%.*s' is an ordinary one, so it is found in every text, which the two "
-                               "files beside it do not say; name the tokenizer.json of this vocabulary",
-                               shown(config.added_bytes), (const char *)config.added);
-        json_file_end(&file);
-    }
-    free(text);
-    free(name);
+    struct tokenizer_config config = {0};
+    const struct config_text *const name = &config.class_name, *const added = &config.added;
+    enum tokmap_status status = tokenizer_config_read(&config, path, error);
+    *kind = bpe_kind_of_class(name);
+    *silent = !name->text || config_class_is(name, silent_classes);
+    if (!status && !*silent && !*kind && !config_class_is(name, gpt2_classes))
+        status =
+            error_set(error, TOKMAP_ERROR_UNSUPPORTED, config.path, TOKMAP_NO_OFFSET,
+                      "the tokenizer_class is '%.*s', which reads the two files beside it in a way of its own; " KINDS
+                      "; name the tokenizer.json of this vocabulary",
+                      shown(name->bytes), (const char *)name->text);
+    else if (!status && config.prefix_space)
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, config.path, TOKMAP_NO_OFFSET,
+                           "add_prefix_space is true, so a space is put before each text, which the two files beside "
+                           "it do not say; name the tokenizer.json of this vocabulary");
+    else if (!status && added->text)
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, config.path, TOKMAP_NO_OFFSET,
+                           "the added token '%.*s' is an ordinary one, so it is found in every text, which the two "
+                           "files beside it do not say; name the tokenizer.json of this vocabulary",
+                           shown(added->bytes), (const char *)added->text);
+    tokenizer_config_free(&config);
     return status;
 }
 

@@ -60,13 +60,11 @@ static const struct bpe_kind herbert = {
              "\"strip_accents\":false,\"lowercase\":false}," BERT_WORDS "}",
     .note = GUESSED "HerBERT does (letters keep their case, words as in BERT)" NAME_IT};
 
-const struct bpe_kind *bpe_kind_of_class(const uint8_t *name, size_t bytes)
+const struct bpe_kind *bpe_kind_of_class(const struct config_text *name)
 {
     static const struct bpe_kind *const kinds[] = {&bpe_kind_clip, &gpt1, &herbert};
-    if (bytes > 4 && !memcmp(name + bytes - 4, "Fast", 4))
-        bytes -= 4;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strlen(kinds[i]->class_name) == bytes && !memcmp(kinds[i]->class_name, name, bytes))
+        if (config_class_is(name, kinds[i]->class_name))
             return kinds[i];
     return NULL;
 }

@@ -9,11 +9,12 @@
 #include "hf_model.h"
 #include "hf_parts.h"
 #include "tokenizer/pipeline_parts.h"
+#include "tokenizer_config.h"
 
 #define BPE_KIND_SPECIALS 5
 
 struct bpe_kind {
-    const char *class_name; /* the class of transformers, without the ending "Fast" */
+    const char *class_name; /* as in config_class_is() */
     const char *suffix, *unk;
     const char *specials[BPE_KIND_SPECIALS]; /* those that the vocabulary may have; NULL: no more */
     const char *eod, *bos;                   /* or NULL */
@@ -24,8 +25,8 @@ struct bpe_kind {
 
 extern const struct bpe_kind bpe_kind_clip;
 
-/* Returns the kind of a class, or NULL for any other class. */
-const struct bpe_kind *bpe_kind_of_class(const uint8_t *name, size_t bytes);
+/* Returns the kind of a class of transformers, or NULL for any other class. */
+const struct bpe_kind *bpe_kind_of_class(const struct config_text *name);
 /* Returns the kind of a vocabulary, by its tokens, or NULL if it does not mark the ends of words. */
 const struct bpe_kind *bpe_kind_of_vocabulary(const struct text_table *vocabulary);
 

@@ -44,8 +44,9 @@ static const struct folder_form {
 #define FORMS (sizeof forms / sizeof forms[0])
 
 /* Tokenizers of transformers that give the pieces of a SentencePiece model other ids than the model does. */
-static const char *const renumbering[] = {"XLMRoberta", "Camembert", "Barthez", "MBart",  "MBart50",     "Nllb",
-                                          "XGLM",       "Pegasus",   "M2M100",  "Marian", "Speech2Text", "PLBart"};
+static const char renumbering[] = "XLMRobertaTokenizer CamembertTokenizer BarthezTokenizer MBartTokenizer "
+                                  "MBart50Tokenizer NllbTokenizer XGLMTokenizer PegasusTokenizer M2M100Tokenizer "
+                                  "MarianTokenizer Speech2TextTokenizer PLBartTokenizer";
 
 static void folder_warn(struct folder *folder, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -213,10 +214,8 @@ static enum tokmap_status choose(struct folder *folder, const char *path, char *
 /* Refuses a SentencePiece model whose pieces have other ids in the model that was trained. */
 static enum tokmap_status renumbering_check(const struct folder *folder, const char *path, struct tokmap_error *error)
 {
-    const char *name = folder->config.class_name;
-    const size_t bytes = strlen(name), form = form_of(folder->name);
-    const bool fast = bytes > 4 && !strcmp(name + bytes - 4, "Fast");
-    static const char tokenizer[] = "Tokenizer";
+    const struct config_text *name = &folder->config.class_name;
+    const size_t form = form_of(folder->name);
     for (uint32_t i = 0; i < folder->file_count && !strcmp(forms[form].name, "source.spm"); i++)
         if (!strcmp(folder->files[i].name, "vocab.json"))
             return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
@@ -226,16 +225,12 @@ static enum tokmap_status renumbering_check(const struct folder *folder, const c
         strcmp(forms[form].name, "source.spm") && strcmp(forms[form].name, "*.model") &&
         strcmp(forms[form].name, "tokenizer.model") && strcmp(forms[form].name, "spm.model"))
         return TOKMAP_OK;
-    for (size_t i = 0; i < sizeof renumbering / sizeof renumbering[0]; i++) {
-        const size_t front = strlen(renumbering[i]);
-        if (!strncmp(name, renumbering[i], front) && bytes - (fast ? 4 : 0) == front + sizeof tokenizer - 1 &&
-            !memcmp(name + front, tokenizer, sizeof tokenizer - 1))
-            return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                             "tokenizer_config.json names %s, which gives the pieces of %s other ids than the file "
-                             "does; save this tokenizer as a tokenizer.json with transformers (save_pretrained), or "
-                             "name %s itself for the ids of the file",
-                             name, folder->name, folder->name);
-    }
+    if (config_class_is(name, renumbering))
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                         "tokenizer_config.json names %.*s, which gives the pieces of %s other ids than the file "
+                         "does; save this tokenizer as a tokenizer.json with transformers (save_pretrained), or "
+                         "name %s itself for the ids of the file",
+                         (int)name->bytes, (const char *)name->text, folder->name, folder->name);
     return TOKMAP_OK;
 }
 

@@ -32,28 +32,20 @@ const char *folder_config_name(enum folder_config_kind kind)
 
 /* ---- parsing ---- */
 
-/* Parses the text of a token: a string, an object with it as "content", or null. */
+static struct folder_token token_of(const struct config_text *text)
+{
+    return (struct folder_token){
+        .given = text->bytes > 0 && text->bytes <= UINT16_MAX, .text = text->text, .bytes = (uint32_t)text->bytes};
+}
+
 static bool token_text(struct json_file *file, struct folder_token *token)
 {
-    struct json_string name;
-    size_t bytes;
-    const enum json_kind kind = json_kind(&file->scan);
-    if (kind == JSON_STRING) {
-        if (!json_file_text(file, &token->text, &bytes))
-            return false;
-        token->bytes = (uint32_t)bytes;
-        token->given = bytes > 0 && bytes <= UINT16_MAX;
-        return true;
-    }
-    if (kind != JSON_OBJECT)
-        return json_skip(&file->scan);
-    if (!json_enter_object(&file->scan))
+    struct config_text text = {0};
+    if (!config_text_parse(file, &text))
         return false;
-    while (json_member(&file->scan, &name))
-        if (!(json_name_is(&name, "content") && json_kind(&file->scan) == JSON_STRING ? token_text(file, token)
-                                                                                      : json_skip(&file->scan)))
-            return false;
-    return !file->scan.fault.reason;
+    if (text.text)
+        *token = token_of(&text);
+    return true;
 }
 
 /* Parses the id of a token. Of a list of several ids, none is the one. */
@@ -107,49 +99,28 @@ static bool added_append(struct parsing *parsing, const struct folder_token *tok
 static bool decoder_parse(struct parsing *parsing)
 {
     struct json_file *file = parsing->file;
-    struct json_string key, name;
+    struct json_string key;
     if (json_kind(&file->scan) != JSON_OBJECT)
         return json_skip(&file->scan);
     if (!json_enter_object(&file->scan))
         return false;
     while (json_member(&file->scan, &key)) {
-        struct folder_token token = {0};
+        struct config_text text = {0};
         const char *digits = key.bytes;
         uint64_t id;
         bool special = false;
         if (!key.count || !decimal_read(&digits, key.bytes + key.count, &id) || digits != key.bytes + key.count)
             return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens_decoder has a key that is not an id");
-        if (json_kind(&file->scan) != JSON_OBJECT || !json_enter_object(&file->scan))
+        if (json_kind(&file->scan) != JSON_OBJECT)
             return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
                                     "added_tokens_decoder has a token that is not an object");
-        while (json_member(&file->scan, &name)) {
-            const enum json_kind kind = json_kind(&file->scan);
-            if (!(json_name_is(&name, "content") && kind == JSON_STRING ? token_text(file, &token)
-                  : json_name_is(&name, "special") && (kind == JSON_TRUE || kind == JSON_FALSE)
-                      ? json_bool(&file->scan, &special)
-                      : json_skip(&file->scan)))
-                return false;
-        }
-        if (file->scan.fault.reason || !added_append(parsing, &token, id, special))
+        if (!config_added_parse(file, &text, &special))
+            return false;
+        const struct folder_token token = token_of(&text);
+        if (!added_append(parsing, &token, id, special))
             return false;
     }
     return !file->scan.fault.reason;
-}
-
-static bool class_parse(struct parsing *parsing)
-{
-    struct json_file *file = parsing->file;
-    const uint8_t *text;
-    size_t bytes;
-    if (json_kind(&file->scan) != JSON_STRING)
-        return json_skip(&file->scan);
-    if (!json_file_text(file, &text, &bytes))
-        return false;
-    if (bytes < FOLDER_CLASS_MOST) {
-        memcpy(parsing->config->class_name, text, bytes);
-        parsing->config->class_name[bytes] = '\0';
-    }
-    return true;
 }
 
 static bool member_parse(struct parsing *parsing, const struct json_string *name)
@@ -161,7 +132,7 @@ static bool member_parse(struct parsing *parsing, const struct json_string *name
         if (json_name_is(name, "added_tokens_decoder"))
             return decoder_parse(parsing);
         if (json_name_is(name, "tokenizer_class"))
-            return class_parse(parsing);
+            return config_text_parse(file, &parsing->config->class_name);
         /* fallthrough */
     case FOLDER_SPECIAL_TOKENS_MAP:
         if (json_name_is(name, "eos_token"))
@@ -170,13 +141,11 @@ static bool member_parse(struct parsing *parsing, const struct json_string *name
             return token_text(file, &into->bos);
         return json_skip(&file->scan);
     case FOLDER_ADDED_TOKENS: {
-        struct folder_token token = {.given = true};
-        size_t bytes;
+        struct config_text text = {0};
         uint64_t id;
-        if (!json_file_decode(file, name, &token.text, &bytes) || !json_unsigned(&file->scan, &id))
+        if (!json_file_decode(file, name, &text.text, &text.bytes) || !json_unsigned(&file->scan, &id))
             return false;
-        token.bytes = (uint32_t)bytes;
-        token.given = bytes > 0 && bytes <= UINT16_MAX;
+        const struct folder_token token = token_of(&text);
         return added_append(parsing, &token, id, false);
     }
     case FOLDER_MODEL_CONFIG:
@@ -200,7 +169,7 @@ static void file_refuse(struct folder_config *config, struct folder_config_file 
     into->added = 0;
     into->eos = into->bos = (struct folder_token){0};
     if (into == &config->files[FOLDER_TOKENIZER_CONFIG])
-        config->class_name[0] = '\0';
+        config->class_name = (struct config_text){0};
     (void)snprintf(into->fault, sizeof into->fault, "%s", fault);
     into->fault[utf8_cut(into->fault, strlen(into->fault))] = '\0';
 }

@@ -8,12 +8,11 @@
 #ifndef TOKMAP_VOCABULARY_FOLDER_CONFIG_H
 #define TOKMAP_VOCABULARY_FOLDER_CONFIG_H
 
-#include "json_file.h"
 #include "tokenizer/added_tokens.h"
+#include "tokenizer_config.h"
 
 #define FOLDER_CONFIG_MOST ((uint64_t)8 << 20) /* bytes of a file */
 #define FOLDER_ADDED_MOST (1u << 16)           /* added tokens of all files */
-#define FOLDER_CLASS_MOST 64
 
 enum folder_config_kind {
     FOLDER_TOKENIZER_CONFIG, /* in the order in which they count */
@@ -46,7 +45,7 @@ struct folder_config {
     struct folder_config_file files[FOLDER_CONFIGS];
     struct added_token *added; /* ascending by id, no id twice; `special` as the file says */
     uint32_t added_count, added_room;
-    char class_name[FOLDER_CLASS_MOST]; /* of the tokenizer in transformers; "": not said */
+    struct config_text class_name; /* of the tokenizer in transformers */
 };
 
 const char *folder_config_name(enum folder_config_kind kind);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "byte_level.h"
-#include "common/error.h"
 #include "common/hash.h"
 #include "hf_characters.h"
 #include "hf_decoder.h"
@@ -71,35 +70,23 @@ bool hf_bpe_words_wanted(const struct hf_model *model, const struct hf_splits *s
     return (depend && any) || (!any && !model->unk) || (model->ignore_merges && !marks);
 }
 
-static void hash_words(struct hash_state *hash, const struct bpe_words_source *source, const uint8_t *names,
-                       const uint32_t *offsets)
+/* Returns the hash of the model. */
+static struct hash128 hash_words(const struct bpe_words_source *source)
 {
     static const char what[] = "tokmap words bpe 1";
     const uint32_t fields[] = {source->vocabulary,   source->merge_count,  source->unk,
                                source->prefix.bytes, source->fuse_unk,     source->byte_fallback,
                                source->whole,        source->suffix.bytes, source->mapped};
-    hash_state_add(hash, what, sizeof what);
-    hash_state_add(hash, fields, sizeof fields);
-    hash_state_add(hash, source->prefix.text, source->prefix.bytes);
-    hash_state_add(hash, source->suffix.text, source->suffix.bytes);
-    hash_state_add(hash, offsets, ((size_t)source->vocabulary + 1) * sizeof *offsets);
-    hash_state_add(hash, names, offsets[source->vocabulary]);
-    hash_state_add(hash, source->merges, (size_t)source->merge_count * sizeof *source->merges);
-}
-
-/* Sets parts->fingerprint to that of the model. */
-static bool fingerprint(struct json_file *file, const struct bpe_words_source *source, struct pipeline_parts *parts)
-{
-    struct hash_state *hash = hash_state_new();
-    if (!hash) {
-        file->status = error_set_memory(file->error, "a fingerprint", 512);
-        return false;
-    }
-    hash_words(hash, source, source->names ? source->names : source->bytes,
-               source->names ? source->name_offsets : source->offsets);
-    hash128_store(hash_state_128(hash), parts->fingerprint);
-    hash_state_free(hash);
-    return true;
+    const uint8_t *names = source->names ? source->names : source->bytes;
+    const uint32_t *offsets = source->names ? source->name_offsets : source->offsets;
+    const struct hash_part parts[] = {{what, sizeof what},
+                                      {fields, sizeof fields},
+                                      {source->prefix.text, source->prefix.bytes},
+                                      {source->suffix.text, source->suffix.bytes},
+                                      {offsets, ((size_t)source->vocabulary + 1) * sizeof *offsets},
+                                      {names, offsets[source->vocabulary]},
+                                      {source->merges, (size_t)source->merge_count * sizeof *source->merges}};
+    return hash128_parts(parts, sizeof parts / sizeof parts[0]);
 }
 
 /* Gives the file's decoder a copy of the texts as the file spells them. */
@@ -161,13 +148,14 @@ bool hf_bpe_words_join(struct json_file *file, struct hf_model *model, const str
         good = hf_texts_make(file, model, parts->vocabulary, &source.bytes, &source.offsets) &&
                decoder_texts(file, model, parts) && hf_texts_empty(file, model, parts);
     }
-    if (!good || !fingerprint(file, &source, parts)) {
+    if (!good) {
         free(source.bytes);
         free(source.offsets);
         free(source.names);
         free(source.name_offsets);
         return false;
     }
+    hash128_store(hash_words(&source), parts->fingerprint);
     text_table_free(&model->vocabulary); /* its texts have been copied, and a large one takes much memory */
     file->status = bpe_words_new(&parts->engine, &source, file->error);
     parts->ids_per_byte_most = 1;

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/error.h"
 #include "common/hash.h"
 #include "hf_fingerprint.h"
 #include "hf_pretokenizer.h"
@@ -141,17 +140,19 @@ static bool normalized_first(const struct pipeline_parts *parts)
     return parts->normalizer.count && added_tokens_any(parts->added, ADDED_NORMALIZED, true);
 }
 
-static void hash_source(struct hash_state *hash, const struct sp_source *source)
+/* Returns the hash of the model. */
+static struct hash128 hash_source(const struct sp_source *source)
 {
     const uint32_t fields[] = {source->vocabulary,    source->merge_count, source->unk,
                                source->byte_fallback, source->fuse_unk,    source->ignore_merges,
                                source->escape,        source->split,       (uint32_t)source->prefix};
     static const char what[] = "tokmap characters bpe 1";
-    hash_state_add(hash, what, sizeof what);
-    hash_state_add(hash, fields, sizeof fields);
-    hash_state_add(hash, source->offsets, ((size_t)source->vocabulary + 1) * sizeof *source->offsets);
-    hash_state_add(hash, source->bytes, source->offsets[source->vocabulary]);
-    hash_state_add(hash, source->merges, (size_t)source->merge_count * sizeof *source->merges);
+    const struct hash_part parts[] = {{what, sizeof what},
+                                      {fields, sizeof fields},
+                                      {source->offsets, ((size_t)source->vocabulary + 1) * sizeof *source->offsets},
+                                      {source->bytes, source->offsets[source->vocabulary]},
+                                      {source->merges, (size_t)source->merge_count * sizeof *source->merges}};
+    return hash128_parts(parts, sizeof parts / sizeof parts[0]);
 }
 
 /* Sets what the engine must know about the normalizer and the pre-tokenizer, and adds the steps that it does not
@@ -193,12 +194,10 @@ bool hf_characters_join(struct json_file *file, struct hf_model *model, const st
     source.unk = model->unk ? text_table_find(&model->vocabulary, model->unk, (uint32_t)model->unk_bytes) : BPE_NONE;
     if (!source_fill(file, splits, plain, &source, parts))
         return false;
-    struct hash_state *hash = hash_state_new();
-    if (hash && hf_texts_make(file, model, parts->vocabulary, &bytes, &offsets) && hf_texts_empty(file, model, parts)) {
+    if (hf_texts_make(file, model, parts->vocabulary, &bytes, &offsets) && hf_texts_empty(file, model, parts)) {
         source.bytes = bytes;
         source.offsets = offsets;
-        hash_source(hash, &source);
-        hash128_store(hash_state_128(hash), parts->fingerprint);
+        hash128_store(hash_source(&source), parts->fingerprint);
         text_table_free(&model->vocabulary); /* its texts have been copied, and a large one takes much memory */
         if (plain && normalized_first(parts))
             source.prefix = source.prefix == SP_PREFIX_ALWAYS ? SP_PREFIX_NEVER : source.prefix;
@@ -207,19 +206,8 @@ bool hf_characters_join(struct json_file *file, struct hf_model *model, const st
         file->status = sp_engine_new(&parts->engine, &source, file->error);
         parts->ids_per_byte_most = 2;
         parts->engine_cuts = true;
-    } else if (!file->status) {
-        file->status = error_set_memory(file->error, "a fingerprint", 512);
     }
-    hash_state_free(hash);
-    /* The file's decoder needs the texts as the file spells them. */
-    if (!file->status && parts->decoder_given) {
-        parts->decoder.texts = bytes;
-        parts->decoder.offsets = offsets;
-        parts->decoder.vocabulary = parts->vocabulary;
-    } else {
-        free(bytes);
-        free(offsets);
-    }
+    hf_texts_end(parts, !file->status, bytes, offsets);
     if (!file->status)
         file->status = hf_fingerprint(parts, splits, &no_rules, file->error);
     return !file->status;

@@ -305,7 +305,7 @@ static bool behavior_of(const struct text *text, enum split_behavior *behavior)
 struct split_fields {
     struct hf_split *step;
     struct text pattern, behavior, replacement, scheme;
-    bool invert_given, individual_given, prefix_given, prefix_false, individual, split_given;
+    bool invert_given, individual_given, prefix_given, prefix_false, individual;
 };
 
 static bool split_member(struct json_file *file, const struct json_string *name, void *into)

@@ -37,6 +37,18 @@ bool hf_texts_make(struct json_file *file, const struct hf_model *model, uint32_
     return true;
 }
 
+void hf_texts_end(struct pipeline_parts *parts, bool good, uint8_t *bytes, uint32_t *offsets)
+{
+    if (good && parts->decoder_given) {
+        parts->decoder.texts = bytes;
+        parts->decoder.offsets = offsets;
+        parts->decoder.vocabulary = parts->vocabulary;
+    } else {
+        free(bytes);
+        free(offsets);
+    }
+}
+
 bool hf_texts_empty(struct json_file *file, const struct hf_model *model, struct pipeline_parts *parts)
 {
     static const uint8_t empty[1];

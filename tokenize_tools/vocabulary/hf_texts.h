@@ -12,6 +12,10 @@
 bool hf_texts_make(struct json_file *file, const struct hf_model *model, uint32_t vocabulary, uint8_t **bytes,
                    uint32_t **offsets);
 
+/* Leaves the texts to the decoder of the file, which needs them as the file spells them; frees them if the file has no
+ * decoder or is refused. */
+void hf_texts_end(struct pipeline_parts *parts, bool good, uint8_t *bytes, uint32_t *offsets);
+
 /* Adds a token without a text to parts->texts, if the vocabulary has one: it decodes to nothing, and the engine does
  * not know it. Returns false if memory is lacking. */
 bool hf_texts_empty(struct json_file *file, const struct hf_model *model, struct pipeline_parts *parts);

@@ -17,7 +17,6 @@
 #include "hf_fingerprint.h"
 #include "hf_pretokenizer.h"
 #include "hf_texts.h"
-#include "platform/os.h"
 #include "unigram/unigram_engine.h"
 
 #define BYTES_AN_ENTRY 32 /* of the file, or more */
@@ -242,18 +241,12 @@ static bool engine_make(struct json_file *file, const struct sp_source *texts, c
     const struct unigram_source source = {.texts = *texts, .scores = scores};
     const uint32_t fields[] = {texts->vocabulary, texts->unk, texts->byte_fallback};
     static const char what[] = "tokmap unigram 1";
-    struct hash_state *hash = hash_state_new();
-    if (!hash) {
-        file->status = error_set_memory(file->error, "a fingerprint", 512);
-        return false;
-    }
-    hash_state_add(hash, what, sizeof what);
-    hash_state_add(hash, fields, sizeof fields);
-    hash_state_add(hash, texts->offsets, ((size_t)texts->vocabulary + 1) * sizeof *texts->offsets);
-    hash_state_add(hash, texts->bytes, texts->offsets[texts->vocabulary]);
-    hash_state_add(hash, scores, texts->vocabulary * sizeof *scores);
-    hash128_store(hash_state_128(hash), parts->fingerprint);
-    hash_state_free(hash);
+    const struct hash_part hashed[] = {{what, sizeof what},
+                                       {fields, sizeof fields},
+                                       {texts->offsets, ((size_t)texts->vocabulary + 1) * sizeof *texts->offsets},
+                                       {texts->bytes, texts->offsets[texts->vocabulary]},
+                                       {scores, texts->vocabulary * sizeof *scores}};
+    hash128_store(hash128_parts(hashed, sizeof hashed / sizeof hashed[0]), parts->fingerprint);
     file->status = unigram_engine_new(&parts->engine, &source, file->error);
     return !file->status;
 }
@@ -302,14 +295,7 @@ bool hf_unigram_join(struct json_file *file, struct hf_model *model, const struc
     parts->ids_per_byte_most = 1;
     parts->engine_cuts = true;
     free(scores);
-    if (good && parts->decoder_given) { /* the file's decoder needs the texts as the file spells them */
-        parts->decoder.texts = bytes;
-        parts->decoder.offsets = offsets;
-        parts->decoder.vocabulary = parts->vocabulary;
-    } else {
-        free(bytes);
-        free(offsets);
-    }
+    hf_texts_end(parts, good, bytes, offsets);
     if (good)
         file->status = hf_fingerprint(parts, splits, &no_rules, file->error);
     return good && !file->status;

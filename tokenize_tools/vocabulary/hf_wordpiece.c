@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/error.h"
 #include "common/hash.h"
 #include "hf_fingerprint.h"
 #include "hf_pretokenizer.h"
@@ -111,32 +110,18 @@ static bool is_bert(const struct hf_splits *splits)
            splits->steps[1].kind == HF_PUNCTUATION && splits->steps[1].behavior == SPLIT_ISOLATED;
 }
 
-static void hash_source(struct hash_state *hash, const struct wp_source *source)
+/* Returns the hash of the model. */
+static struct hash128 hash_source(const struct wp_source *source)
 {
     static const char what[] = "tokmap words 1";
     const uint64_t fields[] = {source->vocabulary, source->unknown, source->prefix != NULL, source->prefix_bytes,
                                source->characters_most};
-    hash_state_add(hash, what, sizeof what);
-    hash_state_add(hash, fields, sizeof fields);
-    hash_state_add(hash, source->prefix ? source->prefix : (const uint8_t *)what, source->prefix_bytes);
-    hash_state_add(hash, source->offsets, ((size_t)source->vocabulary + 1) * sizeof *source->offsets);
-    hash_state_add(hash, source->bytes, source->offsets[source->vocabulary]);
-}
-
-/* Makes the engine of texts that have been joined, and the fingerprint of the model. */
-static bool engine_make(struct json_file *file, const struct wp_source *source, const struct wp_rules *rules,
-                        struct pipeline_parts *parts)
-{
-    struct hash_state *hash = hash_state_new();
-    if (!hash) {
-        file->status = error_set_memory(file->error, "a fingerprint", 512);
-        return false;
-    }
-    hash_source(hash, source);
-    hash128_store(hash_state_128(hash), parts->fingerprint);
-    hash_state_free(hash);
-    file->status = wp_engine_new(&parts->engine, source, rules, file->error);
-    return !file->status;
+    const struct hash_part parts[] = {{what, sizeof what},
+                                      {fields, sizeof fields},
+                                      {source->prefix ? source->prefix : (const uint8_t *)what, source->prefix_bytes},
+                                      {source->offsets, ((size_t)source->vocabulary + 1) * sizeof *source->offsets},
+                                      {source->bytes, source->offsets[source->vocabulary]}};
+    return hash128_parts(parts, sizeof parts / sizeof parts[0]);
 }
 
 bool hf_words_join(struct json_file *file, struct hf_model *model, const struct hf_words *words,
@@ -171,17 +156,11 @@ bool hf_words_join(struct json_file *file, struct hf_model *model, const struct 
         source.bytes = bytes;
         source.offsets = offsets;
         text_table_free(&model->vocabulary); /* its texts have been copied, and a large one takes much memory */
-        if (engine_make(file, &source, parts->engine_raw ? &rules : NULL, parts))
+        hash128_store(hash_source(&source), parts->fingerprint);
+        file->status = wp_engine_new(&parts->engine, &source, parts->engine_raw ? &rules : NULL, file->error);
+        if (!file->status)
             file->status = hf_fingerprint(parts, splits, &no_rules, file->error);
     }
-    /* The file's decoder needs the texts as the file spells them. */
-    if (!file->status && parts->decoder_given) {
-        parts->decoder.texts = bytes;
-        parts->decoder.offsets = offsets;
-        parts->decoder.vocabulary = parts->vocabulary;
-    } else {
-        free(bytes);
-        free(offsets);
-    }
+    hf_texts_end(parts, !file->status, bytes, offsets);
     return !file->status;
 }

@@ -212,20 +212,14 @@ static enum tokmap_status source_make(const struct reading *reading, struct trie
     return TOKMAP_OK;
 }
 
-/* Sets parts->fingerprint to that of the tokens. */
-static enum tokmap_status fingerprint(const struct trie_source *source, struct pipeline_parts *parts,
-                                      struct tokmap_error *error)
+/* Returns the hash of the tokens. */
+static struct hash128 hash_source(const struct trie_source *source)
 {
     static const char what[] = "tokmap longest match 1";
-    struct hash_state *hash = hash_state_new();
-    if (!hash)
-        return error_set_memory(error, "a fingerprint", 512);
-    hash_state_add(hash, what, sizeof what);
-    hash_state_add(hash, source->offsets, ((size_t)source->vocabulary + 1) * sizeof *source->offsets);
-    hash_state_add(hash, source->bytes, source->offsets[source->vocabulary]);
-    hash128_store(hash_state_128(hash), parts->fingerprint);
-    hash_state_free(hash);
-    return TOKMAP_OK;
+    const struct hash_part parts[] = {{what, sizeof what},
+                                      {source->offsets, ((size_t)source->vocabulary + 1) * sizeof *source->offsets},
+                                      {source->bytes, source->offsets[source->vocabulary]}};
+    return hash128_parts(parts, sizeof parts / sizeof parts[0]);
 }
 
 static enum tokmap_status parts_make(const struct reading *reading, struct pipeline_parts *parts)
@@ -243,12 +237,7 @@ static enum tokmap_status parts_make(const struct reading *reading, struct pipel
         status = source_make(reading, &source);
     if (status)
         return status;
-    status = fingerprint(&source, parts, reading->error);
-    if (status) {
-        free(source.bytes);
-        free(source.offsets);
-        return status;
-    }
+    hash128_store(hash_source(&source), parts->fingerprint);
     parts->vocabulary = reading->vocabulary;
     parts->eod = 0;
     parts->bos = PIPELINE_NO_ID;

@@ -324,28 +324,22 @@ static enum tokmap_status check_duplicates(const struct reader *reader)
                : TOKMAP_OK;
 }
 
-static enum tokmap_status fingerprint(const struct reader *reader)
+static void fingerprint(const struct reader *reader)
 {
     struct sp_file *file = reader->file;
     const struct sp_source *source = &file->source;
     const uint8_t flags[] = {
         's', 'p', source->byte_fallback, source->escape, source->remove_spaces, (uint8_t)source->prefix};
-    struct hash_state *hash = hash_state_new();
-    if (!hash)
-        return error_set_memory(reader->error, "a fingerprint", 512);
-    hash_state_add(hash, flags, sizeof flags);
-    hash_state_add(hash, file->offsets, ((size_t)source->vocabulary + 1) * sizeof *file->offsets);
-    hash_state_add(hash, file->bytes, file->offsets[source->vocabulary]);
-    hash_state_add(hash, file->scores, source->vocabulary * sizeof *file->scores);
-    hash_state_add(hash, file->kinds, source->vocabulary);
-    if (file->model_type != TYPE_BPE || file->suffix || file->charsmap.at != file->charsmap.end) {
-        const uint8_t more[] = {(uint8_t)file->model_type, file->suffix};
-        hash_state_add(hash, more, sizeof more);
-        hash_state_add(hash, file->charsmap.at, (size_t)(file->charsmap.end - file->charsmap.at));
-    }
-    hash128_store(hash_state_128(hash), file->fingerprint);
-    hash_state_free(hash);
-    return TOKMAP_OK;
+    const uint8_t more[] = {(uint8_t)file->model_type, file->suffix};
+    const struct hash_part parts[] = {{flags, sizeof flags},
+                                      {file->offsets, ((size_t)source->vocabulary + 1) * sizeof *file->offsets},
+                                      {file->bytes, file->offsets[source->vocabulary]},
+                                      {file->scores, source->vocabulary * sizeof *file->scores},
+                                      {file->kinds, source->vocabulary},
+                                      {more, sizeof more},
+                                      {file->charsmap.at, (size_t)(file->charsmap.end - file->charsmap.at)}};
+    const bool has_more = file->model_type != TYPE_BPE || file->suffix || file->charsmap.at != file->charsmap.end;
+    hash128_store(hash128_parts(parts, has_more ? 7 : 5), file->fingerprint);
 }
 
 static enum tokmap_status allocate(struct reader *reader, uint64_t pieces, uint64_t bytes)
@@ -404,7 +398,9 @@ static enum tokmap_status sp_file_read(struct sp_file *file, const char *path, c
                            "no piece has the type UNKNOWN; the file is incomplete");
     file->source.prefix = file->dummy_prefix && !file->suffix ? SP_PREFIX_ALWAYS : SP_PREFIX_NEVER;
     file->source.suffix = file->dummy_prefix && file->suffix;
-    return status ? status : fingerprint(&reader);
+    if (!status)
+        fingerprint(&reader);
+    return status;
 }
 
 static void sp_file_free(struct sp_file *file)

@@ -16,15 +16,12 @@
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "hf_file.h"
-#include "json_file.h"
-#include "platform/os.h"
 #include "text/code_point.h"
-#include "text/path.h"
 #include "text/utf8.h"
 #include "text_table.h"
+#include "tokenizer_config.h"
 #include "unicode/code_sets.h"
 #include "unicode/lower_case.h"
-#include "vocabulary_file.h"
 
 #define WORD_LINES_MOST (1u << 20) /* more would take more memory than a vocabulary may */
 
@@ -123,129 +120,24 @@ static bool has_capital(const struct word_line *line)
 
 /* ---- what tokenizer_config.json says ---- */
 
-enum special_name { NAME_UNK, NAME_SEP, NAME_PAD, NAME_CLS, NAME_MASK, NAMES };
+static const char *const usual_names[CONFIG_SPECIALS] = {"[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"};
 
-static const char *const name_fields[NAMES] = {"unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
-static const char *const usual_names[NAMES] = {"[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"};
+/* Tokenizers that do with a vocab.txt what BERT's does. Others have such a file, too. */
+static const char known_classes[] = "BertTokenizer DistilBertTokenizer ElectraTokenizer MobileBertTokenizer "
+                                    "ConvBertTokenizer FunnelTokenizer LayoutLMTokenizer LayoutLMv2Tokenizer "
+                                    "LxmertTokenizer SqueezeBertTokenizer RetriBertTokenizer "
+                                    "DPRContextEncoderTokenizer DPRQuestionEncoderTokenizer DPRReaderTokenizer "
+                                    "RealmTokenizer PreTrainedTokenizer";
 
-struct word_config {
-    bool there, lower, chinese, basic;
-    bool strip_given, strip;
-    const uint8_t *names[NAMES]; /* NULL: not given */
-    size_t name_bytes[NAMES];
-    const uint8_t *class_name; /* of the tokenizer; NULL: not given */
-    size_t class_bytes;
-    char *text;
-    struct json_file file;
-};
-
-/* Parses a text, or an object with the member "content"; anything else is skipped. */
-static bool name_parse(struct json_file *file, const uint8_t **text, size_t *bytes)
+static enum tokmap_status class_check(const struct tokenizer_config *config, struct tokmap_error *error)
 {
-    struct json_string name;
-    if (json_kind(&file->scan) == JSON_STRING)
-        return json_file_text(file, text, bytes);
-    if (json_kind(&file->scan) != JSON_OBJECT)
-        return json_skip(&file->scan);
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name))
-        if (!(json_name_is(&name, "content") && json_kind(&file->scan) == JSON_STRING
-                  ? json_file_text(file, text, bytes)
-                  : json_skip(&file->scan)))
-            return false;
-    return !file->scan.fault.reason;
-}
-
-static bool config_member(struct word_config *config, const struct json_string *name)
-{
-    struct json_file *file = &config->file;
-    const enum json_kind kind = json_kind(&file->scan);
-    const bool flag = kind == JSON_TRUE || kind == JSON_FALSE;
-    if (json_name_is(name, "do_lower_case") && flag)
-        return json_bool(&file->scan, &config->lower);
-    if (json_name_is(name, "tokenize_chinese_chars") && flag)
-        return json_bool(&file->scan, &config->chinese);
-    if (json_name_is(name, "do_basic_tokenize") && flag)
-        return json_bool(&file->scan, &config->basic);
-    if (json_name_is(name, "strip_accents") && flag) {
-        config->strip_given = true;
-        return json_bool(&file->scan, &config->strip);
-    }
-    if (json_name_is(name, "tokenizer_class"))
-        return name_parse(file, &config->class_name, &config->class_bytes);
-    for (uint32_t i = 0; i < NAMES; i++)
-        if (json_name_is(name, name_fields[i]))
-            return name_parse(file, &config->names[i], &config->name_bytes[i]);
-    return json_skip(&file->scan);
-}
-
-/* Refuses tokenizers that have a vocab.txt, but do other things with it than BERT's. */
-static bool class_check(struct word_config *config)
-{
-    static const char *const known[] = {"Bert",
-                                        "DistilBert",
-                                        "Electra",
-                                        "MobileBert",
-                                        "ConvBert",
-                                        "Funnel",
-                                        "LayoutLM",
-                                        "LayoutLMv2",
-                                        "Lxmert",
-                                        "SqueezeBert",
-                                        "RetriBert",
-                                        "DPRContextEncoder",
-                                        "DPRQuestionEncoder",
-                                        "DPRReader",
-                                        "Realm",
-                                        "PreTrained"};
-    static const char ending[] = "Tokenizer";
-    size_t bytes = config->class_bytes;
-    if (!config->class_name)
-        return true;
-    if (bytes > 4 && !memcmp(config->class_name + bytes - 4, "Fast", 4))
-        bytes -= 4;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        const size_t first = strlen(known[i]);
-        if (bytes == first + sizeof ending - 1 && !memcmp(config->class_name, known[i], first) &&
-            !memcmp(config->class_name + first, ending, sizeof ending - 1))
-            return true;
-    }
-    return json_file_refuse(
-        &config->file, TOKMAP_ERROR_UNSUPPORTED,
-        "tokenizer_class is '%.*s'; tokmap can read a vocab.txt of BERT's tokenizer and of those that "
-        "equal it; save this one as tokenizer.json with transformers, if it can be",
-        config->class_bytes < 64 ? (int)config->class_bytes : 64, (const char *)config->class_name);
-}
-
-/* Reads the file beside a vocabulary, if it is there. */
-static enum tokmap_status config_read(struct word_config *config, const char *vocabulary, struct tokmap_error *error)
-{
-    struct json_file *file = &config->file;
-    struct json_string name;
-    struct os_stat about;
-    uint64_t bytes;
-    char *path = path_beside(vocabulary, "tokenizer_config.json");
-    config->lower = config->chinese = config->basic = true;
-    if (!path)
-        return error_set_memory(error, "a path", strlen(vocabulary));
-    enum tokmap_status status = TOKMAP_OK;
-    if (!os_stat(path, &about) && about.kind == OS_KIND_FILE) {
-        status = vocabulary_file_read(path, &config->text, &bytes, error);
-        config->there = !status;
-    }
-    if (config->there) {
-        if (json_file_begin(file, path, config->text, (size_t)bytes, error) && json_enter_object(&file->scan)) {
-            bool good = true;
-            while (good && json_member(&file->scan, &name))
-                good = config_member(config, &name);
-            if (good && !file->scan.fault.reason)
-                (void)class_check(config);
-        }
-        status = json_file_status(file);
-    }
-    free(path);
-    return status;
+    const struct config_text *name = &config->class_name;
+    if (!name->text || config_class_is(name, known_classes))
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, config->path, TOKMAP_NO_OFFSET,
+                     "tokenizer_class is '%.*s'; tokmap can read a vocab.txt of BERT's tokenizer and of those that "
+                     "equal it; save this one as tokenizer.json with transformers, if it can be",
+                     name->bytes < 64 ? (int)name->bytes : 64, (const char *)name->text);
 }
 
 /* ---- the tokenizer.json ---- */
@@ -290,23 +182,24 @@ static void put_flag(struct writing *writing, const char *name, bool value)
 }
 
 /* Sets *text to the name that the special token has in this vocabulary. Returns its id, or TEXT_NONE. */
-static uint32_t special_find(const struct word_lines *lines, const struct word_config *config, enum special_name name,
-                             const uint8_t **text, size_t *bytes)
+static uint32_t special_find(const struct word_lines *lines, const struct tokenizer_config *config,
+                             enum config_special name, const uint8_t **text, size_t *bytes)
 {
-    *text = config->names[name] ? config->names[name] : (const uint8_t *)usual_names[name];
-    *bytes = config->names[name] ? config->name_bytes[name] : strlen(usual_names[name]);
+    const struct config_text *given = &config->specials[name];
+    *text = given->text ? given->text : (const uint8_t *)usual_names[name];
+    *bytes = given->text ? given->bytes : strlen(usual_names[name]);
     return *bytes ? text_table_find(&lines->table, *text, (uint32_t)*bytes) : TEXT_NONE;
 }
 
-static void put_specials(struct writing *writing, const struct word_lines *lines, const struct word_config *config)
+static void put_specials(struct writing *writing, const struct word_lines *lines, const struct tokenizer_config *config)
 {
     const char *between = "";
     char number[64];
     put_text(writing, ",\"added_tokens\":[");
-    for (uint32_t i = 0; i < NAMES; i++) {
+    for (uint32_t i = 0; i < CONFIG_SPECIALS; i++) {
         const uint8_t *text;
         size_t bytes;
-        const uint32_t id = special_find(lines, config, (enum special_name)i, &text, &bytes);
+        const uint32_t id = special_find(lines, config, (enum config_special)i, &text, &bytes);
         if (id == TEXT_NONE)
             continue;
         (void)snprintf(number, sizeof number, "%s{\"id\":%u,\"content\":", between, id);
@@ -320,13 +213,13 @@ static void put_specials(struct writing *writing, const struct word_lines *lines
 }
 
 /* Writes the template [CLS] text [SEP], if the vocabulary has both. */
-static void put_template(struct writing *writing, const struct word_lines *lines, const struct word_config *config)
+static void put_template(struct writing *writing, const struct word_lines *lines, const struct tokenizer_config *config)
 {
     const uint8_t *sep, *cls;
     size_t sep_bytes, cls_bytes;
     char number[32];
-    const uint32_t sep_id = special_find(lines, config, NAME_SEP, &sep, &sep_bytes);
-    const uint32_t cls_id = special_find(lines, config, NAME_CLS, &cls, &cls_bytes);
+    const uint32_t sep_id = special_find(lines, config, CONFIG_SEP, &sep, &sep_bytes);
+    const uint32_t cls_id = special_find(lines, config, CONFIG_CLS, &cls, &cls_bytes);
     if (sep_id == TEXT_NONE || cls_id == TEXT_NONE)
         return;
     put_text(writing, ",\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[");
@@ -355,7 +248,7 @@ static void put_vocabulary(struct writing *writing, const struct word_lines *lin
     put_text(writing, "}}}");
 }
 
-static void write_file(struct writing *writing, const struct word_lines *lines, const struct word_config *config)
+static void write_file(struct writing *writing, const struct word_lines *lines, const struct tokenizer_config *config)
 {
     const uint8_t *unknown;
     size_t bytes;
@@ -370,14 +263,14 @@ static void write_file(struct writing *writing, const struct word_lines *lines, 
     put_template(writing, lines, config);
     put_text(writing, ",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true},"
                       "\"model\":{\"type\":\"WordPiece\",\"unk_token\":");
-    (void)special_find(lines, config, NAME_UNK, &unknown, &bytes);
+    (void)special_find(lines, config, CONFIG_UNK, &unknown, &bytes);
     put_string(writing, unknown, bytes);
     put_text(writing, ",\"continuing_subword_prefix\":\"##\",\"max_input_chars_per_word\":100");
     put_vocabulary(writing, lines);
 }
 
 /* Decides what no file says: whether text is made lower case. Returns a note about it, or NULL. */
-static const char *case_choose(struct word_config *config, const struct word_lines *lines)
+static const char *case_choose(struct tokenizer_config *config, const struct word_lines *lines)
 {
     if (!config->basic) { /* as transformers does it */
         config->chinese = config->lower = config->strip = false;
@@ -403,13 +296,13 @@ static void lines_free(struct word_lines *lines)
 
 /* Opens the vocabulary, and frees its lines before, since a large one takes much memory. */
 static enum tokmap_status lines_open(struct tokenizer **tokenizer, const char *path, struct word_lines *lines,
-                                     struct word_config *config, const struct tokmap_tokenizer_options *options,
+                                     struct tokenizer_config *config, const struct tokmap_tokenizer_options *options,
                                      struct tokmap_error *error)
 {
     struct writing writing = {.lacks_memory = false};
     const uint8_t *unknown;
     size_t bytes;
-    if (special_find(lines, config, NAME_UNK, &unknown, &bytes) == TEXT_NONE)
+    if (special_find(lines, config, CONFIG_UNK, &unknown, &bytes) == TEXT_NONE)
         return error_set(
             error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
             "no line is the unknown token '%.*s'; name it as unk_token in a tokenizer_config.json beside the "
@@ -432,7 +325,7 @@ enum tokmap_status word_file_open(struct tokenizer **tokenizer, const char *path
                                   const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     struct word_lines lines = {0};
-    struct word_config config = {0};
+    struct tokenizer_config config = {.lower = true, .chinese = true, .basic = true}; /* as transformers has them */
     const size_t valid = utf8_valid_prefix(text, (size_t)count);
     *tokenizer = NULL;
     enum tokmap_status status = TOKMAP_OK;
@@ -442,11 +335,12 @@ enum tokmap_status word_file_open(struct tokenizer **tokenizer, const char *path
     if (!status)
         status = lines_find(&lines, path, text, count, error);
     if (!status)
-        status = config_read(&config, path, error);
+        status = tokenizer_config_read(&config, path, error);
+    if (!status)
+        status = class_check(&config, error);
     if (!status)
         status = lines_open(tokenizer, path, &lines, &config, options, error);
-    json_file_end(&config.file);
-    free(config.text);
+    tokenizer_config_free(&config);
     lines_free(&lines);
     return status;
 }

@@ -12,7 +12,6 @@
 
 #include "common/error.h"
 #include "text/code_point.h"
-#include "unicode/bert_text.h"
 #include "unicode/char_map.h"
 #include "unicode/nfc_tables.h"
 
@@ -81,16 +80,16 @@ static bool entry_find(struct wp_characters *own, struct wp_rules rules, uint32_
 {
     uint32_t left[SEVERAL_MOST], count = 0, parts = 1;
     const uint32_t *decomposed = rules.strip ? nfc_decomposition(code, &parts) : NULL;
-    const bool alone = rules.chinese && bert_is_chinese(code);
+    const bool alone = rules.chinese && code_is_chinese(code);
     *entry = WP_DROP;
-    if (rules.clean && bert_is_control(code))
+    if (rules.clean && code_set_has(CODE_BERT_CONTROL, code))
         return true;
     *entry = WP_SYLLABLE;
     if (rules.strip && is_syllable(code))
         return true;
     for (uint32_t i = 0; i < parts; i++) {
         const uint32_t part = decomposed ? decomposed[i] : code;
-        if (!rules.strip || !bert_is_mark(part))
+        if (!rules.strip || !code_set_has(CODE_BERT_MARKS, part))
             count += lower_put(part, rules.lower, left + count);
         assert(count + 2 <= SEVERAL_MOST);
     }
@@ -107,7 +106,7 @@ static bool entry_find(struct wp_characters *own, struct wp_rules rules, uint32_
 /* Returns whether all characters of the block that begins with `code` are in the ranges, or none is. */
 static bool is_even(const struct code_range *ranges, size_t count, uint32_t code)
 {
-    const struct code_range *range = bert_range_from(ranges, count, code);
+    const struct code_range *range = code_range_from(ranges, count, code);
     return !range || range->first >= code + BLOCK || (range->first <= code && range->last >= code + BLOCK - 1);
 }
 
@@ -115,7 +114,7 @@ static bool is_even(const struct code_range *ranges, size_t count, uint32_t code
 static bool is_mixed(uint32_t code)
 {
     if (code < ALWAYS_MIXED || is_syllable(code) != is_syllable(code + BLOCK - 1) ||
-        bert_is_chinese(code) != bert_is_chinese(code + BLOCK - 1))
+        code_is_chinese(code) != code_is_chinese(code + BLOCK - 1))
         return true;
     const struct code_bits *lower = &char_map_sets[CHAR_MAP_LOWER];
     if (code < 0x10000 ? (lower->low[code / 64] | lower->low[code / 64 + 1]) != 0
@@ -124,8 +123,9 @@ static bool is_mixed(uint32_t code)
     for (uint32_t i = 0; i < NFC_SPANS; i++)
         if (nfc_spans[i].first < code + BLOCK && nfc_spans[i].last >= code)
             return true;
-    const struct code_set *punctuation = &code_sets[CODE_PUNCTUATION];
-    return !is_even(bert_control, BERT_CONTROL_RANGES, code) || !is_even(bert_marks, BERT_MARK_RANGES, code) ||
+    const struct code_set *punctuation = &code_sets[CODE_PUNCTUATION], *marks = &code_sets[CODE_BERT_MARKS];
+    const struct code_set *control = &code_sets[CODE_BERT_CONTROL];
+    return !is_even(control->ranges, control->count, code) || !is_even(marks->ranges, marks->count, code) ||
            !is_even(punctuation->ranges, punctuation->count, code) ||
            nfc_first[code / 64] != nfc_first[code / 64 + 1] || nfc_first[code / 64];
 }

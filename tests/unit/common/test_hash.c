@@ -85,6 +85,9 @@ static void streams_agree_with_one_call(void **unused)
     hash_state_add(stream, bytes, 100000);
     hash_state_add(stream, bytes + 100000, 77);
     assert_true(hash_state_64(stream) == hash64(bytes, 100077));
+    const struct hash_part parts[] = {{bytes, 100000}, {NULL, 0}, {bytes + 100000, 77}};
+    struct hash128 found = hash128_parts(parts, 3), expected = hash128(bytes, 100077);
+    assert_true(found.low == expected.low && found.high == expected.high);
     hash_state_free(stream);
     free(bytes);
 }
