@@ -89,7 +89,7 @@ struct tokmap_tokenizer_options {
  * What a file may hold is limited, so that no file, whoever made it, can use more; ERROR_LIMIT names the limit: 1 GiB
  * for a file; 2,097,152 ids; 4,194,303 merges or, for SentencePiece, pairs of pieces that make a piece; 65,535 bytes
  * for a token of a JSON file, and 2,048 bytes for a token of a Unigram model or a SentencePiece piece that merges make;
- * 1,048,576 lines of a vocab.txt; 2,097,152 different texts with which tokens of WordPiece and WordLevel begin;
+ * 1,048,576 lines of a vocab.txt; 4,194,304 nodes of the trie of the tokens of WordPiece and WordLevel;
  * 1,048,576 added tokens, of which those of more than 64 bytes have 1 MiB together; 8 MiB for each file of a folder
  * beside its vocabulary; and, if a normalizer changes the added tokens, half of the file's size and 4 MiB for what it
  * makes of them.

@@ -123,18 +123,25 @@ static void take(struct building *own, uint32_t node, uint32_t parent)
     nodes[node] = (struct byte_trie_node){0, parent, BYTE_TRIE_NONE};
 }
 
+/* Returns whether the places of children with these bytes are free. */
+static bool fits(const struct building *own, uint32_t base, const uint8_t *bytes, uint32_t count)
+{
+    uint32_t i = 0;
+    while (i < count && own->trie->nodes[base ^ bytes[i]].parent == FREE)
+        i++;
+    return i == count;
+}
+
 /* Finds a base for the children with these bytes. */
 static bool place(struct building *own, const uint8_t *bytes, uint32_t count, uint32_t *base)
 {
     uint32_t tries = count > 1 ? TRIES : 1;
-    for (uint32_t at = own->head; at != END && tries; at = own->trie->nodes[at].base, tries--) {
-        uint32_t fits = 1;
-        *base = at ^ bytes[0];
-        while (fits < count && own->trie->nodes[*base ^ bytes[fits]].parent == FREE)
-            fits++;
-        if (fits == count)
+    for (uint32_t at = own->head; at != END && tries; at = own->trie->nodes[at].base, tries--)
+        if (fits(own, *base = at ^ bytes[0], bytes, count))
             return true;
-    }
+    for (uint32_t back = 64; count > 1 && back < 256; back += 64) /* two alphabets share the newest 256 nodes */
+        if (fits(own, *base = own->trie->count - back, bytes, count))
+            return true;
     *base = own->trie->count;
     return grow(own);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wp_model.c - the tries of a vocabulary, and words to ids.
+ * wp_model.c - the trie of a vocabulary, and words to ids.
  *
  * The obvious way looks up the longest text that fits, then a shorter one, and so on: n^2 lookups for a word of n
- * bytes, and even with a trie each token may read the bytes that the next one reads again. Here each byte is read once,
- * as in LinMaxMatch (Song, Salcianu, Song, Dopson, Zhou: Fast WordPiece Tokenization, 2021).
+ * bytes, and even with a trie each token may read the bytes that the next one reads again. Here, after the first token,
+ * each byte is read once, as in LinMaxMatch (Song, Salcianu, Song, Dopson, Zhou: Fast WordPiece Tokenization, 2021).
  *
- * There are two tries: of all tokens, for the beginning of a word, and of those that continue words, without their
- * prefix. A node knows what to do if the next byte leads nowhere: the tokens that are certain then, and the node for
- * the bytes that they leave over. Example: the tokens are "a", "abcd", "##b", "##c", "##cdx". The word "abcdx" goes to
- * the node of "abcd", which is a token; x leads nowhere, so "abcd" is certain and the node for what is left, nothing,
- * is the root of the second trie. There x leads nowhere, and nothing is certain: the word is unknown. In "abcz" z leads
- * nowhere from the node of "abc". Certain are "a" and "##b", and "c" is left over, whose node in the second trie is
- * where the word continues.
+ * The trie has all tokens as they are in the file. So it has a trie of those that continue words in it, which begins at
+ * the node of their prefix, `rest`. A node there knows what to do if the next byte leads nowhere: the tokens that are
+ * certain then, and the node for the bytes that they leave over. Example: the tokens are "a", "##b", "##bcde", "##c",
+ * and "##cdx". The word "abcdx" begins with "a", and bcd leads from `rest` to the node of "##bcd". There x leads
+ * nowhere: "##b" is certain, and the node for "cd" is that of "##cd", where x leads to "##cdx". In "abcdz" z leads
+ * nowhere from there, too: "##c" is certain, and no token begins with "d", so the word is unknown. In "abc" the word
+ * ends where nothing fits: "##b" is certain, then "##c", and the node for what is left, nothing, is `rest`.
  *
  * These tokens and nodes are found when the model is made, shorter texts first: what a text of n bytes needs follows
  * from that of its first n - 1 bytes. Lists of tokens share their beginnings, so they have at most one link for each
@@ -27,163 +27,15 @@
 #include "common/error.h"
 #include "platform/os.h"
 
-#define NODE_BITS 28
-#define NODES_MOST (1u << NODE_BITS)
-
-/* ---- steps from node to node ---- */
-
-static inline uint64_t edge_key(uint32_t node, uint8_t byte)
-{
-    return (uint64_t)node << 8 | byte;
-}
-
-static inline uint64_t edge_place(const struct wp_model *model, uint64_t key)
-{
-    return key * model->edge_factor >> (64 - model->edge_bits);
-}
-
-/* Returns the node that a byte leads to, or WP_NO_NODE. */
-static inline uint32_t edge_find(const struct wp_model *model, uint32_t node, uint8_t byte)
-{
-    const uint64_t key = edge_key(node, byte), mask = ((uint64_t)1 << model->edge_bits) - 1;
-    if (node == 0)
-        return model->firsts[0][byte];
-    if (node == model->rest)
-        return model->firsts[1][byte];
-    for (uint64_t at = edge_place(model, key);; at = (at + 1) & mask) {
-        const uint64_t found = model->edges[at];
-        if (found >> NODE_BITS == key)
-            return (uint32_t)found & (NODES_MOST - 1);
-        if (found == UINT64_MAX)
-            return WP_NO_NODE;
-    }
-}
-
-/* Adds a step to a table that has room. */
-static void edge_put(uint64_t *edges, uint32_t bits, uint64_t factor, uint64_t edge)
-{
-    const uint64_t mask = ((uint64_t)1 << bits) - 1;
-    uint64_t at = (edge >> NODE_BITS) * factor >> (64 - bits);
-    while (edges[at] != UINT64_MAX)
-        at = (at + 1) & mask;
-    edges[at] = edge;
-}
-
 /* ---- making a model ---- */
 
 struct building {
     struct wp_model *model;
     const struct wp_source *source;
-    uint32_t *ends[2]; /* by id: the nodes where the token ends as a beginning and as a rest, or WP_NO_NODE */
-    uint32_t *parents; /* by node */
-    uint8_t *bytes;    /* by node: the byte that leads to it */
-    uint32_t *tokens;  /* by node: the token that ends there, or BPE_NONE */
-    uint32_t *depths;  /* by node */
+    struct byte_trie_key *keys;
     uint32_t link_room;
     bool lacks_memory, too_large;
 };
-
-/* Doubles the table of steps. */
-static bool edges_grow(struct building *own)
-{
-    struct wp_model *model = own->model;
-    const uint32_t bits = model->edge_bits + 1;
-    uint64_t *edges = os_memory_large(sizeof *edges << bits);
-    if (!edges)
-        return false;
-    memset(edges, 0xFF, sizeof *edges << bits);
-    for (uint64_t at = 0; model->edges && at < (uint64_t)1 << model->edge_bits; at++)
-        if (model->edges[at] != UINT64_MAX)
-            edge_put(edges, bits, model->edge_factor, model->edges[at]);
-    free(model->edges);
-    model->edges = edges;
-    model->edge_bits = bits;
-    return true;
-}
-
-/* Adds a node that a byte leads to. Returns its number, or WP_NO_NODE if there are too many or memory ran out. */
-static uint32_t node_add(struct building *own, uint32_t parent, uint8_t byte)
-{
-    struct wp_model *model = own->model;
-    own->too_large |= model->node_count == WP_NODES_MOST;
-    own->lacks_memory |=
-        !own->too_large && model->node_count >= (UINT64_C(1) << model->edge_bits) / 2 && !edges_grow(own);
-    if (own->too_large || own->lacks_memory)
-        return WP_NO_NODE;
-    const uint32_t node = model->node_count++;
-    edge_put(model->edges, model->edge_bits, model->edge_factor, edge_key(parent, byte) << NODE_BITS | node);
-    if (parent == 0)
-        model->firsts[0][byte] = node;
-    if (parent == model->rest)
-        model->firsts[1][byte] = node;
-    return node;
-}
-
-/* Adds a text to the trie that begins with a node. Returns the node where it ends, or WP_NO_NODE. */
-static uint32_t text_add(struct building *own, uint32_t node, const uint8_t *text, uint32_t count)
-{
-    for (uint32_t i = 0; i < count && node != WP_NO_NODE; i++) {
-        const uint32_t next = edge_find(own->model, node, text[i]);
-        node = next == WP_NO_NODE ? node_add(own, node, text[i]) : next;
-    }
-    return node;
-}
-
-/* Returns the bytes of a token without the prefix of tokens that continue words, or 0 if it does not continue any. */
-static uint32_t rest_bytes(const struct wp_source *source, uint32_t id)
-{
-    const uint32_t count = source->offsets[id + 1] - source->offsets[id];
-    const bool continues = source->prefix && count > source->prefix_bytes &&
-                           !memcmp(source->bytes + source->offsets[id], source->prefix, source->prefix_bytes);
-    return continues ? count - (uint32_t)source->prefix_bytes : 0;
-}
-
-static bool tries_fill(struct building *own)
-{
-    struct wp_model *model = own->model;
-    const struct wp_source *source = own->source;
-    const bool same = source->prefix && !source->prefix_bytes; /* any token may continue a word */
-    memset(model->firsts, 0xFF, sizeof model->firsts);
-    model->rest = same ? 0 : 1;
-    model->node_count = model->rest + 1;
-    for (uint32_t id = 0; id < source->vocabulary && !own->too_large && !own->lacks_memory; id++) {
-        const uint32_t from = source->offsets[id], to = source->offsets[id + 1];
-        const uint32_t rest = same ? 0 : rest_bytes(source, id);
-        own->ends[0][id] = to > from ? text_add(own, 0, source->bytes + from, to - from) : WP_NO_NODE;
-        own->ends[1][id] = rest ? text_add(own, model->rest, source->bytes + to - rest, rest) : WP_NO_NODE;
-    }
-    return !own->too_large && !own->lacks_memory;
-}
-
-/* Finds what is known of the nodes, by number. Returns false if memory ran out. */
-static bool nodes_fill(struct building *own)
-{
-    struct wp_model *model = own->model;
-    const size_t count = model->node_count;
-    own->parents = os_memory_large(count * sizeof *own->parents);
-    own->bytes = os_memory_large(count);
-    own->tokens = os_memory_large(count * sizeof *own->tokens);
-    own->depths = os_memory_large(count * sizeof *own->depths);
-    model->nodes = os_memory_large(count * sizeof *model->nodes);
-    if (!own->parents || !own->bytes || !own->tokens || !own->depths || !model->nodes)
-        return false;
-    own->parents[0] = own->parents[model->rest] = WP_NO_NODE;
-    for (uint64_t at = 0; at < (uint64_t)1 << model->edge_bits; at++)
-        if (model->edges[at] != UINT64_MAX) {
-            const uint32_t node = (uint32_t)model->edges[at] & (NODES_MOST - 1);
-            own->parents[node] = (uint32_t)(model->edges[at] >> (NODE_BITS + 8));
-            own->bytes[node] = (uint8_t)(model->edges[at] >> NODE_BITS);
-        }
-    for (uint32_t node = 0; node < count; node++) { /* the number of a parent is smaller */
-        own->depths[node] = own->parents[node] == WP_NO_NODE ? 0 : own->depths[own->parents[node]] + 1;
-        own->tokens[node] = BPE_NONE;
-    }
-    for (uint32_t id = 0; id < own->source->vocabulary; id++)
-        for (uint32_t trie = 0; trie < 2; trie++)
-            if (own->ends[trie][id] != WP_NO_NODE)
-                own->tokens[own->ends[trie][id]] = id;
-    return true;
-}
 
 /* Returns a list with one more token at its end; 0 if there are too many or memory ran out. */
 static uint32_t link_add(struct building *own, uint32_t before, uint32_t token)
@@ -226,51 +78,54 @@ static uint32_t links_join(struct building *own, uint32_t before, uint32_t more)
     return before;
 }
 
-/* Finds the failure and the tokens of a node, from those of shorter texts. */
-static void failure_find(struct building *own, uint32_t node)
+/* Finds the failure and the tokens of a node that a byte leads to, from those of shorter texts. */
+static void failure_find(struct building *own, uint32_t node, uint8_t byte)
 {
     struct wp_model *model = own->model;
+    const struct byte_trie_node *at = &model->trie.nodes[node];
     struct wp_node *found = &model->nodes[node];
-    const uint32_t parent = own->parents[node];
-    if (parent == WP_NO_NODE) {
-        *found = (struct wp_node){WP_NO_NODE, 0};
+    uint32_t from = model->nodes[at->parent].failure, next = BYTE_TRIE_NONE, tokens = model->nodes[at->parent].tokens;
+    if (found->failure || found->tokens)
+        return; /* another token begins with this text, too */
+    if (at->value != BYTE_TRIE_NONE) {
+        *found = (struct wp_node){model->rest, link_add(own, 0, at->value)};
         return;
     }
-    if (own->tokens[node] != BPE_NONE) {
-        *found = (struct wp_node){model->rest, link_add(own, 0, own->tokens[node])};
-        return;
-    }
-    uint32_t from = model->nodes[parent].failure, next = WP_NO_NODE, tokens = model->nodes[parent].tokens;
-    while (from != WP_NO_NODE && (next = edge_find(model, from, own->bytes[node])) == WP_NO_NODE) {
+    while (from != BYTE_TRIE_NONE && (next = byte_trie_step(&model->trie, from, byte)) == BYTE_TRIE_NONE) {
         tokens = links_join(own, tokens, model->nodes[from].tokens);
         from = model->nodes[from].failure;
     }
-    *found = from == WP_NO_NODE ? (struct wp_node){WP_NO_NODE, 0} : (struct wp_node){next, tokens};
+    *found = from == BYTE_TRIE_NONE ? (struct wp_node){BYTE_TRIE_NONE, 0} : (struct wp_node){next, tokens};
 }
 
-/* Finds them for all nodes, in the order of their depths. */
-static bool failures_find(struct building *own)
+/* Finds them for all nodes after `rest`. The keys become the tokens that continue words, without what they share with
+ * the node that is their value; and each step makes them a byte shorter. */
+static void failures_find(struct building *own, size_t count)
 {
-    const uint32_t count = own->model->node_count;
-    uint32_t deepest = 0;
-    for (uint32_t i = 0; i < count; i++)
-        deepest = own->depths[i] > deepest ? own->depths[i] : deepest;
-    uint32_t *order = os_memory_large(count * sizeof *order), *starts = calloc((size_t)deepest + 2, sizeof *starts);
-    own->lacks_memory |= !order || !starts;
-    own->model->link_count = 1; /* number 0 means an empty list */
-    if (!own->lacks_memory) {
-        for (uint32_t i = 0; i < count; i++)
-            starts[own->depths[i] + 1]++;
-        for (uint32_t depth = 0; depth < deepest; depth++)
-            starts[depth + 1] += starts[depth];
-        for (uint32_t i = 0; i < count; i++)
-            order[starts[own->depths[i]]++] = i;
-        for (uint32_t i = 0; i < count && !own->too_large && !own->lacks_memory; i++)
-            failure_find(own, order[i]);
+    struct wp_model *model = own->model;
+    const struct wp_source *source = own->source;
+    struct byte_trie_key *keys = own->keys;
+    const uint32_t prefix = model->prefix_bytes;
+    size_t kept = 0;
+    model->rest = source->prefix ? BYTE_TRIE_ROOT : BYTE_TRIE_NONE;
+    for (uint32_t i = 0; i < prefix && model->rest != BYTE_TRIE_NONE; i++)
+        model->rest = byte_trie_step(&model->trie, model->rest, source->prefix[i]);
+    if (model->rest == BYTE_TRIE_NONE)
+        return;
+    model->nodes[model->rest].failure = BYTE_TRIE_NONE;
+    for (size_t i = 0; i < count; i++)
+        if (keys[i].count > prefix && !memcmp(keys[i].bytes, source->prefix, prefix))
+            keys[kept++] = (struct byte_trie_key){keys[i].bytes + prefix, keys[i].count - prefix, model->rest};
+    while ((count = kept)) {
+        kept = 0;
+        for (size_t i = 0; i < count && !own->too_large && !own->lacks_memory; i++) {
+            struct byte_trie_key key = keys[i];
+            key.value = byte_trie_step(&model->trie, key.value, *key.bytes);
+            failure_find(own, key.value, *key.bytes++);
+            if (--key.count)
+                keys[kept++] = key;
+        }
     }
-    free(order);
-    free(starts);
-    return !own->too_large && !own->lacks_memory;
 }
 
 /* Returns whether a text has more characters than `most`. */
@@ -316,18 +171,29 @@ static bool texts_copy(struct building *own)
     return true;
 }
 
-static bool tries_make(struct building *own)
+static bool trie_make(struct building *own)
 {
     struct wp_model *model = own->model;
-    const uint32_t vocabulary = own->source->vocabulary;
-    model->edge_bits = 7;
-    model->edge_factor = table_key_new().low | 1;
-    own->ends[0] = os_memory_large(vocabulary * sizeof *own->ends[0]);
-    own->ends[1] = os_memory_large(vocabulary * sizeof *own->ends[1]);
-    const bool good = own->ends[0] && own->ends[1] && edges_grow(own) && tries_fill(own) && nodes_fill(own);
-    free(own->ends[0]);
-    free(own->ends[1]);
-    return good && failures_find(own);
+    const struct wp_source *source = own->source;
+    size_t count = 0;
+    own->keys = os_memory_large(source->vocabulary * sizeof *own->keys);
+    if (!own->keys)
+        return false;
+    for (uint32_t id = 0; id < source->vocabulary; id++) {
+        const uint32_t from = source->offsets[id], to = source->offsets[id + 1];
+        if (to > from)
+            own->keys[count++] = (struct byte_trie_key){source->bytes + from, to - from, id};
+    }
+    const enum tokmap_status status = byte_trie_build(&model->trie, own->keys, count);
+    own->too_large = status == TOKMAP_ERROR_LIMIT || model->trie.count > WP_NODES_MOST;
+    if (status || own->too_large)
+        return false;
+    model->nodes = os_memory_large_zeros(model->trie.count, sizeof *model->nodes);
+    model->link_count = 1; /* number 0 means an empty list */
+    if (!model->nodes)
+        return false;
+    failures_find(own, count);
+    return !own->too_large && !own->lacks_memory;
 }
 
 enum tokmap_status wp_model_new(struct wp_model **out, const struct wp_source *source, struct tokmap_error *error)
@@ -344,11 +210,8 @@ enum tokmap_status wp_model_new(struct wp_model **out, const struct wp_source *s
     model->prefix_bytes = (uint32_t)source->prefix_bytes;
     model->characters_most = source->characters_most;
     model->unknown = source->unknown == BPE_NONE ? source->vocabulary : source->unknown;
-    const bool good = tries_make(&own) && texts_copy(&own);
-    free(own.parents);
-    free(own.bytes);
-    free(own.tokens);
-    free(own.depths);
+    const bool good = trie_make(&own) && texts_copy(&own);
+    free(own.keys);
     if (good) {
         seeds_fill(model);
         *out = model;
@@ -358,9 +221,9 @@ enum tokmap_status wp_model_new(struct wp_model **out, const struct wp_source *s
     if (!own.too_large)
         return error_set_memory(error, "a vocabulary", source->offsets[source->vocabulary]);
     return error_set(error, TOKMAP_ERROR_LIMIT, source->path, TOKMAP_NO_OFFSET,
-                     "the tokens of the vocabulary begin with more than %u different texts, or the rests of words have "
-                     "more than %u tokens, which is the most that tokmap can read of WordPiece and WordLevel; use a "
-                     "smaller vocabulary",
+                     "the tokens of the vocabulary need a trie of more than %u nodes, or the rests of words have more "
+                     "than %u tokens, which is the most that tokmap can read of WordPiece and WordLevel; use a smaller "
+                     "vocabulary",
                      WP_NODES_MOST, WP_LINKS_MOST);
 }
 
@@ -368,9 +231,9 @@ void wp_model_free(struct wp_model *model)
 {
     if (!model)
         return;
+    byte_trie_free(&model->trie);
     free(model->nodes);
     free(model->links);
-    free(model->edges);
     bpe_model_free(&model->head);
 }
 
@@ -388,25 +251,25 @@ static inline uint32_t list_write(const struct wp_model *model, uint32_t link, u
 /* Writes the tokens of a word, unless ids is NULL. Returns how many there are, or 0 if the word is unknown. */
 static size_t match(const struct wp_model *model, const uint8_t *bytes, size_t count, uint32_t *ids)
 {
-    uint32_t node = 0;
-    size_t made = 0;
-    if (is_longer(bytes, count, model->characters_most))
+    uint32_t id, node = model->rest;
+    size_t i = byte_trie_longest(&model->trie, bytes, count, &id), made = 1;
+    if (!i || is_longer(bytes, count, model->characters_most))
         return 0;
-    for (size_t i = 0; i <= count;) {
-        if (i == count && node == model->rest && made)
-            return made;
-        const uint32_t next = i < count ? edge_find(model, node, bytes[i]) : WP_NO_NODE;
-        if (next != WP_NO_NODE) {
+    if (ids)
+        ids[0] = id;
+    while (i < count || node != model->rest) {
+        if (node == BYTE_TRIE_NONE)
+            return 0;
+        const uint32_t next = i < count ? byte_trie_step(&model->trie, node, bytes[i]) : BYTE_TRIE_NONE;
+        if (next != BYTE_TRIE_NONE) {
             node = next;
             i++;
             continue;
         }
-        if (model->nodes[node].failure == WP_NO_NODE)
-            return 0;
         made += list_write(model, model->nodes[node].tokens, ids ? ids + made : NULL);
         node = model->nodes[node].failure;
     }
-    return 0;
+    return made;
 }
 
 bool wp_is_unknown(const struct wp_model *model, const uint8_t *bytes, size_t count)

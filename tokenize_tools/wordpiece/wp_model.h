@@ -14,7 +14,7 @@
 #define TOKMAP_WORDPIECE_WP_MODEL_H
 
 #include "bpe/bpe_model.h"
-#include "platform/table_key.h"
+#include "tokenizer/byte_trie.h"
 
 /* A vocabulary as its file says. All memory stays the loader's, which may free it after wp_model_new(). */
 struct wp_source {
@@ -28,11 +28,9 @@ struct wp_source {
     uint32_t unknown;         /* id of the unknown token, or BPE_NONE */
 };
 
-#define WP_NO_NODE UINT32_MAX
-
-/* A node of the tries: what the bytes on the way to it, from the beginning of a word or of its rest, can become. */
+/* What the bytes on the way from the node `rest` to a node can become. */
 struct wp_node {
-    uint32_t failure; /* the node to continue from if no byte fits here; WP_NO_NODE: the word is unknown */
+    uint32_t failure; /* the node to continue from if no byte fits here; BYTE_TRIE_NONE: the word is unknown */
     uint32_t tokens;  /* the tokens that are certain then: a wp_link, or 0 if there are none */
 };
 
@@ -41,22 +39,17 @@ struct wp_link {
     uint32_t token, before; /* `before`: the link of the tokens before it, or 0 */
 };
 
-/* Limits, so that no file can use more memory than a vocabulary may. One of 120,000 tokens has 381,000 nodes. */
-#define WP_NODES_MOST (1u << 21)
+/* Limits, so that no file can use more memory than a vocabulary may. Nodes count with the gaps between them. */
+#define WP_NODES_MOST (1u << 22)
 #define WP_LINKS_MOST (1u << 22)
 
 struct wp_model {
     struct bpe_model head; /* must be first: texts as in the file, seeds, and wp_merge for the caches of bpe/ */
-    struct wp_node *nodes; /* node 0 begins a word, node `rest` continues one */
-    uint32_t node_count, rest;
+    struct byte_trie trie; /* texts as in the file */
+    struct wp_node *nodes; /* by node of the trie: all zeros where it does not follow `rest` */
+    uint32_t rest;         /* the node that words continue from after a token; BYTE_TRIE_NONE: no token continues any */
     struct wp_link *links;
     uint32_t link_count;
-    /* Steps from node to node, a hash table of 2^edge_bits slots: (node << 8 | byte) << 28 | next node; UINT64_MAX:
-     * free. Nodes are below 2^28. */
-    uint64_t *edges;
-    uint32_t edge_bits;
-    uint64_t edge_factor;    /* odd and secret, because the keys are a file's to choose */
-    uint32_t firsts[2][256]; /* steps from node 0 and from node `rest`, or WP_NO_NODE */
     uint32_t prefix_bytes;
     uint64_t characters_most;
     uint32_t unknown; /* the vocabulary's size stands for an unknown token that the vocabulary lacks */
