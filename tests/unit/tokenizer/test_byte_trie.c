@@ -77,6 +77,7 @@ static void random_sets(void **unused)
                 set.keys[i] = (struct byte_trie_key){set.texts[i], count, (uint32_t)i};
             }
             assert_int_equal(byte_trie_build(&trie, set.keys, set.count), TOKMAP_OK);
+            assert_true(trie.count <= 2048 + 2 * TEXT * set.count); /* free nodes are used */
             for (size_t i = 0; i < 200; i++) {
                 uint8_t text[TEXT + 4];
                 if (set.count && i % 2) {

@@ -67,6 +67,7 @@ static void forms(void **unused)
     end();
     begin((struct normalizer_step){.kind = NORMALIZE_NFKC});
     check("\xEF\xAC\x81x\xEF\xBC\xA1\xEF\xBC\xA2", "fixAB", "0-3 0-3 3-4 4-7 7-10");
+    check("q\xCD\x80", "q\xCC\x80", "0-1 1-3 1-3"); /* U+0340 and U+0300 end with the same byte */
     check("\xEF\xBD\xB6\xEF\xBE\x9E.", "\xE3\x82\xAC.", "0-6 0-6 0-6 6-7"); /* half-width ka, voiced: one character */
     end();
     begin((struct normalizer_step){.kind = NORMALIZE_NFKD});
@@ -117,13 +118,14 @@ static void ends(void **unused)
     end();
     begin((struct normalizer_step){.kind = NORMALIZE_STRIP, .strip_right = true});
     check(" a ", " a", "0-1 1-2");
+    check("a\xE3\x80\x80", "a", "0-1");
     end();
     begin((struct normalizer_step){.kind = NORMALIZE_STRIP, .strip_left = true});
     check(" a ", "a ", "1-2 2-3");
     end();
 }
 
-/* A map with the keys a (becomes xy) and bc (becomes nothing): each node has a block of 256 units. */
+/* A map with the keys a (becomes xy), bc and d (become nothing), and e (becomes a space): each node has a block of 256 units. */
 static struct charsmap *map_make(void)
 {
     static const struct {
@@ -133,13 +135,17 @@ static struct charsmap *map_make(void)
                  {512, UINT32_C(1) << 31},
                  {256 ^ 'b', 'b' | (256 ^ 'b' ^ 768) << 10},
                  {768 ^ 'c', 'c' | 256 | (768 ^ 'c' ^ 1024) << 10},
-                 {1024, UINT32_C(1) << 31 | 2}};
-    static uint32_t words[1 + 5 * 256 + 1];
+                 {1024, UINT32_C(1) << 31 | 2},
+                 {256 ^ 'd', 'd' | 256 | (256 ^ 'd' ^ 1280) << 10},
+                 {1280, UINT32_C(1) << 31 | 2},
+                 {256 ^ 'e', 'e' | 256 | (256 ^ 'e' ^ 1536) << 10},
+                 {1536, UINT32_C(1) << 31 | 3}};
+    static uint32_t words[1 + 7 * 256 + 2];
     struct charsmap *map;
-    words[0] = 5 * 256 * 4;
+    words[0] = 7 * 256 * 4;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         words[1 + parts[i].at] = parts[i].unit;
-    memcpy(&words[1 + 5 * 256], "xy\0", 4);
+    memcpy(&words[1 + 7 * 256], "xy\0 \0\0", 7);
     assert_int_equal(charsmap_new(&map, (const uint8_t *)words, sizeof words, NULL, "map", NULL), TOKMAP_OK);
     return map;
 }
@@ -151,6 +157,13 @@ static void maps(void **unused)
     end();
     begin((struct normalizer_step){.kind = NORMALIZE_PRECOMPILED, .map = map_make()});
     check("_a" ACUTE "_bc", "_xy_bc", "0-1 1-4 1-4 4-5 5-6 6-7");
+    end();
+    /* What is left of a text is spaces: they become U+2581 if something was taken out. */
+    begin((struct normalizer_step){.kind = NORMALIZE_CHARSMAP, .map = map_make(), .marks_blank = true});
+    check("d", "\xE2\x96\x81", "0-1 0-1 0-1");
+    check("d e", "\xE2\x96\x81", "0-3 0-3 0-3");
+    check(" e", "  ", "0-1 1-2");
+    check("da", "xy", "1-2 1-2");
     end();
     /* What begins with a symbol is not looked at, unless a key reaches into it. */
     static const struct match_text symbols[] = {{(const uint8_t *)"a", 1}, {(const uint8_t *)"c!", 2}};
@@ -172,6 +185,23 @@ static void room(void **unused)
     state.room = 7;
     assert_int_equal(normalizer_run(&state, (const uint8_t *)"aa", 2, &made, &count, &error), TOKMAP_OK);
     assert_int_equal(normalizer_run(&state, (const uint8_t *)"aa", 2, &made, &count, &error), TOKMAP_ERROR_LIMIT);
+    end();
+}
+
+/* No text is larger than the growth says, and a growth that no text may have is none. */
+static void growth(void **unused)
+{
+    struct normalizer_step put = {.kind = NORMALIZE_PREPEND, .content_bytes = 70000};
+    struct normalizer two = {.count = 1, .steps = {put, put}};
+    assert_int_equal(normalizer_growth(&two), 70001);
+    two.count = 2;
+    assert_true(normalizer_growth(&two) == UINT64_MAX);
+    struct regex *regex;
+    if (regex_new(&regex, "x*", 2, REGEX_ONIGURUMA, NULL, "pattern", NULL))
+        skip(); /* a build without PCRE2 */
+    uint8_t *content = (uint8_t *)strdup("--");
+    begin((struct normalizer_step){.kind = NORMALIZE_REPLACE, .regex = regex, .content = content, .content_bytes = 2});
+    check("a", "--a--", "0-0 0-0 0-1 1-1 1-1");
     end();
 }
 
@@ -218,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(forms), cmocka_unit_test(characters),
                                        cmocka_unit_test(ends),  cmocka_unit_test(maps),
-                                       cmocka_unit_test(room),  cmocka_unit_test(any_text)};
+                                       cmocka_unit_test(room),  cmocka_unit_test(growth),
+                                       cmocka_unit_test(any_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,6 +110,9 @@ static void words_are_cut_where_no_piece_crosses(void **state)
            (const char *const[]){"[a1,\xd0\xb6]1", NULL});
     is_cut("x\xe2\x96\x81y", (struct train_word_rules){true, true, false, false},
            (const char *const[]){"[x]1", "[\xe2\x96\x81y]1", NULL});
+    is_cut("a1b", (struct train_word_rules){false, true, true, false}, /* whatever is beside a digit */
+           (const char *const[]){"[a]1", "[1]1", "[b]1", NULL});
+    is_cut("a\n\xcc\x81", usual, (const char *const[]){"[ a]1", "[\n]1", "[\xcc\x81]1", NULL});
     is_cut("", usual, (const char *const[]){NULL});
     assert_int_equal(budget.used, 0);
 }
@@ -259,6 +262,12 @@ static void long_runs_do_not_vanish(void **state)
     const double root = sqrt(41), growth = (1 + root) / 2;
     assert_true(fabs(one + 2 * two - LATTICE_RUN) < 1e-3);
     assert_true(fabs(two - LATTICE_RUN * 10 / root / growth) < 1); /* but for the ends */
+    static uint32_t found[LATTICE_RUN];
+    uint32_t found_count;
+    (void)unigram_lattice_best(&lattice, codes, LATTICE_RUN, TRIE_NO_PIECE, found, &found_count);
+    assert_int_equal(found_count, LATTICE_RUN / 2);
+    for (uint32_t i = 0; i < found_count; i++)
+        assert_int_equal(found[i], 1);
     unigram_lattice_free(&lattice, &budget);
     unigram_trie_free(&trie, &budget);
     assert_int_equal(budget.used, 0);
@@ -332,6 +341,15 @@ static void seeds_are_the_definition(void **state)
         for (uint64_t i = 0; i < fewer.count; i++)
             assert_int_equal(fewer.seeds[i].score, seeds.seeds[i].score);
         unigram_seeds_free(&fewer, &budget);
+        const uint64_t few = seeds.count / 9 + 1; /* so few that seeds are dropped on the way */
+        assert_int_equal(unigram_seeds_find(&fewer, &w.words, few, longest, 1, NULL, NULL, &budget, NULL), TOKMAP_OK);
+        assert_int_equal(fewer.count, few < seeds.count ? few : seeds.count);
+        for (uint64_t i = 0; i < fewer.count; i++) {
+            assert_int_equal(fewer.seeds[i].count, seeds.seeds[i].count);
+            assert_memory_equal(w.words.codes + fewer.seeds[i].at, w.words.codes + seeds.seeds[i].at,
+                                seeds.seeds[i].count * sizeof(uint32_t));
+        }
+        unigram_seeds_free(&fewer, &budget);
         unigram_seeds_free(&seeds, &budget);
         words_free(&w);
     }
@@ -379,8 +397,51 @@ static void tiny_texts_have_known_vocabularies(void **state)
     assert_int_equal(v.count, 9);
     assert_int_equal(v.tokens, 40);
     unigram_vocabulary_free(&v);
+    const struct train_text forbidden[] = {{(const uint8_t *)"\xe2\x96\x81the", 6}};
+    const struct unigram_options without = {
+        .pieces = 12, .longest = 16, .threads = 1, .forbidden = forbidden, .forbidden_count = 1};
+    assert_int_equal(train_unigram(&v, &w.words, &budget, &without, NULL), TOKMAP_OK);
+    assert_int_equal(place_of(&v, "\xe2\x96\x81the"), -1);
+    unigram_vocabulary_free(&v);
     train(&v, &w, 1000, 1); /* more than there are */
     assert_true(v.count < 60 && v.count >= 12);
+    unigram_vocabulary_free(&v);
+    words_free(&w);
+}
+
+static bool stop_soon(void *user)
+{
+    return ++*(int *)user > 100000;
+}
+
+/* Of pieces with equal losses as many stay as are wanted, and a word of any length is one. */
+static void equal_pieces_are_dropped(void **state)
+{
+    (void)state;
+    static char text[16000];
+    size_t used = 0;
+    int calls = 0;
+    struct text_words w;
+    struct unigram_vocabulary v;
+    for (int again = 0; again < 3; again++)
+        for (unsigned i = 0; i < 200; i++) /* words of two characters of Chinese that no other word has */
+            used += (size_t)sprintf(text + used, " \xe4\xb8%c\xe4\xb8%c\xe4\xb9%c", 0x80 + i / 64, 0x80 + i % 64,
+                                    0x80 + (i * 7) % 64);
+    words_make(&w, text, 1);
+    for (uint32_t more = 1; more < 150; more += 37) {
+        const uint32_t pieces = w.characters.count + more;
+        const struct unigram_options options = {
+            .pieces = pieces, .longest = 16, .threads = 2, .stop = stop_soon, .user = &calls};
+        assert_int_equal(train_unigram(&v, &w.words, &budget, &options, NULL), TOKMAP_OK);
+        assert_int_equal(v.count, pieces);
+        unigram_vocabulary_free(&v);
+    }
+    words_free(&w);
+    memset(text, 'a', 2 * LATTICE_RUN + 100); /* a word of more than two runs */
+    text[2 * LATTICE_RUN + 100] = '\0';
+    words_make(&w, text, 1);
+    train(&v, &w, 2, 2);
+    assert_int_equal(v.tokens, 2 * LATTICE_RUN + 101);
     unigram_vocabulary_free(&v);
     words_free(&w);
 }
@@ -399,6 +460,17 @@ static void rare_characters_are_not_covered(void **state)
                              "aaaa") >= 0);
     unigram_vocabulary_free(&v);
     words_free(&w);
+    words_make(&w, "abc", 0.5); /* half of four characters are two of them */
+    assert_int_equal(w.characters.count, 2);
+    words_free(&w);
+    struct train_characters characters;
+    struct train_pieces *pieces = pieces_of("aaaaaaax", &(struct train_word_rules){true, true, false, false});
+    assert_int_equal(
+        train_characters_choose(&characters, pieces, 0.5, (const uint32_t[]){'x', 'q'}, 2, &budget, NULL), TOKMAP_OK);
+    assert_int_equal(characters.count, 3);
+    assert_true(characters.number_of['x'] && characters.number_of['q'] && characters.number_of['a']);
+    train_characters_free(&characters, &budget);
+    train_pieces_free(pieces);
     words_make(&w, "\xe2\x96\x81", 1); /* a space, and a character that is written like one */
     assert_int_equal(w.characters.count, 1);
     train(&v, &w, 1, 1);
@@ -418,6 +490,11 @@ static void threads_change_nothing(void **state)
         text[i] = "aaabbcdefgh     ,.1"[random_below(&random_state, 19)];
     text[60000] = 0;
     words_make(&w, text, 1);
+    for (uint32_t pieces = 60; pieces < 300; pieces += 30) {
+        train(&one, &w, pieces, 2);
+        assert_int_equal(one.count, pieces);
+        unigram_vocabulary_free(&one);
+    }
     train(&one, &w, 300, 1);
     words_free(&w);
     words_make(&w, text, 1); /* the words leave their table in another order */
@@ -459,14 +536,25 @@ static void failures_free_everything(void **state)
         assert_int_equal(budget.used, used);
     }
     budget.limit = (uint64_t)1 << 30;
-    for (int after = 1; after < 20; after++) {
+    struct unigram_seeds seeds;
+    int none = 0, calls = 0;
+    assert_int_equal(unigram_seeds_find(&seeds, &w.words, 100, 4, 1, stop_now, &none, &budget, NULL),
+                     TOKMAP_ERROR_INTERRUPTED);
+    unigram_seeds_free(&seeds, &budget);
+    struct unigram_options counted = options;
+    counted.threads = 1;
+    counted.stop = stop_soon;
+    counted.user = &calls;
+    assert_int_equal(train_unigram(&v, &w.words, &budget, &counted, NULL), TOKMAP_OK);
+    unigram_vocabulary_free(&v);
+    for (int after = 1; after < calls + 5; after++) {
         int left = after;
         struct unigram_options stopped = options;
         stopped.threads = 1;
         stopped.stop = stop_now;
         stopped.user = &left;
         const enum tokmap_status status = train_unigram(&v, &w.words, &budget, &stopped, NULL);
-        assert_true(status == TOKMAP_OK || status == TOKMAP_ERROR_INTERRUPTED);
+        assert_int_equal(status, after <= calls ? TOKMAP_ERROR_INTERRUPTED : TOKMAP_OK);
         if (!status)
             unigram_vocabulary_free(&v);
         assert_int_equal(budget.used, used);
@@ -483,6 +571,7 @@ int main(void)
         cmocka_unit_test(long_runs_do_not_vanish),
         cmocka_unit_test(seeds_are_the_definition),
         cmocka_unit_test(tiny_texts_have_known_vocabularies),
+        cmocka_unit_test(equal_pieces_are_dropped),
         cmocka_unit_test(rare_characters_are_not_covered),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(failures_free_everything),

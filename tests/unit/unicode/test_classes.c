@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "unicode/classes.h"
+#include "unicode/code_scripts.h"
+#include "unicode/scripts_tables.h"
 #include "support/reference_data.h"
 
 #define CHARACTERS 0x110000
@@ -128,8 +130,21 @@ static void all_characters(void **state)
     free(json);
 }
 
+/* The first and the last character of each range have its script, and those between ranges have none. */
+static void scripts(void **state)
+{
+    for (uint32_t i = 0; i < SCRIPT_SPANS; i++) {
+        const struct script_span *span = &script_spans[i];
+        assert_int_equal(code_script(span->first), span->script);
+        assert_int_equal(code_script(span->last), span->script);
+        if (span->first && (!i || span[-1].last + 1 < span->first))
+            assert_int_equal(code_script(span->first - 1), SCRIPT_ANY);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(known_characters), cmocka_unit_test(all_characters)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(known_characters), cmocka_unit_test(all_characters),
+                                       cmocka_unit_test(scripts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ static void add(struct made *made, const char *text, enum sp_kind kind, double s
     made->scores[made->count++] = score;
 }
 
-enum scores { USUAL, COARSE, NEAR, SAME, LARGE, STEEP, RISING, SCORES };
+enum scores { USUAL, COARSE, NEAR, CLOSE, SAME, LARGE, STEEP, RISING, SCORES };
 
 static double score(enum scores scores)
 {
@@ -85,6 +85,8 @@ static double score(enum scores scores)
         return -2 - (double)random_below(24) / 2;
     case NEAR: /* rounding decides */
         return -8 - random_below(2000) / 1000.0;
+    case CLOSE: /* so it does more often */
+        return -8 - random_below(20) / 1000.0;
     case LARGE:
         return -100 - 3000 * unit;
     case STEEP:
@@ -299,6 +301,10 @@ static void refused(void **unused)
         assert_int_equal(unigram_model_build(&model, &made.source, &error), TOKMAP_ERROR_FORMAT);
         assert_non_null(strstr(error.message, "score of piece 5"));
     }
+    vocabulary(&made, USUAL, false);
+    made.source.texts.vocabulary = BPE_IDS - 1;
+    assert_int_equal(unigram_model_build(&model, &made.source, &error), TOKMAP_ERROR_LIMIT);
+    assert_non_null(strstr(error.message, "ids, but at most"));
     vocabulary(&made, USUAL, false);
     static uint8_t bytes[UNIGRAM_TOKEN_MOST + 16];
     static uint32_t offsets[] = {0, 5, 6, UNIGRAM_TOKEN_MOST + 7};

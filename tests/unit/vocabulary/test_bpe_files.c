@@ -307,11 +307,14 @@ static void clip(void **state)
     assert_non_null(strstr(info.note, "as CLIP does"));
     tokenizer_close(tokenizer);
     snprintf(config, sizeof config, "%s/tokenizer_config.json", folder);
-    write_file(config, "{\"tokenizer_class\": \"CLIPTokenizer\"}");
-    assert_int_equal(vocabulary_open(&tokenizer, ids_path, NULL, &error), TOKMAP_OK);
-    tokenizer_info(tokenizer, &info);
-    assert_null(info.note);
-    tokenizer_close(tokenizer);
+    for (int fast = 0; fast < 2; fast++) {
+        write_file(config, fast ? "{\"tokenizer_class\": \"CLIPTokenizerFast\"}"
+                                : "{\"tokenizer_class\": \"CLIPTokenizer\"}");
+        assert_int_equal(vocabulary_open(&tokenizer, ids_path, NULL, &error), TOKMAP_OK);
+        tokenizer_info(tokenizer, &info);
+        assert_null(info.note);
+        tokenizer_close(tokenizer);
+    }
     write_file(config, "{\"tokenizer_class\": \"GPT2Tokenizer\"}");
     refused("marks the end of a word with </w>", merges_path);
     assert_int_equal(os_unlink(config), 0);
@@ -324,6 +327,7 @@ static void clip(void **state)
         {"\"bpe_simple_vocab_16e6.txt#version: 0.2\na b\nabc\n", "merge 1 (counted from 0) must be two tokens"},
         {"\"bpe_simple_vocab_16e6.txt#version: 0.2\na b c\n", "merge 0 (counted from 0) must be two tokens"},
         {"\"bpe_simple_vocab_16e6.txt#version: 0.2\na b\na b\n", "two merges make the same token"},
+        {"\"bpe_simple_vocab_16e6.txt#version: 0.2\n b\n", "merge 0 (counted from 0) must be two tokens"},
         {"\"bpe_simple_vocab_16e6.txt#version: 0.2\na xy\n", "needs the token 'xy'"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -335,6 +339,50 @@ static void clip(void **state)
     assert_int_equal(os_unlink(path), 0);
     write_file(ids_path, ids_text);
     write_file(merges_path, merges_text);
+}
+
+/* A token that ends with the mark does not make a vocabulary one that marks the ends of words. */
+static void a_mark_alone(void **state)
+{
+    static char ids[sizeof ids_text + 32];
+    struct tokenizer *tokenizer;
+    struct tokenizer_info info;
+    struct tokmap_error error;
+    snprintf(ids, sizeof ids, "%.*s, \"a</w>\": 259}", (int)strlen(ids_text) - 1, ids_text);
+    write_file(ids_path, ids);
+    assert_int_equal(vocabulary_open(&tokenizer, ids_path, NULL, &error), TOKMAP_OK);
+    tokenizer_info(tokenizer, &info);
+    assert_int_equal(info.vocabulary, 260);
+    assert_true(!info.note || !strstr(info.note, "words as in BERT"));
+    tokenizer_close(tokenizer);
+    write_file(ids_path, ids_text);
+}
+
+/* OpenAI's file has more merges than the model uses. */
+static void clip_uses_some_merges(void **state)
+{
+    static char text[400000] = "\"bpe_simple_vocab_16e6.txt#version: 0.2\n";
+    size_t used = strlen(text);
+    char path[640];
+    struct tokenizer *tokenizer;
+    struct tokenizer_info info;
+    struct tokmap_error error;
+    for (unsigned left = 0; left < 200; left++)
+        for (unsigned right = 0; right < 256; right++) {
+            used += code_point_put((uint8_t *)text + used, byte_character((uint8_t)left));
+            text[used++] = ' ';
+            used += code_point_put((uint8_t *)text + used, byte_character((uint8_t)right));
+            text[used++] = '\n';
+        }
+    assert_true(used < sizeof text);
+    snprintf(path, sizeof path, "%s/bpe_simple_vocab_16e6.txt", folder);
+    write_file(path, text);
+    if (vocabulary_open(&tokenizer, path, NULL, &error))
+        fail_msg("%s", error.message);
+    tokenizer_info(tokenizer, &info);
+    assert_true(info.vocabulary == 49408 && info.bos_id == 49406 && info.eod_id == 49407);
+    tokenizer_close(tokenizer);
+    assert_int_equal(os_unlink(path), 0);
 }
 
 /* A vocabulary without tokens is refused, also when there is no merge that would need one. */
@@ -367,6 +415,8 @@ int main(void)
         cmocka_unit_test(other_kinds),
         cmocka_unit_test(configurations),
         cmocka_unit_test(clip),
+        cmocka_unit_test(a_mark_alone),
+        cmocka_unit_test(clip_uses_some_merges),
         cmocka_unit_test(empty_vocabulary),
     };
     return cmocka_run_group_tests(tests, write_files, NULL);

@@ -243,8 +243,10 @@ static void offsets(void **state)
         assert_int_equal(ends[i], at);
     }
     assert_int_equal(at, made.bytes);
+    begins[end - 3] = ends[end - 3] = 77; /* behind the memory for so many ids */
     assert_int_equal(tokenizer_offsets(cutting_state, &text, TOKENIZER_STARTS, got + 1, end - 3, begins, ends, &error),
                      TOKMAP_ERROR_TOKEN);
+    assert_true(begins[end - 3] == 77 && ends[end - 3] == 77);
     free(begins);
     free(ends);
     free(got);
@@ -273,10 +275,44 @@ static void marks(void **state)
     assert_int_equal(places[1].begin, RUN + 10);
     assert_int_equal(places[1].end, RUN + 15);
     assert_int_equal(tokens[places[1].index], 257);
+    assert_int_equal(places[1].index, RUN + 6);
     /* The code of the model would cut this token. */
-    marked[1] = (struct tokenizer_mark){RUN - 2, RUN + 3, 257};
-    assert_int_equal(tokenizer_encode_marked(cutting_state, &document, marked, 2, &out, places, &error),
-                     TOKMAP_ERROR_INPUT);
+    for (uint64_t before = 1; before < 5; before++) {
+        marked[1] = (struct tokenizer_mark){RUN - before, RUN - before + 5, 257};
+        assert_int_equal(tokenizer_encode_marked(cutting_state, &document, marked, 2, &out, places, &error),
+                         TOKMAP_ERROR_INPUT);
+    }
+    free(text);
+    free(tokens);
+}
+
+/* The document that fails is named by its number, whether it is encoded with others or by itself. */
+static void failures(void **state)
+{
+    struct tokenizer *refusing;
+    struct tokenizer_state *own;
+    struct tokmap_error error;
+    const size_t bytes = RUN + 10;
+    char *text = malloc(bytes);
+    uint16_t *tokens = malloc(4 * bytes * 2);
+    uint64_t ends[4];
+    assert_true(text && tokens);
+    memset(text, 'a', bytes);
+    assert_int_equal(tokenizer_share(&refusing, cutting, TOKMAP_SPECIAL_ERROR, &error), TOKMAP_OK);
+    assert_int_equal(tokenizer_state_new(&own, refusing, &error), TOKMAP_OK);
+    const struct tokmap_text texts[] = {{text, bytes}, {"a", 1}, {"a<end>", 6}};
+    const struct tokenizer_batch batch = {texts, 3, false, false};
+    struct tokenizer_out out = {.tokens = tokens, .capacity = 4 * bytes, .ends = ends};
+    assert_int_equal(tokenizer_encode(own, &batch, &out, &error), TOKMAP_ERROR_INPUT);
+    assert_int_equal(out.failed, 2);
+    memcpy(text + RUN + 3, "<end>", 5);
+    const struct tokmap_text others[] = {{"a", 1}, {"b", 1}, {text, bytes}, {"a", 1}};
+    const struct tokenizer_batch other = {others, 4, false, false};
+    out.count = 0;
+    assert_int_equal(tokenizer_encode(own, &other, &out, &error), TOKMAP_ERROR_INPUT);
+    assert_int_equal(out.failed, 2);
+    tokenizer_state_free(own);
+    tokenizer_close(refusing);
     free(text);
     free(tokens);
 }
@@ -301,6 +337,6 @@ static void fingerprints(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ids), cmocka_unit_test(offsets), cmocka_unit_test(marks),
-                                       cmocka_unit_test(fingerprints)};
+                                       cmocka_unit_test(failures),                                        cmocka_unit_test(fingerprints)};
     return cmocka_run_group_tests(tests, begin, finish);
 }

@@ -17,6 +17,7 @@
 
 #include "support/scratch_folder.h"
 #include "vocabulary/folder.h"
+#include "vocabulary/hf_frame.h"
 #include "vocabulary/vocabulary.h"
 
 /* Six tokens; the post-processor puts [A] before and [B] after a text. */
@@ -235,6 +236,32 @@ static void ends(void **state)
     tokenizer_close(shared);
 }
 
+#define FRAME(front, ids)                                                                                              \
+    "{\"type\": \"TemplateProcessing\", \"single\": [" front TEXT "], \"pair\": [], \"special_tokens\": {\"[A]\": "      \
+    "{\"id\": \"[A]\", \"ids\": [" ids "], \"tokens\": [\"[A]\"]}}}"
+#define A SPECIAL("[A]") ", "
+
+/* A frame of more tokens than are kept, tokens of several ids, and a description that has no room. */
+static void frames(void **state)
+{
+    put("tokenizer.json", TOKENIZER(FRAME(A A A A A A A A A A, "3")));
+    open_inside();
+    assert_int_equal(info.bos_id, 3);
+    assert_string_equal(info.frame, "[A] [A] [A] [A] [A] [A] [A] [A] before");
+    put("tokenizer.json", TOKENIZER(FRAME(A, "3, 4")));
+    open_inside();
+    assert_int_equal(info.bos_id, TOKMAP_NO_ID);
+    const struct hf_frame frame = {.fronts = {{(const uint8_t *)"[CLS]", 5}}, .front_count = 1};
+    for (size_t room = 1; room < 16; room++) {
+        char into[32];
+        memset(into, 'x', sizeof into);
+        hf_frame_describe(&frame, into, room);
+        assert_true(strlen(into) < room && !strncmp("[CLS] before", into, strlen(into)));
+        for (size_t i = room; i < sizeof into; i++)
+            assert_int_equal(into[i], 'x');
+    }
+}
+
 static void not_a_token(void **state)
 {
     put("tokenizer.json", TOKENIZER(TEMPLATE));
@@ -269,6 +296,48 @@ static void more_tokens(void **state)
     open_inside();
     warns("2 added tokens of added_tokens.json are not in tokenizer.json, such as '<y>' with the id 4");
     says("added_tokens.json", false, "not all of its 3 added tokens");
+    put("added_tokens.json", "{\"<end>\": 5, \"<x>\": 6}");
+    open_inside();
+    warns("1 added token of added_tokens.json is not in tokenizer.json, such as '<x>' with the id 6");
+}
+
+/* Too many added tokens, ids, and letters: the file is not used, and nothing of it counts. */
+static void too_many(void **state)
+{
+    char *text = malloc(((size_t)1 << 16) * 24);
+    size_t used = 1;
+    assert_non_null(text);
+    put("tokenizer.json", TOKENIZER("null"));
+    for (unsigned more = 0; more < 2; more++) {
+        strcpy(text, "{");
+        used = 1;
+        for (unsigned i = 0; i < (1u << 16) + more; i++)
+            used += (size_t)sprintf(text + used, "%s\"%x\":%u", i ? "," : "", i, i);
+        strcpy(text + used, "}");
+        put("added_tokens.json", text);
+        open_inside();
+        if (more) {
+            says("added_tokens.json", false, "it lists more than 65536 tokens");
+            assert_int_equal(found->warning_count, 1);
+        } else {
+            warns("added tokens of added_tokens.json are not in");
+        }
+    }
+    put("added_tokens.json", "{\"<end>\": 5, \"<x>\": 2097152}");
+    open_inside();
+    says("added_tokens.json", false, "an id above 2097151");
+    assert_int_equal(found->warning_count, 1);
+    assert_int_equal(unlink(in_folder(inside, "added_tokens.json")), 0);
+    put("config.json", "{\"eos_token_id\": [5, 5]}");
+    open_inside();
+    assert_int_equal(info.eod_id, TOKMAP_NO_ID);
+    put("tokenizer_config.json",
+        "{\"tokenizer_class\": \"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\", \"eos_token\": "
+        "\"<end>\"}");
+    open_inside();
+    assert_string_equal(found->config.class_name, ""); /* a name of 64 letters has no room for its end */
+    assert_int_equal(info.eod_id, 5);
+    free(text);
 }
 
 /* ---- faults ---- */
@@ -411,6 +480,11 @@ static void patterns(void **state)
     put("tokenization_x.py", codes[0].code);
     put("tokenization_y.py", codes[1].code); /* another pattern */
     assert_int_equal(open_path(inside), TOKMAP_ERROR_ARGUMENT);
+    char both[2048];
+    assert_int_equal(unlink(in_folder(inside, "tokenization_y.py")), 0);
+    snprintf(both, sizeof both, "%s\n%s", codes[0].code, codes[1].code);
+    put("tokenization_x.py", both); /* nor does a file with two patterns say which one it is */
+    assert_int_equal(open_path(inside), TOKMAP_ERROR_ARGUMENT);
 }
 
 /* The code of some models gives the pieces of a SentencePiece model other ids. */
@@ -431,13 +505,17 @@ static void renumbered(void **state)
     put("vocab.json", "{}");
     refused(TOKMAP_ERROR_UNSUPPORTED, "vocab.json gives the pieces of source.spm other ids");
     assert_int_equal(unlink(in_folder(inside, "source.spm")), 0);
-    put("sentencepiece.bpe.model", "x");
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
-        snprintf(text, sizeof text, "{\"tokenizer_class\": \"%s\"}", classes[i].class_name);
-        put("tokenizer_config.json", text);
-        assert_int_equal(open_path(inside), TOKMAP_ERROR_UNSUPPORTED);
-        assert_int_equal(!!strstr(error.message, "which gives the pieces of sentencepiece.bpe.model other ids"),
-                         classes[i].refused);
+    static const char *const names[] = {"sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "spm.model", "x.model"};
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+        put(names[n], "x");
+        for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+            snprintf(text, sizeof text, "{\"tokenizer_class\": \"%s\"}", classes[i].class_name);
+            put("tokenizer_config.json", text);
+            assert_int_not_equal(open_path(inside), TOKMAP_OK);
+            snprintf(text, sizeof text, "which gives the pieces of %s other ids", names[n]);
+            assert_int_equal(!!strstr(error.message, text), classes[i].refused);
+        }
+        assert_int_equal(unlink(in_folder(inside, names[n])), 0);
     }
 }
 
@@ -450,9 +528,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(nothing, begin, end),
         cmocka_unit_test_setup_teardown(links, begin, end),
         cmocka_unit_test_setup_teardown(ends, begin, end),
+        cmocka_unit_test_setup_teardown(frames, begin, end),
         cmocka_unit_test_setup_teardown(not_a_token, begin, end),
         cmocka_unit_test_setup_teardown(fingerprint, begin, end),
         cmocka_unit_test_setup_teardown(more_tokens, begin, end),
+        cmocka_unit_test_setup_teardown(too_many, begin, end),
         cmocka_unit_test_setup_teardown(faults, begin, end),
         cmocka_unit_test_setup_teardown(huge, begin, end),
         cmocka_unit_test_setup_teardown(many, begin, end),

@@ -127,6 +127,13 @@ static void fields(void **state)
     REFUSED(model, "\"continuing_subword_prefix\":\"##\",", no, "continuing_subword_prefix");
     REFUSED(model, "\"end_of_word_suffix\":\"</w>\",\"unk_token\":\"absent\",", no, "model.unk_token is 'absent'");
     REFUSED(model, "\"end_of_word_suffix\":7,", bad, "");
+    REFUSED(model, "\"end_of_word_suffix\":\"</w>\",\"byte_fallback\":true,", no, "byte_fallback");
+    char nested[1024] = "";
+    for (int i = 0; i < 10; i++)
+        strcat(nested, "{\"type\":\"Sequence\",\"processors\":[");
+    for (int i = 0; i < 10; i++)
+        strcat(nested, "]}");
+    REFUSED(post_processor, nested, no, "more than 8 sequences are nested");
     REFUSED(model, "\"type\":\"Odd\",", no, "model.type is 'Odd'");
     REFUSED(model, "\"type\":7,", bad, "");
     REFUSED(model, "\"type\":\"WordPiece\",", bad, "model.unk_token is missing");

@@ -110,6 +110,7 @@ static void faults(void **state)
     refused("300 'ab' 2\n301 'ab' 2\n", bad, "the ids 300 and 301 have the same text");
     refused("2097152 'ab' 2\n", TOKMAP_ERROR_LIMIT, "line 257 has an id that is too large");
     refused("99999999999999999999 'ab' 2\n", bad, form);
+    refused("18446744073709551917 'ab' 2\n", bad, form); /* 2^64 + 301 */
     refused("300 '\\q' 1\n", no, "line 257 has an escape");
     refused("300 '\\ud800' 3\n", no, "line 257 has an escape");
     refused("300 '\\x4' 1\n", no, "line 257 has an escape");

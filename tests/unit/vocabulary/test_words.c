@@ -69,7 +69,7 @@ static const struct parts sound = {
 
 static void write_parts(const struct parts *parts)
 {
-    char text[4096];
+    static char text[80000];
     snprintf(text, sizeof text,
              "{\"version\":\"1.0\",\"added_tokens\":["
              "{\"id\":0,\"content\":\"[PAD]\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
@@ -130,6 +130,46 @@ static void fields(void **state)
             bad, "model.max_input_chars_per_word");
 }
 
+#define PIECES "\"vocab\":[[\"[PAD]\",0],[\"[UNK]\",0],[\"[CLS]\",0],[\"[SEP]\",0],[\"a\",-1]"
+#define UNIGRAM "\"type\":\"Unigram\",\"unk_id\":1," PIECES
+
+static void unigram_fields(void **state)
+{
+    const enum tokmap_status no = TOKMAP_ERROR_UNSUPPORTED, bad = TOKMAP_ERROR_FORMAT;
+    static char model[70000];
+    REFUSED(model, "\"type\":\"Unigram\",\"unk_id\":5," PIECES "]", bad, "model.unk_id is 5, but the vocabulary has only 5");
+    REFUSED(model, UNIGRAM "]," PIECES "]", bad, "model.vocab twice");
+    REFUSED(model, UNIGRAM ",[\"b\",-1,2]]", bad, "entry 5 is not an array of a text and a score");
+    REFUSED(model, UNIGRAM ",[\"b\"]]", bad, "entry 5 is not an array of a text and a score");
+    REFUSED(model, UNIGRAM ",[\"b\",1e999]]", bad, "a score is too large");
+    REFUSED(model, UNIGRAM ",[\"b\",1e18446744073709551617]]", bad, "a score is too large"); /* 2^64 + 1 */
+    REFUSED(model, UNIGRAM "],\"alpha\":0.1", no, "model.alpha asks for sampling");
+    REFUSED(model, UNIGRAM "],\"nbest_size\":3", no, "model.nbest_size asks for sampling");
+    memset(model, 'b', 65536 + sizeof UNIGRAM + 3);
+    memcpy(model, UNIGRAM ",[\"", sizeof UNIGRAM + 2);
+    strcpy(model + sizeof UNIGRAM + 2 + 65536, "\",-1]]");
+    REFUSED(model, model, TOKMAP_ERROR_LIMIT, "a token of 65536 bytes is too long");
+    struct parts parts = sound;
+    parts.model = UNIGRAM "]";
+    parts.pre_tokenizer = "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}";
+    write_parts(&parts);
+    file_refused(no, "ByteLevel is not supported together with a Unigram model");
+}
+
+/* So many steps of BertNormalizers that there is no room for them. */
+static void many_steps(void **state)
+{
+    static const char *const each[] = {
+        BERT("\"clean_text\":true,\"handle_chinese_chars\":false,\"lowercase\":false"),
+        BERT("\"clean_text\":false,\"handle_chinese_chars\":false,\"strip_accents\":true,\"lowercase\":false")};
+    char normalizer[4096] = "{\"type\":\"Sequence\",\"normalizers\":[";
+    strcat(normalizer, each[0]); /* one step, and then two each */
+    for (int i = 0; i < 8; i++)
+        strcat(strcat(normalizer, ","), each[1]);
+    strcat(normalizer, "]}");
+    REFUSED(normalizer, normalizer, TOKMAP_ERROR_LIMIT, "more than 16 steps");
+}
+
 /* ---- ids ---- */
 
 static void encode(const struct tokenizer *tokenizer, const char *text, const uint16_t *wanted, uint64_t count,
@@ -182,6 +222,16 @@ static void small(void **state)
     encode(tokenizer, "a,a", IDS(4, 7, 4), TOKMAP_OK);
     encode(tokenizer, "ab", NULL, 0, TOKMAP_ERROR_INPUT);
     encode(tokenizer, "a", IDS(4), TOKMAP_OK);
+    tokenizer_close(tokenizer);
+    parts.model = "\"unk_token\":\"none\",\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"z\":65535}";
+    write_parts(&parts); /* no id of two bytes is left to stand for a word that is unknown */
+    file_refused(TOKMAP_ERROR_UNSUPPORTED, "model.unk_token is 'none', which model.vocab lacks");
+    parts = sound; /* not the steps of a BertPreTokenizer, although they have the same types */
+    parts.pre_tokenizer = "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"WhitespaceSplit\"},"
+                          "{\"type\":\"Punctuation\",\"behavior\":\"MergedWithPrevious\"}]}";
+    write_parts(&parts);
+    tokenizer = opened(TOKMAP_SPECIAL_TEXT);
+    encode(tokenizer, "a,a", IDS(1, 4), TOKMAP_OK);
     tokenizer_close(tokenizer);
 }
 
@@ -281,10 +331,22 @@ static void lines(void **state)
     assert_non_null(strstr(info.note, "tokens have capital letters"));
     encode(tokenizer, "a B b", IDS(4, 3, 2), TOKMAP_OK);
     tokenizer_close(tokenizer);
-    write_file("words", "b\n[UNK]\n"); /* recognized by its line */
+    write_file("words", "b\n[UNK]\n\\\n\"\n"); /* recognized by its line */
     tokenizer = opened(TOKMAP_SPECIAL_TEXT);
-    encode(tokenizer, "b", IDS(0), TOKMAP_OK);
+    encode(tokenizer, "b\\\"", IDS(0, 2, 3), TOKMAP_OK);
     tokenizer_close(tokenizer);
+    const size_t most = (size_t)1 << 20;
+    char *text = malloc(most + 2);
+    assert_non_null(text);
+    memset(text, '\n', most + 1);
+    text[most + 1] = '\0';
+    write_file("vocab.txt", text);
+    file_refused(TOKMAP_ERROR_LIMIT, "1048577 lines");
+    memset(text, 'a', 65536);
+    strcpy(text + 65536, "\n[UNK]\n");
+    write_file("vocab.txt", text);
+    file_refused(TOKMAP_ERROR_LIMIT, "line 1 has 65536 bytes");
+    free(text);
 }
 
 static void config(void **state)
@@ -306,6 +368,11 @@ static void config(void **state)
     tokenizer = opened(TOKMAP_SPECIAL_TEXT);
     encode(tokenizer, "A \xc3\x81", IDS(3, 5), TOKMAP_OK);
     tokenizer_close(tokenizer);
+    write_file("tokenizer_config.json", "{\"do_basic_tokenize\":false,\"do_lower_case\":true}");
+    write_file("vocab.txt", vocabulary);
+    tokenizer = opened(TOKMAP_SPECIAL_TEXT);
+    encode(tokenizer, "A \xc3\xa1 \xe4\xb8\xad\xe4\xb8\xad", IDS(4, 5, 7), TOKMAP_OK);
+    tokenizer_close(tokenizer);
     write_file("tokenizer_config.json", "{\"tokenizer_class\":\"BertJapaneseTokenizer\"}");
     write_file("vocab.txt", vocabulary);
     file_refused(TOKMAP_ERROR_UNSUPPORTED, "tokenizer_class is 'BertJapaneseTokenizer'");
@@ -326,6 +393,8 @@ int main(void)
     if (os_make_folder(folder))
         return 1;
     const struct CMUnitTest tests[] = {cmocka_unit_test(fields),
+                                       cmocka_unit_test(unigram_fields),
+                                       cmocka_unit_test(many_steps),
                                        cmocka_unit_test(small),
                                        cmocka_unit_test(offsets),
                                        cmocka_unit_test(offsets_of_pieces),
