@@ -213,7 +213,7 @@ static enum tokmap_status pair_folder_check(const char *path, const struct bpe_k
                                             struct tokmap_error *error)
 {
     struct os_stat about;
-    struct json_file file = {0};
+    struct json_file file = {.content = "a JSON object"};
     struct config config = {0};
     char *name = path_beside(path, "tokenizer_config.json"), *text = NULL;
     uint64_t bytes;

@@ -20,6 +20,7 @@
 #include "platform/os.h"
 #include "text/code_point.h"
 #include "text/path.h"
+#include "text/stand_in.h"
 #include "text/utf8.h"
 #include "text_table.h"
 #include "unicode/code_sets.h"
@@ -159,18 +160,22 @@ static bool name_parse(struct json_file *file, const uint8_t **text, size_t *byt
 
 static bool config_member(struct word_config *config, const struct json_string *name)
 {
+    const struct {
+        const char *name;
+        bool *value;
+    } flags[] = {{"do_lower_case", &config->lower},
+                 {"tokenize_chinese_chars", &config->chinese},
+                 {"do_basic_tokenize", &config->basic},
+                 {"strip_accents", &config->strip}};
     struct json_file *file = &config->file;
     const enum json_kind kind = json_kind(&file->scan);
-    const bool flag = kind == JSON_TRUE || kind == JSON_FALSE;
-    if (json_name_is(name, "do_lower_case") && flag)
-        return json_bool(&file->scan, &config->lower);
-    if (json_name_is(name, "tokenize_chinese_chars") && flag)
-        return json_bool(&file->scan, &config->chinese);
-    if (json_name_is(name, "do_basic_tokenize") && flag)
-        return json_bool(&file->scan, &config->basic);
-    if (json_name_is(name, "strip_accents") && flag) {
-        config->strip_given = true;
-        return json_bool(&file->scan, &config->strip);
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        if (!json_name_is(name, flags[i].name) || kind == JSON_NULL)
+            continue;
+        if (kind != JSON_TRUE && kind != JSON_FALSE)
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s must be true, false, or null", flags[i].name);
+        config->strip_given |= flags[i].value == &config->strip;
+        return json_bool(&file->scan, flags[i].value);
     }
     if (json_name_is(name, "tokenizer_class"))
         return name_parse(file, &config->class_name, &config->class_bytes);
@@ -232,8 +237,11 @@ static enum tokmap_status config_read(struct word_config *config, const char *vo
     enum tokmap_status status = TOKMAP_OK;
     if (!os_stat(path, &about) && about.kind == OS_KIND_FILE) {
         status = vocabulary_file_read(path, &config->text, &bytes, error);
+        if (!status && stand_in_of(config->text, bytes) == STAND_IN_POINTER)
+            status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET, "%s", STAND_IN_POINTER_MESSAGE);
         config->there = !status;
     }
+    file->content = "a JSON object";
     if (config->there) {
         if (json_file_begin(file, path, config->text, (size_t)bytes, error) && json_enter_object(&file->scan)) {
             bool good = true;
