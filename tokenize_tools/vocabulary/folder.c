@@ -371,10 +371,15 @@ static void added_compare(struct folder *folder, const struct tokenizer *tokeniz
             continue;
         first = lacking++ ? first : i;
     }
-    for (int i = 0; i < FOLDER_CONFIGS; i++)
-        if (config->files[i].added)
-            file_say(folder, folder_config_name((enum folder_config_kind)i), !lacking, "%s%" PRIu32 " added tokens",
-                     lacking ? "not all of its " : "", config->files[i].added);
+    for (int i = 0; i < FOLDER_CONFIGS; i++) {
+        const uint32_t added = config->files[i].added;
+        if (added)
+            file_say(folder, folder_config_name((enum folder_config_kind)i), !lacking, "%s%" PRIu32 " added token%s",
+                     !lacking    ? ""
+                     : added > 1 ? "not all of its "
+                                 : "not its ",
+                     added, added > 1 ? "s" : "");
+    }
     if (lacking)
         folder_warn(folder,
                     "%" PRIu32 " added token%s of %s %s not in %s, such as '%.*s' with the id %" PRIu32
@@ -383,6 +388,19 @@ static void added_compare(struct folder *folder, const struct tokenizer *tokeniz
                     config->files[FOLDER_TOKENIZER_CONFIG].added ? "tokenizer_config.json" : "added_tokens.json",
                     lacking > 1 ? "are" : "is", folder->name, shown(config->added[first].bytes),
                     (const char *)config->added[first].text, config->added[first].id, lacking > 1 ? "them" : "it");
+}
+
+/* Says what tokenizer_config.json decides beside a vocabulary that does not say it itself. */
+static void config_say(struct folder *folder)
+{
+    const struct folder_form *form = &forms[form_of(folder->name)];
+    const char *const name = folder_config_name(FOLDER_TOKENIZER_CONFIG);
+    if (*folder->config.files[FOLDER_TOKENIZER_CONFIG].fault)
+        return;
+    if (!strcmp(form->name, "vocab.txt"))
+        file_say(folder, name, true, "the case and the cuts of words");
+    else if (form->companion && *folder->config.class_name)
+        file_say(folder, name, true, "its tokenizer_class");
 }
 
 /* Says of the files that were not used why. */
@@ -422,6 +440,7 @@ void folder_finish(struct folder *folder, struct tokenizer *tokenizer)
     end_find(folder, tokenizer, true, &info.eod_id);
     end_find(folder, tokenizer, false, &info.bos_id);
     added_compare(folder, tokenizer);
+    config_say(folder);
     others_say(folder);
     tokenizer_name_ends(tokenizer, info.eod_id, info.bos_id);
 }

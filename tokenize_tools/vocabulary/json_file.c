@@ -198,6 +198,7 @@ enum tokmap_status json_file_status(struct json_file *file)
 {
     if (!file->status && file->scan.fault.reason)
         file->status = error_set(file->error, TOKMAP_ERROR_FORMAT, file->path, file->scan.fault.offset,
-                                 "the file is not the JSON of a tokenizer: %s", file->scan.fault.reason);
+                                 "the file is not %s: %s", file->content ? file->content : "the JSON of a tokenizer",
+                                 file->scan.fault.reason);
     return file->status;
 }

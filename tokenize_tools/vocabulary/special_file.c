@@ -56,10 +56,17 @@ static bool list_parse(struct special_list *list)
                                     "a special token has %zu bytes and the id %llu; it must have "
                                     "1 to 65535 bytes and an id below %u",
                                     bytes, (unsigned long long)id, BPE_IDS);
-        for (uint32_t i = 0; i < list->count; i++)
-            if (list->tokens[i].id == id)
+        for (uint32_t i = 0; i < list->count; i++) {
+            const struct added_token *token = &list->tokens[i];
+            if (token->id == id)
                 return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
                                         "two special tokens have the id %u; give each its own", (unsigned)id);
+            if (token->bytes == bytes && !memcmp(token->text, text, bytes))
+                return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                        "the special token '%.*s' has two ids, %u and %u; remove one of them",
+                                        (int)(bytes < 64 ? bytes : 64), (const char *)text, (unsigned)token->id,
+                                        (unsigned)id);
+        }
         file->status = special_list_add(list, (const char *)text, bytes, (uint32_t)id, file->error);
         if (file->status)
             return false;
@@ -72,6 +79,7 @@ enum tokmap_status special_list_read(struct special_list *list, const char *path
     const enum tokmap_status status = vocabulary_file_read(path, &list->text, &list->text_bytes, error);
     if (status)
         return status;
+    list->file.content = "a JSON object that maps the texts of special tokens to ids";
     if (json_file_begin(&list->file, path, list->text, (size_t)list->text_bytes, error))
         (void)list_parse(list);
     return json_file_status(&list->file);

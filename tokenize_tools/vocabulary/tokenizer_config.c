@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "platform/os.h"
 #include "text/path.h"
+#include "text/stand_in.h"
 #include "vocabulary_file.h"
 
 bool config_class_is(const struct config_text *class_name, const char *names)
@@ -80,11 +81,14 @@ static bool member_parse(struct tokenizer_config *config, const struct json_stri
                  {"add_prefix_space", &config->prefix_space}};
     struct json_file *file = &config->file;
     const enum json_kind kind = json_kind(&file->scan);
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0] && (kind == JSON_TRUE || kind == JSON_FALSE); i++)
-        if (json_name_is(name, flags[i].name)) {
-            config->strip_given |= flags[i].value == &config->strip;
-            return json_bool(&file->scan, flags[i].value);
-        }
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        if (!json_name_is(name, flags[i].name) || kind == JSON_NULL)
+            continue;
+        if (kind != JSON_TRUE && kind != JSON_FALSE)
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s must be true, false, or null", flags[i].name);
+        config->strip_given |= flags[i].value == &config->strip;
+        return json_bool(&file->scan, flags[i].value);
+    }
     for (int i = 0; i < CONFIG_SPECIALS; i++)
         if (json_name_is(name, specials[i]))
             return config_text_parse(file, &config->specials[i]);
@@ -109,7 +113,11 @@ enum tokmap_status tokenizer_config_read(struct tokenizer_config *config, const 
     const enum tokmap_status status = vocabulary_file_read(config->path, &config->text, &bytes, error);
     if (status)
         return status;
+    if (stand_in_of(config->text, bytes) == STAND_IN_POINTER)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, config->path, TOKMAP_NO_OFFSET, "%s",
+                         STAND_IN_POINTER_MESSAGE);
     config->there = true;
+    file->content = "a JSON object";
     bool good =
         json_file_begin(file, config->path, config->text, (size_t)bytes, error) && json_enter_object(&file->scan);
     while (good && json_member(&file->scan, &name))

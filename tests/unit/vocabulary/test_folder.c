@@ -286,7 +286,7 @@ static void fingerprint(void **state)
     assert_int_equal(info.eod_id, 5);
     assert_memory_equal(info.fingerprint, before, 16);
     assert_int_equal(found->warning_count, 0);
-    says("tokenizer_config.json", true, "1 added tokens");
+    says("tokenizer_config.json", true, "1 added token");
 }
 
 static void more_tokens(void **state)

@@ -376,6 +376,12 @@ static void config(void **state)
     write_file("tokenizer_config.json", "{\"tokenizer_class\":\"BertJapaneseTokenizer\"}");
     write_file("vocab.txt", vocabulary);
     file_refused(TOKMAP_ERROR_UNSUPPORTED, "tokenizer_class is 'BertJapaneseTokenizer'");
+    write_file("tokenizer_config.json", "{\"strip_accents\":null,\"do_lower_case\":\"no\"}");
+    write_file("vocab.txt", vocabulary);
+    file_refused(TOKMAP_ERROR_FORMAT, "do_lower_case must be true, false, or null");
+    write_file("tokenizer_config.json", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+    write_file("vocab.txt", vocabulary);
+    file_refused(TOKMAP_ERROR_UNSUPPORTED, "pointer of Git LFS");
     write_file("tokenizer_config.json", "{\"do_lower_case\":");
     write_file("vocab.txt", vocabulary);
     file_refused(TOKMAP_ERROR_FORMAT, "");
