@@ -399,7 +399,7 @@ static void config_say(struct folder *folder)
         return;
     if (!strcmp(form->name, "vocab.txt"))
         file_say(folder, name, true, "the case and the cuts of words");
-    else if (form->companion && *folder->config.class_name)
+    else if (form->companion && folder->config.class_name.bytes)
         file_say(folder, name, true, "its tokenizer_class");
 }
 

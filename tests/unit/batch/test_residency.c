@@ -316,11 +316,13 @@ static void a_range_is_populated_at_once_and_compared_by_windows(void **unused)
 
 /* Looks at window 0, whose page is not in the page cache, in the warm or in the asking state. `marked` is the page that
  * is marked as populated. Returns whether it still is; *stays_warm says whether the source is still taken for warm.
- * Skips where pages cannot be dropped. */
-static bool look_once(bool warm, uint64_t marked, bool *stays_warm)
+ * The look is at the file, or else at the mapping, as if the kernel could not report what is cached of a file. Skips
+ * where pages cannot be dropped. */
+static bool look_once(bool warm, uint64_t marked, bool ask_the_mapping, bool *stays_warm)
 {
     struct residency *residency = open_residency();
     struct residency_source *source = &residency->sources[0];
+    source->cannot_tell |= ask_the_mapping;
     struct stretch stretch = {0};
     const struct tokmap_extent extent = {0, ROW_TOKENS};
     const struct row_extents row = {0, &extent, 1};
@@ -346,12 +348,14 @@ static bool look_once(bool warm, uint64_t marked, bool *stays_warm)
     return is_marked;
 }
 
-/* The same up to 20 times, because on a busy machine the kernel may have the page again before the look. */
+/* The same up to 20 times, because on a busy machine the kernel may have the page again before the look. A look at a file
+ * makes the kernel read the page, and some disks of virtual machines answer within the same call. Hence the last looks
+ * are at the mapping, which reads nothing. */
 static bool mark_after_look(bool warm, uint64_t marked)
 {
     bool is_marked = false, stays_warm = true;
     for (int i = 0; i < 20 && (stays_warm || is_marked != (marked != 0)); i++)
-        is_marked = look_once(warm, marked, &stays_warm);
+        is_marked = look_once(warm, marked, i >= 10, &stays_warm);
     assert_false(stays_warm);
     return is_marked;
 }
