@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define CODES 0x110000u /* code points are below it */
+
 /* Returns the code point of the character at `at` and stores the number of its bytes, all of which must be there and
  * valid. */
 static inline uint32_t code_point_get(const uint8_t *at, size_t *bytes)

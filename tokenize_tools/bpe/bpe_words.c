@@ -16,7 +16,6 @@
 #include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
 
-#define CODES 0x110000u                /* code points are below it */
 #define SCRATCH_KEPT ((size_t)1 << 20) /* a larger scratch is freed after the text */
 #define WORD_BYTES_MOST ((uint64_t)1 << 31)
 

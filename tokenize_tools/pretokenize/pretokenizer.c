@@ -31,7 +31,7 @@
 #include <assert.h>
 
 #include "unicode/code_sets.h"
-#include "unicode/code_scripts.h"
+#include "unicode/code_sets.h"
 #include "text/code_point.h"
 #include "common/error.h"
 #include "scanner_piece.h"

@@ -33,7 +33,7 @@ void regex_set_begin(struct regex_sets *sets)
 
 bool regex_set_range(struct regex_sets *sets, uint32_t first, uint32_t last)
 {
-    assert(first <= last && last < REGEX_CODES);
+    assert(first <= last && last < CODES);
     assert(sets->range_count == sets->begun || sets->ranges[sets->range_count - 1].last < first);
     if (sets->range_count == sets->range_room) {
         const size_t room = sets->range_room ? 2 * sets->range_room : 1024;
@@ -88,7 +88,7 @@ bool regex_set_end(struct regex_sets *sets, struct bytes_buffer *pattern)
 /* ---- kinds ---- */
 
 struct intervals {
-    uint32_t *starts; /* ascending; the last one is REGEX_CODES */
+    uint32_t *starts; /* ascending; the last one is CODES */
     size_t count;     /* number of intervals, one less than starts */
     uint64_t *has;    /* `words` words per interval: bit i is 1 if the interval belongs to set i */
     size_t words;
@@ -112,7 +112,7 @@ static bool intervals_make(struct intervals *intervals, const struct regex_sets 
     if (!starts)
         return false;
     starts[0] = 0;
-    starts[1] = REGEX_CODES;
+    starts[1] = CODES;
     for (size_t i = 0; i < total; i++) {
         starts[count++] = sets->ranges[i].first;
         starts[count++] = sets->ranges[i].last + 1;
@@ -189,7 +189,7 @@ static uint8_t kind_of(const struct regex_kinds *kinds, uint32_t code)
 static bool table_fill(struct regex_kinds *kinds, const struct intervals *intervals)
 {
     size_t at = 0;
-    for (size_t number = 0; number < REGEX_CODES / 256; number++) {
+    for (size_t number = 0; number < CODES / 256; number++) {
         uint8_t block[256];
         if (number && intervals->starts[at + 1] >= 256 * (number + 1) && intervals->starts[at] <= 256 * (number - 1)) {
             kinds->block_of[number] = kinds->block_of[number - 1]; /* one interval covers it and the block before */

@@ -16,7 +16,6 @@
 #include "common/bytes_buffer.h"
 #include "unicode/code_sets.h"
 
-#define REGEX_CODES 0x110000u /* code points of Unicode */
 
 /* The sets of a pattern, numbered in the order of their first use; equal sets have one number. Initialize with
  * zeros. */
@@ -29,7 +28,7 @@ struct regex_sets {
 };
 void regex_sets_free(struct regex_sets *sets);
 
-/* To add a set: begin, then add its ranges (first <= last < REGEX_CODES, ascending, disjoint), then end. regex_set_end
+/* To add a set: begin, then add its ranges (first <= last < CODES, ascending, disjoint), then end. regex_set_end
  * appends a marker for the set to the pattern. The functions return false if memory is lacking; regex_set_end also at
  * more than 2^14 sets. */
 void regex_set_begin(struct regex_sets *sets);
@@ -38,7 +37,7 @@ bool regex_set_end(struct regex_sets *sets, struct bytes_buffer *pattern);
 
 /* The kind of each character: a table in blocks of 256 code points, in which equal blocks are stored once. */
 struct regex_kinds {
-    uint16_t block_of[REGEX_CODES / 256];
+    uint16_t block_of[CODES / 256];
     uint8_t (*blocks)[256];
     uint32_t block_count, block_room;
     uint8_t first[128];  /* the kinds of ASCII */

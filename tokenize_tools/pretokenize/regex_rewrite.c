@@ -14,7 +14,6 @@
 #include "unicode/code_sets.h"
 #include "text/code_point.h"
 
-#define CODES 0x110000u
 #define GROUPS_MOST 64
 #define CLASSES_MOST 8 /* levels of classes inside of classes */
 
@@ -77,29 +76,12 @@ static void set_invert(struct set *set)
         set->words[i] = ~set->words[i];
 }
 
-#define NO_CODE CODES /* as `without`: every range counts */
-
-/* Adds a named set without its range that begins with `without` or, if `inverted`, all code points outside of these. */
-static void set_add_part(struct set *set, enum code_set_name name, uint32_t without, bool inverted)
-{
-    uint32_t next = 0;
-    for (size_t i = 0; i < code_sets[name].count; i++) {
-        const struct code_range range = code_sets[name].ranges[i];
-        if (range.first == without)
-            continue;
-        if (!inverted)
-            set_add(set, range.first, range.last);
-        else if (range.first > next)
-            set_add(set, next, range.first - 1);
-        next = range.last + 1;
-    }
-    if (inverted && next < CODES)
-        set_add(set, next, CODES - 1);
-}
-
+/* Adds a named set or, if `inverted`, all code points outside of it. */
 static void set_add_named(struct set *set, enum code_set_name name, bool inverted)
 {
-    set_add_part(set, name, NO_CODE, inverted);
+    for (uint32_t code = 0, end; code < CODES; code = end)
+        if (code_set_run(name, code, &end) != inverted)
+            set_add(set, code, end - 1);
 }
 
 static void set_add_spaces(struct set *set, bool inverted)
@@ -261,19 +243,13 @@ static bool parse_property(struct rewriter *r, bool inverted)
     return refuse(r, "tokmap does not know the exact set of this \\p{...}");
 }
 
-#define ZERO_WIDTH_JOINERS 0x200C /* U+200C and U+200D */
-
 /* Adds \w or \W. Oniguruma's \w has no joiners, and it contains these characters only outside of brackets. */
 static void word_add(struct rewriter *r, bool inverted, bool in_brackets)
 {
     static const uint32_t more[] = {0xB2, 0xB3, 0xB9, 0xBC, 0xBD, 0xBE};
     struct set *set = r->set;
-    if (r->dialect == REGEX_RUST) {
-        set_add_named(set, CODE_WORD_RUST, inverted);
-        return;
-    }
-    set_add_part(set, CODE_WORD_RUST, ZERO_WIDTH_JOINERS, inverted);
-    for (size_t i = 0; i < sizeof more / sizeof more[0] && !in_brackets; i++)
+    set_add_named(set, r->dialect == REGEX_RUST ? CODE_WORD_RUST : CODE_WORD, inverted);
+    for (size_t i = 0; i < sizeof more / sizeof more[0] && r->dialect != REGEX_RUST && !in_brackets; i++)
         if (inverted)
             set->words[more[i] / 64] &= ~(UINT64_C(1) << more[i] % 64);
         else

@@ -80,7 +80,7 @@ enum tokmap_status normalizer_state_init(struct normalizer_state *state, const s
     for (uint32_t i = 0; i < NORMAL_FORMS; i++)
         state->forms[i].form = (enum normal_form)i;
     for (uint32_t i = 0; i < CHAR_MAPS; i++)
-        code_search_init(&state->maps[i], &char_map_sets[i], cpu_variant_best());
+        code_search_init(&state->maps[i], char_map_set((enum char_map)i), cpu_variant_best());
     for (uint32_t i = 0; i < normalizer->count && !status; i++)
         if (normalizer->steps[i].regex)
             status = regex_state_new(&state->regexes[i], normalizer->steps[i].regex, error);

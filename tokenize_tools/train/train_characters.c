@@ -9,7 +9,6 @@
 #include "text/utf8.h"
 #include "train_words.h"
 
-#define CODES 0x110000u
 
 struct character {
     uint64_t times;

@@ -7,10 +7,8 @@
 
 #include "common/error.h"
 #include "text/code_point.h"
-#include "unicode/code_scripts.h"
-#include "unicode/scripts_tables.h"
+#include "unicode/code_sets.h"
 
-#define CODES 0x110000u
 
 /* Kinds of characters: a script, by number, or one of these. */
 enum {
@@ -42,9 +40,9 @@ enum tokmap_status train_cutter_new(struct train_cutter **cutter, const struct t
     struct train_cutter *made = *cutter;
     made->dummy_prefix = rules->dummy_prefix;
     for (uint32_t i = 0; i < SCRIPT_SPANS && rules->scripts; i++) {
-        const struct script_span *span = &script_spans[i];
-        const bool mark = span->script == code_script(MARK);
-        memset(made->kinds + span->first, mark ? KIND_MARK : span->script, span->last + 1 - span->first);
+        const struct code_span *span = &script_spans[i];
+        const bool mark = span->number == code_script(MARK);
+        memset(made->kinds + span->first, mark ? KIND_MARK : span->number, span->last + 1 - span->first);
     }
     if (rules->digits)
         digits_are(made, KIND_ALONE);

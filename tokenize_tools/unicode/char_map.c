@@ -2,31 +2,33 @@
 /* char_map.c - what becomes of single characters; see char_map.h. */
 #include "char_map.h"
 
-#include <assert.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "text/code_point.h"
 
-static uint32_t lower(uint32_t code)
+static struct code_bits_made sets[CHAR_MAPS];
+
+static bool map_run(int map, uint32_t code, uint32_t *end)
 {
-    uint32_t low = 0, high = CASE_RANGES;
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-        if (case_ranges[middle].last < code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    assert(low < CASE_RANGES && case_ranges[low].first <= code);
-    return code + (uint32_t)case_ranges[low].delta;
+    if (map != CHAR_MAP_LOWER)
+        return code_set_run(map == CHAR_MAP_MARKS ? CODE_MARKS : CODE_NMT, code, end);
+    const struct case_range *range = code_find(case_ranges, sizeof *range, CASE_RANGES, code);
+    *end = !range ? CODES : range->first > code ? range->first : code + 1;
+    return code_lower(code) != code;
 }
 
-static bool nmt_removes(uint32_t code)
+static void sets_make(void)
 {
-    for (uint32_t i = 0; i < NMT_REMOVED; i++)
-        if (code >= nmt_removed[i].first && code <= nmt_removed[i].last)
-            return true;
-    return false;
+    for (int map = 0; map < CHAR_MAPS; map++)
+        code_bits_make(&sets[map], map_run, map);
+}
+
+const struct code_bits *char_map_set(enum char_map map)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, sets_make);
+    return &sets[map].bits;
 }
 
 size_t char_map_put(enum char_map map, uint8_t *into, uint32_t code)
@@ -36,8 +38,8 @@ size_t char_map_put(enum char_map map, uint8_t *into, uint32_t code)
             memcpy(into, "i\xCC\x87", 3);
             return 3;
         }
-        return code_point_put(into, lower(code));
+        return code_point_put(into, code_lower(code));
     }
     *into = ' ';
-    return map == CHAR_MAP_NMT && !nmt_removes(code);
+    return map == CHAR_MAP_NMT && !code_set_has(CODE_NMT_REMOVED, code);
 }

@@ -20,17 +20,28 @@
 #include "common/bytes.h"
 #include "text/code_point.h"
 
+void code_bits_make(struct code_bits_made *made, bool (*run)(int which, uint32_t code, uint32_t *end), int which)
+{
+    uint32_t count = 0;
+    for (uint32_t code = 0, end; code < CODES; code = end) {
+        if (!run(which, code, &end))
+            continue;
+        for (; code < end && code < 0x10000; code++)
+            made->low[code >> 6] |= UINT64_C(1) << (code & 63);
+        if (code < end && count && made->high[count - 1].last + 1 == code) {
+            made->high[count - 1].last = end - 1;
+        } else if (code < end) {
+            assert(count < CODE_RANGES_MOST);
+            made->high[count++] = (struct code_range){code, end - 1};
+        }
+    }
+    made->bits = (struct code_bits){made->low, made->high, count};
+}
+
 static bool high_has(const struct code_bits *set, uint32_t code)
 {
-    uint32_t low = 0, high = set->high_count;
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-        if (set->high[middle].last < code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < set->high_count && set->high[low].first <= code;
+    const struct code_range *range = code_find(set->high, sizeof *range, set->high_count, code);
+    return range && range->first <= code;
 }
 
 bool code_bits_have(const struct code_bits *set, const uint8_t *text)

@@ -14,7 +14,7 @@ import json
 import os
 import sys
 
-from table_text import lines, rows, runs
+from table_text import lines, rows, runs, table_file
 
 OTHER, UPPER, TITLE, LOWER, MODIFIER, LETTER, MARK, NUMBER, PUNCTUATION, SYMBOL, SPACE, NEWLINE = range(12)
 HAN, CJK = 0x10, 0x20
@@ -77,11 +77,7 @@ def main():
                     middles.append(row)
                 first.append(middle_numbers[row])
     folder = sys.argv[2] if len(sys.argv) > 2 else os.path.dirname(os.path.abspath(__file__))
-    with open(os.path.join(folder, "classes.c"), "w", encoding="ascii") as out:
-        out.write("/* SPDX-License-Identifier: MIT */\n")
-        out.write("/* classes.c - the class of every character of Unicode 16.0. "
-                  "Made by make_classes.py: do not edit. */\n")
-        out.write('#include "classes.h"\n\n')
+    with table_file(folder, "classes", "the class of every character of Unicode 16.0", "make_classes.py") as out:
         out.write("const uint8_t class_ascii[128] = {\n%s\n};\n\n" % lines(runs(table[:128])))
         out.write("const uint16_t class_first[CLASS_FIRST] = {\n%s\n};\n\n" % lines(runs(first)))
         out.write("const uint16_t class_middle[CLASS_MIDDLES][64] = {\n%s\n};\n\n" % lines(rows(middles)))

@@ -17,7 +17,7 @@ import os
 import sys
 
 from double_array import charsmap
-from table_text import lines, rows, runs
+from table_text import lines, numbered, rows, runs, table_file
 from tokenizers import Tokenizer
 
 FOLDER = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
@@ -89,17 +89,9 @@ def classes():
 
 def main():
     table = classes()
-    blocks, numbers, first = [], {}, []
-    for start in range(0, 0x110000, 64):
-        block = bytes(table[start:start + 64])
-        if block not in numbers:
-            numbers[block] = len(blocks)
-            blocks.append(block)
-        first.append(numbers[block])
-    with open(os.path.join(FOLDER, "grapheme_tables.c"), "w", encoding="ascii") as out:
-        out.write("/* SPDX-License-Identifier: MIT */\n")
-        out.write("/* grapheme_tables.c - classes of characters in grapheme clusters, as in the reference.\n"
-                  " * Made by make_graphemes.py: do not edit. */\n#include \"grapheme_tables.h\"\n\n")
+    blocks, first = numbered(bytes(table[start:start + 64]) for start in range(0, 0x110000, 64))
+    with table_file(FOLDER, "grapheme_tables", "classes of characters in grapheme clusters, as in the reference",
+                    "make_graphemes.py") as out:
         out.write("const uint16_t grapheme_first[0x110000 / 64] = {\n%s\n};\n\n" % lines(runs(first)))
         out.write("const uint8_t grapheme_blocks[GRAPHEME_BLOCKS][64] = {\n%s\n};\n" % lines(rows(blocks)))
     print("GRAPHEME_BLOCKS", len(blocks), " ".join("%s %d" % (n, table.count(i)) for i, n in enumerate(NAMES)))

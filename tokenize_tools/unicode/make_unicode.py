@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""make_unicode.py [FOLDER]: generates nfc_tables.c, char_map_tables.c, scripts_tables.c, and code_sets.c by asking the
-reference.
+"""make_unicode.py [FOLDER]: generates nfc_tables.c and code_tables.c by asking the references.
 
 Hugging Face tokenizers takes NFC, digits, and punctuation from several libraries, each with its own version of Unicode.
 The script assumes nothing about them: it passes every code point, and every pair that might compose, through the
-library. It prints the sizes to put into nfc_tables.h and the names to put into code_sets.h. It requires Python 3 and
-tokenizers 0.23, and writes to FOLDER, by default its own.
+library. What str.lower() of Python does comes from the Python that runs it. The script prints the sizes to put into
+nfc_tables.h and code_sets.h. It requires Python 3.11, which has Unicode 14.0, and tokenizers 0.23, and writes to FOLDER,
+by default its own.
 """
 import os
 import sys
 import unicodedata
 
-from table_text import braced, lines, rows, runs
+from table_text import braced, lines, numbered, rows, runs, table_file
 from tokenizers import Regex, normalizers, pre_tokenizers
 
 CODES = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 SBASE, SCOUNT, VBASE, TBASE = 0xAC00, 11172, 0x1161, 0x11A8
 CATEGORIES = ("Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co Cn").split()
+WORD = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl Pc"
 SCRIPTS = ("Arabic Armenian Bengali Bopomofo Cyrillic Devanagari Georgian Greek Han Hangul Hebrew Hiragana Katakana "
            "Khmer Latin Tamil Thai").split()
 FOLDER = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
@@ -71,17 +72,6 @@ def composed(codes, parts, classes, pairs):
     return "".join(map(chr, made))
 
 
-def bits_of(name, codes):
-    """Returns a struct code_bits of C: a set of code points."""
-    codes = set(codes)
-    low = [sum(1 << i for i in range(64) if 64 * n + i in codes) for n in range(0x10000 // 64)]
-    high = ranges(sorted(c for c in codes if c >= 0x10000))
-    return ("static const uint64_t %s_low[CODE_BITS_WORDS] = {\n%s\n};\n"
-            "static const struct code_range %s_high[] = {\n%s\n};\n" %
-            (name, lines(runs(low, "0x%X")), name, lines(braced(high or [(0, 0)])))), \
-        "{%s_low, %s_high, %d}" % (name, name, len(high))
-
-
 def spans_of(parts):
     """Returns spans of characters that have the same number of parts, and all parts."""
     flat, spans = [], []
@@ -122,12 +112,8 @@ def nfc_tables():
         return 2 if made[c] != chr(c) else 1 if composing and c in maybe else 0
 
     kinds, kind_numbers, kind_of = [(0, "{0,0,0,0}")], {}, {}
-    unstable = [set(), set(), set(), set()]  # as in enum normal_form
     for c in codes:
         checks = [check(True, whole, c), check(False, apart, c), check(True, whole_k, c), check(False, apart_k, c)]
-        for form in range(4):
-            if checks[form] or c in classes:
-                unstable[form].add(c)
         kind = (classes.get(c, 0), "{%d,%d,%d,%d}" % tuple(checks))
         if kind == kinds[0]:
             continue
@@ -135,25 +121,11 @@ def nfc_tables():
             kind_numbers[kind] = len(kinds)
             kinds.append(kind)
         kind_of[c] = kind_numbers[kind]
-    blocks, block_numbers, first = [], {}, []
-    for start in range(0, 0x110000, 64):
-        block = tuple(kind_of.get(c, 0) for c in range(start, start + 64))
-        if block not in block_numbers:
-            block_numbers[block] = len(blocks)
-            blocks.append(block)
-        first.append(block_numbers[block])
+    blocks, first = numbered(tuple(kind_of.get(c, 0) for c in range(start, start + 64))
+                             for start in range(0, 0x110000, 64))
     flat, spans = spans_of(parts)
     flat_k, spans_k = spans_of(parts_k)
-    with open(os.path.join(FOLDER, "nfc_tables.c"), "w", encoding="ascii") as out:
-        out.write("/* SPDX-License-Identifier: MIT */\n")
-        out.write("/* nfc_tables.c - decomposition and composition (Unicode 9, as in the reference).\n"
-                  " * Made by make_unicode.py: do not edit. */\n#include \"nfc_tables.h\"\n\n")
-        structs = []
-        for name, members_of in zip(("nfc", "nfd", "nfkc", "nfkd"), unstable):
-            text, struct = bits_of(name, members_of)
-            out.write(text + "\n")
-            structs.append(struct)
-        out.write("const struct code_bits nfc_unstable[4] = {\n    %s,\n};\n\n" % ",\n    ".join(structs))
+    with table_file(FOLDER, "nfc_tables", "decomposition (Unicode 9, as in the reference)", "make_unicode.py") as out:
         out.write("const struct nfc_kind nfc_kinds[NFC_KINDS] = {\n%s\n};\n\n" % lines(braced(kinds)))
         out.write("const uint8_t nfc_first[0x110000 / 64] = {\n%s\n};\n\n" % lines(runs(first)))
         out.write("const uint8_t nfc_blocks[NFC_BLOCKS][64] = {\n%s\n};\n\n" % lines(rows(blocks)))
@@ -161,53 +133,32 @@ def nfc_tables():
         out.write("const uint32_t nfc_parts[NFC_PARTS] = {\n%s\n};\n\n" % lines(runs(flat)))
         out.write("const struct nfc_span nfkc_spans[NFKC_SPANS] = {\n%s\n};\n\n" % lines(braced(spans_k)))
         out.write("const uint32_t nfkc_parts[NFKC_PARTS] = {\n%s\n};\n\n" % lines(runs(flat_k)))
-        out.write("const struct nfc_pair nfc_pairs[NFC_PAIRS] = {\n%s\n};\n" %
-                  lines(braced((a, b, pairs[a, b]) for a, b in sorted(pairs))))
     print("NFC_KINDS %d NFC_BLOCKS %d NFC_SPANS %d NFC_PARTS %d NFKC_SPANS %d NFKC_PARTS %d NFC_PAIRS %d" %
           (len(kinds), len(blocks), len(spans), len(flat), len(spans_k), len(flat_k), len(pairs)))
     for name, made in (("NFC", whole), ("NFD", apart), ("NFKC", whole_k), ("NFKD", apart_k)):
         print(name, "growth", max(len(made[c].encode()) / len(chr(c).encode()) for c in codes))
 
 
-def char_maps():
-    """Steps that treat each character by itself: lower case, without marks, and Nmt."""
-    maps = (("lower", normalizers.Lowercase()), ("marks", normalizers.StripAccents()), ("nmt", normalizers.Nmt()))
-    with open(os.path.join(FOLDER, "char_map_tables.c"), "w", encoding="ascii") as out:
-        out.write("/* SPDX-License-Identifier: MIT */\n")
-        out.write("/* char_map_tables.c - what the reference makes of single characters.\n"
-                  " * Made by make_unicode.py: do not edit. */\n#include \"char_map_tables.h\"\n\n")
-        structs, counts, pairs = [], [], []
-        for name, normalizer in maps:
-            codes = [c for c in CODES if c != 0x100000]
-            made = dict(zip(codes, each(normalizer, [chr(c) for c in codes], chr(0x100000))))
-            changed = [c for c in codes if made[c] != chr(c)]
-            text, struct = bits_of(name, changed)
-            out.write(text + "\n")
-            structs.append(struct)
-            if name == "marks":
-                assert all(not made[c] for c in changed)
-            elif name == "nmt":
-                assert all(made[c] in ("", " ") for c in changed)
-            else:
-                assert [c for c in changed if len(made[c]) != 1] == [0x130] and made[0x130] == "i\u0307"
-                pairs = [(c, ord(made[c][0]) - c) for c in changed]
-            removed = ranges([c for c in changed if not made[c]]) if name == "nmt" else []
-            if removed:
-                out.write("const struct code_range nmt_removed[NMT_REMOVED] = {\n%s\n};\n\n" %
-                          lines(braced(removed)))
-                counts.append("NMT_REMOVED %d" % len(removed))
-        out.write("const struct code_bits char_map_sets[CHAR_MAPS] = {\n    %s,\n};\n\n" % ",\n    ".join(structs))
-        spans = []
-        for code, delta in pairs:
-            if spans:
-                first, last, same, step = spans[-1]
-                if same == delta and code - last in (1, 2) and step in (0, code - last):
-                    spans[-1] = (first, code, delta, code - last)
-                    continue
-            spans.append((code, code, delta, 0))
-        out.write("const struct case_range case_ranges[CASE_RANGES] = {\n%s\n};\n" %
-                  lines(braced((a, b, delta, step or 1) for a, b, delta, step in spans)))
-        print("CASE_RANGES %d %s" % (len(spans), " ".join(counts)))
+def changes(normalizer):
+    """Returns what becomes of each character that a normalizer changes by itself."""
+    codes = [c for c in CODES if c != 0x100000]
+    made = each(normalizer, [chr(c) for c in codes], chr(0x100000))
+    return {c: text for c, text in zip(codes, made) if text != chr(c)}
+
+
+def case_ranges(lower):
+    """Returns ranges (first, last, delta, step) of the characters with a lower case."""
+    assert [c for c in lower if len(lower[c]) != 1] == [0x130] and lower[0x130] == "i\u0307"
+    spans = []
+    for code, text in lower.items():
+        delta = ord(text[0]) - code
+        if spans:
+            first, last, same, step = spans[-1]
+            if same == delta and code - last in (1, 2) and step in (0, code - last):
+                spans[-1] = (first, code, delta, code - last)
+                continue
+        spans.append((code, code, delta, 0))
+    return [(first, last, delta, step or 1) for first, last, delta, step in spans]
 
 
 def members(pretokenizer):
@@ -238,15 +189,15 @@ def ranges(codes):
     return [tuple(r) for r in made]
 
 
-def code_sets():
+def sigma_is_final(before):
+    """Returns whether str.lower() of Python takes a sigma after this text for the last letter of a word."""
+    return (before + "\u03a3").lower().endswith("\u03c2")
+
+
+def code_sets(lower):
     def regex(pattern):
         return members(pre_tokenizers.Split(Regex(pattern), "isolated"))
 
-    sets = {"NUMERIC": members(pre_tokenizers.Digits(individual_digits=True)),
-            "PUNCTUATION": members(pre_tokenizers.Punctuation("isolated")),
-            "WORD_RUST": None,
-            "BERT_CONTROL": removed(normalizers.BertNormalizer(True, False, False, False)),
-            "BERT_MARKS": removed(normalizers.BertNormalizer(False, False, True, False))}
     spaced = pre_tokenizers.Whitespace()  # \w+|[^\w\s]+ of another engine: a word character stays with its neighbors
     word = []
     for start in range(0, len(CODES), 4096):
@@ -255,28 +206,47 @@ def code_sets():
         whole = {first for piece, (first, end) in spaced.pre_tokenize_str("".join("a" + chr(c) + "a " for c in part))
                  if end - first == 3}
         word += [c for i, c in enumerate(part) if 4 * i in whole]
-    sets["WORD_RUST"] = word
-    # what regex_rewrite.c makes of it: \w of the other engine in brackets
-    assert set(regex(r"[\w&&[^a]]") + [ord("a")]) == set(word) - {0x200C, 0x200D}
-    for name in CATEGORIES:
-        sets[name.upper()] = regex(r"[\p{%s}&&[^a]]" % name) + ([ord("a")] if name == "Ll" else [])
+    bert = normalizers.BertNormalizer
+    nmt = changes(normalizers.Nmt())
+    assert set(nmt.values()) == {"", " "}
+    python = {c: chr(c).lower() for c in CODES if chr(c).lower() != chr(c)}
+    assert all(lower[c] == python[c] for c in python)
+    # The name of each set, its code points, and the categories that it consists of, mostly.
+    sets = [("NUMERIC", members(pre_tokenizers.Digits(individual_digits=True)), "Nd Nl No"),
+            ("PUNCTUATION", members(pre_tokenizers.Punctuation("isolated")), "Pc Pd Ps Pe Pi Pf Po"),
+            ("WORD", regex(r"[\w&&[^a]]") + [ord("a")], WORD),
+            ("WORD_RUST", word, WORD),
+            ("BERT_CONTROL", removed(bert(True, False, False, False)), ""),
+            ("BERT_MARKS", removed(bert(False, False, True, False)), "Mn"),
+            ("MARKS", [c for c, text in changes(normalizers.StripAccents()).items() if not text], "Mn Mc Me"),
+            ("NMT", list(nmt), ""),
+            ("NMT_REMOVED", [c for c, text in nmt.items() if not text], ""),
+            ("CASED", [c for c in CODES if sigma_is_final("1" + chr(c))], "Lu Ll Lt"),
+            ("CASE_IGNORED", [c for c in CODES if sigma_is_final("A" + chr(c)) and not sigma_is_final("1" + chr(c))],
+             "Lm Mn Me Sk Cf"),
+            ("LOWER_LATER", sorted(set(lower) - set(python)), "")]
     for name in SCRIPTS:
-        sets[name.upper()] = regex(r"[\p{%s}&&[^a]]" % name) + ([ord("a")] if name == "Latin" else [])
-    with open(os.path.join(FOLDER, "code_sets.c"), "w", encoding="ascii") as out:
-        out.write("/* SPDX-License-Identifier: MIT */\n")
-        out.write("/* code_sets.c - sets of code points, as in the reference.\n"
-                  " * Made by make_unicode.py: do not edit. */\n"
-                  "#include \"code_sets.h\"\n\n")
-        for name, codes in sets.items():
-            made = ranges(sorted(codes))
-            out.write("static const struct code_range set_%s[] = {\n%s\n};\n\n" %
-                      (name.lower(), lines(braced(made))))
-        out.write("const struct code_set code_sets[CODE_SETS] = {\n")
-        for name in sets:
-            out.write("    [CODE_%s] = {set_%s, sizeof set_%s / sizeof set_%s[0]},\n" %
-                      (name, name.lower(), name.lower(), name.lower()))
-        out.write("};\n")
-    print(" ".join("CODE_" + name for name in sets), sum(len(ranges(sorted(c))) for c in sets.values()))
+        sets.append((name.upper(), regex(r"[\p{%s}&&[^a]]" % name) + ([ord("a")] if name == "Latin" else []), ""))
+    category = {c: name for name in CATEGORIES
+                for c in regex(r"[\p{%s}&&[^a]]" % name) + ([ord("a")] if name == "Ll" else [])}
+    usual = {"M": "Mn", "N": "No", "P": "Po", "S": "So", "Z": "Zs", "C": "Cn"}  # as in code_sets.c
+    spans = []
+    for c in range(0x110000):
+        name = category.get(c, "surrogate")
+        if name[0] == "L" or name == usual.get(name[0]):
+            continue
+        number = CATEGORIES.index(name) if name in CATEGORIES else 31
+        if spans and spans[-1][1] == c - 1 and spans[-1][2] == number:
+            spans[-1][1] = c
+        else:
+            spans.append([c, c, number])
+    made = []
+    for name, codes, consists in sets:
+        kinds = consists.split()
+        base = {c for c in CODES if category[c] in kinds}
+        made.append((name, sum(1 << CATEGORIES.index(kind) for kind in kinds), ranges(sorted(base ^ set(codes)))))
+    print("CATEGORY_SPANS", len(spans), " ".join("CODE_" + name for name, mask, others in made))
+    return spans, made
 
 
 def scripts():
@@ -298,15 +268,27 @@ def scripts():
                 spans.append([c, c, number + 1])
         else:
             spans[-1][1] = c
-    with open(os.path.join(FOLDER, "scripts_tables.c"), "w", encoding="ascii") as out:
-        out.write("/* SPDX-License-Identifier: MIT */\n")
-        out.write("/* scripts_tables.c - scripts of characters, as in the reference.\n"
-                  " * Made by make_unicode.py: do not edit. */\n#include \"scripts_tables.h\"\n\n")
-        out.write("const struct script_span script_spans[SCRIPT_SPANS] = {\n%s\n};\n" % lines(braced(spans)))
     print("SCRIPT_SPANS %d scripts %d" % (len(spans), len(known)))
+    return spans
+
+
+def code_tables():
+    lower = changes(normalizers.Lowercase())
+    cases, script_spans = case_ranges(lower), scripts()
+    spans, sets = code_sets(lower)
+    with table_file(FOLDER, "code_tables", "categories, sets, and scripts of characters, as in the references",
+                    "make_unicode.py", "code_sets.h") as out:
+        out.write("const struct code_span category_spans[CATEGORY_SPANS] = {\n%s\n};\n\n" % lines(braced(spans)))
+        for name, mask, others in sets:
+            out.write("static const struct code_range set_%s[] = {\n%s\n};\n" % (name.lower(), lines(braced(others))))
+        out.write("\n#define SET(categories, ranges) {categories, ranges, sizeof(ranges) / sizeof(ranges)[0]}\n")
+        out.write("const struct code_set code_sets[CODE_SETS] = {\n%s\n};\n\n" % lines(
+            ["{1u << %d}" % i for i in range(len(CATEGORIES))] +
+            ["SET(0x%X, set_%s)" % (mask, name.lower()) for name, mask, others in sets]))
+        out.write("const struct code_span script_spans[SCRIPT_SPANS] = {\n%s\n};\n\n" % lines(braced(script_spans)))
+        out.write("const struct case_range case_ranges[CASE_RANGES] = {\n%s\n};\n" % lines(braced(cases)))
+    print("CASE_RANGES", len(cases))
 
 
 nfc_tables()
-char_maps()
-scripts()
-code_sets()
+code_tables()

@@ -30,6 +30,8 @@
 #include "nfc.h"
 
 #include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
 
 #include "common/bytes.h"
 #include "text/code_point.h"
@@ -43,6 +45,21 @@
 #define LEADS 19u
 #define VOWELS 21u
 #define TAILS 28u
+
+#define PARTS_MOST 4u /* of a character that two others compose to */
+
+/* The character that two others compose to. */
+struct nfc_pair {
+    uint64_t parts; /* the first of these << 32 | the second */
+    uint32_t whole;
+};
+
+/* What follows from the generated tables, made once. */
+static struct {
+    struct code_bits_made unstable[NORMAL_FORMS];
+    struct nfc_pair pairs[NFC_PAIRS]; /* ascending by parts; without Hangul */
+    uint32_t pairs_count, added;
+} tables;
 
 void nfc_scratch_trim(struct nfc_scratch *scratch)
 {
@@ -112,17 +129,70 @@ static uint32_t compose(uint32_t first, uint32_t second)
     if (first - HANGUL_FIRST < HANGUL_COUNT && (first - HANGUL_FIRST) % TAILS == 0 && second > TAIL_FIRST &&
         second < TAIL_FIRST + TAILS)
         return first + (second - TAIL_FIRST);
-    uint32_t low = 0, high = NFC_PAIRS;
+    uint32_t low = 0, high = tables.pairs_count;
     const uint64_t wanted = (uint64_t)first << 32 | second;
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
-        if (((uint64_t)nfc_pairs[middle].first << 32 | nfc_pairs[middle].second) < wanted)
+        if (tables.pairs[middle].parts < wanted)
             low = middle + 1;
         else
             high = middle;
     }
-    const bool found = low < NFC_PAIRS && nfc_pairs[low].first == first && nfc_pairs[low].second == second;
-    return found ? nfc_pairs[low].whole : 0;
+    return low < tables.pairs_count && tables.pairs[low].parts == wanted ? tables.pairs[low].whole : 0;
+}
+
+/* Adds the pairs that compose to the characters of a span, each of the shorter characters' pairs having been added. */
+static void pairs_add(const struct nfc_span *span)
+{
+    const uint32_t *parts = nfc_parts + span->parts;
+    for (uint32_t code = span->first; code <= span->last; code++, parts += span->count) {
+        if (kind_of(code).quick_check[FORM_NFC] == NFC_NO)
+            continue;
+        uint32_t first = parts[0];
+        for (uint32_t i = 1; i + 1 < span->count; i++)
+            first = compose(first, parts[i]);
+        assert(tables.pairs_count < NFC_PAIRS);
+        tables.pairs[tables.pairs_count + tables.added++] =
+            (struct nfc_pair){(uint64_t)first << 32 | parts[span->count - 1], code};
+    }
+}
+
+static int pair_compare(const void *a, const void *b)
+{
+    const uint64_t one = ((const struct nfc_pair *)a)->parts, two = ((const struct nfc_pair *)b)->parts;
+    return one < two ? -1 : one > two;
+}
+
+static bool unstable_run(int form, uint32_t code, uint32_t *end)
+{
+    const struct nfc_kind kind = kind_of(code);
+    const bool unstable = kind.combining_class || kind.quick_check[form];
+    *end = code + 1;
+    while (!unstable && *end < CODES && !nfc_first[*end >> 6]) /* this block has zeros only */
+        *end = (*end | 63) + 1;
+    return unstable;
+}
+
+static void tables_make(void)
+{
+    for (int form = 0; form < NORMAL_FORMS; form++)
+        code_bits_make(&tables.unstable[form], unstable_run, form);
+    for (uint32_t count = 2; count <= PARTS_MOST; count++) {
+        tables.added = 0;
+        for (uint32_t i = 0; i < NFC_SPANS; i++)
+            if (nfc_spans[i].count == count)
+                pairs_add(&nfc_spans[i]);
+        tables.pairs_count += tables.added;
+        qsort(tables.pairs, tables.pairs_count, sizeof *tables.pairs, pair_compare);
+    }
+    assert(tables.pairs_count == NFC_PAIRS);
+}
+
+const struct code_bits *nfc_unstable(enum normal_form form)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, tables_make);
+    return &tables.unstable[form].bits;
 }
 
 /* Sorts marks by combining class and keeps the order of marks of one class: few marks by insertion, many by
@@ -275,7 +345,7 @@ size_t nfc_find(struct nfc_scratch *scratch, const uint8_t *text, size_t at, siz
     const enum normal_form form = scratch->form;
     assert(at <= count);
     if (!scratch->ready) {
-        code_search_init(&scratch->search, &nfc_unstable[form], cpu_variant_best());
+        code_search_init(&scratch->search, nfc_unstable(form), cpu_variant_best());
         scratch->ready = true;
     }
     if (!at)

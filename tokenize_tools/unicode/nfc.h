@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/bytes_buffer.h"
+#include "code_search.h"
 #include "nfc_tables.h"
 
 /* The working memory of one thread, kept between calls. Initialize with zeros. */
@@ -33,6 +34,9 @@ void nfc_scratch_free(struct nfc_scratch *scratch);
  * if there is no such part, and also if memory is lacking (scratch->lacks_memory). The text is valid UTF-8, and `at` is
  * 0 or an *end of an earlier call: text before and after the part does not influence its normal form. */
 size_t nfc_find(struct nfc_scratch *scratch, const uint8_t *text, size_t at, size_t count, size_t *end);
+
+/* Returns the characters that the characters before them can change, or that have no place in the normal form. */
+const struct code_bits *nfc_unstable(enum normal_form form);
 
 /* Appends the normal form of `count` bytes of valid UTF-8. Returns false if memory is lacking. */
 bool nfc_append(struct nfc_scratch *scratch, struct bytes_buffer *into, const uint8_t *text, size_t count);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "code_search.h"
+#include "code_sets.h"
 
 #define NFC_KINDS 67
 #define NFC_BLOCKS 197
@@ -34,13 +34,6 @@ struct nfc_span {
     uint32_t first, last;
     uint16_t parts, count;
 };
-/* Two characters and the one that they compose to. */
-struct nfc_pair {
-    uint32_t first, second, whole;
-};
-
-/* By normal form: the characters that the characters before them can change, or that have no place in it. */
-extern const struct code_bits nfc_unstable[NORMAL_FORMS];
 extern const struct nfc_kind nfc_kinds[NFC_KINDS];
 /* The kind of character c is nfc_kinds[nfc_blocks[nfc_first[c / 64]][c % 64]]. */
 extern const uint8_t nfc_first[0x110000 / 64];
@@ -50,24 +43,16 @@ extern const uint32_t nfc_parts[NFC_PARTS];
 /* The same for characters that NFKD decomposes otherwise than NFD. */
 extern const struct nfc_span nfkc_spans[NFKC_SPANS];
 extern const uint32_t nfkc_parts[NFKC_PARTS];
-extern const struct nfc_pair nfc_pairs[NFC_PAIRS]; /* ascending by first, then by second; without Hangul */
 
 /* Returns the *count characters that a character of these spans decomposes to, or NULL. */
 static inline const uint32_t *nfc_spans_find(const struct nfc_span *spans, uint32_t spans_count, const uint32_t *parts,
                                              uint32_t code, uint32_t *count)
 {
-    uint32_t low = 0, high = spans_count;
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-        if (spans[middle].last < code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == spans_count || spans[low].first > code)
+    const struct nfc_span *span = code_find(spans, sizeof *span, spans_count, code);
+    if (!span || span->first > code)
         return NULL;
-    *count = spans[low].count;
-    return parts + spans[low].parts + (code - spans[low].first) * *count;
+    *count = span->count;
+    return parts + span->parts + (code - span->first) * *count;
 }
 
 /* Returns the *count characters of the full canonical decomposition of a character that is no Hangul syllable, or NULL

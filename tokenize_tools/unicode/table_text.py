@@ -4,6 +4,23 @@
 `[8 ... 70]=4` gives the elements 8 to 70 the value 4, in GNU C. Elements that nothing names are 0.
 """
 
+import os
+
+
+def table_file(folder, name, about, maker, header=None):
+    """Opens FOLDER/NAME.c and writes its head."""
+    out = open(os.path.join(folder, name + ".c"), "w", encoding="ascii")
+    out.write("/* SPDX-License-Identifier: MIT */\n/* %s.c - %s.\n * Made by %s: do not edit. */\n#include \"%s\"\n\n" %
+              (name, about, maker, header or name + ".h"))
+    return out
+
+
+def numbered(items):
+    """Returns the different items, and the number of each item among them."""
+    numbers = {}
+    order = [numbers.setdefault(item, len(numbers)) for item in items]
+    return list(numbers), order
+
 
 def lines(items):
     """Joins items to lines of at most 120 columns."""

@@ -11,8 +11,6 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "text/code_point.h"
-#include "unicode/char_map.h"
 #include "unicode/nfc_tables.h"
 
 #define BLOCK (1u << WP_BLOCK_BITS)
@@ -44,17 +42,9 @@ static uint32_t left_entry(uint32_t code, uint32_t left, bool alone, bool sorts)
 /* Appends the characters that a character becomes, in small letters if `lower`. Returns how many. */
 static uint32_t lower_put(uint32_t code, bool lower, uint32_t *into)
 {
-    uint8_t text[CHAR_MAP_BYTES];
-    uint32_t count = 0;
-    (void)code_point_put(text, code);
-    if (!lower || !code_bits_have(&char_map_sets[CHAR_MAP_LOWER], text)) {
-        into[0] = code;
-        return 1;
-    }
-    const size_t bytes = char_map_put(CHAR_MAP_LOWER, text, code);
-    for (size_t at = 0, length; at < bytes; at += length)
-        into[count++] = code_point_get(text + at, &length);
-    return count;
+    into[0] = lower ? code_lower(code) : code;
+    into[1] = 0x307;
+    return lower && code == 0x130 ? 2 : 1; /* the only one that becomes several */
 }
 
 /* Adds a list of entries. Returns its place, or WP_LIST_END if memory ran out. */
@@ -103,11 +93,15 @@ static bool entry_find(struct wp_characters *own, struct wp_rules rules, uint32_
     return place != WP_LIST_END;
 }
 
-/* Returns whether all characters of the block that begins with `code` are in the ranges, or none is. */
-static bool is_even(const struct code_range *ranges, size_t count, uint32_t code)
+/* Returns whether all characters of the block that begins with `code` are in the set, or none is. */
+static bool is_even(enum code_set_name name, uint32_t code)
 {
-    const struct code_range *range = code_range_from(ranges, count, code);
-    return !range || range->first >= code + BLOCK || (range->first <= code && range->last >= code + BLOCK - 1);
+    uint32_t end;
+    const bool has = code_set_run(name, code, &end);
+    while (end < code + BLOCK)
+        if (code_set_run(name, end, &end) != has)
+            return false;
+    return true;
 }
 
 /* Returns whether the characters of a block may have different entries. */
@@ -116,17 +110,13 @@ static bool is_mixed(uint32_t code)
     if (code < ALWAYS_MIXED || is_syllable(code) != is_syllable(code + BLOCK - 1) ||
         code_is_chinese(code) != code_is_chinese(code + BLOCK - 1))
         return true;
-    const struct code_bits *lower = &char_map_sets[CHAR_MAP_LOWER];
-    if (code < 0x10000 ? (lower->low[code / 64] | lower->low[code / 64 + 1]) != 0
-                       : !is_even(lower->high, lower->high_count, code))
+    const struct case_range *lower = code_find(case_ranges, sizeof *lower, CASE_RANGES, code);
+    if (lower && lower->first < code + BLOCK)
         return true;
     for (uint32_t i = 0; i < NFC_SPANS; i++)
         if (nfc_spans[i].first < code + BLOCK && nfc_spans[i].last >= code)
             return true;
-    const struct code_set *punctuation = &code_sets[CODE_PUNCTUATION], *marks = &code_sets[CODE_BERT_MARKS];
-    const struct code_set *control = &code_sets[CODE_BERT_CONTROL];
-    return !is_even(control->ranges, control->count, code) || !is_even(marks->ranges, marks->count, code) ||
-           !is_even(punctuation->ranges, punctuation->count, code) ||
+    return !is_even(CODE_BERT_CONTROL, code) || !is_even(CODE_BERT_MARKS, code) || !is_even(CODE_PUNCTUATION, code) ||
            nfc_first[code / 64] != nfc_first[code / 64 + 1] || nfc_first[code / 64];
 }
 

@@ -139,9 +139,9 @@ static void quick_set(const struct code_bits *set)
 static void quick_all(void **state)
 {
     for (int form = 0; form < NORMAL_FORMS; form++)
-        quick_set(&nfc_unstable[form]);
+        quick_set(nfc_unstable(form));
     for (int map = 0; map < CHAR_MAPS; map++) /* sets with characters of ASCII */
-        quick_set(&char_map_sets[map]);
+        quick_set(char_map_set(map));
 }
 
 /* Texts of characters that NFC changes, of any length and with any text between them: the result is the same with the
@@ -167,7 +167,7 @@ static void quick_texts(void **state)
                                         "twenty plain letters",
                                         "\xE2\x84\xAB"};
     struct nfc_scratch plain = {.ready = true};
-    code_search_init(&plain.search, &nfc_unstable[FORM_NFC], CPU_SCALAR);
+    code_search_init(&plain.search, nfc_unstable(FORM_NFC), CPU_SCALAR);
     struct bytes_buffer text = {NULL, 0, 0}, made = {NULL, 0, 0}, expected = {NULL, 0, 0};
     uint64_t random = 1;
     for (int round = 0; round < 4000; round++) {
