@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* classes.c - the class of every character of Unicode 16.0. Made by make_classes.py: do not edit. */
+/* classes.c - the class of every character of Unicode 16.0.
+ * Made by make_classes.py: do not edit. */
 #include "classes.h"
 
 const uint8_t class_ascii[128] = {
