@@ -11,7 +11,7 @@
 #define TOKMAP_TRAIN_TRAIN_FILES_H
 
 #include "file_group.h"
-#include "growing.h"
+#include "tokenizer/growing.h"
 
 /* A file of a group: PREFIX and this ending. The last file of a group is always made. */
 struct train_file {

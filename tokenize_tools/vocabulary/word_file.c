@@ -9,16 +9,15 @@
 #include "word_file.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "hf_file.h"
 #include "text/code_point.h"
 #include "text/utf8.h"
 #include "text_table.h"
+#include "tokenizer/growing.h"
 #include "tokenizer_config.h"
 #include "unicode/code_sets.h"
 #include "unicode/lower_case.h"
@@ -142,43 +141,10 @@ static enum tokmap_status class_check(const struct tokenizer_config *config, str
 
 /* ---- the tokenizer.json ---- */
 
-struct writing {
-    struct bytes_buffer made;
-    bool lacks_memory;
-};
-
-static void put(struct writing *writing, const void *bytes, size_t count)
+static void append_flag(struct growing *g, const char *name, bool value)
 {
-    writing->lacks_memory |= !bytes_append(&writing->made, bytes, count);
-}
-
-static void put_text(struct writing *writing, const char *text)
-{
-    put(writing, text, strlen(text));
-}
-
-/* Writes a JSON string. */
-static void put_string(struct writing *writing, const uint8_t *text, size_t bytes)
-{
-    char escape[8];
-    size_t done = 0;
-    put_text(writing, "\"");
-    for (size_t at = 0; at < bytes; at++) {
-        if (text[at] >= ' ' && text[at] != '"' && text[at] != '\\')
-            continue;
-        put(writing, text + done, at - done);
-        (void)snprintf(escape, sizeof escape, "\\u%04x", text[at]);
-        put_text(writing, escape);
-        done = at + 1;
-    }
-    put(writing, text + done, bytes - done);
-    put_text(writing, "\"");
-}
-
-static void put_flag(struct writing *writing, const char *name, bool value)
-{
-    put_text(writing, name);
-    put_text(writing, value ? "true" : "false");
+    append_text(g, name);
+    append_text(g, value ? "true" : "false");
 }
 
 /* Sets *text to the name that the special token has in this vocabulary. Returns its id, or TEXT_NONE. */
@@ -191,82 +157,75 @@ static uint32_t special_find(const struct word_lines *lines, const struct tokeni
     return *bytes ? text_table_find(&lines->table, *text, (uint32_t)*bytes) : TEXT_NONE;
 }
 
-static void put_specials(struct writing *writing, const struct word_lines *lines, const struct tokenizer_config *config)
+static void append_specials(struct growing *g, const struct word_lines *lines, const struct tokenizer_config *config)
 {
-    const char *between = "";
-    char number[64];
-    put_text(writing, ",\"added_tokens\":[");
+    const char *before = ",\"added_tokens\":[{\"id\":";
     for (uint32_t i = 0; i < CONFIG_SPECIALS; i++) {
         const uint8_t *text;
         size_t bytes;
         const uint32_t id = special_find(lines, config, (enum config_special)i, &text, &bytes);
         if (id == TEXT_NONE)
             continue;
-        (void)snprintf(number, sizeof number, "%s{\"id\":%u,\"content\":", between, id);
-        put_text(writing, number);
-        put_string(writing, text, bytes);
-        put_text(writing,
-                 ",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":true}");
-        between = ",";
+        append_text(g, before);
+        append_number(g, id);
+        append_text(g, ",\"content\":");
+        append_string(g, text, bytes);
+        append_text(g,
+                    ",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":true}");
+        before = ",{\"id\":";
     }
-    put_text(writing, "]");
+    append_text(g, "]");
 }
 
 /* Writes the template [CLS] text [SEP], if the vocabulary has both. */
-static void put_template(struct writing *writing, const struct word_lines *lines, const struct tokenizer_config *config)
+static void append_template(struct growing *g, const struct word_lines *lines, const struct tokenizer_config *config)
 {
     const uint8_t *sep, *cls;
     size_t sep_bytes, cls_bytes;
-    char number[32];
     const uint32_t sep_id = special_find(lines, config, CONFIG_SEP, &sep, &sep_bytes);
     const uint32_t cls_id = special_find(lines, config, CONFIG_CLS, &cls, &cls_bytes);
     if (sep_id == TEXT_NONE || cls_id == TEXT_NONE)
         return;
-    put_text(writing, ",\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[");
-    put_string(writing, sep, sep_bytes);
-    (void)snprintf(number, sizeof number, ",%u],\"cls\":[", sep_id);
-    put_text(writing, number);
-    put_string(writing, cls, cls_bytes);
-    (void)snprintf(number, sizeof number, ",%u]}", cls_id);
-    put_text(writing, number);
+    append_text(g, ",\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[");
+    append_string(g, sep, sep_bytes);
+    append_text(g, ",");
+    append_number(g, sep_id);
+    append_text(g, "],\"cls\":[");
+    append_string(g, cls, cls_bytes);
+    append_text(g, ",");
+    append_number(g, cls_id);
+    append_text(g, "]}");
 }
 
-static void put_vocabulary(struct writing *writing, const struct word_lines *lines)
-{
-    const char *between = "";
-    char number[32];
-    put_text(writing, ",\"vocab\":{");
-    for (uint32_t i = 0; i < lines->count; i++) {
-        if (!lines->lines[i].kept)
-            continue;
-        put_text(writing, between);
-        put_string(writing, lines->lines[i].text, lines->lines[i].bytes);
-        (void)snprintf(number, sizeof number, ":%u", i);
-        put_text(writing, number);
-        between = ",";
-    }
-    put_text(writing, "}}}");
-}
-
-static void write_file(struct writing *writing, const struct word_lines *lines, const struct tokenizer_config *config)
+static void write_file(struct growing *g, const struct word_lines *lines, const struct tokenizer_config *config)
 {
     const uint8_t *unknown;
     size_t bytes;
-    put_text(writing, "{\"version\":\"1.0\"");
-    put_specials(writing, lines, config);
-    put_flag(writing, ",\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":",
-             config->chinese);
-    put_flag(writing, ",\"lowercase\":", config->lower);
+    append_text(g, "{\"version\":\"1.0\"");
+    append_specials(g, lines, config); /* with the unknown token */
+    append_flag(g, ",\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":",
+                config->chinese);
+    append_flag(g, ",\"lowercase\":", config->lower);
     if (config->strip_given)
-        put_flag(writing, ",\"strip_accents\":", config->strip);
-    put_text(writing, "},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}");
-    put_template(writing, lines, config);
-    put_text(writing, ",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true},"
-                      "\"model\":{\"type\":\"WordPiece\",\"unk_token\":");
+        append_flag(g, ",\"strip_accents\":", config->strip);
+    append_text(g, "},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}");
+    append_template(g, lines, config);
+    append_text(g, ",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true},"
+                   "\"model\":{\"type\":\"WordPiece\",\"unk_token\":");
     (void)special_find(lines, config, CONFIG_UNK, &unknown, &bytes);
-    put_string(writing, unknown, bytes);
-    put_text(writing, ",\"continuing_subword_prefix\":\"##\",\"max_input_chars_per_word\":100");
-    put_vocabulary(writing, lines);
+    append_string(g, unknown, bytes);
+    append_text(g, ",\"continuing_subword_prefix\":\"##\",\"max_input_chars_per_word\":100");
+    const char *before = ",\"vocab\":{";
+    for (uint32_t i = 0; i < lines->count; i++) {
+        if (!lines->lines[i].kept)
+            continue;
+        append_text(g, before);
+        append_string(g, lines->lines[i].text, lines->lines[i].bytes);
+        append_text(g, ":");
+        append_number(g, i);
+        before = ",";
+    }
+    append_text(g, "}}}");
 }
 
 /* Decides what no file says: whether text is made lower case. Returns a note about it, or NULL. */
@@ -299,7 +258,7 @@ static enum tokmap_status lines_open(struct tokenizer **tokenizer, const char *p
                                      struct tokenizer_config *config, const struct tokmap_tokenizer_options *options,
                                      struct tokmap_error *error)
 {
-    struct writing writing = {.lacks_memory = false};
+    struct growing made = {.failed = false};
     const uint8_t *unknown;
     size_t bytes;
     if (special_find(lines, config, CONFIG_UNK, &unknown, &bytes) == TEXT_NONE)
@@ -309,15 +268,12 @@ static enum tokmap_status lines_open(struct tokenizer **tokenizer, const char *p
             "file, or add it",
             bytes < 64 ? (int)bytes : 64, (const char *)unknown);
     const char *note = case_choose(config, lines);
-    write_file(&writing, lines, config);
+    write_file(&made, lines, config);
     lines_free(lines);
-    const enum tokmap_status status = writing.lacks_memory
-                                          ? error_set_memory(error, "a vocabulary", writing.made.count)
-                                          : hf_text_open(tokenizer,
-                                                         &(struct hf_text){path, (const char *)writing.made.bytes,
-                                                                           writing.made.count, "vocab.txt", note},
-                                                         options, error);
-    bytes_free(&writing.made);
+    const struct hf_text text = {path, made.bytes, made.count, "vocab.txt", note};
+    const enum tokmap_status status = made.failed ? error_set_memory(error, "a vocabulary", made.count)
+                                                  : hf_text_open(tokenizer, &text, options, error);
+    free(made.bytes);
     return status;
 }
 

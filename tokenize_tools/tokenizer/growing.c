@@ -18,7 +18,7 @@ void append(struct growing *g, const void *bytes, size_t count)
             g->room = wanted;
         }
     }
-    if (g->failed)
+    if (g->failed || !count)
         return;
     memcpy(g->bytes + g->count, bytes, count);
     g->count += count;
@@ -35,21 +35,18 @@ void append_number(struct growing *g, uint64_t number)
     append(g, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, number));
 }
 
-/* Appends text of a JSON string without its quotes. */
 void append_escaped(struct growing *g, const uint8_t *bytes, uint64_t count)
 {
+    uint64_t done = 0;
     for (uint64_t i = 0; i < count; i++) {
         char text[8];
-        if (bytes[i] == '"' || bytes[i] == '\\') {
-            text[0] = '\\';
-            text[1] = (char)bytes[i];
-            append(g, text, 2);
-        } else if (bytes[i] < 0x20) {
-            append(g, text, (size_t)snprintf(text, sizeof text, "\\u%04x", bytes[i]));
-        } else {
-            append(g, bytes + i, 1);
-        }
+        if (bytes[i] >= 0x20 && bytes[i] != '"' && bytes[i] != '\\')
+            continue;
+        append(g, bytes + done, i - done);
+        append(g, text, (size_t)snprintf(text, sizeof text, bytes[i] < 0x20 ? "\\u%04x" : "\\%c", bytes[i]));
+        done = i + 1;
     }
+    append(g, bytes + done, count - done);
 }
 
 void append_string(struct growing *g, const uint8_t *bytes, uint64_t count)

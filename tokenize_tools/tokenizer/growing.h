@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* growing.h - the content of a file that is being made, in memory. */
-#ifndef TOKMAP_TRAIN_GROWING_H
-#define TOKMAP_TRAIN_GROWING_H
+#ifndef TOKMAP_TOKENIZER_GROWING_H
+#define TOKMAP_TOKENIZER_GROWING_H
 
 #include <stdbool.h>
 #include <stddef.h>
