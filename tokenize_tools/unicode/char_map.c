@@ -7,7 +7,7 @@
 
 #include "text/code_point.h"
 
-static struct code_bits_made sets[CHAR_MAPS];
+static struct code_bits sets[CHAR_MAPS];
 
 static bool map_run(int map, uint32_t code, uint32_t *end)
 {
@@ -21,14 +21,14 @@ static bool map_run(int map, uint32_t code, uint32_t *end)
 static void sets_make(void)
 {
     for (int map = 0; map < CHAR_MAPS; map++)
-        code_bits_make(&sets[map], map_run, map);
+        code_bits_add_runs(&sets[map], map_run, map);
 }
 
 const struct code_bits *char_map_set(enum char_map map)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)pthread_once(&once, sets_make);
-    return &sets[map].bits;
+    return &sets[map];
 }
 
 size_t char_map_put(enum char_map map, uint8_t *into, uint32_t code)

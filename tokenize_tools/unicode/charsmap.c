@@ -40,10 +40,7 @@ struct charsmap {
     uint32_t root;
     uint64_t growth;
     bool makes_spaces;
-    uint64_t low[CODE_BITS_WORDS]; /* the set of `search` */
-    struct code_range *high;
-    uint32_t high_capacity;
-    struct code_bits set;
+    struct code_bits set; /* of `search` */
     struct code_search search;
 };
 
@@ -98,54 +95,6 @@ static enum tokmap_status too_large(const struct walk *walk, const char *what)
 {
     return error_set_field(walk->error, TOKMAP_ERROR_LIMIT, walk->path, walk->field,
                            " %s, which is more than tokmap can read", what);
-}
-
-/* Adds a character to what is searched for. */
-static bool set_add(struct charsmap *map, uint32_t code)
-{
-    if (code < 0x10000) {
-        map->low[code >> 6] |= UINT64_C(1) << (code & 63);
-        return true;
-    }
-    struct code_bits *set = &map->set;
-    if (set->high_count && map->high[set->high_count - 1].last + 1 >= code &&
-        map->high[set->high_count - 1].first <= code) {
-        map->high[set->high_count - 1].last = (uint32_t)max64(code, map->high[set->high_count - 1].last);
-        return true;
-    }
-    if (set->high_count == map->high_capacity) {
-        const uint32_t wanted = map->high_capacity ? 2 * map->high_capacity : 64;
-        struct code_range *grown = realloc(map->high, wanted * sizeof *grown);
-        if (!grown)
-            return false;
-        map->high = grown;
-        map->high_capacity = wanted;
-    }
-    map->high[set->high_count++] = (struct code_range){code, code};
-    return true;
-}
-
-static int range_compare(const void *a, const void *b)
-{
-    const uint32_t one = ((const struct code_range *)a)->first, two = ((const struct code_range *)b)->first;
-    return one < two ? -1 : one > two;
-}
-
-/* Sorts the ranges above U+FFFF and joins those that overlap. */
-static void set_finish(struct charsmap *map)
-{
-    uint32_t made = 0;
-    if (map->set.high_count)
-        qsort(map->high, map->set.high_count, sizeof *map->high, range_compare);
-    for (uint32_t i = 0; i < map->set.high_count; i++) {
-        struct code_range *last = made ? &map->high[made - 1] : NULL;
-        if (last && map->high[i].first <= last->last + 1)
-            last->last = (uint32_t)max64(map->high[i].last, last->last);
-        else
-            map->high[made++] = map->high[i];
-    }
-    map->set = (struct code_bits){map->low, map->high, made};
-    code_search_init(&map->search, &map->set, cpu_variant_best());
 }
 
 /* Checks the replacement of a key of `bytes` bytes. */
@@ -206,8 +155,8 @@ static enum tokmap_status node_visit(struct walk *walk, uint32_t unit, const str
             return status;
     }
     const bool wanted = !frame->left && (frame->characters == 2 || (frame->characters == 1 && unit_ends_key(unit)));
-    if (wanted && !set_add(map, frame->code))
-        return error_set_memory(walk->error, "a precompiled map", 64);
+    if (wanted)
+        code_bits_add(&map->set, frame->code);
     return TOKMAP_OK;
 }
 
@@ -305,7 +254,7 @@ enum tokmap_status charsmap_new(struct charsmap **map, const uint8_t *bytes, siz
         *map = NULL;
         return status;
     }
-    set_finish(*map);
+    code_search_init(&(*map)->search, &(*map)->set, cpu_variant_best());
     return TOKMAP_OK;
 }
 
@@ -315,7 +264,6 @@ void charsmap_free(struct charsmap *map)
         return;
     free(map->bytes);
     free(map->units);
-    free(map->high);
     free(map);
 }
 

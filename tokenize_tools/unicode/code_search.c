@@ -2,7 +2,7 @@
 /*
  * code_search.c - which characters of a text are in a set, first by their first two bytes.
  *
- * The idea. Whether a character is in the set is a bit of a table of 8 KiB, which has to be looked up for one character
+ * The idea. Whether a character is in the set is a bit of a large table, which has to be looked up for one character
  * after another. But characters that begin with the same two bytes are neighbors in Unicode, 64 of them if they have
  * three bytes, and mostly none of them is in the set. One bit for each pair of first bytes says so; the bits for all
  * characters of three bytes take 128 bytes, which are two registers of AVX-512, or eight tables for shuffles of AVX2.
@@ -20,35 +20,19 @@
 #include "common/bytes.h"
 #include "text/code_point.h"
 
-void code_bits_make(struct code_bits_made *made, bool (*run)(int which, uint32_t code, uint32_t *end), int which)
+void code_bits_add_runs(struct code_bits *set, bool (*run)(int which, uint32_t code, uint32_t *end), int which)
 {
-    uint32_t count = 0;
-    for (uint32_t code = 0, end; code < CODES; code = end) {
-        if (!run(which, code, &end))
-            continue;
-        for (; code < end && code < 0x10000; code++)
-            made->low[code >> 6] |= UINT64_C(1) << (code & 63);
-        if (code < end && count && made->high[count - 1].last + 1 == code) {
-            made->high[count - 1].last = end - 1;
-        } else if (code < end) {
-            assert(count < CODE_RANGES_MOST);
-            made->high[count++] = (struct code_range){code, end - 1};
-        }
-    }
-    made->bits = (struct code_bits){made->low, made->high, count};
-}
-
-static bool high_has(const struct code_bits *set, uint32_t code)
-{
-    const struct code_range *range = code_find(set->high, sizeof *range, set->high_count, code);
-    return range && range->first <= code;
+    for (uint32_t code = 0, end; code < CODES; code = end)
+        if (run(which, code, &end))
+            for (uint32_t next = code; next < end; next++)
+                code_bits_add(set, next);
 }
 
 bool code_bits_have(const struct code_bits *set, const uint8_t *text)
 {
     size_t bytes;
     const uint32_t code = code_point_get(text, &bytes);
-    return bytes < 4 ? set->low[code >> 6] >> (code & 63) & 1 : high_has(set, code);
+    return set->words[code >> 6] >> (code & 63) & 1;
 }
 
 #if defined(__x86_64__)
@@ -64,7 +48,7 @@ uint64_t code_search_each(const struct code_bits *set, const uint8_t *text, uint
         } else {
             const uint32_t three = bytes[0] >= 0xE0, first = bytes[0] & 31u;
             const uint32_t row = three ? (first & 15) << 6 | (bytes[1] & 63) : first;
-            has = set->low[row] >> (bytes[1 + three] & 63) & 1;
+            has = set->words[row] >> (bytes[1 + three] & 63) & 1;
         }
         found |= has << at;
     }
@@ -77,18 +61,17 @@ void code_search_init(struct code_search *search, const struct code_bits *set, e
     memset(search, 0, sizeof *search);
     search->set = set;
     for (uint32_t code = 0; code < 128; code++)
-        if (set->low[code >> 6] >> (code & 63) & 1) {
+        if (set->words[code >> 6] >> (code & 63) & 1) {
             search->any_ascii = true;
             search->ascii[code] = 255;
             search->ascii_rows[code & 15] |= (uint8_t)(1 << (code >> 4));
         }
-    for (uint32_t pair = 0; pair < CODE_BITS_WORDS; pair++) /* U+0000 to U+FFFF in blocks of 64 */
-        search->three[pair / 8] |= (uint8_t)((set->low[pair] != 0) << (pair % 8));
+    for (uint32_t pair = 0; pair < 0x10000 / 64; pair++) /* U+0000 to U+FFFF in blocks of 64 */
+        search->three[pair / 8] |= (uint8_t)((set->words[pair] != 0) << (pair % 8));
     for (uint32_t lead = 2; lead < 32; lead++)
-        search->two[lead] = set->low[lead] ? 255 : 0;
-    for (uint32_t i = 0; i < set->high_count; i++)
-        for (uint32_t block = set->high[i].first >> 12; block <= set->high[i].last >> 12 && block < 0x40; block++)
-            search->four[block >> 3] |= (uint8_t)(1 << (block & 7));
+        search->two[lead] = set->words[lead] ? 255 : 0;
+    for (uint32_t word = 0x10000 / 64; word < 0x40000 / 64; word++)
+        search->four[word >> 9] |= (uint8_t)((set->words[word] != 0) << (word >> 6 & 7));
     for (uint32_t i = 8; i < sizeof search->four; i++)
         search->four[i] = search->four[i % 8];
 #if defined(__x86_64__)
@@ -108,7 +91,7 @@ static inline bool is_ascii_32(const uint8_t *text)
 /* Does the same as code_search_next, without `find`. */
 static size_t next_one(const struct code_search *search, const uint8_t *text, size_t at, size_t count)
 {
-    const uint64_t *low = search->set->low;
+    const uint64_t *words = search->set->words;
     while (at < count) {
         const uint8_t lead = text[at];
         if (lead < 0x80) {
@@ -124,11 +107,11 @@ static size_t next_one(const struct code_search *search, const uint8_t *text, si
             while (at < count && text[at] < 0x80)
                 at++;
         } else if (lead < 0xE0) {
-            if (low[lead & 31] >> (text[at + 1] & 63) & 1)
+            if (words[lead & 31] >> (text[at + 1] & 63) & 1)
                 break;
             at += 2;
         } else if (lead < 0xF0) {
-            if (low[(lead & 15) << 6 | (text[at + 1] & 63)] >> (text[at + 2] & 63) & 1)
+            if (words[(lead & 15) << 6 | (text[at + 1] & 63)] >> (text[at + 2] & 63) & 1)
                 break;
             at += 3;
         } else {

@@ -12,25 +12,18 @@
 #include "code_sets.h"
 #include "common/cpu.h"
 
-#define CODE_BITS_WORDS (0x10000 / 64)
-#define CODE_RANGES_MOST 160 /* beyond U+FFFF; more than the sets of this folder have */
-
-/* A set of characters that is asked about each character of a text. */
+/* A set of characters that is asked about each character of a text. Initialize with zeros. */
 struct code_bits {
-    const uint64_t *low;           /* CODE_BITS_WORDS words: one bit per character below U+10000 */
-    const struct code_range *high; /* the others; ascending, disjoint */
-    uint32_t high_count;
+    uint64_t words[CODES / 64]; /* one bit per character */
 };
 
-/* Such a set with its memory. */
-struct code_bits_made {
-    struct code_bits bits;
-    uint64_t low[CODE_BITS_WORDS];
-    struct code_range high[CODE_RANGES_MOST];
-};
-/* Makes the set of the code points for which run(which, code, &end) returns true. *end: those before it are like this
- * one. */
-void code_bits_make(struct code_bits_made *made, bool (*run)(int which, uint32_t code, uint32_t *end), int which);
+static inline void code_bits_add(struct code_bits *set, uint32_t code)
+{
+    set->words[code >> 6] |= UINT64_C(1) << (code & 63);
+}
+
+/* Adds the code points for which run(which, code, &end) returns true. *end: those before it are like this one. */
+void code_bits_add_runs(struct code_bits *set, bool (*run)(int which, uint32_t code, uint32_t *end), int which);
 
 /* Bytes of text after the first that code_search_function reads: 64, and the rest of a character that begins there. */
 #define CODE_SEARCH_BYTES 67

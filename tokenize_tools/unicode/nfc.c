@@ -56,7 +56,7 @@ struct nfc_pair {
 
 /* What follows from the generated tables, made once. */
 static struct {
-    struct code_bits_made unstable[NORMAL_FORMS];
+    struct code_bits unstable[NORMAL_FORMS];
     struct nfc_pair pairs[NFC_PAIRS]; /* ascending by parts; without Hangul */
     uint32_t pairs_count, added;
 } tables;
@@ -176,7 +176,7 @@ static bool unstable_run(int form, uint32_t code, uint32_t *end)
 static void tables_make(void)
 {
     for (int form = 0; form < NORMAL_FORMS; form++)
-        code_bits_make(&tables.unstable[form], unstable_run, form);
+        code_bits_add_runs(&tables.unstable[form], unstable_run, form);
     for (uint32_t count = 2; count <= PARTS_MOST; count++) {
         tables.added = 0;
         for (uint32_t i = 0; i < NFC_SPANS; i++)
@@ -192,7 +192,7 @@ const struct code_bits *nfc_unstable(enum normal_form form)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)pthread_once(&once, tables_make);
-    return &tables.unstable[form].bits;
+    return &tables.unstable[form];
 }
 
 /* Sorts marks by combining class and keeps the order of marks of one class: few marks by insertion, many by
