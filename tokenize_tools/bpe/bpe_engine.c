@@ -12,23 +12,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpe_encode.h"
 #include "bpe_merge.h"
 #include "common/bytes_buffer.h"
 #include "common/bytes.h"
-#include "common/cpu.h"
 #include "common/error.h"
+#include "pieces_engine.h"
 #include "pretokenize/scanner_piece.h"
 
 struct bpe_engine {
-    struct text_engine head;
+    struct pieces_engine base;
     struct bpe_model *model;
     bool lacks_any, lacks[256]; /* bytes without a token */
 };
 
 struct bpe_engine_state {
-    const struct bpe_engine *engine;
     struct bpe_state *state;
+    const struct bpe_engine *engine;
     struct bytes_buffer kept; /* a piece without the bytes that have no token */
 };
 
@@ -46,26 +45,13 @@ static void engine_state_free(struct text_engine_state *state)
     free(own);
 }
 
-static void engine_state_stop(struct text_engine_state *state, bool (*stop)(void *user), void *user)
-{
-    struct bpe_scratch *scratch = &((struct bpe_engine_state *)state)->state->scratch;
-    scratch->stop = stop;
-    scratch->user = user;
-}
-
 static enum tokmap_status engine_state_new(struct text_engine_state **state, const struct text_engine *engine,
                                            struct tokmap_error *error)
 {
-    struct bpe_engine_state *made = calloc(1, sizeof *made);
-    *state = NULL;
-    if (!made)
-        return error_set_memory(error, "the state of a tokenizer", sizeof *made);
-    made->engine = (const struct bpe_engine *)engine;
-    const enum tokmap_status status = bpe_state_new(&made->state, made->engine->model, cpu_variant_best(), error);
-    if (status)
-        free(made);
-    else
-        *state = (struct text_engine_state *)made;
+    const struct bpe_engine *own = (const struct bpe_engine *)engine;
+    const enum tokmap_status status = pieces_state_new(state, sizeof(struct bpe_engine_state), own->model, error);
+    if (!status)
+        ((struct bpe_engine_state *)*state)->engine = own;
     return status;
 }
 
@@ -128,16 +114,6 @@ static enum tokmap_status engine_text(struct text_engine_state *state, const uin
     return status;
 }
 
-static bool engine_bytes(const struct text_engine *engine, uint32_t id, const uint8_t **bytes, uint32_t *count)
-{
-    const struct bpe_model *model = ((const struct bpe_engine *)engine)->model;
-    if (id >= model->vocabulary)
-        return false;
-    *bytes = model->bytes + model->offsets[id];
-    *count = model->offsets[id + 1] - model->offsets[id];
-    return *count != 0;
-}
-
 static void engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
                            struct tokenizer_measures *measures)
 {
@@ -167,7 +143,7 @@ static bool engine_walk(const struct text_engine *engine, const uint8_t *text, u
         if (at == count)
             return true;
         const uint64_t begin = at;
-        if (walk->at == walk->count || !engine_bytes(engine, id_walk_next(walk), &bytes, &length))
+        if (walk->at == walk->count || !pieces_id_bytes(engine, id_walk_next(walk), &bytes, &length))
             return false;
         if (!own->lacks_any) {
             if (length > count - at || memcmp(text + at, bytes, length) != 0)
@@ -186,10 +162,10 @@ enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model 
     static const struct text_engine_kind kind = {.free = engine_free,
                                                  .state_new = engine_state_new,
                                                  .state_free = engine_state_free,
-                                                 .state_stop = engine_state_stop,
+                                                 .state_stop = pieces_state_stop,
                                                  .encode_text = engine_text,
                                                  .encode_piece = engine_piece,
-                                                 .id_bytes = engine_bytes,
+                                                 .id_bytes = pieces_id_bytes,
                                                  .measure = engine_measure,
                                                  .may_cut = engine_border,
                                                  .walk = engine_walk};
@@ -200,12 +176,12 @@ enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model 
         bpe_model_free(model);
         return error_set_memory(error, "a tokenizer", sizeof *made);
     }
-    made->head.kind = &kind;
+    made->base = (struct pieces_engine){{&kind}, model};
     made->model = model;
     for (uint32_t byte = 0; byte < 256; byte++) {
         made->lacks[byte] = model->byte_ids[byte] == BPE_NONE;
         made->lacks_any |= made->lacks[byte];
     }
-    *engine = &made->head;
+    *engine = &made->base.head;
     return TOKMAP_OK;
 }

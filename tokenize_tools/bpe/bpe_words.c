@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpe_encode.h"
 #include "bpe_words_merge.h"
 #include "common/bytes.h"
-#include "common/cpu.h"
 #include "common/error.h"
+#include "pieces_engine.h"
 #include "platform/os.h"
 #include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
@@ -20,13 +19,13 @@
 #define WORD_BYTES_MOST ((uint64_t)1 << 31)
 
 struct words_engine {
-    struct text_engine head;
+    struct pieces_engine base;
     struct bpe_words *words;
 };
 
 struct words_state {
-    const struct bpe_words *words;
     struct bpe_state *state;
+    const struct bpe_words *words;
 };
 
 static const uint8_t *name_of(const struct bpe_words *words, uint32_t id, uint32_t *bytes)
@@ -224,26 +223,13 @@ static void engine_state_free(struct text_engine_state *state)
     free(state);
 }
 
-static void engine_state_stop(struct text_engine_state *state, bool (*stop)(void *user), void *user)
-{
-    struct bpe_scratch *scratch = &((struct words_state *)state)->state->scratch;
-    scratch->stop = stop;
-    scratch->user = user;
-}
-
 static enum tokmap_status engine_state_new(struct text_engine_state **state, const struct text_engine *engine,
                                            struct tokmap_error *error)
 {
-    struct words_state *made = calloc(1, sizeof *made);
-    *state = NULL;
-    if (!made)
-        return error_set_memory(error, "the state of a tokenizer", sizeof *made);
-    made->words = ((const struct words_engine *)engine)->words;
-    const enum tokmap_status status = bpe_state_new(&made->state, &made->words->head, cpu_variant_best(), error);
-    if (status)
-        free(made);
-    else
-        *state = (struct text_engine_state *)made;
+    const struct bpe_words *words = ((const struct words_engine *)engine)->words;
+    const enum tokmap_status status = pieces_state_new(state, sizeof(struct words_state), &words->head, error);
+    if (!status)
+        ((struct words_state *)*state)->words = words;
     return status;
 }
 
@@ -286,16 +272,6 @@ static enum tokmap_status engine_text(struct text_engine_state *state, const uin
                                       enum engine_place place, struct ids_out *out, struct tokmap_error *error)
 {
     return engine_piece(state, text, count, out, error);
-}
-
-static bool engine_bytes(const struct text_engine *engine, uint32_t id, const uint8_t **bytes, uint32_t *count)
-{
-    const struct bpe_model *model = &((const struct words_engine *)engine)->words->head;
-    if (id >= model->vocabulary)
-        return false;
-    *bytes = model->bytes + model->offsets[id];
-    *count = bpe_token_bytes(model, id);
-    return *count != 0;
 }
 
 static bool engine_puts_space(const struct text_engine *engine)
@@ -365,10 +341,10 @@ static bool engine_walk(const struct text_engine *engine, const uint8_t *text, u
 static const struct text_engine_kind engine_kind = {.free = engine_free,
                                                     .state_new = engine_state_new,
                                                     .state_free = engine_state_free,
-                                                    .state_stop = engine_state_stop,
+                                                    .state_stop = pieces_state_stop,
                                                     .encode_text = engine_text,
                                                     .encode_piece = engine_piece,
-                                                    .id_bytes = engine_bytes,
+                                                    .id_bytes = pieces_id_bytes,
                                                     .puts_space = engine_puts_space,
                                                     .measure = engine_measure,
                                                     .walk = engine_walk};
@@ -389,7 +365,7 @@ enum tokmap_status bpe_words_new(struct text_engine **engine, const struct bpe_w
         free(source->name_offsets);
         return error_set_memory(error, "a tokenizer", sizeof *words);
     }
-    made->head.kind = &engine_kind;
+    made->base = (struct pieces_engine){{&engine_kind}, &words->head};
     made->words = words;
     words->head.merge = bpe_words_merge;
     words->head.vocabulary = source->vocabulary;
@@ -406,8 +382,8 @@ enum tokmap_status bpe_words_new(struct text_engine **engine, const struct bpe_w
     words->front = source->front;
     const enum tokmap_status status = words_build(words, source, error);
     if (status)
-        engine_free(&made->head);
+        engine_free(&made->base.head);
     else
-        *engine = &made->head;
+        *engine = &made->base.head;
     return status;
 }

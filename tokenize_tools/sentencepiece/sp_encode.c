@@ -218,3 +218,13 @@ void sp_state_free(struct sp_state *state)
     bytes_free(&state->stripped);
     free(state);
 }
+
+void sp_measure(const struct sp_model *model, struct bpe_state *pieces, sp_cut_function *cut, const uint8_t *text,
+                uint64_t count, struct tokenizer_measures *measures)
+{
+    for (uint64_t at = 0, bytes; at < count; at += bytes) {
+        bytes = min64(count - at, SCAN_BYTES);
+        (void)cut(&model->cuts, &model->head, text + at, bytes, count - at, pieces->chunk.starts);
+    }
+    *measures = (struct tokenizer_measures){pieces->counts.pieces, pieces->counts.missed, pieces->counts.merged};
+}

@@ -12,8 +12,8 @@
 #include "sp_merge.h"
 
 struct sp_state {
-    const struct sp_model *model;
     struct bpe_state *pieces; /* the caches */
+    const struct sp_model *model;
     sp_cut_function *cut;
     struct bytes_buffer block;    /* text that had to be copied */
     struct bytes_buffer stripped; /* the text without the spaces that remove_spaces removes */
@@ -32,5 +32,9 @@ void sp_state_free(struct sp_state *state);
  * the state can be used again. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status sp_encode(struct sp_state *state, const uint8_t *text, uint64_t count, bool prefix, void *tokens,
                              uint64_t room, uint64_t *written, struct tokmap_error *error);
+
+/* For text_engine_kind.measure: cuts a text into pieces, and returns what `pieces` has counted. */
+void sp_measure(const struct sp_model *model, struct bpe_state *pieces, sp_cut_function *cut, const uint8_t *text,
+                uint64_t count, struct tokenizer_measures *measures);
 
 #endif

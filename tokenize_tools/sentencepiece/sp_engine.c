@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "bpe/pieces_engine.h"
 #include "common/bytes.h"
 #include "common/cpu.h"
 #include "common/error.h"
@@ -16,11 +17,6 @@ struct sp_engine {
     struct sp_model *model;
 };
 
-struct sp_engine_state {
-    const struct sp_model *model;
-    struct sp_state *state;
-};
-
 static void engine_free(struct text_engine *engine)
 {
     sp_model_free(((struct sp_engine *)engine)->model);
@@ -29,47 +25,29 @@ static void engine_free(struct text_engine *engine)
 
 static void engine_state_free(struct text_engine_state *state)
 {
-    sp_state_free(((struct sp_engine_state *)state)->state);
-    free(state);
-}
-
-static void engine_state_stop(struct text_engine_state *state, bool (*stop)(void *user), void *user)
-{
-    struct bpe_scratch *scratch = &((struct sp_engine_state *)state)->state->pieces->scratch;
-    scratch->stop = stop;
-    scratch->user = user;
+    sp_state_free((struct sp_state *)state);
 }
 
 static enum tokmap_status engine_state_new(struct text_engine_state **state, const struct text_engine *engine,
                                            struct tokmap_error *error)
 {
-    struct sp_engine_state *made = malloc(sizeof *made);
-    *state = NULL;
-    if (!made)
-        return error_set_memory(error, "the state of a tokenizer", sizeof *made);
-    made->model = ((const struct sp_engine *)engine)->model;
-    const enum tokmap_status status = sp_state_new(&made->state, made->model, cpu_variant_best(), error);
-    if (status)
-        free(made);
-    else
-        *state = (struct text_engine_state *)made;
-    return status;
+    return sp_state_new((struct sp_state **)state, ((const struct sp_engine *)engine)->model, cpu_variant_best(),
+                        error);
 }
 
 static enum tokmap_status engine_text(struct text_engine_state *state, const uint8_t *text, uint64_t count,
                                       enum engine_place place, struct ids_out *out, struct tokmap_error *error)
 {
-    struct sp_engine_state *own = (struct sp_engine_state *)state;
-    const struct sp_model *model = own->model;
+    struct sp_state *own = (struct sp_state *)state;
     uint64_t written = 0;
     bool prefix;
-    if (!sp_begins(model, place, &text, &count, &prefix))
+    if (!sp_begins(own->model, place, &text, &count, &prefix))
         return TOKMAP_OK;
     const enum tokmap_status status =
-        sp_encode(own->state, text, count, prefix, (uint8_t *)out->tokens + out->count * (out->wide ? 4 : 2),
+        sp_encode(own, text, count, prefix, (uint8_t *)out->tokens + out->count * (out->wide ? 4 : 2),
                   out->room - out->count, &written, error);
     out->count += written;
-    out->largest = max64(out->largest, own->state->pieces->largest);
+    out->largest = max64(out->largest, own->pieces->largest);
     return status;
 }
 
@@ -86,13 +64,8 @@ static bool engine_puts_space(const struct text_engine *engine)
 static void engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
                            struct tokenizer_measures *measures)
 {
-    const struct sp_engine_state *own = (const struct sp_engine_state *)state;
-    struct bpe_state *pieces = own->state->pieces;
-    for (uint64_t at = 0, bytes; at < count; at += bytes) {
-        bytes = min64(count - at, SCAN_BYTES);
-        (void)own->state->cut(&own->model->cuts, &own->model->head, text + at, bytes, count - at, pieces->chunk.starts);
-    }
-    *measures = (struct tokenizer_measures){pieces->counts.pieces, pieces->counts.missed, pieces->counts.merged};
+    const struct sp_state *own = (const struct sp_state *)state;
+    sp_measure(own->model, own->pieces, own->cut, text, count, measures);
 }
 
 /* Text may only be cut before a space, because no space is put before a part that begins with one. It may not be cut
@@ -116,7 +89,7 @@ static bool engine_walk(const struct text_engine *engine, const uint8_t *text, u
 static const struct text_engine_kind engine_kind = {.free = engine_free,
                                                     .state_new = engine_state_new,
                                                     .state_free = engine_state_free,
-                                                    .state_stop = engine_state_stop,
+                                                    .state_stop = pieces_state_stop,
                                                     .encode_text = engine_text,
                                                     .id_bytes = engine_bytes,
                                                     .puts_space = engine_puts_space,

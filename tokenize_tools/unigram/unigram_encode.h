@@ -13,8 +13,8 @@
 #include "unigram_word.h"
 
 struct unigram_state {
-    const struct unigram_model *model;
     struct bpe_state *pieces; /* the caches */
+    const struct unigram_model *model;
     sp_cut_function *cut;
     struct unigram_path path;
     struct bytes_buffer block;                  /* text that had to be copied */

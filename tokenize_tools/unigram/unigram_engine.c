@@ -4,9 +4,10 @@
 
 #include <stdlib.h>
 
-#include "common/bytes.h"
+#include "bpe/pieces_engine.h"
 #include "common/cpu.h"
 #include "common/error.h"
+#include "sentencepiece/sp_encode.h"
 #include "sentencepiece/sp_walk.h"
 #include "unigram_encode.h"
 
@@ -38,13 +39,6 @@ static void engine_state_free(struct text_engine_state *state)
     unigram_state_free((struct unigram_state *)state);
 }
 
-static void engine_state_stop(struct text_engine_state *state, bool (*stop)(void *user), void *user)
-{
-    struct bpe_scratch *scratch = &((struct unigram_state *)state)->pieces->scratch;
-    scratch->stop = stop;
-    scratch->user = user;
-}
-
 static enum tokmap_status engine_text(struct text_engine_state *state, const uint8_t *text, uint64_t count,
                                       enum engine_place place, struct ids_out *out, struct tokmap_error *error)
 {
@@ -69,13 +63,7 @@ static void engine_measure(struct text_engine_state *state, const uint8_t *text,
                            struct tokenizer_measures *measures)
 {
     const struct unigram_state *own = (const struct unigram_state *)state;
-    const struct sp_model *sp = &own->model->sp;
-    for (uint64_t at = 0, bytes; at < count; at += bytes) {
-        bytes = min64(count - at, SCAN_BYTES);
-        (void)own->cut(&sp->cuts, &sp->head, text + at, bytes, count - at, own->pieces->chunk.starts);
-    }
-    *measures =
-        (struct tokenizer_measures){own->pieces->counts.pieces, own->pieces->counts.missed, own->pieces->counts.merged};
+    sp_measure(&own->model->sp, own->pieces, own->cut, text, count, measures);
 }
 
 static bool engine_walk(const struct text_engine *engine, const uint8_t *text, uint64_t count, enum engine_place place,
@@ -88,7 +76,7 @@ static bool engine_walk(const struct text_engine *engine, const uint8_t *text, u
 static const struct text_engine_kind engine_kind = {.free = engine_free,
                                                     .state_new = engine_state_new,
                                                     .state_free = engine_state_free,
-                                                    .state_stop = engine_state_stop,
+                                                    .state_stop = pieces_state_stop,
                                                     .encode_text = engine_text,
                                                     .id_bytes = engine_bytes,
                                                     .puts_space = engine_puts_space,

@@ -32,9 +32,9 @@ wp_ascii_function wp_ascii_vbmi;
 #endif
 
 struct wp_state {
+    struct bpe_state *pieces; /* the caches */
     const struct wp_model *model;
     const struct wp_characters *characters; /* NULL: only words are encoded */
-    struct bpe_state *pieces;               /* the caches */
     wp_ascii_function *ascii;
     struct ids_out *out; /* of the text in work */
     uint32_t made;       /* bytes of `block` */

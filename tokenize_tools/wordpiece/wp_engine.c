@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
+#include "bpe/pieces_engine.h"
 #include "common/cpu.h"
 #include "common/error.h"
 #include "wp_encode.h"
 
 struct wp_engine {
-    struct text_engine head;
+    struct pieces_engine base;
     struct wp_model *model;
     struct wp_characters *characters; /* or NULL */
 };
@@ -28,13 +28,6 @@ static void engine_free(struct text_engine *engine)
 static void engine_state_free(struct text_engine_state *state)
 {
     wp_state_free((struct wp_state *)state);
-}
-
-static void engine_state_stop(struct text_engine_state *state, bool (*stop)(void *user), void *user)
-{
-    struct bpe_scratch *scratch = &((struct wp_state *)state)->pieces->scratch;
-    scratch->stop = stop;
-    scratch->user = user;
 }
 
 static enum tokmap_status engine_state_new(struct text_engine_state **state, const struct text_engine *engine,
@@ -56,16 +49,6 @@ static enum tokmap_status engine_raw(struct text_engine_state *state, const uint
     return wp_encode_text((struct wp_state *)state, text, count, out, done, error);
 }
 
-static bool engine_bytes(const struct text_engine *engine, uint32_t id, const uint8_t **bytes, uint32_t *count)
-{
-    const struct bpe_model *model = &((const struct wp_engine *)engine)->model->head;
-    if (id >= model->vocabulary)
-        return false;
-    *bytes = model->bytes + model->offsets[id];
-    *count = bpe_token_bytes(model, id);
-    return *count != 0;
-}
-
 /* Walks along a word. The unknown token stands for all of it, and any other for its text, without the prefix where it
  * continues the word. */
 static bool engine_walk(const struct text_engine *engine, const uint8_t *text, uint64_t count, enum engine_place place,
@@ -80,7 +63,7 @@ static bool engine_walk(const struct text_engine *engine, const uint8_t *text, u
     for (uint64_t at = 0; at < count; walk->at++) {
         const uint8_t *bytes;
         uint32_t length;
-        if (walk->at == walk->count || !engine_bytes(engine, id_walk_next(walk), &bytes, &length))
+        if (walk->at == walk->count || !pieces_id_bytes(engine, id_walk_next(walk), &bytes, &length))
             return false;
         const uint32_t skip = at ? model->prefix_bytes : 0;
         if (length <= skip || length - skip > count - at || memcmp(text + at, bytes + skip, length - skip) != 0)
@@ -94,10 +77,10 @@ static bool engine_walk(const struct text_engine *engine, const uint8_t *text, u
 static const struct text_engine_kind engine_kind = {.free = engine_free,
                                                     .state_new = engine_state_new,
                                                     .state_free = engine_state_free,
-                                                    .state_stop = engine_state_stop,
+                                                    .state_stop = pieces_state_stop,
                                                     .encode_piece = engine_piece,
                                                     .encode_raw = engine_raw,
-                                                    .id_bytes = engine_bytes,
+                                                    .id_bytes = pieces_id_bytes,
                                                     .walk = engine_walk};
 
 enum tokmap_status wp_engine_new(struct text_engine **engine, const struct wp_source *source,
@@ -107,13 +90,13 @@ enum tokmap_status wp_engine_new(struct text_engine **engine, const struct wp_so
     *engine = NULL;
     if (!made)
         return error_set_memory(error, "a tokenizer", sizeof *made);
-    made->head.kind = &engine_kind;
     enum tokmap_status status = wp_model_new(&made->model, source, error);
+    made->base = (struct pieces_engine){{&engine_kind}, &made->model->head};
     if (!status && rules)
         status = wp_characters_new(&made->characters, *rules, error);
     if (status)
-        engine_free(&made->head);
+        engine_free(&made->base.head);
     else
-        *engine = &made->head;
+        *engine = &made->base.head;
     return status;
 }
