@@ -10,6 +10,7 @@
 #include "bpe/bpe_encode.h"
 #include "common/bytes_buffer.h"
 #include "sp_merge.h"
+#include "tokenizer/text_engine.h"
 
 struct sp_state {
     struct bpe_state *pieces; /* the caches */

@@ -7,7 +7,6 @@
 
 #include <assert.h>
 
-#include "bert_steps.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "text/code_point.h"
@@ -22,6 +21,14 @@ void normalizer_free(struct normalizer *normalizer)
         charsmap_free(normalizer->steps[i].map);
     }
     normalizer->count = 0;
+}
+
+/* Returns the map that a step is, or CHAR_MAPS. */
+static enum char_map map_of(enum normalizer_kind kind)
+{
+    return kind >= NORMALIZE_BERT_CLEAN                    ? CHAR_MAP_BERT_CLEAN + (kind - NORMALIZE_BERT_CLEAN)
+           : kind >= NORMALIZE_LOWER && kind <= NORMALIZE_NMT ? CHAR_MAP_LOWER + (kind - NORMALIZE_LOWER)
+                                                           : CHAR_MAPS;
 }
 
 /* Returns the largest factor by which a step can multiply the number of bytes. */
@@ -79,11 +86,13 @@ enum tokmap_status normalizer_state_init(struct normalizer_state *state, const s
     enum tokmap_status status = TOKMAP_OK;
     for (uint32_t i = 0; i < NORMAL_FORMS; i++)
         state->forms[i].form = (enum normal_form)i;
-    for (uint32_t i = 0; i < CHAR_MAPS; i++)
-        code_search_init(&state->maps[i], char_map_set((enum char_map)i), cpu_variant_best());
-    for (uint32_t i = 0; i < normalizer->count && !status; i++)
+    for (uint32_t i = 0; i < normalizer->count && !status; i++) {
+        const enum char_map map = map_of(normalizer->steps[i].kind);
+        if (map != CHAR_MAPS)
+            code_search_init(&state->maps[map], char_map_set(map), cpu_variant_best());
         if (normalizer->steps[i].regex)
             status = regex_state_new(&state->regexes[i], normalizer->steps[i].regex, error);
+    }
     return status;
 }
 
@@ -142,6 +151,16 @@ static bool has_room(struct normalizer_state *state, const struct bytes_buffer *
     return false;
 }
 
+/* Appends the text from `done` on, of which nothing changes, and makes the buffer the text. Returns false if memory is
+ * lacking. */
+static bool finish(struct bytes_buffer *into, size_t done, struct text *text)
+{
+    if (!bytes_append(into, text->bytes + done, text->count - done))
+        return false;
+    *text = (struct text){into->bytes, into->count};
+    return true;
+}
+
 /* Replaces the step's literal pattern. Returns false if memory or room is lacking. */
 static bool replace_literal(struct normalizer_state *state, const struct normalizer_step *step,
                             struct bytes_buffer *into, struct text_edits *trace, struct text *text)
@@ -159,10 +178,7 @@ static bool replace_literal(struct normalizer_state *state, const struct normali
             return false;
         at = found + step->pattern_bytes;
     }
-    if (!bytes_append(into, at, (size_t)(end - at)))
-        return false;
-    *text = (struct text){into->bytes, into->count};
-    return true;
+    return finish(into, (size_t)(at - text->bytes), text);
 }
 
 static enum tokmap_status no_room(const struct normalizer_state *state, size_t count, struct tokmap_error *error)
@@ -195,10 +211,7 @@ static enum tokmap_status replace_matches(struct normalizer_state *state, const 
                          "a pattern of the tokenizer's normalizer needs too many steps or too much memory for a text "
                          "of %zu bytes; shorten the document or skip it",
                          text->count);
-    if (!good || !bytes_append(into, text->bytes + done, text->count - done))
-        return no_room(state, text->count, error);
-    *text = (struct text){into->bytes, into->count};
-    return TOKMAP_OK;
+    return good && finish(into, done, text) ? TOKMAP_OK : no_room(state, text->count, error);
 }
 
 static bool compose(struct nfc_scratch *scratch, struct bytes_buffer *into, struct text *text)
@@ -330,12 +343,7 @@ static bool map_characters(struct normalizer_state *state, enum char_map map, st
             return false;
         done = part.to;
     }
-    if (!done)
-        return true;
-    if (!bytes_append(into, text->bytes + done, text->count - done))
-        return false;
-    *text = (struct text){into->bytes, into->count};
-    return true;
+    return !done || finish(into, done, text);
 }
 
 static bool map_bytes(struct normalizer_state *state, struct bytes_buffer *into, struct text_edits *trace,
@@ -433,10 +441,9 @@ static bool map_keys(struct normalizer_state *state, const struct normalizer_ste
     }
     if (!good || !done)
         return good;
-    if (!bytes_append(into, text->bytes + done, text->count - done))
-        return false;
     const size_t old_count = text->count;
-    *text = (struct text){into->bytes, into->count};
+    if (!finish(into, done, text))
+        return false;
     return !(taken_out && step->marks_blank) || mark_blank(into, trace, old_count, text);
 }
 
@@ -451,12 +458,7 @@ static bool map_clusters(struct normalizer_state *state, const struct normalizer
             return false;
         done = part.to;
     }
-    if (!done)
-        return true;
-    if (!bytes_append(into, text->bytes + done, text->count - done))
-        return false;
-    *text = (struct text){into->bytes, into->count};
-    return true;
+    return !done || finish(into, done, text);
 }
 
 static bool prepend(struct normalizer_state *state, const struct normalizer_step *step, struct bytes_buffer *into,
@@ -465,10 +467,9 @@ static bool prepend(struct normalizer_state *state, const struct normalizer_step
     if (!text->count || state->continues)
         return true;
     if (!has_room(state, into, step->content_bytes + text->count) || !note(trace, into, step->content_bytes, 0, 0) ||
-        !bytes_append(into, step->content, step->content_bytes) || !bytes_append(into, text->bytes, text->count))
+        !bytes_append(into, step->content, step->content_bytes))
         return false;
-    *text = (struct text){into->bytes, into->count};
-    return true;
+    return finish(into, 0, text);
 }
 
 /* Runs a step that has no regular expression. Returns false if memory or room is lacking. */
@@ -476,6 +477,13 @@ static bool run_step(struct normalizer_state *state, const struct normalizer_ste
                      struct text_edits *trace, struct text *text)
 {
     switch (step->kind) {
+    case NORMALIZE_LOWER:
+    case NORMALIZE_MARKS:
+    case NORMALIZE_NMT:
+    case NORMALIZE_BERT_CLEAN:
+    case NORMALIZE_BERT_CHINESE:
+    case NORMALIZE_BERT_MARKS:
+        return map_characters(state, map_of(step->kind), into, trace, text);
     case NORMALIZE_NFC:
         return form_run(state, FORM_NFC, into, trace, text);
     case NORMALIZE_NFD:
@@ -484,12 +492,6 @@ static bool run_step(struct normalizer_state *state, const struct normalizer_ste
         return form_run(state, FORM_NFKC, into, trace, text);
     case NORMALIZE_NFKD:
         return form_run(state, FORM_NFKD, into, trace, text);
-    case NORMALIZE_LOWER:
-        return map_characters(state, CHAR_MAP_LOWER, into, trace, text);
-    case NORMALIZE_MARKS:
-        return map_characters(state, CHAR_MAP_MARKS, into, trace, text);
-    case NORMALIZE_NMT:
-        return map_characters(state, CHAR_MAP_NMT, into, trace, text);
     case NORMALIZE_STRIP:
         return strip(step, trace, text);
     case NORMALIZE_BYTES:
@@ -498,12 +500,6 @@ static bool run_step(struct normalizer_state *state, const struct normalizer_ste
         return map_keys(state, step, into, trace, text);
     case NORMALIZE_PRECOMPILED:
         return map_clusters(state, step, into, trace, text);
-    case NORMALIZE_BERT_CLEAN:
-        return bert_step_run(BERT_CLEAN, into, trace, &text->bytes, &text->count);
-    case NORMALIZE_BERT_CHINESE:
-        return bert_step_run(BERT_CHINESE, into, trace, &text->bytes, &text->count);
-    case NORMALIZE_BERT_MARKS:
-        return bert_step_run(BERT_MARKS, into, trace, &text->bytes, &text->count);
     case NORMALIZE_PREPEND:
         return prepend(state, step, into, trace, text);
     case NORMALIZE_REPLACE:

@@ -31,8 +31,7 @@ enum normalizer_kind {
     NORMALIZE_BYTES,       /* replaces each byte by the character that represents it (ByteLevel) */
     NORMALIZE_CHARSMAP,    /* replaces the keys of `map` as SentencePiece does */
     NORMALIZE_PRECOMPILED, /* replaces grapheme clusters by `map` (Precompiled) */
-    /* The steps of BertNormalizer (bert_steps.h) that no other normalizer has: */
-    NORMALIZE_BERT_CLEAN,
+    NORMALIZE_BERT_CLEAN,  /* CHAR_MAP_BERT_CLEAN; this one and those below are steps of BertNormalizer */
     NORMALIZE_BERT_CHINESE,
     NORMALIZE_BERT_MARKS,
 };
