@@ -37,12 +37,6 @@
 
 #define KINDS "tokmap reads two files only as BPE of the kinds of GPT-2, CLIP, GPT-1, and HerBERT"
 
-/* Returns how many bytes of a text a message prints. */
-static int shown(size_t bytes)
-{
-    return bytes < 64 ? (int)bytes : 64;
-}
-
 /* ---- the kind: merges ---- */
 
 enum byte_class { OTHER, LETTER, DIGIT, PUNCTUATION, SPACE };
@@ -313,11 +307,7 @@ enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path
         status = pair_folder_check(path, &kind, &silent, error);
     if (!status)
         status = pair_read(&halves, &ids, &merges, &model, kind, silent, &parts, error);
-    if (!status) {
-        vocabulary_name(&parts, path);
-        status = pipeline_new(tokenizer, &parts, options->special, path, error);
-    }
-    pipeline_parts_free(&parts);
+    status = vocabulary_end(tokenizer, status, &parts, path, options, error);
     hf_model_free(&model);
     json_file_end(&ids);
     json_file_end(&merges);

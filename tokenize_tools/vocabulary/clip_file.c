@@ -122,11 +122,7 @@ enum tokmap_status clip_file_open(struct tokenizer **tokenizer, const char *path
                       bpe_kind_join(&file, &bpe_kind_clip, &model, &parts);
     enum tokmap_status status = json_file_status(&file);
     assert(good == !status);
-    if (!status) {
-        vocabulary_name(&parts, path);
-        status = pipeline_new(tokenizer, &parts, options->special, path, error);
-    }
-    pipeline_parts_free(&parts);
+    status = vocabulary_end(tokenizer, status, &parts, path, options, error);
     hf_model_free(&model);
     json_file_end(&file);
     return status;

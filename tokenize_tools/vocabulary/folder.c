@@ -98,12 +98,6 @@ static void file_say(struct folder *folder, const char *name, bool used, const c
     va_end(arguments);
 }
 
-/* Returns how many bytes of a text a message prints. */
-static int shown(size_t bytes)
-{
-    return bytes < 64 ? (int)bytes : 64;
-}
-
 /* ---- choosing ---- */
 
 static bool form_is(const char *form, const char *name)

@@ -113,14 +113,13 @@ static bool unknown_find(struct json_file *file, const struct hf_model *model, b
            json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
                             "model.unk_token is '%.*s', which the vocabulary lacks, so the reference fails on texts "
                             "with a character that has no token; add the token, or set the field to null",
-                            model->unk_bytes < 64 ? (int)model->unk_bytes : 64, (const char *)model->unk);
+                            shown(model->unk_bytes), (const char *)model->unk);
 }
 
 bool hf_bpe_words_join(struct json_file *file, struct hf_model *model, const struct hf_splits *splits, bool mapped,
                        struct pipeline_parts *parts)
 {
     static const struct bpe_merge no_merges[1];
-    static const struct split_rules no_rules;
     struct bpe_words_source source = {.path = file->path,
                                       .vocabulary = parts->vocabulary,
                                       .merges = model->merges ? model->merges : no_merges,
@@ -160,6 +159,6 @@ bool hf_bpe_words_join(struct json_file *file, struct hf_model *model, const str
     file->status = bpe_words_new(&parts->engine, &source, file->error);
     parts->ids_per_byte_most = 1;
     if (!file->status)
-        file->status = hf_fingerprint(parts, splits, &no_rules, file->error);
+        file->status = hf_fingerprint(parts, splits, NULL, file->error);
     return !file->status;
 }

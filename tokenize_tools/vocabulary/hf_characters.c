@@ -178,7 +178,6 @@ bool hf_characters_join(struct json_file *file, struct hf_model *model, const st
                         struct pipeline_parts *parts)
 {
     static const struct bpe_merge no_merges[1];
-    static const struct split_rules no_rules;
     struct sp_source source = {.path = file->path,
                                .vocabulary = parts->vocabulary,
                                .merge_count = model->merge_count,
@@ -209,6 +208,6 @@ bool hf_characters_join(struct json_file *file, struct hf_model *model, const st
     }
     hf_texts_end(parts, !file->status, bytes, offsets);
     if (!file->status)
-        file->status = hf_fingerprint(parts, splits, &no_rules, file->error);
+        file->status = hf_fingerprint(parts, splits, NULL, file->error);
     return !file->status;
 }

@@ -296,7 +296,7 @@ static bool version_parse(struct json_file *file)
         return false;
     return (bytes == 3 && !memcmp(text, "1.0", 3)) ||
            json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "version is '%.*s'; tokmap can only read version 1.0",
-                            bytes < 64 ? (int)bytes : 64, (const char *)text);
+                            shown(bytes), (const char *)text);
 }
 
 /* Parses "truncation" or "padding". Both say how one caller of the reference wants its batches; the vocabulary does
@@ -446,6 +446,10 @@ static bool join(struct reading *reading)
     assert(reading->model.vocabulary.indexed);
     static const uint8_t mark[] = {0xE2, 0x96, 0x81};
     const bool mapped = is_byte_level(&reading->splits);
+    if (mapped && reading->kind != HF_BPE)
+        return json_file_refuse(&reading->file, TOKMAP_ERROR_UNSUPPORTED,
+                                "pre_tokenizer.type is 'ByteLevel', which tokmap can only read with a model of the "
+                                "type BPE");
     bool plain = reading->kind == HF_BPE && !mapped &&
                  text_table_find(&reading->model.vocabulary, mark, sizeof mark) != TEXT_NONE &&
                  hf_characters_plain(&parts->normalizer, &reading->splits);
@@ -502,10 +506,8 @@ enum tokmap_status hf_text_open(struct tokenizer **tokenizer, const struct hf_te
         reading->parts.form = text->form;
         if (text->note)
             reading->parts.note = text->note;
-        vocabulary_name(&reading->parts, text->path);
-        status = pipeline_new(tokenizer, &reading->parts, options->special, text->path, error);
     }
-    pipeline_parts_free(&reading->parts);
+    status = vocabulary_end(tokenizer, status, &reading->parts, text->path, options, error);
     hf_model_free(&reading->model);
     hf_unigram_free(&reading->unigram);
     free(reading->added);

@@ -68,6 +68,7 @@ static void add_tokens(struct hash_state *hash, const struct pipeline_parts *par
 enum tokmap_status hf_fingerprint(struct pipeline_parts *parts, const struct hf_splits *splits,
                                   const struct split_rules *rules, struct tokmap_error *error)
 {
+    static const struct split_rules no_rules;
     assert(parts->engine && splits->count <= PRETOKENIZER_STEPS_MOST);
     struct hash_state *hash = hash_state_new();
     if (!hash)
@@ -86,7 +87,7 @@ enum tokmap_status hf_fingerprint(struct pipeline_parts *parts, const struct hf_
             add_bytes(hash, map, bytes);
         }
     }
-    add_splits(hash, parts, splits, rules);
+    add_splits(hash, parts, splits, rules ? rules : &no_rules);
     add_tokens(hash, parts);
     hash128_store(hash_state_128(hash), parts->fingerprint);
     hash_state_free(hash);

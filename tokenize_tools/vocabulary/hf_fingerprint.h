@@ -12,7 +12,7 @@
 #include "tokenizer/pipeline_parts.h"
 
 /* Replaces parts->fingerprint, which is that of the model, by a hash of it and of the normalizer, the pre-tokenizer
- * and the added tokens. rules: those of the engine's scanner. Statuses: OK, ERROR_MEMORY. */
+ * and the added tokens. rules: those of the engine's scanner, or NULL. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status hf_fingerprint(struct pipeline_parts *parts, const struct hf_splits *splits,
                                   const struct split_rules *rules, struct tokmap_error *error);
 

@@ -50,12 +50,6 @@ void hf_model_free(struct hf_model *model)
     memset(model, 0, sizeof *model);
 }
 
-/* Returns how many bytes of a text a message prints. */
-static int shown(size_t bytes)
-{
-    return bytes < 64 ? (int)bytes : 64;
-}
-
 static bool no_memory(struct json_file *file, size_t bytes)
 {
     if (!file->status)

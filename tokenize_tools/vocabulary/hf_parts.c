@@ -11,16 +11,9 @@
 
 #include "base64.h"
 #include "common/error.h"
-#include "hf_bert.h"
 #include "text/code_point.h"
 
 #define NESTED_MOST 8 /* sequences within sequences */
-
-/* Returns how many bytes of a text a message prints. */
-static int shown(size_t bytes)
-{
-    return bytes < 64 ? (int)bytes : 64;
-}
 
 static bool no_memory(struct json_file *file, size_t bytes)
 {
@@ -152,7 +145,6 @@ static bool copy_text(struct json_file *file, const struct text *text, uint8_t *
 static bool parse_replace(struct json_file *file, struct normalizer_step *step)
 {
     struct replacing replacing = {0};
-    step->kind = NORMALIZE_REPLACE;
     if (!parse_members(file, replacing_member, &replacing))
         return false;
     if (!replacing.pattern.given)
@@ -173,7 +165,6 @@ static bool parse_replace(struct json_file *file, struct normalizer_step *step)
 static bool parse_prepend(struct json_file *file, struct normalizer_step *step)
 {
     struct replacing replacing = {0};
-    step->kind = NORMALIZE_PREPEND;
     if (!parse_members(file, replacing_member, &replacing))
         return false;
     return replacing.prepend.given ? copy_text(file, &replacing.prepend, &step->content, &step->content_bytes)
@@ -183,7 +174,6 @@ static bool parse_prepend(struct json_file *file, struct normalizer_step *step)
 static bool parse_strip(struct json_file *file, struct normalizer_step *step)
 {
     struct replacing replacing = {0};
-    step->kind = NORMALIZE_STRIP;
     if (!parse_members(file, replacing_member, &replacing))
         return false;
     step->strip_left = replacing.left;
@@ -195,7 +185,6 @@ static bool parse_strip(struct json_file *file, struct normalizer_step *step)
 static bool parse_precompiled(struct json_file *file, struct normalizer_step *step)
 {
     struct replacing replacing = {0};
-    step->kind = NORMALIZE_PRECOMPILED;
     if (!parse_members(file, replacing_member, &replacing))
         return false;
     if (!replacing.map.given)
@@ -234,6 +223,57 @@ static bool normalizers_member(struct json_file *file, const struct json_string 
     return !file->scan.fault.reason;
 }
 
+/* Adds a step of zeros but for its kind. Returns NULL if it refuses the file. */
+static struct normalizer_step *step_add(struct json_file *file, struct normalizer *normalizer,
+                                        enum normalizer_kind kind)
+{
+    if (normalizer->count == NORMALIZER_STEPS_MOST) {
+        (void)json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                               "normalizer has more than %d steps, which is the most that tokmap can read",
+                               NORMALIZER_STEPS_MOST);
+        return NULL;
+    }
+    struct normalizer_step *step = &normalizer->steps[normalizer->count++];
+    *step = (struct normalizer_step){.kind = kind};
+    return step;
+}
+
+struct bert {
+    bool clean, clean_given, chinese, chinese_given, lower, lower_given, strip, strip_given;
+};
+
+static bool bert_member(struct json_file *file, const struct json_string *name, void *into)
+{
+    struct bert *bert = into;
+    if (json_name_is(name, "clean_text"))
+        return flag(file, &bert->clean, &bert->clean_given);
+    if (json_name_is(name, "handle_chinese_chars"))
+        return flag(file, &bert->chinese, &bert->chinese_given);
+    if (json_name_is(name, "lowercase"))
+        return flag(file, &bert->lower, &bert->lower_given);
+    if (!json_name_is(name, "strip_accents"))
+        return json_skip(&file->scan);
+    bert->strip_given = json_kind(&file->scan) != JSON_NULL;
+    return json_file_flag(file, false, &bert->strip);
+}
+
+/* Parses a BertNormalizer, and adds its steps in the order in which the reference takes them. */
+static bool parse_bert(struct json_file *file, struct normalizer *normalizer)
+{
+    struct bert bert = {0};
+    if (!parse_members(file, bert_member, &bert))
+        return false;
+    const bool strip = bert.strip_given ? bert.strip : bert.lower;
+    return (bert.clean_given || missing(file, "normalizer.BertNormalizer.clean_text")) &&
+           (bert.chinese_given || missing(file, "normalizer.BertNormalizer.handle_chinese_chars")) &&
+           (bert.lower_given || missing(file, "normalizer.BertNormalizer.lowercase")) &&
+           (!bert.clean || step_add(file, normalizer, NORMALIZE_BERT_CLEAN)) &&
+           (!bert.chinese || step_add(file, normalizer, NORMALIZE_BERT_CHINESE)) &&
+           (!strip ||
+            (step_add(file, normalizer, NORMALIZE_NFD) && step_add(file, normalizer, NORMALIZE_BERT_MARKS))) &&
+           (!bert.lower || step_add(file, normalizer, NORMALIZE_LOWER));
+}
+
 static bool normalizer_nested(struct json_file *file, struct normalizer *normalizer, uint32_t depth)
 {
     static const struct {
@@ -263,20 +303,16 @@ static bool normalizer_nested(struct json_file *file, struct normalizer *normali
         return parse_members(file, normalizers_member, &nesting);
     }
     if (is_word(&type, "BertNormalizer"))
-        return hf_bert_normalizer_parse(file, normalizer);
+        return parse_bert(file, normalizer);
     size_t kind = 0;
     while (kind < sizeof kinds / sizeof kinds[0] && !is_word(&type, kinds[kind].name))
         kind++;
     if (kind == sizeof kinds / sizeof kinds[0])
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer.type is '%.*s', which tokmap cannot read",
                                 shown(type.count), (const char *)type.bytes);
-    if (normalizer->count == NORMALIZER_STEPS_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
-                                "normalizer has more than %d steps, which is the most that tokmap can read",
-                                NORMALIZER_STEPS_MOST);
-    struct normalizer_step *step = &normalizer->steps[normalizer->count++];
-    memset(step, 0, sizeof *step);
-    step->kind = kinds[kind].kind;
+    struct normalizer_step *step = step_add(file, normalizer, kinds[kind].kind);
+    if (!step)
+        return false;
     return kinds[kind].parse ? kinds[kind].parse(file, step) : json_skip(&file->scan);
 }
 

@@ -157,7 +157,7 @@ static bool entry_parse(struct json_file *file, struct hf_model *model, struct h
         return score_add(file, unigram, id, score);
     case TEXT_DUPLICATE:
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.vocab has '%.*s' twice",
-                                (int)(bytes < 64 ? bytes : 64), (const char *)text);
+                                shown(bytes), (const char *)text);
     case TEXT_FULL:
         return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
                                 "model.vocab has more than %u tokens, which is the most that tokmap can read",
@@ -269,7 +269,6 @@ bool hf_unigram_join(struct json_file *file, struct hf_model *model, const struc
                      const struct hf_splits *splits, struct pipeline_parts *parts)
 {
     static const struct bpe_merge no_merges[1];
-    static const struct split_rules no_rules;
     struct sp_source texts = {.path = file->path,
                               .vocabulary = parts->vocabulary,
                               .merges = no_merges,
@@ -280,10 +279,6 @@ bool hf_unigram_join(struct json_file *file, struct hf_model *model, const struc
     uint32_t *offsets = NULL;
     double *scores = NULL;
     file->scan.at = file->scan.end; /* failures concern the file as a whole */
-    for (uint32_t i = 0; i < splits->count; i++)
-        if (splits->steps[i].kind == HF_BYTE_LEVEL)
-            return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
-                                    "pre_tokenizer: ByteLevel is not supported together with a Unigram model");
     (void)snprintf(parts->scanner, sizeof parts->scanner, "%sbetween characters that no token joins",
                    splits->count ? "step by step, then " : "");
     bool good = hf_pretokenizer_steps(file, splits, parts) &&
@@ -297,6 +292,6 @@ bool hf_unigram_join(struct json_file *file, struct hf_model *model, const struc
     free(scores);
     hf_texts_end(parts, good, bytes, offsets);
     if (good)
-        file->status = hf_fingerprint(parts, splits, &no_rules, file->error);
+        file->status = hf_fingerprint(parts, splits, NULL, file->error);
     return good && !file->status;
 }

@@ -127,7 +127,6 @@ static struct hash128 hash_source(const struct wp_source *source)
 bool hf_words_join(struct json_file *file, struct hf_model *model, const struct hf_words *words,
                    const struct hf_splits *splits, struct pipeline_parts *parts)
 {
-    static const struct split_rules no_rules;
     struct wp_rules rules;
     struct wp_source source = {.path = file->path,
                                .vocabulary = parts->vocabulary,
@@ -142,12 +141,7 @@ bool hf_words_join(struct json_file *file, struct hf_model *model, const struct 
     if (source.unknown == TEXT_NONE && (source.vocabulary == 65536 || source.vocabulary > BPE_IDS - 2))
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
                                 "model.unk_token is '%.*s', which model.vocab lacks; add it to the vocabulary",
-                                model->unk_bytes < 64 ? (int)model->unk_bytes : 64, (const char *)model->unk);
-    for (uint32_t i = 0; i < splits->count; i++)
-        if (splits->steps[i].kind == HF_BYTE_LEVEL)
-            return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
-                                    "pre_tokenizer.type is 'ByteLevel', which tokmap can only read with a model of the "
-                                    "type BPE");
+                                shown(model->unk_bytes), (const char *)model->unk);
     parts->engine_raw = is_bert(splits) && rules_find(&parts->normalizer, &rules);
     (void)snprintf(parts->scanner, sizeof parts->scanner, "%s",
                    parts->engine_raw ? "words and punctuation as in BERT" : "step by step");
@@ -159,7 +153,7 @@ bool hf_words_join(struct json_file *file, struct hf_model *model, const struct 
         hash128_store(hash_source(&source), parts->fingerprint);
         file->status = wp_engine_new(&parts->engine, &source, parts->engine_raw ? &rules : NULL, file->error);
         if (!file->status)
-            file->status = hf_fingerprint(parts, splits, &no_rules, file->error);
+            file->status = hf_fingerprint(parts, splits, NULL, file->error);
     }
     hf_texts_end(parts, !file->status, bytes, offsets);
     return !file->status;

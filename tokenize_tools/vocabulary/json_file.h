@@ -22,6 +22,12 @@ uint8_t *text_arena_alloc(struct text_arena *arena, size_t bytes);
 /* Moves all memory of another arena into this one. */
 void text_arena_join(struct text_arena *arena, struct text_arena *other);
 
+/* Returns how many bytes of a text a message prints. */
+static inline int shown(size_t bytes)
+{
+    return bytes < 64 ? (int)bytes : 64;
+}
+
 struct json_file {
     const char *path;
     struct json_scan scan;      /* parsers call the functions of json_scan.h on it directly */

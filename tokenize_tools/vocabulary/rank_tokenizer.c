@@ -303,13 +303,9 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
         }
         status = hf_fingerprint(&parts, parts.engine_cuts ? &none : &regex, &file.source.rules, error);
     }
-    if (!status) {
-        if (file.known)
-            (void)snprintf(parts.name, sizeof parts.name, "%s", file.known->name);
-        else
-            vocabulary_name(&parts, path);
-        status = pipeline_new(tokenizer, &parts, options->special, path, error);
-    }
+    if (file.known)
+        (void)snprintf(parts.name, sizeof parts.name, "%s", file.known->name);
+    status = vocabulary_end(tokenizer, status, &parts, path, options, error);
     if (parsed)
         status = checking_end(&checking, status, error);
     if (status) {
@@ -317,7 +313,6 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
         *tokenizer = NULL;
     }
     bpe_model_free(model);
-    pipeline_parts_free(&parts);
     special_list_free(&specials);
     rank_file_free(&file);
     return status;

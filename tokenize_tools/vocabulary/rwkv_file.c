@@ -225,7 +225,6 @@ static struct hash128 hash_source(const struct trie_source *source)
 static enum tokmap_status parts_make(const struct reading *reading, struct pipeline_parts *parts)
 {
     static const struct hf_splits no_splits;
-    static const struct split_rules no_rules;
     const struct added_token end = {.text = (const uint8_t *)end_of_text,
                                     .match = (const uint8_t *)end_of_text,
                                     .bytes = sizeof end_of_text - 1,
@@ -245,7 +244,7 @@ static enum tokmap_status parts_make(const struct reading *reading, struct pipel
     parts->ids_per_byte_most = 1;
     (void)snprintf(parts->scanner, sizeof parts->scanner, "none: the longest token is taken");
     status = trie_engine_new(&parts->engine, &source, reading->error);
-    return status ? status : hf_fingerprint(parts, &no_splits, &no_rules, reading->error);
+    return status ? status : hf_fingerprint(parts, &no_splits, NULL, reading->error);
 }
 
 bool rwkv_file_is(const char *text, uint64_t count)
@@ -270,11 +269,7 @@ enum tokmap_status rwkv_file_open(struct tokenizer **tokenizer, const char *path
     enum tokmap_status status = lines_read(&reading, count);
     if (!status)
         status = parts_make(&reading, &parts);
-    if (!status) {
-        vocabulary_name(&parts, path);
-        status = pipeline_new(tokenizer, &parts, options->special, path, error);
-    }
-    pipeline_parts_free(&parts);
+    status = vocabulary_end(tokenizer, status, &parts, path, options, error);
     os_memory_free(reading.tokens, TRIE_IDS * sizeof *reading.tokens);
     free(reading.bytes);
     return status;

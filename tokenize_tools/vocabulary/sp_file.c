@@ -584,10 +584,8 @@ enum tokmap_status sp_file_open(struct tokenizer **tokenizer, const char *path, 
         parts.eod = pipeline_usual_eod(parts.added);
         parts.bos = pipeline_usual_bos(parts.added);
         memcpy(parts.fingerprint, file.fingerprint, sizeof parts.fingerprint);
-        vocabulary_name(&parts, path);
-        status = pipeline_new(tokenizer, &parts, options->special, path, error);
     }
-    pipeline_parts_free(&parts);
+    status = vocabulary_end(tokenizer, status, &parts, path, options, error);
     sp_file_free(&file);
     return status;
 }

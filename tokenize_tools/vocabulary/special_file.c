@@ -64,7 +64,7 @@ static bool list_parse(struct special_list *list)
             if (token->bytes == bytes && !memcmp(token->text, text, bytes))
                 return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
                                         "the special token '%.*s' has two ids, %u and %u; remove one of them",
-                                        (int)(bytes < 64 ? bytes : 64), (const char *)text, (unsigned)token->id,
+                                        shown(bytes), (const char *)text, (unsigned)token->id,
                                         (unsigned)id);
         }
         file->status = special_list_add(list, (const char *)text, bytes, (uint32_t)id, file->error);

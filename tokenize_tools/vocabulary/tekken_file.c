@@ -329,13 +329,11 @@ enum tokmap_status tekken_file_open(struct tokenizer **tokenizer, const char *pa
     if (!status)
         status = hf_fingerprint(&parts, &splits, &rules, error);
     if (!status) {
-        vocabulary_name(&parts, path);
         parts.vocabulary = (uint32_t)tekken.size;
         parts.bos = pipeline_usual_bos(parts.added);
         parts.eod = pipeline_usual_eod(parts.added);
-        status = pipeline_new(tokenizer, &parts, options->special, path, error);
     }
-    pipeline_parts_free(&parts);
+    status = vocabulary_end(tokenizer, status, &parts, path, options, error);
     special_list_free(&tekken.specials);
     bytes_free(&tekken.bytes);
     bytes_free(&tekken.ends);

@@ -117,3 +117,16 @@ void vocabulary_name(struct pipeline_parts *parts, const char *path)
     else
         name_copy(parts, &folder, false);
 }
+
+enum tokmap_status vocabulary_end(struct tokenizer **tokenizer, enum tokmap_status status, struct pipeline_parts *parts,
+                                  const char *path, const struct tokmap_tokenizer_options *options,
+                                  struct tokmap_error *error)
+{
+    if (!status) {
+        if (!*parts->name)
+            vocabulary_name(parts, path);
+        status = pipeline_new(tokenizer, parts, options->special, path, error);
+    }
+    pipeline_parts_free(parts);
+    return status;
+}

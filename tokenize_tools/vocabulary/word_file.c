@@ -136,7 +136,7 @@ static enum tokmap_status class_check(const struct tokenizer_config *config, str
     return error_set(error, TOKMAP_ERROR_UNSUPPORTED, config->path, TOKMAP_NO_OFFSET,
                      "tokenizer_class is '%.*s'; tokmap can read a vocab.txt of BERT's tokenizer and of those that "
                      "equal it; save this one as tokenizer.json with transformers, if it can be",
-                     name->bytes < 64 ? (int)name->bytes : 64, (const char *)name->text);
+                     shown(name->bytes), (const char *)name->text);
 }
 
 /* ---- the tokenizer.json ---- */
@@ -266,7 +266,7 @@ static enum tokmap_status lines_open(struct tokenizer **tokenizer, const char *p
             error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
             "no line is the unknown token '%.*s'; name it as unk_token in a tokenizer_config.json beside the "
             "file, or add it",
-            bytes < 64 ? (int)bytes : 64, (const char *)unknown);
+            shown(bytes), (const char *)unknown);
     const char *note = case_choose(config, lines);
     write_file(&made, lines, config);
     lines_free(lines);
