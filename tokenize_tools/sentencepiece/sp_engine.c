@@ -13,7 +13,7 @@
 #include "sp_walk.h"
 
 struct sp_engine {
-    struct text_engine head;
+    struct pieces_engine base;
     struct sp_model *model;
 };
 
@@ -51,11 +51,6 @@ static enum tokmap_status engine_text(struct text_engine_state *state, const uin
     return status;
 }
 
-static bool engine_bytes(const struct text_engine *engine, uint32_t id, const uint8_t **bytes, uint32_t *count)
-{
-    return sp_id_bytes(((const struct sp_engine *)engine)->model, id, bytes, count);
-}
-
 static bool engine_puts_space(const struct text_engine *engine)
 {
     return ((const struct sp_engine *)engine)->model->front;
@@ -91,7 +86,7 @@ static const struct text_engine_kind engine_kind = {.free = engine_free,
                                                     .state_free = engine_state_free,
                                                     .state_stop = pieces_state_stop,
                                                     .encode_text = engine_text,
-                                                    .id_bytes = engine_bytes,
+                                                    .id_bytes = pieces_id_bytes,
                                                     .puts_space = engine_puts_space,
                                                     .measure = engine_measure,
                                                     .may_cut = engine_border,
@@ -104,11 +99,12 @@ enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_so
     *engine = NULL;
     if (!made)
         return error_set_memory(error, "a tokenizer", sizeof *made);
-    made->head.kind = &engine_kind;
     const enum tokmap_status status = sp_model_build(&made->model, source, error);
-    if (status)
+    if (status) {
         free(made);
-    else
-        *engine = &made->head;
-    return status;
+        return status;
+    }
+    made->base = (struct pieces_engine){{&engine_kind}, &made->model->head};
+    *engine = &made->base.head;
+    return TOKMAP_OK;
 }

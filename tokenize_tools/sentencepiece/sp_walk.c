@@ -40,16 +40,6 @@ bool sp_begins(const struct sp_model *model, enum engine_place place, const uint
     return true;
 }
 
-bool sp_id_bytes(const struct sp_model *model, uint32_t id, const uint8_t **bytes, uint32_t *count)
-{
-    const struct bpe_model *head = &model->head;
-    if (id >= head->vocabulary)
-        return false;
-    *bytes = head->bytes + head->offsets[id];
-    *count = head->offsets[id + 1] - head->offsets[id];
-    return *count != 0;
-}
-
 /* ---- where the ids of a text are in it ----
  *
  * The model sees the text with changes: a space before it, U+2581 as a space, and with remove_spaces fewer spaces. The

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sp_walk.h - what the engines over texts of SentencePiece share, whichever model chooses the tokens: the text of an
- * id, where a space is put before a text, and where the ids of a text are in it.
+ * sp_walk.h - what the engines over texts of SentencePiece share, whichever model chooses the tokens: where a space is
+ * put before a text, and where the ids of a text are in it.
  */
 #ifndef TOKMAP_SENTENCEPIECE_SP_WALK_H
 #define TOKMAP_SENTENCEPIECE_SP_WALK_H
 
 #include "sp_model.h"
 #include "tokenizer/text_engine.h"
-
-/* Finds the text that an id decodes to. Returns false if there is none. */
-bool sp_id_bytes(const struct sp_model *model, uint32_t id, const uint8_t **bytes, uint32_t *count);
 
 /* Finds out whether a space is put before a text. A text of which normalizing has left nothing becomes a space, if the
  * model puts one before or after it. Returns false if nothing is to be encoded. */

@@ -72,13 +72,18 @@ static void cutting_state_stop(struct tokenizer_state *state, bool (*stop)(void 
 
 /* ---- encoding ---- */
 
-/* Returns where the next ids of `out` go, without a prefix and a suffix. */
+/* Returns where the next ids of `out` go, with its prefix and suffix if they are wanted. */
 static struct tokenizer_out out_rest(const struct tokenizer_state *state, const struct tokenizer_out *out,
-                                     uint64_t *ends)
+                                     uint64_t *ends, bool prefix, bool suffix)
 {
-    return (struct tokenizer_out){.tokens = (char *)out->tokens + out->count * state->tokenizer->info.width,
-                                  .capacity = out->capacity - out->count,
-                                  .ends = ends};
+    struct tokenizer_out rest = *out;
+    rest.tokens = (char *)out->tokens + out->count * state->tokenizer->info.width;
+    rest.capacity -= out->count;
+    rest.ends = ends;
+    rest.count = rest.largest = rest.failed = 0;
+    rest.has_prefix &= prefix;
+    rest.has_suffix &= suffix;
+    return rest;
 }
 
 static void out_add(struct tokenizer_out *out, const struct tokenizer_out *more)
@@ -93,11 +98,7 @@ static enum tokmap_status shorts_encode(struct cutting_state *own, const struct 
 {
     const struct tokenizer_batch some = {.documents = batch->documents + first, .count = count};
     const uint64_t base = out->count;
-    struct tokenizer_out part = out_rest(&own->head, out, out->ends + first);
-    part.has_prefix = out->has_prefix;
-    part.prefix = out->prefix;
-    part.has_suffix = out->has_suffix;
-    part.suffix = out->suffix;
+    struct tokenizer_out part = out_rest(&own->head, out, out->ends + first, true, true);
     const enum tokmap_status status = tokenizer_encode(own->inner, &some, &part, error);
     for (uint64_t i = first; i < first + count && !status; i++)
         out->ends[i] += base;
@@ -117,11 +118,8 @@ static enum tokmap_status long_encode(struct cutting_state *own, const struct to
         const uint64_t bytes = text->count ? text_cuts_part(own->cuts, text->bytes + at, text->count - at, &block) : 0;
         const struct tokmap_text some = {text->count ? text->bytes + at : text->bytes, bytes};
         const struct tokenizer_batch batch = {.documents = &some, .count = 1};
-        struct tokenizer_out part = out_rest(&own->head, out, &end);
-        part.has_prefix = out->has_prefix && !at && !resumed;
-        part.prefix = out->prefix;
-        part.has_suffix = out->has_suffix && at + bytes == text->count && !unfinished;
-        part.suffix = out->suffix;
+        struct tokenizer_out part =
+            out_rest(&own->head, out, &end, !at && !resumed, at + bytes == text->count && !unfinished);
         status = tokenizer_encode(own->inner, &batch, &part, error);
         out_add(out, &part);
         at += bytes;
@@ -189,11 +187,7 @@ static enum tokmap_status cutting_encode_marked(struct tokenizer_state *state, c
             moved[i - first] = (struct tokenizer_mark){marks[i].begin - at, marks[i].end - at, marks[i].id};
         const struct tokmap_text some = {text->bytes + at, bytes};
         const uint64_t base = out->count;
-        struct tokenizer_out part = out_rest(state, out, &end);
-        part.has_prefix = out->has_prefix && !at;
-        part.prefix = out->prefix;
-        part.has_suffix = out->has_suffix && at + bytes == text->count;
-        part.suffix = out->suffix;
+        struct tokenizer_out part = out_rest(state, out, &end, !at, at + bytes == text->count);
         status = tokenizer_encode_marked(own->inner, &some, moved, next - first, &part, places ? places + first : NULL,
                                          error);
         for (uint64_t i = first; i < next && places && !status; i++) {

@@ -12,7 +12,7 @@
 #include "unigram_encode.h"
 
 struct unigram_engine {
-    struct text_engine head;
+    struct pieces_engine base;
     struct unigram_model *model;
 };
 
@@ -49,11 +49,6 @@ static enum tokmap_status engine_text(struct text_engine_state *state, const uin
     return unigram_encode(own, text, count, prefix, out, error);
 }
 
-static bool engine_bytes(const struct text_engine *engine, uint32_t id, const uint8_t **bytes, uint32_t *count)
-{
-    return sp_id_bytes(texts_of(engine), id, bytes, count);
-}
-
 static bool engine_puts_space(const struct text_engine *engine)
 {
     return texts_of(engine)->front;
@@ -78,7 +73,7 @@ static const struct text_engine_kind engine_kind = {.free = engine_free,
                                                     .state_free = engine_state_free,
                                                     .state_stop = pieces_state_stop,
                                                     .encode_text = engine_text,
-                                                    .id_bytes = engine_bytes,
+                                                    .id_bytes = pieces_id_bytes,
                                                     .puts_space = engine_puts_space,
                                                     .measure = engine_measure,
                                                     .walk = engine_walk};
@@ -90,11 +85,12 @@ enum tokmap_status unigram_engine_new(struct text_engine **engine, const struct 
     *engine = NULL;
     if (!made)
         return error_set_memory(error, "a tokenizer", sizeof *made);
-    made->head.kind = &engine_kind;
     const enum tokmap_status status = unigram_model_build(&made->model, source, error);
-    if (status)
+    if (status) {
         free(made);
-    else
-        *engine = &made->head;
-    return status;
+        return status;
+    }
+    made->base = (struct pieces_engine){{&engine_kind}, &made->model->sp.head};
+    *engine = &made->base.head;
+    return TOKMAP_OK;
 }
