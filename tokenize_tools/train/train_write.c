@@ -8,46 +8,27 @@
 
 #include "common/error.h"
 #include "pretokenize/pretokenizer.h"
+#include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
 
 /* ---- the byte alphabet ---- */
 
-/* The UTF-8 of the characters that represent bytes. */
-struct alphabet {
-    uint8_t texts[256][2];
-    uint8_t counts[256];
-};
-
-static void alphabet_make(struct alphabet *alphabet)
+static void append_spelling(struct growing *g, const struct train_text *token)
 {
-    for (uint32_t b = 0; b < 256; b++) {
-        const uint32_t c = byte_character((uint8_t)b);
-        alphabet->counts[b] = c < 0x80 ? 1 : 2;
-        alphabet->texts[b][0] = (uint8_t)(c < 0x80 ? c : 0xC0 | c >> 6);
-        alphabet->texts[b][1] = (uint8_t)(0x80 | (c & 0x3F));
-    }
-}
-
-static void append_spelling(struct growing *g, const struct alphabet *alphabet, const struct train_text *token)
-{
+    uint8_t text[4];
     for (uint64_t i = 0; i < token->count; i++)
-        append_escaped(g, alphabet->texts[token->bytes[i]], alphabet->counts[token->bytes[i]]);
+        append_escaped(g, text, code_point_put(text, byte_character(token->bytes[i])));
 }
 
 bool train_decode_spelling(const struct train_text *special, uint8_t *into, uint64_t *count)
 {
-    struct alphabet alphabet;
-    alphabet_make(&alphabet);
+    size_t bytes;
     *count = 0;
-    for (uint64_t at = 0; at < special->count;) {
-        uint32_t b = 0;
-        while (b < 256 && (alphabet.counts[b] > special->count - at ||
-                           memcmp(alphabet.texts[b], special->bytes + at, alphabet.counts[b]) != 0))
-            b++;
-        if (b == 256)
+    for (uint64_t at = 0; at < special->count; at += bytes) {
+        const int byte = character_byte(code_point_get(special->bytes + at, &bytes));
+        if (byte < 0)
             return false;
-        into[(*count)++] = (uint8_t)b;
-        at += alphabet.counts[b];
+        into[(*count)++] = (uint8_t)byte;
     }
     return *count > 0;
 }
@@ -105,9 +86,9 @@ static void append_pre_tokenizer(struct growing *g, const char *pattern)
     append_text(g, "false}\n    ]\n  },\n");
 }
 
-void train_write_token(struct growing *g, bool first, uint64_t id, const struct train_text *text)
+static void append_added(struct growing *g, const char *before, uint64_t id, const struct train_text *text)
 {
-    append_text(g, first ? "\n    {\"id\": " : ",\n    {\"id\": ");
+    append_text(g, before);
     append_number(g, id);
     append_text(g, ", \"content\": ");
     append_string(g, text->bytes, text->count);
@@ -115,21 +96,22 @@ void train_write_token(struct growing *g, bool first, uint64_t id, const struct 
                    "\"special\": true}");
 }
 
-void train_write_added(struct growing *g, uint64_t first, const struct train_settings *settings)
+void train_write_head(struct growing *g, const struct train_text *zero, uint64_t first,
+                      const struct train_settings *settings)
 {
-    append_text(g, "  \"added_tokens\": [");
-    for (uint32_t i = 0; i < settings->special_count; i++)
-        train_write_token(g, !i, first + i, &settings->specials[i]);
-    append_text(g, settings->special_count ? "\n  ],\n" : "],\n");
+    const char *before = "\n    {\"id\": ";
+    append_text(g, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n  \"added_tokens\": [");
+    for (uint32_t i = zero ? 0 : 1; i <= settings->special_count; i++) {
+        append_added(g, before, i ? first + i - 1 : 0, i ? &settings->specials[i - 1] : zero);
+        before = ",\n    {\"id\": ";
+    }
+    append_text(g, zero || settings->special_count ? "\n  ],\n" : "],\n");
 }
 
 static void append_tokenizer_json(struct growing *g, const struct train_vocabulary *vocabulary,
                                   const struct train_settings *settings)
 {
-    struct alphabet alphabet;
-    alphabet_make(&alphabet);
-    append_text(g, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n");
-    train_write_added(g, vocabulary->count, settings);
+    train_write_head(g, NULL, vocabulary->count, settings);
     append_text(g, "  \"normalizer\": null,\n");
     append_pre_tokenizer(g, settings->pattern);
     append_text(
@@ -140,16 +122,16 @@ static void append_tokenizer_json(struct growing *g, const struct train_vocabula
            "    \"fuse_unk\": false,\n    \"byte_fallback\": false,\n    \"ignore_merges\": false,\n    \"vocab\": {");
     for (uint32_t id = 0; id < vocabulary->count; id++) {
         append_text(g, id ? ",\n      \"" : "\n      \"");
-        append_spelling(g, &alphabet, &vocabulary->tokens[id]);
+        append_spelling(g, &vocabulary->tokens[id]);
         append_text(g, "\": ");
         append_number(g, id);
     }
     append_text(g, "\n    },\n    \"merges\": [");
     for (uint32_t i = 0; i + 256 < vocabulary->count; i++) {
         append_text(g, i ? ",\n      \"" : "\n      \"");
-        append_spelling(g, &alphabet, &vocabulary->tokens[vocabulary->merges[i].left]);
+        append_spelling(g, &vocabulary->tokens[vocabulary->merges[i].left]);
         append(g, " ", 1);
-        append_spelling(g, &alphabet, &vocabulary->tokens[vocabulary->merges[i].right]);
+        append_spelling(g, &vocabulary->tokens[vocabulary->merges[i].right]);
         append(g, "\"", 1);
     }
     append_text(g, vocabulary->count > 256 ? "\n    ]\n  }\n}\n" : "]\n  }\n}\n");

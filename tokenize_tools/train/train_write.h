@@ -25,10 +25,10 @@ struct train_settings {
 void train_write(struct growing *contents, const struct train_vocabulary *vocabulary,
                  const struct train_settings *settings);
 
-/* Appends an element of the array "added_tokens" of a tokenizer.json: a special token. */
-void train_write_token(struct growing *g, bool first, uint64_t id, const struct train_text *text);
-/* Appends the member "added_tokens" of a tokenizer.json, a comma, and a line feed. first: the id of the first one. */
-void train_write_added(struct growing *g, uint64_t first, const struct train_settings *settings);
+/* Appends the head of a tokenizer.json, up to its special tokens, a comma, and a line feed. zero: a special token with
+ * the id 0, or NULL. first: the id of the first other one. */
+void train_write_head(struct growing *g, const struct train_text *zero, uint64_t first,
+                      const struct train_settings *settings);
 
 /* Decodes a special token that is spelled entirely in the byte alphabet (unicode/byte_alphabet.h), as the tokens of a
  * tokenizer.json are. A learned token with the decoded bytes would have the same spelling in the file. Returns true and

@@ -157,8 +157,7 @@ static void append_json(struct growing *g, const struct unigram_vocabulary *v, c
 {
     const uint64_t first = (uint64_t)v->count + (unigram->bytes ? 257 : 1);
     char text[40];
-    append_text(g, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n");
-    train_write_added(g, first, settings);
+    train_write_head(g, NULL, first, settings);
     append_text(g, "  \"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [");
     if (unigram->rules.dummy_prefix)
         append_text(g, "\n    {\"type\": \"Prepend\", \"prepend\": \"" SPACE "\"},");

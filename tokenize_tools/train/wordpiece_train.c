@@ -271,11 +271,8 @@ void wordpiece_write(struct growing *contents, const struct wordpiece_vocabulary
         append(g, "\n", 1);
     }
     g = &contents[1];
-    append_text(g, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n  \"added_tokens\": [");
-    train_write_token(g, true, 0, &unknown);
-    for (uint32_t i = 0; i < settings->special_count; i++)
-        train_write_token(g, false, 1 + v->merged.count + i, &settings->specials[i]);
-    append_text(g, "\n  ],\n  \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, "
+    train_write_head(g, &unknown, 1 + v->merged.count, settings);
+    append_text(g, "  \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, "
                    "\"handle_chinese_chars\": true, \"strip_accents\": null, \"lowercase\": ");
     append_text(g, wordpiece->lower ? "true" : "false");
     append_text(g, "},\n  \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},\n  \"post_processor\": null,\n"
