@@ -12,9 +12,7 @@
 #include "common/error.h"
 #include "hf_decoder.h"
 #include "hf_bpe_words.h"
-#include "text/code_point.h"
 #include "tokenizer/pipeline.h"
-#include "unicode/byte_alphabet.h"
 
 #define BERT_WORDS                                                                                                     \
     "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},\"decoder\":{\"type\":\"BPEDecoder\",\"suffix\":\"</w>\"}"
@@ -69,24 +67,11 @@ const struct bpe_kind *bpe_kind_of_class(const struct config_text *name)
     return NULL;
 }
 
-/* Returns whether a vocabulary has the characters of all bytes, with and without the suffix. */
-static bool has_all_bytes(const struct text_table *vocabulary)
-{
-    uint8_t text[16];
-    for (int byte = 0; byte < 256; byte++) {
-        const uint32_t bytes = (uint32_t)code_point_put(text, byte_character((uint8_t)byte));
-        memcpy(text + bytes, "</w>", 4);
-        if (text_table_find(vocabulary, text, bytes) == TEXT_NONE ||
-            text_table_find(vocabulary, text, bytes + 4) == TEXT_NONE)
-            return false;
-    }
-    return true;
-}
-
 /* Counts marks: a vocabulary that marks the ends of words has about as many tokens with the mark as without; but "</w>"
  * may be a token of any vocabulary. */
 const struct bpe_kind *bpe_kind_of_vocabulary(const struct text_table *vocabulary)
 {
+    const struct bpe_affix none = {NULL, 0}, suffix = {(const uint8_t *)"</w>", 4};
     uint32_t marked = 0;
     bool upper = false;
     for (uint32_t i = 0; i < vocabulary->count; i++) {
@@ -97,7 +82,7 @@ const struct bpe_kind *bpe_kind_of_vocabulary(const struct text_table *vocabular
     }
     if (marked < vocabulary->count / 8 + 1)
         return NULL;
-    return has_all_bytes(vocabulary) ? &bpe_kind_clip : upper ? &herbert : &gpt1;
+    return hf_byte_lacking(vocabulary, none, suffix) < 0 ? &bpe_kind_clip : upper ? &herbert : &gpt1;
 }
 
 /* ---- making the engine ---- */

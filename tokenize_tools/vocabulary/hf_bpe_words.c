@@ -17,10 +17,8 @@
 #include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
 
-/* Returns a byte that has no token at one of the places in a word, or -1. */
-static int byte_lacking(const struct hf_model *model)
+int hf_byte_lacking(const struct text_table *vocabulary, struct bpe_affix prefix, struct bpe_affix suffix)
 {
-    const struct bpe_affix prefix = model->prefix, suffix = model->suffix;
     uint8_t text[1024];
     for (int byte = 0; byte < 256; byte++)
         for (int place = 0; place < 4; place++) {
@@ -32,7 +30,7 @@ static int byte_lacking(const struct hf_model *model)
                 memcpy(text + used, suffix.text, suffix.bytes);
                 used += suffix.bytes;
             }
-            if (text_table_find(&model->vocabulary, text, (uint32_t)used) == TEXT_NONE)
+            if (text_table_find(vocabulary, text, (uint32_t)used) == TEXT_NONE)
                 return byte;
         }
     return -1;
@@ -63,7 +61,7 @@ bool hf_bpe_words_wanted(const struct hf_model *model, const struct hf_splits *s
     if (model->prefix.bytes || model->suffix.bytes)
         return true;
     if (mapped)
-        return (model->unk || model->ignore_merges) && !model->byte_fallback && byte_lacking(model) >= 0;
+        return (model->unk || model->ignore_merges) && !model->byte_fallback && hf_byte_lacking(&model->vocabulary, model->prefix, model->suffix) >= 0;
     for (uint32_t i = 0; i < splits->count; i++)
         marks = marks && !(splits->steps[i].kind == HF_METASPACE && splits->steps[i].split);
     depend = model->byte_fallback && bytes_depend(model, &any);
@@ -102,7 +100,7 @@ static bool decoder_texts(struct json_file *file, const struct hf_model *model, 
 /* Refuses what the engine cannot reproduce, and finds the unknown token. */
 static bool unknown_find(struct json_file *file, const struct hf_model *model, bool mapped, uint32_t *unk)
 {
-    const int lacking = mapped ? byte_lacking(model) : 0;
+    const int lacking = mapped ? hf_byte_lacking(&model->vocabulary, model->prefix, model->suffix) : 0;
     *unk = BPE_NONE;
     if (mapped && model->byte_fallback && lacking >= 0)
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, BYTE_LEVEL_FALLBACK, (unsigned)lacking);

@@ -20,4 +20,7 @@ bool hf_bpe_words_wanted(const struct hf_model *model, const struct hf_splits *s
 bool hf_bpe_words_join(struct json_file *file, struct hf_model *model, const struct hf_splits *splits, bool mapped,
                        struct pipeline_parts *parts);
 
+/* Returns a byte whose character has no token at one of the places in a word, or -1. */
+int hf_byte_lacking(const struct text_table *vocabulary, struct bpe_affix prefix, struct bpe_affix suffix);
+
 #endif

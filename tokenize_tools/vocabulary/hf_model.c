@@ -67,9 +67,8 @@ struct tokens_waiting {
     uint32_t count;
 };
 
-/* Says why a token was not added. The scan is where it was read. */
-static bool token_refuse(struct json_file *file, const struct text_table *vocabulary, const struct text_entry *token,
-                         const char *field, enum text_added added)
+bool hf_token_refuse(struct json_file *file, const struct text_table *vocabulary, const struct text_entry *token,
+                     const char *field, enum text_added added)
 {
     switch (added) {
     case TEXT_DUPLICATE:
@@ -97,7 +96,7 @@ static bool tokens_add(struct json_file *file, struct text_table *vocabulary, st
             continue;
         if (added != TEXT_NO_MEMORY)
             file->scan.at = waiting->at[i];
-        return token_refuse(file, vocabulary, token, field, added);
+        return hf_token_refuse(file, vocabulary, token, field, added);
     }
     waiting->count = 0;
     return true;
@@ -328,7 +327,7 @@ static bool tokens_append(struct json_file *file, struct text_table *vocabulary,
         for (uint32_t k = 0; k <= i; k++)
             if (!json_member(&file->scan, &name) || !token_parse(file, &name, rest->field, &again))
                 return false;
-        return token_refuse(file, vocabulary, token, rest->field, added);
+        return hf_token_refuse(file, vocabulary, token, rest->field, added);
     }
     file->scan = rest->file.scan;
     return true;

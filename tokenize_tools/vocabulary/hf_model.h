@@ -46,6 +46,9 @@ bool hf_model_parse(struct json_file *file, struct hf_model *model);
 bool hf_model_kind_find(struct json_file *file, enum hf_model_kind *kind);
 /* Parses a JSON object that maps texts to ids, and indexes the table. field: what messages call the object. */
 bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, const char *field);
+/* Says why a token was not added. The scan is where it was read. */
+bool hf_token_refuse(struct json_file *file, const struct text_table *vocabulary, const struct text_entry *token,
+                     const char *field, enum text_added added);
 /* Adds one merge to a model whose vocabulary is complete. number: of the merge, counted from 0, for messages. The
  * texts must live until hf_merges_finish. A refusal may concern an earlier merge. */
 bool hf_merge_add(struct json_file *file, struct hf_model *model, const uint8_t *left, size_t left_bytes,

@@ -117,15 +117,19 @@ static bool score_parse(struct json_file *file, double *score)
 
 /* ---- the model ---- */
 
+static bool no_memory(struct json_file *file, uint64_t bytes)
+{
+    file->status = error_set_memory(file->error, "a vocabulary", bytes);
+    return false;
+}
+
 static bool score_add(struct json_file *file, struct hf_unigram *unigram, uint32_t id, double score)
 {
     if (id == unigram->room) {
         const uint32_t room = unigram->room + unigram->room / 2 + 4096;
         double *grown = realloc(unigram->scores, room * sizeof *grown);
-        if (!grown) {
-            file->status = error_set_memory(file->error, "a vocabulary", room * sizeof *grown);
-            return false;
-        }
+        if (!grown)
+            return no_memory(file, room * sizeof *grown);
         unigram->scores = grown;
         unigram->room = room;
     }
@@ -152,21 +156,13 @@ static bool entry_parse(struct json_file *file, struct hf_model *model, struct h
         return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
                                 "model.vocab: a token of %zu bytes is too long; the limit is %u bytes", bytes,
                                 UINT16_MAX);
-    switch (text_table_add(&model->vocabulary, text, (uint32_t)bytes, id)) {
-    case TEXT_ADDED:
-        return score_add(file, unigram, id, score);
-    case TEXT_DUPLICATE:
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.vocab has '%.*s' twice",
-                                shown(bytes), (const char *)text);
-    case TEXT_FULL:
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
-                                "model.vocab has more than %u tokens, which is the most that tokmap can read",
-                                TEXT_TABLE_MOST);
-    case TEXT_NO_MEMORY:
-    default:
-        file->status = error_set_memory(file->error, "a vocabulary", (uint64_t)id * 64);
-        return false;
-    }
+    const struct text_entry token = {text, (uint32_t)bytes, id};
+    const enum text_added added = text_table_add(&model->vocabulary, text, token.bytes, id);
+    if (added == TEXT_DUPLICATE)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.vocab has '%.*s' twice", shown(bytes),
+                                (const char *)text);
+    return added == TEXT_ADDED ? score_add(file, unigram, id, score)
+                               : hf_token_refuse(file, &model->vocabulary, &token, "model.vocab", added);
 }
 
 static bool vocabulary_parse(struct json_file *file, struct hf_model *model, struct hf_unigram *unigram)
@@ -176,19 +172,14 @@ static bool vocabulary_parse(struct json_file *file, struct hf_model *model, str
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the file has model.vocab twice; it is damaged");
     if (!json_enter_array(&file->scan))
         return false;
-    if (!text_table_reserve(&model->vocabulary, (uint64_t)(file->scan.end - file->scan.at) / BYTES_AN_ENTRY + 16)) {
-        file->status = error_set_memory(file->error, "a vocabulary", (uint64_t)(file->scan.end - file->scan.at));
-        return false;
-    }
+    if (!text_table_reserve(&model->vocabulary, (uint64_t)(file->scan.end - file->scan.at) / BYTES_AN_ENTRY + 16))
+        return no_memory(file, (uint64_t)(file->scan.end - file->scan.at));
     while (json_element(&file->scan))
         if (!entry_parse(file, model, unigram))
             return false;
     if (file->scan.fault.reason)
         return false;
-    if (text_table_index(&model->vocabulary, &duplicate))
-        return true;
-    file->status = error_set_memory(file->error, "a vocabulary", (uint64_t)model->vocabulary.count * 4);
-    return false;
+    return text_table_index(&model->vocabulary, &duplicate) || no_memory(file, (uint64_t)model->vocabulary.count * 4);
 }
 
 static bool unk_parse(struct json_file *file, struct hf_unigram *unigram)
