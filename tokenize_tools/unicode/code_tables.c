@@ -246,9 +246,11 @@ static const struct code_range set_thai[] = {
 
 #define SET(categories, ranges) {categories, ranges, sizeof(ranges) / sizeof(ranges)[0]}
 const struct code_set code_sets[CODE_SETS] = {
-    {1u << 0},{1u << 1},{1u << 2},{1u << 3},{1u << 4},{1u << 5},{1u << 6},{1u << 7},{1u << 8},{1u << 9},{1u << 10},
-    {1u << 11},{1u << 12},{1u << 13},{1u << 14},{1u << 15},{1u << 16},{1u << 17},{1u << 18},{1u << 19},{1u << 20},
-    {1u << 21},{1u << 22},{1u << 23},{1u << 24},{1u << 25},{1u << 26},{1u << 27},{1u << 28},SET(0x700, set_numeric),
+    {1u << 0,NULL,0},{1u << 1,NULL,0},{1u << 2,NULL,0},{1u << 3,NULL,0},{1u << 4,NULL,0},{1u << 5,NULL,0},
+    {1u << 6,NULL,0},{1u << 7,NULL,0},{1u << 8,NULL,0},{1u << 9,NULL,0},{1u << 10,NULL,0},{1u << 11,NULL,0},
+    {1u << 12,NULL,0},{1u << 13,NULL,0},{1u << 14,NULL,0},{1u << 15,NULL,0},{1u << 16,NULL,0},{1u << 17,NULL,0},
+    {1u << 18,NULL,0},{1u << 19,NULL,0},{1u << 20,NULL,0},{1u << 21,NULL,0},{1u << 22,NULL,0},{1u << 23,NULL,0},
+    {1u << 24,NULL,0},{1u << 25,NULL,0},{1u << 26,NULL,0},{1u << 27,NULL,0},{1u << 28,NULL,0},SET(0x700, set_numeric),
     SET(0x3F800, set_punctuation),SET(0xBFF, set_word),SET(0xBFF, set_word_rust),SET(0x0, set_bert_control),
     SET(0x20, set_bert_marks),SET(0xE0, set_marks),SET(0x0, set_nmt),SET(0x0, set_nmt_removed),SET(0x7, set_cased),
     SET(0x41000A8, set_case_ignored),SET(0x0, set_lower_later),SET(0x0, set_arabic),SET(0x0, set_armenian),

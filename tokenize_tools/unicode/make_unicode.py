@@ -283,7 +283,7 @@ def code_tables():
             out.write("static const struct code_range set_%s[] = {\n%s\n};\n" % (name.lower(), lines(braced(others))))
         out.write("\n#define SET(categories, ranges) {categories, ranges, sizeof(ranges) / sizeof(ranges)[0]}\n")
         out.write("const struct code_set code_sets[CODE_SETS] = {\n%s\n};\n\n" % lines(
-            ["{1u << %d}" % i for i in range(len(CATEGORIES))] +
+            ["{1u << %d,NULL,0}" % i for i in range(len(CATEGORIES))] +
             ["SET(0x%X, set_%s)" % (mask, name.lower()) for name, mask, others in sets]))
         out.write("const struct code_span script_spans[SCRIPT_SPANS] = {\n%s\n};\n\n" % lines(braced(script_spans)))
         out.write("const struct case_range case_ranges[CASE_RANGES] = {\n%s\n};\n" % lines(braced(cases)))

@@ -224,14 +224,9 @@ static bool merges_parse(struct json_file *file, struct hf_model *model, const s
             continue;
         if (!kind && !pair_merge_check(file, line, bytes, number))
             break;
-        const char *space = memchr(line, ' ', bytes);
-        if (!space || memchr(space + 1, ' ', (size_t)(stop - space - 1))) {
-            (void)json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                                   "merge %llu (counted from 0) must be two tokens with one space between them",
-                                   (unsigned long long)number);
-            break;
-        }
-        if (!hf_merge_add(file, model, (const uint8_t *)line, (size_t)(space - line), (const uint8_t *)space + 1,
+        const char *space = hf_merge_space(file, line, stop, number);
+        if (!space ||
+            !hf_merge_add(file, model, (const uint8_t *)line, (size_t)(space - line), (const uint8_t *)space + 1,
                           (size_t)(stop - space - 1), number++))
             break;
     }

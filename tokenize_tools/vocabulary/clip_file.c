@@ -62,39 +62,26 @@ static bool bytes_add(struct json_file *file, struct hf_model *model)
     return true;
 }
 
-/* Reads the next line, which has two tokens. Returns false at the end of the text. */
-static bool line_next(struct json_file *file, uint64_t number, const char **line, const char **space, const char **end)
-{
-    const char *from = file->scan.at, *stop = file->scan.end;
-    if (from == stop)
-        return false;
-    const char *newline = memchr(from, '\n', (size_t)(stop - from));
-    *line = from;
-    *end = newline ? newline : stop;
-    file->scan.at = newline ? newline + 1 : stop;
-    *space = memchr(from, ' ', (size_t)(*end - from));
-    if (*space && *space > from && *space + 1 < *end && !memchr(*space + 1, ' ', (size_t)(*end - *space - 1)))
-        return true;
-    file->scan.at = from;
-    return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                            "merge %llu (counted from 0) must be two tokens with one space between them",
-                            (unsigned long long)number);
-}
-
 /* Goes through the merges: adds the tokens that they make or, if that is done, the merges. */
 static bool merges_read(struct json_file *file, struct hf_model *model, bool tokens)
 {
-    const char *line, *space, *end;
-    const char *newline = memchr(file->scan.start, '\n', (size_t)(file->scan.end - file->scan.start));
-    file->scan.at = newline ? newline + 1 : file->scan.end;
-    model->merges_begin = file->scan.at;
-    for (uint64_t i = 0; i < MERGES && line_next(file, i, &line, &space, &end); i++) {
+    const char *const stop = file->scan.end;
+    const char *newline = memchr(file->scan.start, '\n', (size_t)(stop - file->scan.start));
+    model->merges_begin = newline ? newline + 1 : stop;
+    const char *line = model->merges_begin;
+    for (uint64_t i = 0; i < MERGES && line < stop; i++) {
+        newline = memchr(line, '\n', (size_t)(stop - line));
+        const char *end = newline ? newline : stop, *space = hf_merge_space(file, line, end, i);
+        if (!space)
+            return false;
         const size_t left = (size_t)(space - line), right = (size_t)(end - space - 1);
+        file->scan.at = newline ? newline + 1 : stop;
         if (!(tokens ? token_add(file, model, line, left, space + 1, right)
                      : hf_merge_add(file, model, (const uint8_t *)line, left, (const uint8_t *)space + 1, right, i)))
             return false;
+        line = file->scan.at;
     }
-    return !file->status;
+    return true;
 }
 
 static bool model_read(struct json_file *file, struct hf_model *model)

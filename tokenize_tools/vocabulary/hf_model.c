@@ -363,6 +363,18 @@ bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, 
 
 /* ---- merges ---- */
 
+const char *hf_merge_space(struct json_file *file, const char *line, const char *end, uint64_t number)
+{
+    const char *space = memchr(line, ' ', (size_t)(end - line));
+    if (space && space > line && space + 1 < end && !memchr(space + 1, ' ', (size_t)(end - space - 1)))
+        return space;
+    file->scan.at = line;
+    (void)json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                           "merge %llu (counted from 0) must be two tokens with one space between them",
+                           (unsigned long long)number);
+    return NULL;
+}
+
 static bool absent(struct json_file *file, uint64_t number, const uint8_t *text, size_t bytes)
 {
     return json_file_refuse(file, TOKMAP_ERROR_FORMAT,

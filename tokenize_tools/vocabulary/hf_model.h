@@ -49,6 +49,8 @@ bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, 
 /* Says why a token was not added. The scan is where it was read. */
 bool hf_token_refuse(struct json_file *file, const struct text_table *vocabulary, const struct text_entry *token,
                      const char *field, enum text_added added);
+/* Finds the space in the line of a merge, which has two tokens. Returns NULL if it refuses the file. */
+const char *hf_merge_space(struct json_file *file, const char *line, const char *end, uint64_t number);
 /* Adds one merge to a model whose vocabulary is complete. number: of the merge, counted from 0, for messages. The
  * texts must live until hf_merges_finish. A refusal may concern an earlier merge. */
 bool hf_merge_add(struct json_file *file, struct hf_model *model, const uint8_t *left, size_t left_bytes,
