@@ -3,8 +3,8 @@
 # test_generated.sh: the generated Unicode tables are what their generators write.
 #
 # For classes.c, the test needs python3 and the ranges that the references match (classes_unicode16_reference.json, in
-# $TOKMAP_DATA or ../shared/data); for the others, the Python package tokenizers 0.23 and a Python with Unicode 14.0, such
-# as 3.11.
+# $TOKMAP_DATA or ../shared/data); for the others, the Python package tokenizers 0.23 and a Python with Unicode
+# 14.0, such as 3.11.
 set -u
 python=${PYTHON:-python3}
 unicode=$TOP/tokenize_tools/unicode

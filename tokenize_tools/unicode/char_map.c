@@ -2,8 +2,7 @@
 /* char_map.c - what becomes of single characters; see char_map.h. */
 #include "char_map.h"
 
-#include <pthread.h>
-
+#include "platform/os.h"
 #include "text/code_point.h"
 
 static bool map_run(int map, uint32_t code, uint32_t *end)
@@ -37,14 +36,13 @@ static bool map_run(int map, uint32_t code, uint32_t *end)
 
 const struct code_bits *char_map_set(enum char_map map)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static struct code_bits sets[CHAR_MAPS];
     static bool made[CHAR_MAPS];
-    (void)pthread_mutex_lock(&lock);
+    os_process_lock();
     if (!made[map])
         code_bits_add_runs(&sets[map], map_run, (int)map);
     made[map] = true;
-    (void)pthread_mutex_unlock(&lock);
+    os_process_unlock();
     return &sets[map];
 }
 

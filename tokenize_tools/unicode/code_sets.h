@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * code_sets.h - sets, scripts, and small letters of code points, for normalizers, pre-tokenizer steps, and patterns, as
- * Hugging Face tokenizers defines them, and what str.lower() of Python asks for. make_unicode.py generates code_tables.c
- * by asking both.
+ * code_sets.h - sets, scripts, and lower case of code points, for normalizers, pre-tokenizer steps, and patterns, as
+ * Hugging Face tokenizers defines them, and what str.lower() of Python asks for. make_unicode.py generates
+ * code_tables.c by asking both.
  */
 #ifndef TOKMAP_UNICODE_CODE_SETS_H
 #define TOKMAP_UNICODE_CODE_SETS_H

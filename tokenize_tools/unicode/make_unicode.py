@@ -5,8 +5,8 @@
 Hugging Face tokenizers takes NFC, digits, and punctuation from several libraries, each with its own version of Unicode.
 The script assumes nothing about them: it passes every code point, and every pair that might compose, through the
 library. What str.lower() of Python does comes from the Python that runs it. The script prints the sizes to put into
-nfc_tables.h and code_sets.h. It requires Python 3.11, which has Unicode 14.0, and tokenizers 0.23, and writes to FOLDER,
-by default its own.
+nfc_tables.h and code_sets.h. It requires Python 3.11, which has Unicode 14.0, and tokenizers 0.23. It writes to
+FOLDER, by default its own.
 """
 import os
 import sys

@@ -30,10 +30,10 @@
 #include "nfc.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "common/bytes.h"
+#include "platform/os.h"
 #include "text/code_point.h"
 #include "nfc_tables.h"
 
@@ -190,8 +190,10 @@ static void tables_make(void)
 
 const struct code_bits *nfc_unstable(enum normal_form form)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, tables_make);
+    os_process_lock();
+    if (!tables.pairs_count)
+        tables_make();
+    os_process_unlock();
     return &tables.unstable[form];
 }
 

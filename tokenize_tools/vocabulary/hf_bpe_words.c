@@ -61,7 +61,8 @@ bool hf_bpe_words_wanted(const struct hf_model *model, const struct hf_splits *s
     if (model->prefix.bytes || model->suffix.bytes)
         return true;
     if (mapped)
-        return (model->unk || model->ignore_merges) && !model->byte_fallback && hf_byte_lacking(&model->vocabulary, model->prefix, model->suffix) >= 0;
+        return (model->unk || model->ignore_merges) && !model->byte_fallback &&
+               hf_byte_lacking(&model->vocabulary, model->prefix, model->suffix) >= 0;
     for (uint32_t i = 0; i < splits->count; i++)
         marks = marks && !(splits->steps[i].kind == HF_METASPACE && splits->steps[i].split);
     depend = model->byte_fallback && bytes_depend(model, &any);

@@ -14,8 +14,8 @@
  * is taken as text, so the name depends on how the path was typed. */
 void vocabulary_name(struct pipeline_parts *parts, const char *path);
 
-/* Ends the opening of a vocabulary: if `status` is OK, makes a tokenizer of the parts, named as above unless they have a
- * name. Frees what the parts own. Statuses: `status`, and those of pipeline_new(). */
+/* Ends the opening of a vocabulary: if `status` is OK, makes a tokenizer of the parts, named as above unless they have
+ * a name. Frees what the parts own. Statuses: `status`, and those of pipeline_new(). */
 enum tokmap_status vocabulary_end(struct tokenizer **tokenizer, enum tokmap_status status, struct pipeline_parts *parts,
                                   const char *path, const struct tokmap_tokenizer_options *options,
                                   struct tokmap_error *error);
