@@ -109,7 +109,7 @@ static inline bool code_is_space(uint32_t code)
            code == 0x3000;
 }
 
-/* The characters around which handle_chinese_chars of BertNormalizer puts spaces. */
+/* Returns whether handle_chinese_chars of BertNormalizer puts spaces around a character. */
 static inline bool code_is_chinese(uint32_t code)
 {
     return (code >= 0x3400 && code <= 0x4DBF) || (code >= 0x4E00 && code <= 0x9FFF) ||
