@@ -76,12 +76,14 @@ static void set_invert(struct set *set)
         set->words[i] = ~set->words[i];
 }
 
-/* Adds a named set or, if `inverted`, all code points outside of it. */
-static void set_add_named(struct set *set, enum code_set_name name, bool inverted)
+/* Adds a set of code points or, if `inverted`, all outside of it. */
+static void set_add_codes(struct set *set, const struct code_set *codes, bool inverted)
 {
-    for (uint32_t code = 0, end; code < CODES; code = end)
-        if (code_set_run(name, code, &end) != inverted)
+    for (uint32_t code = 0, end; code < CODES; code = end) {
+        end = CODES;
+        if (code_set_run(codes, code, &end) != inverted)
             set_add(set, code, end - 1);
+    }
 }
 
 static void set_add_spaces(struct set *set, bool inverted)
@@ -224,19 +226,10 @@ static bool parse_property(struct rewriter *r, bool inverted)
     for (size_t i = 0; i < sizeof properties / sizeof properties[0]; i++) {
         if (!same_name(name, bytes, properties[i].name))
             continue;
-        if (inverted && properties[i].first != properties[i].last) {
-            struct set *outer = r->set, *inner = calloc(1, sizeof *inner);
-            if (!inner)
-                return false;
-            for (uint32_t one = properties[i].first; one <= properties[i].last; one++)
-                set_add_named(inner, (enum code_set_name)one, false);
-            for (size_t word = 0; word < CODES / 64; word++)
-                outer->words[word] |= ~inner->words[word];
-            free(inner);
-            return true;
-        }
-        for (uint32_t one = properties[i].first; one <= properties[i].last; one++)
-            set_add_named(r->set, (enum code_set_name)one, inverted);
+        struct code_set codes = code_sets[properties[i].first];
+        for (uint32_t one = properties[i].first; one < properties[i].last; one++)
+            codes.categories |= code_sets[one + 1].categories;
+        set_add_codes(r->set, &codes, inverted);
         return true;
     }
     r->at = name;
@@ -248,7 +241,7 @@ static void word_add(struct rewriter *r, bool inverted, bool in_brackets)
 {
     static const uint32_t more[] = {0xB2, 0xB3, 0xB9, 0xBC, 0xBD, 0xBE};
     struct set *set = r->set;
-    set_add_named(set, r->dialect == REGEX_RUST ? CODE_WORD_RUST : CODE_WORD, inverted);
+    set_add_codes(set, &code_sets[r->dialect == REGEX_RUST ? CODE_WORD_RUST : CODE_WORD], inverted);
     for (size_t i = 0; i < sizeof more / sizeof more[0] && r->dialect != REGEX_RUST && !in_brackets; i++)
         if (inverted)
             set->words[more[i] / 64] &= ~(UINT64_C(1) << more[i] % 64);
@@ -280,7 +273,7 @@ static enum escape parse_escape(struct rewriter *r, bool in_brackets, uint32_t *
     case 's':
     case 'S': set_add_spaces(r->set, kind == 'S'); return ESCAPE_SET;
     case 'd':
-    case 'D': set_add_named(r->set, CODE_ND, kind == 'D'); return ESCAPE_SET;
+    case 'D': set_add_codes(r->set, &code_sets[CODE_ND], kind == 'D'); return ESCAPE_SET;
     case 'w':
     case 'W': word_add(r, kind == 'W', in_brackets); return ESCAPE_SET;
     case 'p':

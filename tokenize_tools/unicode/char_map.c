@@ -15,7 +15,7 @@ static bool map_run(int map, uint32_t code, uint32_t *end)
         *end = !range ? CODES : range->first > code ? range->first : code + 1;
         return code_lower(code) != code;
     case CHAR_MAP_BERT_CLEAN:
-        has = code_set_run(CODE_BERT_CONTROL, code, end);
+        has = code_set_run(&code_sets[CODE_BERT_CONTROL], code, end);
         if (code > 0x3000) /* no white space is above it */
             return has;
         *end = code + 1;
@@ -24,13 +24,13 @@ static bool map_run(int map, uint32_t code, uint32_t *end)
         *end = (code | 15) + 1; /* all ranges have whole blocks of 16 */
         return code_is_chinese(code);
     case CHAR_MAP_BERT_MARKS:
-        return code_set_run(CODE_BERT_MARKS, code, end);
+        return code_set_run(&code_sets[CODE_BERT_MARKS], code, end);
     case CHAR_MAP_MARKS:
-        return code_set_run(CODE_MARKS, code, end);
+        return code_set_run(&code_sets[CODE_MARKS], code, end);
     case CHAR_MAP_NMT:
     case CHAR_MAPS:
     default:
-        return code_set_run(CODE_NMT, code, end);
+        return code_set_run(&code_sets[CODE_NMT], code, end);
     }
 }
 

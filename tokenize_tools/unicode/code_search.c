@@ -22,10 +22,12 @@
 
 void code_bits_add_runs(struct code_bits *set, bool (*run)(int which, uint32_t code, uint32_t *end), int which)
 {
-    for (uint32_t code = 0, end; code < CODES; code = end)
+    for (uint32_t code = 0, end; code < CODES; code = end) {
+        end = CODES;
         if (run(which, code, &end))
             for (uint32_t next = code; next < end; next++)
                 code_bits_add(set, next);
+    }
 }
 
 bool code_bits_have(const struct code_bits *set, const uint8_t *text)

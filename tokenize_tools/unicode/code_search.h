@@ -22,7 +22,8 @@ static inline void code_bits_add(struct code_bits *set, uint32_t code)
     set->words[code >> 6] |= UINT64_C(1) << (code & 63);
 }
 
-/* Adds the code points for which run(which, code, &end) returns true. *end: those before it are like this one. */
+/* Adds the code points for which run(which, code, &end) returns true. It reduces *end: those before it
+ * are like this one. */
 void code_bits_add_runs(struct code_bits *set, bool (*run)(int which, uint32_t code, uint32_t *end), int which);
 
 /* Bytes of text after the first that code_search_function reads: 64, and the rest of a character that begins there. */

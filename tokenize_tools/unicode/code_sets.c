@@ -44,14 +44,14 @@ static uint8_t class_of(uint32_t code)
     return (code < 0x80 ? class_ascii[code] : block_of(code)[code & 63]) & CLASS_KIND;
 }
 
-/* Returns the end of the code points after this one that have the same class, as far as 4 blocks show it. */
-static uint32_t class_end(uint32_t code)
+/* Returns the end of the code points after this one that have the same class, as far as whole blocks before `end` show
+ * it. */
+static uint32_t class_end(uint32_t code, uint32_t end)
 {
-    const uint8_t *block = code < 0x800 || code & 63 ? NULL : block_of(code);
+    const uint8_t *block = code < 0x800 || code & 63 || end - code < 64 ? NULL : block_of(code);
     if (!block || memcmp(block, block + 1, 63) != 0)
         return code + 1;
-    const uint32_t most = code + 4 * 64;
-    while ((code += 64) < most && code < CODES && block_of(code) == block)
+    while ((code += 64) < end && block_of(code) == block)
         ;
     return code;
 }
@@ -66,16 +66,14 @@ static inline bool contains(const uint32_t *range, uint32_t code, uint32_t *end)
     return has;
 }
 
-bool code_set_run(enum code_set_name name, uint32_t code, uint32_t *end)
+bool code_set_run(const struct code_set *set, uint32_t code, uint32_t *end)
 {
-    const struct code_set *set = &code_sets[name];
     bool has = false;
-    *end = CODES;
     if (set->categories) {
         const uint8_t class = class_of(code);
         const uint32_t possible = class_categories[class].possible;
         uint32_t category = class_categories[class].usual;
-        *end = class_end(code);
+        *end = class_end(code, *end);
         if ((set->categories & possible) != 0 && (~set->categories & possible) != 0) {
             const struct code_span *span = code_find(category_spans, sizeof *span, CATEGORY_SPANS, code);
             if (contains((const uint32_t *)span, code, end))
@@ -88,8 +86,8 @@ bool code_set_run(enum code_set_name name, uint32_t code, uint32_t *end)
 
 bool code_set_has(enum code_set_name name, uint32_t code)
 {
-    uint32_t end;
-    return code_set_run(name, code, &end);
+    uint32_t end = code + 1;
+    return code_set_run(&code_sets[name], code, &end);
 }
 
 uint8_t code_script(uint32_t code)

@@ -91,8 +91,8 @@ static inline const void *code_find(const void *ranges, size_t size, size_t coun
 /* Returns whether the set contains the code point. */
 bool code_set_has(enum code_set_name name, uint32_t code);
 
-/* Does the same, and sets *end: the code points before it are like this one. */
-bool code_set_run(enum code_set_name name, uint32_t code, uint32_t *end);
+/* Does the same, and reduces *end: the code points before it are like this one. */
+bool code_set_run(const struct code_set *set, uint32_t code, uint32_t *end);
 
 /* Returns the number of a character's script, for the step UnicodeScripts: Hiragana, Katakana, and Han are one. */
 uint8_t code_script(uint32_t code);

@@ -96,11 +96,13 @@ static bool entry_find(struct wp_characters *own, struct wp_rules rules, uint32_
 /* Returns whether all characters of the block that begins with `code` are in the set, or none is. */
 static bool is_even(enum code_set_name name, uint32_t code)
 {
-    uint32_t end;
-    const bool has = code_set_run(name, code, &end);
-    while (end < code + BLOCK)
-        if (code_set_run(name, end, &end) != has)
+    uint32_t end = code + BLOCK;
+    const bool has = code_set_run(&code_sets[name], code, &end);
+    for (uint32_t at = end; at < code + BLOCK; at = end) {
+        end = code + BLOCK;
+        if (code_set_run(&code_sets[name], at, &end) != has)
             return false;
+    }
     return true;
 }
 
