@@ -16,7 +16,6 @@
 #include "common/bytes_buffer.h"
 #include "unicode/code_sets.h"
 
-
 /* The sets of a pattern, numbered in the order of their first use; equal sets have one number. Initialize with
  * zeros. */
 struct regex_sets {

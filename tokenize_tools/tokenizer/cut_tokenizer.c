@@ -346,7 +346,7 @@ enum tokmap_status cut_tokenizer_make(struct tokenizer **tokenizer, const char *
     assert(*tokenizer);
     if (!cuts)
         return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "cut_as",
-                               " is '%s', which is not the name of a model whose code cuts texts; set it to one of %s", name,
-                               text_cuts_names());
+                               " is '%s', which is not the name of a model whose code cuts texts; set it to one of %s",
+                               name, text_cuts_names());
     return make(tokenizer, cuts, error);
 }

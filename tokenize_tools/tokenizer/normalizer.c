@@ -26,9 +26,9 @@ void normalizer_free(struct normalizer *normalizer)
 /* Returns the map that a step is, or CHAR_MAPS. */
 static enum char_map map_of(enum normalizer_kind kind)
 {
-    return kind >= NORMALIZE_BERT_CLEAN                    ? CHAR_MAP_BERT_CLEAN + (kind - NORMALIZE_BERT_CLEAN)
+    return kind >= NORMALIZE_BERT_CLEAN                       ? CHAR_MAP_BERT_CLEAN + (kind - NORMALIZE_BERT_CLEAN)
            : kind >= NORMALIZE_LOWER && kind <= NORMALIZE_NMT ? CHAR_MAP_LOWER + (kind - NORMALIZE_LOWER)
-                                                           : CHAR_MAPS;
+                                                              : CHAR_MAPS;
 }
 
 /* Returns the largest factor by which a step can multiply the number of bytes. */

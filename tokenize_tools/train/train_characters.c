@@ -9,7 +9,6 @@
 #include "text/utf8.h"
 #include "train_words.h"
 
-
 struct character {
     uint64_t times;
     uint32_t code;

@@ -9,7 +9,6 @@
 #include "text/code_point.h"
 #include "unicode/code_sets.h"
 
-
 /* Kinds of characters: a script, by number, or one of these. */
 enum {
     KIND_ANY = SCRIPT_ANY, /* belongs to its neighbors on both sides, of whatever script */

@@ -225,9 +225,8 @@ static bool merges_parse(struct json_file *file, struct hf_model *model, const s
         if (!kind && !pair_merge_check(file, line, bytes, number))
             break;
         const char *space = hf_merge_space(file, line, stop, number);
-        if (!space ||
-            !hf_merge_add(file, model, (const uint8_t *)line, (size_t)(space - line), (const uint8_t *)space + 1,
-                          (size_t)(stop - space - 1), number++))
+        if (!space || !hf_merge_add(file, model, (const uint8_t *)line, (size_t)(space - line),
+                                    (const uint8_t *)space + 1, (size_t)(stop - space - 1), number++))
             break;
     }
     return hf_merges_finish(file, model);

@@ -64,8 +64,7 @@ static bool list_parse(struct special_list *list)
             if (token->bytes == bytes && !memcmp(token->text, text, bytes))
                 return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
                                         "the special token '%.*s' has two ids, %u and %u; remove one of them",
-                                        shown(bytes), (const char *)text, (unsigned)token->id,
-                                        (unsigned)id);
+                                        shown(bytes), (const char *)text, (unsigned)token->id, (unsigned)id);
         }
         file->status = special_list_add(list, (const char *)text, bytes, (uint32_t)id, file->error);
         if (file->status)

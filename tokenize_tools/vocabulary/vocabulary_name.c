@@ -93,8 +93,8 @@ static void name_copy(struct pipeline_parts *parts, const struct part *part, boo
 void vocabulary_name(struct pipeline_parts *parts, const char *path)
 {
     static const char *const usual[] = {
-        "tokenizer.json", "tekken.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
-        "source.spm",     "vocab.bpe",   "encoder.json",    "merges.txt",   "vocab.json",
+        "tokenizer.json", "tekken.json",   "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
+        "source.spm",     "vocab.bpe",     "encoder.json",    "merges.txt",   "vocab.json",
         "vocab.txt",      "tiktoken.model"};
     const char *name = known_name(parts);
     size_t bytes = strlen(path);
