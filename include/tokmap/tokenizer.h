@@ -160,12 +160,13 @@ struct tokmap_encoded {
  *   text     `bytes` bytes of UTF-8, which may contain zeros; NULL only if `bytes` is 0
  *   encoded  if the text has more ids than there is room for, the status is ERROR_LIMIT, the first `room` ids are
  *            written, and `count` is the number of all. A byte rarely becomes more than one id
- * A text needs little working memory however long it is, except with a few vocabularies that cannot be cut. Any thread
- * may call it. Statuses: OK, ERROR_LIMIT (also: a split pattern that PCRE2 matches needs more than 10^9 steps and 64
- * for each byte in all matches of the text together, or 10^7 and 16 for each byte in one of them; a step takes 1 to
- * 10 ns; the message names the pattern and the place), ERROR_ENCODING (the text is not UTF-8; error->offset is the
- * first wrong byte), ERROR_INPUT (it contains the text of a special token, with TOKMAP_SPECIAL_ERROR), ERROR_ARGUMENT
- * (encoded.type cannot hold the ids of this vocabulary), ERROR_MEMORY. */
+ * A text needs little working memory however long it is, but some five times its size with a vocabulary that cannot
+ * be cut: one of Unigram, or one whose text is split or normalized step by step, as CLIP's is. Any thread may call it.
+ * Statuses: OK, ERROR_LIMIT (also: a split pattern that PCRE2 matches needs more than 10^9 steps and 64 for each byte
+ * in all matches of the text together, or 10^7 and 16 for each byte in one of them; a step takes 1 to 10 ns; the
+ * message names the pattern and the place), ERROR_ENCODING (the text is not UTF-8; error->offset is the first wrong
+ * byte), ERROR_INPUT (it contains the text of a special token, with TOKMAP_SPECIAL_ERROR), ERROR_ARGUMENT (encoded.type
+ * cannot hold the ids of this vocabulary), ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_encode(const struct tokmap_tokenizer *tokenizer,
                                                                         const char *text, uint64_t bytes,
                                                                         struct tokmap_encoded *encoded,

@@ -148,7 +148,7 @@ def trained(rng, count):
     """Models that SentencePiece trains under random options."""
     for number in range(count):
         made = io.BytesIO()
-        kind = rng.choice(["unigram", "unigram", "unigram", "bpe"])
+        kind = rng.choice(["unigram", "unigram", "unigram", "bpe", "char"])
         options = dict(
             model_type=kind, vocab_size=rng.choice([400, 800, 1500]), character_coverage=rng.choice([0.9, 0.98, 1.0]),
             normalization_rule_name=rng.choice(["nmt_nfkc", "nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"]),

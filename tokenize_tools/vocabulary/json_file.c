@@ -194,11 +194,39 @@ bool json_file_refuse(struct json_file *file, enum tokmap_status status, const c
     return false;
 }
 
+static const char *before_spaces(const char *start, const char *at)
+{
+    while (at > start && (at[-1] == ' ' || at[-1] == '\t' || at[-1] == '\r' || at[-1] == '\n'))
+        at--;
+    return at;
+}
+
+/* Returns the name, with its quotes, of the member whose value begins at `at`. *bytes: 0 if no short name is there. */
+static const char *name_before(const char *start, const char *at, int *bytes)
+{
+    at = before_spaces(start, at);
+    at = before_spaces(start, at > start && at[-1] == ':' ? at - 1 : start);
+    *bytes = 0;
+    if (at == start || at[-1] != '"')
+        return at;
+    for (const char *name = at - 1; name > start && at - name < 64;)
+        if (*--name == '"') {
+            *bytes = (int)(at - name);
+            return name;
+        }
+    return at;
+}
+
 enum tokmap_status json_file_status(struct json_file *file)
 {
-    if (!file->status && file->scan.fault.reason)
-        file->status = error_set(file->error, TOKMAP_ERROR_FORMAT, file->path, file->scan.fault.offset,
-                                 "the file is not %s: %s", file->content ? file->content : "the JSON of a tokenizer",
-                                 file->scan.fault.reason);
+    const struct json_fault *fault = &file->scan.fault;
+    if (!file->status && fault->reason) {
+        int bytes;
+        const char *name = name_before(file->scan.start, file->scan.start + fault->offset, &bytes);
+        file->status =
+            error_set(file->error, TOKMAP_ERROR_FORMAT, file->path, fault->offset, "the file is not %s: %s%s%.*s",
+                      file->content ? file->content : "the JSON of a tokenizer", fault->reason,
+                      bytes ? ", as the value of " : "", bytes, name);
+    }
     return file->status;
 }

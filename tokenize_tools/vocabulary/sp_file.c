@@ -129,7 +129,8 @@ struct reader {
     struct tokmap_error *error;
 };
 
-enum model_type { TYPE_UNIGRAM = 1, TYPE_BPE = 2, TYPES = 5 };
+/* A model of characters is BPE without merges. */
+enum model_type { TYPE_UNIGRAM = 1, TYPE_BPE = 2, TYPE_CHAR = 4, TYPES = 5 };
 
 static bool read_piece(struct message message, struct piece *piece)
 {
@@ -234,9 +235,9 @@ static enum tokmap_status check_settings(const struct reader *reader)
     static const char *const types[TYPES] = {"0", "UNIGRAM", "BPE", "WORD", "CHAR"};
     const uint64_t type = reader->file->model_type;
     char what[96];
-    if (type != TYPE_UNIGRAM && type != TYPE_BPE) {
+    if (type != TYPE_UNIGRAM && type != TYPE_BPE && type != TYPE_CHAR) {
         if (type < TYPES)
-            snprintf(what, sizeof what, "trainer_spec.model_type %s instead of UNIGRAM or BPE", types[type]);
+            snprintf(what, sizeof what, "trainer_spec.model_type %s instead of UNIGRAM, BPE, or CHAR", types[type]);
         else
             snprintf(what, sizeof what, "trainer_spec.model_type %" PRIu64, type);
         return refused(reader, what);
@@ -263,11 +264,13 @@ static enum tokmap_status check_piece(const struct reader *reader, const struct 
         return refused(reader, "a piece of an unknown type");
     (void)sp_character(piece->text.at, count, &length);
     const bool reserved = piece->kind == SP_CONTROL || piece->kind == SP_UNKNOWN;
-    const bool bpe = reader->file->model_type == TYPE_BPE;
+    const uint64_t type = reader->file->model_type;
     if (memchr(piece->text.at, 0, count))
         return refused(reader, "a piece that contains U+0000");
-    if (bpe && reserved && length == count)
+    if (type != TYPE_UNIGRAM && reserved && length == count)
         return refused(reader, "a control piece or an unknown piece that is a single character");
+    if (type == TYPE_CHAR && merged && length != count)
+        return refused(reader, "trainer_spec.model_type CHAR and a piece of several characters");
     if (piece->kind == SP_USER_DEFINED && reader->file->source.remove_spaces && memchr(piece->text.at, ' ', count))
         return refused(reader,
                        "a user-defined piece that contains a space, and normalizer_spec.remove_extra_whitespaces");
@@ -546,7 +549,7 @@ static enum tokmap_status add_engine(struct pipeline_parts *parts, const struct 
                                      struct tokmap_error *error)
 {
     const struct sp_source *source = &file->source;
-    if (file->model_type == TYPE_BPE)
+    if (file->model_type != TYPE_UNIGRAM)
         return sp_engine_new(&parts->engine, source, error);
     double *scores = malloc(source->vocabulary * sizeof *scores);
     if (!scores)

@@ -263,10 +263,11 @@ static enum tokmap_status lines_open(struct tokenizer **tokenizer, const char *p
     size_t bytes;
     if (special_find(lines, config, CONFIG_UNK, &unknown, &bytes) == TEXT_NONE)
         return error_set(
-            error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-            "no line is the unknown token '%.*s'; name it as unk_token in a tokenizer_config.json beside the "
-            "file, or add it",
-            shown(bytes), (const char *)unknown);
+            error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET, "no line is the unknown token '%.*s'%s",
+            shown(bytes), (const char *)unknown,
+            config->specials[CONFIG_UNK].text
+                ? ", which tokenizer_config.json beside the file names as unk_token; one of the two files is wrong"
+                : "; name it as unk_token in a tokenizer_config.json beside the file, or add it");
     const char *note = case_choose(config, lines);
     write_file(&made, lines, config);
     lines_free(lines);

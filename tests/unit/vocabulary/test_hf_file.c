@@ -109,7 +109,7 @@ static void fields(void **state)
     REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(\"},\"content\":\"a\"}", no, "pattern");
 #endif
     REFUSED(normalizer, "{}", no, "type");
-    REFUSED(normalizer, "7", bad, "object");
+    REFUSED(normalizer, " \n 7", bad, "an object is expected here, as the value of \"normalizer\"");
     REFUSED(pre_tokenizer, "{\"type\":\"ByteLevel\"}", bad, "add_prefix_space");
     REFUSED(pre_tokenizer, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"behavior\":\"Odd\",\"invert\":false}",
             bad, "behavior");
@@ -158,7 +158,7 @@ static void fields(void **state)
     REFUSED(merges, "[[\"a\",\"b\"],\"ab c\"]", bad, "both strings and arrays");
     REFUSED(merges, "[[\"a\"]]", bad, "must be an array of two tokens");
     REFUSED(merges, "[[\"a\",\"b\",\"c\"]]", bad, "but has more");
-    REFUSED(merges, "7", bad, "array");
+    REFUSED(merges, "7", bad, "an array is expected here, as the value of \"merges\"");
     REFUSED(added, "{\"id\":259,\"content\":\"<s>\"}", bad, "lacks");
     REFUSED(after, ",\"model\":{}", bad, "twice");
 }

@@ -147,7 +147,7 @@ static void refused(void **unused)
         {NULL, TOKMAP_OK, 3, 99, 0, "of a later version", NULL, 0},
         {NULL, TOKMAP_OK, 2, 3, 1, NULL, NULL, 0},
         {"WORD", TOKMAP_ERROR_UNSUPPORTED, 2, 3, 3, NULL, NULL, 0},
-        {"CHAR", TOKMAP_ERROR_UNSUPPORTED, 2, 3, 4, NULL, NULL, 0},
+        {"CHAR and a piece of several characters", TOKMAP_ERROR_UNSUPPORTED, 2, 3, 4, NULL, NULL, 0},
         {"model_type", TOKMAP_ERROR_UNSUPPORTED, 2, 3, UINT64_MAX, NULL, NULL, 0},
         {NULL, TOKMAP_OK, 2, 24, 1, NULL, NULL, 0},
         {"byte_fallback", TOKMAP_ERROR_FORMAT, 2, 35, 1, NULL, NULL, 0},

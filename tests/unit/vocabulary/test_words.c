@@ -382,6 +382,9 @@ static void config(void **state)
     write_file("tokenizer_config.json", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
     write_file("vocab.txt", vocabulary);
     file_refused(TOKMAP_ERROR_UNSUPPORTED, "pointer of Git LFS");
+    write_file("tokenizer_config.json", "{\"unk_token\":\"<none>\"}");
+    write_file("vocab.txt", vocabulary);
+    file_refused(TOKMAP_ERROR_UNSUPPORTED, "'<none>', which tokenizer_config.json beside the file names as unk_token");
     write_file("tokenizer_config.json", "{\"do_lower_case\":");
     write_file("vocab.txt", vocabulary);
     file_refused(TOKMAP_ERROR_FORMAT, "");
