@@ -69,6 +69,12 @@ for dataset in 'broken -t bytes --eod' 'ranks -t v.tiktoken --pattern gpt2 --no-
     holds err '1 more document not valid UTF-8 and left out'
     exits 1 tokmap export --check $1 2>err
 done
+# A character U+FFFD of a text is as good as any other, also where the tokens are not those of the decoded text.
+tokmap train-tokenizer -q --vocab-size 270 --special-tokens '<|im_start|>,<|im_end|>' -o chat in/a.txt
+printf '{"messages": [{"role": "user", "content": "�"}, {"role": "assistant", "content": "a�b"}]}\n' >chat.jsonl
+tokmap pack -q -t chat.json --chat-template chatml --messages-field messages --no-eod -o talk chat.jsonl
+tokmap export -q --text talk >out
+holds out 'a�b<|im_end|>'
 # Tokens that decode to a text but are not its encoding: h, e where the tokenizer has he.
 printf 'he' >he.txt
 tokmap pack -q -t v.tiktoken --pattern gpt2 --no-eod -o pair he.txt

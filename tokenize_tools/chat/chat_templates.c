@@ -479,7 +479,8 @@ uint64_t chat_added_id(const struct tokenizer *tokenizer, const char *text, size
     return TOKMAP_NO_ID;
 }
 
-/* Sections of the text that count are of the assistant, unless their role names another one. */
+/* Sections of the text that count are of the assistant, unless their role names another one. Where several of a role
+ * follow each other, they are one span: a character at the end of a section may be several tokens. */
 static void rendered_render(struct chat_writer *writer, struct chat_messages *messages, const void *how)
 {
     static const char *const roles[] = {"text",   "token",        "said", "said-token", "tool",  "tool-token",
@@ -501,10 +502,13 @@ static void rendered_render(struct chat_writer *writer, struct chat_messages *me
         for (unsigned role = CHAT_ROLE_TOOL; role < CHAT_ROLES && section->learned; role++)
             if (chat_starts_with(section->role, chat_role_name((enum chat_role)role)))
                 section->speaker = (enum chat_role)role;
-        chat_begin(writer, section);
+        if (!i || !section->learned || !section[-1].learned || section->speaker != section[-1].speaker) {
+            chat_end(writer);
+            chat_begin(writer, section);
+        }
         chat_put_id(writer, section->text, id);
-        chat_end(writer);
     }
+    chat_end(writer);
 }
 
 /* ---- finding them ---- */

@@ -166,13 +166,24 @@ static bool take_character(const struct walked *own, struct place *place, uint64
     return true;
 }
 
+/* Returns whether the ids after the next one are other tokens of the text up to `end`. */
+static bool others_reach(const struct walked *own, const struct id_walk *walk, struct place place, uint64_t end)
+{
+    struct id_walk rest = *walk;
+    uint64_t unused;
+    while (place.at < end && ++rest.at < rest.count)
+        if (id_walk_next(&rest) == own->model->unk || !match_id(own, id_walk_next(&rest), &place, &unused))
+            return false;
+    return place.at >= end;
+}
+
 /* Moves along the name of the unknown token, if the text continues after it as the ids do. */
 static bool take_name(const struct walked *own, const struct id_walk *walk, struct place *place, uint64_t *begin)
 {
     struct place next = *place, again;
     uint64_t named, unused;
     uint32_t length;
-    if (!match_id(own, own->model->unk, &next, &named))
+    if (!match_id(own, own->model->unk, &next, &named) || others_reach(own, walk, *place, next.at))
         return false;
     again = next;
     const bool ends = next.at >= own->count; /* ids that are left are of the next piece */

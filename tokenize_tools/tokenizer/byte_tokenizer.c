@@ -112,7 +112,7 @@ static enum tokmap_status bytes_decoder_new(struct tokenizer_decoder **decoder, 
     *decoder = malloc(sizeof **decoder);
     if (!*decoder)
         return error_set_memory(error, "decoding", sizeof **decoder);
-    **decoder = (struct tokenizer_decoder){tokenizer, specials};
+    **decoder = (struct tokenizer_decoder){tokenizer, specials, 0};
     return TOKMAP_OK;
 }
 

@@ -67,10 +67,10 @@ enum tokmap_status pipeline_decoder_new(struct tokenizer_decoder **decoder, cons
     *decoder = NULL;
     if (!made)
         return error_set_memory(error, "decoding", sizeof *made);
-    made->head = (struct tokenizer_decoder){tokenizer, specials};
+    made->head = (struct tokenizer_decoder){tokenizer, specials, 0};
     made->parts = parts;
     made->wide = wide;
-    const enum tokmap_status status = text_decoding_new(&made->decoding, &parts->decoder, error);
+    const enum tokmap_status status = text_decoding_new(&made->decoding, &parts->decoder, &made->head.replaced, error);
     if (status)
         pipeline_decoder_free(&made->head);
     else

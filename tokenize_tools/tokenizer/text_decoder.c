@@ -49,6 +49,7 @@ struct text_decoding {
     struct text_buffer *into;
     struct tokmap_error *error;
     enum tokmap_status status; /* of the first failure; nothing is done after it */
+    uint64_t *replaced;
 };
 
 /* ---- decoders ---- */
@@ -143,6 +144,13 @@ static void pass(struct text_decoding *own, uint32_t to, const void *text, size_
         put(own, to, text, count, last);
 }
 
+/* Passes on what stands for bytes that are not UTF-8. */
+static void pass_replacement(struct text_decoding *own, uint32_t to, bool last)
+{
+    ++*own->replaced;
+    pass(own, to, UTF8_REPLACEMENT, UTF8_REPLACEMENT_BYTES, last);
+}
+
 /* ---- texts ---- */
 
 static bool bytes_put(struct text_decoding *own, struct bytes_buffer *into, const void *bytes, size_t count)
@@ -213,7 +221,7 @@ static void put_lossy(struct text_decoding *own, uint32_t at, const uint8_t *tex
             break;
         bool valid;
         done += utf8_step((const char *)text + done, end - done, &valid);
-        pass(own, at + 1, UTF8_REPLACEMENT, UTF8_REPLACEMENT_BYTES, false);
+        pass_replacement(own, at + 1, false);
     }
     if (stage->before.count) {
         memmove(stage->before.bytes, stage->before.bytes + end, count - end);
@@ -229,7 +237,7 @@ static void end_lossy(struct text_decoding *own, uint32_t at)
     for (size_t done = 0; done < stage->before.count;) {
         bool valid;
         done += utf8_step((const char *)stage->before.bytes + done, stage->before.count - done, &valid);
-        pass(own, at + 1, UTF8_REPLACEMENT, UTF8_REPLACEMENT_BYTES, false);
+        pass_replacement(own, at + 1, false);
     }
     stage->before.count = 0;
     pass(own, at + 1, "", 0, true);
@@ -299,7 +307,7 @@ static void run_end(struct text_decoding *own, uint32_t at)
         pass(own, at + 1, run->bytes, count, true);
     else
         for (size_t i = 0; i < count && !own->status; i++)
-            pass(own, at + 1, UTF8_REPLACEMENT, UTF8_REPLACEMENT_BYTES, true);
+            pass_replacement(own, at + 1, true);
     run->count = 0;
 }
 
@@ -472,7 +480,7 @@ static void sentencepiece_bytes(struct text_decoding *own, uint32_t at)
             pass(own, at + 1, run + done, bytes, true);
         else
             for (size_t i = 0; i < bytes; i++)
-                pass(own, at + 1, UTF8_REPLACEMENT, UTF8_REPLACEMENT_BYTES, true);
+                pass_replacement(own, at + 1, true);
         done += bytes;
     }
     stage->any |= count != 0;
@@ -604,7 +612,7 @@ static void finish(struct text_decoding *own)
 }
 
 enum tokmap_status text_decoding_new(struct text_decoding **decoding, const struct text_decoder *decoder,
-                                     struct tokmap_error *error)
+                                     uint64_t *replaced, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
     assert(decoder->count <= DECODER_STEPS_MOST);
@@ -615,6 +623,7 @@ enum tokmap_status text_decoding_new(struct text_decoding **decoding, const stru
     if (!made)
         return error_set_memory(error, "decoding", sizeof *made);
     made->decoder = decoder;
+    made->replaced = replaced;
     made->count = decoder->count;
     bool fused = false;
     for (uint32_t i = 0; i < made->count && !status; i++) {

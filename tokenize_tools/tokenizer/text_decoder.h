@@ -79,10 +79,11 @@ bool text_decoder_map(const uint8_t *text, size_t count, uint8_t *into, size_t *
 
 struct text_decoding; /* one document after another; of one thread */
 
-/* Begins to decode with a decoder, which must outlive it. On failure *decoding is NULL. Statuses: OK,
- * ERROR_UNSUPPORTED (the file's decoder cannot be reproduced), ERROR_MEMORY. */
+/* Begins to decode with a decoder, which must outlive it. *replaced grows with each U+FFFD that stands for bytes that
+ * are not UTF-8. On failure *decoding is NULL. Statuses: OK, ERROR_UNSUPPORTED (the file's decoder cannot be
+ * reproduced), ERROR_MEMORY. */
 enum tokmap_status text_decoding_new(struct text_decoding **decoding, const struct text_decoder *decoder,
-                                     struct tokmap_error *error);
+                                     uint64_t *replaced, struct tokmap_error *error);
 /* NULL is allowed. */
 void text_decoding_free(struct text_decoding *decoding);
 /* Begins a document. resumed: it continues an earlier one, so its first token is not treated as a first one. */

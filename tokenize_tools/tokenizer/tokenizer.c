@@ -142,6 +142,11 @@ enum tokmap_status tokenizer_decoder_end(struct tokenizer_decoder *decoder, stru
     return status;
 }
 
+uint64_t tokenizer_decoder_replaced(const struct tokenizer_decoder *decoder)
+{
+    return decoder->replaced;
+}
+
 enum tokmap_status tokenizer_decode(const struct tokenizer *tokenizer, const void *tokens, uint64_t count,
                                     bool specials, bool resumed, struct text_buffer *text, struct tokmap_error *error)
 {

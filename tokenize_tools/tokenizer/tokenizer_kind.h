@@ -60,6 +60,7 @@ struct tokenizer_state {
 struct tokenizer_decoder {
     const struct tokenizer *tokenizer;
     bool specials;
+    uint64_t replaced; /* U+FFFD that stand for bytes that are not UTF-8 */
 };
 
 /* Makes room for `more` bytes after text->count. Statuses: OK, ERROR_MEMORY. */

@@ -125,10 +125,9 @@ static size_t next_one(const struct code_search *search, const uint8_t *text, si
     return at;
 }
 
-size_t code_search_next(const struct code_search *search, const uint8_t *text, size_t at, size_t count,
-                        struct code_block *block)
+static size_t next_found(const struct code_search *search, const uint8_t *text, size_t at, size_t count,
+                         struct code_block *block)
 {
-    assert(search->set && at <= count);
     if (!search->find)
         return next_one(search, text, at, count);
     if (at - block->at < 64) {
@@ -139,10 +138,22 @@ size_t code_search_next(const struct code_search *search, const uint8_t *text, s
     }
     const uint64_t found = search->find(search, text, &at, count);
     if (found) {
-        *block = (struct code_block){at, found};
+        block->at = at;
+        block->found = found;
         return at + (size_t)__builtin_ctzll(found);
     }
     while (at < count && (text[at] & 0xC0) == 0x80) /* the rest of a character that began in the last block */
         at++;
     return next_one(search, text, at, count);
+}
+
+size_t code_search_next(const struct code_search *search, const uint8_t *text, size_t at, size_t count,
+                        struct code_block *block)
+{
+    assert(search->set && at <= count);
+    if (at < block->from || at > block->next) {
+        block->from = at;
+        block->next = next_found(search, text, at, count, block);
+    }
+    return block->next;
 }

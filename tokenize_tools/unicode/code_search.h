@@ -60,9 +60,10 @@ bool code_bits_have(const struct code_bits *set, const uint8_t *text);
 /* A block of 64 bytes whose characters are known. Begin with CODE_BLOCK_NONE at each text. */
 struct code_block {
     size_t at;
-    uint64_t found; /* bits of the first bytes of characters of the set */
+    uint64_t found;    /* bits of the first bytes of characters of the set */
+    size_t from, next; /* the last answer: from `from` on, the first character of the set is at `next` */
 };
-#define CODE_BLOCK_NONE ((struct code_block){(size_t)0 - 64, 0})
+#define CODE_BLOCK_NONE ((struct code_block){(size_t)0 - 64, 0, 1, 0})
 /* Returns the offset of the first character of the set from `at` on, where a character begins, or `count`. *block: what
  * the last call for this text has found. */
 size_t code_search_next(const struct code_search *search, const uint8_t *text, size_t at, size_t count,

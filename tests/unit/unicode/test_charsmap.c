@@ -290,6 +290,11 @@ static void linear(void **state)
     while (charsmap_find_cluster(map, text, 1 + 2 * marks, &place, &part))
         found++;
     assert_int_equal(found, marks);
+    /* So does one in which a key is looked for before each of many places. */
+    struct code_block block = CODE_BLOCK_NONE;
+    memset(text, 'a', 1 + 2 * marks);
+    for (size_t at = 0; at < 2 * marks; at++)
+        assert_false(charsmap_find(map, text, at, at + 1, 1 + 2 * marks, &block, &part));
     charsmap_free(map);
     free(text);
 }

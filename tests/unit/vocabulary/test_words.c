@@ -296,6 +296,13 @@ static void offsets_of_unknown(void **state)
     check_offsets(&parts, "\xc3\xa9[UNK][a", IDS(1, 5, 4), OFFSETS(0, 7, 8), OFFSETS(7, 8, 9));
     check_offsets(&parts, "[UNK]\xc3\xa9[UNK]", IDS(1), OFFSETS(0), OFFSETS(12));
     check_offsets(&parts, "a[UNK][UNK]a\xc3\xa9", IDS(4, 1, 4, 1), OFFSETS(0, 1, 11, 12), OFFSETS(1, 11, 12, 14));
+    parts.pre_tokenizer = "{\"type\":\"WhitespaceSplit\"}"; /* the id after a piece may be the same token */
+    check_offsets(&parts, "\xc3\xa9[UNK] [UNK]", IDS(1, 1), OFFSETS(0, 8), OFFSETS(7, 13));
+    /* It takes other tokens for the name if these are more probable. */
+    parts.model = "\"type\":\"Unigram\",\"unk_id\":1,\"vocab\":[[\"[PAD]\",0],[\"[UNK]\",-9],[\"[CLS]\",0],"
+                  "[\"[SEP]\",0],[\"UNK]\",-1],[\"[\",-1]]";
+    check_offsets(&parts, "\xc3\xa9[UNK]", IDS(1, 5, 4), OFFSETS(0, 2, 3), OFFSETS(2, 3, 7));
+    check_offsets(&parts, "\xc3\xa9[UNK][", IDS(1, 5, 4, 5), OFFSETS(0, 2, 3, 7), OFFSETS(2, 3, 7, 8));
 }
 
 /* ---- vocab.txt ---- */

@@ -61,6 +61,7 @@ static const struct {
     {"vocab/gemma/tokenizer.json", true, false},
     {"vocab/t5_small/tokenizer.json", true, false},
     {"vocab2/t5_base/spiece.model", true, false},
+    {"vocab2/albert_v2/30k-clean.model", true, false}, /* user-defined symbols between the keys of a charsmap */
     {"vocab2/marian_nmt/tokenizer.json", true, false},
     {"vocab2/llm_jp_v3_1/llm-jp-tokenizer-100k.ver3.1.model", true, false},
     {"vocab2/bpemb_en_100k/en.wiki.bpe.vs100000.model", true, false},

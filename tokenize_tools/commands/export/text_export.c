@@ -43,6 +43,7 @@ struct export
 struct worker {
     struct export *export;
     struct tokenizer_decoder *decoder;
+    uint64_t replaced; /* by the decoder, in documents that have been checked */
     struct tokenizer_state *state;
     uint64_t number;     /* of the batch */
     uint64_t first, end; /* its documents */
@@ -165,21 +166,6 @@ static void document_name(const struct worker *worker, uint64_t number, uint64_t
                     "document %" PRIu64 "%s: %.600s", number, place, message);
 }
 
-/* Returns whether a text contains U+FFFD, or is not valid UTF-8. */
-static bool is_suspicious(const struct text_buffer *text)
-{
-    const char *at = text->bytes, *const end = at + text->count;
-    if (!text->count)
-        return false;
-    while (at && at < end) {
-        at = memchr(at, 0xef, (size_t)(end - at));
-        if (at && end - at >= 3 && !memcmp(at, UTF8_REPLACEMENT, 3))
-            return true;
-        at = at ? at + 1 : NULL;
-    }
-    return utf8_valid_prefix(text->bytes, (size_t)text->count) != text->count;
-}
-
 /* Encodes the worker's text, and stores whether its tokens are these. */
 static enum tokmap_status encodes_to(struct worker *worker, const struct token_list *tokens, bool *same,
                                      struct tokmap_error *error)
@@ -188,9 +174,6 @@ static enum tokmap_status encodes_to(struct worker *worker, const struct token_l
     uint64_t capacity, bytes, end = 0;
     enum tokmap_status status = TOKMAP_OK;
     *same = false;
-    if (utf8_valid_prefix(worker->text.count ? worker->text.bytes : "", (size_t)worker->text.count) !=
-        worker->text.count)
-        return TOKMAP_OK;
     tokenizer_info(worker->export->options->tokenizer, &info);
     if (!worker->state)
         status = tokenizer_state_new(&worker->state, worker->export->options->tokenizer, error);
@@ -216,21 +199,21 @@ static enum tokmap_status text_check(struct worker *worker, uint64_t number, con
                                      bool *keep, struct tokmap_error *error)
 {
     const struct text_export_options *options = worker->export->options;
-    /* Parts that were encoded each by itself do not come out of the whole text, whose characters are all their own. */
-    const bool suspicious = !worker->reader.psm && !worker->reader.spm && is_suspicious(&worker->text);
-    bool same = true;
+    const char *text = worker->text.count ? worker->text.bytes : "";
+    const uint64_t replaced = tokenizer_decoder_replaced(worker->decoder) - worker->replaced;
+    worker->replaced += replaced;
     *keep = true;
-    if (!suspicious && !options->check)
-        return TOKMAP_OK;
-    const enum tokmap_status status = encodes_to(worker, tokens, &same, error);
-    if (status || same)
-        return status;
-    if (!suspicious)
+    if (!replaced && utf8_valid_prefix(text, (size_t)worker->text.count) == worker->text.count) {
+        bool same = true;
+        const enum tokmap_status status = options->check ? encodes_to(worker, tokens, &same, error) : TOKMAP_OK;
+        if (status || same)
+            return status;
         return error_set(error, TOKMAP_ERROR_MISMATCH, worker->described.tokens_path, TOKMAP_NO_OFFSET,
                          "document %" PRIu64 " does not have the tokens that its text has when it is encoded again, so "
                          "packing the text would not give this dataset; export without the check if the text is all "
                          "that matters",
                          number);
+    }
     if (options->invalid == TEXT_EXPORT_ERROR)
         return error_set(error, TOKMAP_ERROR_ENCODING, worker->described.tokens_path, TOKMAP_NO_OFFSET,
                          "document %" PRIu64 " is not valid UTF-8, so its tokens are not the encoding of a text; set "
