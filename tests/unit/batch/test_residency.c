@@ -352,9 +352,9 @@ static bool look_once(bool warm, uint64_t marked, bool ask_the_mapping, bool *st
     return is_marked;
 }
 
-/* The same up to 20 times, because on a busy machine the kernel may have the page again before the look. A look at a file
- * makes the kernel read the page, and some disks of virtual machines answer within the same call. Hence the last looks
- * are at the mapping, which reads nothing. */
+/* The same up to 20 times, because on a busy machine the kernel may have the page again before the look. A look at a
+ * file makes the kernel read the page, and some disks of virtual machines answer within the same call. Hence the last
+ * looks are at the mapping, which reads nothing. */
 static bool mark_after_look(bool warm, uint64_t marked)
 {
     bool is_marked = false, stays_warm = true;
