@@ -212,7 +212,7 @@ const struct bench_case case_sources = {
  */
 
 #define BOTH (TOKMAP_INPUTS | TOKMAP_TARGETS)
-#define REPLAY_BYTES ((uint64_t)4 << 30) /* of tokens */
+#define REPLAY_BYTES ((uint64_t)4 << 30) /* of tokens; with --seconds S, S times as many */
 
 enum { PLAIN, TRACED, SIDES };
 
@@ -363,7 +363,7 @@ static int measure_replay(struct bench *bench, struct tracing *tracing, const ch
     if (!result)
         result = open_side(bench, tracing, TRACED, 1, path);
     const uint64_t batch_bytes = bench->options.batch * (bench->options.seq_len + 1) * max64(1, info.width);
-    const uint64_t steps = REPLAY_BYTES / batch_bytes + 1;
+    const uint64_t steps = (uint64_t)((double)REPLAY_BYTES * bench_seconds(bench, 1)) / batch_bytes + 1;
     uint64_t done = 0;
     while (!result && done < steps && !bench_stopped()) {
         if (reader_next(&tracing->readers[TRACED]))

@@ -22,11 +22,12 @@ AWKWARD = ["", " ", "  a  b ", "a\tb\n\nc", "<unk> <0x41> <s> [UNK]", "\u2581x",
            "e\u0301\u0323 \u1e69 \uac01", "a" * 5000, "\u00ad\u200d\ufeff", "1234 ,.- \uff11"]
 
 
-def lines(limit):
-    """Short documents: of real files where there are any, else of this tree."""
+def lines():
+    """Short documents: of real files where there are any, else of the beginnings of this tree's files."""
     data = os.environ.get("TOKMAP_DATA", "")
     paths = sorted(glob.glob(os.path.join(data, "corpus", "*"))) if data else []
     paths = [p for p in paths if p.endswith((".txt", ".md", ".c", ".js", ".tex", ".html"))]
+    limit = 100000 if paths else 12000
     paths = paths or sorted(glob.glob("src/*/*.c") + glob.glob("tokenize_tools/*/*.c") + glob.glob("tests/*/*.sh"))
     found = []
     for path in paths:
@@ -139,7 +140,7 @@ def wordpiece(tokmap, folder, texts, held, size, options=()):
 def main():
     tokmap, folder = sys.argv[1:3]
     rng = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
-    texts = lines(100000)
+    texts = lines()
     rng.shuffle(texts)
     held, texts = texts[:1500], texts[1500:]
     letters = len(set("".join(texts)))

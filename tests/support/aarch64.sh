@@ -38,11 +38,13 @@ left_out() {
     test_conformance) echo "runs Python" ;;
     test_pack_memory) echo "it would measure the memory of qemu and its translated code" ;;
     test_vocabulary_memory) echo "it takes a minute, and counts bytes that are the same on every machine" ;;
-    test_worst_cases) echo "it takes a minute, and looks for algorithms that are slow on every machine" ;;
+    test_worst_cases | test_hostile_vocabularies)
+        echo "it takes a minute, and looks for algorithms that are slow on every machine" ;;
     test_merge_journal | test_pack_journal | test_pack_left | test_pack_continued | test_stage_parts | test_shuffle_cut)
         echo "it takes a minute, and works on files as test_pack and test_tasks do" ;;
-    test_columns | test_cuts | test_finish | test_format_corrupt | test_loader_reload | test_mask | test_minhash | \
-        test_parquet_codec | test_resume_frames | test_sealed | test_shuffle | test_train)
+    test_columns | test_cuts | test_expand | test_finish | test_format_corrupt | test_load_threads | \
+        test_loader_reload | test_mask | test_minhash | test_parquet_codec | test_resume_frames | test_sealed | \
+        test_shuffle | test_train)
         echo "it takes a minute, and what it runs has nothing of its own for aarch64" ;;
     test_device | test_device_driver | test_device_errors | test_device_software)
         echo "the software driver is not built here, and its tests fork a program with threads" ;;
