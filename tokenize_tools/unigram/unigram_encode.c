@@ -47,7 +47,7 @@ static bool has_bytes(const struct unigram_model *model, const uint8_t *text, si
     return true;
 }
 
-/* Ends a run of what is unknown to tokenizers. */
+/* Ends a run of what is unknown, whose text decides its ids. */
 static void end_run(struct unigram_state *state, struct ids_out *out)
 {
     const struct unigram_model *model = state->model;
@@ -56,9 +56,9 @@ static void end_run(struct unigram_state *state, struct ids_out *out)
     uint32_t id = BPE_NONE;
     state->unknown = false;
     state->run.count = 0;
-    if (model->floats || !count)
+    if (!model->runs || !count)
         return;
-    if (byte_trie_longest(&model->trie, text, count, &id) == count)
+    if (byte_trie_longest(model->runs, text, count, &id) == count)
         ids_append(out, id);
     else if (model->sp.byte_fallback && has_bytes(model, text, count))
         put_bytes(model, text, count, out);
@@ -69,7 +69,7 @@ static void end_run(struct unigram_state *state, struct ids_out *out)
 static void put_unknown(struct unigram_state *state, const uint8_t *text, size_t count, struct ids_out *out)
 {
     const struct sp_model *sp = &state->model->sp;
-    if (state->model->doubles) {
+    if (state->model->runs) {
         if (!bytes_append(&state->run, text, count))
             state->failure = UNIGRAM_NO_MEMORY;
     } else if (sp->byte_fallback) {
@@ -78,6 +78,13 @@ static void put_unknown(struct unigram_state *state, const uint8_t *text, size_t
         ids_append(out, sp->unk);
     }
     state->unknown = true;
+}
+
+static void put_token(struct unigram_state *state, uint32_t id, struct ids_out *out)
+{
+    if (state->unknown)
+        end_run(state, out);
+    ids_append(out, id < state->model->known ? id : state->model->sp.unk);
 }
 
 /* ---- settling ---- */
@@ -97,13 +104,10 @@ static void settle_word(struct unigram_state *state, const uint8_t *text, size_t
     for (size_t i = 0; i < id_count; i++) {
         const bool unknown = ids[i] == model->unknown;
         const size_t bytes = unknown ? unigram_character(text + at, count - at) : model->lengths[ids[i]];
-        if (unknown || ids[i] == own_unk) {
+        if (unknown || ids[i] == own_unk)
             put_unknown(state, text + at, bytes, out);
-        } else {
-            if (state->unknown)
-                end_run(state, out);
-            ids_append(out, ids[i]);
-        }
+        else
+            put_token(state, ids[i], out);
         at += bytes;
     }
 }
@@ -158,13 +162,10 @@ static void settle_rest(struct unigram_state *state, const struct chunk *chunk, 
     const size_t bytes =
         id == model->unknown ? unigram_character(chunk->text + *at, chunk->count - *at) : model->lengths[id];
     state->sum = model->floats ? (double)((float)state->sum + model->floats[id]) : state->sum + model->doubles[id];
-    if (unknown) {
+    if (unknown)
         put_unknown(state, chunk->text + *at, bytes, out);
-    } else {
-        if (state->unknown)
-            end_run(state, out);
-        ids_append(out, id);
-    }
+    else
+        put_token(state, id, out);
     *at += bytes;
     ++*i;
 }
@@ -175,9 +176,10 @@ static inline void settle_usual(struct unigram_state *state, const struct chunk 
                                 size_t *number, struct ids_out *out)
 {
     const struct unigram_model *model = state->model;
-    const uint32_t *lengths = model->lengths, vocabulary = model->sp.head.vocabulary;
+    const uint32_t *lengths = model->lengths;
+    const uint32_t known = model->runs && state->unknown ? 0 : model->known; /* 0: a run has to be ended first */
     const uint32_t own_unk = floats ? BPE_NONE : model->sp.unk;
-    const uint32_t fused = floats && !model->sp.byte_fallback ? model->unknown : BPE_NONE;
+    const uint32_t fused = !model->runs && !model->sp.byte_fallback ? model->unknown : BPE_NONE;
     const double far = model->limit - (UNIGRAM_WORD_MOST + 1) * model->reach - 1;
     const float far_float = (float)far;
     float sum_float = (float)state->sum;
@@ -188,7 +190,7 @@ static inline void settle_usual(struct unigram_state *state, const struct chunk 
         const uint32_t id = state->found[i];
         if (floats ? !(sum_float < far_float && -sum_float < far_float) : !(sum < far && -sum < far))
             break;
-        if (id < vocabulary && id != own_unk && (floats || !unknown)) {
+        if (id < known && id != own_unk) {
             unknown = false;
             ids_append(out, id);
             at += lengths[id];

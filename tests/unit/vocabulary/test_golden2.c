@@ -26,7 +26,7 @@
 static const struct {
     const char *golden, *reason;
 } unread[] = {
-    {"opus_mt_en_mg.marian", "source.spm with the ids of vocab.json"},
+    {NULL, NULL},
 };
 
 /* Rows whose vocabulary is opened otherwise than by the path in index.tsv. */
@@ -74,7 +74,7 @@ static char *next_line(char **at)
 static const char *reason_unread(const char *golden)
 {
     for (size_t i = 0; i < sizeof unread / sizeof unread[0]; i++)
-        if (!strcmp(golden, unread[i].golden))
+        if (unread[i].golden && !strcmp(golden, unread[i].golden))
             return unread[i].reason;
     return NULL;
 }
