@@ -330,7 +330,8 @@ static enum tokmap_status last_count(struct numbering *own)
     uint32_t bytes;
     for (const uint8_t *name; (name = next_name(&list, &bytes)) != NULL; own->last++)
         if (own->ids.count != own->ids.ids || text_table_find(&own->ids, name, bytes) != TEXT_NONE)
-            return refuse(own, name, bytes, "would have two ids");
+            return refuse(own, name, bytes,
+                          own->ids.count != own->ids.ids ? "comes after ids with gaps" : "would have two ids");
     return TOKMAP_OK;
 }
 
