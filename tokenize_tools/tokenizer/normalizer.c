@@ -60,12 +60,39 @@ static uint64_t step_growth(const struct normalizer_step *step)
     }
 }
 
+/* Returns whether a text without characters that can be decomposed stays one: the step takes characters away, puts ASCII
+ * in, or makes letters small, which cannot make such characters of others. */
+static bool keeps_decomposed(const struct normalizer_step *step)
+{
+    size_t ascii = 0;
+    switch (step->kind) {
+    case NORMALIZE_NFD:
+    case NORMALIZE_NFKD:
+    case NORMALIZE_MARKS:
+    case NORMALIZE_LOWER:
+    case NORMALIZE_STRIP:
+        return true;
+    case NORMALIZE_REPLACE:
+        while (ascii < step->content_bytes && step->content[ascii] < 0x80)
+            ascii++;
+        return ascii == step->content_bytes;
+    default:
+        return false;
+    }
+}
+
 uint64_t normalizer_growth(const struct normalizer *normalizer)
 {
     uint64_t growth = 1;
-    for (uint32_t i = 0; i < normalizer->count; i++)
-        if (mul_overflows(growth, step_growth(&normalizer->steps[i]), &growth) || growth > UINT32_MAX)
+    bool decomposed = false; /* by NFKD, so nothing is left for another decomposition */
+    for (uint32_t i = 0; i < normalizer->count; i++) {
+        const struct normalizer_step *step = &normalizer->steps[i];
+        const bool decomposes = step->kind == NORMALIZE_NFKD || step->kind == NORMALIZE_NFD;
+        if (!(decomposed && decomposes) &&
+            (mul_overflows(growth, step_growth(step), &growth) || growth > UINT32_MAX))
             return UINT64_MAX;
+        decomposed = step->kind == NORMALIZE_NFKD || (decomposed && keeps_decomposed(step));
+    }
     return growth;
 }
 

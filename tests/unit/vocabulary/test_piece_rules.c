@@ -133,7 +133,8 @@ static void fairseq(void **state)
     put_class("XGLMTokenizer", "");
     gives(true, "ab<madeupword0><madeupword6>", IDS(8, 9, 15));
     put_class("CamembertTokenizer", "");
-    gives(true, "ab <mask><s></s><unk>NOTUSED" HEART, IDS(11, 12, 5, 6, 4, 7, 3));
+    gives(true, "ab <mask><s></s><unk>NOTUSED<s>NOTUSED<pad></s>NOTUSED<unk>" HEART,
+          IDS(11, 12, 5, 6, 4, 0, 1, 2, 3, 7, 3));
 }
 
 /* A folder that names no class has the type of its model. */
