@@ -65,20 +65,10 @@ static uint64_t step_growth(const struct normalizer_step *step)
 static bool keeps_decomposed(const struct normalizer_step *step)
 {
     size_t ascii = 0;
-    switch (step->kind) {
-    case NORMALIZE_NFD:
-    case NORMALIZE_NFKD:
-    case NORMALIZE_MARKS:
-    case NORMALIZE_LOWER:
-    case NORMALIZE_STRIP:
-        return true;
-    case NORMALIZE_REPLACE:
-        while (ascii < step->content_bytes && step->content[ascii] < 0x80)
-            ascii++;
-        return ascii == step->content_bytes;
-    default:
-        return false;
-    }
+    while (ascii < step->content_bytes && step->content[ascii] < 0x80)
+        ascii++;
+    return step->kind == NORMALIZE_NFD || step->kind == NORMALIZE_MARKS || step->kind == NORMALIZE_LOWER ||
+           step->kind == NORMALIZE_STRIP || (step->kind == NORMALIZE_REPLACE && ascii == step->content_bytes);
 }
 
 uint64_t normalizer_growth(const struct normalizer *normalizer)

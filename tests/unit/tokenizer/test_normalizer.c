@@ -273,10 +273,11 @@ static void decomposed(void **unused)
     }
     normalizer_state_free(&states[0]);
     normalizer_state_free(&states[1]);
+    uint8_t e_acute[] = {0xC3, 0xA9}; /* it can be decomposed */
     again.steps[1] = (struct normalizer_step){.kind = NORMALIZE_REPLACE,
-                                              .pattern = (uint8_t *)"ab",
+                                              .pattern = e_acute,
                                               .pattern_bytes = 2,
-                                              .content = (uint8_t *)"\xC3\xA9", /* it can be decomposed */
+                                              .content = e_acute,
                                               .content_bytes = 2};
     assert_int_equal(normalizer_growth(&again), 11 * 11);
 }
