@@ -60,8 +60,8 @@ static uint64_t step_growth(const struct normalizer_step *step)
     }
 }
 
-/* Returns whether a text without characters that can be decomposed stays one: the step takes characters away, puts ASCII
- * in, or makes letters small, which cannot make such characters of others. */
+/* Returns whether a text without characters that can be decomposed stays one: the step takes characters away, puts
+ * ASCII in, or makes letters small, which cannot make such characters of others. */
 static bool keeps_decomposed(const struct normalizer_step *step)
 {
     size_t ascii = 0;
@@ -78,8 +78,7 @@ uint64_t normalizer_growth(const struct normalizer *normalizer)
     for (uint32_t i = 0; i < normalizer->count; i++) {
         const struct normalizer_step *step = &normalizer->steps[i];
         const bool decomposes = step->kind == NORMALIZE_NFKD || step->kind == NORMALIZE_NFD;
-        if (!(decomposed && decomposes) &&
-            (mul_overflows(growth, step_growth(step), &growth) || growth > UINT32_MAX))
+        if (!(decomposed && decomposes) && (mul_overflows(growth, step_growth(step), &growth) || growth > UINT32_MAX))
             return UINT64_MAX;
         decomposed = step->kind == NORMALIZE_NFKD || (decomposed && keeps_decomposed(step));
     }

@@ -280,8 +280,8 @@ static bool prepare(const struct sp_model *sp, struct bytes_buffer *stripped, st
     if (!*count || (!prefix && !(sp->escape && memmem(*text, (size_t)*count, SP_MARK, 3))))
         return true;
     block->count = 0;
-    if ((prefix && !bytes_append(block, " ", 1)) || (sp->escape ? !sp_spaces_copy(block, *text, (size_t)*count)
-                                                                : !bytes_append(block, *text, (size_t)*count)))
+    if ((prefix && !bytes_append(block, " ", 1)) ||
+        (sp->escape ? !sp_spaces_copy(block, *text, (size_t)*count) : !bytes_append(block, *text, (size_t)*count)))
         return false;
     *text = block->bytes;
     *count = block->count;

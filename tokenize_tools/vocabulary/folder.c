@@ -209,8 +209,8 @@ static enum tokmap_status choose(struct folder *folder, const char *path, char *
 /* Finds how the trained model numbers the pieces of a SentencePiece model. */
 static enum tokmap_status rule_find(struct folder *folder, struct tokmap_error *error)
 {
-    static const char *const models[] = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "spm.model",
-                                         "source.spm",      "*.model"};
+    static const char *const models[] = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
+                                         "spm.model",       "source.spm",   "*.model"};
     const char *const form = forms[form_of(folder->name)].name;
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
         if (!strcmp(form, models[i]))

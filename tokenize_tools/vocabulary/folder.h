@@ -35,7 +35,7 @@ struct folder {
     struct folder_config config;
     struct rank_beside beside;
     const struct piece_rule *rule; /* of the ids of a SentencePiece model, or NULL */
-    const char *code; /* the name of the file with beside.regex */
+    const char *code;              /* the name of the file with beside.regex */
 };
 
 /* Chooses the vocabulary, and reads the files beside it. Call folder_free after success and after failure. Statuses:

@@ -27,12 +27,12 @@
 
 static const struct piece_rule {
     const char *class_name;
-    const char *type;  /* "model_type" of a config.json, which counts where no file names a class; "": none */
-    const char *first; /* special tokens, whose ids begin at 0 or, with `json`, are those of vocab.json */
-    uint32_t from;     /* the first piece after them; those before it are among them. Not with `json` */
-    const char *last;  /* special tokens after the pieces */
-    bool json;         /* vocab.json has the ids */
-    bool codes;        /* tokens of the form >>...<< in it are special */
+    const char *type;      /* "model_type" of a config.json, which counts where no file names a class; "": none */
+    const char *first;     /* special tokens, whose ids begin at 0 or, with `json`, are those of vocab.json */
+    uint32_t from;         /* the first piece after them; those before it are among them. Not with `json` */
+    const char *last;      /* special tokens after the pieces */
+    bool json;             /* vocab.json has the ids */
+    bool codes;            /* tokens of the form >>...<< in it are special */
     uint64_t offset;       /* the only "offset" of tokenizer_config.json that the rule is for; 0: it has none */
     const char *languages; /* the same of "language_codes", or NULL */
 } rules[] = {
@@ -49,8 +49,9 @@ static const struct piece_rule {
     {"XLMRobertaTokenizer", "xlm-roberta", FAIRSEQ, .from = 3, .last = "<mask>"},
     {"MBartTokenizer", "mbart", FAIRSEQ, .from = 3, .last = MBART "<mask>"},
     {"MBart50Tokenizer", "", FAIRSEQ, .from = 3,
-     .last = MBART "af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN pl_PL ps_AF pt_XX sv_SE "
-           "sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI <mask>"},
+     .last =
+         MBART "af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN pl_PL ps_AF pt_XX sv_SE "
+               "sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI <mask>"},
     {"XGLMTokenizer", "xglm", FAIRSEQ, .from = 3,
      .last = "<madeupword0> <madeupword1> <madeupword2> <madeupword3> <madeupword4> <madeupword5> <madeupword6>"},
     {"CamembertTokenizer", "camembert", "<s>NOTUSED <pad> </s>NOTUSED <unk> <unk>NOTUSED", .from = 1, .last = "<mask>"},
@@ -108,13 +109,15 @@ enum tokmap_status piece_rule_find(const struct piece_rule **rule, const struct 
                          "name %s itself for the ids of the file",
                          (int)name->bytes, (const char *)name->text, path_name(path), path_name(path));
     if (found && found->json && !ids_beside)
-        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                         "%s takes the ids of the pieces from vocab.json, which is not in this folder; put it there, or "
-                         "name %s itself for the ids of the file",
-                         found->class_name, path_name(path));
+        return error_set(
+            error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+            "%s takes the ids of the pieces from vocab.json, which is not in this folder; put it there, or "
+            "name %s itself for the ids of the file",
+            found->class_name, path_name(path));
     if (found && found->offset && config->offset_given && config->offset != found->offset)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                         "tokenizer_config.json sets the offset %" PRIu64 ", but tokmap knows the ids of %s with %" PRIu64
+                         "tokenizer_config.json sets the offset %" PRIu64
+                         ", but tokmap knows the ids of %s with %" PRIu64
                          " only; save this tokenizer as a tokenizer.json with transformers (save_pretrained)",
                          config->offset, found->class_name, found->offset);
     if (found && found->languages && languages->text && !is_listed(found->languages, languages->text, languages->bytes))

@@ -3,9 +3,9 @@
  * piece_rules.h - tokenizers of transformers that give the pieces of a SentencePiece model other ids than the model
  * does. The text is divided by the model; only the numbers of what comes out are others.
  *
- * A rule puts special tokens before and after the pieces (XLM-R, CamemBERT, MBart, XGLM, Pegasus), or takes all ids from
- * the vocab.json beside the model (Marian, M2M100). Pieces are renumbered when the model is read, so encoding costs
- * nothing.
+ * A rule puts special tokens before and after the pieces (XLM-R, CamemBERT, MBart, XGLM, Pegasus), or takes all ids
+ * from the vocab.json beside the model (Marian, M2M100). Pieces are renumbered when the model is read, so encoding
+ * costs nothing.
  */
 #ifndef TOKMAP_VOCABULARY_PIECE_RULES_H
 #define TOKMAP_VOCABULARY_PIECE_RULES_H

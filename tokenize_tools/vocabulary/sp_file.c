@@ -328,14 +328,15 @@ static void fingerprint(const struct reader *reader)
     const uint8_t flags[] = {
         's', 'p', source->byte_fallback, source->escape, source->remove_spaces, (uint8_t)source->prefix};
     const uint8_t more[] = {(uint8_t)file->model_type, file->suffix};
-    const struct hash_part parts[] = {{flags, sizeof flags},
-                                      {file->pieces.offsets, ((size_t)source->vocabulary + 1) * sizeof *file->pieces.offsets},
-                                      {file->pieces.bytes, file->pieces.offsets[source->vocabulary]},
-                                      {file->pieces.scores, source->vocabulary * sizeof *file->pieces.scores},
-                                      {file->pieces.kinds, source->vocabulary},
-                                      {more, sizeof more},
-                                      {file->charsmap.at, (size_t)(file->charsmap.end - file->charsmap.at)},
-                                      {&file->pieces.known, sizeof file->pieces.known}};
+    const struct hash_part parts[] = {
+        {flags, sizeof flags},
+        {file->pieces.offsets, ((size_t)source->vocabulary + 1) * sizeof *file->pieces.offsets},
+        {file->pieces.bytes, file->pieces.offsets[source->vocabulary]},
+        {file->pieces.scores, source->vocabulary * sizeof *file->pieces.scores},
+        {file->pieces.kinds, source->vocabulary},
+        {more, sizeof more},
+        {file->charsmap.at, (size_t)(file->charsmap.end - file->charsmap.at)},
+        {&file->pieces.known, sizeof file->pieces.known}};
     const bool has_more = file->model_type != TYPE_BPE || file->suffix || file->charsmap.at != file->charsmap.end;
     hash128_store(hash128_parts(parts, file->rule ? 8 : has_more ? 7 : 5), file->fingerprint);
 }
@@ -541,8 +542,8 @@ static enum tokmap_status add_symbols(struct pipeline_parts *parts, const struct
     count = 0;
     for (uint32_t id = 0; id < source->vocabulary; id++)
         if (source->kinds[id] == SP_USER_DEFINED)
-            parts->symbol_texts[count++] =
-                (struct match_text){file->pieces.bytes + source->offsets[id], source->offsets[id + 1] - source->offsets[id]};
+            parts->symbol_texts[count++] = (struct match_text){file->pieces.bytes + source->offsets[id],
+                                                               source->offsets[id + 1] - source->offsets[id]};
     qsort(parts->symbol_texts, count, sizeof *parts->symbol_texts, by_text);
     return match_table_new(&parts->symbols, parts->symbol_texts, count, source->path, error);
 }

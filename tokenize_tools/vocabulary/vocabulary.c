@@ -196,11 +196,10 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
     if (status)
         (void)status; /* refused */
     else if (ranks)
-        status =
-            rank_tokenizer_new(tokenizer, path, text, bytes, options, folder ? &folder->beside : NULL, error);
+        status = rank_tokenizer_new(tokenizer, path, text, bytes, options, folder ? &folder->beside : NULL, error);
     else if (sp_file_is((const uint8_t *)text, bytes))
-        status = sp_file_open(tokenizer, path, (const uint8_t *)text, bytes, folder ? folder->rule : NULL, options,
-                              error);
+        status =
+            sp_file_open(tokenizer, path, (const uint8_t *)text, bytes, folder ? folder->rule : NULL, options, error);
     else if (hf_file_is(text, bytes))
         status = json_open(tokenizer, path, text, bytes, options, error);
     else if (clip_file_is(text, bytes))

@@ -126,7 +126,8 @@ static void ends(void **unused)
     end();
 }
 
-/* A map with the keys a (becomes xy), bc and d (become nothing), and e (becomes a space): each node has a block of 256 units. */
+/* A map with the keys a (becomes xy), bc and d (become nothing), and e (becomes a space): each node has a block of 256
+ * units. */
 static struct charsmap *map_make(void)
 {
     static const struct {
@@ -274,19 +275,16 @@ static void decomposed(void **unused)
     normalizer_state_free(&states[0]);
     normalizer_state_free(&states[1]);
     uint8_t e_acute[] = {0xC3, 0xA9}; /* it can be decomposed */
-    again.steps[1] = (struct normalizer_step){.kind = NORMALIZE_REPLACE,
-                                              .pattern = e_acute,
-                                              .pattern_bytes = 2,
-                                              .content = e_acute,
-                                              .content_bytes = 2};
+    again.steps[1] = (struct normalizer_step){
+        .kind = NORMALIZE_REPLACE, .pattern = e_acute, .pattern_bytes = 2, .content = e_acute, .content_bytes = 2};
     assert_int_equal(normalizer_growth(&again), 11 * 11);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(forms), cmocka_unit_test(characters),
-                                       cmocka_unit_test(ends),  cmocka_unit_test(maps),
-                                       cmocka_unit_test(room),  cmocka_unit_test(growth),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(forms),    cmocka_unit_test(characters),
+                                       cmocka_unit_test(ends),     cmocka_unit_test(maps),
+                                       cmocka_unit_test(room),     cmocka_unit_test(growth),
                                        cmocka_unit_test(any_text), cmocka_unit_test(decomposed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

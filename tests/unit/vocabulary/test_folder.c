@@ -237,7 +237,7 @@ static void ends(void **state)
 }
 
 #define FRAME(front, ids)                                                                                              \
-    "{\"type\": \"TemplateProcessing\", \"single\": [" front TEXT "], \"pair\": [], \"special_tokens\": {\"[A]\": "      \
+    "{\"type\": \"TemplateProcessing\", \"single\": [" front TEXT "], \"pair\": [], \"special_tokens\": {\"[A]\": "    \
     "{\"id\": \"[A]\", \"ids\": [" ids "], \"tokens\": [\"[A]\"]}}}"
 #define A SPECIAL("[A]") ", "
 

@@ -49,7 +49,11 @@ struct piece {
 };
 
 /* The pieces after the first three have the ids 3 (the space), 4, 5, 6, and 7. */
-#define REST {MARK, -2, 0}, {"a", -3, 0}, {"b", -3, 0}, {"ab", -4, 0}, {MARK "ab", -4, 0}
+#define REST                                                                                                           \
+    {MARK, -2, 0}, {"a", -3, 0}, {"b", -3, 0}, {"ab", -4, 0},                                                          \
+    {                                                                                                                  \
+        MARK "ab", -4, 0                                                                                               \
+    }
 static const struct piece usual[] = {{"<unk>", 0, SP_UNKNOWN}, {"<s>", 0, SP_CONTROL}, {"</s>", 0, SP_CONTROL}, REST};
 static const struct piece pegasus[] = {
     {"<pad>", 0, SP_CONTROL}, {"</s>", 0, SP_CONTROL}, {"<unk>", 0, SP_UNKNOWN}, REST};
@@ -152,8 +156,7 @@ static void offset(void **state)
     for (int bpe = 0; bpe < 2; bpe++) {
         put_model("spiece.model", pegasus, NULL, bpe);
         put_class("PegasusTokenizer", ", \"offset\": 103");
-        gives(true, "ab b" HEART "<mask_1><mask_2><unk_2><unk_102></s>",
-              IDS(110, 106, 108, 105, 2, 3, 4, 104, 1));
+        gives(true, "ab b" HEART "<mask_1><mask_2><unk_2><unk_102></s>", IDS(110, 106, 108, 105, 2, 3, 4, 104, 1));
     }
 }
 
@@ -253,9 +256,12 @@ static void unfit_ids(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(fairseq, begin, end),        cmocka_unit_test_setup_teardown(typed, begin, end),
-        cmocka_unit_test_setup_teardown(offset, begin, end),         cmocka_unit_test_setup_teardown(ids_beside, begin, end),
-        cmocka_unit_test_setup_teardown(ids_beside_m2m, begin, end), cmocka_unit_test_setup_teardown(unfit, begin, end),
+        cmocka_unit_test_setup_teardown(fairseq, begin, end),
+        cmocka_unit_test_setup_teardown(typed, begin, end),
+        cmocka_unit_test_setup_teardown(offset, begin, end),
+        cmocka_unit_test_setup_teardown(ids_beside, begin, end),
+        cmocka_unit_test_setup_teardown(ids_beside_m2m, begin, end),
+        cmocka_unit_test_setup_teardown(unfit, begin, end),
         cmocka_unit_test_setup_teardown(unfit_ids, begin, end),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
