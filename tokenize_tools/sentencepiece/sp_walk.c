@@ -50,47 +50,35 @@ bool sp_begins(const struct sp_model *model, enum engine_place place, const uint
  * An unknown token says nothing of its text. It takes one character or, with fuse_unk, what is unknown up to where the
  * next id fits. */
 
-struct place {
-    uint64_t at;
-    bool prefix; /* the space before the text comes next */
-    bool suffix; /* a space comes after the text */
-};
-
-struct walked {
-    const struct sp_model *model;
-    const uint8_t *text;
-    uint64_t count; /* without the spaces that are removed from the end */
-};
-
 /* Skips spaces that remove_spaces removes. */
-static void skip(const struct walked *own, struct place *place)
+static void skip(struct sp_walker *own)
 {
     const uint8_t *text = own->text;
-    uint64_t at = place->at;
+    uint64_t at = own->at;
     while (own->model->remove_spaces && at < own->count && text[at] == ' ' && (!at || text[at - 1] == ' '))
         at++;
-    place->at = at;
+    own->at = at;
 }
 
-static bool reads_mark(const struct walked *own, uint64_t at)
+static bool reads_mark(const struct sp_walker *own, uint64_t at)
 {
     return own->count - at >= 3 && !memcmp(own->text + at, SP_MARK, 3);
 }
 
 /* Returns whether a mark stands for a space. */
-static bool is_mark(const struct walked *own, uint64_t at)
+static bool is_mark(const struct sp_walker *own, uint64_t at)
 {
     return own->model->escape && reads_mark(own, at);
 }
 
 /* Moves along the bytes of a token. *begin receives the first byte of the text that is part of it. Returns false if the
  * text is different. */
-static bool match(const struct walked *own, const uint8_t *bytes, uint32_t length, struct place *place, uint64_t *begin)
+static bool match(struct sp_walker *own, const uint8_t *bytes, uint32_t length, uint64_t *begin)
 {
-    struct place now = *place;
+    struct sp_walker now = *own;
     bool begun = false;
     for (uint32_t i = 0; i < length; i++) {
-        skip(own, &now);
+        skip(&now);
         if (now.prefix) {
             now.prefix = false;
             if (bytes[i] != ' ')
@@ -116,98 +104,84 @@ static bool match(const struct walked *own, const uint8_t *bytes, uint32_t lengt
         begun = true;
         now.at += mark ? 3 : 1;
     }
-    *place = now;
+    *own = now;
     return length != 0;
 }
 
-static bool match_id(const struct walked *own, uint32_t id, struct place *place, uint64_t *begin)
+static bool match_id(struct sp_walker *own, uint32_t id, uint64_t *begin)
 {
     const struct bpe_model *head = &own->model->head;
     return id < head->vocabulary &&
-           match(own, head->bytes + head->offsets[id], head->offsets[id + 1] - head->offsets[id], place, begin);
+           match(own, head->bytes + head->offsets[id], head->offsets[id + 1] - head->offsets[id], begin);
 }
 
 /* Returns whether the next character has no token, and its length. */
-static bool is_unknown(const struct walked *own, struct place place, uint32_t *length)
+static bool is_unknown(const struct sp_walker *own, uint32_t *length)
 {
     const struct sp_model *model = own->model;
     *length = 0;
-    const bool end = !place.prefix && place.at >= own->count;
-    if (end && !place.suffix)
+    const bool end = !own->prefix && own->at >= own->count;
+    if (end && !own->suffix)
         return false;
-    const uint32_t code = place.prefix || end || is_mark(own, place.at)
+    const uint32_t code = own->prefix || end || is_mark(own, own->at)
                               ? ' '
-                              : sp_character(own->text + place.at, own->count - place.at, length);
-    if (!place.prefix && !end && !*length)
+                              : sp_character(own->text + own->at, own->count - own->at, length);
+    if (!own->prefix && !end && !*length)
         *length = 3; /* a mark */
     const uint32_t symbol = model->atoms[code];
-    return !symbol || (model->ids ? model->ids[symbol - 1] == BPE_NONE : symbol - 1 >= model->head.vocabulary);
+    return !symbol || model->ids[symbol - 1] == BPE_NONE;
 }
 
-/* Returns whether the id after the next one fits at a place. */
-static bool other_fits(const struct walked *own, const struct id_walk *walk, struct place place)
+/* Returns whether the id after the next one fits. */
+static bool other_fits(struct sp_walker own, const struct id_walk *walk)
 {
     struct id_walk rest = *walk;
     uint64_t unused;
-    return ++rest.at < rest.count && match_id(own, id_walk_next(&rest), &place, &unused);
+    return ++rest.at < rest.count && match_id(&own, id_walk_next(&rest), &unused);
 }
 
 /* Moves along a character without a token. Returns false if the next one has a token. */
-static bool take_character(const struct walked *own, struct place *place, uint64_t *begin)
+static bool take_character(struct sp_walker *own, uint64_t *begin)
 {
     uint32_t length;
-    if (!is_unknown(own, *place, &length))
+    if (!is_unknown(own, &length))
         return false;
-    *begin = place->at;
-    if (!place->prefix && place->at >= own->count)
-        place->suffix = false;
-    place->prefix = false;
-    place->at += length;
+    *begin = own->at;
+    if (!own->prefix && own->at >= own->count)
+        own->suffix = false;
+    own->prefix = false;
+    own->at += length;
     return true;
 }
 
-/* Returns whether the ids after the next one are other tokens of the text up to `end`. */
-static bool others_reach(const struct walked *own, const struct id_walk *walk, struct place place, uint64_t end)
-{
-    struct id_walk rest = *walk;
-    uint64_t unused;
-    while (place.at < end && ++rest.at < rest.count)
-        if (id_walk_next(&rest) == own->model->unk || !match_id(own, id_walk_next(&rest), &place, &unused))
-            return false;
-    return place.at >= end;
-}
-
 /* Moves along the name of the unknown token, if the text continues after it as the ids do. */
-static bool take_name(const struct walked *own, const struct id_walk *walk, struct place *place, uint64_t *begin)
+static bool take_name(struct sp_walker *own, const struct id_walk *walk, uint64_t *begin)
 {
-    struct place next = *place, again;
+    struct sp_walker next = *own, again;
     uint64_t named, unused;
     uint32_t length;
-    if (!match_id(own, own->model->unk, &next, &named) || others_reach(own, walk, *place, next.at))
+    if (!match_id(&next, own->model->unk, &named))
         return false;
     again = next;
     const bool ends = next.at >= own->count; /* ids that are left are of the next piece */
-    if (!ends && !other_fits(own, walk, next) && !is_unknown(own, next, &length) &&
-        !match_id(own, own->model->unk, &again, &unused))
+    if (!ends && !other_fits(next, walk) && !is_unknown(&next, &length) && !match_id(&again, own->model->unk, &unused))
         return false;
-    *place = next;
+    *own = next;
     *begin = named;
     return true;
 }
 
-/* Moves along what an unknown token stands for: characters without a token and, of a Unigram model that finds it in the
- * text, its own name. */
-static bool take_unknown(const struct walked *own, const struct id_walk *walk, struct place *place, uint64_t *begin)
+/* Moves along what an unknown token stands for: characters without a token, or its own name. */
+static bool take_unknown(struct sp_walker *own, const struct id_walk *walk, uint64_t *begin)
 {
-    const bool unigram = !own->model->ids, fused = own->model->fuse_unk && (unigram || !own->model->byte_fallback);
+    const bool fused = own->model->fuse_unk && !own->model->byte_fallback;
     uint64_t from = 0;
     for (bool any = false;; any = true) {
-        skip(own, place);
+        skip(own);
         if (any && !fused)
             return true;
-        if (!take_name(own, walk, place, &from) &&
-            ((any && other_fits(own, walk, *place)) || !take_character(own, place, &from)))
-            return any || match_id(own, own->model->unk, place, begin);
+        if (!take_name(own, walk, &from) && ((any && other_fits(*own, walk)) || !take_character(own, &from)))
+            return any || match_id(own, own->model->unk, begin);
         if (!any)
             *begin = from;
     }
@@ -235,38 +209,62 @@ static bool has_suffix(const struct sp_model *model, const uint8_t *text, uint64
     return model->suffix && (!count || spaces < count);
 }
 
-bool sp_walk(const struct sp_model *model, const uint8_t *text, uint64_t count, enum engine_place place_of_text,
-             struct id_walk *walk)
+bool sp_walker_begin(struct sp_walker *walker, const struct sp_model *model, const uint8_t *text, uint64_t count,
+                     enum engine_place place)
 {
     bool prefix;
     if (!count) { /* it may become a space, which is not in the text */
         const uint8_t *unused = text;
         uint64_t spaces = 0;
-        if (!sp_begins(model, place_of_text, &unused, &spaces, &prefix))
-            return true;
+        if (!sp_begins(model, place, &unused, &spaces, &prefix))
+            return false;
         prefix = !model->suffix;
     } else {
-        prefix = wants_prefix(model, text, count, place_of_text);
+        prefix = wants_prefix(model, text, count, place);
     }
-    const struct walked own = {model, text, model->remove_spaces ? stripped_end(model, text, count) : count};
-    struct place place = {0, prefix, has_suffix(model, text, count)};
+    *walker = (struct sp_walker){.model = model,
+                                 .text = text,
+                                 .count = model->remove_spaces ? stripped_end(model, text, count) : count,
+                                 .prefix = prefix,
+                                 .suffix = has_suffix(model, text, count)};
+    return !count || walker->count || walker->suffix; /* an empty text gets no space before it either */
+}
+
+bool sp_walker_token(struct sp_walker *walker, uint32_t id, const uint8_t *bytes, uint32_t length, struct id_walk *walk)
+{
     uint64_t begin = 0;
-    if (count && !own.count && !place.suffix)
-        return true; /* an empty text gets no space before it either */
-    if (model->whole_bytes && !prefix && count == 6 && walk->at < walk->count &&
+    skip(walker);
+    if (walk->at == walk->count || id_walk_next(walk) != id)
+        return false;
+    if (!length)
+        begin = walker->at;
+    else if (!match(walker, bytes, length, &begin))
+        return false;
+    walk->found(walk->user, walk->at++, begin, begin > walker->at ? begin : walker->at);
+    return true;
+}
+
+bool sp_walk(const struct sp_model *model, const uint8_t *text, uint64_t count, enum engine_place place,
+             struct id_walk *walk)
+{
+    struct sp_walker own;
+    uint64_t begin = 0;
+    if (!sp_walker_begin(&own, model, text, count, place))
+        return true;
+    if (model->whole_bytes && !own.prefix && count == 6 && walk->at < walk->count &&
         sp_whole(model, text, (size_t)count) == id_walk_next(walk) && byte_named(text, 6) >= 0) {
         walk->found(walk->user, walk->at++, 0, count);
         return true;
     }
     for (;; walk->at++) {
-        skip(&own, &place);
-        if (place.at >= own.count && !place.prefix && !place.suffix)
+        skip(&own);
+        if (own.at >= own.count && !own.prefix && !own.suffix)
             return true;
         if (walk->at == walk->count)
             return false;
         const uint32_t id = id_walk_next(walk);
-        if (!(id == model->unk ? take_unknown(&own, walk, &place, &begin) : match_id(&own, id, &place, &begin)))
+        if (!(id == model->unk ? take_unknown(&own, walk, &begin) : match_id(&own, id, &begin)))
             return false;
-        walk->found(walk->user, walk->at, begin, begin > place.at ? begin : place.at);
+        walk->found(walk->user, walk->at, begin, begin > own.at ? begin : own.at);
     }
 }

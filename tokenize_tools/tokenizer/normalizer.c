@@ -67,12 +67,28 @@ static uint64_t step_growth(const struct normalizer_step *step)
     }
 }
 
+/* Returns whether a text without characters that can be decomposed stays one: the step takes characters away, puts
+ * ASCII in, or makes letters small, which cannot make such characters of others. */
+static bool keeps_decomposed(const struct normalizer_step *step)
+{
+    size_t ascii = 0;
+    while (ascii < step->content_bytes && step->content[ascii] < 0x80)
+        ascii++;
+    return step->kind == NORMALIZE_NFD || step->kind == NORMALIZE_MARKS || step->kind == NORMALIZE_LOWER ||
+           step->kind == NORMALIZE_STRIP || (step->kind == NORMALIZE_REPLACE && ascii == step->content_bytes);
+}
+
 uint64_t normalizer_growth(const struct normalizer *normalizer)
 {
     uint64_t growth = 1;
-    for (uint32_t i = 0; i < normalizer->count; i++)
-        if (mul_overflows(growth, step_growth(&normalizer->steps[i]), &growth) || growth > UINT32_MAX)
+    bool decomposed = false; /* by NFKD, so nothing is left for another decomposition */
+    for (uint32_t i = 0; i < normalizer->count; i++) {
+        const struct normalizer_step *step = &normalizer->steps[i];
+        const bool decomposes = step->kind == NORMALIZE_NFKD || step->kind == NORMALIZE_NFD;
+        if (!(decomposed && decomposes) && (mul_overflows(growth, step_growth(step), &growth) || growth > UINT32_MAX))
             return UINT64_MAX;
+        decomposed = step->kind == NORMALIZE_NFKD || (decomposed && keeps_decomposed(step));
+    }
     return growth;
 }
 

@@ -87,6 +87,23 @@ static enum tokmap_status build_trie(struct building *own)
                     : TOKMAP_OK;
 }
 
+/* Makes the trie of names for unknown characters. Tokens of bytes leave none unknown. */
+static enum tokmap_status build_names(struct building *own)
+{
+    struct unigram_model *model = own->model;
+    const struct sp_source *texts = &own->source->texts;
+    model->runs = texts->merges ? &model->trie : NULL;
+    if (!own->source->unknown_named || texts->byte_fallback)
+        return TOKMAP_OK;
+    own->key_count = 0;
+    for (uint32_t id = 0; id < texts->vocabulary; id++)
+        if (sp_kind_of(texts, id) == SP_UNUSED && sp_text_bytes(own->builder, id))
+            own->keys[own->key_count++] =
+                (struct byte_trie_key){sp_text(own->builder, id), sp_text_bytes(own->builder, id), id};
+    model->runs = &model->names;
+    return byte_trie_build(&model->names, own->keys, own->key_count) ? sp_no_memory(own->builder) : TOKMAP_OK;
+}
+
 /* ---- scores ---- */
 
 /* Returns the score of an unknown character: lower than that of every normal piece. */
@@ -170,6 +187,8 @@ static enum tokmap_status build(struct building *own)
     if (!status)
         status = build_trie(own);
     if (!status)
+        status = build_names(own);
+    if (!status)
         status = store_scores(own);
     if (!status && !sp_cut_table_build(&sp->cuts, &own->builder->relation))
         status = sp_no_memory(own->builder);
@@ -199,6 +218,7 @@ enum tokmap_status unigram_model_build(struct unigram_model **out, const struct 
     model->sp.head.wide = true; /* the caches also hold `fragile` and `unknown` */
     model->fragile = texts->vocabulary;
     model->unknown = texts->vocabulary + 1;
+    model->known = texts->vocabulary - source->lost;
     model->sp.unk = texts->unk;
     model->sp.fuse_unk = true;
     model->sp.escape = texts->escape;

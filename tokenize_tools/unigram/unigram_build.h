@@ -11,6 +11,9 @@ struct unigram_source {
                                there are none, as in tokenizers: all pieces are found in text, also the unknown token
                                and the tokens of bytes */
     const double *scores;   /* by id */
+    uint32_t lost;          /* so many of the last tokens become the unknown token */
+    bool unknown_named;     /* with texts.scores: unknown characters in a row become the token of type SP_UNUSED that is
+                               the text of them together, if there is one */
 };
 
 /* Builds a model. *out is NULL on failure. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */

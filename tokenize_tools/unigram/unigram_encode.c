@@ -22,6 +22,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "sentencepiece/sp_spaces.h"
+#include "sentencepiece/sp_walk.h"
 
 /* ---- what is unknown ---- */
 
@@ -47,29 +48,31 @@ static bool has_bytes(const struct unigram_model *model, const uint8_t *text, si
     return true;
 }
 
-/* Ends a run of what is unknown to tokenizers. */
-static void end_run(struct unigram_state *state, struct ids_out *out)
+/* Appends the ids of all that is unknown in a row. */
+static void put_run(const struct unigram_model *model, const uint8_t *text, size_t count, struct ids_out *out)
 {
-    const struct unigram_model *model = state->model;
-    const uint8_t *text = state->run.bytes;
-    const size_t count = state->run.count;
     uint32_t id = BPE_NONE;
-    state->unknown = false;
-    state->run.count = 0;
-    if (model->floats || !count)
-        return;
-    if (byte_trie_longest(&model->trie, text, count, &id) == count)
+    if (model->runs && byte_trie_longest(model->runs, text, count, &id) == count)
         ids_append(out, id);
-    else if (model->sp.byte_fallback && has_bytes(model, text, count))
+    else if (model->sp.byte_fallback && (model->floats || has_bytes(model, text, count)))
         put_bytes(model, text, count, out);
     else
         ids_append(out, model->sp.unk);
 }
 
+/* Ends a run of what is unknown, whose text decides its ids. */
+static void end_run(struct unigram_state *state, struct ids_out *out)
+{
+    if (state->run.count)
+        put_run(state->model, state->run.bytes, state->run.count, out);
+    state->unknown = false;
+    state->run.count = 0;
+}
+
 static void put_unknown(struct unigram_state *state, const uint8_t *text, size_t count, struct ids_out *out)
 {
     const struct sp_model *sp = &state->model->sp;
-    if (state->model->doubles) {
+    if (state->model->runs) {
         if (!bytes_append(&state->run, text, count))
             state->failure = UNIGRAM_NO_MEMORY;
     } else if (sp->byte_fallback) {
@@ -78,6 +81,13 @@ static void put_unknown(struct unigram_state *state, const uint8_t *text, size_t
         ids_append(out, sp->unk);
     }
     state->unknown = true;
+}
+
+static void put_token(struct unigram_state *state, uint32_t id, struct ids_out *out)
+{
+    if (state->unknown)
+        end_run(state, out);
+    ids_append(out, id < state->model->known ? id : state->model->sp.unk);
 }
 
 /* ---- settling ---- */
@@ -97,13 +107,10 @@ static void settle_word(struct unigram_state *state, const uint8_t *text, size_t
     for (size_t i = 0; i < id_count; i++) {
         const bool unknown = ids[i] == model->unknown;
         const size_t bytes = unknown ? unigram_character(text + at, count - at) : model->lengths[ids[i]];
-        if (unknown || ids[i] == own_unk) {
+        if (unknown || ids[i] == own_unk)
             put_unknown(state, text + at, bytes, out);
-        } else {
-            if (state->unknown)
-                end_run(state, out);
-            ids_append(out, ids[i]);
-        }
+        else
+            put_token(state, ids[i], out);
         at += bytes;
     }
 }
@@ -158,13 +165,10 @@ static void settle_rest(struct unigram_state *state, const struct chunk *chunk, 
     const size_t bytes =
         id == model->unknown ? unigram_character(chunk->text + *at, chunk->count - *at) : model->lengths[id];
     state->sum = model->floats ? (double)((float)state->sum + model->floats[id]) : state->sum + model->doubles[id];
-    if (unknown) {
+    if (unknown)
         put_unknown(state, chunk->text + *at, bytes, out);
-    } else {
-        if (state->unknown)
-            end_run(state, out);
-        ids_append(out, id);
-    }
+    else
+        put_token(state, id, out);
     *at += bytes;
     ++*i;
 }
@@ -175,9 +179,10 @@ static inline void settle_usual(struct unigram_state *state, const struct chunk 
                                 size_t *number, struct ids_out *out)
 {
     const struct unigram_model *model = state->model;
-    const uint32_t *lengths = model->lengths, vocabulary = model->sp.head.vocabulary;
+    const uint32_t *lengths = model->lengths;
+    const uint32_t known = model->runs && state->unknown ? 0 : model->known; /* 0: a run has to be ended first */
     const uint32_t own_unk = floats ? BPE_NONE : model->sp.unk;
-    const uint32_t fused = floats && !model->sp.byte_fallback ? model->unknown : BPE_NONE;
+    const uint32_t fused = !model->runs && !model->sp.byte_fallback ? model->unknown : BPE_NONE;
     const double far = model->limit - (UNIGRAM_WORD_MOST + 1) * model->reach - 1;
     const float far_float = (float)far;
     float sum_float = (float)state->sum;
@@ -188,7 +193,7 @@ static inline void settle_usual(struct unigram_state *state, const struct chunk 
         const uint32_t id = state->found[i];
         if (floats ? !(sum_float < far_float && -sum_float < far_float) : !(sum < far && -sum < far))
             break;
-        if (id < vocabulary && id != own_unk && (floats || !unknown)) {
+        if (id < known && id != own_unk) {
             unknown = false;
             ids_append(out, id);
             at += lengths[id];
@@ -265,21 +270,21 @@ static void encode_short(struct unigram_state *state, const uint8_t *text, size_
     }
 }
 
-/* Makes the text that the model sees, if it is not the text itself. Returns false if memory ran out. */
-static bool prepare(struct unigram_state *state, bool prefix, const uint8_t **text, uint64_t *count)
+/* Makes the text that the model sees, if it is not the text itself, in one of the buffers. Returns false if memory ran
+ * out. */
+static bool prepare(const struct sp_model *sp, struct bytes_buffer *stripped, struct bytes_buffer *block, bool prefix,
+                    const uint8_t **text, uint64_t *count)
 {
-    const struct sp_model *sp = &state->model->sp;
-    if (!sp_spaces_arrange(&state->stripped, sp, text, count))
+    if (!sp_spaces_arrange(stripped, sp, text, count))
         return false;
     if (!*count || (!prefix && !(sp->escape && memmem(*text, (size_t)*count, SP_MARK, 3))))
         return true;
-    state->block.count = 0;
-    if ((prefix && !bytes_append(&state->block, " ", 1)) ||
-        (sp->escape ? !sp_spaces_copy(&state->block, *text, (size_t)*count)
-                    : !bytes_append(&state->block, *text, (size_t)*count)))
+    block->count = 0;
+    if ((prefix && !bytes_append(block, " ", 1)) ||
+        (sp->escape ? !sp_spaces_copy(block, *text, (size_t)*count) : !bytes_append(block, *text, (size_t)*count)))
         return false;
-    *text = state->block.bytes;
-    *count = state->block.count;
+    *text = block->bytes;
+    *count = block->count;
     return true;
 }
 
@@ -299,7 +304,7 @@ static enum tokmap_status check(struct unigram_state *state, uint64_t count, str
 enum tokmap_status unigram_encode(struct unigram_state *state, const uint8_t *text, uint64_t count, bool prefix,
                                   struct ids_out *out, struct tokmap_error *error)
 {
-    if (!prepare(state, prefix, &text, &count))
+    if (!prepare(&state->model->sp, &state->stripped, &state->block, prefix, &text, &count))
         return error_set_memory(error, "a text", count);
     state->sum = 0;
     state->unknown = false;
@@ -316,6 +321,85 @@ enum tokmap_status unigram_encode(struct unigram_state *state, const uint8_t *te
     bytes_trim(&state->run);
     unigram_path_trim(&state->path);
     return check(state, count, error);
+}
+
+/* ---- where the ids of a text are in it ---- */
+
+struct walking {
+    const struct unigram_model *model;
+    struct sp_walker walker;
+    struct id_walk *walk;
+    const uint8_t *text; /* as the model sees it */
+    uint32_t *ids;       /* of a run */
+    size_t room;
+};
+
+/* Moves along what is unknown in a row: one token, or those of its bytes, of which a space has three. */
+static bool walk_run(struct walking *own, size_t from, size_t to)
+{
+    const struct unigram_model *model = own->model;
+    if (3 * (to - from) > own->room) {
+        free(own->ids);
+        own->room = 6 * (to - from);
+        own->ids = malloc(own->room * sizeof *own->ids);
+        if (!own->ids)
+            return false;
+    }
+    struct ids_out out = {.tokens = own->ids, .room = own->room, .wide = true};
+    put_run(model, own->text + from, to - from, &out);
+    if (out.count == 1)
+        return sp_walker_token(&own->walker, own->ids[0], own->text + from, (uint32_t)(to - from), own->walk);
+    bool good = true;
+    for (size_t i = 0; from < to && good; from++) {
+        const uint32_t ids = own->text[from] == ' ' && model->sp.escape ? 3 : 1;
+        for (uint32_t k = 0; k < ids && good; k++)
+            good = sp_walker_token(&own->walker, own->ids[i++], own->text + from, !k, own->walk);
+    }
+    return good;
+}
+
+static bool walk_numbers(struct walking *own, const uint32_t *numbers, size_t number_count, size_t count)
+{
+    const struct unigram_model *model = own->model;
+    size_t at = 0, run = 0; /* what is unknown begins at `run` */
+    bool good = true;
+    for (size_t i = 0; i < number_count && good; i++) {
+        const uint32_t id = numbers[i];
+        const bool unknown = id == model->unknown;
+        const size_t bytes = unknown ? unigram_character(own->text + at, count - at) : model->lengths[id];
+        if (!unknown && !(model->doubles && id == model->sp.unk)) {
+            good = (run == at || walk_run(own, run, at)) &&
+                   sp_walker_token(&own->walker, id < model->known ? id : model->sp.unk, own->text + at,
+                                   (uint32_t)bytes, own->walk);
+            run = at + bytes;
+        }
+        at += bytes;
+    }
+    return good && (run == at || walk_run(own, run, at));
+}
+
+bool unigram_walk(const struct unigram_model *model, const uint8_t *text, uint64_t count, enum engine_place place,
+                  struct id_walk *walk)
+{
+    struct walking own = {.model = model, .walk = walk, .text = text};
+    struct bytes_buffer stripped = {0}, block = {0};
+    struct unigram_path path = {0};
+    struct bpe_scratch scratch = {0};
+    const uint32_t *numbers;
+    size_t number_count;
+    double sum = 0;
+    bool prefix;
+    if (!sp_walker_begin(&own.walker, &model->sp, text, count, place))
+        return true;
+    (void)sp_begins(&model->sp, place, &own.text, &count, &prefix);
+    const bool good = prepare(&model->sp, &stripped, &block, prefix, &own.text, &count) &&
+                      !unigram_divide(model, &path, &scratch, own.text, (size_t)count, &sum, &numbers, &number_count) &&
+                      walk_numbers(&own, numbers, number_count, (size_t)count);
+    unigram_path_free(&path);
+    bytes_free(&block);
+    bytes_free(&stripped);
+    free(own.ids);
+    return good;
 }
 
 enum tokmap_status unigram_state_new(struct unigram_state **out, const struct unigram_model *model,

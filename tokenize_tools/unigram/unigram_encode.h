@@ -39,4 +39,9 @@ void unigram_state_free(struct unigram_state *state);
 enum tokmap_status unigram_encode(struct unigram_state *state, const uint8_t *text, uint64_t count, bool prefix,
                                   struct ids_out *out, struct tokmap_error *error);
 
+/* Finds where the ids of a text are (text_engine.h, `walk`). The text is divided again, since an unknown token does not
+ * say what it stands for. Also returns false if memory ran out. */
+bool unigram_walk(const struct unigram_model *model, const uint8_t *text, uint64_t count, enum engine_place place,
+                  struct id_walk *walk);
+
 #endif

@@ -64,7 +64,7 @@ static void engine_measure(struct text_engine_state *state, const uint8_t *text,
 static bool engine_walk(const struct text_engine *engine, const uint8_t *text, uint64_t count, enum engine_place place,
                         struct id_walk *walk)
 {
-    return sp_walk(texts_of(engine), text, count, place, walk);
+    return unigram_walk(((const struct unigram_engine *)engine)->model, text, count, place, walk);
 }
 
 /* may_cut is missing: the sum goes through the whole text, so parts of it could have other ids. */

@@ -9,6 +9,7 @@ void unigram_model_free(struct unigram_model *model)
     if (!model)
         return;
     byte_trie_free(&model->trie);
+    byte_trie_free(&model->names);
     free(model->lengths);
     free(model->floats);
     free(model->doubles);

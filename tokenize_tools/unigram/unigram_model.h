@@ -32,17 +32,20 @@
 #define UNIGRAM_RESET 100000.0f
 
 struct unigram_model {
-    struct sp_model sp;    /* first. Of merging it has nothing; its texts, characters, cuts, and settings are used */
-    struct byte_trie trie; /* texts of the tokens that text can become, as the model sees text */
-    uint32_t fragile;      /* the number that stands for a word which a cache cannot decide */
-    uint32_t unknown;      /* the number of a character that is unknown */
-    uint32_t *lengths;     /* bytes of each token in the trie, by id */
-    float *floats;         /* scores of ids and of `unknown`, for sums of 32 bits; or NULL */
-    double *doubles;       /* the same, for sums of 64 bits; or NULL */
-    double limit;          /* sums of cached words stay below it */
-    double reach;          /* a byte changes the sum by at most so much */
-    double error;          /* an addition below the limit is wrong by at most so much */
-    uint32_t longest;      /* bytes of the longest token in the trie, at least 4 */
+    struct sp_model sp;     /* first. Of merging it has nothing; its texts, characters, cuts, and settings are used */
+    struct byte_trie trie;  /* texts of the tokens that text can become, as the model sees text */
+    uint32_t fragile;       /* the number that stands for a word which a cache cannot decide */
+    uint32_t unknown;       /* the number of a character that is unknown */
+    uint32_t known;         /* a token from this number on becomes the unknown token */
+    struct byte_trie names; /* ids of texts that unknown characters in a row may be; or empty */
+    const struct byte_trie *runs; /* where the text of unknown characters in a row is looked up, or NULL */
+    uint32_t *lengths;            /* bytes of each token in the trie, by id */
+    float *floats;                /* scores of ids and of `unknown`, for sums of 32 bits; or NULL */
+    double *doubles;              /* the same, for sums of 64 bits; or NULL */
+    double limit;                 /* sums of cached words stay below it */
+    double reach;                 /* a byte changes the sum by at most so much */
+    double error;                 /* an addition below the limit is wrong by at most so much */
+    uint32_t longest;             /* bytes of the longest token in the trie, at least 4 */
 };
 _Static_assert(offsetof(struct unigram_model, sp) == 0, "unigram_word() casts the head to the model");
 

@@ -43,11 +43,6 @@ static const struct folder_form {
 #define CODE_MOST ((uint64_t)1 << 20) /* bytes of a Python file */
 #define FORMS (sizeof forms / sizeof forms[0])
 
-/* Tokenizers of transformers that give the pieces of a SentencePiece model other ids than the model does. */
-static const char renumbering[] = "XLMRobertaTokenizer CamembertTokenizer BarthezTokenizer MBartTokenizer "
-                                  "MBart50Tokenizer NllbTokenizer XGLMTokenizer PegasusTokenizer M2M100Tokenizer "
-                                  "MarianTokenizer Speech2TextTokenizer PLBartTokenizer";
-
 static void folder_warn(struct folder *folder, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Copies what a printf makes, with control characters in their visible form. */
@@ -205,26 +200,16 @@ static enum tokmap_status choose(struct folder *folder, const char *path, char *
     return TOKMAP_OK;
 }
 
-/* Refuses a SentencePiece model whose pieces have other ids in the model that was trained. */
-static enum tokmap_status renumbering_check(const struct folder *folder, const char *path, struct tokmap_error *error)
+/* Finds how the trained model numbers the pieces of a SentencePiece model. */
+static enum tokmap_status rule_find(struct folder *folder, struct tokmap_error *error)
 {
-    const struct config_text *name = &folder->config.class_name;
-    const size_t form = form_of(folder->name);
-    for (uint32_t i = 0; i < folder->file_count && !strcmp(forms[form].name, "source.spm"); i++)
-        if (!strcmp(folder->files[i].name, "vocab.json"))
-            return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                             "vocab.json gives the pieces of source.spm other ids than the file does, as the models of "
-                             "Marian need, and tokmap cannot do that; name source.spm itself for the ids of the file");
-    if (strcmp(forms[form].name, "sentencepiece.bpe.model") && strcmp(forms[form].name, "spiece.model") &&
-        strcmp(forms[form].name, "source.spm") && strcmp(forms[form].name, "*.model") &&
-        strcmp(forms[form].name, "tokenizer.model") && strcmp(forms[form].name, "spm.model"))
-        return TOKMAP_OK;
-    if (config_class_is(name, renumbering))
-        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                         "tokenizer_config.json names %.*s, which gives the pieces of %s other ids than the file "
-                         "does; save this tokenizer as a tokenizer.json with transformers (save_pretrained), or "
-                         "name %s itself for the ids of the file",
-                         (int)name->bytes, (const char *)name->text, folder->name, folder->name);
+    static const char *const models[] = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
+                                         "spm.model",       "source.spm",   "*.model"};
+    const char *const form = forms[form_of(folder->name)].name;
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
+        if (!strcmp(form, models[i]))
+            return piece_rule_find(&folder->rule, &folder->config, folder->path, file_named(folder, "vocab.json"),
+                                   error);
     return TOKMAP_OK;
 }
 
@@ -275,7 +260,7 @@ enum tokmap_status folder_read(struct folder *folder, const char *path, struct t
         status = folder_config_read(&folder->config, path, error);
     }
     if (!status)
-        status = renumbering_check(folder, path, error);
+        status = rule_find(folder, error);
     if (!status)
         status = code_read(folder, path, error);
     folder->beside.specials = folder->config.added;
@@ -393,7 +378,7 @@ static void config_say(struct folder *folder)
         return;
     if (!strcmp(form->name, "vocab.txt"))
         file_say(folder, name, true, "the case and the cuts of words");
-    else if (form->companion && folder->config.class_name.bytes)
+    else if ((form->companion || folder->rule) && folder->config.class_name.bytes)
         file_say(folder, name, true, "its tokenizer_class");
 }
 
@@ -404,6 +389,8 @@ static void others_say(struct folder *folder)
     file_say(folder, folder->name, true, "the vocabulary");
     if (companion)
         file_say(folder, companion, true, "the ids of the tokens");
+    if (piece_rule_reads_ids(folder->rule))
+        file_say(folder, "vocab.json", true, "the ids of the pieces");
     if (folder->beside.regex_used)
         file_say(folder, folder->code, true, "the split pattern");
     for (int i = 0; i < FOLDER_CONFIGS; i++) {

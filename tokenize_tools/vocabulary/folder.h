@@ -10,6 +10,7 @@
 #define TOKMAP_VOCABULARY_FOLDER_H
 
 #include "folder_config.h"
+#include "piece_rules.h"
 #include "rank_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
@@ -33,12 +34,13 @@ struct folder {
     uint32_t warning_count;
     struct folder_config config;
     struct rank_beside beside;
-    const char *code; /* the name of the file with beside.regex */
+    const struct piece_rule *rule; /* of the ids of a SentencePiece model, or NULL */
+    const char *code;              /* the name of the file with beside.regex */
 };
 
 /* Chooses the vocabulary, and reads the files beside it. Call folder_free after success and after failure. Statuses:
  * OK, ERROR_NOT_FOUND (there is no vocabulary), ERROR_UNSUPPORTED (there are several of a kind, or the code of the
- * model renumbers the tokens of its vocabulary), ERROR_IO, ERROR_MEMORY. */
+ * model renumbers the tokens of its vocabulary in a way that tokmap does not know), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status folder_read(struct folder *folder, const char *path, struct tokmap_error *error);
 
 /* Gives the tokenizer of the folder the tokens that its files name, and fills `files` and `warnings`. */

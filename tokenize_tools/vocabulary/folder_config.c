@@ -133,6 +133,10 @@ static bool member_parse(struct parsing *parsing, const struct json_string *name
             return decoder_parse(parsing);
         if (json_name_is(name, "tokenizer_class"))
             return config_text_parse(file, &parsing->config->class_name);
+        if (json_name_is(name, "language_codes"))
+            return config_text_parse(file, &parsing->config->language_codes);
+        if (json_name_is(name, "offset") && json_kind(&file->scan) == JSON_NUMBER)
+            return json_unsigned(&file->scan, &parsing->config->offset) && (parsing->config->offset_given = true);
         /* fallthrough */
     case FOLDER_SPECIAL_TOKENS_MAP:
         if (json_name_is(name, "eos_token"))
@@ -149,6 +153,9 @@ static bool member_parse(struct parsing *parsing, const struct json_string *name
         return added_append(parsing, &token, id, false);
     }
     case FOLDER_MODEL_CONFIG:
+        if (json_name_is(name, "model_type"))
+            return config_text_parse(file, &parsing->config->model_type);
+        /* fallthrough */
     case FOLDER_GENERATION_CONFIG:
     case FOLDER_CONFIGS:
     default:
@@ -168,8 +175,12 @@ static void file_refuse(struct folder_config *config, struct folder_config_file 
     config->added_count -= into->added;
     into->added = 0;
     into->eos = into->bos = (struct folder_token){0};
-    if (into == &config->files[FOLDER_TOKENIZER_CONFIG])
-        config->class_name = (struct config_text){0};
+    if (into == &config->files[FOLDER_TOKENIZER_CONFIG]) {
+        config->class_name = config->language_codes = (struct config_text){0};
+        config->offset_given = false;
+    }
+    if (into == &config->files[FOLDER_MODEL_CONFIG])
+        config->model_type = (struct config_text){0};
     (void)snprintf(into->fault, sizeof into->fault, "%s", fault);
     into->fault[utf8_cut(into->fault, strlen(into->fault))] = '\0';
 }

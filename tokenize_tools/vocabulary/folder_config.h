@@ -46,6 +46,10 @@ struct folder_config {
     struct added_token *added; /* ascending by id, no id twice; `special` as the file says */
     uint32_t added_count, added_room;
     struct config_text class_name; /* of the tokenizer in transformers */
+    struct config_text model_type; /* of config.json */
+    struct config_text language_codes;
+    uint64_t offset; /* of ids, if offset_given */
+    bool offset_given;
 };
 
 const char *folder_config_name(enum folder_config_kind kind);

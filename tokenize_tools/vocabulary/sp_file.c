@@ -21,6 +21,7 @@
 #include "common/hash.h"
 #include "sentencepiece/sp_engine.h"
 #include "sentencepiece/sp_model.h"
+#include "piece_rules.h"
 #include "tokenizer/pipeline.h"
 #include "unigram/unigram_engine.h"
 #include "vocabulary_name.h"
@@ -38,15 +39,12 @@ struct message {
 };
 
 struct sp_file {
-    struct sp_source source; /* complete; points to the arrays below */
-    uint8_t *bytes;
-    uint32_t *offsets;
-    float *scores;
-    uint8_t *kinds; /* enum sp_kind of each piece */
+    struct sp_source source; /* complete; points to the arrays of `pieces` */
+    struct piece_set pieces;
+    const struct piece_rule *rule; /* of the ids, or NULL */
     uint64_t model_type;
     bool dummy_prefix, suffix, has_denormalizer;
     struct message charsmap; /* within the bytes of the file; empty: none */
-    uint32_t control_count;
     const uint8_t
         *unk_surface; /* the text of the unknown token when decoded, within the bytes of the file; NULL: the default */
     uint32_t unk_surface_bytes;
@@ -295,17 +293,16 @@ static enum tokmap_status copy_pieces(struct reader *reader, struct message mess
             return status;
         const size_t count = (size_t)(piece.text.end - piece.text.at);
         assert(id < file->source.vocabulary); /* both walks see the same pieces */
-        memcpy(file->bytes + at, piece.text.at, count);
-        file->offsets[id] = at;
-        file->scores[id] = piece.score;
-        file->kinds[id] = (uint8_t)piece.kind;
+        memcpy(file->pieces.bytes + at, piece.text.at, count);
+        file->pieces.offsets[id] = at;
+        file->pieces.scores[id] = piece.score;
+        file->pieces.kinds[id] = (uint8_t)piece.kind;
         if (piece.kind == SP_UNKNOWN)
             file->source.unk = id;
-        file->control_count += piece.kind == SP_CONTROL;
         at += (uint32_t)count;
         id++;
     }
-    file->offsets[id] = at;
+    file->pieces.offsets[id] = at;
     return TOKMAP_OK;
 }
 
@@ -334,15 +331,34 @@ static void fingerprint(const struct reader *reader)
     const uint8_t flags[] = {
         's', 'p', source->byte_fallback, source->escape, source->remove_spaces, (uint8_t)source->prefix};
     const uint8_t more[] = {(uint8_t)file->model_type, file->suffix};
-    const struct hash_part parts[] = {{flags, sizeof flags},
-                                      {file->offsets, ((size_t)source->vocabulary + 1) * sizeof *file->offsets},
-                                      {file->bytes, file->offsets[source->vocabulary]},
-                                      {file->scores, source->vocabulary * sizeof *file->scores},
-                                      {file->kinds, source->vocabulary},
-                                      {more, sizeof more},
-                                      {file->charsmap.at, (size_t)(file->charsmap.end - file->charsmap.at)}};
+    const struct hash_part parts[] = {
+        {flags, sizeof flags},
+        {file->pieces.offsets, ((size_t)source->vocabulary + 1) * sizeof *file->pieces.offsets},
+        {file->pieces.bytes, file->pieces.offsets[source->vocabulary]},
+        {file->pieces.scores, source->vocabulary * sizeof *file->pieces.scores},
+        {file->pieces.kinds, source->vocabulary},
+        {more, sizeof more},
+        {file->charsmap.at, (size_t)(file->charsmap.end - file->charsmap.at)},
+        {&file->pieces.known, sizeof file->pieces.known}};
     const bool has_more = file->model_type != TYPE_BPE || file->suffix || file->charsmap.at != file->charsmap.end;
-    hash128_store(hash128_parts(parts, has_more ? 7 : 5), file->fingerprint);
+    hash128_store(hash128_parts(parts, file->rule ? 8 : has_more ? 7 : 5), file->fingerprint);
+}
+
+static void pieces_free(struct piece_set *pieces)
+{
+    free(pieces->bytes);
+    free(pieces->offsets);
+    free(pieces->scores);
+    free(pieces->kinds);
+}
+
+static void point_to_pieces(struct sp_file *file)
+{
+    file->source.vocabulary = file->pieces.count;
+    file->source.bytes = file->pieces.bytes;
+    file->source.offsets = file->pieces.offsets;
+    file->source.scores = file->pieces.scores;
+    file->source.kinds = file->pieces.kinds;
 }
 
 static enum tokmap_status allocate(struct reader *reader, uint64_t pieces, uint64_t bytes)
@@ -356,29 +372,41 @@ static enum tokmap_status allocate(struct reader *reader, uint64_t pieces, uint6
     if (!pieces)
         return error_set(reader->error, TOKMAP_ERROR_FORMAT, file->source.path, TOKMAP_NO_OFFSET,
                          "the model has no pieces; the file is incomplete");
-    file->bytes = malloc((size_t)bytes + 1);
-    file->offsets = malloc(((size_t)pieces + 1) * sizeof *file->offsets);
-    file->scores = malloc((size_t)pieces * sizeof *file->scores);
-    file->kinds = malloc((size_t)pieces);
-    if (!file->bytes || !file->offsets || !file->scores || !file->kinds)
+    file->pieces.bytes = malloc((size_t)bytes + 1);
+    file->pieces.offsets = malloc(((size_t)pieces + 1) * sizeof *file->pieces.offsets);
+    file->pieces.scores = malloc((size_t)pieces * sizeof *file->pieces.scores);
+    file->pieces.kinds = malloc((size_t)pieces);
+    if (!file->pieces.bytes || !file->pieces.offsets || !file->pieces.scores || !file->pieces.kinds)
         return error_set_memory(reader->error, "a vocabulary", bytes + pieces * 9);
-    file->source.vocabulary = (uint32_t)pieces;
-    file->source.bytes = file->bytes;
-    file->source.offsets = file->offsets;
-    file->source.scores = file->scores;
-    file->source.kinds = file->kinds;
+    file->pieces.known = file->pieces.count = (uint32_t)pieces;
+    point_to_pieces(file);
     return TOKMAP_OK;
+}
+
+/* Gives the pieces the ids of the rule. */
+static enum tokmap_status renumber(struct sp_file *file, struct tokmap_error *error)
+{
+    struct piece_set made;
+    file->pieces.unk = file->source.unk;
+    const enum tokmap_status status =
+        piece_rule_apply(file->rule, &made, &file->pieces, file->model_type == TYPE_BPE, file->source.path, error);
+    pieces_free(&file->pieces);
+    file->pieces = made;
+    file->source.unk = made.unk;
+    point_to_pieces(file);
+    return status;
 }
 
 /* Reads a model, which must outlive *file, as must path. The caller calls sp_file_free() after success and after
  * failure. */
 static enum tokmap_status sp_file_read(struct sp_file *file, const char *path, const uint8_t *bytes, uint64_t count,
-                                       struct tokmap_error *error)
+                                       const struct piece_rule *rule, struct tokmap_error *error)
 {
     const struct message all = {bytes, bytes + count};
     uint64_t pieces, text;
     memset(file, 0, sizeof *file);
     file->source.path = path;
+    file->rule = rule;
     file->source.escape = true;
     file->source.fuse_unk = true;
     file->source.unk = BPE_NONE;
@@ -401,6 +429,8 @@ static enum tokmap_status sp_file_read(struct sp_file *file, const char *path, c
                            "no piece has the type UNKNOWN; the file is incomplete");
     file->source.prefix = file->dummy_prefix && !file->suffix ? SP_PREFIX_ALWAYS : SP_PREFIX_NEVER;
     file->source.suffix = file->dummy_prefix && file->suffix;
+    if (!status && file->rule)
+        status = renumber(file, error);
     if (!status)
         fingerprint(&reader);
     return status;
@@ -408,10 +438,7 @@ static enum tokmap_status sp_file_read(struct sp_file *file, const char *path, c
 
 static void sp_file_free(struct sp_file *file)
 {
-    free(file->bytes);
-    free(file->offsets);
-    free(file->scores);
-    free(file->kinds);
+    pieces_free(&file->pieces);
     memset(file, 0, sizeof *file);
 }
 
@@ -426,26 +453,34 @@ bool sp_file_is(const uint8_t *bytes, uint64_t count)
 
 /* ---- the tokenizer ---- */
 
-/* Makes a special token of each control piece. They are found in text only if the caller asks for that;
- * SentencePiece itself never finds them. The text between two of them is encoded as a text of its own. */
+/* Makes a special token of each control piece and, with a rule, of the unknown token. They are found in text only if
+ * the caller asks for that; SentencePiece itself never finds them. The text between two of them is encoded as a text of
+ * its own. */
 static enum tokmap_status add_controls(struct pipeline_parts *parts, const struct sp_file *file,
                                        struct tokmap_error *error)
 {
-    const struct sp_source *source = &file->source;
-    struct added_token *tokens = calloc((size_t)file->control_count + 1, sizeof *tokens);
-    if (!tokens)
-        return error_set_memory(error, "special tokens", file->control_count * sizeof *tokens);
+    const struct piece_set *pieces = &file->pieces;
     uint32_t count = 0;
-    for (uint32_t id = 0; id < source->vocabulary; id++) {
-        if (source->kinds[id] != SP_CONTROL)
+    for (uint32_t id = 0; id < pieces->count; id++)
+        count += pieces->kinds[id] == SP_CONTROL || pieces->kinds[id] == SP_UNKNOWN;
+    struct added_token *tokens = calloc((size_t)count + 1, sizeof *tokens);
+    if (!tokens)
+        return error_set_memory(error, "special tokens", count * sizeof *tokens);
+    count = 0;
+    for (uint32_t id = 0; id < pieces->count; id++) {
+        if (pieces->kinds[id] != SP_CONTROL && !(file->rule && pieces->kinds[id] == SP_UNKNOWN))
             continue;
-        const uint8_t *text = source->bytes + source->offsets[id];
-        const uint32_t bytes = source->offsets[id + 1] - source->offsets[id];
-        assert(count < file->control_count);
-        tokens[count++] = (struct added_token){
-            .text = text, .bytes = bytes, .id = id, .match = text, .match_bytes = bytes, .special = true};
+        const uint8_t *text = pieces->bytes + pieces->offsets[id];
+        const uint32_t bytes = pieces->offsets[id + 1] - pieces->offsets[id];
+        tokens[count++] = (struct added_token){.text = text,
+                                               .bytes = bytes,
+                                               .id = id,
+                                               .match = text,
+                                               .match_bytes = bytes,
+                                               .lstrip = file->rule && bytes == 6 && !memcmp(text, "<mask>", 6),
+                                               .special = true};
     }
-    const enum tokmap_status status = added_tokens_new(&parts->added, tokens, count, source->path, error);
+    const enum tokmap_status status = added_tokens_new(&parts->added, tokens, count, file->source.path, error);
     free(tokens);
     return status;
 }
@@ -476,16 +511,16 @@ static void add_decoder(struct pipeline_parts *parts, struct sp_file *file)
     if (file->has_denormalizer)
         (void)snprintf(decoder->refused, sizeof decoder->refused,
                        "the model has denormalizer_spec.precompiled_charsmap, which decoding does not support");
-    decoder->vocabulary = file->source.vocabulary;
-    decoder->texts = file->bytes;
-    decoder->offsets = file->offsets;
-    decoder->kinds = file->kinds;
+    decoder->vocabulary = file->pieces.known;
+    decoder->texts = file->pieces.bytes;
+    decoder->offsets = file->pieces.offsets;
+    decoder->kinds = file->pieces.kinds;
     for (uint32_t id = 0; id < decoder->vocabulary; id++)
         decoder->kinds[id] = decoder->kinds[id] == SP_BYTE ? DECODE_BYTE : DECODE_TEXT;
     parts->decoder_given = true;
-    file->bytes = NULL;
-    file->offsets = NULL;
-    file->kinds = NULL;
+    file->pieces.bytes = NULL;
+    file->pieces.offsets = NULL;
+    file->pieces.kinds = NULL;
 }
 
 static int by_text(const void *a, const void *b)
@@ -510,8 +545,8 @@ static enum tokmap_status add_symbols(struct pipeline_parts *parts, const struct
     count = 0;
     for (uint32_t id = 0; id < source->vocabulary; id++)
         if (source->kinds[id] == SP_USER_DEFINED)
-            parts->symbol_texts[count++] =
-                (struct match_text){file->bytes + source->offsets[id], source->offsets[id + 1] - source->offsets[id]};
+            parts->symbol_texts[count++] = (struct match_text){file->pieces.bytes + source->offsets[id],
+                                                               source->offsets[id + 1] - source->offsets[id]};
     qsort(parts->symbol_texts, count, sizeof *parts->symbol_texts, by_text);
     return match_table_new(&parts->symbols, parts->symbol_texts, count, source->path, error);
 }
@@ -557,7 +592,12 @@ static enum tokmap_status add_engine(struct pipeline_parts *parts, const struct 
     for (uint32_t id = 0; id < source->vocabulary; id++)
         scores[id] = (double)source->scores[id];
     const enum tokmap_status status =
-        unigram_engine_new(&parts->engine, &(struct unigram_source){.texts = *source, .scores = scores}, error);
+        unigram_engine_new(&parts->engine,
+                           &(struct unigram_source){.texts = *source,
+                                                    .scores = scores,
+                                                    .lost = file->pieces.count - file->pieces.known,
+                                                    .unknown_named = file->pieces.unknown_named},
+                           error);
     free(scores);
     if (source->byte_fallback)
         parts->ids_per_byte_most = UNIGRAM_IDS_PER_BYTE;
@@ -565,13 +605,14 @@ static enum tokmap_status add_engine(struct pipeline_parts *parts, const struct 
 }
 
 enum tokmap_status sp_file_open(struct tokenizer **tokenizer, const char *path, const uint8_t *bytes, uint64_t count,
-                                const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
+                                const struct piece_rule *rule, const struct tokmap_tokenizer_options *options,
+                                struct tokmap_error *error)
 {
     struct pipeline_parts parts = {.form = "SentencePiece model", .ids_per_byte_most = 2, .engine_cuts = true};
     struct sp_file file;
     assert(path && bytes && options);
     *tokenizer = NULL;
-    enum tokmap_status status = sp_file_read(&file, path, bytes, count, error);
+    enum tokmap_status status = sp_file_read(&file, path, bytes, count, rule, error);
     if (!status)
         status = add_engine(&parts, &file, error);
     if (!status)
@@ -583,7 +624,7 @@ enum tokmap_status sp_file_open(struct tokenizer **tokenizer, const char *path, 
     if (!status) {
         (void)snprintf(parts.scanner, sizeof parts.scanner, "between characters that no token joins");
         add_decoder(&parts, &file);
-        parts.vocabulary = file.source.vocabulary;
+        parts.vocabulary = file.pieces.known;
         parts.eod = pipeline_usual_eod(parts.added);
         parts.bos = pipeline_usual_bos(parts.added);
         memcpy(parts.fingerprint, file.fingerprint, sizeof parts.fingerprint);

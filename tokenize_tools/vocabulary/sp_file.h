@@ -11,13 +11,17 @@
 
 #include "tokenizer/tokenizer.h"
 
+struct piece_rule;
+
 /* Returns whether a file begins like a model: with a piece. */
 bool sp_file_is(const uint8_t *bytes, uint64_t count);
 
 /* Makes a tokenizer from the `count` bytes of a model; path is the name of the file in messages. The bytes are not
- * needed after the call. The control pieces of the model become special tokens. Statuses: OK, ERROR_FORMAT (with the
- * offset of the damage), ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
+ * needed after the call. rule: of the ids (piece_rules.h); NULL: they are those of the model. The control pieces of the
+ * model become special tokens. Statuses: OK, ERROR_FORMAT (with the offset of the damage), ERROR_UNSUPPORTED,
+ * ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status sp_file_open(struct tokenizer **tokenizer, const char *path, const uint8_t *bytes, uint64_t count,
-                                const struct tokmap_tokenizer_options *options, struct tokmap_error *error);
+                                const struct piece_rule *rule, const struct tokmap_tokenizer_options *options,
+                                struct tokmap_error *error);
 
 #endif

@@ -177,9 +177,9 @@ static enum tokmap_status stand_in_check(const char *path, const char *text, uin
                                                     "huggingface.co its URL has /resolve/, not /blob/)");
 }
 
-/* Opens a file, not a folder. beside: what the other files of its folder say; NULL: they are not asked. */
+/* Opens a file, not a folder. folder: that of the file, with what its other files say; NULL: they are not asked. */
 static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *path,
-                                    const struct tokmap_tokenizer_options *options, struct rank_beside *beside,
+                                    const struct tokmap_tokenizer_options *options, struct folder *folder,
                                     struct tokmap_error *error)
 {
     char *text;
@@ -196,9 +196,10 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
     if (status)
         (void)status; /* refused */
     else if (ranks)
-        status = rank_tokenizer_new(tokenizer, path, text, bytes, options, beside, error);
+        status = rank_tokenizer_new(tokenizer, path, text, bytes, options, folder ? &folder->beside : NULL, error);
     else if (sp_file_is((const uint8_t *)text, bytes))
-        status = sp_file_open(tokenizer, path, (const uint8_t *)text, bytes, options, error);
+        status =
+            sp_file_open(tokenizer, path, (const uint8_t *)text, bytes, folder ? folder->rule : NULL, options, error);
     else if (hf_file_is(text, bytes))
         status = json_open(tokenizer, path, text, bytes, options, error);
     else if (clip_file_is(text, bytes))
@@ -226,7 +227,7 @@ static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *
 {
     enum tokmap_status status = folder_read(folder, path, error);
     if (!status)
-        status = file_read(tokenizer, folder->path, options, &folder->beside, error);
+        status = file_read(tokenizer, folder->path, options, folder, error);
     if (!status)
         folder_finish(folder, *tokenizer);
     return status;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "support/awkward_text.h"
+#include "text/code_point.h"
 #include "tokenizer/normalizer.h"
 
 #define ACUTE "\xCC\x81" /* U+0301 */
@@ -125,7 +126,8 @@ static void ends(void **unused)
     end();
 }
 
-/* A map with the keys a (becomes xy), bc and d (become nothing), and e (becomes a space): each node has a block of 256 units. */
+/* A map with the keys a (becomes xy), bc and d (become nothing), and e (becomes a space): each node has a block of 256
+ * units. */
 static struct charsmap *map_make(void)
 {
     static const struct {
@@ -244,11 +246,45 @@ static void any_text(void **unused)
     free(text);
 }
 
+/* What was decomposed once is not decomposed again, even if letters became small, so it does not grow. */
+static void decomposed(void **unused)
+{
+    const struct normalizer_step form = {.kind = NORMALIZE_NFKD}, lower = {.kind = NORMALIZE_LOWER};
+    struct normalizer some = {.count = 2, .steps = {form, lower}};
+    const struct normalizer all = {
+        .count = 6, .steps = {form, {.kind = NORMALIZE_MARKS}, lower, {.kind = NORMALIZE_NFD}, form, lower}};
+    struct normalizer_state states[2];
+    assert_int_equal(normalizer_growth(&all), 11 * 2 * 2);
+    assert_int_equal(normalizer_state_init(&states[0], &some, NULL), TOKMAP_OK);
+    struct normalizer again = some;
+    again.steps[again.count++] = form;
+    assert_int_equal(normalizer_growth(&again), 11 * 2);
+    assert_int_equal(normalizer_state_init(&states[1], &again, NULL), TOKMAP_OK);
+    for (uint32_t code = 1; code < 0x110000; code++) {
+        const uint8_t *made[2];
+        size_t counts[2];
+        uint8_t text[4];
+        if (code >= 0xD800 && code < 0xE000)
+            continue;
+        const size_t bytes = code_point_put(text, code);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(normalizer_run(&states[i], text, bytes, &made[i], &counts[i], NULL), TOKMAP_OK);
+        assert_int_equal(counts[0], counts[1]);
+        assert_memory_equal(made[0], made[1], counts[0]);
+    }
+    normalizer_state_free(&states[0]);
+    normalizer_state_free(&states[1]);
+    uint8_t e_acute[] = {0xC3, 0xA9}; /* it can be decomposed */
+    again.steps[1] = (struct normalizer_step){
+        .kind = NORMALIZE_REPLACE, .pattern = e_acute, .pattern_bytes = 2, .content = e_acute, .content_bytes = 2};
+    assert_int_equal(normalizer_growth(&again), 11 * 11);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(forms), cmocka_unit_test(characters),
-                                       cmocka_unit_test(ends),  cmocka_unit_test(maps),
-                                       cmocka_unit_test(room),  cmocka_unit_test(growth),
-                                       cmocka_unit_test(any_text)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(forms),    cmocka_unit_test(characters),
+                                       cmocka_unit_test(ends),     cmocka_unit_test(maps),
+                                       cmocka_unit_test(room),     cmocka_unit_test(growth),
+                                       cmocka_unit_test(any_text), cmocka_unit_test(decomposed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

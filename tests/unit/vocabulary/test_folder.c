@@ -237,7 +237,7 @@ static void ends(void **state)
 }
 
 #define FRAME(front, ids)                                                                                              \
-    "{\"type\": \"TemplateProcessing\", \"single\": [" front TEXT "], \"pair\": [], \"special_tokens\": {\"[A]\": "      \
+    "{\"type\": \"TemplateProcessing\", \"single\": [" front TEXT "], \"pair\": [], \"special_tokens\": {\"[A]\": "    \
     "{\"id\": \"[A]\", \"ids\": [" ids "], \"tokens\": [\"[A]\"]}}}"
 #define A SPECIAL("[A]") ", "
 
@@ -487,38 +487,6 @@ static void patterns(void **state)
     assert_int_equal(open_path(inside), TOKMAP_ERROR_ARGUMENT);
 }
 
-/* The code of some models gives the pieces of a SentencePiece model other ids. */
-static void renumbered(void **state)
-{
-    static const struct {
-        const char *class_name;
-        bool refused;
-    } classes[] = {{"XLMRobertaTokenizer", true},
-                   {"XLMRobertaTokenizerFast", true},
-                   {"MBart50Tokenizer", true},
-                   {"PegasusTokenizer", true},
-                   {"LlamaTokenizer", false},
-                   {"T5TokenizerFast", false},
-                   {"MBartX", false}};
-    char text[128];
-    put("source.spm", "x");
-    put("vocab.json", "{}");
-    refused(TOKMAP_ERROR_UNSUPPORTED, "vocab.json gives the pieces of source.spm other ids");
-    assert_int_equal(unlink(in_folder(inside, "source.spm")), 0);
-    static const char *const names[] = {"sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "spm.model", "x.model"};
-    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
-        put(names[n], "x");
-        for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
-            snprintf(text, sizeof text, "{\"tokenizer_class\": \"%s\"}", classes[i].class_name);
-            put("tokenizer_config.json", text);
-            assert_int_not_equal(open_path(inside), TOKMAP_OK);
-            snprintf(text, sizeof text, "which gives the pieces of %s other ids", names[n]);
-            assert_int_equal(!!strstr(error.message, text), classes[i].refused);
-        }
-        assert_int_equal(unlink(in_folder(inside, names[n])), 0);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -537,7 +505,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(huge, begin, end),
         cmocka_unit_test_setup_teardown(many, begin, end),
         cmocka_unit_test_setup_teardown(ranks, begin, end),
-        cmocka_unit_test_setup_teardown(renumbered, begin, end),
         cmocka_unit_test_setup_teardown(patterns, begin, end),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -22,13 +22,6 @@
 #include "support/awkward_text.h"
 #include "support/reference_data.h"
 
-/* Vocabularies that are refused today, and why. A row that can be opened must leave the table. */
-static const struct {
-    const char *golden, *reason;
-} unread[] = {
-    {"opus_mt_en_mg.marian", "source.spm with the ids of vocab.json"},
-};
-
 /* Rows whose vocabulary is opened otherwise than by the path in index.tsv. */
 static const struct {
     const char *golden, *path;
@@ -71,14 +64,6 @@ static char *next_line(char **at)
     return line;
 }
 
-static const char *reason_unread(const char *golden)
-{
-    for (size_t i = 0; i < sizeof unread / sizeof unread[0]; i++)
-        if (!strcmp(golden, unread[i].golden))
-            return unread[i].reason;
-    return NULL;
-}
-
 static bool wanted(const char *golden)
 {
     char patterns[1024];
@@ -103,26 +88,19 @@ static void open_row(struct row *row)
             options = opened[i].options;
             snprintf(path, sizeof path, "%s/%s", data, opened[i].path);
         }
-    const char *reason = reason_unread(row->golden);
     for (int special = 0; special < 2; special++) {
         options.special = special ? TOKMAP_SPECIAL_RECOGNIZE : TOKMAP_SPECIAL_TEXT;
-        const enum tokmap_status status = vocabulary_open(&row->tokenizers[special], path, &options, &error);
-        if (status || tokenizer_state_new(&row->states[special], row->tokenizers[special], &error)) {
+        if (vocabulary_open(&row->tokenizers[special], path, &options, &error) ||
+            tokenizer_state_new(&row->states[special], row->tokenizers[special], &error)) {
             assert_null(row->tokenizers[special]);
-            print_message("%s is not read%s%s: %s\n", row->golden, reason ? " yet, as expected: " : "",
-                          reason ? reason : "", error.message);
-            /* NOT_FOUND: a folder whose files are of no known form */
-            failures += !reason || (status != TOKMAP_ERROR_UNSUPPORTED && status != TOKMAP_ERROR_ARGUMENT &&
-                                    status != TOKMAP_ERROR_FORMAT && status != TOKMAP_ERROR_NOT_FOUND);
+            print_message("%s is not read: %s\n", row->golden, error.message);
+            failures++;
             return;
         }
     }
-    if (reason)
-        print_message("%s is read now: remove it from the table \"unread\" of this test\n", row->golden);
-    failures += reason != NULL;
 }
 
-/* Opens the vocabularies of all rows, and says which are refused. */
+/* Opens the vocabularies of all rows. */
 static void open_all(void **state)
 {
     failures = 0;

@@ -105,7 +105,7 @@ static enum tokmap_status open_bytes(struct tokenizer **tokenizer, const uint8_t
     /* A copy of the exact size, so that a sanitizer sees reads past the end. */
     uint8_t *copy = malloc(count + !count);
     memcpy(copy, bytes, count);
-    const enum tokmap_status status = sp_file_open(tokenizer, "made.model", copy, count, &options, error);
+    const enum tokmap_status status = sp_file_open(tokenizer, "made.model", copy, count, NULL, &options, error);
     free(copy);
     return status;
 }
