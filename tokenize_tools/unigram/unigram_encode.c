@@ -332,6 +332,8 @@ enum tokmap_status unigram_state_new(struct unigram_state **out, const struct un
         free(state);
         return status;
     }
+    if (variant >= CPU_AVX2)
+        state->pieces->merge_many = unigram_words;
     *out = state;
     return TOKMAP_OK;
 }
