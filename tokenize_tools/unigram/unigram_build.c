@@ -77,7 +77,7 @@ static enum tokmap_status build_trie(struct building *own)
         else
             note_borders(own, &key);
     }
-    const enum tokmap_status status = byte_trie_build(&model->trie, own->keys, own->key_count);
+    const enum tokmap_status status = byte_trie_build(&model->trie, own->keys, own->key_count, true);
     return status == TOKMAP_ERROR_LIMIT
                ? error_set(own->builder->error, TOKMAP_ERROR_LIMIT, own->source->texts.path, TOKMAP_NO_OFFSET,
                            "the tokens of this Unigram model need a trie of more than %u nodes, which is the most that "

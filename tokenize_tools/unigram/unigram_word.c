@@ -54,7 +54,11 @@ struct words {
     /* Places from which tokens may begin: the nodes that they have reached, and where their words end. */
     uint32_t nodes[UNIGRAM_WORD_MOST], next[UNIGRAM_WORD_MOST];
     uint8_t starts[UNIGRAM_WORD_MOST], stops[UNIGRAM_WORD_MOST];
-    uint32_t left; /* places */
+    uint32_t left, tails; /* places */
+    struct tailed {
+        uint32_t node;
+        uint8_t start, at, stop; /* places */
+    } tailed[UNIGRAM_WORD_MOST];
     struct match matches[MATCHES];
     uint16_t ends[UNIGRAM_WORD_MOST + 1]; /* by place: the last match that ends there, or 0 */
     struct place places[UNIGRAM_WORD_MOST + 1];
@@ -62,14 +66,14 @@ struct words {
 
 static void begin(struct words *words)
 {
-    words->count = words->left = 0;
-    memset(words->ends, 0, sizeof words->ends);
+    words->count = words->left = words->tails = 0;
 }
 
 /* Adds a word, for which there is room. */
 static void add_word(struct words *words, const uint8_t *text, size_t count)
 {
     memcpy(words->text + words->count, text, count);
+    memset(words->ends + words->count, 0, (count + 1) * sizeof *words->ends);
     for (size_t at = 0; at < count; at += unigram_character(text + at, count - at), words->left++) {
         words->nodes[words->left] = BYTE_TRIE_ROOT;
         words->starts[words->left] = (uint8_t)(words->count + at);
@@ -78,37 +82,54 @@ static void add_word(struct words *words, const uint8_t *text, size_t count)
     words->count += count;
 }
 
+/* Notes a token of words that ends at a place. */
+static inline void note(const struct unigram_model *model, struct words *words, uint32_t *found, uint32_t id,
+                        uint8_t start, uint32_t to)
+{
+    __builtin_prefetch(model->floats ? (const void *)&model->floats[id] : (const void *)&model->doubles[id]);
+    words->matches[*found] = (struct match){id, words->ends[to], start};
+    words->ends[to] = (uint16_t)(*found)++;
+}
+
 /* Finds all tokens that words have: those of all places byte by byte, not one place after another, so that the
- * processor waits for the nodes of many places at once. Of those with the same end, the longest is the last in the
- * list. Returns false if there is no room. */
+ * processor waits for the nodes of many places at once. Returns false if there is no room. */
 static bool match_words(const struct unigram_model *model, struct words *words)
 {
-    const struct byte_trie_node *nodes = model->trie.nodes;
+    const struct byte_trie *trie = &model->trie;
     uint32_t found = 1;
     for (uint32_t depth = 0, kept; words->left; depth++, words->left = kept) {
         kept = 0;
-        if (found + words->left > MATCHES)
+        if (found + 2 * words->left + words->tails > MATCHES)
             return false;
         for (uint32_t i = 0; i < words->left; i++) {
-            words->next[i] = nodes[words->nodes[i]].base ^ words->text[words->starts[i] + depth];
-            __builtin_prefetch(&nodes[words->next[i]]);
+            words->next[i] = trie->nodes[words->nodes[i]].base ^ words->text[words->starts[i] + depth];
+            __builtin_prefetch(&trie->nodes[words->next[i]]);
         }
         for (uint32_t i = 0; i < words->left; i++) {
-            const struct byte_trie_node *node = &nodes[words->next[i]];
-            const uint32_t to = words->starts[i] + depth + 1;
+            const struct byte_trie_node *node = &trie->nodes[words->next[i]];
+            const uint8_t start = words->starts[i], stop = words->stops[i];
+            const uint32_t to = start + depth + 1;
             if (node->parent != words->nodes[i])
                 continue;
-            if (node->value != BYTE_TRIE_NONE) {
-                __builtin_prefetch(model->floats ? (const void *)&model->floats[node->value]
-                                                 : (const void *)&model->doubles[node->value]);
-                words->matches[found] = (struct match){node->value, words->ends[to], words->starts[i]};
-                words->ends[to] = (uint16_t)found++;
+            if (node->value != BYTE_TRIE_NONE)
+                note(model, words, &found, node->value, start, to);
+            if (to == stop)
+                continue;
+            if (node->base & BYTE_TRIE_TAIL) {
+                words->tailed[words->tails++] = (struct tailed){words->next[i], start, (uint8_t)to, stop};
+                __builtin_prefetch(byte_trie_tail(trie, words->next[i]));
+                continue;
             }
             words->nodes[kept] = words->next[i];
-            words->starts[kept] = words->starts[i];
-            words->stops[kept] = words->stops[i];
-            kept += to < words->stops[i];
+            words->starts[kept] = start;
+            words->stops[kept++] = stop;
         }
+    }
+    for (uint32_t i = 0; i < words->tails; i++) {
+        const struct tailed *at = &words->tailed[i];
+        const struct byte_trie_tail *tail = byte_trie_tail(trie, at->node);
+        if (byte_trie_ends(tail, words->text + at->at, at->stop - at->at))
+            note(model, words, &found, tail->value, at->start, at->at + tail->count);
     }
     return true;
 }
@@ -313,22 +334,28 @@ static inline enum unigram_divided find(const struct unigram_model *model, struc
         length = unigram_character(text + at, count - at);
         bool single = false;
         uint32_t node = BYTE_TRIE_ROOT;
-        for (size_t to = at; to < count;) {
-            node = byte_trie_step(trie, node, text[to++]);
-            if (node == BYTE_TRIE_NONE)
-                break;
-            const uint32_t id = trie->nodes[node].value;
+        for (size_t to = at; to < count && node != BYTE_TRIE_NONE;) {
+            const struct byte_trie_tail *tail = byte_trie_tail(trie, node);
+            uint32_t id = BYTE_TRIE_NONE;
+            if (tail) {
+                node = BYTE_TRIE_NONE;
+                if (byte_trie_ends(tail, text + to, count - to))
+                    id = tail->value;
+                to += tail->count;
+            } else {
+                node = byte_trie_step(trie, node, text[to++]);
+                id = node == BYTE_TRIE_NONE ? node : trie->nodes[node].value;
+            }
             if (id == BYTE_TRIE_NONE)
                 continue;
-            const double score = floats ? (double)model->floats[id] : model->doubles[id];
-            (void)offer(path, to, id, add(score, here, floats), floats);
+            (void)offer(path, to, id, add(score_of(model, id, floats), here, floats), floats);
             furthest = max64(furthest, to);
             single |= to - at == length;
         }
         if (!single) {
-            const double score = floats ? (double)model->floats[model->unknown] : model->doubles[model->unknown];
             furthest = max64(furthest, at + length);
-            if (offer(path, at + length, model->unknown, add(score, here, floats), floats) && !floats &&
+            if (offer(path, at + length, model->unknown, add(score_of(model, model->unknown, floats), here, floats),
+                      floats) && !floats &&
                 model->sp.unk == BPE_NONE)
                 return UNIGRAM_NO_UNKNOWN;
         }
