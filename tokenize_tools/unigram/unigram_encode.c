@@ -172,8 +172,9 @@ static void settle_rest(struct unigram_state *state, const struct chunk *chunk, 
 /* Settles what is usual: tokens, unknown characters that become one unknown token, and a sum that is far from the
  * limit. floats: sums are those of SentencePiece. Stops at anything else. */
 static inline void settle_usual(struct unigram_state *state, const struct chunk *chunk, bool floats, size_t *place,
-                                size_t *number, struct ids_out *out)
+                                size_t *number, struct ids_out *into)
 {
+    struct ids_out copy = *into, *out = &copy; /* which registers hold */
     const struct unigram_model *model = state->model;
     const uint32_t *lengths = model->lengths, vocabulary = model->sp.head.vocabulary;
     const uint32_t own_unk = floats ? BPE_NONE : model->sp.unk;
@@ -205,6 +206,7 @@ static inline void settle_usual(struct unigram_state *state, const struct chunk 
         else
             sum += model->doubles[id];
     }
+    *into = copy;
     state->sum = floats ? (double)sum_float : sum;
     state->unknown = unknown;
     *place = at;
