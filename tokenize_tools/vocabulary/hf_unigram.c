@@ -133,10 +133,20 @@ static bool score_add(struct json_file *file, struct hf_unigram *unigram, uint32
     return true;
 }
 
-/* Parses an entry: an array of a text and a score. */
-static bool entry_parse(struct json_file *file, struct hf_model *model, struct hf_unigram *unigram)
+#define WAITING 32
+
+/* Tokens that have been parsed, and whose slots in the table are prefetched. */
+struct waiting {
+    struct text_entry tokens[WAITING];
+    uint64_t hashes[WAITING];
+    uint32_t count;
+};
+
+/* Parses an entry, an array of a text and a score, which then waits. */
+static bool entry_parse(struct json_file *file, struct hf_model *model, struct hf_unigram *unigram,
+                        struct waiting *waiting)
 {
-    const uint32_t id = model->vocabulary.count;
+    const uint32_t id = model->vocabulary.count + waiting->count;
     const uint8_t *text;
     size_t bytes;
     double score = 0;
@@ -152,26 +162,43 @@ static bool entry_parse(struct json_file *file, struct hf_model *model, struct h
         return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
                                 "model.vocab: a token of %zu bytes is too long; the limit is %u bytes", bytes,
                                 UINT16_MAX);
-    switch (text_table_add(&model->vocabulary, text, (uint32_t)bytes, id)) {
-    case TEXT_ADDED:
-        return score_add(file, unigram, id, score);
-    case TEXT_DUPLICATE:
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.vocab has '%.*s' twice",
-                                (int)(bytes < 64 ? bytes : 64), (const char *)text);
-    case TEXT_FULL:
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
-                                "model.vocab has more than %u tokens, which is the most that tokmap can read",
-                                TEXT_TABLE_MOST);
-    case TEXT_NO_MEMORY:
-    default:
-        file->status = error_set_memory(file->error, "a vocabulary", (uint64_t)id * 64);
-        return false;
+    const uint64_t hash = text_table_hash(&model->vocabulary, text, (uint32_t)bytes);
+    text_table_prefetch(&model->vocabulary, hash);
+    waiting->tokens[waiting->count] = (struct text_entry){text, (uint32_t)bytes, id};
+    waiting->hashes[waiting->count++] = hash;
+    return score_add(file, unigram, id, score);
+}
+
+/* Adds the tokens that wait. */
+static bool waiting_add(struct json_file *file, struct text_table *vocabulary, struct waiting *waiting)
+{
+    for (uint32_t i = 0; i < waiting->count; i++) {
+        const struct text_entry *token = &waiting->tokens[i];
+        switch (text_table_add_hashed(vocabulary, token, waiting->hashes[i])) {
+        case TEXT_ADDED:
+            break;
+        case TEXT_DUPLICATE:
+            return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.vocab has '%.*s' twice",
+                                    (int)(token->bytes < 64 ? token->bytes : 64), (const char *)token->text);
+        case TEXT_FULL:
+            return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                    "model.vocab has more than %u tokens, which is the most that tokmap can read",
+                                    TEXT_TABLE_MOST);
+        case TEXT_NO_MEMORY:
+        default:
+            file->status = error_set_memory(file->error, "a vocabulary", (uint64_t)vocabulary->count * 64);
+            return false;
+        }
     }
+    waiting->count = 0;
+    return true;
 }
 
 static bool vocabulary_parse(struct json_file *file, struct hf_model *model, struct hf_unigram *unigram)
 {
+    struct waiting waiting;
     uint32_t duplicate;
+    waiting.count = 0;
     if (model->vocabulary.indexed)
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the file has model.vocab twice; it is damaged");
     if (!json_enter_array(&file->scan))
@@ -180,10 +207,16 @@ static bool vocabulary_parse(struct json_file *file, struct hf_model *model, str
         file->status = error_set_memory(file->error, "a vocabulary", (uint64_t)(file->scan.end - file->scan.at));
         return false;
     }
-    while (json_element(&file->scan))
-        if (!entry_parse(file, model, unigram))
+    while (json_element(&file->scan) && entry_parse(file, model, unigram, &waiting))
+        if (waiting.count == WAITING && !waiting_add(file, &model->vocabulary, &waiting))
             return false;
-    if (file->scan.fault.reason)
+    /* What is wrong with a token that waits comes before a fault that has ended parsing. */
+    const enum tokmap_status status = file->status;
+    file->status = TOKMAP_OK;
+    if (!waiting_add(file, &model->vocabulary, &waiting))
+        return false;
+    file->status = status;
+    if (status || file->scan.fault.reason)
         return false;
     if (text_table_index(&model->vocabulary, &duplicate))
         return true;
