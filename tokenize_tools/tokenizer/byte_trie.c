@@ -16,6 +16,7 @@
 #define ORPHAN (UINT32_MAX - 2) /* the parent of the root */
 #define END UINT32_MAX          /* of the list */
 #define TRIES 24                /* free nodes that are tried for several children */
+#define AHEAD 16                /* keys whose bytes are prefetched; they may be anywhere */
 #define GAPS 4096               /* nodes that are allocated for gaps, and one for each 16 that are used */
 
 /* A key with its first 8 bytes as a number, in which nearly all keys differ. */
@@ -23,6 +24,8 @@ struct sorted {
     uint64_t first;
     const struct byte_trie_key *key;
 };
+
+_Static_assert(sizeof(struct byte_trie_key) <= sizeof(struct sorted), "own.other becomes own.sorted");
 
 struct range {
     size_t from, to; /* keys */
@@ -32,7 +35,8 @@ struct range {
 struct building {
     struct byte_trie *trie;
     struct sorted *keys, *other;
-    struct byte_trie_key *sorted; /* a copy of the keys in their order */
+    struct byte_trie_key *sorted; /* a copy of the keys in their order, where `other` was */
+    size_t count;
     struct range *stack;
     size_t stacked, stack_room;
     uint32_t head, room; /* the first free node; nodes that are allocated */
@@ -191,6 +195,7 @@ static void put_tail(struct building *own, const struct byte_trie_key *key, uint
 static bool chain(struct building *own, size_t i, uint32_t node, uint32_t depth)
 {
     const struct byte_trie_key *key = &own->sorted[i];
+    __builtin_prefetch(own->sorted[min64(i + AHEAD, own->count - 1)].bytes);
     for (; depth < key->count; depth++) {
         if (own->tails && depth) {
             put_tail(own, key, node, depth);
@@ -292,20 +297,18 @@ enum tokmap_status byte_trie_build(struct byte_trie *trie, const struct byte_tri
     memset(trie, 0, sizeof *trie);
     own.keys = os_memory_large((count + 1) * sizeof *own.keys);
     own.other = os_memory_large((count + 1) * sizeof *own.other);
-    own.sorted = os_memory_large((count + 1) * sizeof *own.sorted);
-    if (own.keys && own.other && own.sorted) {
+    if (own.keys && own.other) {
         for (size_t i = 0; i < count; i++)
             own.keys[i] = (struct sorted){first_of(&keys[i]), &keys[i]};
+        own.count = count;
         sort(&own, count);
-        free(own.other);
-        own.other = NULL;
+        own.sorted = (struct byte_trie_key *)(void *)own.other; /* both have 16 bytes */
         for (size_t i = 0; i < count; i++)
             own.sorted[i] = *own.keys[i].key;
         status = nodes_build(&own, count);
     }
     free(own.keys);
     free(own.other);
-    free(own.sorted);
     free(own.stack);
     return status;
 }
