@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "common/bytes.h"
 #include "platform/os.h"
 
 static uint64_t places_bytes(const struct text_places *table)
@@ -43,12 +44,6 @@ static uint64_t place_of(const struct text_places *table, const uint8_t *bytes, 
     return at;
 }
 
-void text_places_prefetch(const struct text_places *table, const uint8_t *text, uint64_t count)
-{
-    const uint64_t mask = ((uint64_t)1 << table->bits) - 1;
-    __builtin_prefetch(&table->places[table_hash(table->key, text, count) & mask], 1);
-}
-
 uint32_t text_places_add(struct text_places *table, const uint8_t *bytes, const uint32_t *offsets, uint32_t id)
 {
     const uint8_t *text = bytes + offsets[id];
@@ -69,4 +64,25 @@ uint32_t text_places_find(const struct text_places *table, const uint8_t *bytes,
         return NO_TEXT;
     const uint64_t at = place_of(table, bytes, offsets, text, count, table_hash(table->key, text, (size_t)count));
     return (uint32_t)table->places[at] - 1; /* a free place: NO_TEXT */
+}
+
+bool text_places_duplicate(const uint8_t *bytes, const uint32_t *offsets, uint32_t count, uint32_t *duplicate)
+{
+    enum { TOGETHER = 32 };
+    struct text_places table;
+    *duplicate = NO_TEXT;
+    if (!text_places_new(&table, count))
+        return false;
+    const uint64_t mask = ((uint64_t)1 << table.bits) - 1;
+    for (uint32_t from = 0; from < count && *duplicate == NO_TEXT; from += TOGETHER) {
+        const uint32_t end = (uint32_t)min64(count, (uint64_t)from + TOGETHER);
+        for (uint32_t id = from; id < end; id++)
+            __builtin_prefetch(
+                &table.places[table_hash(table.key, bytes + offsets[id], offsets[id + 1] - offsets[id]) & mask], 1);
+        for (uint32_t id = from; id < end && *duplicate == NO_TEXT; id++)
+            if (offsets[id + 1] > offsets[id] && text_places_add(&table, bytes, offsets, id) != NO_TEXT)
+                *duplicate = id;
+    }
+    text_places_free(&table);
+    return true;
 }

@@ -27,9 +27,6 @@ struct text_places {
 bool text_places_new(struct text_places *table, uint64_t count);
 void text_places_free(struct text_places *table);
 
-/* Prefetches the place of a text that will be added soon. */
-void text_places_prefetch(const struct text_places *table, const uint8_t *text, uint64_t count);
-
 /* Adds the text of id i, bytes[offsets[i], offsets[i + 1]), unless the table has an id with the same text. Returns that
  * id, or NO_TEXT if the id was added. */
 uint32_t text_places_add(struct text_places *table, const uint8_t *bytes, const uint32_t *offsets, uint32_t id);
@@ -37,5 +34,9 @@ uint32_t text_places_add(struct text_places *table, const uint8_t *bytes, const 
 /* Returns the id whose text is these `count` bytes, or NO_TEXT. bytes and offsets: as for text_places_add(). */
 uint32_t text_places_find(const struct text_places *table, const uint8_t *bytes, const uint32_t *offsets,
                           const uint8_t *text, uint64_t count);
+
+/* Finds the first id with the text of an earlier one, or NO_TEXT; empty texts do not count. Places are prefetched,
+ * because each one is a cache line of its own. Returns false if memory ran out. */
+bool text_places_duplicate(const uint8_t *bytes, const uint32_t *offsets, uint32_t count, uint32_t *duplicate);
 
 #endif

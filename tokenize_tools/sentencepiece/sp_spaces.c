@@ -40,30 +40,32 @@ static inline uint64_t space_bits(uint64_t eight)
 static void strip(struct bytes_buffer *into, bool escape, const uint8_t *text, uint64_t count)
 {
     const uint8_t *at = text, *end = at + count;
+    uint8_t *made = into->bytes + into->count; /* not in *into, which bytes that are stored could be */
     for (bool after_space = true; at < end; at++) {
         while (end - at >= 8) { /* eight bytes in which no space comes after another one */
             const uint64_t eight = load64(at), spaces = space_bits(eight);
             if (spaces & (spaces << 8 | (uint64_t)after_space << 7))
                 break;
-            memcpy(into->bytes + into->count, at, 8);
-            into->count += 8;
+            memcpy(made, at, 8);
+            made += 8;
             at += 8;
             after_space = spaces >> 63;
         }
         if (at == end)
             break;
         if (!after_space || *at != ' ')
-            into->bytes[into->count++] = *at;
+            *made++ = *at;
         after_space = *at == ' ';
     }
     for (;;) {
-        if (into->count && into->bytes[into->count - 1] == ' ')
-            into->count--;
-        else if (escape && into->count >= 3 && !memcmp(into->bytes + into->count - 3, SP_MARK, 3))
-            into->count -= 3;
+        if (made > into->bytes && made[-1] == ' ')
+            made--;
+        else if (escape && made - into->bytes >= 3 && !memcmp(made - 3, SP_MARK, 3))
+            made -= 3;
         else
             break;
     }
+    into->count = (size_t)(made - into->bytes);
 }
 
 bool sp_spaces_arrange(struct bytes_buffer *into, const struct sp_model *model, const uint8_t **text, uint64_t *count)

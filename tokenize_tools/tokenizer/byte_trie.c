@@ -16,6 +16,7 @@
 #define ORPHAN (UINT32_MAX - 2) /* the parent of the root */
 #define END UINT32_MAX          /* of the list */
 #define TRIES 24                /* free nodes that are tried for several children */
+#define AHEAD 16                /* keys whose bytes are prefetched; they may be anywhere */
 #define GAPS 4096               /* nodes that are allocated for gaps, and one for each 16 that are used */
 
 /* A key with its first 8 bytes as a number, in which nearly all keys differ. */
@@ -23,6 +24,8 @@ struct sorted {
     uint64_t first;
     const struct byte_trie_key *key;
 };
+
+_Static_assert(sizeof(struct byte_trie_key) <= sizeof(struct sorted), "own.other becomes own.sorted");
 
 struct range {
     size_t from, to; /* keys */
@@ -32,10 +35,20 @@ struct range {
 struct building {
     struct byte_trie *trie;
     struct sorted *keys, *other;
+    struct byte_trie_key *sorted; /* a copy of the keys in their order, where `other` was */
+    size_t count;
     struct range *stack;
     size_t stacked, stack_room;
     uint32_t head, room; /* the first free node; nodes that are allocated */
+    uint32_t tails_used; /* units */
+    bool tails;
 };
+
+/* Returns the units that a tail of so many bytes takes. */
+static uint32_t tail_units(uint32_t bytes)
+{
+    return (uint32_t)(sizeof(struct byte_trie_tail) + bytes + 3) / 4;
+}
 
 static uint64_t first_of(const struct byte_trie_key *key)
 {
@@ -162,19 +175,36 @@ static bool push(struct building *own, struct range range)
     return true;
 }
 
-static inline uint8_t byte_at(const struct sorted *sorted, uint32_t depth)
+static inline uint8_t byte_at(const struct building *own, size_t i, uint32_t depth)
 {
-    return depth < 8 ? (uint8_t)(sorted->first >> (56 - 8 * depth)) : sorted->key->bytes[depth];
+    return depth < 8 ? (uint8_t)(own->keys[i].first >> (56 - 8 * depth)) : own->sorted[i].bytes[depth];
 }
 
-/* Makes the nodes of the rest of a key, each of which has one child. */
-static bool chain(struct building *own, const struct byte_trie_key *key, uint32_t node, uint32_t depth)
+/* Makes the rest of a key the tail of a node. */
+static void put_tail(struct building *own, const struct byte_trie_key *key, uint32_t node, uint32_t depth)
 {
+    const struct byte_trie_tail tail = {key->value, key->count - depth};
+    uint32_t *into = own->trie->tails + own->tails_used;
+    own->trie->nodes[node].base = BYTE_TRIE_TAIL | own->tails_used;
+    memcpy(into, &tail, sizeof tail);
+    memcpy((uint8_t *)into + sizeof tail, key->bytes + depth, tail.count);
+    own->tails_used += tail_units(tail.count);
+}
+
+/* Makes the nodes of the rest of a key, each of which has one child, or its tail. */
+static bool chain(struct building *own, size_t i, uint32_t node, uint32_t depth)
+{
+    const struct byte_trie_key *key = &own->sorted[i];
+    __builtin_prefetch(own->sorted[min64(i + AHEAD, own->count - 1)].bytes);
     for (; depth < key->count; depth++) {
+        if (own->tails && depth) {
+            put_tail(own, key, node, depth);
+            return true;
+        }
         if (own->head == END && !grow(own))
             return false;
         const uint32_t child = own->head;
-        own->trie->nodes[node].base = child ^ key->bytes[depth];
+        own->trie->nodes[node].base = child ^ byte_at(own, i, depth);
         take(own, child, node);
         node = child;
     }
@@ -185,16 +215,15 @@ static bool chain(struct building *own, const struct byte_trie_key *key, uint32_
 /* Makes the children of a node. */
 static bool children(struct building *own, struct range range)
 {
-    const struct sorted *keys = own->keys;
     size_t starts[257];
     uint8_t bytes[256];
     uint32_t count = 0, base;
     if (range.to - range.from == 1)
-        return chain(own, keys[range.from].key, range.node, range.depth);
-    for (; range.from < range.to && keys[range.from].key->count == range.depth; range.from++)
-        own->trie->nodes[range.node].value = keys[range.from].key->value;
+        return chain(own, range.from, range.node, range.depth);
+    for (; range.from < range.to && own->sorted[range.from].count == range.depth; range.from++)
+        own->trie->nodes[range.node].value = own->sorted[range.from].value;
     for (size_t i = range.from; i < range.to; i++) {
-        const uint8_t byte = byte_at(&keys[i], range.depth);
+        const uint8_t byte = byte_at(own, i, range.depth);
         if (!count || byte != bytes[count - 1]) {
             starts[count] = i;
             bytes[count++] = byte;
@@ -214,29 +243,45 @@ static bool children(struct building *own, struct range range)
     return true;
 }
 
-/* Returns the nodes that sorted keys need: each byte that does not continue what the key before has. */
-static uint64_t count_nodes(const struct sorted *keys, size_t count)
+/* Returns how many bytes key i and the one before have in common. */
+static uint32_t common(const struct building *own, size_t i, size_t count)
 {
-    uint64_t nodes = 1;
-    for (size_t i = 0; i < count; i++) {
-        const struct byte_trie_key *key = keys[i].key, *before = i ? keys[i - 1].key : NULL;
-        uint32_t same = 0;
-        while (before && same < key->count && same < before->count && key->bytes[same] == before->bytes[same])
-            same++;
-        nodes += key->count - same;
+    if (!i || i == count)
+        return 0;
+    const struct byte_trie_key *key = &own->sorted[i];
+    const uint32_t most = (uint32_t)min64(key->count, key[-1].count);
+    const uint64_t other = own->keys[i].first ^ own->keys[i - 1].first;
+    uint32_t same = other ? (uint32_t)min64(most, (uint64_t)__builtin_clzll(other) / 8) : (uint32_t)min64(most, 8);
+    while (!other && same < most && key->bytes[same] == key[-1].bytes[same])
+        same++;
+    return same;
+}
+
+/* Counts the nodes and the units of tails that the keys need: nodes for each byte that does not continue what the key
+ * before has, and tails for those of them that neither the key before nor the next one has, but for the first. */
+static void count_parts(const struct building *own, size_t count, uint64_t *nodes, uint64_t *units)
+{
+    *nodes = 1;
+    *units = 0;
+    for (size_t i = 0, before = 0, next; i < count; i++, before = next) {
+        next = common(own, i + 1, count);
+        const size_t bytes = own->sorted[i].count, depth = own->tails ? min64(bytes, max64(before, next) + 1) : bytes;
+        *nodes += depth - before;
+        *units += depth < bytes ? tail_units((uint32_t)(bytes - depth)) : 0;
     }
-    return nodes;
 }
 
 /* Allocates the nodes and makes them. */
 static enum tokmap_status nodes_build(struct building *own, size_t count)
 {
-    const uint64_t nodes = count_nodes(own->keys, count);
-    if (nodes > BYTE_TRIE_NODES_MOST)
+    uint64_t nodes, units;
+    count_parts(own, count, &nodes, &units);
+    if (nodes > BYTE_TRIE_NODES_MOST || units > BYTE_TRIE_NODES_MOST)
         return TOKMAP_ERROR_LIMIT;
+    own->trie->tails = units ? os_memory_large(units * sizeof *own->trie->tails) : NULL;
     own->room = (uint32_t)(nodes + nodes / 16 + GAPS) / 256 * 256;
     own->trie->nodes = os_memory_large(own->room * sizeof *own->trie->nodes);
-    if (!own->trie->nodes || !grow(own))
+    if (!own->trie->nodes || (units && !own->trie->tails) || !grow(own))
         return TOKMAP_ERROR_MEMORY;
     take(own, BYTE_TRIE_ROOT, ORPHAN);
     bool good = push(own, (struct range){0, count, BYTE_TRIE_ROOT, 0});
@@ -245,9 +290,9 @@ static enum tokmap_status nodes_build(struct building *own, size_t count)
     return good ? TOKMAP_OK : TOKMAP_ERROR_MEMORY;
 }
 
-enum tokmap_status byte_trie_build(struct byte_trie *trie, const struct byte_trie_key *keys, size_t count)
+enum tokmap_status byte_trie_build(struct byte_trie *trie, const struct byte_trie_key *keys, size_t count, bool tails)
 {
-    struct building own = {.trie = trie, .head = END};
+    struct building own = {.trie = trie, .head = END, .tails = tails};
     enum tokmap_status status = TOKMAP_ERROR_MEMORY;
     memset(trie, 0, sizeof *trie);
     own.keys = os_memory_large((count + 1) * sizeof *own.keys);
@@ -255,9 +300,11 @@ enum tokmap_status byte_trie_build(struct byte_trie *trie, const struct byte_tri
     if (own.keys && own.other) {
         for (size_t i = 0; i < count; i++)
             own.keys[i] = (struct sorted){first_of(&keys[i]), &keys[i]};
+        own.count = count;
         sort(&own, count);
-        free(own.other);
-        own.other = NULL;
+        own.sorted = (struct byte_trie_key *)(void *)own.other; /* both have 16 bytes */
+        for (size_t i = 0; i < count; i++)
+            own.sorted[i] = *own.keys[i].key;
         status = nodes_build(&own, count);
     }
     free(own.keys);
@@ -269,5 +316,6 @@ enum tokmap_status byte_trie_build(struct byte_trie *trie, const struct byte_tri
 void byte_trie_free(struct byte_trie *trie)
 {
     free(trie->nodes);
+    free(trie->tails);
     memset(trie, 0, sizeof *trie);
 }

@@ -114,7 +114,7 @@ static enum tokmap_status trie_build(struct trie_engine *own, const char *path, 
         return error_set_memory(error, "a vocabulary", own->vocabulary * sizeof *keys);
     enum tokmap_status status = keys_make(own, path, keys, &count, error);
     if (!status) {
-        status = byte_trie_build(&own->trie, keys, count);
+        status = byte_trie_build(&own->trie, keys, count, true);
         if (status == TOKMAP_ERROR_LIMIT)
             status = error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
                                "the tokens of the vocabulary begin in more ways than tokmap can read; use a smaller "

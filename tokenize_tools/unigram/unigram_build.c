@@ -77,7 +77,7 @@ static enum tokmap_status build_trie(struct building *own)
         else
             note_borders(own, &key);
     }
-    const enum tokmap_status status = byte_trie_build(&model->trie, own->keys, own->key_count);
+    const enum tokmap_status status = byte_trie_build(&model->trie, own->keys, own->key_count, true);
     return status == TOKMAP_ERROR_LIMIT
                ? error_set(own->builder->error, TOKMAP_ERROR_LIMIT, own->source->texts.path, TOKMAP_NO_OFFSET,
                            "the tokens of this Unigram model need a trie of more than %u nodes, which is the most that "
@@ -101,7 +101,7 @@ static enum tokmap_status build_names(struct building *own)
             own->keys[own->key_count++] =
                 (struct byte_trie_key){sp_text(own->builder, id), sp_text_bytes(own->builder, id), id};
     model->runs = &model->names;
-    return byte_trie_build(&model->names, own->keys, own->key_count) ? sp_no_memory(own->builder) : TOKMAP_OK;
+    return byte_trie_build(&model->names, own->keys, own->key_count, true) ? sp_no_memory(own->builder) : TOKMAP_OK;
 }
 
 /* ---- scores ---- */

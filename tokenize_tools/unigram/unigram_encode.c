@@ -141,6 +141,12 @@ struct chunk {
     size_t found;           /* numbers in state->found */
 };
 
+/* Returns the bytes of text that a number stands for. */
+static size_t number_bytes(const struct unigram_model *model, const struct chunk *chunk, size_t at, uint32_t id)
+{
+    return id == model->unknown ? unigram_character(chunk->text + at, chunk->count - at) : model->lengths[id];
+}
+
 /* Settles a number that is not simply the id of a token, or a word that the sum may decide. *at and *i move on. */
 static void settle_rest(struct unigram_state *state, const struct chunk *chunk, size_t *at, size_t *i,
                         struct ids_out *out)
@@ -162,8 +168,7 @@ static void settle_rest(struct unigram_state *state, const struct chunk *chunk, 
         }
     }
     const bool unknown = id == model->unknown || (model->doubles && id == model->sp.unk);
-    const size_t bytes =
-        id == model->unknown ? unigram_character(chunk->text + *at, chunk->count - *at) : model->lengths[id];
+    const size_t bytes = number_bytes(model, chunk, *at, id);
     state->sum = model->floats ? (double)((float)state->sum + model->floats[id]) : state->sum + model->doubles[id];
     if (unknown)
         put_unknown(state, chunk->text + *at, bytes, out);
@@ -173,59 +178,64 @@ static void settle_rest(struct unigram_state *state, const struct chunk *chunk, 
     ++*i;
 }
 
-/* Settles what is usual: tokens, unknown characters that become one unknown token, and a sum that is far from the
- * limit. floats: sums are those of SentencePiece. Stops at anything else. */
-static inline void settle_usual(struct unigram_state *state, const struct chunk *chunk, bool floats, size_t *place,
-                                size_t *number, struct ids_out *out)
+/* Stores an id, and appends it if `appends`. */
+static inline void store(struct ids_out *out, uint32_t id, bool appends)
+{
+    if (out->wide)
+        ((uint32_t *)out->tokens)[out->count] = id;
+    else
+        ((uint16_t *)out->tokens)[out->count] = (uint16_t)id;
+    out->count += appends;
+    out->largest = max64(out->largest, id);
+}
+
+/* Settles what is usual from a number on: tokens, unknown characters that become one unknown token, and a sum that is
+ * far from the limit. floats: sums are those of SentencePiece. Returns the first number that is something else. */
+static inline size_t settle_usual(struct unigram_state *state, const struct chunk *chunk, bool floats, size_t i,
+                                  struct ids_out *into)
 {
     const struct unigram_model *model = state->model;
-    const uint32_t *lengths = model->lengths;
-    const uint32_t known = model->runs && state->unknown ? 0 : model->known; /* 0: a run has to be ended first */
-    const uint32_t own_unk = floats ? BPE_NONE : model->sp.unk;
+    /* An unknown token, or a run of unknown text that has to be ended first, is left to settle_rest(). */
+    const uint32_t known = model->runs && state->unknown ? 0 : model->known, unk = model->sp.unk;
     const uint32_t fused = !model->runs && !model->sp.byte_fallback ? model->unknown : BPE_NONE;
     const double far = model->limit - (UNIGRAM_WORD_MOST + 1) * model->reach - 1;
-    const float far_float = (float)far;
+    const float far_float = (float)far, *const float_scores = model->floats;
+    const double *const scores = model->doubles;
+    const size_t count = chunk->found;
+    struct ids_out out = *into; /* which registers hold */
     float sum_float = (float)state->sum;
     double sum = state->sum;
     bool unknown = state->unknown;
-    size_t at = *place, i = *number;
-    for (; i < chunk->found; i++) {
+    for (; i < count; i++) {
         const uint32_t id = state->found[i];
-        if (floats ? !(sum_float < far_float && -sum_float < far_float) : !(sum < far && -sum < far))
+        const bool lacks = id == fused;
+        if ((id >= known && !lacks) || (!floats && id == unk) ||
+            !(floats ? fabsf(sum_float) < far_float : fabs(sum) < far))
             break;
-        if (id < known && id != own_unk) {
-            unknown = false;
-            ids_append(out, id);
-            at += lengths[id];
-        } else if (id == fused) {
-            if (!unknown)
-                ids_append(out, model->sp.unk);
-            unknown = true;
-            at += unigram_character(chunk->text + at, chunk->count - at);
-        } else {
-            break;
-        }
+        store(&out, lacks ? unk : id, !(lacks & unknown));
+        unknown = lacks;
         if (floats)
-            sum_float += model->floats[id];
+            sum_float += float_scores[id];
         else
-            sum += model->doubles[id];
+            sum += scores[id];
     }
+    *into = out;
     state->sum = floats ? (double)sum_float : sum;
     state->unknown = unknown;
-    *place = at;
-    *number = i;
+    return i;
 }
 
 static void settle(struct unigram_state *state, const struct chunk *chunk, struct ids_out *out)
 {
     size_t at = 0, i = 0;
-    while (i < chunk->found && !state->failure) {
-        if (state->model->floats)
-            settle_usual(state, chunk, true, &at, &i, out);
-        else
-            settle_usual(state, chunk, false, &at, &i, out);
-        if (i < chunk->found)
-            settle_rest(state, chunk, &at, &i, out);
+    while (!state->failure) {
+        const size_t from = i;
+        i = state->model->floats ? settle_usual(state, chunk, true, i, out) : settle_usual(state, chunk, false, i, out);
+        if (i == chunk->found)
+            break;
+        for (size_t k = from; k < i; k++)
+            at += number_bytes(state->model, chunk, at, state->found[k]);
+        settle_rest(state, chunk, &at, &i, out);
     }
 }
 
@@ -416,6 +426,8 @@ enum tokmap_status unigram_state_new(struct unigram_state **out, const struct un
         free(state);
         return status;
     }
+    if (variant >= CPU_AVX2)
+        state->pieces->merge_many = unigram_words;
     *out = state;
     return TOKMAP_OK;
 }

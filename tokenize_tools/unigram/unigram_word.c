@@ -38,6 +38,102 @@ struct place {
     uint32_t steps; /* tokens of the best division */
 };
 
+/* A token that a word has somewhere. */
+struct match {
+    uint32_t id;
+    uint16_t next; /* of those with the same end, or 0 */
+    uint8_t start; /* place */
+};
+
+#define MATCHES 2048 /* of words that are matched together, and one that is not used */
+
+/* Words, one after another, that are matched together. */
+struct words {
+    uint8_t text[UNIGRAM_WORD_MOST];
+    size_t count; /* of its bytes */
+    /* Places from which tokens may begin: the nodes that they have reached, and where their words end. */
+    uint32_t nodes[UNIGRAM_WORD_MOST], next[UNIGRAM_WORD_MOST];
+    uint8_t starts[UNIGRAM_WORD_MOST], stops[UNIGRAM_WORD_MOST];
+    uint32_t left, tails; /* places */
+    struct tailed {
+        uint32_t node;
+        uint8_t start, at, stop; /* places */
+    } tailed[UNIGRAM_WORD_MOST];
+    struct match matches[MATCHES];
+    uint16_t ends[UNIGRAM_WORD_MOST + 1]; /* by place: the last match that ends there, or 0 */
+    struct place places[UNIGRAM_WORD_MOST + 1];
+};
+
+static void begin(struct words *words)
+{
+    words->count = words->left = words->tails = 0;
+}
+
+/* Adds a word, for which there is room. */
+static void add_word(struct words *words, const uint8_t *text, size_t count)
+{
+    memcpy(words->text + words->count, text, count);
+    memset(words->ends + words->count, 0, (count + 1) * sizeof *words->ends);
+    for (size_t at = 0; at < count; at += unigram_character(text + at, count - at), words->left++) {
+        words->nodes[words->left] = BYTE_TRIE_ROOT;
+        words->starts[words->left] = (uint8_t)(words->count + at);
+        words->stops[words->left] = (uint8_t)(words->count + count);
+    }
+    words->count += count;
+}
+
+/* Notes a token of words that ends at a place. */
+static inline void note(const struct unigram_model *model, struct words *words, uint32_t *found, uint32_t id,
+                        uint8_t start, uint32_t to)
+{
+    __builtin_prefetch(model->floats ? (const void *)&model->floats[id] : (const void *)&model->doubles[id]);
+    words->matches[*found] = (struct match){id, words->ends[to], start};
+    words->ends[to] = (uint16_t)(*found)++;
+}
+
+/* Finds all tokens that words have: those of all places byte by byte, not one place after another, so that the
+ * processor waits for the nodes of many places at once. Returns false if there is no room. */
+static bool match_words(const struct unigram_model *model, struct words *words)
+{
+    const struct byte_trie *trie = &model->trie;
+    uint32_t found = 1;
+    for (uint32_t depth = 0, kept; words->left; depth++, words->left = kept) {
+        kept = 0;
+        if (found + 2 * words->left + words->tails > MATCHES)
+            return false;
+        for (uint32_t i = 0; i < words->left; i++) {
+            words->next[i] = trie->nodes[words->nodes[i]].base ^ words->text[words->starts[i] + depth];
+            __builtin_prefetch(&trie->nodes[words->next[i]]);
+        }
+        for (uint32_t i = 0; i < words->left; i++) {
+            const struct byte_trie_node *node = &trie->nodes[words->next[i]];
+            const uint8_t start = words->starts[i], stop = words->stops[i];
+            const uint32_t to = start + depth + 1;
+            if (node->parent != words->nodes[i])
+                continue;
+            if (node->value != BYTE_TRIE_NONE)
+                note(model, words, &found, node->value, start, to);
+            if (to == stop)
+                continue;
+            if (node->base & BYTE_TRIE_TAIL) {
+                words->tailed[words->tails++] = (struct tailed){words->next[i], start, (uint8_t)to, stop};
+                __builtin_prefetch(byte_trie_tail(trie, words->next[i]));
+                continue;
+            }
+            words->nodes[kept] = words->next[i];
+            words->starts[kept] = start;
+            words->stops[kept++] = stop;
+        }
+    }
+    for (uint32_t i = 0; i < words->tails; i++) {
+        const struct tailed *at = &words->tailed[i];
+        const struct byte_trie_tail *tail = byte_trie_tail(trie, at->node);
+        if (byte_trie_ends(tail, words->text + at->at, at->stop - at->at))
+            note(model, words, &found, tail->value, at->start, at->at + tail->count);
+    }
+    return true;
+}
+
 /* Takes a way to a place. There are no branches, because no processor could predict them. */
 static inline void reach(struct place *to, const struct place *from, uint32_t id, double score, double error)
 {
@@ -52,84 +148,96 @@ static inline void reach(struct place *to, const struct place *from, uint32_t id
     to->steps = better ? from->steps + 1 : to->steps;
 }
 
-/* Finds the tokens that begin at text[at]. Returns false if an unknown token is needed, which the model lacks. */
-static inline bool step(const struct unigram_model *model, const uint8_t *text, size_t count, size_t at,
-                        struct place *places, bool floats)
+static inline double score_of(const struct unigram_model *model, uint32_t id, bool floats)
 {
-    const uint32_t length = unigram_character(text + at, count - at);
-    const struct byte_trie_node *nodes = model->trie.nodes;
-    const struct place from = places[at];
-    uint32_t node = BYTE_TRIE_ROOT;
-    bool single = false;
-    for (size_t to = at; to < count;) {
-        const uint32_t child = nodes[node].base ^ text[to++];
-        if (nodes[child].parent != node)
-            break;
-        node = child;
-        const uint32_t id = nodes[node].value;
-        if (id == BYTE_TRIE_NONE)
-            continue;
-        reach(&places[to], &from, id, floats ? (double)model->floats[id] : model->doubles[id], model->error);
-        single |= to - at == length;
+    return floats ? (double)model->floats[id] : model->doubles[id];
+}
+
+/* Finds the best way to each place of a word, text[from, end). Returns false if an unknown token is needed, which the
+ * model lacks. */
+static inline bool find_places(const struct unigram_model *model, struct words *words, size_t from, size_t end,
+                               bool floats)
+{
+    const double unknown = score_of(model, model->unknown, floats);
+    words->places[from] = (struct place){0, 0, -HUGE_VAL, BPE_NONE, 0};
+    for (size_t at = from, to; at < end; at = to) {
+        struct place place = {-HUGE_VAL, -HUGE_VAL, -HUGE_VAL, BPE_NONE, 0};
+        bool single = false;
+        to = at + unigram_character(words->text + at, end - at);
+        for (uint32_t i = words->ends[to]; i; i = words->matches[i].next) {
+            const struct match *match = &words->matches[i];
+            reach(&place, &words->places[match->start], match->id, score_of(model, match->id, floats), model->error);
+            single |= match->start == at;
+        }
+        if (!single && model->sp.unk == BPE_NONE && !floats)
+            return false;
+        if (!single)
+            reach(&place, &words->places[at], model->unknown, unknown, model->error);
+        words->places[to] = place;
     }
-    if (single)
-        return true;
-    if (model->sp.unk == BPE_NONE && !floats)
-        return false;
-    reach(&places[at + length], &from, model->unknown,
-          floats ? (double)model->floats[model->unknown] : model->doubles[model->unknown], model->error);
     return true;
 }
 
-/* Finds the tokens that begin at each place of a word. */
-static inline bool steps(const struct unigram_model *model, const uint8_t *text, size_t count, struct place *places,
-                         bool floats)
+/* Returns the place where the last token before a place begins. */
+static size_t before(const struct unigram_model *model, const struct words *words, size_t at)
 {
-    for (size_t at = 0; at < count; at += unigram_character(text + at, count - at))
-        if (!step(model, text, count, at, places, floats))
-            return false;
-    return true;
+    const uint32_t id = words->places[at].id;
+    if (id != model->unknown)
+        return at - model->lengths[id];
+    do
+        at--;
+    while ((words->text[at] & 0xC0) == 0x80 && at);
+    return at;
+}
+
+/* Divides a word that has been matched. Returns how many ids it has. */
+static size_t divide(const struct unigram_model *model, struct words *words, size_t from, size_t end, uint32_t *ids)
+{
+    bool known =
+        model->floats ? find_places(model, words, from, end, true) : find_places(model, words, from, end, false);
+    for (size_t at = end; known && at > from; at = before(model, words, at)) {
+        const struct place *place = &words->places[at];
+        known = place->best - place->steps * model->error > place->second;
+    }
+    ids[0] = model->fragile;
+    if (!known)
+        return 1;
+    const uint32_t made = words->places[end].steps;
+    for (size_t at = end, next = made; at > from; at = before(model, words, at))
+        ids[--next] = words->places[at].id;
+    return made;
 }
 
 size_t unigram_word(const struct bpe_model *head, struct bpe_scratch *scratch, const uint8_t *bytes, size_t count,
                     uint32_t *ids)
 {
     const struct unigram_model *model = (const struct unigram_model *)(const void *)head;
-    struct place places[UNIGRAM_WORD_MOST + 1];
+    struct words words;
     (void)scratch;
     ids[0] = model->fragile;
     if (count > UNIGRAM_WORD_MOST)
         return 1;
-    for (size_t i = 1; i <= count; i++)
-        places[i] = (struct place){-HUGE_VAL, -HUGE_VAL, -HUGE_VAL, BPE_NONE, 0};
-    places[0] = (struct place){0, 0, -HUGE_VAL, BPE_NONE, 0};
-    if (!(model->floats ? steps(model, bytes, count, places, true) : steps(model, bytes, count, places, false)))
-        return 1;
-    for (size_t at = count; at;) {
-        const struct place *place = &places[at];
-        if (!(place->best - place->steps * model->error > place->second))
-            return 1;
-        if (place->id == model->unknown) {
-            do
-                at--;
-            while ((bytes[at] & 0xC0) == 0x80 && at);
-        } else {
-            at -= model->lengths[place->id];
-        }
+    begin(&words);
+    add_word(&words, bytes, count);
+    return match_words(model, &words) ? divide(model, &words, 0, count, ids) : 1;
+}
+
+void unigram_words(const struct bpe_model *head, struct bpe_piece *const *pieces, uint32_t count, uint32_t size_class)
+{
+    const struct unigram_model *model = (const struct unigram_model *)(const void *)head;
+    struct words words;
+    (void)size_class;
+    for (uint32_t from = 0, to; from < count; from = to) {
+        begin(&words);
+        for (to = from; to < count && words.count + pieces[to]->count <= UNIGRAM_WORD_MOST; to++)
+            add_word(&words, pieces[to]->bytes, pieces[to]->count);
+        const bool matched = match_words(model, &words);
+        size_t at = 0;
+        for (uint32_t i = from; i < to; at += pieces[i++]->count)
+            pieces[i]->ids_count =
+                (uint32_t)(matched ? divide(model, &words, at, at + pieces[i]->count, pieces[i]->ids)
+                                   : unigram_word(head, NULL, pieces[i]->bytes, pieces[i]->count, pieces[i]->ids));
     }
-    const uint32_t made = places[count].steps;
-    for (size_t at = count, next = made; at;) {
-        const uint32_t id = places[at].id;
-        ids[--next] = id;
-        if (id == model->unknown) {
-            do
-                at--;
-            while ((bytes[at] & 0xC0) == 0x80 && at);
-        } else {
-            at -= model->lengths[id];
-        }
-    }
-    return made;
 }
 
 /* ---- where it stands ---- */
@@ -226,23 +334,29 @@ static inline enum unigram_divided find(const struct unigram_model *model, struc
         length = unigram_character(text + at, count - at);
         bool single = false;
         uint32_t node = BYTE_TRIE_ROOT;
-        for (size_t to = at; to < count;) {
-            node = byte_trie_step(trie, node, text[to++]);
-            if (node == BYTE_TRIE_NONE)
-                break;
-            const uint32_t id = trie->nodes[node].value;
+        for (size_t to = at; to < count && node != BYTE_TRIE_NONE;) {
+            const struct byte_trie_tail *tail = byte_trie_tail(trie, node);
+            uint32_t id = BYTE_TRIE_NONE;
+            if (tail) {
+                node = BYTE_TRIE_NONE;
+                if (byte_trie_ends(tail, text + to, count - to))
+                    id = tail->value;
+                to += tail->count;
+            } else {
+                node = byte_trie_step(trie, node, text[to++]);
+                id = node == BYTE_TRIE_NONE ? node : trie->nodes[node].value;
+            }
             if (id == BYTE_TRIE_NONE)
                 continue;
-            const double score = floats ? (double)model->floats[id] : model->doubles[id];
-            (void)offer(path, to, id, add(score, here, floats), floats);
+            (void)offer(path, to, id, add(score_of(model, id, floats), here, floats), floats);
             furthest = max64(furthest, to);
             single |= to - at == length;
         }
         if (!single) {
-            const double score = floats ? (double)model->floats[model->unknown] : model->doubles[model->unknown];
             furthest = max64(furthest, at + length);
-            if (offer(path, at + length, model->unknown, add(score, here, floats), floats) && !floats &&
-                model->sp.unk == BPE_NONE)
+            if (offer(path, at + length, model->unknown, add(score_of(model, model->unknown, floats), here, floats),
+                      floats) &&
+                !floats && model->sp.unk == BPE_NONE)
                 return UNIGRAM_NO_UNKNOWN;
         }
         if (at >= look) {

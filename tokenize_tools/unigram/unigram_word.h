@@ -11,6 +11,8 @@
 /* A bpe_merge_function: divides a word whatever the sum before it is. The only number is model->fragile if the sum, or
  * an error, may decide. */
 bpe_merge_function unigram_word;
+/* A bpe_merge_many_function: divides several words, faster than one after the other. */
+bpe_merge_many_function unigram_words;
 
 /* Memory for unigram_divide(); zeros at first. */
 struct unigram_path {

@@ -137,10 +137,20 @@ static bool score_add(struct json_file *file, struct hf_unigram *unigram, uint32
     return true;
 }
 
-/* Parses an entry: an array of a text and a score. */
-static bool entry_parse(struct json_file *file, struct hf_model *model, struct hf_unigram *unigram)
+#define WAITING 32
+
+/* Tokens that have been parsed, and whose slots in the table are prefetched. */
+struct waiting {
+    struct text_entry tokens[WAITING];
+    uint64_t hashes[WAITING];
+    uint32_t count;
+};
+
+/* Parses an entry, an array of a text and a score, which then waits. */
+static bool entry_parse(struct json_file *file, struct hf_model *model, struct hf_unigram *unigram,
+                        struct waiting *waiting)
 {
-    const uint32_t id = model->vocabulary.count;
+    const uint32_t id = model->vocabulary.count + waiting->count;
     const uint8_t *text;
     size_t bytes;
     double score = 0;
@@ -156,28 +166,50 @@ static bool entry_parse(struct json_file *file, struct hf_model *model, struct h
         return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
                                 "model.vocab: a token of %zu bytes is too long; the limit is %u bytes", bytes,
                                 UINT16_MAX);
-    const struct text_entry token = {text, (uint32_t)bytes, id};
-    const enum text_added added = text_table_add(&model->vocabulary, text, token.bytes, id);
-    if (added == TEXT_DUPLICATE)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.vocab has '%.*s' twice", shown(bytes),
-                                (const char *)text);
-    return added == TEXT_ADDED ? score_add(file, unigram, id, score)
-                               : hf_token_refuse(file, &model->vocabulary, &token, "model.vocab", added);
+    const uint64_t hash = text_table_hash(&model->vocabulary, text, (uint32_t)bytes);
+    text_table_prefetch(&model->vocabulary, hash);
+    waiting->tokens[waiting->count] = (struct text_entry){text, (uint32_t)bytes, id};
+    waiting->hashes[waiting->count++] = hash;
+    return score_add(file, unigram, id, score);
+}
+
+/* Adds the tokens that wait. */
+static bool waiting_add(struct json_file *file, struct text_table *vocabulary, struct waiting *waiting)
+{
+    for (uint32_t i = 0; i < waiting->count; i++) {
+        const struct text_entry *token = &waiting->tokens[i];
+        const enum text_added added = text_table_add_hashed(vocabulary, token, waiting->hashes[i]);
+        if (added == TEXT_DUPLICATE)
+            return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.vocab has '%.*s' twice", shown(token->bytes),
+                                    (const char *)token->text);
+        if (added != TEXT_ADDED)
+            return hf_token_refuse(file, vocabulary, token, "model.vocab", added);
+    }
+    waiting->count = 0;
+    return true;
 }
 
 static bool vocabulary_parse(struct json_file *file, struct hf_model *model, struct hf_unigram *unigram)
 {
+    struct waiting waiting;
     uint32_t duplicate;
+    waiting.count = 0;
     if (model->vocabulary.indexed)
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the file has model.vocab twice; it is damaged");
     if (!json_enter_array(&file->scan))
         return false;
     if (!text_table_reserve(&model->vocabulary, (uint64_t)(file->scan.end - file->scan.at) / BYTES_AN_ENTRY + 16))
         return no_memory(file, (uint64_t)(file->scan.end - file->scan.at));
-    while (json_element(&file->scan))
-        if (!entry_parse(file, model, unigram))
+    while (json_element(&file->scan) && entry_parse(file, model, unigram, &waiting))
+        if (waiting.count == WAITING && !waiting_add(file, &model->vocabulary, &waiting))
             return false;
-    if (file->scan.fault.reason)
+    /* What is wrong with a token that waits comes before a fault that has ended parsing. */
+    const enum tokmap_status status = file->status;
+    file->status = TOKMAP_OK;
+    if (!waiting_add(file, &model->vocabulary, &waiting))
+        return false;
+    file->status = status;
+    if (status || file->scan.fault.reason)
         return false;
     return text_table_index(&model->vocabulary, &duplicate) || no_memory(file, (uint64_t)model->vocabulary.count * 4);
 }

@@ -152,30 +152,6 @@ static enum tokmap_status order_tokens(struct rank_file *file, struct token *tok
     return TOKMAP_OK;
 }
 
-#define NO_MEMORY (BPE_NONE - 1)
-
-/* Looks for two tokens with the same text. Returns the larger id, BPE_NONE if there are none, or NO_MEMORY. Places are
- * prefetched, because each one is a cache line of its own. */
-static uint32_t find_duplicate(const struct rank_file *file)
-{
-    enum { TOGETHER = 32 };
-    const uint32_t vocabulary = file->source.vocabulary, *const offsets = file->offsets;
-    struct text_places places;
-    uint32_t duplicate = BPE_NONE;
-    if (!text_places_new(&places, vocabulary))
-        return NO_MEMORY;
-    for (uint32_t from = 0; from < vocabulary && duplicate == BPE_NONE; from += TOGETHER) {
-        const uint32_t end = (uint32_t)min64(vocabulary, (uint64_t)from + TOGETHER);
-        for (uint32_t id = from; id < end; id++)
-            text_places_prefetch(&places, file->bytes + offsets[id], offsets[id + 1] - offsets[id]);
-        for (uint32_t id = from; id < end && duplicate == BPE_NONE; id++)
-            if (offsets[id + 1] > offsets[id] && text_places_add(&places, file->bytes, offsets, id) != BPE_NONE)
-                duplicate = id;
-    }
-    text_places_free(&places);
-    return duplicate;
-}
-
 /* ---- reading lines ---- */
 
 #define SHARED_LEAST ((uint64_t)256 << 10) /* bytes of a file that two threads read */
@@ -318,8 +294,8 @@ static uint64_t line_of_rank(const char *text, uint64_t count, uint32_t rank)
 enum tokmap_status rank_file_check(const struct rank_file *file, const char *text, uint64_t count,
                                    struct tokmap_error *error)
 {
-    const uint32_t duplicate = find_duplicate(file);
-    if (duplicate == NO_MEMORY)
+    uint32_t duplicate;
+    if (!text_places_duplicate(file->bytes, file->offsets, file->source.vocabulary, &duplicate))
         return error_set_memory(error, "a vocabulary", count);
     return duplicate == BPE_NONE
                ? TOKMAP_OK

@@ -310,15 +310,10 @@ static enum tokmap_status copy_pieces(struct reader *reader, struct message mess
 static enum tokmap_status check_duplicates(const struct reader *reader)
 {
     const struct sp_source *source = &reader->file->source;
-    struct text_places places;
-    if (!text_places_new(&places, source->vocabulary))
+    uint32_t duplicate;
+    if (!text_places_duplicate(source->bytes, source->offsets, source->vocabulary, &duplicate))
         return error_set_memory(reader->error, "a vocabulary", source->vocabulary);
-    uint32_t duplicate = 0; /* never the first piece */
-    for (uint32_t id = 0; id < source->vocabulary && !duplicate; id++)
-        if (text_places_add(&places, source->bytes, source->offsets, id) != BPE_NONE)
-            duplicate = id;
-    text_places_free(&places);
-    return duplicate
+    return duplicate != BPE_NONE
                ? error_set(reader->error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
                            "piece %" PRIu32 " has the same text as an earlier piece; the file is damaged", duplicate)
                : TOKMAP_OK;

@@ -184,7 +184,7 @@ static bool trie_make(struct building *own)
         if (to > from)
             own->keys[count++] = (struct byte_trie_key){source->bytes + from, to - from, id};
     }
-    const enum tokmap_status status = byte_trie_build(&model->trie, own->keys, count);
+    const enum tokmap_status status = byte_trie_build(&model->trie, own->keys, count, false);
     own->too_large = status == TOKMAP_ERROR_LIMIT || model->trie.count > WP_NODES_MOST;
     if (status || own->too_large)
         return false;
