@@ -193,8 +193,8 @@ static size_t before(const struct unigram_model *model, const struct words *word
 /* Divides a word that has been matched. Returns how many ids it has. */
 static size_t divide(const struct unigram_model *model, struct words *words, size_t from, size_t end, uint32_t *ids)
 {
-    bool known = model->floats ? find_places(model, words, from, end, true)
-                               : find_places(model, words, from, end, false);
+    bool known =
+        model->floats ? find_places(model, words, from, end, true) : find_places(model, words, from, end, false);
     for (size_t at = end; known && at > from; at = before(model, words, at)) {
         const struct place *place = &words->places[at];
         known = place->best - place->steps * model->error > place->second;
@@ -355,8 +355,8 @@ static inline enum unigram_divided find(const struct unigram_model *model, struc
         if (!single) {
             furthest = max64(furthest, at + length);
             if (offer(path, at + length, model->unknown, add(score_of(model, model->unknown, floats), here, floats),
-                      floats) && !floats &&
-                model->sp.unk == BPE_NONE)
+                      floats) &&
+                !floats && model->sp.unk == BPE_NONE)
                 return UNIGRAM_NO_UNKNOWN;
         }
         if (at >= look) {
