@@ -6,7 +6,7 @@
  * cache line, and nodes whose children are few are packed into the gaps of others.
  *
  * Most texts share only their first bytes with others. The rest of a text can be kept as a tail, which has no nodes and
- * is compared at once: this takes a fifth of the nodes.
+ * is compared at once: a vocabulary of 250,000 texts needs two fifths of the nodes.
  *
  * Example: the set has "a" and "ab". Then step(root, 'a') has the value of "a", step of that with 'b' the value of
  * "ab", and any other step is BYTE_TRIE_NONE.
@@ -33,7 +33,7 @@ struct byte_trie_node {
     uint32_t value; /* of the text that ends here, or BYTE_TRIE_NONE */
 };
 
-/* The rest of the only text that goes on from a node. */
+/* Rest of the only text that continues from a node. */
 struct byte_trie_tail {
     uint32_t value;
     uint32_t count; /* at least 1 */
