@@ -38,7 +38,7 @@ struct unigram_model {
     uint32_t unknown;       /* the number of a character that is unknown */
     uint32_t known;         /* a token from this number on becomes the unknown token */
     struct byte_trie names; /* ids of texts that unknown characters in a row may be; or empty */
-    const struct byte_trie *runs; /* where the text of unknown characters in a row is looked up, or NULL */
+    const struct byte_trie *runs; /* the trie in which unknown characters in a row are looked up, or NULL */
     uint32_t *lengths;            /* bytes of each token in the trie, by id */
     float *floats;                /* scores of ids and of `unknown`, for sums of 32 bits; or NULL */
     double *doubles;              /* the same, for sums of 64 bits; or NULL */

@@ -141,7 +141,7 @@ struct numbering {
     const struct piece_set *pieces;
     struct piece_set *made;
     struct text_table ids; /* texts that have an id, without rule->last */
-    uint32_t last;         /* how many names rule->last has */
+    uint32_t last;         /* the number of names in rule->last */
     uint32_t *places;      /* by piece: its id, an id of made->known or more, or BPE_NONE for none */
     bool mergeable;
     const char *path;

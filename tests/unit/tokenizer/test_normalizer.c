@@ -190,7 +190,7 @@ static void room(void **unused)
     end();
 }
 
-/* No text is larger than the growth says, and a growth that no text may have is none. */
+/* No text is larger than the growth says. A growth that is too large for any text is reported. */
 static void growth(void **unused)
 {
     struct normalizer_step put = {.kind = NORMALIZE_PREPEND, .content_bytes = 70000};

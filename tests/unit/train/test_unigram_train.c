@@ -465,8 +465,8 @@ static void rare_characters_are_not_covered(void **state)
     words_free(&w);
     struct train_characters characters;
     struct train_pieces *pieces = pieces_of("aaaaaaax", &(struct train_word_rules){true, true, false, false});
-    assert_int_equal(
-        train_characters_choose(&characters, pieces, 0.5, (const uint32_t[]){'x', 'q'}, 2, &budget, NULL), TOKMAP_OK);
+    assert_int_equal(train_characters_choose(&characters, pieces, 0.5, (const uint32_t[]){'x', 'q'}, 2, &budget, NULL),
+                     TOKMAP_OK);
     assert_int_equal(characters.count, 3);
     assert_true(characters.number_of['x'] && characters.number_of['q'] && characters.number_of['a']);
     train_characters_free(&characters, &budget);

@@ -42,11 +42,11 @@ static void texts(void **state)
     check("q" DOT_BELOW DOT_ABOVE, "q" DOT_BELOW DOT_ABOVE);
     check(ACUTE "a", ACUTE "a");
     check("e" ACUTE ACUTE, "\xC3\xA9" ACUTE);
-    check("e\xCC\x93" ACUTE, "e\xCC\x93" ACUTE);                       /* U+0313 is between, of the same class */
+    check("e\xCC\x93" ACUTE, "e\xCC\x93" ACUTE);                   /* U+0313 is between, of the same class */
     check("\xD7\x90\xD6\xB1\xD6\xB0", "\xD7\x90\xD6\xB0\xD6\xB1"); /* points of the classes 11 and 10 */
-    check("\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8", "\xEA\xB0\x81");                 /* Hangul: U+1100 U+1161 U+11A8 */
-    check("\xEA\xB0\x80\xE1\x86\xA8", "\xEA\xB0\x81");                             /* U+AC00 U+11A8 */
-    check("\xE2\x84\xAB", "\xC3\x85");                                             /* U+212B is replaced by U+00C5 */
+    check("\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8", "\xEA\xB0\x81"); /* Hangul: U+1100 U+1161 U+11A8 */
+    check("\xEA\xB0\x80\xE1\x86\xA8", "\xEA\xB0\x81");             /* U+AC00 U+11A8 */
+    check("\xE2\x84\xAB", "\xC3\x85");                             /* U+212B is replaced by U+00C5 */
     check("\xF0\x9D\x85\xA0", "\xF0\x9D\x85\x98\xF0\x9D\x85\xA5\xF0\x9D\x85\xAE"); /* U+1D160 stays decomposed */
 }
 
@@ -197,7 +197,8 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(texts), cmocka_unit_test(decomposed), cmocka_unit_test(parts), cmocka_unit_test(long_runs),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(texts),     cmocka_unit_test(decomposed),
+                                       cmocka_unit_test(parts),     cmocka_unit_test(long_runs),
                                        cmocka_unit_test(quick_all), cmocka_unit_test(quick_texts)};
     return cmocka_run_group_tests(tests, NULL, teardown);
 }

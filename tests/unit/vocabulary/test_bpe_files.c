@@ -308,8 +308,8 @@ static void clip(void **state)
     tokenizer_close(tokenizer);
     snprintf(config, sizeof config, "%s/tokenizer_config.json", folder);
     for (int fast = 0; fast < 2; fast++) {
-        write_file(config, fast ? "{\"tokenizer_class\": \"CLIPTokenizerFast\"}"
-                                : "{\"tokenizer_class\": \"CLIPTokenizer\"}");
+        write_file(config,
+                   fast ? "{\"tokenizer_class\": \"CLIPTokenizerFast\"}" : "{\"tokenizer_class\": \"CLIPTokenizer\"}");
         assert_int_equal(vocabulary_open(&tokenizer, ids_path, NULL, &error), TOKMAP_OK);
         tokenizer_info(tokenizer, &info);
         assert_null(info.note);

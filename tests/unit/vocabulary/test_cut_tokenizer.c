@@ -337,6 +337,6 @@ static void fingerprints(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ids), cmocka_unit_test(offsets), cmocka_unit_test(marks),
-                                       cmocka_unit_test(failures),                                        cmocka_unit_test(fingerprints)};
+                                       cmocka_unit_test(failures), cmocka_unit_test(fingerprints)};
     return cmocka_run_group_tests(tests, begin, finish);
 }

@@ -137,7 +137,8 @@ static void unigram_fields(void **state)
 {
     const enum tokmap_status no = TOKMAP_ERROR_UNSUPPORTED, bad = TOKMAP_ERROR_FORMAT;
     static char model[70000];
-    REFUSED(model, "\"type\":\"Unigram\",\"unk_id\":5," PIECES "]", bad, "model.unk_id is 5, but the vocabulary has only 5");
+    REFUSED(model, "\"type\":\"Unigram\",\"unk_id\":5," PIECES "]", bad,
+            "model.unk_id is 5, but the vocabulary has only 5");
     REFUSED(model, UNIGRAM "]," PIECES "]", bad, "model.vocab twice");
     REFUSED(model, UNIGRAM ",[\"b\",-1,2]]", bad, "entry 5 is not an array of a text and a score");
     REFUSED(model, UNIGRAM ",[\"b\"]]", bad, "entry 5 is not an array of a text and a score");
