@@ -196,9 +196,9 @@ static void folder_remove(void)
 static size_t name_end(const uint8_t *data, size_t size)
 {
     size_t at = 0;
-    while (
-        at < size && at < 60 &&
-        (data[at] == '.' || data[at] == '_' || data[at] == '-' || (data[at] | 32) - 'a' < 26u || data[at] - '0' < 10u))
+    while (at < size && at < 60 &&
+           (data[at] == '.' || data[at] == '_' || data[at] == '-' || (data[at] >= '0' && data[at] <= '9') ||
+            ((data[at] | 32) >= 'a' && (data[at] | 32) <= 'z')))
         at++;
     return at;
 }

@@ -450,7 +450,7 @@ static bool pipeline_measure(struct tokenizer_state *state, const char *text, ui
     struct tokmap_error unused;
     if (!engine->measure)
         return false;
-    if (own->pipeline->parts.pretokenizer.count) {
+    if (count && own->pipeline->parts.pretokenizer.count) {
         own->pretokenizer.emit = ignore_piece;
         own->pretokenizer.error = &unused;
         pretokenizer_document(&own->pretokenizer);
