@@ -196,8 +196,9 @@ static void folder_remove(void)
 static size_t name_end(const uint8_t *data, size_t size)
 {
     size_t at = 0;
-    while (at < size && at < 60 && (data[at] == '.' || data[at] == '_' || data[at] == '-' || (data[at] | 32) - 'a' < 26u ||
-                                    data[at] - '0' < 10u))
+    while (
+        at < size && at < 60 &&
+        (data[at] == '.' || data[at] == '_' || data[at] == '-' || (data[at] | 32) - 'a' < 26u || data[at] - '0' < 10u))
         at++;
     return at;
 }
@@ -248,7 +249,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct tokenizer *tokenizer;
         struct tokmap_error error;
         memset(&error, 0, sizeof error);
-        const enum tokmap_status status = vocabulary_open(&tokenizer, members ? folder_path : path, &options[i], &error);
+        const enum tokmap_status status =
+            vocabulary_open(&tokenizer, members ? folder_path : path, &options[i], &error);
         if (status == TOKMAP_OK) {
             use_all(tokenizer, data, size);
             tokenizer_close(tokenizer);
