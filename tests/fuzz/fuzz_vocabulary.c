@@ -6,6 +6,7 @@
  * offsets of its ids, encode and decode the same in parts, and a second state must give the same ids. The texts are one
  * that has some of everything, and one of the end of the input, which has words of the vocabulary.
  */
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -196,9 +197,7 @@ static void folder_remove(void)
 static size_t name_end(const uint8_t *data, size_t size)
 {
     size_t at = 0;
-    while (at < size && at < 60 &&
-           (data[at] == '.' || data[at] == '_' || data[at] == '-' || (data[at] >= '0' && data[at] <= '9') ||
-            ((data[at] | 32) >= 'a' && (data[at] | 32) <= 'z')))
+    while (at < size && at < 60 && (isalnum(data[at]) || (data[at] && strchr("._-", data[at]))))
         at++;
     return at;
 }

@@ -11,7 +11,9 @@
  *           code writes it: no token is between prefix and middle
  *   SsPpm   the same of Codestral, whose own code writes it so
  * Each part is encoded by itself, as at inference, where the middle is not known. A prefix that begins a document is
- * encoded as a text is; the others continue a text, so that a tokenizer that puts a space before a text puts none.
+ * encoded as a text is. The others continue a text, so that a tokenizer that puts a space before a text puts none there.
+ * Metaspace with prepend_scheme "always" is different: it also puts one before a part that begins inside a word, as the
+ * reference does after an added token.
  *
  * Hashes decide, so threads, tasks, and kills change nothing, and equal texts become equal tokens. With v =
  * XXH3-64(text, seed) and u(k, j) = XXH3-64(k and j as 8 bytes each, little-endian, seed v), piece k of a document
