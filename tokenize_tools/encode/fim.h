@@ -11,7 +11,7 @@
  *           code writes it: no token is between prefix and middle
  *   SsPpm   the same of Codestral, whose own code writes it so
  * Each part is encoded by itself, as at inference, where the middle is not known. A prefix that begins a document is
- * encoded as a text is. The others continue a text, so that a tokenizer that puts a space before a text puts none there.
+ * encoded as a text is. The others continue a text, so a tokenizer that puts a space before a text puts none there.
  * Metaspace with prepend_scheme "always" is different: it also puts one before a part that begins inside a word, as the
  * reference does after an added token.
  *
