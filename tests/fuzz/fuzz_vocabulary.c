@@ -187,7 +187,7 @@ static void use_all(const struct tokenizer *tokenizer, const uint8_t *data, size
 /* ---- a folder ---- */
 
 #define MEMBERS_MOST 8
-static char folder_path[64], member_paths[MEMBERS_MOST][128];
+static char folder_path[512], member_paths[MEMBERS_MOST][600];
 
 static void folder_remove(void)
 {
@@ -213,7 +213,7 @@ static int folder_write(const uint8_t *data, size_t size)
             break;
         if (!folder_path[0]) {
             const char *folder = getenv("TMPDIR");
-            REQUIRE(snprintf(folder_path, sizeof folder_path, "%.40s/fuzz-XXXXXX", folder ? folder : "/tmp") > 0);
+            REQUIRE(snprintf(folder_path, sizeof folder_path, "%s/fuzz-XXXXXX", folder ? folder : "/tmp") < 512);
             REQUIRE(mkdtemp(folder_path) && !atexit(folder_remove));
         }
         (void)snprintf(member_paths[count], sizeof member_paths[0], "%s/%.*s", folder_path, (int)name,

@@ -202,8 +202,8 @@ static enum tokmap_status file_read(struct folder_config *config, const char *pa
     if (!status && stand_in_of(into->text, bytes) == STAND_IN_POINTER) {
         status = error_set(&own, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET, "%s", STAND_IN_POINTER_MESSAGE);
     } else if (!status) {
-        into->json.content = "a JSON object";
         if (json_file_begin(&into->json, path, into->text, (size_t)bytes, &own)) {
+            into->json.content = "a JSON object";
             into->json.scan.not_finite_allowed = true; /* Python writes them */
             bool good = json_enter_object(&into->json.scan);
             while (good && json_member(&into->json.scan, &name))

@@ -124,6 +124,7 @@ bool json_file_begin(struct json_file *file, const char *path, const char *text,
     file->path = path;
     file->arena.blocks = NULL;
     file->error = error;
+    file->content = "the JSON of a tokenizer";
     file->status = TOKMAP_OK;
     json_begin(&file->scan, text, count);
     const size_t valid = valid_prefix(text, count);
@@ -225,8 +226,7 @@ enum tokmap_status json_file_status(struct json_file *file)
         const char *name = name_before(file->scan.start, file->scan.start + fault->offset, &bytes);
         file->status =
             error_set(file->error, TOKMAP_ERROR_FORMAT, file->path, fault->offset, "the file is not %s: %s%s%.*s",
-                      file->content ? file->content : "the JSON of a tokenizer", fault->reason,
-                      bytes ? ", as the value of " : "", bytes, name);
+                      file->content, fault->reason, bytes ? ", as the value of " : "", bytes, name);
     }
     return file->status;
 }

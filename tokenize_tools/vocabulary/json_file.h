@@ -33,7 +33,7 @@ struct json_file {
     struct json_scan scan;      /* parsers call the functions of json_scan.h on it directly */
     struct text_arena arena;    /* decoded strings */
     struct tokmap_error *error; /* the caller's; may be NULL */
-    const char *content;        /* the right content, for messages; NULL: the JSON of a tokenizer */
+    const char *content;        /* the right content, for messages; parsers of other files set it */
     enum tokmap_status status;  /* of the first failure, except faults of the JSON itself, which scan.fault holds */
 };
 

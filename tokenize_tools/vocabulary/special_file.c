@@ -78,8 +78,9 @@ enum tokmap_status special_list_read(struct special_list *list, const char *path
     const enum tokmap_status status = vocabulary_file_read(path, &list->text, &list->text_bytes, error);
     if (status)
         return status;
+    const bool begun = json_file_begin(&list->file, path, list->text, (size_t)list->text_bytes, error);
     list->file.content = "a JSON object that maps the texts of special tokens to ids";
-    if (json_file_begin(&list->file, path, list->text, (size_t)list->text_bytes, error))
+    if (begun)
         (void)list_parse(list);
     return json_file_status(&list->file);
 }

@@ -117,9 +117,9 @@ enum tokmap_status tokenizer_config_read(struct tokenizer_config *config, const 
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, config->path, TOKMAP_NO_OFFSET, "%s",
                          STAND_IN_POINTER_MESSAGE);
     config->there = true;
+    bool good = json_file_begin(file, config->path, config->text, (size_t)bytes, error);
     file->content = "a JSON object";
-    bool good =
-        json_file_begin(file, config->path, config->text, (size_t)bytes, error) && json_enter_object(&file->scan);
+    good = good && json_enter_object(&file->scan);
     while (good && json_member(&file->scan, &name))
         good = member_parse(config, &name);
     if (good)

@@ -411,7 +411,7 @@ static void tiny_texts_have_known_vocabularies(void **state)
 
 static bool stop_soon(void *user)
 {
-    return ++*(int *)user > 100000;
+    return __atomic_add_fetch((int *)user, 1, __ATOMIC_RELAXED) > 100000;
 }
 
 /* Of pieces with equal losses as many stay as are wanted, and a word of any length is one. */
