@@ -426,7 +426,7 @@ enum tokmap_status unigram_state_new(struct unigram_state **out, const struct un
         free(state);
         return status;
     }
-    if (variant >= CPU_AVX2)
+    if (variant != CPU_SCALAR)
         state->pieces->merge_many = unigram_words;
     *out = state;
     return TOKMAP_OK;
