@@ -35,18 +35,16 @@ printf '{"<|end|>": 300, "<x>": 258}' >special.json
 tokmap tokenizer --pattern gpt2 --special-tokens special.json small.tiktoken >out
 holds out "largest id         300"
 holds out "258  special  <x>"
-printf '{"<|end|>": 97}' >special.json
-exits 1 tokmap tokenizer --pattern gpt2 --special-tokens special.json small.tiktoken 2>err
-holds err "which is a token of the file"
-printf '{"<|end|>": 300, "<x>": 300}' >special.json
-exits 1 tokmap tokenizer --pattern gpt2 --special-tokens special.json small.tiktoken 2>err
-holds err "two special tokens have the id 300"
-printf '{"<x>": 300, "<x>": 301}' >special.json
-exits 1 tokmap tokenizer --pattern gpt2 --special-tokens special.json small.tiktoken 2>err
-holds err "special.json: the special token '<x>' has two ids, 300 and 301; remove one of them"
-printf '{"<x>": "300"}' >special.json
-exits 1 tokmap tokenizer --pattern gpt2 --special-tokens special.json small.tiktoken 2>err
-holds err "special.json: the file is not a JSON object that maps the texts of special tokens to ids"
+# special JSON MESSAGE: these special tokens are refused.
+special() {
+    printf '%s' "$1" >special.json
+    exits 1 tokmap tokenizer --pattern gpt2 --special-tokens special.json small.tiktoken 2>err
+    holds err "$2"
+}
+special '{"<|end|>": 97}' "which is a token of the file"
+special '{"<|end|>": 300, "<x>": 300}' "two special tokens have the id 300"
+special '{"<x>": 300, "<x>": 301}' "special.json: the special token '<x>' has two ids, 300 and 301; remove one of them"
+special '{"<x>": "300"}' "special.json: the file is not a JSON object that maps the texts of special tokens to ids"
 # A pattern of the user, if this build can match it; a folder means its only rank file.
 mkdir folder
 mv small.tiktoken folder

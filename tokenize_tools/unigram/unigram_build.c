@@ -47,6 +47,19 @@ static void note_borders(struct building *own, const struct byte_trie_key *key)
             sp_border_note(own->builder, key->bytes, at, key->count);
 }
 
+/* Makes a trie of the keys. */
+static enum tokmap_status trie_make(const struct building *own, struct byte_trie *trie)
+{
+    const enum tokmap_status status = byte_trie_build(trie, own->keys, own->key_count, true);
+    return status == TOKMAP_ERROR_LIMIT
+               ? error_set(own->builder->error, TOKMAP_ERROR_LIMIT, own->source->texts.path, TOKMAP_NO_OFFSET,
+                           "the tokens of this Unigram model need a trie of more than %u nodes, which is the most that "
+                           "tokmap can make",
+                           BYTE_TRIE_NODES_MOST)
+           : status ? sp_no_memory(own->builder)
+                    : TOKMAP_OK;
+}
+
 static enum tokmap_status build_trie(struct building *own)
 {
     struct unigram_model *model = own->model;
@@ -77,14 +90,7 @@ static enum tokmap_status build_trie(struct building *own)
         else
             note_borders(own, &key);
     }
-    const enum tokmap_status status = byte_trie_build(&model->trie, own->keys, own->key_count, true);
-    return status == TOKMAP_ERROR_LIMIT
-               ? error_set(own->builder->error, TOKMAP_ERROR_LIMIT, own->source->texts.path, TOKMAP_NO_OFFSET,
-                           "the tokens of this Unigram model need a trie of more than %u nodes, which is the most that "
-                           "tokmap can make",
-                           BYTE_TRIE_NODES_MOST)
-           : status ? sp_no_memory(own->builder)
-                    : TOKMAP_OK;
+    return trie_make(own, &model->trie);
 }
 
 /* Makes the trie of names for unknown characters. Tokens of bytes leave none unknown. */
@@ -101,7 +107,7 @@ static enum tokmap_status build_names(struct building *own)
             own->keys[own->key_count++] =
                 (struct byte_trie_key){sp_text(own->builder, id), sp_text_bytes(own->builder, id), id};
     model->runs = &model->names;
-    return byte_trie_build(&model->names, own->keys, own->key_count, true) ? sp_no_memory(own->builder) : TOKMAP_OK;
+    return trie_make(own, &model->names);
 }
 
 /* ---- scores ---- */

@@ -288,6 +288,42 @@ static void of_tokenizers(void **unused)
     ids_of(false);
 }
 
+/* A word of which nearly every part is a token has more matches than are kept when words are divided together. */
+static void many_matches(void **unused)
+{
+    static struct made made;
+    static uint8_t text[TEXT];
+    (void)unused;
+    for (int floats = 0; floats < 2; floats++) {
+        struct unigram_model *model;
+        char token[64] = " ";
+        size_t count = 0;
+        vocabulary(&made, NEAR, floats);
+        made.count = 1;
+        add(&made, token, SP_NORMAL, score(NEAR));
+        for (size_t bytes = 1; bytes < sizeof token; bytes++) {
+            memset(token, 'a', bytes);
+            add(&made, token, SP_NORMAL, score(NEAR));
+        }
+        for (uint32_t id = 0; id < made.count && floats; id++)
+            made.scores[id] = (double)(made.floats[id] = (float)made.scores[id]);
+        made.source.texts.vocabulary = made.count;
+        for (size_t bytes = 20; bytes <= UNIGRAM_WORD_MOST && count + bytes < TEXT; bytes += 5) {
+            memset(text + count, 'a', bytes);
+            text[count] = ' ';
+            count += bytes;
+        }
+        assert_int_equal(unigram_model_build(&model, &made.source, NULL), TOKMAP_OK);
+        for (uint32_t variant = 0; variant <= cpu_variant_best(); variant++) {
+            struct unigram_state *state;
+            assert_int_equal(unigram_state_new(&state, model, (enum cpu_variant)variant, NULL), TOKMAP_OK);
+            compare(&made, floats, state, text, count, "many matches");
+            unigram_state_free(state);
+        }
+        unigram_model_free(model);
+    }
+}
+
 static void refused(void **unused)
 {
     static struct made made;
@@ -346,6 +382,7 @@ static void no_unknown(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(of_sentencepiece), cmocka_unit_test(of_tokenizers),
-                                       cmocka_unit_test(refused), cmocka_unit_test(no_unknown)};
+                                       cmocka_unit_test(many_matches), cmocka_unit_test(refused),
+                                       cmocka_unit_test(no_unknown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
