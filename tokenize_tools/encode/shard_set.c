@@ -434,26 +434,38 @@ static enum tokmap_status content_read(struct shard_set *set, uint64_t number, s
     return status;
 }
 
-static bool file_remove(const char *prefix, enum shard_file file, enum shard_state state)
+/* Removes a file, or only looks for it. Returns whether it was there. */
+static bool unit_file(const char *prefix, enum shard_file file, enum shard_state state, bool remove)
 {
+    struct os_stat found;
     char *path = shard_file_path(prefix, file, state);
-    const bool removed = path && !os_unlink(path);
+    const bool there = path && !(remove ? os_unlink(path) : os_lstat(path, &found));
     free(path);
-    return removed;
+    return there;
 }
 
-/* Removes the files of a shard that was begun or finished after the state was saved. Returns false if there were none.
- */
-static bool later_remove(const struct shard_set *set, uint64_t number)
+/* Removes the files of a shard, or only looks for them. Returns false if there were none. */
+static bool unit_files(const struct shard_set *set, uint64_t number, bool remove)
 {
     char *prefix = set_work_unit(set->options.work, set->options.number, number);
     bool any = false;
     for (int file = SHARD_INDEX; prefix && file >= 0; file--) {
-        any = file_remove(prefix, (enum shard_file)file, SHARD_UNIT) || any;
-        any = file_remove(prefix, (enum shard_file)file, SHARD_UNIT_PARTIAL) || any;
+        any = unit_file(prefix, (enum shard_file)file, SHARD_UNIT, remove) || any;
+        any = unit_file(prefix, (enum shard_file)file, SHARD_UNIT_PARTIAL, remove) || any;
     }
     free(prefix);
     return any;
+}
+
+/* Removes the shards from `first` on, which were begun or finished after the state was saved. The last one goes first:
+ * a process that is killed here leaves no gap, at which the next one would stop. */
+static void later_remove(const struct shard_set *set, uint64_t first)
+{
+    uint64_t end = first;
+    while (unit_files(set, end, false))
+        end++;
+    while (end > first)
+        (void)unit_files(set, --end, true);
 }
 
 enum tokmap_status shard_set_reopen(struct shard_set **set, const struct shard_set_options *options,
@@ -470,8 +482,8 @@ enum tokmap_status shard_set_reopen(struct shard_set **set, const struct shard_s
                            "the journal of the unfinished work is damaged; start over with --no-resume");
     for (uint64_t i = 0; i < state->shards && !status; i++)
         status = content_read(made, i, error);
-    for (uint64_t i = state->shards + 1; options->work && !status && later_remove(made, i);)
-        i++;
+    if (options->work && !status)
+        later_remove(made, state->shards + 1);
     made->shard = state->shard;
     made->result = (struct shard_set_result){.shards = state->shards,
                                              .documents = state->documents,

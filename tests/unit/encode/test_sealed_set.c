@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,15 @@
 #define DOCUMENTS 9     /* so there are 5 shards */
 
 static uint64_t sealed_sum;
+static long removals_left = -1; /* before the process ends, as if it were killed; -1: it does not */
+
+/* In place of the C library's, for the whole program. */
+int unlink(const char *path)
+{
+    if (removals_left >= 0 && removals_left-- == 0)
+        _exit(9);
+    return unlinkat(AT_FDCWD, path, 0);
+}
 
 static char *about(void *user, const struct shard_totals *shard, uint64_t *bytes)
 {
@@ -182,6 +192,21 @@ static struct shard_set_state killed_at(uint64_t saved, uint64_t killed)
     return state;
 }
 
+/* Compares the set with the reference, and removes it. */
+static void set_equal(void)
+{
+    char path[64], other[64];
+    for (unsigned k = 0; k < 5; k++)
+        for (int i = 0; i < 2; i++) {
+            (void)snprintf(path, sizeof path, "out-%05u%s", k, i ? ".tmx" : ".bin.zst");
+            (void)snprintf(other, sizeof other, "ref-%05u%s", k, i ? ".tmx" : ".bin.zst");
+            files_equal(path, other);
+            assert_int_equal(unlink(path), 0);
+        }
+    assert_false(file_exists("out.work"));
+    assert_int_equal(unlink("out"), 0);
+}
+
 static void test_continued(void **unused)
 {
     (void)unused;
@@ -218,18 +243,37 @@ static void test_continued(void **unused)
             documents_add(set, 7, DOCUMENTS);
             commit(set, work);
             assert_int_equal(sealed_sum, whole);
-            for (unsigned k = 0; k < 5; k++) {
-                char other[64];
-                for (int i = 0; i < 2; i++) {
-                    (void)snprintf(path, sizeof path, "out-%05u%s", k, i ? ".tmx" : ".bin.zst");
-                    (void)snprintf(other, sizeof other, "ref-%05u%s", k, i ? ".tmx" : ".bin.zst");
-                    files_equal(path, other);
-                    assert_int_equal(unlink(path), 0);
-                }
-            }
-            assert_false(file_exists("out.work"));
-            assert_int_equal(unlink("out"), 0);
+            set_equal();
         }
+}
+
+/* A process that continues is killed, too, before each of the files that it removes. The next one must find them all.
+ */
+static void test_killed_again(void **unused)
+{
+    (void)unused;
+    assert_int_equal(chdir(folder), 0);
+    reference_make();
+    int status = 9;
+    for (long removals = 0; status; removals++) {
+        const struct shard_set_state state = killed_at(1, DOCUMENTS); /* so shards 1 to 4 are later ones */
+        fflush(NULL);
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (!child) {
+            removals_left = removals;
+            (void)restored(work_opened("out", true), &state);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_true(status || removals > 8);
+        struct set_work *work = work_opened("out", true);
+        struct shard_set *set = restored(work, &state);
+        documents_add(set, 1, DOCUMENTS);
+        commit(set, work);
+        set_equal();
+    }
 }
 
 /* The state is on storage, but the process was killed before it removed the tokens that only an older state needs. */
@@ -255,6 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_continued),
+        cmocka_unit_test(test_killed_again),
         cmocka_unit_test(test_tokens_of_an_older_state),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
