@@ -99,6 +99,7 @@ uint8_t code_script(uint32_t code)
 uint32_t code_lower(uint32_t code)
 {
     const struct case_range *range = code_find(case_ranges, sizeof *range, CASE_RANGES, code);
-    const bool changes = range && range->first <= code && (code - range->first) % range->step == 0;
-    return changes ? code + (uint32_t)range->delta : code;
+    if (!range || range->first > code) /* a return of its own: gcc 14 reads the delta at NULL if this is one condition */
+        return code;
+    return (code - range->first) % range->step ? code : code + (uint32_t)range->delta;
 }
