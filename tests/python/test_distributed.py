@@ -55,7 +55,7 @@ os._exit(0)
 def free_ports(count):
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
-        each.bind(("localhost", 0))
+        each.bind(("127.0.0.1", 0))
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
         each.close()
