@@ -99,7 +99,8 @@ uint8_t code_script(uint32_t code)
 uint32_t code_lower(uint32_t code)
 {
     const struct case_range *range = code_find(case_ranges, sizeof *range, CASE_RANGES, code);
-    if (!range || range->first > code) /* a return of its own: gcc 14 reads the delta at NULL if this is one condition */
+    /* A return of its own: in one condition with the next one, gcc 14 reads the delta of NULL. */
+    if (!range || range->first > code)
         return code;
     return (code - range->first) % range->step ? code : code + (uint32_t)range->delta;
 }
