@@ -278,7 +278,7 @@ static enum tokmap_status pieces_fill(struct numbering *own, const uint32_t *by_
         const bool special = is_special(own->rule, text, bytes);
         uint8_t kind = piece != BPE_NONE ? own->pieces->kinds[piece] : special ? SP_CONTROL : SP_UNUSED;
         if ((special || kind == SP_UNKNOWN) && bytes == 5 && !memcmp(text, "<unk>", 5)) {
-            kind = SP_UNKNOWN;
+            kind = SP_CONTROL;
             made->unk = id;
         } else if (kind == SP_UNKNOWN) {
             kind = SP_UNUSED;

@@ -27,7 +27,8 @@ struct piece_set {
     uint8_t *bytes;
     uint32_t *offsets; /* one more than pieces */
     float *scores;
-    uint8_t *kinds; /* enum sp_kind; special tokens are SP_CONTROL, and texts that nothing becomes SP_UNUSED */
+    uint8_t *kinds; /* enum sp_kind; after a rule, special tokens, the unknown one too, are SP_CONTROL, and texts that
+                       nothing becomes SP_UNUSED */
     uint32_t count, unk;
     uint32_t known;     /* ids of the trained model are below it; pieces from it on become the unknown token */
     bool unknown_named; /* the ids of unknown characters are looked up by the text of all that are in a row */

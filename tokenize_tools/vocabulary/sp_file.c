@@ -448,7 +448,7 @@ bool sp_file_is(const uint8_t *bytes, uint64_t count)
 
 /* ---- the tokenizer ---- */
 
-/* Makes a special token of each control piece and, with a rule, of the unknown token. They are found in text only if
+/* Makes a special token of each control piece; with a rule, the unknown token is one. They are found in text only if
  * the caller asks for that; SentencePiece itself never finds them. The text between two of them is encoded as a text of
  * its own. */
 static enum tokmap_status add_controls(struct pipeline_parts *parts, const struct sp_file *file,
@@ -457,13 +457,13 @@ static enum tokmap_status add_controls(struct pipeline_parts *parts, const struc
     const struct piece_set *pieces = &file->pieces;
     uint32_t count = 0;
     for (uint32_t id = 0; id < pieces->count; id++)
-        count += pieces->kinds[id] == SP_CONTROL || pieces->kinds[id] == SP_UNKNOWN;
+        count += pieces->kinds[id] == SP_CONTROL;
     struct added_token *tokens = calloc((size_t)count + 1, sizeof *tokens);
     if (!tokens)
         return error_set_memory(error, "special tokens", count * sizeof *tokens);
     count = 0;
     for (uint32_t id = 0; id < pieces->count; id++) {
-        if (pieces->kinds[id] != SP_CONTROL && !(file->rule && pieces->kinds[id] == SP_UNKNOWN))
+        if (pieces->kinds[id] != SP_CONTROL)
             continue;
         const uint8_t *text = pieces->bytes + pieces->offsets[id];
         const uint32_t bytes = pieces->offsets[id + 1] - pieces->offsets[id];

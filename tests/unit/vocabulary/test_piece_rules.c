@@ -253,6 +253,37 @@ static void unfit_ids(void **state)
     refused("sets language_codes to 'wmt21'");
 }
 
+/* A vocab.json whose ids are enormous is refused before they take memory, and so is a piece that is there twice. */
+static void hostile(void **state)
+{
+    static const struct {
+        const char *id, *message;
+        enum tokmap_status status;
+    } ids[] = {
+        {"2097151", "ids for more than the 2097150 tokens", TOKMAP_ERROR_LIMIT},
+        {"2097152", "'b' has the id 2097152; the largest id that tokmap can read is 2097151", TOKMAP_ERROR_LIMIT},
+        {"4294967296", "'b' has the id 4294967296", TOKMAP_ERROR_LIMIT},
+        {"18446744073709551616", "a whole number from 0", TOKMAP_ERROR_FORMAT},
+        {"-1", "a whole number from 0", TOKMAP_ERROR_FORMAT},
+    };
+    const struct piece again = {"ab", -9, 0};
+    struct tokenizer *tokenizer;
+    put_class("MarianTokenizer", "");
+    put_model("x.model", usual, NULL, false);
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        char text[256];
+        snprintf(text, sizeof text, "{\"</s>\": 0, \"<unk>\": 1, \"<pad>\": 2, \"b\": %s}", ids[i].id);
+        put("vocab.json", text);
+        const enum tokmap_status status = vocabulary_open(&tokenizer, inside, NULL, &error);
+        if (status != ids[i].status || !strstr(error.message, ids[i].message))
+            fail_msg("%s: %d, %s", ids[i].id, status, error.message);
+    }
+    put("vocab.json", MARIAN_IDS);
+    put_model("x.model", usual, &again, false);
+    assert_int_equal(vocabulary_open(&tokenizer, inside, NULL, &error), TOKMAP_ERROR_FORMAT);
+    assert_string_equal(error.message, "piece 8 has the same text as an earlier piece; the file is damaged");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +294,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ids_beside_m2m, begin, end),
         cmocka_unit_test_setup_teardown(unfit, begin, end),
         cmocka_unit_test_setup_teardown(unfit_ids, begin, end),
+        cmocka_unit_test_setup_teardown(hostile, begin, end),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
