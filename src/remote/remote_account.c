@@ -296,7 +296,7 @@ static bool is_host_label(const struct remote_object *object)
 }
 
 bool remote_account_url(const struct remote_account *account, const struct remote_object *object, const char *query,
-                        struct bytes_buffer *url)
+                        bool of_object, struct bytes_buffer *url)
 {
     const int bucket = (int)object->bucket_bytes;
     const bool label = !account->endpoint && is_host_label(object);
@@ -309,11 +309,11 @@ bool remote_account_url(const struct remote_account *account, const struct remot
     else
         (void)snprintf(host, sizeof host, "https://s3.%s.%s/%.*s/", account->region, top, bucket, object->bucket);
     /* The path of a bucket has no slash at its end, unless it is the whole path. */
-    const size_t bytes = strlen(host) - (query && !label);
-    const bool good = bytes_append(url, host, bytes) &&
-                      (query ? bytes_append(url, "?", 1) && bytes_append(url, query, strlen(query))
-                             : remote_escape(url, object->key, strlen(object->key), true)) &&
-                      bytes_append(url, "", 1);
+    const bool of_bucket = query && !of_object;
+    const size_t bytes = strlen(host) - (of_bucket && !label);
+    const bool good =
+        bytes_append(url, host, bytes) && (of_bucket || remote_escape(url, object->key, strlen(object->key), true)) &&
+        (!query || (bytes_append(url, "?", 1) && bytes_append(url, query, strlen(query)))) && bytes_append(url, "", 1);
     url->count -= good;
     return good;
 }

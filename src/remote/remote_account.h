@@ -35,10 +35,10 @@ void remote_account_clear(struct remote_account *account);
 /* Changes the region. Returns false if the text cannot be the name of a region, or names the same one. */
 bool remote_account_move(struct remote_account *account, const char *region);
 
-/* Appends the URL of an object, or of a bucket with a query that is already escaped (NULL: of the object), and a zero
- * byte that does not count. Returns false if there is no memory. */
+/* Appends the URL of an object, or of its bucket if there is a query, which is already escaped, that is not of_object,
+ * and a zero byte that does not count. Returns false if there is no memory. */
 bool remote_account_url(const struct remote_account *account, const struct remote_object *object, const char *query,
-                        struct bytes_buffer *url);
+                        bool of_object, struct bytes_buffer *url);
 
 /* Returns advice after a refusal (401 or 403): the environment variables that are not set. */
 const char *remote_account_advice(const struct remote_account *account);

@@ -37,6 +37,12 @@ static bool is_stopped(bool (*stop)(void *user), void *user)
     return os_wait_readable(-1, 0) == EINTR || (stop && stop(user));
 }
 
+const char *http_method_name(enum http_method method)
+{
+    static const char *const names[] = {"GET", "HEAD", "PUT", "POST", "DELETE"};
+    return names[method];
+}
+
 #ifdef WITH_LIBCURL
 
 #define SECONDS(n) ((uint64_t)(n)*1000000000u)
@@ -94,7 +100,10 @@ struct http {
     bool body_begun;
     bool http1, chunked;
     size_t header_bytes;
-    size_t at, filled;         /* bytes [at, filled) of `buffer` have not been read */
+    size_t at, filled; /* bytes [at, filled) of `buffer`, or of `into`, have not been read */
+    char *into;        /* of the request */
+    size_t into_bytes;
+    bool direct;               /* the body goes there */
     uint64_t activity;         /* grows with each delivery of a header or body */
     uint64_t waited, received; /* nanoseconds and bytes: of the header, and then of the body since the last SLOW_NS */
     struct http_answer answer;
@@ -260,14 +269,34 @@ static size_t on_header(char *line, size_t size, size_t count, void *user)
     return bytes;
 }
 
+/* Returns true if the body that begins is the one that the request has memory for. */
+static bool goes_direct(const struct http *http)
+{
+    const struct http_answer *answer = &http->answer;
+    long status = 0;
+    (void)libcurl.curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &status);
+    return http->into && status == 206 && answer->has_range &&
+           answer->range_last - answer->range_first == http->into_bytes - 1;
+}
+
 static size_t on_body(char *bytes, size_t size, size_t count, void *user)
 {
     struct http *http = user;
     const size_t got = size * count;
     http->activity++;
-    if (!http->body_begun)
+    if (!http->body_begun) {
         http->waited = 0;
+        http->direct = goes_direct(http);
+    }
     http->body_begun = true;
+    if (http->direct) {
+        if (got > http->into_bytes - http->filled)
+            return 0;
+        memcpy(http->into + http->filled, bytes, got);
+        http->filled += got;
+        http->received += got;
+        return got;
+    }
     if (http->at == http->filled)
         http->at = http->filled = 0;
     if (got > sizeof http->buffer - http->filled) {
@@ -407,6 +436,13 @@ static enum http_result pump(struct http *http, size_t wanted)
     }
 }
 
+static void headers_add(struct http *http, const char *line, bool *good)
+{
+    struct curl_slist *more = *good ? libcurl.curl_slist_append(http->headers, line) : NULL;
+    *good = more != NULL;
+    http->headers = more ? more : http->headers;
+}
+
 static bool options_set(struct http *http, const struct http_request *request)
 {
     static const char *const bundles[] = {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"};
@@ -426,7 +462,14 @@ static bool options_set(struct http *http, const struct http_request *request)
     /* A wish: libcurl 7.88 keeps the buffer of a request whose host was not found, and then refuses another size. */
     (void)libcurl.curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L << 10);
     SET(CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
-    SET(CURLOPT_NOBODY, request->head ? 1L : 0L);
+    SET(CURLOPT_NOBODY, request->method == HTTP_HEAD ? 1L : 0L);
+    if (request->method > HTTP_HEAD) {
+        SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_bytes);
+        SET(CURLOPT_POSTFIELDS, request->body ? request->body : "");
+        SET(CURLOPT_CUSTOMREQUEST, http_method_name(request->method));
+        headers_add(http, "Expect:", &good); /* libcurl would ask for permission, and name a type that is not signed */
+        headers_add(http, "Content-Type:", &good);
+    }
     SET(CURLOPT_FOLLOWLOCATION, request->keep_host ? 0L : 1L);
     SET(CURLOPT_MAXREDIRS, REDIRECTIONS_MOST);
     const bool secure = !strncmp(request->url, "https:", 6);
@@ -447,18 +490,17 @@ static bool options_set(struct http *http, const struct http_request *request)
         }
     }
     char range[64];
-    if (request->first || request->last != UINT64_MAX) {
-        if (request->last == UINT64_MAX)
+    if (request->ranged) {
+        if (request->first == UINT64_MAX)
+            (void)snprintf(range, sizeof range, "-%" PRIu64, request->last);
+        else if (request->last == UINT64_MAX)
             (void)snprintf(range, sizeof range, "%" PRIu64 "-", request->first);
         else
             (void)snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, request->first, request->last);
         SET(CURLOPT_RANGE, range);
     }
-    for (size_t i = 0; i < request->header_count && good; i++) {
-        struct curl_slist *more = libcurl.curl_slist_append(http->headers, request->headers[i]);
-        good = more != NULL;
-        http->headers = good ? more : http->headers;
-    }
+    for (size_t i = 0; i < request->header_count; i++)
+        headers_add(http, request->headers[i], &good);
     if (http->headers)
         SET(CURLOPT_HTTPHEADER, http->headers);
 #undef SET
@@ -468,7 +510,9 @@ static bool options_set(struct http *http, const struct http_request *request)
 enum http_result http_begin(struct http *http, const struct http_request *request, struct http_answer *answer)
 {
     http_end(http);
-    http->body_begun = http->http1 = http->chunked = false;
+    http->body_begun = http->http1 = http->chunked = http->direct = false;
+    http->into = request->into;
+    http->into_bytes = request->into_bytes;
     http->header_bytes = 0;
     http->waited = http->received = 0;
     http->answer = (struct http_answer){.length = UINT64_MAX};
@@ -514,8 +558,11 @@ enum http_result http_read(struct http *http, char *into, size_t capacity, size_
         if (result)
             return result;
     }
-    *got = (size_t)min64(capacity, http->filled - http->at);
-    memcpy(into, http->buffer + http->at, *got);
+    *got = http->filled - http->at;
+    if (!http->direct) {
+        *got = (size_t)min64(capacity, *got);
+        memcpy(into, http->buffer + http->at, *got);
+    }
     http->at += *got;
     if (*got || !http->finished)
         return HTTP_OK;

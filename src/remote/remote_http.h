@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * remote_http.h - one GET or HEAD request at a time, by libcurl, whose only user this is.
+ * remote_http.h - one HTTP request at a time, by libcurl, whose only user this is.
  *
  * libcurl is loaded when the first URL is opened, so a command that reads only files does not spend time on linking it
  * and the thirty libraries that it needs. A build without its headers has these functions, too: http_new() then fails
@@ -27,11 +27,17 @@
 
 struct http;
 
+enum http_method { HTTP_GET, HTTP_HEAD, HTTP_PUT, HTTP_POST, HTTP_DELETE };
+
 struct http_request {
+    enum http_method method;
     const char *url;
-    bool head;                  /* HEAD instead of GET */
-    uint64_t first;             /* the first byte that is wanted */
-    uint64_t last;              /* the last one; UINT64_MAX: to the end */
+    bool ranged;          /* only bytes [first, last] of the file are wanted: */
+    uint64_t first, last; /* last UINT64_MAX: to the end; first UINT64_MAX: the last `last` bytes */
+    const void *body;     /* what PUT and POST send, as it is: it must stay valid until http_end() */
+    size_t body_bytes;
+    char *into;        /* memory for the body of an answer 206 of `into_bytes` bytes, or NULL: the body is then */
+    size_t into_bytes; /* not copied by http_read(), which only counts. Valid until http_end() */
     const char *const *headers; /* complete lines of the header, such as "If-Match: \"x\"" */
     size_t header_count;
     bool keep_host; /* redirections are not followed, because they could lead a secret elsewhere */
@@ -61,9 +67,14 @@ enum tokmap_status http_new(struct http **http, bool (*stop)(void *user), void *
                             struct tokmap_error *error);
 void http_free(struct http *http); /* accepts NULL */
 
-/* Ends the request before it, and sends one. The request is used only during the call. */
+/* Returns "GET" and so on. */
+const char *http_method_name(enum http_method method);
+
+/* Ends the request before it, and sends one. The request is used only during the call, but for its memory. */
 enum http_result http_begin(struct http *http, const struct http_request *request, struct http_answer *answer);
-/* Reads up to `capacity` bytes (> 0) of the body. *end: none follow; only then can *got be 0. */
+/* Reads up to `capacity` bytes (> 0) of the body. *end: none follow; only then can *got be 0. Of a body that goes to
+ * the memory of the request, *got is the number of new bytes there, which may be above `capacity`, and `into` may be
+ * NULL. */
 enum http_result http_read(struct http *http, char *into, size_t capacity, size_t *got, bool *end);
 void http_end(struct http *http); /* ends the request */
 

@@ -32,7 +32,6 @@
 
 #include "sha256.h"
 
-#define EMPTY_BODY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define HEX_MOST (2 * SHA256_BYTES + 1)
 
 /* The parts of https://HOST/PATH?QUERY that are signed. */
@@ -57,6 +56,16 @@ static void hex(const uint8_t digest[SHA256_BYTES], char text[HEX_MOST])
         (void)snprintf(text + 2 * (size_t)i, 3, "%02x", digest[i]);
 }
 
+static void hash_hex(const void *bytes, size_t count, char text[HEX_MOST])
+{
+    struct sha256 hash;
+    uint8_t digest[SHA256_BYTES];
+    sha256_begin(&hash);
+    sha256_add(&hash, bytes, count);
+    sha256_end(&hash, digest);
+    hex(digest, text);
+}
+
 /* Splits a URL. The scheme's own port is not part of a Host line. */
 static struct url_parts url_split(const char *url)
 {
@@ -77,22 +86,17 @@ static struct url_parts url_split(const char *url)
 
 /* Hashes the canonical request. */
 static bool request_hash(const struct remote_signer *signer, const char *method, const struct url_parts *parts,
-                         const char *time, const char *names, char text[HEX_MOST])
+                         const char *body, const char *time, const char *names, char text[HEX_MOST])
 {
     struct bytes_buffer request = {0};
-    struct sha256 hash;
-    uint8_t digest[SHA256_BYTES];
     bool good = APPEND(&request, method, "\n") && bytes_append(&request, parts->path, parts->path_bytes) &&
                 APPEND(&request, "\n", parts->query, "\nhost:") &&
                 bytes_append(&request, parts->host, parts->host_bytes) &&
-                APPEND(&request, "\nx-amz-content-sha256:" EMPTY_BODY "\nx-amz-date:", time, "\n");
+                APPEND(&request, "\nx-amz-content-sha256:", body, "\nx-amz-date:", time, "\n");
     if (signer->token)
         good = good && APPEND(&request, "x-amz-security-token:", signer->token, "\n");
-    good = good && APPEND(&request, "\n", names, "\n" EMPTY_BODY);
-    sha256_begin(&hash);
-    sha256_add(&hash, request.bytes, request.count);
-    sha256_end(&hash, digest);
-    hex(digest, text);
+    good = good && APPEND(&request, "\n", names, "\n", body);
+    hash_hex(request.bytes, request.count, text);
     if (request.bytes)
         explicit_bzero(request.bytes, request.capacity);
     bytes_free(&request);
@@ -122,26 +126,27 @@ static bool text_sign(const struct remote_signer *signer, const char *day, const
     return true;
 }
 
-bool remote_sign(const struct remote_signer *signer, const char *method, const char *url, uint64_t seconds,
-                 struct bytes_buffer *header, unsigned *lines)
+bool remote_sign(const struct remote_signer *signer, const char *method, const char *url, const void *body,
+                 size_t body_bytes, uint64_t seconds, struct bytes_buffer *header, unsigned *lines)
 {
     const struct url_parts parts = url_split(url);
     const char *const names = signer->token ? "host;x-amz-content-sha256;x-amz-date;x-amz-security-token"
                                             : "host;x-amz-content-sha256;x-amz-date";
     const time_t clock = (time_t)seconds;
     struct tm now;
-    char time[32], day[9] = "", scope[160], hashed[HEX_MOST], signature[HEX_MOST];
+    char time[32], day[9] = "", scope[160], payload[HEX_MOST], hashed[HEX_MOST], signature[HEX_MOST];
     if (!gmtime_r(&clock, &now) || !strftime(time, sizeof time, "%Y%m%dT%H%M%SZ", &now))
         return false;
     memcpy(day, time, 8);
+    hash_hex(body, body ? body_bytes : 0, payload);
     (void)snprintf(scope, sizeof scope, "%s/%.100s/s3/aws4_request", day, signer->region);
     struct bytes_buffer text = {0};
-    bool good = request_hash(signer, method, &parts, time, names, hashed) &&
+    bool good = request_hash(signer, method, &parts, payload, time, names, hashed) &&
                 APPEND(&text, "AWS4-HMAC-SHA256\n", time, "\n", scope, "\n", hashed) &&
                 text_sign(signer, day, &text, signature);
     bytes_free(&text);
     good = good && APPEND(header, "Host: ") && bytes_append(header, parts.host, parts.host_bytes) &&
-           bytes_append(header, "", 1) && APPEND(header, "x-amz-content-sha256: " EMPTY_BODY) &&
+           bytes_append(header, "", 1) && APPEND(header, "x-amz-content-sha256: ", payload) &&
            bytes_append(header, "", 1) && APPEND(header, "x-amz-date: ", time) && bytes_append(header, "", 1);
     if (signer->token)
         good = good && APPEND(header, "x-amz-security-token: ", signer->token) && bytes_append(header, "", 1);

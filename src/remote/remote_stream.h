@@ -2,10 +2,7 @@
 /*
  * remote_stream.h - the bytes of a URL in order, whatever happens to the connection.
  *
- * A request that fails in a way that may pass (no answer, a broken connection, HTTP 408, 429, and 5xx) is repeated,
- * after a pause that doubles from 0.2 s to at most 20 s and is shortened by chance by up to a half, or after what the
- * server asks for, up to a minute at a time and five minutes in all. After REMOTE_ATTEMPTS failures without
- * REMOTE_PROGRESS bytes in between it is an error; the variable AWS_MAX_ATTEMPTS sets another number.
+ * Requests are repeated as remote_client.h says.
  *
  * Reading continues at the first byte that is missing (Range), of the same version of the file only: the server is
  * asked for the ETag that the first answer had (If-Match; If-Unmodified-Since if it has none), and each answer is
@@ -27,22 +24,10 @@
 #include <stddef.h>
 
 #include "common/bytes_buffer.h"
+#include "remote_client.h"
 #include "tokmap/tokmap.h"
 
-#define REMOTE_ATTEMPTS 8
-#define REMOTE_ATTEMPTS_FIRST 4 /* to reach a server that has not answered yet: its name may be misspelled */
-#define REMOTE_PROGRESS ((uint64_t)1 << 20)
-
 struct remote;
-
-/* Receiver of reports about waiting and repeated requests. Both functions may be NULL. */
-struct remote_watch {
-    /* A URL was opened whose server names no version of the file: no other process could continue in it. */
-    void (*unversioned)(void *user, const char *name);
-    /* A wait of some seconds begins that a server has asked for. */
-    void (*waits)(void *user, const char *name, const char *reason, uint64_t seconds);
-    void *user;
-};
 
 /* Creates an object without an open URL. stop and user as for stream_new(). Makes the calls of *watch, which must stay
  * valid; it may be NULL. Statuses: OK, ERROR_MEMORY. */

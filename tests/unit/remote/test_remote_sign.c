@@ -83,7 +83,7 @@ static void line_is(const struct remote_signer *signer, const char *url, unsigne
 {
     struct bytes_buffer header = {0};
     unsigned lines;
-    assert_true(remote_sign(signer, "GET", url, EXAMPLE_SECONDS, &header, &lines));
+    assert_true(remote_sign(signer, "GET", url, NULL, 0, EXAMPLE_SECONDS, &header, &lines));
     assert_int_equal(lines, signer->token ? 5 : 4);
     size_t ends = 0;
     for (size_t i = 0; i < header.count; i++)

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/* remote_client.c - see remote_client.h. */
+#include "remote_client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+#include "remote_sign.h"
+
+#define CLOCK_OFF_MOST 900 /* seconds; a signature that is further off is refused */
+#define PAUSE_NS ((uint64_t)200 * 1000000u)
+#define PAUSE_NS_MOST ((uint64_t)20 * 1000000000u)
+#define RETRY_AFTER_MOST 60u         /* seconds that a server may ask for, at a time, */
+#define RETRY_AFTER_ALL 300u         /* and for all failures without progress in between */
+#define WAIT_TOLD 5u                 /* seconds; a longer wait is announced */
+#define PAGE_STEP ((size_t)64 << 10) /* read at a time of an answer */
+#define HEADERS_MOST (REMOTE_SIGN_LINES + 2)
+
+void remote_client_init(struct remote_client *client, bool (*stop)(void *user), void *user,
+                        const struct remote_watch *watch)
+{
+    const char *given = secure_getenv("AWS_MAX_ATTEMPTS");
+    const uint64_t attempts = given && strlen(given) < 4 ? strtoul(given, NULL, 10) : 0;
+    *client = (struct remote_client){
+        .stop = stop, .user = user, .watch = watch, .attempts = attempts ? (uint32_t)attempts : REMOTE_ATTEMPTS};
+}
+
+void remote_client_free(struct remote_client *client)
+{
+    remote_client_close(client);
+    http_free(client->http);
+    remote_account_clear(&client->account);
+    if (client->header.bytes)
+        explicit_bzero(client->header.bytes, client->header.capacity);
+    bytes_free(&client->header);
+    bytes_free(&client->url);
+}
+
+void remote_client_close(struct remote_client *client)
+{
+    if (client->http)
+        http_end(client->http);
+    free(client->shown);
+    client->shown = NULL;
+    client->url.count = 0;
+}
+
+/* ---- failures ---- */
+
+static enum tokmap_status interrupted(const struct remote_client *client, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_INTERRUPTED, client->shown, client->at, "interrupted");
+}
+
+static uint64_t offset_of(const struct remote_client *client)
+{
+    return client->at ? client->at : TOKMAP_NO_OFFSET;
+}
+
+/* Counts a failure that may pass, and waits. most: how many are allowed. Statuses: OK (try again), ERROR_IO,
+ * ERROR_INTERRUPTED. */
+static enum tokmap_status failed(struct remote_client *client, const char *reason, uint64_t wait_seconds, uint32_t most,
+                                 struct tokmap_error *error)
+{
+    uint16_t chance = 0;
+    http_end(client->http);
+    if (client->good >= REMOTE_PROGRESS)
+        client->failures = 0;
+    if (!client->failures) {
+        client->begun_ns = os_clock_ns();
+        client->asked = 0;
+    }
+    client->good = 0;
+    if (++client->failures >= most)
+        return error_set(error, TOKMAP_ERROR_IO, client->shown, offset_of(client),
+                         "%.300s; this was attempt %" PRIu32 " in %" PRIu64
+                         " s: check the name and the network, and run the command again",
+                         reason, client->failures, (os_clock_ns() - client->begun_ns) / 1000000000u);
+    const uint32_t doublings = client->failures - 1 < 10 ? client->failures - 1 : 10;
+    uint64_t pause = min64(PAUSE_NS << doublings, PAUSE_NS_MOST);
+    (void)os_random(&chance, sizeof chance);
+    pause -= pause / 2 * chance / 65536;
+    wait_seconds = min64(min64(wait_seconds, RETRY_AFTER_MOST), RETRY_AFTER_ALL - client->asked);
+    client->asked += wait_seconds;
+    pause = max64(pause, wait_seconds * 1000000000u);
+    const struct remote_watch *watch = client->watch;
+    if (watch && watch->waits && wait_seconds >= WAIT_TOLD)
+        watch->waits(watch->user, client->shown, reason, wait_seconds);
+    return http_wait(client->http, pause) ? interrupted(client, error) : TOKMAP_OK;
+}
+
+enum tokmap_status remote_client_failed(struct remote_client *client, const char *reason, uint64_t wait_seconds,
+                                        struct tokmap_error *error)
+{
+    return failed(client, reason, wait_seconds, client->attempts, error);
+}
+
+enum tokmap_status remote_client_broke(struct remote_client *client, enum http_result result,
+                                       struct tokmap_error *error)
+{
+    char reason[HTTP_REASON_MOST + 64];
+    if (result == HTTP_STOPPED)
+        return interrupted(client, error);
+    if (result == HTTP_MEMORY)
+        return error_set_memory(error, "the reader of URLs", 0);
+    (void)snprintf(reason, sizeof reason, "%s", http_reason(client->http));
+    if (result == HTTP_FAILED)
+        return error_set(error, TOKMAP_ERROR_IO, client->shown, offset_of(client),
+                         "%s; correct the name, or what the message names", reason);
+    const bool first = result == HTTP_UNREACHED && !client->answered;
+    return failed(client, reason, 0,
+                  first ? (uint32_t)min64(REMOTE_ATTEMPTS_FIRST, client->attempts) : client->attempts, error);
+}
+
+/* Returns how many seconds the clock of this machine is off, as a server says whose signatures have a time; 0: too few
+ * to matter, or unknown. */
+static uint64_t clock_off(const struct http_answer *answer, bool *ahead)
+{
+    const uint64_t now = os_wall_seconds();
+    *ahead = now > answer->date;
+    const uint64_t off = *ahead ? now - answer->date : answer->date - now;
+    return answer->date && off > CLOCK_OFF_MOST ? off : 0;
+}
+
+enum tokmap_status remote_client_refused(const struct remote_client *client, const struct http_answer *answer,
+                                         struct tokmap_error *error)
+{
+    const uint32_t status = answer->status;
+    const uint64_t at = offset_of(client);
+    const enum remote_kind kind = remote_kind(client->shown);
+    if (kind != REMOTE_WEB && status == 404)
+        return error_set(
+            error, TOKMAP_ERROR_NOT_FOUND, client->shown, at,
+            "there is no such bucket or object (HTTP status 404); correct the name, or end it with a slash "
+            "if it is the beginning of keys");
+    bool ahead;
+    const uint64_t off = kind == REMOTE_WEB ? 0 : clock_off(answer, &ahead);
+    if (off && client->account.key && (status == 400 || status == 401 || status == 403))
+        return error_set(error, TOKMAP_ERROR_IO, client->shown, at,
+                         "the server refuses access (HTTP status %" PRIu32
+                         "), and the clock of this machine is %" PRIu64 " s (%" PRIu64
+                         " minutes) %s the server's: signatures are valid for %d minutes only; set "
+                         "the clock",
+                         status, off, off / 60, ahead ? "ahead of" : "behind", CLOCK_OFF_MOST / 60);
+    if (kind != REMOTE_WEB && (status == 400 || status == 401 || status == 403))
+        return error_set(error, TOKMAP_ERROR_IO, client->shown, at,
+                         "the server refuses access (HTTP status %" PRIu32 ", region %s): %s", status,
+                         client->account.region, remote_account_advice(&client->account));
+    if (kind == REMOTE_S3 && status >= 300 && status < 400)
+        return error_set(error, TOKMAP_ERROR_IO, client->shown, at,
+                         "the bucket is in another region than %s (HTTP status %" PRIu32
+                         "); set AWS_REGION to the bucket's",
+                         client->account.region, status);
+    if (status == 404 || status == 410)
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, client->shown, at,
+                         "the server has no such file (HTTP status %" PRIu32 "); correct the name", status);
+    if (status == 401 || status == 403)
+        return error_set(error, TOKMAP_ERROR_IO, client->shown, at,
+                         "the server refuses access (HTTP status %" PRIu32
+                         "); if it wants a password, write it to ~/.netrc (machine HOST login USER password PASSWORD), "
+                         "and if the URL is a signed one, make a new one",
+                         status);
+    if (status >= 300 && status < 400)
+        return error_set(error, TOKMAP_ERROR_IO, client->shown, at,
+                         "the server names another place (HTTP status %" PRIu32 ") in a way that cannot be followed; "
+                         "name the place itself",
+                         status);
+    return error_set(error, TOKMAP_ERROR_IO, client->shown, at,
+                     "the server answers with HTTP status %" PRIu32 "; correct the name, or download the file and name "
+                     "that",
+                     status);
+}
+
+/* ---- requests ---- */
+
+static bool may_pass(uint32_t status)
+{
+    return status == 408 || status == 429 || (status >= 500 && status != 501 && status != 505);
+}
+
+/* Makes the URL of the open name: of the object, or of its bucket with a query. */
+static enum tokmap_status url_make(struct remote_client *client, struct tokmap_error *error)
+{
+    client->url.count = 0;
+    return remote_account_url(&client->account, &client->object, client->query, client->query_of_object, &client->url)
+               ? TOKMAP_OK
+               : error_set_memory(error, "the name of an input", 0);
+}
+
+/* Makes a request, signed now if there is a key. headers is memory for it. */
+static enum tokmap_status request_make(struct remote_client *client, const struct remote_ask *ask, const char **headers,
+                                       struct http_request *request, struct tokmap_error *error)
+{
+    const struct remote_account *account = &client->account;
+    *request = (struct http_request){.method = ask->method,
+                                     .url = (const char *)client->url.bytes,
+                                     .ranged = ask->ranged,
+                                     .first = ask->first,
+                                     .last = ask->last,
+                                     .body = ask->body,
+                                     .body_bytes = ask->body_bytes,
+                                     .into = ask->into,
+                                     .into_bytes = ask->into_bytes,
+                                     .headers = headers};
+    if (ask->condition)
+        headers[request->header_count++] = ask->condition;
+    if (remote_kind(client->shown) == REMOTE_WEB) {
+        headers[request->header_count++] = "accept-encoding: identity";
+        return TOKMAP_OK;
+    }
+    request->keep_host = true;
+    if (!account->key)
+        return TOKMAP_OK;
+    const struct remote_signer signer = {account->key, account->secret, account->region, account->token};
+    unsigned lines;
+    client->header.count = 0;
+    if (!remote_sign(&signer, http_method_name(ask->method), request->url, ask->body, ask->body_bytes,
+                     os_wall_seconds(), &client->header, &lines))
+        return error_set_memory(error, "a signature", 0);
+    const char *line = (const char *)client->header.bytes;
+    for (; lines; lines--, line += strlen(line) + 1)
+        headers[request->header_count++] = line;
+    return TOKMAP_OK;
+}
+
+/* Takes the region that an answer names, the first time. Returns false if it names none, or the same. */
+static bool region_take(struct remote_client *client, const struct http_answer *answer)
+{
+    if (answer->status < 300 || answer->status >= 500 || !*answer->region || client->moved ||
+        client->account.kind != REMOTE_S3 || !remote_account_move(&client->account, answer->region))
+        return false;
+    client->moved = true;
+    return true;
+}
+
+enum tokmap_status remote_client_send(struct remote_client *client, const struct remote_ask *ask,
+                                      struct http_answer *answer, struct tokmap_error *error)
+{
+    for (;;) {
+        const char *headers[HEADERS_MOST];
+        struct http_request request;
+        char reason[128];
+        enum tokmap_status status = request_make(client, ask, headers, &request, error);
+        if (status)
+            return status;
+        const enum http_result result = http_begin(client->http, &request, answer);
+        client->answered = client->answered || !result;
+        if (result) {
+            status = remote_client_broke(client, result, error);
+        } else if (region_take(client, answer)) {
+            status = url_make(client, error);
+        } else if (may_pass(answer->status)) {
+            const int used =
+                snprintf(reason, sizeof reason, "the server answers with HTTP status %" PRIu32, answer->status);
+            if (answer->wait_seconds)
+                (void)snprintf(reason + used, sizeof reason - (size_t)used,
+                               " and asks to wait %" PRIu64 " s (Retry-After)", answer->wait_seconds);
+            status = remote_client_failed(client, reason, answer->wait_seconds, error);
+        } else {
+            return TOKMAP_OK;
+        }
+        if (status)
+            return status;
+    }
+}
+
+/* Finds out who reads an object, and makes its URL. */
+static enum tokmap_status object_prepare(struct remote_client *client, enum remote_kind kind,
+                                         struct tokmap_error *error)
+{
+    enum tokmap_status status = remote_object_of(client->shown, &client->object, error);
+    if (!status && client->account.kind != kind)
+        status = remote_account_load(&client->account, kind, client->shown, error);
+    return status ? status : url_make(client, error);
+}
+
+enum tokmap_status remote_client_name(struct remote_client *client, const char *name, const char *query,
+                                      bool query_of_object, struct tokmap_error *error)
+{
+    const enum remote_kind kind = remote_kind(name);
+    enum tokmap_status status = kind == REMOTE_WEB ? remote_web_check(name, error) : TOKMAP_OK;
+    remote_client_close(client);
+    if (status)
+        return status;
+    client->shown = remote_shown(name);
+    if (!client->shown)
+        return error_set_memory(error, "the name of an input", 0);
+    if (!client->http)
+        status = http_new(&client->http, client->stop, client->user, client->shown, error);
+    if (status)
+        return status;
+    client->query = query;
+    client->query_of_object = query_of_object;
+    client->moved = client->answered = false;
+    client->at = client->good = 0;
+    client->failures = 0;
+    if (kind != REMOTE_WEB)
+        return object_prepare(client, kind, error);
+    return bytes_append(&client->url, name, strlen(name) + 1) ? TOKMAP_OK
+                                                              : error_set_memory(error, "the name of an input", 0);
+}
+
+/* Reads the whole body of an answer. */
+static enum tokmap_status body_read(struct remote_client *client, size_t most, struct bytes_buffer *into, bool *again,
+                                    struct tokmap_error *error)
+{
+    const size_t before = into->count;
+    for (bool end = false; !end;) {
+        size_t got;
+        if (!bytes_reserve(into, PAGE_STEP))
+            return error_set_memory(error, "an answer", into->count);
+        const enum http_result result =
+            http_read(client->http, (char *)into->bytes + into->count, PAGE_STEP, &got, &end);
+        into->count += got;
+        client->good += got;
+        *again = result != HTTP_OK;
+        if (result)
+            return remote_client_broke(client, result, error);
+        if (into->count - before > most)
+            return error_set(error, TOKMAP_ERROR_LIMIT, client->shown, TOKMAP_NO_OFFSET,
+                             "the server's answer is longer than %zu bytes; name the objects themselves", most);
+    }
+    return TOKMAP_OK;
+}
+
+enum tokmap_status remote_client_fetch(struct remote_client *client, const struct remote_ask *ask, size_t most,
+                                       struct bytes_buffer *into, struct http_answer *answer,
+                                       struct tokmap_error *error)
+{
+    const size_t before = into->count;
+    enum tokmap_status status = TOKMAP_OK;
+    for (bool again = true; again && !status;) {
+        again = false;
+        into->count = before;
+        status = remote_client_send(client, ask, answer, error);
+        if (!status)
+            status = body_read(client, most, into, &again, error);
+    }
+    if (client->http)
+        http_end(client->http);
+    return status;
+}
+
+bool remote_client_head(struct remote_client *client, struct http_answer *answer)
+{
+    const struct remote_ask ask = {.method = HTTP_HEAD};
+    const char *headers[HEADERS_MOST];
+    struct http_request request;
+    const bool good =
+        !request_make(client, &ask, headers, &request, NULL) && !http_begin(client->http, &request, answer);
+    http_end(client->http);
+    return good;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * remote_client.h - requests for the file of a URL or for an object, one at a time: signed where there is a key, and
+ * repeated while what failed may pass.
+ *
+ * A request that fails in a way that may pass (no answer, a broken connection, HTTP 408, 429, and 5xx) is repeated,
+ * after a pause that doubles from 0.2 s to at most 20 s and is shortened by chance by up to a half, or after what the
+ * server asks for, up to a minute at a time and five minutes in all. After REMOTE_ATTEMPTS failures without
+ * REMOTE_PROGRESS bytes in between it is an error; the variable AWS_MAX_ATTEMPTS sets another number.
+ *
+ * Thread rule: one thread at a time per client.
+ */
+#ifndef TOKMAP_REMOTE_REMOTE_CLIENT_H
+#define TOKMAP_REMOTE_REMOTE_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/bytes_buffer.h"
+#include "remote_account.h"
+#include "remote_http.h"
+#include "tokmap/tokmap.h"
+
+#define REMOTE_ATTEMPTS 8
+#define REMOTE_ATTEMPTS_FIRST 4 /* to reach a server that has not answered yet: its name may be misspelled */
+#define REMOTE_PROGRESS ((uint64_t)1 << 20)
+
+/* Receiver of reports about waiting and repeated requests. The functions may be NULL. */
+struct remote_watch {
+    /* A URL was opened whose server names no version of the file: no other process could continue in it. */
+    void (*unversioned)(void *user, const char *name);
+    /* A wait of some seconds begins that a server has asked for. */
+    void (*waits)(void *user, const char *name, const char *reason, uint64_t seconds);
+    void *user;
+};
+
+/* Read its members; the functions below change them. */
+struct remote_client {
+    bool (*stop)(void *user);
+    void *user;
+    const struct remote_watch *watch; /* or NULL */
+    struct http *http;                /* NULL until the first name */
+    char *shown;                      /* the name, for messages; NULL: there is none */
+    uint64_t at;                      /* the byte of the file that a message names; 0: none */
+    uint64_t good;                    /* bytes since the last failure; whoever reads a body counts them */
+    /* Private. */
+    struct bytes_buffer url;       /* with a zero byte that does not count */
+    struct remote_account account; /* of object storage, once it was needed */
+    struct remote_object object;   /* that is named, in `shown` */
+    struct bytes_buffer header;    /* the lines that sign a request, with zero bytes */
+    const char *query;             /* of requests, or NULL */
+    bool query_of_object;          /* the query is for the object, not for its bucket */
+    bool moved;                    /* the region has been changed for this name */
+    bool answered;                 /* a server has answered since the name was given */
+    uint32_t failures, attempts;
+    uint64_t asked; /* seconds that it has waited since `failures` was 0, because the server has asked for it */
+    uint64_t begun_ns;
+};
+
+/* A request. Zeros: a GET of the whole file. */
+struct remote_ask {
+    enum http_method method;
+    bool ranged;           /* only bytes [first, last] of the file are wanted: */
+    uint64_t first, last;  /* last UINT64_MAX: to the end; first UINT64_MAX: the last `last` bytes */
+    const char *condition; /* a line of the header, such as "if-match: \"x\"", or NULL */
+    const void *body;      /* what is sent, or NULL */
+    size_t body_bytes;
+    char *into; /* NULL, or where the body of an answer 206 goes if it has exactly so many bytes: see remote_http.h */
+    size_t into_bytes;
+};
+
+/* stop and user as for stream_new(). */
+void remote_client_init(struct remote_client *client, bool (*stop)(void *user), void *user,
+                        const struct remote_watch *watch);
+void remote_client_free(struct remote_client *client);
+
+/* Names the file of the requests that follow. query: of the bucket, or of the object, already escaped and with its
+ * names in byte order; NULL: none. It must stay valid. Statuses: OK, ERROR_ARGUMENT, ERROR_IO (a file with keys cannot
+ * be read), ERROR_UNSUPPORTED (no libcurl), ERROR_MEMORY. */
+enum tokmap_status remote_client_name(struct remote_client *client, const char *name, const char *query,
+                                      bool query_of_object, struct tokmap_error *error);
+/* Ends a request and forgets the name. */
+void remote_client_close(struct remote_client *client);
+
+/* Sends a request until an answer comes that no further attempt would change, whatever its HTTP status. Its body is
+ * read with http_read(client->http). Statuses: OK, ERROR_IO, ERROR_INTERRUPTED, ERROR_MEMORY. */
+enum tokmap_status remote_client_send(struct remote_client *client, const struct remote_ask *ask,
+                                      struct http_answer *answer, struct tokmap_error *error);
+
+/* Does that and appends the body of the answer to *into: at most `most` bytes. Statuses: also ERROR_LIMIT. */
+enum tokmap_status remote_client_fetch(struct remote_client *client, const struct remote_ask *ask, size_t most,
+                                       struct bytes_buffer *into, struct http_answer *answer,
+                                       struct tokmap_error *error);
+
+/* Sends a HEAD request, once. Returns false if no answer comes. */
+bool remote_client_head(struct remote_client *client, struct http_answer *answer);
+
+/* Counts a failure that may pass, and waits. wait_seconds: what the server asks for. Statuses: OK (try again),
+ * ERROR_IO, ERROR_INTERRUPTED. */
+enum tokmap_status remote_client_failed(struct remote_client *client, const char *reason, uint64_t wait_seconds,
+                                        struct tokmap_error *error);
+/* Does the same for a request that libcurl could not finish. Statuses: also ERROR_MEMORY. */
+enum tokmap_status remote_client_broke(struct remote_client *client, enum http_result result,
+                                       struct tokmap_error *error);
+/* Reports an answer that was not wanted, and that no further attempt would change. Statuses: ERROR_NOT_FOUND,
+ * ERROR_IO. */
+enum tokmap_status remote_client_refused(const struct remote_client *client, const struct http_answer *answer,
+                                         struct tokmap_error *error);
+
+#endif
