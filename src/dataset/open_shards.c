@@ -136,7 +136,8 @@ static enum tokmap_status line_open(const struct tokmap_dataset *dataset, uint64
 {
     const struct manifest *manifest = &dataset->manifest;
     const struct manifest_shard *line = shard_line(dataset, number);
-    enum tokmap_status status = shard_open(made, manifest_index_path(manifest, line), dataset->reading, error);
+    enum tokmap_status status = shard_open(made, manifest_index_path(manifest, line), dataset->reading, dataset->cache, line,
+                                          error);
     if (status == TOKMAP_ERROR_NOT_FOUND)
         status = error_set_line(error, status, manifest->path, line->line,
                                 "the shard %s or its .bin does not exist; correct the line or restore the files",
