@@ -430,7 +430,7 @@ static void populate(struct residency_source *source, const struct stretch *stre
 enum tokmap_status residency_look(struct residency_source *source, struct shard_view *view, uint64_t *bytes,
                                   int *system)
 {
-    const bool changes = view->hashed && view->change_look != source->shared->change_look;
+    const bool changes = view->hashed && !view->cached && view->change_look != source->shared->change_look;
     struct os_stat found = {.bytes = 0};
     *system = changes ? os_fstat(view->fd, &found) : os_file_bytes(view->fd, &found.bytes);
     *bytes = found.bytes;

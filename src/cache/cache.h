@@ -59,8 +59,9 @@ enum tokmap_status cache_shard_attach(struct cache_shard *shard, enum cache_part
 
 /* ---- attached descriptors ---- */
 
-/* Returns whether a descriptor is attached. */
-bool cache_has(int fd);
+/* Says that whoever reads the descriptor compares the bytes with hashes of their own. Otherwise each unit is compared
+ * when this process uses it for the first time, as a whole. Returns false if no cache is before the descriptor. */
+bool cache_compared_later(int fd);
 /* Says that bytes of the file were read and do not match, so they are fetched again when they are read next. Returns
  * false if that was done before: the object itself is damaged. */
 bool cache_distrust(int fd, uint64_t at, uint64_t bytes);

@@ -133,6 +133,8 @@ static void units_end(const struct range *range, bool present)
             if (present && !(word & UNIT_PRESENT))
                 to = ((to & ~UNIT_STORED) | UNIT_PRESENT) + UNIT_TIMES;
         } while (!unit_change(unit, &word, to));
+        if (present)
+            (void)__atomic_fetch_or(&range->shard->compared[i / 64], (uint64_t)1 << i % 64, __ATOMIC_ACQ_REL);
     }
 }
 

@@ -67,6 +67,7 @@ struct cache_attached {
     struct os_fetched fetched; /* the first member */
     struct cache_shard *shard;
     enum cache_part part;
+    bool compared_later; /* accessed atomically */
 };
 
 struct cache_shard {

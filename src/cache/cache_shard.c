@@ -134,8 +134,6 @@ static enum tokmap_status files_open(struct cache_shard *shard, struct tokmap_er
     if (!status && index->mask_bytes)
         status = part_open(shard, CACHE_MASK, SHARD_MASK, index->mask_bytes, error);
     const uint64_t units = shard->token_units + (index->mask_bytes ? index_mask_blocks(index) : 0);
-    shard->compares[CACHE_MASK] = true;
-    shard->compares[CACHE_TOKENS] = !sealed && !index_has_token_pages(index);
     if (!status)
         status = state_open(shard, units, error);
     shard->compared = status ? NULL : calloc(units / 64 + 1, sizeof *shard->compared);
@@ -162,18 +160,20 @@ enum tokmap_status cache_shard_find(struct cache *cache, const char *index_name,
 /* ---- reading ---- */
 
 /* Compares a unit, whose readers compare nothing, at its first use by this process. */
-static bool is_compared(struct cache_shard *shard, uint64_t unit)
+static bool is_compared(const struct cache_attached *attached, uint64_t unit)
 {
+    struct cache_shard *shard = attached->shard;
+    struct sealed_reader *reader = NULL;
     uint64_t *word = &shard->compared[unit / 64];
     const uint64_t bit = (uint64_t)1 << unit % 64;
-    if (!shard->compares[cache_part_of(shard, unit)] || __atomic_load_n(word, __ATOMIC_ACQUIRE) & bit)
+    if (__atomic_load_n(&attached->compared_later, __ATOMIC_ACQUIRE) || __atomic_load_n(word, __ATOMIC_ACQUIRE) & bit)
         return true;
-    uint64_t from, bytes;
+    uint64_t from, bytes = 0;
     size_t got;
-    uint8_t *memory = malloc(CACHE_UNIT);
-    const bool good = memory && !cache_unit_place(shard, unit, &from, &bytes, NULL) && bytes <= CACHE_UNIT &&
-                      !os_pread(shard->fds[cache_part_of(shard, unit)], memory, bytes, from, &got) && got == bytes &&
-                      cache_unit_matches(shard, unit, memory, bytes, NULL);
+    uint8_t *memory = cache_unit_place(shard, unit, &from, &bytes, NULL) ? NULL : os_memory_large(bytes);
+    const bool good = memory && !os_pread(shard->fds[cache_part_of(shard, unit)], memory, bytes, from, &got) && got == bytes &&
+                      cache_unit_matches(shard, unit, memory, bytes, &reader);
+    sealed_reader_free(reader);
     free(memory);
     if (good)
         (void)__atomic_fetch_or(word, bit, __ATOMIC_ACQ_REL);
@@ -202,7 +202,7 @@ static int need(struct os_fetched *file, uint64_t at, uint64_t count, bool wait,
     for (cache_units_of(shard, attached->part, at, count, &unit, &end); unit < end;) {
         const uint64_t word = unit_word(&shard->state.units[unit]);
         struct tokmap_error error = {0};
-        if (word & UNIT_PRESENT && is_compared(shard, unit)) {
+        if (word & UNIT_PRESENT && is_compared(attached, unit)) {
             *state = *state * 31 + word / UNIT_TIMES;
             unit++;
             continue;
@@ -250,7 +250,7 @@ enum tokmap_status cache_shard_attach(struct cache_shard *shard, enum cache_part
     struct cache_attached *attached = calloc(1, sizeof *attached);
     *name = strdup(shard->names[part]);
     if (attached && *name) {
-        *attached = (struct cache_attached){{need, kept, ask, attached_close}, shard, part};
+        *attached = (struct cache_attached){{need, kept, ask, attached_close}, shard, part, false};
         cache_shard_hold(shard);
         if (!os_fetched_set(fd, &attached->fetched))
             return TOKMAP_OK;
@@ -262,17 +262,20 @@ enum tokmap_status cache_shard_attach(struct cache_shard *shard, enum cache_part
     return error_set_memory(error, "a shard", sizeof *attached);
 }
 
-bool cache_has(int fd)
+bool cache_compared_later(int fd)
 {
-    return os_fetched_of(fd) != NULL;
+    struct cache_attached *attached = (struct cache_attached *)(void *)os_fetched_of(fd);
+    if (attached)
+        __atomic_store_n(&attached->compared_later, true, __ATOMIC_RELEASE);
+    return attached != NULL;
 }
 
 bool cache_distrust(int fd, uint64_t at, uint64_t bytes)
 {
     const struct cache_attached *attached = (const struct cache_attached *)(const void *)os_fetched_of(fd);
-    uint64_t unit, end;
-    bool again = attached != NULL;
-    if (attached)
+    uint64_t unit = 0, end;
+    bool again = attached && bytes;
+    if (again)
         for (cache_units_of(attached->shard, attached->part, at, bytes, &unit, &end); unit < end; unit++)
             again = distrust(attached->shard, unit) && again;
     return again;
