@@ -45,6 +45,7 @@ struct residency_source {
     struct residency_shared *shared; /* the residency's */
     struct read_pool *pool;          /* reads and asks on its threads; NULL: this thread does */
     bool pool_asks;                  /* true if the pool reads ahead; else the kernel is asked to */
+    bool remote;                     /* the dataset is in object storage */
     bool drop_behind, in_order;
     bool cannot_tell;     /* the kernel cannot report what is in the page cache */
     uint32_t untold;      /* reads in the warm state since the last one whose pages the kernel was asked about */

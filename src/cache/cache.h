@@ -66,14 +66,23 @@ bool cache_compared_later(int fd);
  * false if that was done before: the object itself is damaged. */
 bool cache_distrust(int fd, uint64_t at, uint64_t bytes);
 
-/* Rows of the calling loader are counted from 0 on. cache_plan() says that bytes are needed at row `when`, the next
+/* Bytes below are those of the tokens, uncompressed, or of the mask.
+ *
+ * Rows of the calling loader are counted from 0 on. cache_plan() says that bytes are needed at row `when`, the next
  * time; UINT64_MAX: not as far as is known. cache_now() says which row is at hand. */
 void cache_plan(int fd, uint64_t at, uint64_t bytes, uint64_t when);
 void cache_now(struct cache *cache, uint64_t row);
-/* Fetches bytes ahead, on the threads of the cache. Returns false if they have enough to do. */
-bool cache_ask(int fd, uint64_t at, uint64_t bytes, uint64_t when);
-/* Calls work(user, number) on one of these threads: to open a shard ahead. Returns false likewise. */
+/* Fetches bytes ahead, on the threads of the cache. *absent is set if some are not there. Returns false if the threads
+ * have enough to do. */
+bool cache_ask(int fd, uint64_t at, uint64_t bytes, uint64_t when, bool *absent);
+/* Fetches bytes, and returns when they are there, when somebody else fetches them, or when that fails. */
+void cache_fetch_now(int fd, uint64_t at, uint64_t bytes);
+/* Calls work(user, number) on one of the threads: to open a shard ahead. Returns false likewise. */
 bool cache_ask_work(struct cache *cache, void (*work)(void *user, uint64_t number), void *user, uint64_t number);
+/* Forgets such work of a user, and waits for what is being done. */
+void cache_forget(struct cache *cache, void *user);
+
+uint64_t cache_block(const struct cache *cache); /* bytes that are fetched together */
 
 /* What this process has done since the cache was opened. */
 struct cache_counts {

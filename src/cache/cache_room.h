@@ -100,6 +100,9 @@ void cache_clients_free(struct cache *cache);
 /* Returns the units of bytes [at, at + count) of a part: [*first, *end). */
 void cache_units_of(const struct cache_shard *shard, enum cache_part part, uint64_t at, uint64_t count, uint64_t *first,
                     uint64_t *end);
+/* Returns the units of bytes of the tokens, uncompressed, or of the mask. */
+void cache_units_in(const struct cache_shard *shard, enum cache_part part, uint64_t at, uint64_t count, uint64_t *first,
+                    uint64_t *end);
 /* Finds the place of a unit in its file. Statuses: OK, ERROR_CORRUPT, ERROR_IO (the index). */
 enum tokmap_status cache_unit_place(const struct cache_shard *shard, uint64_t unit, uint64_t *from, uint64_t *bytes,
                                     struct tokmap_error *error);
@@ -129,8 +132,8 @@ bool cache_room(struct cache *cache, uint64_t bytes, uint64_t distance);
 /* ---- cache_pool.c ---- */
 
 void cache_pool_close(struct cache *cache);
-/* See cache_ask(). */
-bool cache_units_ask(struct cache_shard *shard, enum cache_part part, uint64_t at, uint64_t bytes, uint64_t when);
+/* Asks for units [first, end), a block at a time: see cache_ask(). */
+bool cache_units_ask(struct cache_shard *shard, uint64_t first, uint64_t end, uint64_t when, bool *absent);
 
 /* ---- cache_index.c ---- */
 

@@ -171,8 +171,8 @@ static bool is_compared(const struct cache_attached *attached, uint64_t unit)
     uint64_t from, bytes = 0;
     size_t got;
     uint8_t *memory = cache_unit_place(shard, unit, &from, &bytes, NULL) ? NULL : os_memory_large(bytes);
-    const bool good = memory && !os_pread(shard->fds[cache_part_of(shard, unit)], memory, bytes, from, &got) && got == bytes &&
-                      cache_unit_matches(shard, unit, memory, bytes, &reader);
+    const bool good = memory && !os_pread(shard->fds[cache_part_of(shard, unit)], memory, bytes, from, &got) &&
+                      got == bytes && cache_unit_matches(shard, unit, memory, bytes, &reader);
     sealed_reader_free(reader);
     free(memory);
     if (good)
@@ -234,7 +234,10 @@ static bool kept(struct os_fetched *file, uint64_t at, uint64_t count, uint64_t 
 static void ask(struct os_fetched *file, uint64_t at, uint64_t count)
 {
     const struct cache_attached *attached = (const struct cache_attached *)(const void *)file;
-    (void)cache_units_ask(attached->shard, attached->part, at, count, 0);
+    uint64_t unit, end;
+    bool absent;
+    cache_units_of(attached->shard, attached->part, at, count, &unit, &end);
+    (void)cache_units_ask(attached->shard, unit, end, 0, &absent);
 }
 
 static void attached_close(struct os_fetched *file)
@@ -283,10 +286,24 @@ bool cache_distrust(int fd, uint64_t at, uint64_t bytes)
 
 /* ---- what comes ---- */
 
-bool cache_ask(int fd, uint64_t at, uint64_t bytes, uint64_t when)
+bool cache_ask(int fd, uint64_t at, uint64_t bytes, uint64_t when, bool *absent)
 {
     const struct cache_attached *attached = (const struct cache_attached *)(const void *)os_fetched_of(fd);
-    return !attached || cache_units_ask(attached->shard, attached->part, at, bytes, when);
+    uint64_t unit, end;
+    if (!attached)
+        return true;
+    cache_units_in(attached->shard, attached->part, at, bytes, &unit, &end);
+    return cache_units_ask(attached->shard, unit, end, when, absent);
+}
+
+void cache_fetch_now(int fd, uint64_t at, uint64_t bytes)
+{
+    const struct cache_attached *attached = (const struct cache_attached *)(const void *)os_fetched_of(fd);
+    uint64_t unit, end;
+    if (attached)
+        for (cache_units_in(attached->shard, attached->part, at, bytes, &unit, &end); unit < end; unit++)
+            if (cache_fetch(attached->shard, unit, 1, false, NULL))
+                return;
 }
 
 void cache_plan(int fd, uint64_t at, uint64_t bytes, uint64_t when)
@@ -303,7 +320,7 @@ void cache_plan(int fd, uint64_t at, uint64_t bytes, uint64_t when)
     if (__atomic_exchange_n(&shard->planned, claim, __ATOMIC_ACQ_REL) != claim)
         memset(next, 0, shard->state.count * sizeof *next); /* of an earlier process of this number */
     uint64_t unit, end;
-    for (cache_units_of(shard, attached->part, at, bytes, &unit, &end); unit < end; unit++)
+    for (cache_units_in(shard, attached->part, at, bytes, &unit, &end); unit < end; unit++)
         __atomic_store_n(&next[unit], when == UINT64_MAX ? 0 : max64((uint32_t)(when + 1), 1), __ATOMIC_RELAXED);
 }
 

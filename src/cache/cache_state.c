@@ -180,6 +180,8 @@ enum tokmap_status cache_state_open(struct cache_state *state, const char *path,
                          "this is not the state of a shard of this tokmap's cache; remove the file");
     void *mapped;
     system = os_map_shared(state->fd, found.bytes, &mapped);
+    os_close(state->fd);
+    state->fd = -1;
     if (system)
         return failed(system, path, error);
     state->count = head.count;

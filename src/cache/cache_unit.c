@@ -78,6 +78,15 @@ void cache_units_of(const struct cache_shard *shard, enum cache_part part, uint6
     }
 }
 
+void cache_units_in(const struct cache_shard *shard, enum cache_part part, uint64_t at, uint64_t count, uint64_t *first,
+                    uint64_t *end)
+{
+    const uint64_t base = part == CACHE_MASK ? shard->token_units : 0;
+    const uint64_t most = part == CACHE_MASK ? shard->state.count : shard->token_units;
+    *first = min64(base + at / CACHE_UNIT, most);
+    *end = count ? min64(base + (at + count - 1) / CACHE_UNIT + 1, most) : *first;
+}
+
 static bool frames_match(const struct cache_shard *shard, uint64_t unit, const uint8_t *bytes, uint64_t count,
                          struct sealed_reader *reader)
 {

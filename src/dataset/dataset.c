@@ -301,6 +301,8 @@ void tokmap_dataset_close(struct tokmap_dataset *dataset)
 {
     if (!dataset)
         return;
+    if (dataset->cache)
+        cache_forget(dataset->cache, dataset);
     shards_close(dataset);
     for (uint64_t i = 0; i < dataset->shard_count; i++) {
         dataset_shard_free(dataset->slots[i].open);
