@@ -23,6 +23,8 @@
 #include "format/shard_file.h"
 #include "text/path.h"
 
+#define AHEAD_BLOCKS 16
+
 void cache_shard_hold(struct cache_shard *shard)
 {
     (void)__atomic_add_fetch(&shard->users, 1, __ATOMIC_ACQ_REL);
@@ -193,6 +195,19 @@ static bool distrust(struct cache_shard *shard, uint64_t unit)
     return true;
 }
 
+/* Asks for what follows a unit that is about to be fetched, if this process has read the one before it: it probably
+ * reads the whole file. A loader plans what it reads (cache_plan()), and needs no guess. */
+static void ask_behind(const struct cache_attached *attached, uint64_t unit)
+{
+    struct cache_shard *shard = attached->shard;
+    const uint64_t block = shard->cache->block / CACHE_UNIT;
+    const uint64_t most = attached->part == CACHE_MASK ? shard->state.count : shard->token_units;
+    bool absent;
+    if (!__atomic_load_n(&attached->compared_later, __ATOMIC_ACQUIRE) && unit &&
+        __atomic_load_n(&shard->compared[(unit - 1) / 64], __ATOMIC_RELAXED) >> (unit - 1) % 64 & 1)
+        (void)cache_units_ask(shard, min64(unit + 1, most), min64(unit + AHEAD_BLOCKS * block, most), 0, &absent);
+}
+
 static int need(struct os_fetched *file, uint64_t at, uint64_t count, bool wait, uint64_t *state)
 {
     const struct cache_attached *attached = (const struct cache_attached *)(const void *)file;
@@ -211,6 +226,7 @@ static int need(struct os_fetched *file, uint64_t at, uint64_t count, bool wait,
             return EAGAIN;
         if (word & UNIT_PRESENT && !distrust(shard, unit))
             return EIO;
+        ask_behind(attached, unit);
         if (cache_fetch(shard, unit, 0, true, &error))
             return error_keep(&error);
     }
