@@ -112,7 +112,7 @@ static enum tokmap_status open_source(struct residency_source *source, const str
         .shared = shared,
         .drop_behind = options->drop_behind,
         .in_order = options->in_order,
-        .remote = dataset_is_remote(dataset),
+        .remote = dataset_cache(dataset) != NULL,
         .kept_fd = -1,
         .ask_fd = -1,
     };

@@ -13,9 +13,9 @@
 #include "documents.h"
 #include "open_shards.h"
 
-bool dataset_is_remote(const struct tokmap_dataset *dataset)
+struct cache *dataset_cache(const struct tokmap_dataset *dataset)
 {
-    return dataset->cache != NULL;
+    return dataset->cache;
 }
 
 uint64_t dataset_fetch_block(const struct tokmap_dataset *dataset, uint64_t token, uint64_t *shard, uint64_t *end)
@@ -105,9 +105,4 @@ enum fetch_asked dataset_fetch_ask(const struct tokmap_dataset *dataset, uint64_
 void dataset_fetch_now(const struct tokmap_dataset *dataset, uint64_t row)
 {
     cache_now(dataset->cache, row);
-}
-
-void dataset_fetch_count(const struct tokmap_dataset *dataset, struct cache_counts *counts)
-{
-    cache_count(dataset->cache, counts);
 }

@@ -11,8 +11,9 @@
 #include "cache/cache.h"
 #include "tokmap/tokmap.h"
 
-/* Returns whether a dataset is in object storage. The functions below are for those that are. */
-bool dataset_is_remote(const struct tokmap_dataset *dataset);
+/* Returns the cache of a dataset in object storage; otherwise NULL. The functions below are for datasets that have
+ * one. */
+struct cache *dataset_cache(const struct tokmap_dataset *dataset);
 
 /* Tokens that are fetched together, a block, have a number. Returns that of the block with a token. *end: the first
  * token after it. All numbers are below dataset_fetch_blocks(). shard: of the last call, at first 0. */
@@ -29,7 +30,5 @@ enum fetch_asked dataset_fetch_ask(const struct tokmap_dataset *dataset, uint64_
 
 /* Says which row is at hand. */
 void dataset_fetch_now(const struct tokmap_dataset *dataset, uint64_t row);
-/* Copies what the cache of the dataset has done. */
-void dataset_fetch_count(const struct tokmap_dataset *dataset, struct cache_counts *counts);
 
 #endif

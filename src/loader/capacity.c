@@ -80,7 +80,7 @@ enum tokmap_status capacity_documents_most(const struct tokmap_dataset *dataset,
         *most = dataset_synthetic_most_documents(dataset, seq_len);
         return TOKMAP_OK;
     }
-    if (dataset_scans_documents(dataset) || (dataset_is_remote(dataset) && dataset_held_most(dataset))) {
+    if (dataset_scans_documents(dataset) || (dataset_cache(dataset) && dataset_held_most(dataset))) {
         *most = seq_len; /* counting them would read all tokens, or the indexes of all shards */
         return TOKMAP_OK;
     }
