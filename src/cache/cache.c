@@ -294,8 +294,3 @@ void cache_count(const struct cache *cache, struct cache_counts *counts)
     for (size_t i = 0; i < sizeof *counts / sizeof *to; i++)
         to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
-
-uint64_t cache_block(const struct cache *cache)
-{
-    return cache->block;
-}

@@ -59,6 +59,9 @@ enum tokmap_status cache_shard_attach(struct cache_shard *shard, enum cache_part
 
 /* ---- attached descriptors ---- */
 
+/* What one hash covers, and what is fetched or given up as a whole: bytes of tokens, uncompressed, or of a mask. */
+#define CACHE_UNIT ((uint64_t)1 << 20)
+
 /* Says that whoever reads the descriptor compares the bytes with hashes of their own. Otherwise each unit is compared
  * when this process uses it for the first time, as a whole. Returns false if no cache is before the descriptor. */
 bool cache_compared_later(int fd);
@@ -81,8 +84,6 @@ void cache_fetch_now(int fd, uint64_t at, uint64_t bytes);
 bool cache_ask_work(struct cache *cache, void (*work)(void *user, uint64_t number), void *user, uint64_t number);
 /* Forgets such work of a user, and waits for what is being done. */
 void cache_forget(struct cache *cache, void *user);
-
-uint64_t cache_block(const struct cache *cache); /* bytes that are fetched together */
 
 /* What this process has done since the cache was opened. */
 struct cache_counts {

@@ -138,6 +138,19 @@ static void units_end(const struct range *range, bool present)
     }
 }
 
+/* Returns whether a unit is fetched with another one of its block. One that the plan of this process does not have
+ * would perhaps be given up before it is used. */
+static bool is_wanted(const struct range *range, uint64_t unit)
+{
+    const struct cache_shard *shard = range->shard;
+    const struct cache_processes *processes = &shard->cache->processes;
+    if (__atomic_load_n(&shard->planned, __ATOMIC_ACQUIRE) != range->claim)
+        return true;
+    const uint32_t next = shard->state.next[processes->number * shard->state.count + unit];
+    return next &&
+           next - 1 - __atomic_load_n(&processes->table->of[processes->number].now, __ATOMIC_RELAXED) < UINT32_MAX / 2;
+}
+
 /* Claims the units of the block of a unit, which is claimed, beside it. */
 static void claim_beside(struct range *range)
 {
@@ -146,9 +159,10 @@ static void claim_beside(struct range *range)
     const uint64_t base = mask ? shard->token_units : 0, most = mask ? shard->state.count : shard->token_units;
     const uint64_t units = max64(shard->cache->block / CACHE_UNIT, 1);
     const uint64_t begin = base + (range->first - base) / units * units, stop = min64(begin + units, most);
-    while (range->end < stop && unit_claim(range->shard, range->end, range->claim))
+    while (range->end < stop && is_wanted(range, range->end) && unit_claim(range->shard, range->end, range->claim))
         range->end++;
-    while (range->first > begin && unit_claim(range->shard, range->first - 1, range->claim))
+    while (range->first > begin && is_wanted(range, range->first - 1) &&
+           unit_claim(range->shard, range->first - 1, range->claim))
         range->first--;
 }
 

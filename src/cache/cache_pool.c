@@ -165,7 +165,6 @@ bool cache_ask_work(struct cache *cache, void (*work)(void *user, uint64_t numbe
 
 bool cache_units_ask(struct cache_shard *shard, uint64_t first, uint64_t end, uint64_t when, bool *absent)
 {
-    const uint64_t units = shard->cache->block / CACHE_UNIT;
     for (uint64_t unit = first; unit < end; unit++) {
         const uint64_t word = unit_word(&shard->state.units[unit]);
         if (word & UNIT_PRESENT)
@@ -175,8 +174,6 @@ bool cache_units_ask(struct cache_shard *shard, uint64_t first, uint64_t end, ui
             continue;
         if (!job_add(shard->cache, &(struct cache_job){.shard = shard, .unit = unit, .when = when}))
             return false;
-        const uint64_t base = cache_part_of(shard, unit) == CACHE_MASK ? shard->token_units : 0;
-        unit = base + (unit - base) / units * units + units - 1; /* the job fetches the rest of the block, too */
     }
     return true;
 }

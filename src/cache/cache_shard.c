@@ -23,7 +23,7 @@
 #include "format/shard_file.h"
 #include "text/path.h"
 
-#define AHEAD_BLOCKS 16
+#define UNITS_BEHIND 64
 
 void cache_shard_hold(struct cache_shard *shard)
 {
@@ -200,12 +200,11 @@ static bool distrust(struct cache_shard *shard, uint64_t unit)
 static void ask_behind(const struct cache_attached *attached, uint64_t unit)
 {
     struct cache_shard *shard = attached->shard;
-    const uint64_t block = shard->cache->block / CACHE_UNIT;
     const uint64_t most = attached->part == CACHE_MASK ? shard->state.count : shard->token_units;
     bool absent;
     if (!__atomic_load_n(&attached->compared_later, __ATOMIC_ACQUIRE) && unit &&
         __atomic_load_n(&shard->compared[(unit - 1) / 64], __ATOMIC_RELAXED) >> (unit - 1) % 64 & 1)
-        (void)cache_units_ask(shard, min64(unit + 1, most), min64(unit + AHEAD_BLOCKS * block, most), 0, &absent);
+        (void)cache_units_ask(shard, min64(unit + 1, most), min64(unit + 1 + UNITS_BEHIND, most), 0, &absent);
 }
 
 static int need(struct os_fetched *file, uint64_t at, uint64_t count, bool wait, uint64_t *state)

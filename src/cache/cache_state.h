@@ -22,10 +22,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cache.h"
 #include "tokmap/tokmap.h"
 
 #define CACHE_PROCESSES 256 /* that use a folder at once */
-#define CACHE_UNIT ((uint64_t)1 << 20)
 
 #define UNIT_PRESENT ((uint64_t)1)
 #define UNIT_STORED ((uint64_t)2)

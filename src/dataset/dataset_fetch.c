@@ -2,9 +2,9 @@
 /*
  * dataset_fetch.c - see dataset_fetch.h.
  *
- * Numbers of blocks. Block b of the file of shard s, the first of which that holds tokens of the dataset is b0, has the
- * number floor(first_token * width / block) + 2 s + (b - b0): see shard_views.c for why no two share one. Nothing has
- * to be opened for that, because the dataset knows where its shards begin.
+ * Numbers of units. Unit b of the file of shard s, the first of which that holds tokens of the dataset is b0, has the
+ * number floor(first_token * width / CACHE_UNIT) + 2 s + (b - b0): see shard_views.c for why no two share one. Nothing
+ * has to be opened for that, because the dataset knows where its shards begin.
  */
 #include "dataset_fetch.h"
 
@@ -18,31 +18,31 @@ struct cache *dataset_cache(const struct tokmap_dataset *dataset)
     return dataset->cache;
 }
 
-uint64_t dataset_fetch_block(const struct tokmap_dataset *dataset, uint64_t token, uint64_t *shard, uint64_t *end)
+uint64_t dataset_fetch_unit(const struct tokmap_dataset *dataset, uint64_t token, uint64_t *shard, uint64_t *end)
 {
-    const uint64_t block = cache_block(dataset->cache) / dataset->width; /* tokens of one */
+    const uint64_t unit = CACHE_UNIT / dataset->width; /* tokens of one */
     *shard = dataset_shard_of(dataset, token, *shard);
     const struct shard_place *place = &dataset->slots[*shard].place;
     const uint64_t at = place->skipped_tokens + (token - place->first_token);
-    *end = min64(place->first_token + place->tokens, token + (block - at % block));
-    return place->first_token / block + 2 * *shard + (at / block - place->skipped_tokens / block);
+    *end = min64(place->first_token + place->tokens, token + (unit - at % unit));
+    return place->first_token / unit + 2 * *shard + (at / unit - place->skipped_tokens / unit);
 }
 
-uint64_t dataset_fetch_blocks(const struct tokmap_dataset *dataset)
+uint64_t dataset_fetch_units(const struct tokmap_dataset *dataset)
 {
-    return dataset->tokens / (cache_block(dataset->cache) / dataset->width) + 2 * dataset->shard_count + 1;
+    return dataset->tokens / (CACHE_UNIT / dataset->width) + 2 * dataset->shard_count + 1;
 }
 
-/* The block with a token, in bytes of its shard's tokens, uncompressed, and of its mask. */
-struct fetched_block {
-    uint64_t at, bytes;
-};
-
-static struct fetched_block block_of(const struct tokmap_dataset *dataset, const struct shard *shard, uint64_t token)
+/* Returns where a token is in its shard, in bytes of the tokens, uncompressed. */
+static uint64_t place_of(const struct tokmap_dataset *dataset, const struct shard *shard, uint64_t token)
 {
-    const uint64_t size = cache_block(dataset->cache);
-    const uint64_t at = (shard->place.skipped_tokens + (token - shard->place.first_token)) * dataset->width;
-    return (struct fetched_block){at - at % size, size};
+    return (shard->place.skipped_tokens + (token - shard->place.first_token)) * dataset->width;
+}
+
+/* The same in its mask. */
+static uint64_t mask_place_of(const struct shard *shard, uint64_t token)
+{
+    return (shard->place.skipped_tokens + (token - shard->place.first_token)) / 8;
 }
 
 /* Returns a shard that is open, held; otherwise NULL. */
@@ -59,23 +59,13 @@ void dataset_fetch_plan(const struct tokmap_dataset *dataset, uint64_t number, u
     const struct shard *shard = hold_if_open(dataset, number);
     if (!shard)
         return;
-    const struct fetched_block block = block_of(dataset, shard, token);
-    cache_plan(shard->store.fd, block.at, block.bytes, when);
-    if (shard->mask.fd >= 0)
-        cache_plan(shard->mask.fd, block.at / dataset->width / 8, block.bytes / dataset->width / 8, when);
+    cache_plan(shard->store.fd, place_of(dataset, shard, token), 1, when);
+    if (shard->mask.fd >= 0 && when != UINT64_MAX) /* other units of tokens may still need that of the mask */
+        cache_plan(shard->mask.fd, mask_place_of(shard, token), 1, when);
     shard_release(dataset, number);
 }
 
-static bool ask_open(const struct tokmap_dataset *dataset, const struct shard *shard, uint64_t token, uint64_t when,
-                     bool *absent)
-{
-    const struct fetched_block block = block_of(dataset, shard, token);
-    return (shard->mask.fd < 0 ||
-            cache_ask(shard->mask.fd, block.at / dataset->width / 8, block.bytes / dataset->width / 8, when, absent)) &&
-           cache_ask(shard->store.fd, block.at, block.bytes, when, absent);
-}
-
-/* Opens the shard with a token, and fetches its block. */
+/* Opens the shard with a token, and fetches its unit. */
 static void open_and_fetch(void *user, uint64_t token)
 {
     const struct tokmap_dataset *dataset = user;
@@ -83,10 +73,9 @@ static void open_and_fetch(void *user, uint64_t token)
     const struct shard *shard;
     if (shard_hold(dataset, number, &shard, NULL))
         return; /* the row that needs it reports why */
-    const struct fetched_block block = block_of(dataset, shard, token);
     if (shard->mask.fd >= 0)
-        cache_fetch_now(shard->mask.fd, block.at / dataset->width / 8, block.bytes / dataset->width / 8);
-    cache_fetch_now(shard->store.fd, block.at, block.bytes);
+        cache_fetch_now(shard->mask.fd, mask_place_of(shard, token), 1);
+    cache_fetch_now(shard->store.fd, place_of(dataset, shard, token), 1);
     shard_release(dataset, number);
 }
 
@@ -97,7 +86,9 @@ enum fetch_asked dataset_fetch_ask(const struct tokmap_dataset *dataset, uint64_
     if (!shard)
         return cache_ask_work(dataset->cache, open_and_fetch, (void *)(uintptr_t)dataset, token) ? FETCH_ASKED
                                                                                                  : FETCH_BUSY;
-    const bool asked = ask_open(dataset, shard, token, when, &absent);
+    const bool asked =
+        (shard->mask.fd < 0 || cache_ask(shard->mask.fd, mask_place_of(shard, token), 1, when, &absent)) &&
+        cache_ask(shard->store.fd, place_of(dataset, shard, token), 1, when, &absent);
     shard_release(dataset, number);
     return !asked ? FETCH_BUSY : absent ? FETCH_ASKED : FETCH_THERE;
 }
