@@ -248,9 +248,12 @@ enum tokmap_status cache_open(struct cache **cache, char **rest, const char *nam
                                .size = wanted.size,
                                .connections = (uint32_t)wanted.connections,
                                .users = 1,
+                               .room_rows = UINT64_MAX,
                                .processes = {.fd = -1}};
         folder = NULL;
         status = folder_open(made, error);
+        if (!status)
+            made->evictions = __atomic_load_n(&made->processes.table->evictions, __ATOMIC_RELAXED);
         os_process_lock();
         found = status ? NULL : cache_find(made->folder); /* another thread may have opened it, too */
         if (!status && !found) {
@@ -293,4 +296,13 @@ void cache_count(const struct cache *cache, struct cache_counts *counts)
     uint64_t *to = &counts->requests;
     for (size_t i = 0; i < sizeof *counts / sizeof *to; i++)
         to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+
+uint64_t cache_reach(const struct cache *cache, uint64_t *changes)
+{
+    const struct cache_table *table = cache->processes.table;
+    const uint64_t evictions = __atomic_load_n(&table->evictions, __ATOMIC_ACQUIRE);
+    *changes = evictions + __atomic_load_n(&cache->left_out, __ATOMIC_ACQUIRE);
+    return min64(evictions == cache->evictions ? UINT64_MAX : __atomic_load_n(&table->reach, __ATOMIC_RELAXED),
+                 __atomic_load_n(&cache->room_rows, __ATOMIC_RELAXED));
 }

@@ -72,12 +72,16 @@ bool cache_distrust(int fd, uint64_t at, uint64_t bytes);
 /* Bytes below are those of the tokens, uncompressed, or of the mask.
  *
  * Rows of the calling loader are counted from 0 on. cache_plan() says that bytes are needed at row `when`, the next
- * time; UINT64_MAX: not as far as is known. cache_now() says which row is at hand. */
+ * time; UINT64_MAX: not as far as is known. cache_now() says which row is at hand, and for
+ * how many rows after it the loader has asked. */
 void cache_plan(int fd, uint64_t at, uint64_t bytes, uint64_t when);
-void cache_now(struct cache *cache, uint64_t row);
+void cache_now(struct cache *cache, uint64_t row, uint64_t ahead);
 /* Fetches bytes ahead, on the threads of the cache. *absent is set if some are not there. Returns false if the threads
  * have enough to do. */
 bool cache_ask(int fd, uint64_t at, uint64_t bytes, uint64_t when, bool *absent);
+/* Returns in how many rows at most something may be needed that there is room for; UINT64_MAX if nothing was given up
+ * yet. *changes is another number than before when something was given up, or was asked for and found no room. */
+uint64_t cache_reach(const struct cache *cache, uint64_t *changes);
 /* Fetches bytes, and returns when they are there, when somebody else fetches them, or when that fails. */
 void cache_fetch_now(int fd, uint64_t at, uint64_t bytes);
 /* Calls work(user, number) on one of the threads: to open a shard ahead. Returns false likewise. */

@@ -25,7 +25,7 @@
 #include "text/path.h"
 
 #define RESERVE ((uint64_t)256 << 20)
-#define FREE_LEAST ((uint64_t)16 << 20)
+#define FREE_LEAST ((uint64_t)4 << 20)
 #define FREE_MOST ((uint64_t)1 << 30)
 #define AGAIN_NS ((uint64_t)20 * 1000000) /* after a look that found too little */
 #define WAITS 200                         /* of a millisecond, for another process that evicts */
@@ -210,7 +210,9 @@ static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
 {
     struct eviction eviction = {.cache = cache, .distance = distance};
     struct cache_table *table = cache->processes.table;
-    const uint64_t wanted = max64(bytes, min64(max64(cache->size / 128, FREE_LEAST), FREE_MOST));
+    const uint64_t full = __atomic_load_n(&table->used, __ATOMIC_RELAXED) + bytes;
+    const uint64_t lacks = full > cache->size ? full - cache->size : bytes;
+    const uint64_t wanted = max64(lacks, min64(max64(cache->size / 128, FREE_LEAST), FREE_MOST));
     uint64_t freed = 0;
     eviction.most = div_ceil(wanted, CACHE_UNIT);
     eviction.heap = malloc(eviction.most * sizeof *eviction.heap);
@@ -221,7 +223,17 @@ static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
     if (eviction.heap && !os_folder_list(cache->folder, look_entry, &eviction)) {
         for (uint32_t i = 0; i < eviction.count; i++)
             state_look(&eviction, i);
-        freed = victims_evict(&eviction);
+        const uint64_t reach = eviction.filled ? eviction.heap[0].distance : UNKNOWN;
+        /* Nothing is given up for what finds no room then. */
+        if (!distance || eviction.filled * CACHE_UNIT >= lacks)
+            freed = victims_evict(&eviction);
+        if (freed) {
+            __atomic_store_n(&table->reach, reach, __ATOMIC_RELAXED);
+            __atomic_store_n(&cache->room_rows, UINT64_MAX, __ATOMIC_RELAXED);
+            (void)__atomic_add_fetch(&table->evictions, 1, __ATOMIC_RELEASE);
+        }
+        for (uint32_t i = 0; i < CACHE_PROCESSES; i++)
+            eviction.used += eviction.lives[i] ? __atomic_load_n(&table->of[i].reserved, __ATOMIC_RELAXED) : 0;
         __atomic_store_n(&table->used, eviction.used > freed ? eviction.used - freed : 0, __ATOMIC_RELAXED);
     }
     for (uint32_t i = 0; i < eviction.count; i++)
@@ -231,22 +243,59 @@ static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
     return freed;
 }
 
-bool cache_room(struct cache *cache, uint64_t bytes, uint64_t distance)
+static void reserve(struct cache *cache, uint64_t bytes)
+{
+    struct cache_table *table = cache->processes.table;
+    (void)__atomic_add_fetch(&table->of[cache->processes.number].reserved, bytes, __ATOMIC_RELAXED);
+    (void)__atomic_add_fetch(&table->used, bytes, __ATOMIC_RELAXED);
+}
+
+void cache_room_end(struct cache *cache, uint64_t bytes, bool stored)
+{
+    struct cache_table *table = cache->processes.table;
+    (void)__atomic_sub_fetch(&table->of[cache->processes.number].reserved, bytes, __ATOMIC_RELAXED);
+    if (!stored)
+        (void)__atomic_sub_fetch(&table->used, bytes, __ATOMIC_RELAXED);
+}
+
+static bool room_make(struct cache *cache, uint64_t bytes, uint64_t distance)
 {
     for (int i = 0; i < WAITS && !fits(cache, bytes); i++) {
         const uint64_t failed = __atomic_load_n(&cache->evict_ns, __ATOMIC_RELAXED);
-        if (distance && failed && os_clock_ns() - failed < AGAIN_NS)
+        if (distance >= __atomic_load_n(&cache->evict_rows, __ATOMIC_RELAXED) && failed &&
+            os_clock_ns() - failed < AGAIN_NS)
             return false;
         if (!cache_evict_begin(&cache->processes)) {
             os_sleep_ns(1000000);
             continue;
         }
         const uint64_t freed = fits(cache, bytes) ? bytes : evict(cache, bytes, distance);
+        const bool fit = fits(cache, bytes);
+        if (fit)
+            reserve(cache, bytes);
         cache_evict_end(&cache->processes);
         (void)__atomic_add_fetch(&cache->counts.evicted, freed, __ATOMIC_RELAXED);
+        __atomic_store_n(&cache->evict_rows, max64(distance, 1), __ATOMIC_RELAXED);
         __atomic_store_n(&cache->evict_ns, freed < bytes ? os_clock_ns() : 0, __ATOMIC_RELAXED);
-        if (freed < bytes)
-            return fits(cache, bytes);
+        if (fit || freed < bytes)
+            return fit;
     }
-    return fits(cache, bytes);
+    if (!fits(cache, bytes))
+        return false;
+    reserve(cache, bytes);
+    return true;
+}
+
+bool cache_room(struct cache *cache, uint64_t bytes, uint64_t distance)
+{
+    if (room_make(cache, bytes, distance))
+        return true;
+    if (distance) {
+        if (distance < __atomic_load_n(&cache->room_rows, __ATOMIC_RELAXED))
+            __atomic_store_n(&cache->room_rows, distance, __ATOMIC_RELAXED);
+        (void)__atomic_add_fetch(&cache->left_out, 1, __ATOMIC_RELEASE);
+    } else {
+        reserve(cache, bytes);
+    }
+    return false;
 }

@@ -27,7 +27,9 @@ struct range {
     struct cache_shard *shard;
     uint64_t first, end;
     uint64_t claim;    /* of this process; 0: another one's, whose request this one repeats */
-    uint64_t distance; /* rows until they are needed */
+    uint64_t unit;     /* that was asked for, */
+    uint64_t distance; /* and is needed in so many rows, */
+    uint64_t farthest; /* and the others in at most so many */
     uint64_t from, bytes;
     uint64_t ns[4]; /* by enum cache_phase, how long it took */
 };
@@ -138,17 +140,25 @@ static void units_end(const struct range *range, bool present)
     }
 }
 
-/* Returns whether a unit is fetched with another one of its block. One that the plan of this process does not have
- * would perhaps be given up before it is used. */
-static bool is_wanted(const struct range *range, uint64_t unit)
+/* Adds a unit to a range that is beside it. When the cache is full, one that is not needed as soon as others that are
+ * asked for stays out. A process without a plan takes whole blocks. */
+static bool add_beside(struct range *range, uint64_t unit)
 {
     const struct cache_shard *shard = range->shard;
     const struct cache_processes *processes = &shard->cache->processes;
-    if (__atomic_load_n(&shard->planned, __ATOMIC_ACQUIRE) != range->claim)
-        return true;
-    const uint32_t next = shard->state.next[processes->number * shard->state.count + unit];
-    return next &&
-           next - 1 - __atomic_load_n(&processes->table->of[processes->number].now, __ATOMIC_RELAXED) < UINT32_MAX / 2;
+    uint64_t changes, rows = range->distance;
+    const uint64_t reach = cache_reach(shard->cache, &changes);
+    if (reach != UINT64_MAX && __atomic_load_n(&shard->planned, __ATOMIC_ACQUIRE) == range->claim) {
+        const uint32_t next = shard->state.next[processes->number * shard->state.count + unit];
+        rows = (uint32_t)(next - 1 - __atomic_load_n(&processes->table->of[processes->number].now, __ATOMIC_RELAXED));
+        if (!next || rows >= reach ||
+            rows > max64(range->distance, __atomic_load_n(&shard->cache->ahead, __ATOMIC_RELAXED)))
+            return false;
+    }
+    if (!unit_claim(range->shard, unit, range->claim))
+        return false;
+    range->farthest = max64(range->farthest, rows);
+    return true;
 }
 
 /* Claims the units of the block of a unit, which is claimed, beside it. */
@@ -159,10 +169,9 @@ static void claim_beside(struct range *range)
     const uint64_t base = mask ? shard->token_units : 0, most = mask ? shard->state.count : shard->token_units;
     const uint64_t units = max64(shard->cache->block / CACHE_UNIT, 1);
     const uint64_t begin = base + (range->first - base) / units * units, stop = min64(begin + units, most);
-    while (range->end < stop && is_wanted(range, range->end) && unit_claim(range->shard, range->end, range->claim))
+    while (range->end < stop && add_beside(range, range->end))
         range->end++;
-    while (range->first > begin && is_wanted(range, range->first - 1) &&
-           unit_claim(range->shard, range->first - 1, range->claim))
+    while (range->first > begin && add_beside(range, range->first - 1))
         range->first--;
 }
 
@@ -184,6 +193,29 @@ static enum tokmap_status place(struct range *range, struct cache_client *client
         return error_set_memory(error, "a block", range->bytes);
     client->block_bytes = range->bytes;
     return TOKMAP_OK;
+}
+
+/* Makes room for the range, or, where that would take the place of something that is needed sooner, for the unit alone.
+ * Returns false if there is none, and the unit is not needed at once. */
+static bool room_make(struct range *range, struct cache_client *client)
+{
+    struct cache *cache = range->shard->cache;
+    const uint64_t before = os_clock_ns();
+    bool room = cache_room(cache, range->bytes, range->farthest);
+    if (!room && range->end - range->first > 1) {
+        struct range left = *range, right = *range;
+        if (!range->farthest)
+            cache_room_end(cache, range->bytes, false);
+        left.end = range->first = range->unit;
+        right.first = range->end = range->unit + 1;
+        units_end(&left, false);
+        units_end(&right, false);
+        (void)place(range, client, NULL); /* it has worked for more */
+        room = cache_room(cache, range->bytes, range->distance);
+        range->farthest = range->distance;
+    }
+    range->ns[PHASE_DISK] += os_clock_ns() - before;
+    return room || !range->distance;
 }
 
 /* Finds the first unit of the range whose bytes are not those that the index says. Returns range->end if there is
@@ -282,14 +314,16 @@ static enum tokmap_status store(const struct range *range, const struct cache_cl
     struct cache_shard *shard = range->shard;
     const int fd = shard->fds[cache_part_of(shard, range->first)];
     int system = os_pwrite(fd, client->block, range->bytes, range->from);
-    if ((system == ENOSPC || system == EDQUOT) && cache_room(shard->cache, 4 * range->bytes, 0))
+    if (system == ENOSPC || system == EDQUOT) {
+        (void)cache_room(shard->cache, 4 * range->bytes, 0);
         system = os_pwrite(fd, client->block, range->bytes, range->from);
+        cache_room_end(shard->cache, 4 * range->bytes, false);
+    }
     if (system)
         return error_set_system(error, system, shard->path, TOKMAP_NO_OFFSET,
                                 "a block cannot be stored in the cache folder %s; give the cache more room, or limit "
                                 "it (size=)",
                                 shard->cache->folder);
-    (void)__atomic_add_fetch(&shard->cache->processes.table->used, range->bytes, __ATOMIC_RELAXED);
     return TOKMAP_OK;
 }
 
@@ -304,7 +338,7 @@ static enum tokmap_status fetch_range(struct range *range, bool *skipped, struct
     if (!status) {
         status = place(range, client, error);
         stored = !status && is_stored(range, client);
-        *skipped = !status && !stored && !cache_room(cache, range->bytes, range->distance) && range->distance;
+        *skipped = !status && !stored && !room_make(range, client);
         if (!status && !stored && !*skipped) {
             struct cache_running *running = running_begin(range);
             status = receive(range, client, running, error);
@@ -315,6 +349,7 @@ static enum tokmap_status fetch_range(struct range *range, bool *skipped, struct
                 status = store(range, client, error);
             range->ns[PHASE_DISK] += os_clock_ns() - began;
             running_end(running);
+            cache_room_end(cache, range->bytes, !status);
         }
         cache_client_return(cache, client);
     }
@@ -349,7 +384,7 @@ static enum tokmap_status await(struct cache_shard *shard, uint64_t unit, struct
             return TOKMAP_OK;
         bool slow, skipped;
         const uint64_t before = os_clock_ns();
-        struct range range = {.shard = shard, .first = unit, .end = unit + 1};
+        struct range range = {.shard = shard, .first = unit, .end = unit + 1, .unit = unit};
         const enum cache_phase phase = running_find(shard, unit, &slow, &range);
         if (!repeated && (slow || (!phase && before - began > slow_ns(cache)))) {
             repeated = true;
@@ -380,7 +415,13 @@ enum tokmap_status cache_fetch(struct cache_shard *shard, uint64_t unit, uint64_
                              "%d processes use the cache folder, which is the limit; name another one (cache=)",
                              CACHE_PROCESSES);
         if (unit_claim(shard, unit, claim)) {
-            struct range range = {.shard = shard, .first = unit, .end = unit + 1, .claim = claim, .distance = distance};
+            struct range range = {.shard = shard,
+                                  .first = unit,
+                                  .end = unit + 1,
+                                  .claim = claim,
+                                  .unit = unit,
+                                  .distance = distance,
+                                  .farthest = distance};
             claim_beside(&range);
             status = fetch_range(&range, &skipped, error);
             for (int phase = PHASE_STORAGE; wait && phase <= PHASE_DISK; phase++)

@@ -59,7 +59,10 @@ struct cache {
     struct cache_running running[CACHE_RUNNING]; /* below os_process_lock() */
     uint64_t times[CACHE_TIMES], time_count;     /* of requests, in ns; accessed atomically */
     struct cache_counts counts;                  /* accessed atomically */
-    uint64_t evict_ns;                           /* when the last eviction found nothing; accessed atomically */
+    uint64_t evict_ns, evict_rows; /* when the last eviction found too little, or 0, and for which distance */
+    uint64_t ahead;                /* of cache_now(); accessed atomically */
+    uint64_t evictions;            /* of all processes, when the cache was opened */
+    uint64_t left_out, room_rows;  /* how often something found no room, and for which distance; accessed atomically */
     struct cache *next;
 };
 
@@ -126,8 +129,10 @@ void cache_repeat_slow(struct cache *cache);
 
 /* ---- cache_evict.c ---- */
 
-/* Makes room for `bytes` of units that are needed in `distance` rows. Returns false if nothing may be given up. */
+/* Makes and reserves room for `bytes` of units that are needed in `distance` rows, until cache_room_end(). Returns
+ * false if nothing may be given up; with distance 0 the room is reserved all the same, and the disk may have it. */
 bool cache_room(struct cache *cache, uint64_t bytes, uint64_t distance);
+void cache_room_end(struct cache *cache, uint64_t bytes, bool stored); /* stored: they take the room now */
 
 /* ---- cache_pool.c ---- */
 

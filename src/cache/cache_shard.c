@@ -339,8 +339,9 @@ void cache_plan(int fd, uint64_t at, uint64_t bytes, uint64_t when)
         __atomic_store_n(&next[unit], when == UINT64_MAX ? 0 : max64((uint32_t)(when + 1), 1), __ATOMIC_RELAXED);
 }
 
-void cache_now(struct cache *cache, uint64_t row)
+void cache_now(struct cache *cache, uint64_t row, uint64_t ahead)
 {
+    __atomic_store_n(&cache->ahead, ahead, __ATOMIC_RELAXED);
     if (cache_claim(&cache->processes))
         __atomic_store_n(&cache->processes.table->of[cache->processes.number].now, (uint32_t)row, __ATOMIC_RELAXED);
 }

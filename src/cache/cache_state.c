@@ -80,6 +80,7 @@ static void number_take(struct cache_processes *processes)
             continue;
         (void)__atomic_add_fetch(&processes->table->of[number].times, 1, __ATOMIC_ACQ_REL);
         __atomic_store_n(&processes->table->of[number].now, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&processes->table->of[number].reserved, 0, __ATOMIC_RELEASE);
         processes->number = number;
         return;
     }

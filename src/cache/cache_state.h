@@ -33,13 +33,17 @@
 #define UNIT_TIMES ((uint64_t)1 << 34)
 
 struct cache_process {
-    uint32_t times; /* processes that have had this number */
-    uint32_t now;   /* the row at hand; accessed atomically */
+    uint32_t times;    /* processes that have had this number */
+    uint32_t now;      /* the row at hand; accessed atomically */
+    uint64_t reserved; /* bytes of `used` that are not stored yet; accessed atomically */
 };
 
 /* The file `processes`. */
 struct cache_table {
-    uint64_t magic, used; /* used: bytes of storage of all files; accessed atomically */
+    uint64_t magic;
+    /* Accessed atomically. */
+    uint64_t used;             /* bytes of storage of all files, and those that are reserved */
+    uint64_t evictions, reach; /* how often units were given up; the last time, those needed in so many rows or later */
     struct cache_process of[CACHE_PROCESSES];
 };
 

@@ -54,15 +54,24 @@ static const struct shard *hold_if_open(const struct tokmap_dataset *dataset, ui
     return shard_hold(dataset, number, &shard, NULL) ? NULL : shard;
 }
 
-void dataset_fetch_plan(const struct tokmap_dataset *dataset, uint64_t number, uint64_t token, uint64_t when)
+void dataset_fetch_shard(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t *first, uint64_t *end)
+{
+    const struct shard_place *place = &dataset->slots[shard].place;
+    *first = place->first_token;
+    *end = place->first_token + place->tokens;
+}
+
+uint64_t dataset_fetch_plan(const struct tokmap_dataset *dataset, uint64_t number, uint64_t token, uint64_t when)
 {
     const struct shard *shard = hold_if_open(dataset, number);
     if (!shard)
-        return;
+        return 0;
+    const uint64_t opening = shard->number + 1;
     cache_plan(shard->store.fd, place_of(dataset, shard, token), 1, when);
     if (shard->mask.fd >= 0 && when != UINT64_MAX) /* other units of tokens may still need that of the mask */
         cache_plan(shard->mask.fd, mask_place_of(shard, token), 1, when);
     shard_release(dataset, number);
+    return opening;
 }
 
 /* Opens the shard with a token, and fetches its unit. */
@@ -91,9 +100,4 @@ enum fetch_asked dataset_fetch_ask(const struct tokmap_dataset *dataset, uint64_
         cache_ask(shard->store.fd, place_of(dataset, shard, token), 1, when, &absent);
     shard_release(dataset, number);
     return !asked ? FETCH_BUSY : absent ? FETCH_ASKED : FETCH_THERE;
-}
-
-void dataset_fetch_now(const struct tokmap_dataset *dataset, uint64_t row)
-{
-    cache_now(dataset->cache, row);
 }

@@ -21,15 +21,16 @@ struct cache *dataset_cache(const struct tokmap_dataset *dataset);
 uint64_t dataset_fetch_unit(const struct tokmap_dataset *dataset, uint64_t token, uint64_t *shard, uint64_t *end);
 uint64_t dataset_fetch_units(const struct tokmap_dataset *dataset);
 
-/* Says to the cache that the unit with a token is needed at row `when`, as in cache_plan(). Does nothing while the
- * shard is not open. shard: that has the token. */
-void dataset_fetch_plan(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t token, uint64_t when);
+/* Returns the tokens of a shard: [*first, *end). */
+void dataset_fetch_shard(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t *first, uint64_t *end);
+
+/* Says to the cache that the unit with a token is needed at row `when`, as in cache_plan(), if its shard is open.
+ * Returns the number of the shard's opening, which differs from all others; 0: it is not open. shard: that has the
+ * token. */
+uint64_t dataset_fetch_plan(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t token, uint64_t when);
 
 /* Fetches the unit with a token ahead. A shard that is not open is opened for it, by a thread of the cache. */
 enum fetch_asked { FETCH_THERE, FETCH_ASKED, FETCH_BUSY /* too many are asked for */ };
 enum fetch_asked dataset_fetch_ask(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t token, uint64_t when);
-
-/* Says which row is at hand. */
-void dataset_fetch_now(const struct tokmap_dataset *dataset, uint64_t row);
 
 #endif

@@ -7,8 +7,10 @@
  * unit. So when a row has been read, the next use of its unit is at hand, and the cache is told: that is what
  * Belady's rule needs (cache_evict.c).
  *
- * Uses are asked for in their order, as long as the threads of the cache take more and at most AHEAD_UNITS units are
- * asked for that no row has used yet.
+ * Uses are asked for in their order, as long as the threads of the cache take more and at most AHEAD_UNITS, or
+ * AHEAD_FULL, units are asked for that no row has used yet.
+ *
+ * A shard that is not open yet cannot be told: it is told all at once when it is.
  *
  * Example: rows 0 to 4 use units A B A C B. Use 0 says that A is needed again at row 2, use 1 that B is at row 4.
  * After row 0, the cache hears "A: row 2"; after row 2, "A: unknown", so A goes before all others.
@@ -20,35 +22,47 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dataset/dataset.h"
 #include "dataset/dataset_fetch.h"
 #include "platform/os.h"
 
 #define USES_MOST ((uint64_t)1 << 18) /* a power of two */
-#define AHEAD_UNITS 2048
+#define AHEAD_UNITS 2048              /* that are asked for, and no row has used, at most, */
+#define AHEAD_FULL 64   /* and once something is given up for them: what comes early takes the place of something */
 #define STEP_USES 64    /* that are added at a row */
 #define FIRST_USES 4096 /* that are known before the first row is read */
 
 struct use {
     uint64_t token; /* in the unit */
+    uint64_t next;  /* number of the next use of the unit; 0: it is not in the ring, because use 0 is the first */
     uint32_t row;   /* modulo 2^32 */
-    uint32_t source;
-    uint64_t next; /* number of the next use of the unit; 0: it is not in the ring, because use 0 is the first */
+    uint32_t source, shard;
+    uint32_t unit;
+};
+
+struct source_units {
+    uint64_t units;  /* number of its unit 0 in the tables */
+    uint64_t shards; /* number of its shard 0 in `told` */
+    uint64_t shard;  /* used last */
 };
 
 struct fetch_plan {
     struct row_queue far;
     const struct residency *residency;
-    struct {
-        uint64_t units;         /* number of its unit 0 in the tables */
-        uint64_t shard;         /* used last */
-    } * of;                     /* each source */
+    struct source_units *of;    /* each source */
     struct use *uses;           /* use n is at n % USES_MOST */
     uint64_t first, asked, end; /* uses that rows have not read begin at `first`; those before `asked` are asked for */
     uint64_t rows;              /* that are in the ring, or were */
     uint64_t units;
-    uint64_t *last;   /* 1 + the last use of each unit, in the ring; 0: none */
-    uint8_t *ordered; /* each unit: it is asked for, and no row has used it since */
-    uint64_t ahead;   /* how many are */
+    uint64_t *last;    /* 1 + the last use of each unit, in the ring; 0: none */
+    uint64_t *uses_of; /* 1 + the first use of each unit, in the ring; 0: none */
+    uint64_t *told;    /* the opening of each shard whose uses the cache knows */
+    uint32_t *passed;  /* the pass in which each unit was there or was asked for */
+    uint32_t pass;
+    uint8_t *ordered;    /* each unit: it is asked for, and no row has used it since */
+    uint64_t ahead;      /* how many are */
+    uint64_t changes;    /* of cache_reach(), as of the last row */
+    uint64_t ahead_rows; /* between the row at hand and the last that was asked for */
     uint64_t memory_bytes;
     bool complete; /* the run has no more rows */
 };
@@ -74,19 +88,29 @@ enum tokmap_status fetch_plan_new(struct fetch_plan **made, const struct residen
         plan->of = calloc(residency->count, sizeof *plan->of);
     if (!plan || !plan->of)
         return error_set_memory(error, "the plan of what is fetched", sizeof *plan);
+    uint64_t shards = 0;
     plan->residency = residency;
     for (uint64_t i = 0; i < residency->count; i++) {
+        struct tokmap_dataset_info info;
+        dataset_describe(dataset_of(plan, i), &info);
         plan->of[i].units = plan->units;
+        plan->of[i].shards = shards;
+        shards += residency->sources[i].remote ? info.shards : 0;
         plan->units += residency->sources[i].remote ? dataset_fetch_units(dataset_of(plan, i)) : 0;
     }
     /* Pages of it that are not touched take no memory. */
-    plan->memory_bytes = plan->units * (sizeof *plan->last + 1) + USES_MOST * sizeof *plan->uses;
+    plan->memory_bytes = plan->units * (2 * sizeof *plan->last + sizeof *plan->passed + 1) +
+                         shards * sizeof *plan->told + USES_MOST * sizeof *plan->uses;
     void *memory = NULL;
     if (os_memory_new(plan->memory_bytes, false, &memory))
         return error_set_memory(error, "the plan of what is fetched", plan->memory_bytes);
     plan->uses = memory;
     plan->last = (uint64_t *)(void *)(plan->uses + USES_MOST);
-    plan->ordered = (uint8_t *)(plan->last + plan->units);
+    plan->uses_of = plan->last + plan->units;
+    plan->told = plan->uses_of + plan->units;
+    plan->passed = (uint32_t *)(plan->told + shards);
+    plan->ordered = (uint8_t *)(plan->passed + plan->units);
+    plan->pass = 1;
     const enum tokmap_status status = row_queue_init(&plan->far, schedule, rule, 1, 1, context, error);
     plan->far.gathers = gathers;
     return status;
@@ -112,20 +136,40 @@ void fetch_plan_restart(struct fetch_plan *plan)
     if (!plan)
         return;
     row_queue_restart(&plan->far);
-    memset(plan->last, 0, plan->units * (sizeof *plan->last + 1));
+    memset(plan->last, 0, plan->memory_bytes - USES_MOST * sizeof *plan->uses);
     plan->first = plan->asked = plan->end = plan->rows = plan->ahead = 0;
     plan->complete = false;
 }
 
-static uint64_t unit_of(struct fetch_plan *plan, const struct use *use, uint64_t *end)
+/* Returns the number of the unit with a token of a source, in the tables. *end: the first token after it. */
+static uint64_t unit_of(struct fetch_plan *plan, uint64_t source, uint64_t token, uint64_t *end)
 {
-    return plan->of[use->source].units +
-           dataset_fetch_unit(dataset_of(plan, use->source), use->token, &plan->of[use->source].shard, end);
+    struct source_units *of = &plan->of[source];
+    return of->units + dataset_fetch_unit(dataset_of(plan, source), token, &of->shard, end);
 }
 
-static void tell(const struct fetch_plan *plan, const struct use *use, uint64_t when)
+/* Tells the cache all that is known of a shard that was just opened. */
+static void tell_all(struct fetch_plan *plan, uint64_t source, uint64_t shard)
 {
-    dataset_fetch_plan(dataset_of(plan, use->source), plan->of[use->source].shard, use->token, when);
+    uint64_t token, end, behind;
+    dataset_fetch_shard(dataset_of(plan, source), shard, &token, &end);
+    for (; token < end; token = behind) {
+        const uint64_t first = plan->uses_of[unit_of(plan, source, token, &behind)];
+        if (first)
+            (void)dataset_fetch_plan(dataset_of(plan, source), shard, token, use_of(plan, first - 1)->row);
+    }
+}
+
+/* Tells the cache when the unit of a use is needed. */
+static void tell(struct fetch_plan *plan, const struct use *use, uint64_t when)
+{
+    uint64_t *told = &plan->told[plan->of[use->source].shards + use->shard];
+    const uint64_t opening = dataset_fetch_plan(dataset_of(plan, use->source), use->shard, use->token, when);
+    if (opening == *told)
+        return;
+    *told = opening;
+    if (opening)
+        tell_all(plan, use->source, use->shard);
 }
 
 /* Adds the uses of a row. Each is at most a unit long. Returns false, and adds none, if the ring has no room. */
@@ -142,19 +186,23 @@ static bool row_add(struct fetch_plan *plan, const struct row_extents *row)
                 plan->end = before;
                 return false;
             }
-            struct use use = {token, (uint32_t)plan->rows, (uint32_t)row->source, 0};
-            (void)unit_of(plan, &use, &end);
+            const uint64_t unit = unit_of(plan, row->source, token, &end);
             count = min64(left, end - token);
-            *use_of(plan, plan->end++) = use;
+            *use_of(plan, plan->end++) = (struct use){.token = token,
+                                                      .row = (uint32_t)plan->rows,
+                                                      .source = (uint32_t)row->source,
+                                                      .shard = (uint32_t)plan->of[row->source].shard,
+                                                      .unit = (uint32_t)unit};
         }
     }
     for (uint64_t number = before; number < plan->end; number++) {
-        uint64_t end;
         const struct use *use = use_of(plan, number);
-        const uint64_t unit = unit_of(plan, use, &end);
+        const uint64_t unit = use->unit;
         if (plan->last[unit])
             use_of(plan, plan->last[unit] - 1)->next = number;
         else
+            plan->uses_of[unit] = number + 1;
+        if (!plan->last[unit])
             tell(plan, use, plan->rows);
         plan->last[unit] = number + 1;
     }
@@ -185,29 +233,48 @@ static void retire(struct fetch_plan *plan, uint64_t number)
         const struct use *use = use_of(plan, plan->first);
         if ((int32_t)(use->row - (uint32_t)number) >= 0)
             return;
-        uint64_t end;
-        const uint64_t unit = unit_of(plan, use, &end);
+        const uint64_t unit = use->unit;
         plan->ahead -= plan->ordered[unit];
         plan->ordered[unit] = 0;
-        tell(plan, use, use->next ? use_of(plan, use->next)->row : UINT64_MAX);
+        plan->passed[unit] = 0;
+        plan->uses_of[unit] = use->next ? use->next + 1 : 0;
         if (!use->next)
             plan->last[unit] = 0;
+        tell(plan, use, use->next ? use_of(plan, use->next)->row : UINT64_MAX);
     }
 }
 
-static void ask(struct fetch_plan *plan)
+/* Begins to ask again with the row at hand, because something that was there, or was asked for, may be absent. */
+static void ask_again(struct fetch_plan *plan)
 {
-    for (plan->asked = max64(plan->asked, plan->first); plan->asked < plan->end && plan->ahead < AHEAD_UNITS;
-         plan->asked++) {
+    while (plan->asked > plan->first) {
+        const uint64_t unit = use_of(plan, --plan->asked)->unit;
+        plan->ahead -= plan->ordered[unit];
+        plan->ordered[unit] = 0;
+    }
+    plan->pass++;
+}
+
+static void ask(struct fetch_plan *plan, uint64_t row)
+{
+    for (plan->asked = max64(plan->asked, plan->first); plan->asked < plan->end; plan->asked++) {
         const struct use *use = use_of(plan, plan->asked);
-        uint64_t end;
-        const uint64_t unit = unit_of(plan, use, &end);
-        if (plan->ordered[unit])
+        const struct tokmap_dataset *dataset = dataset_of(plan, use->source);
+        uint64_t changes;
+        const uint64_t rows = (uint32_t)(use->row - (uint32_t)row);
+        const uint64_t reach = cache_reach(dataset_cache(dataset), &changes);
+        if (rows >= reach || plan->ahead >= (reach == UINT64_MAX ? AHEAD_UNITS : AHEAD_FULL))
+            return;
+        plan->ahead_rows = rows;
+        const uint64_t unit = use->unit;
+        if (plan->passed[unit] == plan->pass)
             continue;
-        const enum fetch_asked asked =
-            dataset_fetch_ask(dataset_of(plan, use->source), plan->of[use->source].shard, use->token, use->row);
+        if (plan->uses_of[unit])
+            tell(plan, use, use_of(plan, plan->uses_of[unit] - 1)->row);
+        const enum fetch_asked asked = dataset_fetch_ask(dataset, use->shard, use->token, use->row);
         if (asked == FETCH_BUSY)
             return;
+        plan->passed[unit] = plan->pass;
         plan->ordered[unit] = asked == FETCH_ASKED;
         plan->ahead += plan->ordered[unit];
     }
@@ -216,9 +283,18 @@ static void ask(struct fetch_plan *plan)
 void fetch_plan_next(struct fetch_plan *plan, uint64_t number)
 {
     retire(plan, number);
-    for (uint64_t i = 0; i < plan->residency->count; i++)
-        if (plan->residency->sources[i].remote)
-            dataset_fetch_now(dataset_of(plan, i), number);
+    uint64_t changes = 0, of_one;
+    for (uint64_t i = 0; i < plan->residency->count; i++) {
+        struct cache *cache = dataset_cache(dataset_of(plan, i));
+        if (!cache)
+            continue;
+        cache_now(cache, number, plan->ahead_rows);
+        (void)cache_reach(cache, &of_one);
+        changes += of_one;
+    }
+    if (changes != plan->changes)
+        ask_again(plan);
+    plan->changes = changes;
     extend(plan, plan->rows ? STEP_USES : FIRST_USES);
-    ask(plan);
+    ask(plan, number);
 }
