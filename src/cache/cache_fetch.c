@@ -63,12 +63,21 @@ static uint64_t slow_ns(const struct cache *cache)
     return max64(REPEAT_NS, 4 * usual_ns(cache));
 }
 
+/* Forgets the requests of the parent, in a child after fork(). The lock is held. */
+static void running_own(struct cache *cache)
+{
+    if (cache->running_process != os_process_id())
+        memset(cache->running, 0, sizeof cache->running);
+    cache->running_process = os_process_id();
+}
+
 /* Returns the place of a request among those that run, or NULL if there are too many to be repeated. */
 static struct cache_running *running_begin(const struct range *range)
 {
     struct cache *cache = range->shard->cache;
     struct cache_running *found = NULL;
     os_process_lock();
+    running_own(cache);
     for (uint32_t i = 0; i < CACHE_RUNNING && !found; i++)
         if (!cache->running[i].shard)
             found = &cache->running[i];
@@ -95,6 +104,7 @@ static enum cache_phase running_find(const struct cache_shard *shard, uint64_t u
     enum cache_phase phase = PHASE_NONE;
     *slow = false;
     os_process_lock();
+    running_own(cache);
     for (uint32_t i = 0; i < CACHE_RUNNING && !phase; i++) {
         struct cache_running *running = &cache->running[i];
         if (running->shard != shard || unit < running->first || unit >= running->end)
@@ -401,6 +411,7 @@ void cache_repeat_slow(struct cache *cache)
     const uint64_t limit = slow_ns(cache), now = os_clock_ns();
     struct range range = {.shard = NULL};
     os_process_lock();
+    running_own(cache);
     for (uint32_t i = 0; i < CACHE_RUNNING && !range.shard; i++) {
         struct cache_running *running = &cache->running[i];
         if (!running->shard || running->repeated || now - running->since_ns <= limit)

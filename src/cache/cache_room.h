@@ -56,7 +56,8 @@ struct cache {
     struct cache_client *clients; /* that are idle; below os_process_lock() */
     uint32_t client_count;
     struct cache_pool *pool;                     /* NULL until the first cache_ask(); below os_process_lock() */
-    struct cache_running running[CACHE_RUNNING]; /* below os_process_lock() */
+    struct cache_running running[CACHE_RUNNING]; /* of `running_process`; below os_process_lock() */
+    uint32_t running_process;
     uint64_t times[CACHE_TIMES], time_count;     /* of requests, in ns; accessed atomically */
     struct cache_counts counts;                  /* accessed atomically */
     uint64_t evict_ns;                           /* when the last eviction found nothing; accessed atomically */
