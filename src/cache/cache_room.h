@@ -35,7 +35,7 @@ struct cache_running {
     uint32_t answered, stores; /* what it does: 1 if the answer has begun, and if it is stored; accessed atomically */
 };
 #define CACHE_RUNNING 256
-#define CACHE_DISTRUST 3 /* times that a unit is fetched again */
+#define CACHE_DISTRUST 64 /* times that a unit is fetched again: each of many threads may find the same damage */
 
 struct cache_job {
     struct cache_shard *shard; /* that is held; NULL: */

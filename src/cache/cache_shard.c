@@ -224,8 +224,16 @@ static int need(struct os_fetched *file, uint64_t at, uint64_t count, bool wait,
         }
         if (!wait)
             return EAGAIN;
-        if (word & UNIT_PRESENT && !distrust(shard, unit))
-            return EIO;
+        const uint64_t now = unit_word(&shard->state.units[unit]);
+        if (word & UNIT_PRESENT && (!(now & UNIT_PRESENT) || now / UNIT_TIMES != word / UNIT_TIMES))
+            continue; /* it was given up while it was compared */
+        if (word & UNIT_PRESENT && !distrust(shard, unit)) {
+            error_set(&error, TOKMAP_ERROR_CORRUPT, shard->path, TOKMAP_NO_OFFSET,
+                      "what was stored of %s in the cache folder does not match the index, again and again: the disk "
+                      "is damaged, or something else changes the folder; name another one (cache=)",
+                      shard->names[attached->part]);
+            return error_keep(&error);
+        }
         ask_behind(attached, unit);
         if (cache_fetch(shard, unit, 0, true, &error))
             return error_keep(&error);
