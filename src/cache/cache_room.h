@@ -133,6 +133,8 @@ bool cache_room(struct cache *cache, uint64_t bytes, uint64_t distance);
 /* ---- cache_pool.c ---- */
 
 void cache_pool_close(struct cache *cache);
+/* Returns whether what this thread of a pool does is not wanted any more. */
+bool cache_job_stops(void);
 /* Asks for units [first, end), a block at a time: see cache_ask(). */
 bool cache_units_ask(struct cache_shard *shard, uint64_t first, uint64_t end, uint64_t when, bool *absent);
 
