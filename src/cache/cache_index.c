@@ -231,6 +231,14 @@ enum tokmap_status cache_text(struct cache *cache, const char *name, uint64_t mo
     return status;
 }
 
+bool cache_text_is_kept(struct cache *cache, const char *name)
+{
+    struct entry entry;
+    const bool kept = !entry_read(cache, name, &entry, NULL) && !strcmp(entry.id, "-");
+    free(entry.path);
+    return kept;
+}
+
 /* ---- indexes ---- */
 
 struct index_file {
