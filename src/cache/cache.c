@@ -128,6 +128,8 @@ static int folder_make(const char *path)
         if (!system || system == EEXIST)
             system = os_make_folder(path);
     }
+    if (!system)
+        (void)os_make_private(path); /* the data may be secret, and a wide umask would let others write */
     return system == EEXIST ? 0 : system;
 }
 
@@ -200,15 +202,36 @@ static enum tokmap_status folder_open(struct cache *cache, struct tokmap_error *
 /* ---- the caches of this process ---- */
 
 static struct cache *caches; /* below os_process_lock() */
+static uint32_t opening;     /* the process a thread of which opens a cache; accessed atomically */
 
 static struct cache *cache_find(const char *folder)
 {
+    os_process_lock();
     struct cache *cache = caches;
     while (cache && strcmp(cache->folder, folder) != 0)
         cache = cache->next;
     if (cache)
         cache->users++;
+    os_process_unlock();
     return cache;
+}
+
+/* One thread opens caches at a time: closing a second descriptor of a folder's `processes` would end the lock that this
+ * process has on it. In a child after fork() no thread of its parent opens any. */
+static void opening_begin(void)
+{
+    const uint32_t process = os_process_id();
+    for (uint32_t before = 0;
+         !__atomic_compare_exchange_n(&opening, &before, process, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);) {
+        if (before == process)
+            os_sleep_ns(1000000);
+        before = before == process ? 0 : before;
+    }
+}
+
+static void opening_end(void)
+{
+    __atomic_store_n(&opening, 0, __ATOMIC_RELEASE);
 }
 
 static void cache_free(struct cache *cache)
@@ -236,9 +259,8 @@ enum tokmap_status cache_open(struct cache **cache, char **rest, const char *nam
     if (system)
         status = error_set_system(error, system, wanted.folder, TOKMAP_NO_OFFSET,
                                   "the cache folder cannot be made; name another one (cache=, or TOKMAP_CACHE)");
-    os_process_lock();
+    opening_begin();
     struct cache *found = status ? NULL : cache_find(folder);
-    os_process_unlock();
     struct cache *made = status || found ? NULL : calloc(1, sizeof *made);
     if (!status && !found && !made)
         status = error_set_memory(error, "a cache", sizeof *made);
@@ -252,20 +274,17 @@ enum tokmap_status cache_open(struct cache **cache, char **rest, const char *nam
                                .processes = {.fd = -1}};
         folder = NULL;
         status = folder_open(made, error);
-        if (!status)
-            made->evictions = __atomic_load_n(&made->processes.table->evictions, __ATOMIC_RELAXED);
-        os_process_lock();
-        found = status ? NULL : cache_find(made->folder); /* another thread may have opened it, too */
-        if (!status && !found) {
-            made->next = caches;
-            caches = made;
-            found = made;
-            made = NULL;
-        }
-        os_process_unlock();
-        if (made)
+        if (status) {
             cache_free(made);
+        } else {
+            made->evictions = __atomic_load_n(&made->processes.table->evictions, __ATOMIC_RELAXED);
+            os_process_lock();
+            made->next = caches;
+            caches = found = made;
+            os_process_unlock();
+        }
     }
+    opening_end();
     *cache = found;
     free(folder);
     free(wanted.folder);
@@ -280,6 +299,7 @@ void cache_close(struct cache *cache)
 {
     if (!cache)
         return;
+    opening_begin();
     os_process_lock();
     const bool last = !--cache->users;
     for (struct cache **at = &caches; last && *at; at = *at ? &(*at)->next : at)
@@ -288,6 +308,7 @@ void cache_close(struct cache *cache)
     os_process_unlock();
     if (last)
         cache_free(cache);
+    opening_end();
 }
 
 void cache_count(const struct cache *cache, struct cache_counts *counts)

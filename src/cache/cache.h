@@ -41,6 +41,9 @@ void cache_close(struct cache *cache);
 enum tokmap_status cache_text(struct cache *cache, const char *name, uint64_t most, struct bytes_buffer *text,
                               struct tokmap_error *error);
 
+/* Returns whether the folder has a manifest of that name. */
+bool cache_text_is_kept(struct cache *cache, const char *name);
+
 /* Finds the shard whose index has a name in the storage, and brings its index into the folder. content: its content id
  * and index_bytes, as a manifest states them, so that an index that is in the folder is not asked for; or NULL. Free
  * the shard, also after a failure. Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_MISMATCH, those of index_open(). */

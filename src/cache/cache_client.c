@@ -5,11 +5,11 @@
 #include "cache_room.h"
 #include "common/error.h"
 
-/* Ends a request that another one has made superfluous. */
+/* Ends a request that another one has made superfluous, or that nobody waits for any more. */
 static bool is_superfluous(void *user)
 {
     const struct cache_client *client = user;
-    return client->wanted && unit_word(client->wanted) & UNIT_PRESENT;
+    return cache_job_stops() || (client->wanted && unit_word(client->wanted) & UNIT_PRESENT);
 }
 
 enum tokmap_status cache_client_take(struct cache *cache, struct cache_client **client, struct tokmap_error *error)

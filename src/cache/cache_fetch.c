@@ -21,15 +21,17 @@
 #define REPEAT_NS ((uint64_t)500 * 1000000)
 #define SLEEP_NS ((uint64_t)100000)
 #define SLEEP_NS_MOST ((uint64_t)2000000)
+#define UNITS_MOST 16 /* of a block */
 
 /* Units that are fetched by one request. */
 struct range {
     struct cache_shard *shard;
     uint64_t first, end;
-    uint64_t claim;    /* of this process; 0: another one's, whose request this one repeats */
-    uint64_t unit;     /* that was asked for, */
-    uint64_t distance; /* and is needed in so many rows, */
-    uint64_t farthest; /* and the others in at most so many */
+    uint64_t claim;             /* of this process; 0: another one's, whose request this one repeats, */
+    uint64_t words[UNITS_MOST]; /* when the units have these words */
+    uint64_t unit;              /* that was asked for, */
+    uint64_t distance;          /* and is needed in so many rows, */
+    uint64_t farthest;          /* and the others in at most so many */
     uint64_t from, bytes;
     uint64_t ns[4]; /* by enum cache_phase, how long it took */
 };
@@ -63,12 +65,21 @@ static uint64_t slow_ns(const struct cache *cache)
     return max64(REPEAT_NS, 4 * usual_ns(cache));
 }
 
+/* Forgets the requests of the parent, in a child after fork(). The lock is held. */
+static void running_own(struct cache *cache)
+{
+    if (cache->running_process != os_process_id())
+        memset(cache->running, 0, sizeof cache->running);
+    cache->running_process = os_process_id();
+}
+
 /* Returns the place of a request among those that run, or NULL if there are too many to be repeated. */
 static struct cache_running *running_begin(const struct range *range)
 {
     struct cache *cache = range->shard->cache;
     struct cache_running *found = NULL;
     os_process_lock();
+    running_own(cache);
     for (uint32_t i = 0; i < CACHE_RUNNING && !found; i++)
         if (!cache->running[i].shard)
             found = &cache->running[i];
@@ -95,6 +106,7 @@ static enum cache_phase running_find(const struct cache_shard *shard, uint64_t u
     enum cache_phase phase = PHASE_NONE;
     *slow = false;
     os_process_lock();
+    running_own(cache);
     for (uint32_t i = 0; i < CACHE_RUNNING && !phase; i++) {
         struct cache_running *running = &cache->running[i];
         if (running->shard != shard || unit < running->first || unit >= running->end)
@@ -124,15 +136,18 @@ static bool unit_claim(struct cache_shard *shard, uint64_t unit, uint64_t claim)
     return false;
 }
 
-/* Ends the claims of a range. present: its units are. */
+/* Ends the claims of a range. present: its units are; but a unit that is not claimed any more as it was may just be
+ * given up, so that its word stays. */
 static void units_end(const struct range *range, bool present)
 {
     for (uint64_t i = range->first; i < range->end; i++) {
         struct cache_unit *unit = &range->shard->state.units[i];
         uint64_t word = unit_word(unit), to;
         do {
-            to = range->claim && (word & UNIT_CLAIM) == range->claim ? word & ~UNIT_CLAIM : word;
-            if (present && !(word & UNIT_PRESENT))
+            const bool claimed = range->claim && (word & UNIT_CLAIM) == range->claim;
+            to = claimed ? word & ~UNIT_CLAIM : word;
+            const bool same = !range->claim && word == range->words[i - range->first];
+            if (present && !(word & UNIT_PRESENT) && (claimed || same))
                 to = ((to & ~UNIT_STORED) | UNIT_PRESENT) + UNIT_TIMES;
         } while (!unit_change(unit, &word, to));
         if (present)
@@ -202,7 +217,7 @@ static bool room_make(struct range *range, struct cache_client *client)
     struct cache *cache = range->shard->cache;
     const uint64_t before = os_clock_ns();
     bool room = cache_room(cache, range->bytes, range->farthest);
-    if (!room && range->end - range->first > 1) {
+    if (!room && range->claim && range->end - range->first > 1) {
         struct range left = *range, right = *range;
         if (!range->farthest)
             cache_room_end(cache, range->bytes, false);
@@ -327,6 +342,17 @@ static enum tokmap_status store(const struct range *range, const struct cache_cl
     return TOKMAP_OK;
 }
 
+/* Begins to repeat the request for a range that somebody has claimed. */
+static void repeat_begin(struct range *range)
+{
+    range->end = min64(range->end, range->first + UNITS_MOST);
+    for (uint64_t i = range->first; i < range->end; i++) {
+        const uint64_t word = unit_word(&range->shard->state.units[i]);
+        range->words[i - range->first] = word & UNIT_CLAIM ? word : UNIT_PRESENT;
+    }
+    count_add(&range->shard->cache->counts.repeated, 1);
+}
+
 /* Fetches a range that is claimed. *skipped: there is no room for it yet. */
 static enum tokmap_status fetch_range(struct range *range, bool *skipped, struct tokmap_error *error)
 {
@@ -388,7 +414,7 @@ static enum tokmap_status await(struct cache_shard *shard, uint64_t unit, struct
         const enum cache_phase phase = running_find(shard, unit, &slow, &range);
         if (!repeated && (slow || (!phase && before - began > slow_ns(cache)))) {
             repeated = true;
-            count_add(&cache->counts.repeated, 1);
+            repeat_begin(&range);
             const enum tokmap_status status = fetch_range(&range, &skipped, error);
             waited(cache, PHASE_STORAGE, os_clock_ns() - before);
             if (status)
@@ -440,6 +466,7 @@ void cache_repeat_slow(struct cache *cache)
     const uint64_t limit = slow_ns(cache), now = os_clock_ns();
     struct range range = {.shard = NULL};
     os_process_lock();
+    running_own(cache);
     for (uint32_t i = 0; i < CACHE_RUNNING && !range.shard; i++) {
         struct cache_running *running = &cache->running[i];
         if (!running->shard || running->repeated || now - running->since_ns <= limit)
@@ -452,7 +479,7 @@ void cache_repeat_slow(struct cache *cache)
     if (!range.shard)
         return;
     bool skipped;
-    count_add(&cache->counts.repeated, 1);
+    repeat_begin(&range);
     (void)fetch_range(&range, &skipped, NULL);
     cache_shard_free(range.shard);
 }

@@ -59,7 +59,7 @@ static enum tokmap_status entry_read(const struct cache *cache, const char *name
     for (char *at = text; count < 4 && (lines[count] = at) && (at = strchr(at, '\n')); count++)
         *at++ = '\0';
     if (system || count < 4 || strcmp(lines[0], name) != 0 || strlen(lines[1]) >= sizeof entry->tag ||
-        strlen(lines[3]) > ID_CHARS)
+        strlen(lines[3]) > ID_CHARS || lines[3][strspn(lines[3], "0123456789abcdef-")])
         return TOKMAP_OK;
     memcpy(entry->tag, lines[1], strlen(lines[1]) + 1);
     entry->bytes = strtoull(lines[2], NULL, 10);
@@ -146,11 +146,10 @@ static enum tokmap_status object_read(struct cache *cache, const char *name, str
         (void)__atomic_add_fetch(&cache->counts.requests, 1, __ATOMIC_RELAXED);
         (void)__atomic_add_fetch(&cache->counts.bytes, read.got, __ATOMIC_RELAXED);
         size = entry->bytes = read.size;
-        if (size > most)
+        status = take(user, part, read.got, &enough, error);
+        if (!status && !enough && size > most)
             status = error_set(error, TOKMAP_ERROR_LIMIT, name, TOKMAP_NO_OFFSET,
                                "the object has %" PRIu64 " bytes, but the limit is %" PRIu64, size, most);
-        if (!status)
-            status = take(user, part, read.got, &enough, error);
         at += read.got;
     }
     cache_client_return(cache, client);
@@ -232,9 +231,18 @@ enum tokmap_status cache_text(struct cache *cache, const char *name, uint64_t mo
     return status;
 }
 
+bool cache_text_is_kept(struct cache *cache, const char *name)
+{
+    struct entry entry;
+    const bool kept = !entry_read(cache, name, &entry, NULL) && !strcmp(entry.id, "-");
+    free(entry.path);
+    return kept;
+}
+
 /* ---- indexes ---- */
 
 struct index_file {
+    const struct entry *entry;
     int fd;
     uint64_t at;
     const char *path;
@@ -244,7 +252,10 @@ static enum tokmap_status index_take(void *user, const uint8_t *bytes, uint64_t 
                                      struct tokmap_error *error)
 {
     struct index_file *file = user;
-    (void)enough;
+    const struct index_header *header = (const struct index_header *)(const void *)bytes;
+    if (!file->at) /* otherwise index_check() says why it is not read on */
+        *enough = count < sizeof *header || memcmp(header->magic, INDEX_MAGIC, sizeof header->magic) != 0 ||
+                  header->file_bytes != file->entry->bytes;
     const int system = os_pwrite(file->fd, bytes, count, file->at);
     file->at += count;
     return system ? error_set_system(error, system, file->path, TOKMAP_NO_OFFSET,
@@ -281,7 +292,7 @@ static enum tokmap_status index_read_new(struct cache *cache, const char *name, 
                                          struct tokmap_error *error)
 {
     char *partial = NULL, *path = NULL;
-    struct index_file file = {.fd = -1};
+    struct index_file file = {.entry = entry, .fd = -1};
     enum tokmap_status status = partial_open(entry->path, &partial, &file.fd, error);
     file.path = cache->folder;
     if (!status)

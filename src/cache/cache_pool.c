@@ -16,7 +16,8 @@ struct cache_pool {
     uint32_t process;
     struct os_mutex *mutex;
     struct os_condition *work, *done;
-    void **users; /* for whom each thread works; NULL: for nobody */
+    void **users;    /* for whom each thread works; NULL: for nobody */
+    uint32_t *stops; /* 1: what a thread does is not wanted any more; accessed atomically */
     uint32_t started;
     struct os_thread **threads;
     uint32_t thread_count;
@@ -34,6 +35,13 @@ static uint64_t distance_of(const struct cache *cache, uint64_t when)
     return rows < UINT32_MAX / 2 ? max64(rows, 1) : 1;
 }
 
+static _Thread_local const uint32_t *job_stops; /* of this thread, while it does a job */
+
+bool cache_job_stops(void)
+{
+    return job_stops && __atomic_load_n(job_stops, __ATOMIC_RELAXED);
+}
+
 static void job_do(struct cache *cache, struct cache_job *job)
 {
     if (job->work) {
@@ -49,6 +57,7 @@ static void pool_thread(void *user)
     struct cache_pool *pool = user;
     os_mutex_lock(pool->mutex);
     const uint32_t number = pool->started++;
+    job_stops = &pool->stops[number];
     while (!pool->ends) {
         if (!pool->count) {
             if (!os_condition_wait_for(pool->work, pool->mutex, IDLE_NS)) {
@@ -62,12 +71,14 @@ static void pool_thread(void *user)
         pool->first = (pool->first + 1) % pool->most;
         pool->count--;
         pool->users[number] = job.user;
+        __atomic_store_n(&pool->stops[number], 0, __ATOMIC_RELAXED);
         os_mutex_unlock(pool->mutex);
         job_do(pool->cache, &job);
         os_mutex_lock(pool->mutex);
         if (pool->users[number])
             os_condition_broadcast(pool->done);
         pool->users[number] = NULL;
+        __atomic_store_n(&pool->stops[number], pool->ends, __ATOMIC_RELAXED);
     }
     os_mutex_unlock(pool->mutex);
 }
@@ -78,6 +89,7 @@ static void pool_dispose(struct cache_pool *pool)
     os_condition_free(pool->done);
     os_mutex_free(pool->mutex);
     free(pool->users);
+    free(pool->stops);
     free(pool->threads);
     free(pool->jobs);
     free(pool);
@@ -89,6 +101,8 @@ static void pool_free(struct cache_pool *pool)
         return;
     os_mutex_lock(pool->mutex);
     pool->ends = true;
+    for (uint32_t i = 0; i < pool->thread_count; i++)
+        __atomic_store_n(&pool->stops[i], 1, __ATOMIC_RELAXED);
     os_condition_broadcast(pool->work);
     os_mutex_unlock(pool->mutex);
     for (uint32_t i = 0; i < pool->thread_count; i++)
@@ -108,8 +122,9 @@ static struct cache_pool *pool_new(struct cache *cache)
     pool->jobs = calloc(pool->most, sizeof *pool->jobs);
     pool->threads = calloc(cache->connections, sizeof *pool->threads);
     pool->users = calloc(cache->connections, sizeof *pool->users);
+    pool->stops = calloc(cache->connections, sizeof *pool->stops);
     const bool good = !os_mutex_new(&pool->mutex) && !os_condition_new(&pool->work) && !os_condition_new(&pool->done) &&
-                      pool->jobs && pool->threads && pool->users;
+                      pool->jobs && pool->threads && pool->users && pool->stops;
     while (good && pool->thread_count < cache->connections &&
            !os_thread_start(&pool->threads[pool->thread_count], "tokmap-fetch", pool_thread, pool))
         pool->thread_count++;
@@ -194,7 +209,10 @@ void cache_forget(struct cache *cache, void *user)
     for (bool busy = true; busy;) {
         busy = false;
         for (uint32_t i = 0; i < pool->thread_count; i++)
-            busy = busy || pool->users[i] == user;
+            if (pool->users[i] == user) {
+                __atomic_store_n(&pool->stops[i], 1, __ATOMIC_RELAXED);
+                busy = true;
+            }
         if (busy)
             (void)os_condition_wait_for(pool->done, pool->mutex, IDLE_NS);
     }

@@ -35,7 +35,7 @@ struct cache_running {
     uint32_t answered, stores; /* what it does: 1 if the answer has begun, and if it is stored; accessed atomically */
 };
 #define CACHE_RUNNING 256
-#define CACHE_DISTRUST 3 /* times that a unit is fetched again */
+#define CACHE_DISTRUST 64 /* times that a unit is fetched again: each of many threads may find the same damage */
 
 struct cache_job {
     struct cache_shard *shard; /* that is held; NULL: */
@@ -56,13 +56,14 @@ struct cache {
     struct cache_client *clients; /* that are idle; below os_process_lock() */
     uint32_t client_count;
     struct cache_pool *pool;                     /* NULL until the first cache_ask(); below os_process_lock() */
-    struct cache_running running[CACHE_RUNNING]; /* below os_process_lock() */
-    uint64_t times[CACHE_TIMES], time_count;     /* of requests, in ns; accessed atomically */
-    struct cache_counts counts;                  /* accessed atomically */
-    uint64_t evict_ns, evict_rows; /* when the last eviction found too little, or 0, and for which distance */
-    uint64_t ahead;                /* of cache_now(); accessed atomically */
-    uint64_t evictions;            /* of all processes, when the cache was opened */
-    uint64_t left_out, room_rows;  /* how often something found no room, and for which distance; accessed atomically */
+    struct cache_running running[CACHE_RUNNING]; /* of `running_process`; below os_process_lock() */
+    uint32_t running_process;
+    uint64_t times[CACHE_TIMES], time_count; /* of requests, in ns; accessed atomically */
+    struct cache_counts counts;              /* accessed atomically */
+    uint64_t evict_ns, evict_rows;           /* when the last eviction found too little, or 0, and for which distance */
+    uint64_t ahead;                          /* of cache_now(); accessed atomically */
+    uint64_t evictions;                      /* of all processes, when the cache was opened */
+    uint64_t left_out, room_rows; /* how often something found no room, and for which distance; accessed atomically */
     struct cache *next;
 };
 
@@ -137,6 +138,8 @@ void cache_room_end(struct cache *cache, uint64_t bytes, bool stored); /* stored
 /* ---- cache_pool.c ---- */
 
 void cache_pool_close(struct cache *cache);
+/* Returns whether what this thread of a pool does is not wanted any more. */
+bool cache_job_stops(void);
 /* Asks for units [first, end): see cache_ask(). */
 bool cache_units_ask(struct cache_shard *shard, uint64_t first, uint64_t end, uint64_t when, bool *absent);
 

@@ -145,8 +145,14 @@ static enum tokmap_status files_open(struct cache_shard *shard, struct tokmap_er
     return status;
 }
 
-enum tokmap_status cache_shard_find(struct cache *cache, const char *index_name, const uint8_t *content,
-                                    uint64_t index_bytes, struct cache_shard **found, struct tokmap_error *error)
+static bool is_damaged(enum tokmap_status status)
+{
+    return status == TOKMAP_ERROR_CORRUPT || status == TOKMAP_ERROR_FORMAT || status == TOKMAP_ERROR_TRUNCATED ||
+           status == TOKMAP_ERROR_VERSION;
+}
+
+static enum tokmap_status find(struct cache *cache, const char *index_name, const uint8_t *content,
+                               uint64_t index_bytes, bool again, struct cache_shard **found, struct tokmap_error *error)
 {
     struct cache_shard *shard = *found = calloc(1, sizeof *shard);
     if (!shard)
@@ -156,7 +162,19 @@ enum tokmap_status cache_shard_find(struct cache *cache, const char *index_name,
     enum tokmap_status status = shard->index_name
                                     ? cache_index_bring(cache, index_name, content, index_bytes, &shard->path, error)
                                     : error_set_memory(error, "the name of a shard", strlen(index_name));
-    return status ? status : files_open(shard, error);
+    if (!status)
+        status = files_open(shard, error);
+    if (!again && shard->path && is_damaged(status) && !os_unlink(shard->path)) {
+        cache_shard_free(shard); /* the copy of the index in the folder */
+        return find(cache, index_name, content, index_bytes, true, found, error);
+    }
+    return status;
+}
+
+enum tokmap_status cache_shard_find(struct cache *cache, const char *index_name, const uint8_t *content,
+                                    uint64_t index_bytes, struct cache_shard **found, struct tokmap_error *error)
+{
+    return find(cache, index_name, content, index_bytes, false, found, error);
 }
 
 /* ---- reading ---- */
@@ -223,8 +241,16 @@ static int need(struct os_fetched *file, uint64_t at, uint64_t count, bool wait,
         }
         if (!wait)
             return EAGAIN;
-        if (word & UNIT_PRESENT && !distrust(shard, unit))
-            return EIO;
+        const uint64_t now = unit_word(&shard->state.units[unit]);
+        if (word & UNIT_PRESENT && (!(now & UNIT_PRESENT) || now / UNIT_TIMES != word / UNIT_TIMES))
+            continue; /* it was given up while it was compared */
+        if (word & UNIT_PRESENT && !distrust(shard, unit)) {
+            error_set(&error, TOKMAP_ERROR_CORRUPT, shard->path, TOKMAP_NO_OFFSET,
+                      "what was stored of %s in the cache folder does not match the index, again and again: the disk "
+                      "is damaged, or something else changes the folder; name another one (cache=)",
+                      shard->names[attached->part]);
+            return error_keep(&error);
+        }
         ask_behind(attached, unit);
         if (cache_fetch(shard, unit, 0, true, &error))
             return error_keep(&error);

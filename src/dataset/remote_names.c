@@ -4,7 +4,7 @@
  *
  * The rules are those of shard_names.c, tried in the same order: NAME.tmx is the index of a shard, NAME is a manifest,
  * NAME/ is the beginning of the keys of indexes. So a name costs one request if it is that of a shard, two if it is
- * that of a manifest, and three and a list otherwise.
+ * that of a manifest, and three and a list otherwise. What was a manifest before is asked for first.
  */
 #include "remote_names.h"
 
@@ -98,6 +98,11 @@ static enum tokmap_status find(struct shard_names *names, const char *name, stru
     bool found;
     if (bytes && name[bytes - 1] == '/')
         return find_in_list(names, name, error);
+    if (cache_text_is_kept(names->cache, name)) { /* it was a manifest before */
+        const enum tokmap_status status = find_manifest(names, name, &found, error);
+        if (status != TOKMAP_ERROR_NOT_FOUND)
+            return status;
+    }
     char *index = shard_file_index("", 0, name, bytes);
     if (!index)
         return error_set_memory(error, "the path of a shard", bytes);

@@ -165,6 +165,7 @@ int os_byte_lock(int fd, uint64_t at);
 void os_byte_unlock(int fd, uint64_t at);
 bool os_byte_is_locked(int fd, uint64_t at); /* by another process */
 bool os_is_private(int fd);                  /* it belongs to this user, and no other may write it */
+int os_make_private(const char *folder);     /* no other user may read or write it */
 uint64_t os_boot_id(void);                   /* of this run of the machine; 0 if unknown */
 
 /* ---- memory ---- */

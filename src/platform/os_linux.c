@@ -34,6 +34,7 @@
 #define ONE_CALL ((size_t)0x7ffff000)
 #define HUGE_PAGE ((uint64_t)2 << 20)
 #define CACHE_LINE 64
+#define FETCHED_PIECE ((uint64_t)1 << 20)
 
 #ifndef SYS_cachestat
 #define SYS_cachestat 451 /* on every architecture but Alpha */
@@ -235,17 +236,25 @@ static int pread_plain(int fd, void *into, size_t count, uint64_t offset, size_t
 int os_pread(int fd, void *into, size_t count, uint64_t offset, size_t *got)
 {
     struct os_fetched *file = os_fetched_of(fd);
-    uint64_t state;
+    int system = 0;
     if (!file)
         return pread_plain(fd, into, count, offset, got);
-    for (;;) {
-        *got = 0;
-        int system = file->need(file, offset, count, true, &state);
+    /* In pieces, because a large read might find its first bytes given up for its last ones, without end. */
+    for (*got = 0; *got < count && !system;) {
+        const uint64_t at = offset + *got;
+        const size_t piece = (size_t)min64(count - *got, FETCHED_PIECE - at % FETCHED_PIECE);
+        uint64_t state;
+        size_t part = 0;
+        system = file->need(file, at, piece, true, &state);
         if (!system)
-            system = pread_plain(fd, into, count, offset, got);
-        if (system || file->kept(file, offset, count, state))
-            return system;
+            system = pread_plain(fd, (char *)into + *got, piece, at, &part);
+        if (system || !file->kept(file, at, piece, state))
+            continue;
+        *got += part;
+        if (part < piece)
+            break;
     }
+    return system;
 }
 
 static int pread_cached_plain(int fd, void *into, size_t count, uint64_t offset, size_t *got)

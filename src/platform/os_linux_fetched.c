@@ -100,6 +100,11 @@ bool os_is_private(int fd)
     return !fstat(fd, &found) && found.st_uid == geteuid() && !(found.st_mode & (S_IWGRP | S_IWOTH));
 }
 
+int os_make_private(const char *folder)
+{
+    return chmod(folder, S_IRWXU) ? errno : 0;
+}
+
 uint64_t os_boot_id(void)
 {
     char text[64];
