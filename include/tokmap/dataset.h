@@ -75,9 +75,10 @@ struct tokmap_dataset_options {
  * the environment or ~/.aws has, and the cache folder: the word cache, else the variable TOKMAP_CACHE, else
  * $XDG_CACHE_HOME/tokmap, else ~/.cache/tokmap. Opening brings the manifest and whole indexes into the folder. Every
  * function that reads brings the bytes that it needs, in blocks that are compared with the index's hashes, and waits
- * for them, as long as requests are repeated: some minutes if the storage does not answer. Reading is TOKMAP_READ_PREAD,
- * and there are no views. The dataset starts threads of its own, up to `connections` for each folder, when bytes are
- * first fetched ahead; they end when the last dataset with this folder is closed. A child after fork() has its own.
+ * for them, as long as requests are repeated: some minutes if the storage does not answer. Reading is
+ * TOKMAP_READ_PREAD, and there are no views. The dataset starts threads of its own, up to `connections` for each
+ * folder, when bytes are first fetched ahead; they end when the last dataset with this folder is closed. A child after
+ * fork() has its own.
  * Statuses of opening and of all functions that read: also ERROR_NOT_FOUND (HTTP status 404), ERROR_IO (403, 429 and
  * 5xx after repeated requests, no answer, or the disk of the folder), ERROR_MISMATCH (412 and 416: an object was
  * replaced or is shorter than its index says), ERROR_CORRUPT (bytes do not match their hash, also when they are fetched

@@ -71,7 +71,7 @@
  *     to a program that was compiled with an older header: members that it does not have are neither read nor written.
  *     A larger size, or 0, is TOKMAP_ERROR_ARGUMENT, and nothing is written.
  *   - The library never prints, exits, or aborts because of its input. It starts no process and installs no signal
- *     handler. It opens network connections only for datasets whose names begin with s3://, gs://, http://, or https://.
+ *     handler. It connects to other machines only for datasets whose names begin with s3://, gs://, or http(s)://.
  *   - Some misuse cannot be detected, and its behavior is undefined: using a handle after closing it; closing a run
  *     before its loaders, or a dataset that belongs to a run (tokmap_source_info); two threads in one loader; output
  *     memory that is smaller than documented.
