@@ -84,7 +84,7 @@
  *   - On network file systems tokens are never mapped by default. Give replaced data a new name there, and in object
  *     storage, too. What is read from object storage is kept in a cache folder: tokmap-remote(7).
  *   - Memory of the process grows with mapped reads (page cache), not with pread. A dataset has up to 4 descriptors or
- *     mappings for each shard.
+ *     mappings for each shard, and up to 8 in object storage.
  *   - A child after fork() may use datasets and runs. It may use a loader only with threads = 0, no trace, no
  *     io_threads, no deadline_ns, and on the host. Other calls of a loader are TOKMAP_ERROR_ARGUMENT there.
  *   - Signals do not end a wait. Only the two deleters at the end of loader.h may be called in a signal handler.
