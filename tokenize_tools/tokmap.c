@@ -45,7 +45,8 @@ static int help_print(void)
            "  -h, --help     print this help; 'tokmap COMMAND --help' prints that of a command\n"
            "  -V, --version  print the version, the CPU variant in use, and what this build\n"
            "                 can read; with --json as a JSON object\n\n"
-           "Results go to standard output, messages to standard error.\n"
+           "A dataset is a name on a disk, or s3://bucket/name, gs://..., https://...: see\n"
+           "tokmap-remote(7). Results go to standard output, messages to standard error.\n"
            "Exit status: 0 done, 1 failed, 2 misused. Manual: tokmap(1), tokmap-COMMAND(1).\n");
     return cli_finish(PROGRAM, CLI_DONE);
 }

@@ -55,9 +55,10 @@ struct tokmap_dataset_options {
 /* Opens a dataset.
  *   dataset  receives the handle; close it with tokmap_dataset_close()
  *   options  NULL: the defaults
- *   name     a prefix ("data/web" for data/web.bin and .tmx), a folder, a manifest, files of another project
- *            ("[KIND:]PATH[,WORD=VALUE]..."), or "synthetic:vocab=N..."; each may end with a part, such as
- *            "#docs=0..99.5%" or "#tokens=0..4096". tokmap(7) describes them
+ *   name     a prefix ("data/web" for data/web.bin and .tmx), a folder, a manifest, the same in object storage
+ *            ("s3://bucket/data/web"; see below), files of another project ("[KIND:]PATH[,WORD=VALUE]..."), or
+ *            "synthetic:vocab=N..."; each may end with a part, such as "#docs=0..99.5%" or "#tokens=0..4096". tokmap(7)
+ *            describes them
  * A dataset that a manifest names whose lines state the sizes of shards is opened from the manifest alone. A shard is
  * opened when it is first needed, by any function below, and fails then if it is missing (ERROR_NOT_FOUND) or does not
  * match its line (ERROR_MISMATCH). It may be closed again, unless a view, a value, or an origin of it was returned.
@@ -67,7 +68,22 @@ struct tokmap_dataset_options {
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED, ERROR_MISMATCH
  * (shards differ in width or tokenizer, a folder has tokens without their index, or a folder or pattern has several
  * sets of one split), ERROR_BUSY (a shard is replaced again and again while it is being opened), ERROR_LIMIT,
- * ERROR_UNSUPPORTED. */
+ * ERROR_UNSUPPORTED.
+ *
+ * Object storage: "s3://BUCKET/KEY", "gs://BUCKET/KEY", or "https://HOST/PATH", with "?cache=FOLDER&block=4M&size=2T&
+ * connections=32" or some of these words before the part. tokmap-remote(7) describes the names, the credentials, which
+ * the environment or ~/.aws has, and the cache folder: the word cache, else the variable TOKMAP_CACHE, else
+ * $XDG_CACHE_HOME/tokmap, else ~/.cache/tokmap. Opening brings the manifest and whole indexes into the folder. Every
+ * function that reads brings the bytes that it needs, in blocks that are compared with the index's hashes, and waits
+ * for them, as long as requests are repeated: some minutes if the storage does not answer. Reading is
+ * TOKMAP_READ_PREAD, and there are no views. The dataset starts threads of its own, up to `connections` for each
+ * folder, when bytes are first fetched ahead; they end when the last dataset with this folder is closed. A child after
+ * fork() has its own.
+ * Statuses of opening and of all functions that read: also ERROR_NOT_FOUND (HTTP status 404), ERROR_IO (403, 429 and
+ * 5xx after repeated requests, no answer, or the disk of the folder), ERROR_MISMATCH (412 and 416: an object was
+ * replaced or is shorter than its index says), ERROR_CORRUPT (bytes do not match their hash, also when they are fetched
+ * again), ERROR_ARGUMENT (a word, or half a key), ERROR_LIMIT (256 processes use the folder), ERROR_UNSUPPORTED (the
+ * folder's file system, no libcurl, or tokens of another project's file). A call that failed may be made again. */
 TOKMAP_STATUS tokmap_dataset_open(struct tokmap_dataset **dataset, const char *name,
                                   const struct tokmap_dataset_options *options, struct tokmap_error *error);
 
@@ -111,8 +127,8 @@ TOKMAP_STATUS tokmap_dataset_info(const struct tokmap_dataset *dataset, struct t
 
 struct tokmap_shard_info {
     size_t size;
-    const char *index_path;
-    const char *tokens_path;
+    const char *index_path;  /* in object storage: of the copy in the cache folder */
+    const char *tokens_path; /* in object storage: the name of the object */
     uint64_t first_token; /* its address in the dataset */
     uint64_t tokens;
     uint64_t first_document; /* its number in the dataset */

@@ -14,10 +14,11 @@
 extern "C" {
 #endif
 
-/* Delivers a run's rows to one rank. One thread at a time may call next(), wait(), rewind(), repartition(), reload(),
- * read(), flush(), and calls_per_step(). Any thread may call the other functions at any time before the loader is
- * closed, except during repartition() and reload(). In a child after fork() that may not use the loader (see tokmap.h),
- * all but close() are ERROR_ARGUMENT.
+/* Delivers a run's rows to one rank. Of sources in object storage it fetches the blocks that its rows need ahead of
+ * them, and says which blocks the cache folder should keep (tokmap-remote(7)). One thread at a time may call next(),
+ * wait(), rewind(), repartition(), reload(), read(), flush(), and calls_per_step(). Any thread may call the other
+ * functions at any time before the loader is closed, except during repartition() and reload(). In a child after fork()
+ * that may not use the loader (see tokmap.h), all but close() are ERROR_ARGUMENT.
  *
  * The program in tokmap.h shows a loader. To resume, and to read the rows without copying them:
  *

@@ -71,7 +71,7 @@
  *     to a program that was compiled with an older header: members that it does not have are neither read nor written.
  *     A larger size, or 0, is TOKMAP_ERROR_ARGUMENT, and nothing is written.
  *   - The library never prints, exits, or aborts because of its input. It starts no process and installs no signal
- *     handler.
+ *     handler. It connects to other machines only for datasets whose names begin with s3://, gs://, or http(s)://.
  *   - Some misuse cannot be detected, and its behavior is undefined: using a handle after closing it; closing a run
  *     before its loaders, or a dataset that belongs to a run (tokmap_source_info); two threads in one loader; output
  *     memory that is smaller than documented.
@@ -81,9 +81,10 @@
  *   - Do not change a file while a dataset has it open. `tokmap pack --force` and pack.h replace shards safely.
  *   - A load from a file mapping raises SIGBUS, which ends the program, if the file was truncated or its storage fails.
  *     With TOKMAP_READ_PREAD both are statuses, except in tokmap_dataset_view(), verify(), and index().
- *   - On network file systems tokens are never mapped by default. Give replaced data a new name there.
+ *   - On network file systems tokens are never mapped by default. Give replaced data a new name there, and in object
+ *     storage, too. What is read from object storage is kept in a cache folder: tokmap-remote(7).
  *   - Memory of the process grows with mapped reads (page cache), not with pread. A dataset has up to 4 descriptors or
- *     mappings for each shard.
+ *     mappings for each shard, and up to 8 in object storage.
  *   - A child after fork() may use datasets and runs. It may use a loader only with threads = 0, no trace, no
  *     io_threads, no deadline_ns, and on the host. Other calls of a loader are TOKMAP_ERROR_ARGUMENT there.
  *   - Signals do not end a wait. Only the two deleters at the end of loader.h may be called in a signal handler.

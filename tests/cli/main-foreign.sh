@@ -77,18 +77,22 @@ exits 2 tokmap pack --shuffle e/ -o x 2>err
 holds err "tokmap pack: --shuffle takes a seed, such as 7 (a decimal number below 2^64), not 'e/'"
 exits 2 tokmap order --seed=x 2>err
 holds err "--seed takes a seed, such as 7 (a decimal number below 2^64), not 'x'"
-# A dataset at a URL, by itself, and in a run file.
-printf 'seq_len 4\nbatch 1\nseed 1\nsource web gs://bucket/web\n' >u.run
-for name in s3://bucket/web https://example.com/web.bin; do
+# A dataset at a URL, by itself, and in a run file: it is looked for there, and here nobody answers.
+unset http_proxy all_proxy AWS_PROFILE || true
+export AWS_ENDPOINT_URL=http://127.0.0.1:1 AWS_MAX_ATTEMPTS=1 TOKMAP_CACHE="$PWD/cache"
+printf 'seq_len 4\nbatch 1\nseed 1\nsource web s3://bucket/web\n' >u.run
+for name in s3://bucket/web http://127.0.0.1:1/web.bin; do
     exits 1 tokmap info $name 2>err
-    holds err "$name: a dataset cannot be read from a URL yet; copy its files to a disk of this machine"
+    grep -q "${name%.bin}.tmx: .*127.0.0.1\|without libcurl\|cannot be loaded" err
 done
+exits 1 tokmap info "s3://bucket/web?cache=c&size=1M" 2>err
+holds err "'size=1M': a cache has at least 64M bytes"
 exits 1 tokmap index s3://bucket/web 2>err
 holds err "s3://bucket/web: token files cannot be read from a URL yet; copy them to a disk of this machine"
 exits 1 tokmap encode -t https://example.com/tokenizer.json u.run 2>err
 holds err "a folder that contains one, or 'bytes'; download the file of this URL first"
 exits 1 tokmap audit --ranks 1 u.run 2>err
-holds err "gs://bucket/web: a dataset cannot be read from a URL yet"
+grep -q "s3://bucket/web.tmx: .*127.0.0.1\|without libcurl\|cannot be loaded" err
 # The old name of train-tokenizer works, and says the new one.
 seq 200 >numbers.txt
 tokmap train -q -o old --vocab-size 260 numbers.txt 2>err

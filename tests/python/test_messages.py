@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import unittest
+import unittest.mock
 
 import tokmap
 from tokmap.errors import class_of
@@ -29,7 +30,7 @@ class Words(unittest.TestCase):
         texts = list(library_texts())
         self.assertGreater(len(texts), 3000)
         for where, text in texts:
-            self.assertNotRegex(text, r"\bTOKMAP_[A-Z]|\btokmap_[a-z_]+\(|\b(options|out)\.[a-z%]", where)
+            self.assertNotRegex(text, r"\bTOKMAP_(?!CACHE\b)[A-Z]|\btokmap_[a-z_]+\(|\b(options|out)\.[a-z%]", where)
 
 
 class Sentences(WithData):
@@ -69,10 +70,13 @@ class Sentences(WithData):
 
     def test_urls(self):
         run = "seq_len 10\nbatch 1\nseed 1\nsource a synthetic:vocab=9\nsource b s3://bucket/web\nphase 0 a 1 b 1\n"
-        for function in (lambda: tokmap.Dataset("s3://bucket/web"), lambda: tokmap.Run(text=run),
-                         lambda: tokmap.Run(data="s3://bucket/web", seq_len=10, batch=1, seed=1)):
-            self.assertIn("s3://bucket/web: a dataset cannot be read from a URL yet; copy its files to a disk",
-                          self.said(function, class_of("ERROR_UNSUPPORTED")))
+        here = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_MAX_ATTEMPTS": "1", "http_proxy": "",
+                "TOKMAP_CACHE": os.path.join(self.folder, "cache")}
+        with unittest.mock.patch.dict(os.environ, here):  # nobody answers there
+            for function in (lambda: tokmap.Dataset("s3://bucket/web"), lambda: tokmap.Run(text=run),
+                             lambda: tokmap.Run(data="s3://bucket/web", seq_len=10, batch=1, seed=1)):
+                self.assertRegex(self.said(function, tokmap.TokmapError),
+                                 r"s3://bucket/web\.tmx: .*127\.0\.0\.1|without libcurl|cannot be loaded")
         self.assertIn("a run file cannot be read from a URL; copy it",
                       self.said(lambda: tokmap.Run("gs://bucket/train.run"), class_of("ERROR_UNSUPPORTED")))
 

@@ -13,6 +13,9 @@ import unittest
 import tokmap
 from support import TOKMAP, TOP, importable, needs, new_folder
 
+sys.path.append(os.path.join(TOP, "tests", "remote"))
+from object_server import ObjectServer
+
 
 def pages():
     """README and the pages: the texts of all Markdown files of the product that have an example, by path."""
@@ -68,11 +71,11 @@ class Readme(unittest.TestCase):
         cls.folder = new_folder()
         cls.prepared = prepare(cls.folder)
 
-    def start(self, name, *arguments):
+    def start(self, name, *arguments, **environment):
         return subprocess.Popen([sys.executable, f"example_{name}.py", *arguments], cwd=self.folder, text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 env={**os.environ, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "",
-                                     "PATH": f"{os.path.dirname(TOKMAP)}:{os.environ['PATH']}"})
+                                     "PATH": f"{os.path.dirname(TOKMAP)}:{os.environ['PATH']}", **environment})
 
     def finish(self, program, status=0):
         said, errors = program.communicate(timeout=600)
@@ -234,6 +237,20 @@ class Readme(unittest.TestCase):
         rows = len(tokmap.Run(os.path.join(self.folder, "train.run")).dataset(framework="dlpack"))
         self.assertIn(f"{rows} rows", self.finish(self.start("dataset")))
 
+    @needs("numpy")
+    def test_storage(self):
+        """From a server of objects, and a run that a copy on the disk continues."""
+        said = subprocess.run([TOKMAP, "encode", "http://127.0.0.1:1/x"], text=True, stderr=subprocess.PIPE,
+                              env={**os.environ, "AWS_MAX_ATTEMPTS": "1"}, check=False).stderr
+        if "without libcurl" in said or "cannot be loaded" in said:
+            self.skipTest(said)
+        os.makedirs(os.path.join(self.folder, "buckets"))
+        os.symlink(self.folder, os.path.join(self.folder, "buckets", "corpus"))
+        with ObjectServer(os.path.join(self.folder, "buckets")) as server:
+            here = {**server.environment, "TOKMAP_CACHE": os.path.join(self.folder, "cache")}
+            self.assertRegex(self.finish(self.start("storage", **here)), r"waits? in 43 batches")
+            self.assertGreater(server.counts()["status 206"], 2)
+
     @needs("torch", "lightning")
     def test_lightning(self):
         """Ends after step 5, and continues there."""
@@ -284,7 +301,7 @@ class Readme(unittest.TestCase):
     def test_options_on_the_pages(self):
         """Each option that README and the pages name is in a manual page, unless it is another program's."""
         known = {"nproc-per-node", "micro-batch-size", "ntasks-per-node", "nnodes", "rdzv-backend", "rdzv-id",
-                 "rdzv-endpoint"}
+                 "rdzv-endpoint", "recursive", "format"}
         manual = []
         for folder in (os.path.join(TOP, "tokenize_tools", "man"), os.path.join(TOP, "bench", "man")):
             for name in os.listdir(folder):

@@ -157,9 +157,15 @@ class Dataset:
     iteration reads one document at a time.
 
     name     a prefix ("data/web"), a folder, a manifest, "synthetic:...", or files of another project
-             ("megatron:data/web", "raw:train.bin,width=2,eod=50256"; those with a magic number need no such word). A
-             part of any of them: "data/web#docs=0..99%", "data/web#docs=0..1000", "data/web#tokens=0..1000000"
-    reading  "auto", "mapped", or "pread": how loaders read it
+             ("megatron:data/web", "raw:train.bin,width=2,eod=50256"; those with a magic number need no such word). In
+             object storage: "s3://bucket/data/web", "gs://...", or "https://...", with "?cache=/nvme/tokmap&size=2T" or
+             the variable TOKMAP_CACHE for the folder in which it is kept; `man tokmap-remote` has the rest. A part of
+             any of them: "data/web#docs=0..99%", "data/web#docs=0..1000", "data/web#tokens=0..1000000"
+    reading  "auto", "mapped", or "pread": how loaders read it; object storage is read by pread
+
+    What is in object storage is fetched when it is read, and compared with its hashes. Opening and reading it raise an
+    IoError if the storage refuses or does not answer (error.status: "ERROR_IO", "ERROR_NOT_FOUND"), and a DataError if
+    an object was replaced or is damaged. The same call may be made again.
 
     Pickling stores the name and the content id. Unpickling opens the dataset again, and raises a DataError if it
     has other contents.

@@ -172,7 +172,8 @@ class OpenedRun:
                    validation={"val": "data/web.val"})                       a mixture, and what it holds out
         tokmap.Run({"data": "data/web", "seq_len": 2048})                    from a dict of such arguments
 
-    data       the dataset: a prefix, a folder, a manifest, a file of another project, or "synthetic:..."
+    data       the dataset: a prefix, a folder, a manifest, a name in object storage ("s3://bucket/data/web"), a file of
+               another project, or "synthetic:..."
     sources    in place of data: a dataset for each name, or a dict with data, epochs (the most that may be read), and
                plan (the file of rows that it draws)
     weights    of the sources at step 0: a number for each name, "natural", or texts as in a run file ("tokens=300B")

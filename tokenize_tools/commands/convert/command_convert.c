@@ -282,7 +282,7 @@ int command_convert(int argc, char **argv)
         .summary = "Copies a dataset into the token files of another project, or other projects' files into a shard. "
                    "Tokens and documents stay as they are. Other projects' files can also be used where they are: see "
                    "`tokmap index`.",
-        .details = "DATASET may be any name of a dataset, such as data/web, data/web#docs=0..10%, or "
+        .details = "DATASET may be any name of a dataset, such as data/web, s3://bucket/web, data/web#docs=0..10%, or "
                    "megatron:old/my_text_document. If PREFIX is the shard itself, its tokens are shared where the "
                    "format allows it.\n\n"
                    "Examples:\n"
