@@ -218,7 +218,6 @@ static enum tokmap_status remote_find(struct copy_names *names, const char *from
                                       struct remote_client *client, struct tokmap_error *error)
 {
     struct remote_facts facts;
-    uint32_t version;
     if (ends_in_slash(from))
         return prefix_take(names, from, to, client, error);
     if (stem_bytes(from) < strlen(from))
@@ -234,10 +233,10 @@ static enum tokmap_status remote_find(struct copy_names *names, const char *from
         const enum tokmap_status got =
             remote_object_get(client, from, MANIFEST_BYTES_MOST, &names->manifest, &facts, &second);
         if (!got)
-            status = manifest_version(from, (const char *)names->manifest.bytes, names->manifest.count, &version, error);
-        if (!got && status == TOKMAP_ERROR_FORMAT)
-            status = error_set(error, TOKMAP_ERROR_FORMAT, from, TOKMAP_NO_OFFSET,
-                               "this is neither a shard nor a manifest; name a dataset of `tokmap pack`");
+            status = shard_manifest_begins((const char *)names->manifest.bytes, names->manifest.count)
+                         ? TOKMAP_OK
+                         : error_set(error, TOKMAP_ERROR_FORMAT, from, TOKMAP_NO_OFFSET,
+                                     "this is neither a shard nor a manifest; name a dataset of `tokmap pack`");
         if (!got && !status)
             status = manifest_take(names, from, to, error);
         else if (got == TOKMAP_ERROR_NOT_FOUND && status == TOKMAP_ERROR_NOT_FOUND)
