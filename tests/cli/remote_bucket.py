@@ -57,7 +57,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         canonical = '\n'.join([
             self.command,
             urllib.parse.quote(urllib.parse.unquote_to_bytes(path), safe='/-._~'),
-            '&'.join(sorted(query.split('&'))),
+            '&'.join(sorted(item if '=' in item else item + '=' for item in query.split('&') if item)),
             *['%s:%s' % (name, ' '.join(self.headers[name].split())) for name in names],
             '', ';'.join(names), self.headers['x-amz-content-sha256']])
         text = '\n'.join(['AWS4-HMAC-SHA256', self.headers['x-amz-date'], '%s/%s/s3/aws4_request' % (date, region),
