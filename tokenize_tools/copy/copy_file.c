@@ -393,8 +393,6 @@ enum tokmap_status copy_file_end(struct copy_file *file, bool full, bool *again,
             return TOKMAP_OK;
         }
         file->comparing = file->by_tag = false;
-        file->left = file->parts;
-        file->next = 0;
         *again = true;
         return !file->replace          ? exists(file, error)
                : is_remote(file->to) ? upload_begin(file, hands, error)

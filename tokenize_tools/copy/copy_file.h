@@ -60,8 +60,8 @@ void copy_file_free(struct copy_file *file);
 /* Copies a part, any thread. Statuses: OK, ERROR_CORRUPT (the source does not match the index), ERROR_IO, ... */
 enum tokmap_status copy_file_part(struct copy_file *file, uint32_t number, struct copy_hands *hands,
                                   struct tokmap_error *error);
-/* After the last part: sets *again if all parts must be copied once more, because what has the name is not the same;
- * otherwise the file is finished, brought to storage, and closed. full: a finished partial file is read once more, and
+/* After the last part: sets *again if all parts must be copied once more, because what has the name is not the same, for
+ * which the caller sets `next` and `left`; otherwise the file is finished, brought to storage, and closed. full: a finished partial file is read once more, and
  * compared. Statuses: also ERROR_EXISTS. */
 enum tokmap_status copy_file_end(struct copy_file *file, bool full, bool *again, struct copy_hands *hands,
                                  struct tokmap_error *error);

@@ -410,6 +410,18 @@ void copy_shard_abort(struct copy_shard *shard, struct copy_hands *hands)
         (void)os_unlink(shard->index_path);
 }
 
+void copy_shard_abort_uploads(const struct copy_shard *shard, const struct copy_settings *settings,
+                              struct copy_hands *hands)
+{
+    for (int i = 0; i < COPY_FILES && is_remote(shard->name->to); i++) {
+        char *to = shard_file_path(shard->name->to, (enum shard_file)i, SHARD_FINAL);
+        const char *upload = to ? upload_find(settings, to) : NULL;
+        if (upload)
+            (void)remote_upload_abort(&hands->client, to, upload, NULL);
+        free(to);
+    }
+}
+
 void copy_shard_remove(const struct copy_shard *shard)
 {
     for (int i = COPY_FILES; i--;) {

@@ -56,6 +56,9 @@ enum tokmap_status copy_shard_name(struct copy_shard *shard, struct copy_hands *
 
 /* Removes what has been copied and got no name. */
 void copy_shard_abort(struct copy_shard *shard, struct copy_hands *hands);
+/* Removes the uploads of its files that are listed in the settings. */
+void copy_shard_abort_uploads(const struct copy_shard *shard, const struct copy_settings *settings,
+                              struct copy_hands *hands);
 
 /* Removes the files of the source, which are on a file system, the index first. */
 void copy_shard_remove(const struct copy_shard *shard);

@@ -141,8 +141,12 @@ static enum tokmap_status part_copy(struct copying *copying, struct copy_shard *
         os_mutex_unlock(copying->mutex); /* nobody else uses the file, because it has no more parts */
         status = copy_file_end(file, copying->settings.full, &again, hands, error);
         os_mutex_lock(copying->mutex);
-        if (!status && !again && --shard->left == 0)
+        if (!status && again) {
+            file->next = 0;
+            file->left = file->parts;
+        } else if (!status && --shard->left == 0) {
             shard_done(shard);
+        }
         os_condition_broadcast(copying->changed);
     }
     if (!status)
@@ -209,6 +213,15 @@ static enum tokmap_status abort_shard(struct copying *copying, struct copy_shard
     (void)copying;
     (void)error;
     copy_shard_abort(shard, hands);
+    return TOKMAP_OK;
+}
+
+/* Gives up an upload that this process has begun without learning its id, because another thread failed. */
+static enum tokmap_status abort_found(struct copying *copying, struct copy_shard *shard, struct copy_hands *hands,
+                                      struct tokmap_error *error)
+{
+    (void)error;
+    copy_shard_abort_uploads(shard, &copying->settings, hands);
     return TOKMAP_OK;
 }
 
@@ -373,6 +386,15 @@ static enum tokmap_status uploads_find(struct copying *copying, struct tokmap_er
     return status;
 }
 
+static void uploads_forget(struct copying *copying)
+{
+    for (uint64_t i = 0; i < copying->upload_count; i++) {
+        free(copying->uploads[i].key);
+        free(copying->uploads[i].id);
+    }
+    copying->upload_count = copying->settings.upload_count = 0;
+}
+
 static enum tokmap_status begin(struct copying *copying, struct tokmap_error *error)
 {
     const struct dataset_copy_options *options = copying->options;
@@ -415,10 +437,7 @@ static void end(struct copying *copying)
 {
     for (uint64_t i = 0; copying->shards && i < copying->names.count; i++)
         copy_shard_free(&copying->shards[i]);
-    for (uint64_t i = 0; i < copying->upload_count; i++) {
-        free(copying->uploads[i].key);
-        free(copying->uploads[i].id);
-    }
+    uploads_forget(copying);
     for (uint32_t i = 0; copying->hands && i < copying->options->connections; i++)
         copy_hands_free(&copying->hands[i]);
     if (copying->lock_fd >= 0)
@@ -468,6 +487,9 @@ enum tokmap_status dataset_copy(const struct dataset_copy_options *options, stru
         struct tokmap_error ignored;
         copying.failed = false;
         (void)step_do(&copying, abort_shard, &ignored);
+        uploads_forget(&copying);
+        if (status != TOKMAP_ERROR_EXISTS && status != TOKMAP_ERROR_BUSY && !uploads_find(&copying, &ignored))
+            (void)step_do(&copying, abort_found, &ignored);
     }
     end(&copying);
     return status;
