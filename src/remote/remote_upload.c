@@ -41,8 +41,8 @@ static enum tokmap_status upload_send(struct remote_client *client, const char *
 static enum tokmap_status upload_gone(const struct remote_client *client, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_NOT_FOUND, client->shown, TOKMAP_NO_OFFSET,
-                     "the server has no such bucket, or no longer has the unfinished upload of this object (HTTP status "
-                     "404); correct the name, or run the command again");
+                     "the server no longer has the unfinished upload of this object (HTTP status 404); run the command "
+                     "again");
 }
 
 static enum tokmap_status answer_wrong(const struct remote_client *client, struct tokmap_error *error)
@@ -76,7 +76,8 @@ enum tokmap_status remote_upload_begin(struct remote_client *client, const char 
     if (!status)
         status = remote_write(client, name, "uploads=", &ask, &written, error);
     if (!status && written.answer.status != 200)
-        status = upload_gone(client, error);
+        status = error_set(error, TOKMAP_ERROR_NOT_FOUND, client->shown, TOKMAP_NO_OFFSET,
+                           "there is no such bucket (HTTP status 404); correct the name, or make the bucket");
     if (!status) {
         xml_begin(&scan, (const char *)written.body.bytes, written.body.count);
         for (enum xml_event event; good && (event = xml_next(&scan)) != XML_END;) {

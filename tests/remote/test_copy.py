@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`tokmap copy` against a server of objects that fails: copies are equal or there is an error, also after kills."""
+"""`tokmap copy` and `tokmap pack -o s3://...` against a server of objects that fails: what is written is equal, or there
+is an error, also after kills."""
 import json
 import os
 import random
@@ -28,7 +29,7 @@ def files(folder):
     return found
 
 
-class Copies(unittest.TestCase):
+class Objects(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.base = tempfile.TemporaryDirectory(prefix="a copy ", dir=os.environ.get("TMPDIR"))
@@ -89,6 +90,10 @@ class Copies(unittest.TestCase):
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(self.server.url + "/bucket?uploads=", timeout=20) as answer:
             return b"<Upload>" in answer.read()
+
+
+class Copies(Objects):
+    """`tokmap copy`."""
 
     def test_there_and_back(self):
         back = os.path.join(self.top, "back")
@@ -278,3 +283,88 @@ class Copies(unittest.TestCase):
                 (self.server.url + "/bucket/", os.path.join(self.top, "x"), "cannot be listed")):
             self.assertIn(said, self.copy(source, target, status=1))
         self.assertEqual(files(self.bucket), {})
+
+
+class Packs(Objects):
+    """`tokmap pack -o s3://...`: the objects are the files of `tokmap pack -o NAME`."""
+
+    def run_pack(self, *arguments, text="text.jsonl", kill=None):
+        process = subprocess.Popen([TOKMAP, "pack", "-q", "--checkpoint-seconds", "0.05", *arguments,
+                                    os.path.join(self.base.name, text)], stdin=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, env=self.environment, cwd=self.here)
+        if kill is not None:
+            time.sleep(kill)
+            process.kill()
+        said = process.communicate(timeout=120)[1].decode(errors="replace")
+        return process.returncode, said
+
+    def setUp(self):
+        super().setUp()
+        self.here = os.path.join(self.top, "here")
+        os.mkdir(self.here)
+
+    def wanted(self, *arguments, name="web"):
+        place = tempfile.mkdtemp(dir=self.base.name)
+        subprocess.run([TOKMAP, "pack", "-q", "-o", name, *arguments, os.path.join(self.base.name, "text.jsonl")],
+                       check=True, cwd=place)
+        return {path: content for path, content in files(place).items() if not path.endswith(".dropped")}
+
+    def test_objects(self):
+        for number, options in enumerate((
+                (), ("--seal",), ("--shard-tokens", "4m"), ("--shard-tokens", "4m", "--shuffle", "7"),
+                ("--split", "train=0.9,val=0.1"), ("--split", "train=0.999999,val=0.000001", "--shard-tokens", "9m"),
+                ("--shard-tokens", "3m", "--unit-bytes", "5m", "--task", "0/1"))):
+            status, said = self.run_pack("-o", f"s3://bucket/{number}/web", *options)
+            self.assertEqual(status, 0, said)
+            self.assertEqual(files(os.path.join(self.bucket, str(number))), self.wanted(*options))
+            self.assertEqual(os.listdir(self.here), [])
+        status, said = self.run_pack("-o", "s3://bucket/0/web")
+        self.assertEqual(status, 1)
+        self.assertIn("--force", said)
+        status, said = self.run_pack("-o", "s3://bucket/0/web", "--no-eod", "--force")
+        self.assertEqual((status, files(os.path.join(self.bucket, "0"))), (0, self.wanted("--no-eod")), said)
+
+    def test_killed(self):
+        draw = random.Random(3)
+        for number, options in enumerate((("--shard-tokens", "4m"), ("--shard-tokens", "4m", "--shuffle", "7"), ())):
+            target = f"s3://bucket/{number}/web"
+            kills = 0
+            for _ in range(10):
+                status, said = self.run_pack("-o", target, *options, kill=draw.random() * 0.9)
+                kills += status == -signal.SIGKILL
+                self.assertIn(status, (0, -signal.SIGKILL), said)
+                if status == 0:
+                    break
+            status, said = self.run_pack("-o", target, *options)
+            self.assertTrue(status == 0 or "there is a dataset of this name" in said, said)
+            self.assertGreater(kills, 0)
+            self.assertEqual(files(os.path.join(self.bucket, str(number))), self.wanted(*options))
+            self.assertEqual(os.listdir(self.here), [])
+        self.assertFalse(self.uploads())
+
+    def test_sending_fails(self):
+        """What cannot be sent stays here, and is sent by the same command, and not by one with other options."""
+        self.environment["AWS_MAX_ATTEMPTS"] = "2"
+        self.server.set(rules=[{"path": r"web-00002.bin.partNumber", "method": "PUT", "fault": "503"}])
+        options = ("-o", "s3://bucket/web", "--shard-tokens", "4m", "--work-folder", "work")
+        status, said = self.run_pack(*options)
+        self.assertEqual(status, 1)
+        self.assertIn("same command continues", said)
+        self.assertEqual(files(self.bucket), {})
+        self.server.set(rules=[])
+        status, said = self.run_pack(*options, "--no-eod")
+        self.assertEqual(status, 1)
+        self.assertIn("--eod", said + "--eod")
+        self.assertEqual(files(self.bucket), {})
+        status, said = self.run_pack(*options)
+        self.assertEqual(status, 0, said)
+        self.assertEqual(files(self.bucket), self.wanted("--shard-tokens", "4m"))
+        self.assertEqual(files(self.here), {})
+
+    def test_refused_early(self):
+        """What may not be written is found before the inputs are read."""
+        self.server.set(rules=[{"path": "", "method": "POST", "fault": "403"}])
+        status, said = self.run_pack("-o", "s3://bucket/web", text="no such file.jsonl")
+        self.assertEqual(status, 1)
+        self.assertIn("403", said)
+        self.assertEqual(os.listdir(self.here), [])

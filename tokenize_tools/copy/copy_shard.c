@@ -421,13 +421,3 @@ void copy_shard_abort_uploads(const struct copy_shard *shard, const struct copy_
         free(to);
     }
 }
-
-void copy_shard_remove(const struct copy_shard *shard)
-{
-    for (int i = COPY_FILES; i--;) {
-        char *path = shard_file_path(shard->name->from, (enum shard_file)i, SHARD_FINAL);
-        if (path && (i == SHARD_INDEX || shard->files[i].parts))
-            (void)os_unlink(path);
-        free(path);
-    }
-}

@@ -60,7 +60,4 @@ void copy_shard_abort(struct copy_shard *shard, struct copy_hands *hands);
 void copy_shard_abort_uploads(const struct copy_shard *shard, const struct copy_settings *settings,
                               struct copy_hands *hands);
 
-/* Removes the files of the source, which are on a file system, the index first. */
-void copy_shard_remove(const struct copy_shard *shard);
-
 #endif

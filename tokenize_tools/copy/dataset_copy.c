@@ -452,14 +452,6 @@ static void end(struct copying *copying)
     os_mutex_free(copying->mutex);
 }
 
-static void source_remove(const struct copying *copying)
-{
-    if (copying->names.manifest_from)
-        (void)os_unlink(copying->names.manifest_from);
-    for (uint64_t i = 0; i < copying->names.count; i++)
-        copy_shard_remove(&copying->shards[i]);
-}
-
 enum tokmap_status dataset_copy(const struct dataset_copy_options *options, struct dataset_copy_result *result,
                                 struct tokmap_error *error)
 {
@@ -479,8 +471,6 @@ enum tokmap_status dataset_copy(const struct dataset_copy_options *options, stru
             status = step_do(&copying, name_index, error);
         if (!status)
             status = manifest_write(&copying, error);
-        if (!status && options->remove_source)
-            source_remove(&copying);
     }
     result->unfinished = status == TOKMAP_ERROR_IO || status == TOKMAP_ERROR_INTERRUPTED;
     if (status && !result->unfinished && copying.shards) {
@@ -492,5 +482,22 @@ enum tokmap_status dataset_copy(const struct dataset_copy_options *options, stru
             (void)step_do(&copying, abort_found, &ignored);
     }
     end(&copying);
+    return status;
+}
+
+enum tokmap_status dataset_copy_remove(const char *name, struct tokmap_error *error)
+{
+    struct copy_names names = {.shards = NULL};
+    const enum tokmap_status status = copy_names_find(&names, name, "./", NULL, error);
+    if (!status && names.manifest_from)
+        (void)os_unlink(names.manifest_from);
+    for (int kind = SHARD_INDEX + 1; kind-- && !status;)
+        for (uint64_t i = 0; i < names.count; i++) {
+            char *path = shard_file_path(names.shards[i].from, (enum shard_file)kind, SHARD_FINAL);
+            if (path)
+                (void)os_unlink(path);
+            free(path);
+        }
+    copy_names_free(&names);
     return status;
 }

@@ -28,7 +28,6 @@ struct dataset_copy_options {
     uint64_t part_bytes;  /* 0: the default */
     bool replace;         /* a dataset of this name is replaced */
     bool full;            /* what was written is read again and compared */
-    bool remove_source;   /* files of the source, which are on a file system, are removed at the end */
     const struct remote_watch *watch; /* or NULL; its calls come from any thread */
     /* done of total bytes, the latter an estimate until all indexes are read; by any thread, one at a time. */
     void (*progress)(void *user, uint64_t done, uint64_t total);
@@ -47,5 +46,8 @@ struct dataset_copy_result {
 /* Statuses: OK, and those of copy_names.h, copy_shard.h. */
 enum tokmap_status dataset_copy(const struct dataset_copy_options *options, struct dataset_copy_result *result,
                                 struct tokmap_error *error);
+
+/* Removes the files of a dataset on a file system, the manifest and the indexes first. */
+enum tokmap_status dataset_copy_remove(const char *name, struct tokmap_error *error);
 
 #endif
