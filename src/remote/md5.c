@@ -18,7 +18,8 @@ static inline uint32_t rotate(uint32_t word, unsigned by)
 #define F2(b, c, d) ((c) ^ ((d) & ((b) ^ (c))))
 #define F3(b, c, d) ((b) ^ (c) ^ (d))
 #define F4(b, c, d) ((c) ^ ((b) | ~(d)))
-#define STEP(f, a, b, c, d, word, constant, by) (a) = (b) + rotate((a) + f(b, c, d) + load32(block + 4 * (word)) + (constant), by)
+#define STEP(f, a, b, c, d, word, constant, by)                                                                        \
+    (a) = (b) + rotate((a) + f(b, c, d) + load32(block + 4 * (word)) + (constant), by)
 #define FOUR(f, i, w0, w1, w2, w3, r0, r1, r2, r3)                                                                     \
     STEP(f, a, b, c, d, w0, constants[i], r0);                                                                         \
     STEP(f, d, a, b, c, w1, constants[(i) + 1], r1);                                                                   \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * md5.h - MD5 (RFC 1321), which object storage compares what it receives with, and which its ETags are made of. It
- * finds bytes that were damaged on the way; it is no protection against anybody.
+ * finds bytes that were damaged on the way; it does not protect against anybody.
  */
 #ifndef TOKMAP_REMOTE_MD5_H
 #define TOKMAP_REMOTE_MD5_H

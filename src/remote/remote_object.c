@@ -41,7 +41,7 @@ enum tokmap_status remote_object_find(struct remote_client *client, const char *
     return status;
 }
 
-/* Judges the answer to a request for a range. *good: its body is what is wanted. */
+/* Judges the answer to a request for a range. *good: its body has the wanted bytes. */
 static enum tokmap_status range_check(struct remote_client *client, const struct http_answer *answer,
                                       const struct remote_facts *facts, uint64_t at, size_t count, bool *good,
                                       struct tokmap_error *error)
@@ -58,7 +58,8 @@ static enum tokmap_status range_check(struct remote_client *client, const struct
     *good = answer->status == 206
                 ? answer->has_range && answer->range_first == at && answer->range_last == at + count - 1
                 : !at && answer->length == count;
-    return *good ? TOKMAP_OK : remote_client_failed(client, "the server sends other bytes than it was asked for", 0, error);
+    return *good ? TOKMAP_OK
+                 : remote_client_failed(client, "the server sends other bytes than it was asked for", 0, error);
 }
 
 enum tokmap_status remote_object_read(struct remote_client *client, const char *name, const struct remote_facts *facts,

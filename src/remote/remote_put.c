@@ -11,7 +11,7 @@
 #define ANSWER_MOST ((size_t)16 << 20)
 #define CODE_MOST 64
 
-/* Copies the code of an error document, such as "SlowDown"; "" if it is none. */
+/* Copies the code of an error document, such as "SlowDown"; "" if the document is another one. */
 static void code_find(const struct bytes_buffer *body, char code[CODE_MOST])
 {
     struct xml_scan scan;
@@ -33,8 +33,9 @@ static void code_find(const struct bytes_buffer *body, char code[CODE_MOST])
  * do. */
 static bool code_passes(const char *code)
 {
-    static const char *const codes[] = {"RequestTimeout", "IncompleteBody",     "BadDigest",     "XAmzContentSHA256Mismatch",
-                                        "SlowDown",       "ServiceUnavailable", "InternalError", "OperationAborted"};
+    static const char *const codes[] = {
+        "RequestTimeout", "IncompleteBody",     "BadDigest",     "XAmzContentSHA256Mismatch",
+        "SlowDown",       "ServiceUnavailable", "InternalError", "OperationAborted"};
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         if (!strcmp(code, codes[i]))
             return true;
@@ -106,8 +107,9 @@ enum tokmap_status remote_written_check(const char *name, struct tokmap_error *e
 
 enum tokmap_status remote_stored_wrong(const struct remote_client *client, struct tokmap_error *error)
 {
-    return error_set(error, TOKMAP_ERROR_CORRUPT, client->shown, TOKMAP_NO_OFFSET,
-                     "what the server has stored is not what was sent: its size or ETag differs; run the command again");
+    return error_set(
+        error, TOKMAP_ERROR_CORRUPT, client->shown, TOKMAP_NO_OFFSET,
+        "what the server has stored is not what was sent: its size or ETag differs; run the command again");
 }
 
 enum tokmap_status remote_stored_check(struct remote_client *client, const char *name, uint64_t bytes,
@@ -117,7 +119,8 @@ enum tokmap_status remote_stored_check(struct remote_client *client, const char 
     const enum tokmap_status status = remote_object_find(client, name, &facts, error);
     if (status)
         return status;
-    return facts.bytes != bytes || remote_tag_denies(facts.tag, wanted) ? remote_stored_wrong(client, error) : TOKMAP_OK;
+    return facts.bytes != bytes || remote_tag_denies(facts.tag, wanted) ? remote_stored_wrong(client, error)
+                                                                        : TOKMAP_OK;
 }
 
 enum tokmap_status remote_object_put(struct remote_client *client, const char *name, const void *bytes, size_t count,

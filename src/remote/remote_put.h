@@ -20,7 +20,8 @@
 /* Returns ERROR_UNSUPPORTED, with what to do, if a name is that of a file of a web server. */
 enum tokmap_status remote_written_check(const char *name, struct tokmap_error *error);
 
-/* The ETag that a server gives an object by its MD5, or an upload by those of its parts: "\"HEX\"", "\"HEX-N\"". */
+/* Makes the ETag that a server gives an object by its MD5, or an upload by those of its parts: "\"HEX\"", "\"HEX-N\"".
+ */
 void remote_tag_of(const uint8_t (*parts)[MD5_BYTES], uint64_t count, bool upload, char tag[HTTP_TAG_MOST]);
 /* Returns whether a tag says that an object has other bytes than that: false also of a tag in another form. */
 bool remote_tag_denies(const char *tag, const char *wanted);

@@ -31,9 +31,9 @@ static enum tokmap_status upload_send(struct remote_client *client, const char *
 {
     struct bytes_buffer query = {0};
     *written = (struct remote_written){.body = {0}};
-    const enum tokmap_status status =
-        query_make(&query, before, upload, "") ? remote_write(client, name, (const char *)query.bytes, ask, written, error)
-                                               : no_memory(error);
+    const enum tokmap_status status = query_make(&query, before, upload, "")
+                                          ? remote_write(client, name, (const char *)query.bytes, ask, written, error)
+                                          : no_memory(error);
     bytes_free(&query);
     return status;
 }
@@ -60,7 +60,8 @@ static bool element_text(struct xml_scan *scan, struct bytes_buffer *into)
     for (enum xml_event event; (event = xml_next(scan)) != XML_CLOSE;)
         if (event != XML_TEXT || !xml_text(scan, into))
             return false;
-    const bool good = !memchr(into->bytes ? into->bytes : (const uint8_t *)"", 0, into->count) && bytes_append(into, "", 1);
+    const bool good =
+        !memchr(into->bytes ? into->bytes : (const uint8_t *)"", 0, into->count) && bytes_append(into, "", 1);
     into->count -= good;
     return good;
 }
@@ -159,17 +160,16 @@ enum tokmap_status remote_upload_abort(struct remote_client *client, const char 
 struct listed {
     const char *element;    /* "Upload", "Part" */
     const char *members[3]; /* whose texts are wanted */
-    const char *next[2];    /* where the next page begins */
+    const char *next[2];    /* marks of the next page */
     struct bytes_buffer texts[3], marks[2];
     bool more;
 };
 
 /* Reads a page, and calls found() for each element. */
-static enum tokmap_status page_read(const struct remote_client *client, const struct bytes_buffer *page,
-                                    struct listed *listed,
-                                    enum tokmap_status (*found)(void *user, const struct listed *listed,
-                                                                struct tokmap_error *error),
-                                    void *user, struct tokmap_error *error)
+static enum tokmap_status
+page_read(const struct remote_client *client, const struct bytes_buffer *page, struct listed *listed,
+          enum tokmap_status (*found)(void *user, const struct listed *listed, struct tokmap_error *error), void *user,
+          struct tokmap_error *error)
 {
     struct xml_scan scan;
     struct bytes_buffer text = {0};
@@ -256,7 +256,8 @@ enum tokmap_status remote_uploads_find(struct remote_client *client, const char 
                                        void *user, struct tokmap_error *error)
 {
     const struct remote_ask ask = {.method = HTTP_GET};
-    struct listed listed = {.element = "Upload", .members = {"Key", "UploadId"}, .next = {"NextKeyMarker", "NextUploadIdMarker"}};
+    struct listed listed = {
+        .element = "Upload", .members = {"Key", "UploadId"}, .next = {"NextKeyMarker", "NextUploadIdMarker"}};
     struct uploads_search search = {found, user};
     struct bytes_buffer query = {0}, page = {0};
     struct remote_object object;
@@ -267,8 +268,9 @@ enum tokmap_status remote_uploads_find(struct remote_client *client, const char 
     listed.more = true;
     for (uint32_t pages = 0; !status && listed.more && pages < PAGES_MOST; pages++) {
         page.count = 0;
-        status = uploads_query(&query, &listed, object.key) ? remote_client_name(client, name, (const char *)query.bytes, false, error)
-                                                            : no_memory(error);
+        status = uploads_query(&query, &listed, object.key)
+                     ? remote_client_name(client, name, (const char *)query.bytes, false, error)
+                     : no_memory(error);
         if (!status)
             status = remote_client_fetch(client, &ask, (size_t)16 << 20, &page, &answer, error);
         if (!status && (answer.status == 501 || answer.status == 405))
@@ -285,7 +287,8 @@ enum tokmap_status remote_uploads_find(struct remote_client *client, const char 
 }
 
 struct parts_search {
-    enum tokmap_status (*found)(void *user, uint32_t number, uint64_t bytes, const char *tag, struct tokmap_error *error);
+    enum tokmap_status (*found)(void *user, uint32_t number, uint64_t bytes, const char *tag,
+                                struct tokmap_error *error);
     void *user;
 };
 
@@ -305,7 +308,8 @@ enum tokmap_status remote_parts_find(struct remote_client *client, const char *n
                                      void *user, struct tokmap_error *error)
 {
     const struct remote_ask ask = {.method = HTTP_GET};
-    struct listed listed = {.element = "Part", .members = {"PartNumber", "Size", "ETag"}, .next = {"NextPartNumberMarker"}};
+    struct listed listed = {
+        .element = "Part", .members = {"PartNumber", "Size", "ETag"}, .next = {"NextPartNumberMarker"}};
     struct parts_search search = {found, user};
     enum tokmap_status status = remote_written_check(name, error);
     uint32_t pages = 0;

@@ -2,7 +2,7 @@
 /*
  * remote_upload.h - large objects, which are written in parts: an *upload*.
  *
- * Parts are sent in any order and by any number of clients, and are no object until remote_upload_end(), so an object
+ * Parts are sent in any order and by any number of clients, and become an object with remote_upload_end(), so an object
  * appears whole or not at all, and an old one of its name is there until then. A process that is killed leaves its
  * uploads on the server: remote_uploads_find() and remote_parts_find() say what it has of them, so another process,
  * perhaps on another machine, continues.

@@ -77,8 +77,8 @@ static int copy(const struct cli_command *command, const char **operands, size_t
         return cli_misused(command, "expected a dataset and where its copy goes");
     if (!given->connections || given->connections > COPY_CONNECTIONS_MOST)
         return cli_misused(command, "--connections must be between 1 and %u", COPY_CONNECTIONS_MOST);
-    if (given->part_given && (given->part_bytes < COPY_PART_LEAST || given->part_bytes > COPY_PART_MOST ||
-                              given->part_bytes % COPY_ALIGN))
+    if (given->part_given &&
+        (given->part_bytes < COPY_PART_LEAST || given->part_bytes > COPY_PART_MOST || given->part_bytes % COPY_ALIGN))
         return cli_misused(command, "--part-bytes must be a whole number of MiB between 5 MiB and 1 GiB");
     if (cli_names_run(operands[0]))
         return cli_misused(command, "'%s' is a run file; name the dataset of one of its sources", operands[0]);
@@ -122,7 +122,8 @@ int command_copy(int argc, char **argv)
         {0, "force", CLI_FLAG, &given.force, NULL, NULL, "replace another dataset of this name", NULL},
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object", NULL},
         {0, "part-bytes", CLI_SIZE, &given.part_bytes, &given.part_given, "SIZE",
-         "size of a part, which each connection has in memory (default: 16MiB, or more for a file above 156 GiB)", NULL},
+         "size of a part, which each connection has in memory (default: 16MiB, or more for a file above 156 GiB)",
+         NULL},
         CLI_OPTION_PROGRESS(given.progress_mode),
         {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress and no report", NULL},
         {0, "verify", CLI_CHOICE, &given.verify, NULL, "HOW",

@@ -14,8 +14,8 @@
 #include "format/sealed.h"
 #include "format/shard_file.h"
 
-#define COPY_ALIGN BLOCK_BYTES                        /* ranges begin at multiples of it */
-#define COPY_BEYOND ((size_t)FRAME_STORED_MOST)       /* bytes that are read after a range, at most */
+#define COPY_ALIGN BLOCK_BYTES                  /* ranges begin at multiples of it */
+#define COPY_BEYOND ((size_t)FRAME_STORED_MOST) /* bytes that are read after a range, at most */
 
 /* Returns the size of a file of a shard, SHARD_MASK, SHARD_TOKENS, or SHARD_SEALED, as the index says it, and sets
  * *has to whether there is such a file. */

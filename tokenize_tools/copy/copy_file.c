@@ -228,8 +228,8 @@ static enum tokmap_status local_read(const char *name, int fd, uint64_t at, size
                                     "the file ends at this byte, and was longer when it was opened");
 }
 
-static enum tokmap_status source_read(const struct copy_file *file, uint64_t at, size_t count,
-                                      struct copy_hands *hands, struct tokmap_error *error)
+static enum tokmap_status source_read(const struct copy_file *file, uint64_t at, size_t count, struct copy_hands *hands,
+                                      struct tokmap_error *error)
 {
     return file->from_fd < 0
                ? remote_object_read(&hands->client, file->from, &file->version, at, count, hands->bytes, error)
@@ -358,7 +358,8 @@ static enum tokmap_status all_check(struct copy_file *file, bool partial, struct
         struct part part;
         status = part_find(file, i, hands, &part, error);
         if (!status && partial) {
-            status = local_read(file->partial, file->to_fd, part.at, (size_t)(part.read - part.at), hands->bytes, error);
+            status =
+                local_read(file->partial, file->to_fd, part.at, (size_t)(part.read - part.at), hands->bytes, error);
             status = status ? status : part_check(file, file->partial, &part, hands, error);
         } else if (!status) {
             status = target_check(file, &part, hands, error);
@@ -394,9 +395,9 @@ enum tokmap_status copy_file_end(struct copy_file *file, bool full, bool *again,
         }
         file->comparing = file->by_tag = false;
         *again = true;
-        return !file->replace          ? exists(file, error)
+        return !file->replace        ? exists(file, error)
                : is_remote(file->to) ? upload_begin(file, hands, error)
-                                       : partial_open(file, error);
+                                     : partial_open(file, error);
     }
     if (!is_remote(file->to)) {
         const int system = os_sync(file->to_fd);
@@ -417,9 +418,8 @@ enum tokmap_status copy_file_name(struct copy_file *file, struct copy_hands *han
     if (!file->bytes)
         return remote_object_put(&hands->client, file->to, "", 0, NULL, error);
     remote_tag_of((const uint8_t(*)[MD5_BYTES])file->hashes, file->parts, true, wanted);
-    const enum tokmap_status status =
-        remote_upload_end(&hands->client, file->to, (const char *)file->upload.bytes, file->tags, file->parts,
-                          file->bytes, wanted, error);
+    const enum tokmap_status status = remote_upload_end(&hands->client, file->to, (const char *)file->upload.bytes,
+                                                        file->tags, file->parts, file->bytes, wanted, error);
     if (!status)
         file->upload.count = 0;
     return status;

@@ -40,7 +40,7 @@ struct copy_file {
     int from_fd, to_fd;
     struct remote_facts version; /* of `from` */
     struct remote_facts old;     /* of `to`; 0 bytes without an ETag: there is none */
-    bool comparing, by_tag;      /* what has the name is compared; by its ETag alone */
+    bool comparing, by_tag;      /* true while what has the name is compared; if so by its ETag alone */
     uint32_t differs;            /* it is not the same; accessed atomically */
     bool resumed, made;          /* the partial file was there; it is there */
     struct bytes_buffer upload;  /* its id; empty: none */
@@ -60,9 +60,9 @@ void copy_file_free(struct copy_file *file);
 /* Copies a part, any thread. Statuses: OK, ERROR_CORRUPT (the source does not match the index), ERROR_IO, ... */
 enum tokmap_status copy_file_part(struct copy_file *file, uint32_t number, struct copy_hands *hands,
                                   struct tokmap_error *error);
-/* After the last part: sets *again if all parts must be copied once more, because what has the name is not the same, for
- * which the caller sets `next` and `left`; otherwise the file is finished, brought to storage, and closed. full: a finished partial file is read once more, and
- * compared. Statuses: also ERROR_EXISTS. */
+/* After the last part: sets *again if all parts must be copied once more, because what has the name is not the same,
+ * for which the caller sets `next` and `left`; otherwise the file is finished, brought to storage, and closed. full: a
+ * finished partial file is read once more, and compared. Statuses: also ERROR_EXISTS. */
 enum tokmap_status copy_file_end(struct copy_file *file, bool full, bool *again, struct copy_hands *hands,
                                  struct tokmap_error *error);
 

@@ -98,10 +98,11 @@ static enum tokmap_status below_check(const char *below, const char *name, struc
     for (const char *at = below;; at++) {
         const size_t bytes = strcspn(at, "/");
         if (!bytes || (bytes <= 2 && !strncmp(at, "..", bytes)))
-            return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
-                             "'%.200s' is no name below the folder of the dataset, since it has an empty part, '.', or "
-                             "'..'; copy this shard by its own name",
-                             below);
+            return error_set(
+                error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
+                "'%.200s' is not a name below the folder of the dataset, since it has an empty part, '.', or "
+                "'..'; copy this shard by its own name",
+                below);
         at += bytes;
         if (!*at)
             return TOKMAP_OK;
@@ -112,8 +113,7 @@ static enum tokmap_status below_check(const char *below, const char *name, struc
 static char *place_make(const char *to, const char *name, size_t name_bytes)
 {
     struct os_stat found;
-    const bool folder =
-        ends_in_slash(to) || (!is_remote(to) && !os_stat(to, &found) && found.kind == OS_KIND_FOLDER);
+    const bool folder = ends_in_slash(to) || (!is_remote(to) && !os_stat(to, &found) && found.kind == OS_KIND_FOLDER);
     return folder ? path_join(to, strlen(to), name, name_bytes, "") : strndup(to, stem_bytes(to));
 }
 
@@ -133,8 +133,8 @@ static enum tokmap_status folder_take(struct copy_names *names, const char *inde
     const size_t stem = stem_bytes(index);
     const enum tokmap_status status = below_check(index + folder, index, error);
     return status ? status
-                  : name_add(names, strndup(index, stem),
-                             path_join(to, strlen(to), index + folder, stem - folder, ""), error);
+                  : name_add(names, strndup(index, stem), path_join(to, strlen(to), index + folder, stem - folder, ""),
+                             error);
 }
 
 /* Takes the shards of the manifest whose text is in *names. */
@@ -144,20 +144,20 @@ static enum tokmap_status manifest_take(struct copy_names *names, const char *fr
     struct manifest manifest = {.path = NULL};
     names->manifest_from = strdup(from);
     names->manifest_to = place_make(to, path_name(from), strlen(path_name(from)));
-    enum tokmap_status status = names->manifest_from && names->manifest_to
-                                    ? manifest_parse(&manifest, from, (const char *)names->manifest.bytes,
-                                                     names->manifest.count, error)
-                                    : no_memory(error);
+    enum tokmap_status status =
+        names->manifest_from && names->manifest_to
+            ? manifest_parse(&manifest, from, (const char *)names->manifest.bytes, names->manifest.count, error)
+            : no_memory(error);
     for (uint64_t i = 0; i < manifest.count && !status; i++) {
         const char *name = manifest_name(&manifest, &manifest.shards[i]);
         name += strncmp(name, "./", 2) ? 0 : 2;
         if (path_is_absolute(name) || strstr(name, ".."))
             status = below_check(name, from, error);
         if (!status)
-            status = name_add(names, path_join(from, path_folder_bytes(from), name, stem_bytes(name), ""),
-                              path_join(names->manifest_to, path_folder_bytes(names->manifest_to), name,
-                                        stem_bytes(name), ""),
-                              error);
+            status = name_add(
+                names, path_join(from, path_folder_bytes(from), name, stem_bytes(name), ""),
+                path_join(names->manifest_to, path_folder_bytes(names->manifest_to), name, stem_bytes(name), ""),
+                error);
     }
     manifest_free(&manifest);
     return status;
@@ -208,9 +208,10 @@ static enum tokmap_status prefix_take(struct copy_names *names, const char *pref
     }
     remote_list_close(list);
     if (status == TOKMAP_END)
-        status = names->count ? TOKMAP_OK
-                              : error_set(error, TOKMAP_ERROR_NOT_FOUND, prefix, TOKMAP_NO_OFFSET,
-                                          "there is no shard here: no object whose name ends in .tmx; correct the name");
+        status = names->count
+                     ? TOKMAP_OK
+                     : error_set(error, TOKMAP_ERROR_NOT_FOUND, prefix, TOKMAP_NO_OFFSET,
+                                 "there is no shard here: no object whose name ends in .tmx; correct the name");
     return status;
 }
 
@@ -223,12 +224,11 @@ static enum tokmap_status remote_find(struct copy_names *names, const char *from
     if (stem_bytes(from) < strlen(from))
         return shard_take(names, from, to, error);
     char *index = path_ended(from, shard_file_ending(SHARD_INDEX, SHARD_FINAL)), *folder = path_ended(from, "/");
-    enum tokmap_status status =
-        index && folder ? remote_object_find(client, index, &facts, error) : no_memory(error);
+    enum tokmap_status status = index && folder ? remote_object_find(client, index, &facts, error) : no_memory(error);
     if (!status) {
         status = shard_take(names, from, to, error);
     } else if (status != TOKMAP_ERROR_INTERRUPTED && status != TOKMAP_ERROR_MEMORY) {
-        /* Whoever may not list a bucket is told that it may not read an object that there is not. */
+        /* An object that is missing is reported as forbidden (403) to a user who may not list the bucket. */
         struct tokmap_error second;
         const enum tokmap_status got =
             remote_object_get(client, from, MANIFEST_BYTES_MOST, &names->manifest, &facts, &second);

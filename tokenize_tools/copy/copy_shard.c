@@ -159,8 +159,8 @@ static enum tokmap_status index_take_local(struct copy_shard *shard, const char 
     struct paths paths;
     int fd = -1;
     bool missing = false;
-    enum tokmap_status status = paths_make(&paths, shard->name->to) ? folders_make(shard->name->to, error)
-                                                                    : no_memory(error);
+    enum tokmap_status status =
+        paths_make(&paths, shard->name->to) ? folders_make(shard->name->to, error) : no_memory(error);
     if (!status) {
         const int system = partial_file_open(paths.partials[SHARD_INDEX], leftover_take, &paths, &fd);
         status = system == EWOULDBLOCK
@@ -174,7 +174,8 @@ static enum tokmap_status index_take_local(struct copy_shard *shard, const char 
     if (!status)
         status = index_copy(from, fd, paths.partials[SHARD_INDEX], hands, error);
     if (!status)
-        status = same_find(paths.partials[SHARD_INDEX], paths.finals[SHARD_INDEX], &shard->index_there, &missing, error);
+        status =
+            same_find(paths.partials[SHARD_INDEX], paths.finals[SHARD_INDEX], &shard->index_there, &missing, error);
     if (!status && !missing && !shard->index_there && !settings->replace)
         status = error_set(error, TOKMAP_ERROR_EXISTS, paths.finals[SHARD_INDEX], TOKMAP_NO_OFFSET,
                            "there is another shard of this name; give --force to replace it, or choose another name");
@@ -264,8 +265,7 @@ static enum tokmap_status file_open(struct copy_shard *shard, enum shard_file ki
         upload = upload_find(settings, to);
         free(to);
     }
-    const enum tokmap_status status =
-        copy_file_open(file, shard->name->from, shard->name->to, upload, hands, error);
+    const enum tokmap_status status = copy_file_open(file, shard->name->from, shard->name->to, upload, hands, error);
     shard->bytes += file->bytes;
     return status;
 }

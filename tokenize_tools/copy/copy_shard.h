@@ -28,12 +28,12 @@ struct copy_shard {
     struct index index;
     char *index_path; /* of a file of this machine: the source's, NAME.tmx.partial, or a temporary file */
     bool index_opened, temporary;
-    bool index_made; /* NAME.tmx.partial is there */
-    bool index_there;                    /* `to` has this index */
-    struct copy_file files[COPY_FILES];  /* with 0 parts: the shard has none; that of the index only of an object */
-    uint64_t bytes;                      /* of all files */
-    bool ready, done;                    /* for the caller: its parts can be copied; all of them are */
-    uint32_t left;                       /* files that are not finished */
+    bool index_made;                    /* NAME.tmx.partial is there */
+    bool index_there;                   /* `to` has this index */
+    struct copy_file files[COPY_FILES]; /* with 0 parts: the shard has none; that of the index only of an object */
+    uint64_t bytes;                     /* of all files */
+    bool ready, done;                   /* for the caller: its parts can be copied; all of them are */
+    uint32_t left;                      /* files that are not finished */
 };
 
 /* Reads the index, verifies it, compares it with the one that there is, and opens the files; *shard is zero but for its

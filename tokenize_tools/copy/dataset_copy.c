@@ -2,8 +2,8 @@
 /*
  * dataset_copy.c - see dataset_copy.h.
  *
- * Each thread takes the next part of a shard that is ready; if there is none, it makes the next shard ready; if there
- * is none of these, it waits. So a few shards at a time are open, however many there are.
+ * Each thread takes the next part of a shard that is ready; without one, it makes the next shard ready; after the last
+ * shard, it waits. So a few shards at a time are open, however many there are.
  */
 #include "dataset_copy.h"
 
@@ -186,8 +186,8 @@ static void parts_work(void *user, uint32_t number)
 static void step_work(void *user, uint32_t number)
 {
     struct copying *copying = user;
-    for (uint64_t i; !stop(copying) &&
-                     (i = __atomic_fetch_add(&copying->step_next, 1, __ATOMIC_RELAXED)) < copying->names.count;) {
+    for (uint64_t i;
+         !stop(copying) && (i = __atomic_fetch_add(&copying->step_next, 1, __ATOMIC_RELAXED)) < copying->names.count;) {
         struct tokmap_error error;
         if (copying->step(copying, &copying->shards[i], &copying->hands[number], &error))
             fail(copying, &error);
@@ -208,7 +208,7 @@ static enum tokmap_status name_index(struct copying *copying, struct copy_shard 
 }
 
 static enum tokmap_status abort_shard(struct copying *copying, struct copy_shard *shard, struct copy_hands *hands,
-                                        struct tokmap_error *error)
+                                      struct tokmap_error *error)
 {
     (void)copying;
     (void)error;
@@ -252,7 +252,7 @@ static enum tokmap_status step_do(struct copying *copying,
 static enum tokmap_status manifest_exists(const char *path, bool other, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET, "%s",
-                     other ? "there is a file of this name that is no manifest; choose another name"
+                     other ? "there is a file of this name that is not a manifest; choose another name"
                            : "there is another dataset of this name; give --force to replace it, or choose another "
                              "name");
 }
@@ -265,18 +265,18 @@ static enum tokmap_status manifest_look(struct copying *copying, struct tokmap_e
     enum tokmap_status status;
     int system = 0;
     if (is_remote(to)) {
-        status = remote_object_get(&copying->hands->client, to, MANIFEST_BYTES_MOST, &text, &copying->manifest_old, error);
+        status =
+            remote_object_get(&copying->hands->client, to, MANIFEST_BYTES_MOST, &text, &copying->manifest_old, error);
     } else {
         copying->lock = path_ended(to, ".partial");
         system = copying->lock ? partial_file_open(copying->lock, NULL, NULL, &copying->lock_fd) : 0;
         copying->lock_fd = system ? -1 : copying->lock_fd;
-        status = !copying->lock ? no_memory(error)
-                 : system == EWOULDBLOCK
-                     ? error_set(error, TOKMAP_ERROR_BUSY, to, TOKMAP_NO_OFFSET,
-                                 "another process is writing this dataset; wait for it")
-                 : system && system != ENOENT
-                     ? error_set_system(error, system, copying->lock, TOKMAP_NO_OFFSET, "the manifest cannot be written")
-                     : manifest_read(to, &text, error);
+        status = !copying->lock               ? no_memory(error)
+                 : system == EWOULDBLOCK      ? error_set(error, TOKMAP_ERROR_BUSY, to, TOKMAP_NO_OFFSET,
+                                                          "another process is writing this dataset; wait for it")
+                 : system && system != ENOENT ? error_set_system(error, system, copying->lock, TOKMAP_NO_OFFSET,
+                                                                 "the manifest cannot be written")
+                                              : manifest_read(to, &text, error);
     }
     if (status == TOKMAP_ERROR_NOT_FOUND) {
         copying->manifest_old = (struct remote_facts){.bytes = 0};

@@ -6,7 +6,8 @@
  * Three steps follow each other, so that a reader finds the old dataset, the new one, or none, and never a mixture:
  *
  *     1. all parts of all files are copied, under names that no reader knows: NAME.partial, or uploads
- *     2. tokens and masks of objects get their names; then indexes (on a file system, each shard as shard_commit.h says)
+ *     2. tokens and masks of objects get their names; then indexes (on a file system, each shard as shard_commit.h
+ * says)
  *     3. the manifest gets its name. One that differs, and is to be replaced, is removed before step 2
  *
  * A copy that was killed in any of them continues when it is started again: copy_file.h says how. No list of what is
@@ -24,10 +25,10 @@
 
 struct dataset_copy_options {
     const char *from, *to;
-    uint32_t connections; /* threads, each with its connection: 1 to COPY_CONNECTIONS_MOST */
-    uint64_t part_bytes;  /* 0: the default */
-    bool replace;         /* a dataset of this name is replaced */
-    bool full;            /* what was written is read again and compared */
+    uint32_t connections;             /* threads, each with its connection: 1 to COPY_CONNECTIONS_MOST */
+    uint64_t part_bytes;              /* 0: the default */
+    bool replace;                     /* a dataset of this name is replaced */
+    bool full;                        /* true if what was written is read again and compared */
     const struct remote_watch *watch; /* or NULL; its calls come from any thread */
     /* done of total bytes, the latter an estimate until all indexes are read; by any thread, one at a time. */
     void (*progress)(void *user, uint64_t done, uint64_t total);

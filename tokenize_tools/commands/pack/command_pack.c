@@ -581,7 +581,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .compared = compare_report,
                                    .stop = is_stopped,
                                    .before_commit = names_last ? before_commit : NULL,
-                                   .also = packing->also.count              ? &packing->also_work
+                                   .also = packing->also.count                ? &packing->also_work
                                            : pack_upload_is(&packing->upload) ? &packing->upload_work
                                                                               : NULL,
                                    .state_save = skips_save,

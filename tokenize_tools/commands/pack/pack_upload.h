@@ -21,11 +21,11 @@ struct pack_upload {
     bool (*stop)(void *user);
     /* Private. */
     const struct cli_command *command;
-    char *to;     /* the address without an ending; NULL: the output is on this machine */
-    char *made;   /* the folder that this made up */
-    char *prefix; /* of the output here */
+    char *to;                 /* the address without an ending; NULL: the output is on this machine */
+    char *made;               /* the folder that this made up */
+    char *prefix;             /* of the output here */
     struct bytes_buffer sent; /* the sets that were sent, as names of this machine, each with a zero byte */
-    bool failed;  /* sending has failed */
+    bool failed;              /* sending has failed */
     struct cli_progress progress;
 };
 
@@ -35,7 +35,7 @@ int pack_upload_begin(struct pack_upload *upload, const struct cli_command *comm
                       const char **local);
 void pack_upload_free(struct pack_upload *upload);
 
-/* Whether there is anything to send. */
+/* Returns whether the output is sent. */
 static inline bool pack_upload_is(const struct pack_upload *upload)
 {
     return upload->to != NULL;
