@@ -79,7 +79,7 @@ while read -r command; do
     [ -s list ] || { echo "tokmap $command --help has no example" >&2; exit 1; }
     # pack's examples write into data/; the other commands read data/web.
     if [ "$command" != pack ]; then
-        rm -f data/* moved/*
+        rm -rf data/* moved/*
         tokmap pack -q -o data/web -t gpt2/tokenizer.json books
         tokmap pack -q -o data/val -t gpt2/tokenizer.json text
         cp data/web.* moved/

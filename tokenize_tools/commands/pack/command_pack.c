@@ -657,7 +657,7 @@ static int pack(const struct cli_command *command, const char **operands, size_t
 }
 
 static const struct cli_often often[] = {
-    {"output", NULL},
+    {"output", "write PREFIX.bin and .tmx, here or to s3://"},
     {"tokenizer", "the tokenizer's file or folder (default: bytes)"},
     {"field", "the field that holds the text (default: text)"},
     {"input-format", "text, jsonl, csv, parquet, ... (default: auto)"},
