@@ -86,6 +86,22 @@ void remote_tag_of(const uint8_t (*parts)[MD5_BYTES], uint64_t count, bool uploa
     memcpy(at, "\"", 2);
 }
 
+void remote_body_check(const uint8_t hash[MD5_BYTES], char line[BODY_CHECK_MOST])
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t at = (size_t)snprintf(line, BODY_CHECK_MOST, "content-md5: ");
+    for (unsigned i = 0; i < MD5_BYTES; i += 3) {
+        const bool last = i + 1 == MD5_BYTES;
+        const uint32_t three =
+            (uint32_t)hash[i] << 16 | (last ? 0 : (uint32_t)hash[i + 1] << 8 | (uint32_t)hash[i + 2]);
+        line[at++] = digits[three >> 18];
+        line[at++] = digits[three >> 12 & 63];
+        line[at++] = last ? '=' : digits[three >> 6 & 63];
+        line[at++] = last ? '=' : digits[three & 63];
+    }
+    line[at] = '\0';
+}
+
 bool remote_tag_denies(const char *tag, const char *wanted)
 {
     const size_t bytes = strlen(tag), digits = strspn(tag + (*tag == '"'), "0123456789abcdef");
@@ -127,15 +143,17 @@ enum tokmap_status remote_object_put(struct remote_client *client, const char *n
                                      const struct remote_facts *old, struct tokmap_error *error)
 {
     uint8_t digest[1][MD5_BYTES];
-    char wanted[HTTP_TAG_MOST], match[HTTP_TAG_MOST + 16];
+    char wanted[HTTP_TAG_MOST], match[HTTP_TAG_MOST + 16], check[BODY_CHECK_MOST];
     struct remote_written written;
     const bool s3 = remote_kind(name) == REMOTE_S3;
     md5(bytes, count, digest[0]);
     remote_tag_of(digest, 1, false, wanted);
+    remote_body_check(digest[0], check);
     (void)snprintf(match, sizeof match, "if-match: %s", old ? old->tag : "");
     const struct remote_ask ask = {.method = HTTP_PUT,
                                    .body = count ? bytes : "",
                                    .body_bytes = count,
+                                   .body_check = check,
                                    .condition = !s3 || !old   ? NULL
                                                 : *old->tag   ? match
                                                 : !old->bytes ? "if-none-match: *"

@@ -2,9 +2,10 @@
 /*
  * remote_put.h - objects that are written in one request, and what all writing shares. remote_upload.h has larger ones.
  *
- * The server compares what it receives with the signature, which has its SHA-256. What it answers, and what it then
- * says of the object, is compared with the size and the MD5 of what was sent: an ETag is made of that, unless a key of
- * the user's encrypts the bucket. A request whose answer was lost is known again by the object that it has left.
+ * The server compares what it receives with an MD5 in the header, and without TLS also with the SHA-256 in the
+ * signature. What it answers, and what it then says of the object, is compared with the size and the MD5 of what was
+ * sent: an ETag is made of that, unless a key of the user's encrypts the bucket. A request whose answer was lost is
+ * known again by the object that it has left.
  *
  * Statuses of all functions: those of remote_object.h; ERROR_UNSUPPORTED also for http:// and https://, which are not
  * written.
@@ -23,6 +24,9 @@ enum tokmap_status remote_written_check(const char *name, struct tokmap_error *e
 /* Makes the ETag that a server gives an object by its MD5, or an upload by those of its parts: "\"HEX\"", "\"HEX-N\"".
  */
 void remote_tag_of(const uint8_t (*parts)[MD5_BYTES], uint64_t count, bool upload, char tag[HTTP_TAG_MOST]);
+#define BODY_CHECK_MOST 48
+/* Makes the line of the header with the MD5 of a body: see struct remote_ask. */
+void remote_body_check(const uint8_t hash[MD5_BYTES], char line[BODY_CHECK_MOST]);
 /* Returns whether a tag says that an object has other bytes than that: false also of a tag in another form. */
 bool remote_tag_denies(const char *tag, const char *wanted);
 

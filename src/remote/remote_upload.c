@@ -97,12 +97,14 @@ enum tokmap_status remote_upload_part(struct remote_client *client, const char *
                                       uint32_t number, const void *bytes, size_t count, const uint8_t hash[MD5_BYTES],
                                       char tag[HTTP_TAG_MOST], struct tokmap_error *error)
 {
-    const struct remote_ask ask = {.method = HTTP_PUT, .body = count ? bytes : "", .body_bytes = count};
+    char before[48], wanted[HTTP_TAG_MOST], check[BODY_CHECK_MOST];
+    const struct remote_ask ask = {
+        .method = HTTP_PUT, .body = count ? bytes : "", .body_bytes = count, .body_check = check};
     struct remote_written written;
-    char before[48], wanted[HTTP_TAG_MOST];
     uint8_t digest[1][MD5_BYTES];
     memcpy(digest[0], hash, MD5_BYTES);
     remote_tag_of(digest, 1, false, wanted);
+    remote_body_check(hash, check);
     (void)snprintf(before, sizeof before, "partNumber=%" PRIu32 "&uploadId=", number);
     enum tokmap_status status = upload_send(client, name, upload, before, &ask, &written, error);
     memcpy(tag, written.answer.tag, HTTP_TAG_MOST);

@@ -94,21 +94,51 @@ static enum tokmap_status set_check(struct pack_upload *upload, const char *set,
     return status;
 }
 
+struct trial {
+    const char *key; /* of the object */
+    struct bytes_buffer id;
+};
+
+static enum tokmap_status trial_found(void *user, const char *key, const char *id, struct tokmap_error *error)
+{
+    struct trial *trial = user;
+    if (strcmp(key, trial->key) != 0 || trial->id.count)
+        return TOKMAP_OK;
+    return bytes_append(&trial->id, id, strlen(id) + 1) ? TOKMAP_OK : no_memory(error);
+}
+
+/* Begins an upload without parts, and gives it up, which shows that this user may write there. One that a killed process
+ * has left is given up first. */
+static enum tokmap_status writable_check(const struct pack_upload *upload, struct remote_client *client,
+                                         struct tokmap_error *error)
+{
+    struct remote_object object = {.key = ""};
+    struct trial trial = {.id = {0}};
+    enum tokmap_status status = remote_object_of(upload->to, &object, error);
+    trial.key = object.key;
+    if (!status)
+        status = remote_uploads_find(client, upload->to, trial_found, &trial, error);
+    for (int i = trial.id.count ? 0 : 1; i < 2 && !status; i++) {
+        if (i)
+            status = remote_upload_begin(client, upload->to, &trial.id, error);
+        if (!status)
+            status = remote_upload_abort(client, upload->to, (const char *)trial.id.bytes, error);
+        trial.id.count = 0;
+    }
+    bytes_free(&trial.id);
+    return status;
+}
+
 enum tokmap_status pack_upload_check(struct pack_upload *upload, bool continues, const struct split *split,
                                      struct tokmap_error *error)
 {
     struct remote_client client;
-    struct bytes_buffer id = {0};
     enum tokmap_status status = TOKMAP_OK;
     remote_client_init(&client, upload->stop, NULL, NULL);
     for (uint32_t i = 0; i < (split ? split->count : 1) && !continues && !upload->force && !status; i++)
         status = set_check(upload, split ? split->sets[i].name : NULL, &client, error);
-    /* An upload without parts shows that this user may write there, before the work of hours is done. */
     if (!status)
-        status = remote_upload_begin(&client, upload->to, &id, error);
-    if (!status)
-        status = remote_upload_abort(&client, upload->to, (const char *)id.bytes, error);
-    bytes_free(&id);
+        status = writable_check(upload, &client, error);
     remote_client_free(&client);
     return status;
 }
