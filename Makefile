@@ -47,7 +47,7 @@ include src/make/flags.mk
 # Signals and child processes (process*.c) are for commands only, and old_glibc*.c for the Python package. src/text and
 # src/remote are linked from an archive, so the shared library contains only the files of them that it uses (only the
 # tools read JSON and URLs).
-library_rooms := common platform format dataset order run batch staging cuda loader python
+library_rooms := common platform format cache dataset order run batch staging cuda loader python
 library_sources := $(filter-out src/platform/process% src/platform/old_glibc%,$(sort \
   $(foreach room,$(library_rooms),$(wildcard src/$(room)/*.c src/$(room)/*/*.c))))
 library_objects := $(call objects,$(library_sources))

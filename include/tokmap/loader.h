@@ -342,6 +342,14 @@ struct tokmap_stats {
                                context layout is zigzag_documents */
     uint64_t excluded;      /* inputs delivered as the pad id, because the run excludes their documents */
     uint64_t excluded_rows; /* rows without any other token, which are delivered, too */
+    /* Of datasets in object storage. These count what this process has done with the cache folder, for all loaders. */
+    uint64_t fetch_requests;    /* answered by the storage */
+    uint64_t fetch_bytes;       /* that it sent */
+    uint64_t fetch_repeated;    /* requests that took too long, and were sent again on another connection */
+    uint64_t fetch_evicted;     /* bytes that left the cache for others */
+    uint64_t fetch_storage_ns;  /* time that reads waited for the first byte of an answer, */
+    uint64_t fetch_transfer_ns; /* for the rest of it, because the bandwidth was used up, */
+    uint64_t fetch_disk_ns;     /* and for the disk of the cache folder */
 };
 #define TOKMAP_STATS_INIT TOKMAP_SIZED(struct tokmap_stats)
 

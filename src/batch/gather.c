@@ -54,6 +54,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset/dataset.h"
@@ -248,6 +249,9 @@ static enum tokmap_status read_compared(struct gather *gather, const struct stre
         enum tokmap_status status = read_bytes(gather, &span, pages, cold, error);
         if (!status && !page_check_done(check, &span))
             status = page_check_compare(check, view, span.offset / TOKEN_PAGE_BYTES, pages, bytes, error);
+        to = at;
+        if (status == TOKMAP_ERROR_CORRUPT && cache_distrust(view->fd, span.offset, bytes))
+            continue; /* the copy in the cache was damaged, and is fetched again */
         if (status)
             return status;
         to = min64(end, span.offset + bytes);
@@ -329,11 +333,14 @@ static enum tokmap_status frame_tokens(struct gather *gather, struct shard_view 
     *tokens = sealed_rows_kept(rows, view, number);
     if (*tokens)
         return TOKMAP_OK;
-    enum tokmap_status status = sealed_rows_find(&source->check, view, number, &frame, error);
-    if (!status)
-        status = read_file(gather, view, frame.at, frame.stored, rows->stored, cold, error);
-    if (!status)
-        status = sealed_rows_unpack(rows, view, &frame, tokens, error);
+    enum tokmap_status status;
+    do {
+        status = sealed_rows_find(&source->check, view, number, &frame, error);
+        if (!status)
+            status = read_file(gather, view, frame.at, frame.stored, rows->stored, cold, error);
+        if (!status)
+            status = sealed_rows_unpack(rows, view, &frame, tokens, error);
+    } while (status == TOKMAP_ERROR_CORRUPT && cache_distrust(view->fd, frame.at, frame.stored));
     if (!status)
         residency_frame_was_read(source, view, &frame);
     return status;

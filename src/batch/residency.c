@@ -45,6 +45,7 @@
 
 #include "common/error.h"
 #include "dataset/dataset.h"
+#include "dataset/dataset_fetch.h"
 #include "platform/os.h"
 
 #define WARM_STREAK 16
@@ -111,6 +112,7 @@ static enum tokmap_status open_source(struct residency_source *source, const str
         .shared = shared,
         .drop_behind = options->drop_behind,
         .in_order = options->in_order,
+        .remote = dataset_cache(dataset) != NULL,
         .kept_fd = -1,
         .ask_fd = -1,
     };
@@ -430,7 +432,7 @@ static void populate(struct residency_source *source, const struct stretch *stre
 enum tokmap_status residency_look(struct residency_source *source, struct shard_view *view, uint64_t *bytes,
                                   int *system)
 {
-    const bool changes = view->hashed && view->change_look != source->shared->change_look;
+    const bool changes = view->hashed && !view->cached && view->change_look != source->shared->change_look;
     struct os_stat found = {.bytes = 0};
     *system = changes ? os_fstat(view->fd, &found) : os_file_bytes(view->fd, &found.bytes);
     *bytes = found.bytes;
@@ -577,6 +579,8 @@ static void begin_asking(struct residency *residency, uint64_t next)
 static bool is_cached(struct residency *residency, const struct row_extents *row)
 {
     assert(!row->count || row->source < residency->count);
+    if (row->count && residency->sources[row->source].remote)
+        return false;
     for (uint64_t i = 0; i < row->count; i++)
         if (!residency_is_cached(&residency->sources[row->source], &row->extents[i]))
             return false;
@@ -636,6 +640,8 @@ static void ask_until(struct residency *residency, uint64_t end)
 {
     struct row_extents row;
     for (; residency->asked < end && residency->order(residency->user, residency->asked, &row); residency->asked++) {
+        if (row.count && residency->sources[row.source].remote)
+            continue; /* the loader asks for them, farther ahead */
         if (look_while_asking(residency, &row))
             break;
         residency_ask(residency, &row);

@@ -45,6 +45,7 @@ struct residency_source {
     struct residency_shared *shared; /* the residency's */
     struct read_pool *pool;          /* reads and asks on its threads; NULL: this thread does */
     bool pool_asks;                  /* true if the pool reads ahead; else the kernel is asked to */
+    bool remote;                     /* the dataset is in object storage */
     bool drop_behind, in_order;
     bool cannot_tell;     /* the kernel cannot report what is in the page cache */
     uint32_t untold;      /* reads in the warm state since the last one whose pages the kernel was asked about */
@@ -174,7 +175,7 @@ static inline bool residency_must_look(const struct residency_source *source, co
 {
     if (populated)
         return view->look != source->shared->look;
-    return view->hashed && !source->pool && view->change_look != source->shared->change_look;
+    return view->hashed && !view->cached && !source->pool && view->change_look != source->shared->change_look;
 }
 
 /* Reports that bytes were loaded from a mapping. After RESIDENCY_LOOK_BYTES of them, the sizes of files are compared

@@ -22,6 +22,7 @@
 struct shard_view {
     bool known;
     bool hashed;    /* the index has the hashes of the file's pages, and rows are compared with them */
+    bool cached;    /* the file is a copy in a cache, which other processes fill, and its rows are compared here */
     bool in_memory; /* the file system keeps its files in memory, so the file is always in the page cache */
     int fd;
     const char *path;

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -120,10 +121,61 @@ static const char *remedy(int system)
                             : NULL;
 }
 
+/* Kept errors: number KEPT_FIRST + n is in place n % ERRORS_KEPT, until n + ERRORS_KEPT is. */
+#define KEPT_FIRST 0x10000u
+#define KEPT_NUMBERS 0x40000000u
+static struct {
+    uint32_t locked, next; /* accessed atomically */
+    uint32_t numbers[ERRORS_KEPT];
+    struct tokmap_error errors[ERRORS_KEPT];
+} kept;
+
+static void kept_lock(void)
+{
+    while (__atomic_exchange_n(&kept.locked, 1, __ATOMIC_ACQUIRE))
+        ;
+}
+
+static void kept_unlock(void)
+{
+    __atomic_store_n(&kept.locked, 0, __ATOMIC_RELEASE);
+}
+
+int error_keep(const struct tokmap_error *error)
+{
+    kept_lock();
+    const uint32_t number = kept.next++ % KEPT_NUMBERS;
+    kept.numbers[number % ERRORS_KEPT] = number + KEPT_FIRST;
+    kept.errors[number % ERRORS_KEPT] = *error;
+    kept_unlock();
+    return (int)(number + KEPT_FIRST);
+}
+
+/* Finds a kept error. Returns false if `system` is not the number of one. */
+static bool kept_find(int system, struct tokmap_error *error)
+{
+    if (system < (int)KEPT_FIRST)
+        return false;
+    const uint32_t place = ((uint32_t)system - KEPT_FIRST) % ERRORS_KEPT;
+    kept_lock();
+    const bool found = kept.numbers[place] == (uint32_t)system;
+    if (found)
+        *error = kept.errors[place];
+    kept_unlock();
+    return found;
+}
+
 enum tokmap_status error_set_system(struct tokmap_error *error, int system, const char *path, uint64_t offset,
                                     const char *format, ...)
 {
     enum tokmap_status status = TOKMAP_ERROR_IO;
+    struct tokmap_error before;
+    if (kept_find(system, &before)) {
+        if (error)
+            *error = before;
+        return before.status;
+    }
+    system = system < (int)KEPT_FIRST ? system : EIO;
     if (system == ENOENT || system == ENOTDIR)
         status = TOKMAP_ERROR_NOT_FOUND;
     else if (system == ENOMEM)

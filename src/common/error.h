@@ -37,6 +37,11 @@ enum tokmap_status error_set_field(struct tokmap_error *error, enum tokmap_statu
 enum tokmap_status error_set_system(struct tokmap_error *error, int system, const char *path, uint64_t offset,
                                     const char *format, ...) __attribute__((format(printf, 5, 6), cold));
 
+/* Keeps an error, of a read that is made by a function whose failures are errnos, and returns a number, for which
+ * error_set_system() later sets that error again, as it is. The last ERRORS_KEPT are kept; an older one is EIO. */
+int error_keep(const struct tokmap_error *error) __attribute__((cold));
+#define ERRORS_KEPT 64
+
 /* Does the same for memory that could not be allocated; returns ERROR_MEMORY. what: "the ring", "the index of
  * documents". bytes: the size that was asked for; 0 or UINT64_MAX if there is none to report. */
 enum tokmap_status error_set_memory(struct tokmap_error *error, const char *what, uint64_t bytes) __attribute__((cold));

@@ -17,6 +17,7 @@
 #include "dataset_foreign.h"
 #include "dataset_name.h"
 #include "dataset_part.h"
+#include "cache/cache.h"
 #include "documents.h"
 #include "open_shards.h"
 #include "platform/os.h"
@@ -112,7 +113,7 @@ static enum tokmap_status open_shards(struct tokmap_dataset *dataset, struct sha
         const struct manifest_shard *line = shard_names_line(names, i);
         slot->line = line ? (uint32_t)i : 0;
         if (!slot->open && !shard_line(dataset, i))
-            status = shard_open(&slot->open, shard_names_take(names, i), names->reading, error);
+            status = shard_open(&slot->open, shard_names_take(names, i), names->reading, names->cache, line, error);
         if (status == TOKMAP_ERROR_NOT_FOUND && line)
             status = error_set_line(error, status, names->manifest.path, line->line,
                                     "the shard %s or its .bin does not exist; correct the line or restore the files",
@@ -131,6 +132,7 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
 {
     struct shard_names names = {0};
     enum tokmap_status status = shard_names_find(&names, name, error);
+    dataset->cache = names.cache;
     if (!status)
         status = open_shards(dataset, &names, error);
     dataset->kind = "shards";
@@ -212,7 +214,7 @@ static enum tokmap_status open_whole(struct tokmap_dataset *dataset, const char 
     if (foreign_name_has_kind(name))
         return open_foreign(dataset, name, true, error);
     enum tokmap_status status = open_named(dataset, name, error);
-    if (dataset->slots || (status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_FORMAT))
+    if (dataset->slots || dataset->cache || (status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_FORMAT))
         return status;
     struct tokmap_error found;
     const enum tokmap_status foreign = open_foreign(dataset, name, false, &found);
@@ -230,7 +232,7 @@ static bool has_views(const struct tokmap_dataset *dataset)
     for (uint64_t i = 0; i < dataset->shard_count && !dataset->sealed && !stated; i++)
         if (!shard_line(dataset, i) && !store_has_views(&shard_held(dataset, i)->store, dataset->width))
             return false;
-    return !dataset->synthetic && !dataset->sealed;
+    return !dataset->synthetic && !dataset->sealed && !dataset->cache;
 }
 
 /* Decides how the dataset is read. Indexes were mapped if it was not known by then; those of foreign files were not. */
@@ -299,6 +301,8 @@ void tokmap_dataset_close(struct tokmap_dataset *dataset)
 {
     if (!dataset)
         return;
+    if (dataset->cache)
+        cache_forget(dataset->cache, dataset);
     shards_close(dataset);
     for (uint64_t i = 0; i < dataset->shard_count; i++) {
         dataset_shard_free(dataset->slots[i].open);
@@ -310,6 +314,7 @@ void tokmap_dataset_close(struct tokmap_dataset *dataset)
         free(name);
     }
     manifest_free(&dataset->manifest);
+    cache_close(dataset->cache);
     synthetic_close(dataset->synthetic);
     free(dataset->warning);
     free(dataset->name);

@@ -60,6 +60,7 @@ struct tokmap_dataset {
     char *name; /* the name by which the dataset was opened, for messages */
     struct shard_slot *slots;
     uint64_t shard_count;
+    struct cache *cache;                        /* of a dataset in object storage; otherwise NULL */
     struct manifest manifest;                   /* that names the shards; zeroed if there is none */
     struct synthetic *synthetic;                /* NULL, or the synthetic dataset; shard_count is then 0 */
     uint64_t skipped_tokens, skipped_documents; /* of a synthetic dataset, before the part; otherwise 0 */

@@ -23,7 +23,7 @@
 #include "platform/os.h"
 #include "shard_open.h"
 
-enum { FILES_PER_SHARD = 3, MAPPINGS_PER_SHARD = 2, CLOSED_AT_ONCE = 64, HELD_MOST = 64 };
+enum { FILES_PER_SHARD = 3, FILES_IN_CACHE = 6, MAPPINGS_PER_SHARD = 2, CLOSED_AT_ONCE = 64, HELD_MOST = 64 };
 
 struct entry {
     const struct tokmap_dataset *dataset;
@@ -40,7 +40,12 @@ static struct table {
 
 static uint64_t mappings_of(const struct tokmap_dataset *dataset)
 {
-    return dataset->reading == TOKMAP_READ_PREAD ? 0 : MAPPINGS_PER_SHARD;
+    return dataset->cache ? 1 : dataset->reading == TOKMAP_READ_PREAD ? 0 : MAPPINGS_PER_SHARD;
+}
+
+static uint64_t files_of(const struct tokmap_dataset *dataset)
+{
+    return dataset->cache ? FILES_IN_CACHE : FILES_PER_SHARD;
 }
 
 uint32_t shards_held_most(void)
@@ -53,7 +58,7 @@ uint32_t shards_held_most(void)
 /* Takes an entry out of the table. The lock is held. */
 static void entry_remove(uint64_t number)
 {
-    table.files -= FILES_PER_SHARD;
+    table.files -= files_of(table.entries[number].dataset);
     table.mappings -= mappings_of(table.entries[number].dataset);
     table.entries[number] = table.entries[--table.count];
 }
@@ -136,7 +141,8 @@ static enum tokmap_status line_open(const struct tokmap_dataset *dataset, uint64
 {
     const struct manifest *manifest = &dataset->manifest;
     const struct manifest_shard *line = shard_line(dataset, number);
-    enum tokmap_status status = shard_open(made, manifest_index_path(manifest, line), dataset->reading, error);
+    enum tokmap_status status =
+        shard_open(made, manifest_index_path(manifest, line), dataset->reading, dataset->cache, line, error);
     if (status == TOKMAP_ERROR_NOT_FOUND)
         status = error_set_line(error, status, manifest->path, line->line,
                                 "the shard %s or its .bin does not exist; correct the line or restore the files",
@@ -171,7 +177,7 @@ static struct shard *shard_add(const struct tokmap_dataset *dataset, struct shar
         }
         if (!*full) {
             table.entries[table.count++] = (struct entry){dataset, slot};
-            table.files += FILES_PER_SHARD;
+            table.files += files_of(dataset);
             table.mappings += mappings_of(dataset);
             made->number = ++table.opened;
             slot->open = made;

@@ -12,12 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/foreign/foreign_file.h"
 #include "format/foreign/foreign_name.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
+#include "remote_names.h"
 #include "shard_stems.h"
 #include "text/path.h"
 
@@ -54,8 +56,7 @@ void shard_names_return(struct shard_names *names, uint64_t number, char *path)
         names->index_paths[number] = path;
 }
 
-/* Takes ownership of the path, also on failure. */
-static enum tokmap_status names_add(struct shard_names *names, char *path, struct tokmap_error *error)
+enum tokmap_status shard_names_add(struct shard_names *names, char *path, struct tokmap_error *error)
 {
     if (!path)
         return error_set_memory(error, "the path of a shard", 0);
@@ -166,7 +167,7 @@ static int walk_entry(void *user, const char *name, enum os_kind kind)
     if (kind == OS_KIND_FOLDER)
         return walk_push(walk, path);
     if (index && kind == OS_KIND_FILE) {
-        walk->status = names_add(walk->names, path, walk->error);
+        walk->status = shard_names_add(walk->names, path, walk->error);
         return walk->status ? -1 : 0;
     }
     free(path);
@@ -423,6 +424,8 @@ enum tokmap_status shard_names_find(struct shard_names *names, const char *name,
 {
     size_t bytes = strlen(name);
     struct os_stat found;
+    if (cache_names(name))
+        return remote_names_find(names, name, error);
     char *index_path = shard_file_index("", 0, name, bytes);
     if (!index_path)
         return error_set_memory(error, "the path of a shard", bytes);
@@ -432,7 +435,7 @@ enum tokmap_status shard_names_find(struct shard_names *names, const char *name,
         system = os_stat(index_path, &found);
     if (!system && found.kind != OS_KIND_FOLDER) {
         names->folder_too = !whole && !os_stat(name, &found) && found.kind == OS_KIND_FOLDER;
-        return names_add(names, index_path, error);
+        return shard_names_add(names, index_path, error);
     }
     int named = os_stat(name, &found);
     enum tokmap_status status;
@@ -453,10 +456,6 @@ enum tokmap_status shard_names_find(struct shard_names *names, const char *name,
         status = error_set_system(error, system, index_path, TOKMAP_NO_OFFSET, "the index cannot be examined");
     else if (named && named != ENOENT && named != ENOTDIR)
         status = error_set_system(error, named, name, TOKMAP_NO_OFFSET, "the dataset cannot be examined");
-    else if (strstr(name, "://"))
-        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
-                           "a dataset cannot be read from a URL yet; copy its files to a disk of this machine, and "
-                           "give their path");
     else
         status = not_found(name, whole ? index_path : NULL, error);
     free(index_path);

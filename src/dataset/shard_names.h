@@ -14,6 +14,7 @@ struct shard_names {
     uint64_t count, capacity;
     struct manifest manifest;    /* its path is NULL if the shards are not named by one */
     enum tokmap_reading reading; /* with which the shards are opened; shard_names_find() leaves it alone */
+    struct cache *cache;         /* of names in object storage; the caller closes it. Otherwise NULL */
     bool folder_too;             /* the name is the prefix of a shard, and also a folder, which was not opened */
 };
 
@@ -21,6 +22,9 @@ struct shard_names {
  * stat(). Statuses: OK, ERROR_NOT_FOUND, ERROR_MISMATCH (a folder has a NAME.bin without its index), ERROR_BUSY,
  * ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status shard_names_find(struct shard_names *names, const char *name, struct tokmap_error *error);
+/* Adds the path of an index, which the names own from now on, also after a failure; NULL: there was no memory for it.
+ * Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
+enum tokmap_status shard_names_add(struct shard_names *names, char *path, struct tokmap_error *error);
 void shard_names_free(struct shard_names *names);
 
 /* Takes the path of the index of shard `number` from the names; the caller frees it. NULL without memory. */

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/shard_file.h"
@@ -146,8 +147,46 @@ static enum tokmap_status open_pair(struct shard *shard, enum tokmap_reading rea
     }
 }
 
-enum tokmap_status shard_open(struct shard **shard, char *index_path, enum tokmap_reading reading,
-                              struct tokmap_error *error)
+/* Puts the cache before a descriptor, whose messages then name the object. */
+static enum tokmap_status attach(struct cache_shard *cached, enum cache_part part, int fd, char **path,
+                                 struct tokmap_error *error)
+{
+    char *name;
+    const enum tokmap_status status = fd < 0 ? TOKMAP_OK : cache_shard_attach(cached, part, fd, &name, error);
+    if (fd >= 0 && !status) {
+        free(*path);
+        *path = name;
+    }
+    return status;
+}
+
+/* Opens a shard of object storage: its files in the cache, which fills them when they are read. */
+static enum tokmap_status open_cached(struct shard *shard, struct cache *cache, const struct manifest_shard *line,
+                                      struct tokmap_error *error)
+{
+    const bool stated = line && line->group != MANIFEST_UNSTATED;
+    struct cache_shard *cached;
+    enum tokmap_status status = cache_shard_find(cache, shard->index_path, stated ? line->content : NULL,
+                                                 stated ? line->index_bytes : 0, &cached, error);
+    char *local = status ? NULL : strdup(cache_shard_index(cached));
+    if (!status && !local)
+        status = error_set_memory(error, "the path of a shard", 0);
+    if (local) {
+        free(shard->index_path);
+        shard->index_path = local;
+    }
+    if (!status)
+        status = open_pair(shard, TOKMAP_READ_PREAD, error);
+    if (!status)
+        status = attach(cached, CACHE_TOKENS, shard->store.fd, &shard->store.path, error);
+    if (!status)
+        status = attach(cached, CACHE_MASK, shard->mask.fd, &shard->mask.path, error);
+    cache_shard_free(cached);
+    return status;
+}
+
+enum tokmap_status shard_open(struct shard **shard, char *index_path, enum tokmap_reading reading, struct cache *cache,
+                              const struct manifest_shard *line, struct tokmap_error *error)
 {
     struct shard *made = *shard = index_path ? calloc(1, sizeof *made) : NULL;
     if (!made) {
@@ -156,7 +195,7 @@ enum tokmap_status shard_open(struct shard **shard, char *index_path, enum tokma
     }
     made->store.fd = made->mask.fd = -1;
     made->index_path = index_path;
-    return open_pair(made, reading, error);
+    return cache ? open_cached(made, cache, line, error) : open_pair(made, reading, error);
 }
 
 /* ---- several ---- */
@@ -173,7 +212,8 @@ static bool open_one(const struct opening *opening, uint64_t number)
 {
     struct shard *shard;
     char *path = shard_names_take(opening->names, number);
-    if (!shard_open(&shard, path, opening->names->reading, NULL)) {
+    if (!shard_open(&shard, path, opening->names->reading, opening->names->cache,
+                    shard_names_line(opening->names, number), NULL)) {
         opening->slots[number].open = shard;
         return true;
     }

@@ -6,11 +6,12 @@
 #include "dataset_state.h"
 #include "shard_names.h"
 
-/* Opens the shard of an index, whose path, which may be NULL without memory, belongs to the shard from now on. The
- * caller frees *shard with every status; it may be NULL. Statuses: those of index_open(), store_open(), and
- * mask_file_open(), and ERROR_BUSY. */
-enum tokmap_status shard_open(struct shard **shard, char *index_path, enum tokmap_reading reading,
-                              struct tokmap_error *error);
+/* Opens the shard of an index, whose path, which may be NULL without memory, belongs to the shard from now on. cache:
+ * NULL, or the path is a name in object storage, and this brings it. line: of the manifest that names the shard, or
+ * NULL. The caller frees *shard with every status; it may be NULL. Statuses: those of index_open(), store_open(),
+ * mask_file_open(), and cache_shard_find(), and ERROR_BUSY. */
+enum tokmap_status shard_open(struct shard **shard, char *index_path, enum tokmap_reading reading, struct cache *cache,
+                              const struct manifest_shard *line, struct tokmap_error *error);
 
 /* Opens shards, as many as there are names, with several threads if there are many, but not those whose lines state
  * their sizes. It reports nothing: a shard that is still NULL has not been opened, because it, or another, failed. */

@@ -330,7 +330,7 @@ enum tokmap_status manifest_parse(struct manifest *manifest, const char *path, c
 char *manifest_index_path(const struct manifest *manifest, const struct manifest_shard *shard)
 {
     const char *name = manifest_name(manifest, shard);
-    const size_t folder_bytes = *name == '/' ? 0 : path_folder_bytes(manifest->path);
+    const size_t folder_bytes = path_is_absolute(name) ? 0 : path_folder_bytes(manifest->path);
     return shard_file_index(manifest->path, folder_bytes, name, strlen(name));
 }
 

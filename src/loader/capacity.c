@@ -22,6 +22,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset/dataset.h"
+#include "dataset/dataset_fetch.h"
 #include "dataset/documents.h"
 
 #define AT_ONCE 512 /* document ends read at once */
@@ -79,8 +80,8 @@ enum tokmap_status capacity_documents_most(const struct tokmap_dataset *dataset,
         *most = dataset_synthetic_most_documents(dataset, seq_len);
         return TOKMAP_OK;
     }
-    if (dataset_scans_documents(dataset)) {
-        *most = seq_len; /* counting them would read all tokens */
+    if (dataset_scans_documents(dataset) || (dataset_cache(dataset) && dataset_held_most(dataset))) {
+        *most = seq_len; /* counting them would read all tokens, or the indexes of all shards */
         return TOKMAP_OK;
     }
     while (!status && first.start < info.tokens && *most < seq_len) {

@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "pace.h"
+#include "fetch_plan.h"
 #include "producer.h"
 #include "run/run.h"
 #include "tokmap/cuda.h"
@@ -341,6 +342,7 @@ void consumer_restart(struct tokmap_loader *loader)
     loader->fill.schedule = loader->next.taken = loader->start.schedule;
     loader->fill.cursor = loader->next.position = loader->start.cursor;
     row_queue_restart(&loader->fill.queue);
+    fetch_plan_restart(loader->fill.fetches);
     residency_restart(loader->fill.residency);
     if (loader->fill.pool)
         read_pool_forget(loader->fill.pool);

@@ -21,6 +21,7 @@
 #include "cuda/backend_cuda.h"
 #include "cuda/cuda_device.h"
 #include "dataset/dataset.h"
+#include "fetch_plan.h"
 #include "producer.h"
 #include "run/cursor.h"
 #include "run/exclusion.h"
@@ -278,7 +279,9 @@ static enum tokmap_status open_queue(struct tokmap_loader *loader, const struct 
                                                read_ahead(loader, info), &loader->fill.context, error);
     loader->fill.queue.residency = loader->fill.residency;
     loader->fill.queue.gathers = loader->fill.gathers;
-    return status;
+    return status ? status
+                  : fetch_plan_new(&loader->fill.fetches, loader->fill.residency, &loader->fill.schedule, &rule,
+                                   &loader->fill.context, loader->fill.gathers, error);
 }
 
 /* ---- slots ---- */
@@ -465,7 +468,7 @@ static bool find_stretch(struct tokmap_loader *loader, struct stretch *found, bo
         if (!row.count)
             continue;
         struct residency_source *source = &loader->fill.residency->sources[row.source];
-        if (!source->views.views ||
+        if (!source->views.views || source->remote ||
             shard_views_stretch(&source->views, row.extents[0].first_token, row.extents[0].tokens, &stretch, NULL))
             continue;
         *cold = !residency_is_cached(source, &row.extents[0]);
@@ -654,6 +657,7 @@ void tokmap_loader_close(struct tokmap_loader *loader)
         loader->backend->calls->close(loader->backend, loader_is_forked(loader));
     run_walk_free(&loader->next.named);
     row_queue_free(&loader->fill.queue);
+    fetch_plan_free(loader->fill.fetches);
     for (uint64_t i = 0; i < loader->sources; i++)
         gather_close(loader->fill.gathers[i]);
     residency_close(loader->fill.residency);

@@ -79,6 +79,7 @@ struct tokmap_loader {
         const void *after;             /* with outputs: the tokens of the row after the one that is being filled */
         struct context context;        /* the cut of rows, and the chunks of the row that is being filled */
         struct boundaries_cu cu;       /* of the batch that is being filled */
+        struct fetch_plan *fetches;    /* NULL: no dataset is in object storage */
         struct residency *residency;
         struct gather **gathers; /* one for each source */
         struct read_pool *pool;  /* NULL: no other threads read */

@@ -7,10 +7,34 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cache/cache.h"
 #include "common/error.h"
 #include "common/struct_copy.h"
+#include "dataset/dataset_fetch.h"
 #include "loader_state.h"
 #include "run/run.h"
+
+/* Adds what the caches of the sources have done, each once. */
+static void fetches_read(const struct tokmap_loader *loader, struct tokmap_stats *now)
+{
+    for (uint64_t i = 0; i < loader->sources; i++) {
+        const struct cache *cache = dataset_cache(loader->source[i].dataset);
+        struct cache_counts counts;
+        bool before = !cache;
+        for (uint64_t k = 0; k < i && !before; k++)
+            before = dataset_cache(loader->source[k].dataset) == cache;
+        if (before)
+            continue;
+        cache_count(cache, &counts);
+        now->fetch_requests += counts.requests;
+        now->fetch_bytes += counts.bytes;
+        now->fetch_repeated += counts.repeated;
+        now->fetch_evicted += counts.evicted;
+        now->fetch_storage_ns += counts.waited_storage_ns;
+        now->fetch_transfer_ns += counts.waited_bytes_ns;
+        now->fetch_disk_ns += counts.waited_disk_ns;
+    }
+}
 
 static void stats_read(const struct tokmap_loader *loader, struct tokmap_stats *now)
 {
@@ -37,6 +61,7 @@ static void stats_read(const struct tokmap_loader *loader, struct tokmap_stats *
     now->io_threads = pool.threads;
     now->io_reads = statistics->before.io_reads + pool.ahead;
     now->probe_ns = loader->fill.probe_ns;
+    fetches_read(loader, now);
     now->alarms = __atomic_load_n(&loader->stalls.alarms, __ATOMIC_RELAXED);
 }
 
@@ -172,6 +197,18 @@ static void put_simple(struct text *text, const struct labels *labels, const str
         {"timeouts_total", "counter", "Reads that took longer than their deadline.", stats->timeouts, false},
         {"io_threads", "gauge", "Threads that read ahead.", stats->io_threads, false},
         {"io_reads_total", "counter", "Reads that these threads made ahead.", stats->io_reads, false},
+        {"fetch_requests_total", "counter", "Requests that object storage answered, for all loaders of the process.",
+         stats->fetch_requests, false},
+        {"fetch_bytes_total", "counter", "Bytes that object storage sent.", stats->fetch_bytes, false},
+        {"fetch_repeated_total", "counter", "Requests that took too long and were sent again.", stats->fetch_repeated,
+         false},
+        {"fetch_evicted_bytes_total", "counter", "Bytes that left the cache for others.", stats->fetch_evicted, false},
+        {"fetch_storage_seconds_total", "counter", "Time that reads waited for the first byte of an answer.",
+         stats->fetch_storage_ns, true},
+        {"fetch_transfer_seconds_total", "counter", "Time that reads waited for the rest of an answer.",
+         stats->fetch_transfer_ns, true},
+        {"fetch_disk_seconds_total", "counter", "Time that reads waited for the disk of the cache.",
+         stats->fetch_disk_ns, true},
         {"alarms_total", "counter", "Alarms raised because too many calls waited.", stats->alarms, false},
         {"wait_largest_seconds", "gauge", "Longest wait of a call.", stats->wait_ns_largest, true},
     };

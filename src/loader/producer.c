@@ -14,6 +14,7 @@
 #include "common/bit_copy.h"
 #include "common/error.h"
 #include "excluded.h"
+#include "fetch_plan.h"
 #include "platform/os.h"
 #include "run/cursor.h"
 #include "run/run.h"
@@ -473,6 +474,8 @@ static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *s
         bool cold = false;
         const void **after = loader->fill.out ? &loader->fill.after : NULL;
         loader->fill.after = NULL;
+        if (loader->fill.fetches)
+            fetch_plan_next(loader->fill.fetches, loader->fill.queue.taken + i);
         const struct tokmap_place *place = row_queue_next(&loader->fill.queue, i, slot->count, after, error);
         if (!place)
             return loader->fill.queue.fault;

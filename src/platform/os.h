@@ -136,6 +136,37 @@ void os_advise_random(int fd); /* no read-ahead by the kernel for this opening. 
 /* Removes the clean pages of a range from the cache. A hint. */
 void os_advise_drop(int fd, uint64_t offset, uint64_t bytes);
 
+/* ---- files that are fetched ---- */
+
+/* What stands before an open file whose bytes come from elsewhere when they are needed. Any thread calls the functions,
+ * and a child after fork() too. */
+struct os_fetched {
+    /* Makes bytes [offset, offset + bytes) present and sets *state to what kept() compares. wait: it may fetch them, or
+     * wait for somebody who does; otherwise EAGAIN. Returns 0 or a number for error_set_system(). */
+    int (*need)(struct os_fetched *file, uint64_t offset, uint64_t bytes, bool wait, uint64_t *state);
+    /* Returns whether the bytes have been present without a break since need() set `state`. */
+    bool (*kept)(struct os_fetched *file, uint64_t offset, uint64_t bytes, uint64_t state);
+    void (*ask)(struct os_fetched *file, uint64_t offset, uint64_t bytes); /* fetches ahead. A hint */
+    void (*close)(struct os_fetched *file);                                /* the descriptor was closed */
+};
+
+/* From now on os_pread() and os_pread_cached() of the descriptor read bytes that are present, os_read_ahead() asks for
+ * them, and os_close() calls file->close(). A fetched file is not mapped. Returns 0 or ENOMEM. */
+int os_fetched_set(int fd, struct os_fetched *file);
+struct os_fetched *os_fetched_of(int fd); /* NULL: the file is not one that is fetched */
+
+/* Maps the first `bytes` of a file, shared, for reading and writing; os_unmap() ends it. */
+int os_map_shared(int fd, uint64_t bytes, void **address);
+/* Gives the storage of a range of a file back; its bytes are zeros then. ENOTSUP where the file system cannot. */
+int os_punch(int fd, uint64_t offset, uint64_t bytes);
+/* Locks byte `at` of a file for this process: no child has the lock, and it ends with the process, or when the process
+ * closes any descriptor of the file. EWOULDBLOCK if another process has it. */
+int os_byte_lock(int fd, uint64_t at);
+void os_byte_unlock(int fd, uint64_t at);
+bool os_byte_is_locked(int fd, uint64_t at); /* by another process */
+bool os_is_private(int fd);                  /* it belongs to this user, and no other may write it */
+uint64_t os_boot_id(void);                   /* of this run of the machine; 0 if unknown */
+
 /* ---- memory ---- */
 
 size_t os_page_bytes(void);

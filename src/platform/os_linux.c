@@ -114,8 +114,14 @@ int os_open(const char *path, enum os_open how, int *fd)
 
 void os_close(int fd)
 {
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0)
+        return;
+    struct os_fetched *file = os_fetched_of(fd);
+    if (file)
+        (void)os_fetched_set(fd, NULL);
+    close(fd);
+    if (file)
+        file->close(file);
 }
 
 void os_files_expect(uint64_t count)
@@ -207,7 +213,7 @@ int os_lstat(const char *path, struct os_stat *out)
     return 0;
 }
 
-int os_pread(int fd, void *into, size_t count, uint64_t offset, size_t *got)
+static int pread_plain(int fd, void *into, size_t count, uint64_t offset, size_t *got)
 {
     assert(into || !count);
     assert(offset <= INT64_MAX && count <= INT64_MAX - offset);
@@ -226,7 +232,23 @@ int os_pread(int fd, void *into, size_t count, uint64_t offset, size_t *got)
     return 0;
 }
 
-int os_pread_cached(int fd, void *into, size_t count, uint64_t offset, size_t *got)
+int os_pread(int fd, void *into, size_t count, uint64_t offset, size_t *got)
+{
+    struct os_fetched *file = os_fetched_of(fd);
+    uint64_t state;
+    if (!file)
+        return pread_plain(fd, into, count, offset, got);
+    for (;;) {
+        *got = 0;
+        int system = file->need(file, offset, count, true, &state);
+        if (!system)
+            system = pread_plain(fd, into, count, offset, got);
+        if (system || file->kept(file, offset, count, state))
+            return system;
+    }
+}
+
+static int pread_cached_plain(int fd, void *into, size_t count, uint64_t offset, size_t *got)
 {
     *got = 0;
     struct iovec vector = {into, count};
@@ -238,6 +260,21 @@ int os_pread_cached(int fd, void *into, size_t count, uint64_t offset, size_t *g
         return errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL ? ENOTSUP : errno;
     *got = (size_t)part;
     return 0;
+}
+
+int os_pread_cached(int fd, void *into, size_t count, uint64_t offset, size_t *got)
+{
+    struct os_fetched *file = os_fetched_of(fd);
+    uint64_t state;
+    *got = 0;
+    int system = file ? file->need(file, offset, count, false, &state) : 0;
+    if (!system)
+        system = pread_cached_plain(fd, into, count, offset, got);
+    if (!system && file && !file->kept(file, offset, count, state)) {
+        *got = 0;
+        return EAGAIN;
+    }
+    return system;
 }
 
 int os_read(int fd, void *into, size_t count, size_t *got)
@@ -552,7 +589,11 @@ int os_folder_list(const char *path, int (*entry)(void *user, const char *name),
 
 void os_read_ahead(int fd, uint64_t offset, uint64_t bytes)
 {
-    (void)readahead(fd, (off64_t)offset, (size_t)bytes);
+    struct os_fetched *file = os_fetched_of(fd);
+    if (file)
+        file->ask(file, offset, bytes);
+    else
+        (void)readahead(fd, (off64_t)offset, (size_t)bytes);
 }
 
 void os_advise_random(int fd)

@@ -21,8 +21,8 @@ struct remote_facts {
 /* Fills *facts. */
 enum tokmap_status remote_object_find(struct remote_client *client, const char *name, struct remote_facts *facts,
                                       struct tokmap_error *error);
-/* Reads bytes [at, at + count) of the version that *facts says. Statuses: also ERROR_MISMATCH (there is another version
- * by now), ERROR_TRUNCATED (it has fewer bytes). */
+/* Reads bytes [at, at + count) of the version that *facts says, which has them. Statuses: also ERROR_MISMATCH (there is
+ * another version by now). */
 enum tokmap_status remote_object_read(struct remote_client *client, const char *name, const struct remote_facts *facts,
                                       uint64_t at, size_t count, void *into, struct tokmap_error *error);
 /* Appends all bytes of an object, at most `most`, and fills *facts. Statuses: also ERROR_LIMIT. */

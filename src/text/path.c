@@ -18,7 +18,10 @@ const char *path_name(const char *path)
 
 bool path_is_absolute(const char *path)
 {
-    return path[0] == '/';
+    size_t scheme = 0;
+    while ((path[scheme] >= 'a' && path[scheme] <= 'z') || (scheme && path[scheme] >= '0' && path[scheme] <= '9'))
+        scheme++;
+    return *path == '/' || (scheme && !strncmp(path + scheme, "://", 3));
 }
 
 char *path_join(const char *folder, size_t folder_bytes, const char *name, size_t name_bytes, const char *ending)

@@ -15,7 +15,7 @@
 size_t path_folder_bytes(const char *path);
 /* Returns the part of `path` after its last slash; all of it if it has none. */
 const char *path_name(const char *path);
-bool path_is_absolute(const char *path);
+bool path_is_absolute(const char *path); /* or the name of something elsewhere, such as s3://bucket/key */
 
 /* "FOLDER/NAME" followed by `ending`. The slash is added only if the folder is not empty and does not end with one. */
 char *path_join(const char *folder, size_t folder_bytes, const char *name, size_t name_bytes, const char *ending);

@@ -225,7 +225,9 @@ class Stats(Structure):
                 ("ring_ready_lowest", c_uint32), ("reading", c_int), ("bytes", c_uint64), ("cold_reads", c_uint64),
                 ("probe_ns", c_uint64), ("io_threads", c_uint64), ("io_reads", c_uint64), ("timeouts", c_uint64),
                 ("device_bytes", c_uint64), ("late_copies", c_uint64), ("host_expanded", c_uint64),
-                ("excluded", c_uint64), ("excluded_rows", c_uint64)]
+                ("excluded", c_uint64), ("excluded_rows", c_uint64), ("fetch_requests", c_uint64),
+                ("fetch_bytes", c_uint64), ("fetch_repeated", c_uint64), ("fetch_evicted", c_uint64),
+                ("fetch_storage_ns", c_uint64), ("fetch_transfer_ns", c_uint64), ("fetch_disk_ns", c_uint64)]
 
 
 class SourceStats(Structure):

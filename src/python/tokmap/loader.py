@@ -68,6 +68,13 @@ class Stats(NamedTuple):
     alarms: int
     excluded: int
     excluded_rows: int
+    fetch_requests: int
+    fetch_bytes: int
+    fetch_repeated: int
+    fetch_evicted: int
+    fetch_storage_ns: int
+    fetch_transfer_ns: int
+    fetch_disk_ns: int
     works_ahead: bool
     elapsed_ns: int
 
@@ -90,6 +97,11 @@ class Stats(NamedTuple):
             return f"{said}: too little to judge by; ask again after 100 batches and a second"
         verdict = "is the bottleneck" if share > 0.1 else "slows the program down a little"
         said += f", {100 * share:.0f}% of the time: the loader {verdict}"
+        if self.fetch_requests:
+            causes = [(self.fetch_storage_ns, "object storage to answer"), (self.fetch_transfer_ns, "its bandwidth"),
+                      (self.fetch_disk_ns, "the disk of the cache")]
+            said += "; reads waited " + ", ".join(f"{_duration(ns)} for {what}" for ns, what in causes if ns)
+            return said.removesuffix("; reads waited ")
         return f"{said}; {self.cold_reads:,} of {self.rows:,} rows came from storage" if self.cold_reads else said
 
     def __repr__(self) -> str:

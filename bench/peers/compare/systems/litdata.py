@@ -53,12 +53,14 @@ class Items:
 
 
 class Loader(_common.Epochs):
-    def __init__(self, tokens, path, order, resume, workers):
+    def __init__(self, tokens, path, order, resume, workers, remote):
         import litdata
         import numpy
-        data = litdata.StreamingDataset(os.path.join(path, "tokens"), shuffle=order == "own", drop_last=True,
-                                        item_loader=litdata.TokensLoader(block_size=tokens.seq_len + 1),
-                                        item_shuffle_window=0)
+        where = {"cache_dir": remote["cache"], "max_cache_size": remote["bytes"],
+                 "max_pre_download": remote["ahead"]} if remote else {}
+        data = litdata.StreamingDataset(remote["url"] if remote else os.path.join(path, "tokens"), drop_last=True,
+                                        shuffle=order == "own", item_shuffle_window=0,
+                                        item_loader=litdata.TokensLoader(block_size=tokens.seq_len + 1), **where)
         more = {"persistent_workers": True} if workers else {}
         loader = litdata.StreamingDataLoader(data, batch_size=tokens.rows, num_workers=workers, drop_last=True,
                                              collate_fn=numpy.stack, **more)
@@ -74,7 +76,7 @@ class Loader(_common.Epochs):
         return self._loader.state_dict()
 
 
-def open(tokens, folder, *, order, rank=0, world=1, resume=None, workers=0):
+def open(tokens, folder, *, order, rank=0, world=1, resume=None, workers=0, remote=None):
     if world > 1:
         raise Absent("litdata takes rank and world from torch's process group, and each rank here is a single process")
-    return Loader(tokens, _common.place(tokens, folder), order, resume, workers)
+    return Loader(tokens, _common.place(tokens, folder), order, resume, workers, remote)

@@ -40,10 +40,14 @@ class Rows:
 
 
 class Loader(_common.Epochs):
-    def __init__(self, tokens, path, order, resume, workers):
+    def __init__(self, tokens, path, order, resume, workers, remote):
         import streaming
-        data = streaming.StreamingDataset(local=os.path.join(path, "tokens"), batch_size=tokens.rows,
-                                          shuffle=order == "own", num_canonical_nodes=1)
+        where = {"local": os.path.join(path, "tokens")}
+        if remote:
+            streaming.base.util.clean_stale_shared_memory()  # of a process that was killed
+            where = {"remote": remote["url"], "local": remote["cache"], "cache_limit": remote["bytes"],
+                     "predownload": remote["ahead"]}
+        data = streaming.StreamingDataset(batch_size=tokens.rows, shuffle=order == "own", num_canonical_nodes=1, **where)
         more = {"persistent_workers": True} if workers else {}
         loader = streaming.StreamingDataLoader(data, batch_size=tokens.rows, num_workers=workers, drop_last=True,
                                                collate_fn=Rows(), **more)
@@ -64,7 +68,7 @@ class Loader(_common.Epochs):
         self._data = None
 
 
-def open(tokens, folder, *, order, rank=0, world=1, resume=None, workers=0):
+def open(tokens, folder, *, order, rank=0, world=1, resume=None, workers=0, remote=None):
     if world > 1:
         raise Absent("its ranks must all be in one process group of torch, and each rank here is a single process")
-    return Loader(tokens, _common.place(tokens, folder), order, resume, workers)
+    return Loader(tokens, _common.place(tokens, folder), order, resume, workers, remote)

@@ -23,10 +23,13 @@ def framework():
 
 
 class Loader:
-    def __init__(self, tokens, order, rank, world, resume, options):
+    def __init__(self, tokens, order, rank, world, resume, remote, options):
         import tokmap
-        run = tokmap.Run(data=tokens.name, seq_len=tokens.seq_len, batch=tokens.rows * world, seed=1,
-                         order={"sequential": "sequential", "own": "shuffle"}[order])
+        more = {"passes": remote["passes"]} if remote else {}
+        run = tokmap.Run(data=remote["url"] if remote else tokens.name, seq_len=tokens.seq_len,
+                         batch=tokens.rows * world, seed=1,
+                         order={"sequential": "sequential", "own": remote and remote["order"] or "shuffle"}[order],
+                         **more)
         self._loader = run.loader(rank=rank, world=world, dtype="int64", resume=resume,
                                   **{"framework": framework(), **options})
         self._out = self._loader.out()
@@ -43,5 +46,5 @@ class Loader:
         self._loader.close()
 
 
-def open(tokens, folder, *, order, rank=0, world=1, resume=None, **options):
-    return Loader(tokens, order, rank, world, resume, options)
+def open(tokens, folder, *, order, rank=0, world=1, resume=None, remote=None, **options):
+    return Loader(tokens, order, rank, world, resume, remote, options)

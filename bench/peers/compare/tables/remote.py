@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: MIT
+"""Training from object storage: the same tokens from the same server, by loaders that stream them to a cache.
+
+The server is nginx on this machine with 20 ms of latency and a link of 1 GB/s for all (remote/server.py). Each loader
+reads the tokens in its own format, shuffled, through a cache that holds half of them, in the configuration that its
+documentation recommends. The rows of each loader are the best of those that were tried.
+
+- Two passes from an empty cache, alone: the rate of each pass, and what the server's log has of both: bytes for each
+  byte of the tokens that were delivered, and requests. The time from the start of the process to the first batch. The
+  proportional set size of all processes without the mapped cache, the largest of samples, and their number.
+- A kill. The tokens are other ones, so that each row is known by its content. A run without a kill is the reference.
+  Another saves its state as documented, delivers some more batches, which count as not trained, and is killed with all
+  its workers. A new process resumes from the state on the same cache, and is asked for as many batches as are missing.
+"""
+import array
+import collections
+import os
+import shutil
+import time
+
+import driver
+import measure as m
+import setup
+from remote import server
+from report import Absent
+from tokens import Tokens
+
+NAME = "remote"
+REPEATS = 3
+SECONDS = 120.0  # most that a pass may take
+DELAY, RATE = 0.02, 10**9
+CACHE = 0.5  # of the tokens
+PLACES = 48 << 20  # tokens of the kill's data, which is longer than two of the others' chunks
+KILL_AT, BEHIND = 0.4, 37  # the share of a pass after which the state is saved, and the batches until the kill
+SAMPLE = 0.5  # seconds between two samples of memory
+BUCKET = "bucket"
+
+# Label: the system, how far it reads ahead in its own unit, the options of open(), and the order of tokmap's rows.
+# litdata: chunks, of which its page advises 4; a worker for each processor. MosaicML streaming: samples, 8 batches by
+# default; here about two shards, because a shard is the least that it fetches.
+ROWS = {
+    "tokmap, order blocks": ("tokmap", 0, {}, ["blocks", 1024, 16]),
+    "tokmap, full shuffle": ("tokmap", 0, {}, "shuffle"),
+    "litdata/0": ("litdata", 4, {"workers": 0}, None),
+    "litdata/2": ("litdata", 4, {"workers": 2}, None),
+    "MosaicML streaming/0": ("mosaic", 32768, {"workers": 0}, None),
+    "MosaicML streaming/2": ("mosaic", 32768, {"workers": 2}, None),
+}
+METRICS = (("cold_tokens_per_s", "tokens/s", "more"), ("second_tokens_per_s", "tokens/s", "more"),
+           ("fetched", "times", "less"), ("requests_per_mtok", "requests/Mtoken", "less"),
+           ("start_ms", "ms", "less"), ("import_ms", "ms", "less"), ("peak_mib", "MiB", "less"),
+           ("processes", "processes", "less"), ("lost_rows", "rows", "less"), ("repeated_rows", "rows", "less"),
+           ("resume_ms", "ms", "less"))
+
+
+class Row:
+    def __init__(self, label, system, python, ahead, more, order):
+        self.label, self.system, self.python, self.ahead, self.more, self.order = label, system, python, ahead, more, order
+        self.values, self.lost = {}, None
+
+    def add(self, metric, value):
+        self.values.setdefault(metric, []).append(value)
+
+
+def rows_of(report, options):
+    systems = {system.NAME: system for system in setup.systems(options)}
+    environments, found = setup.Setup(options, report, list(systems.values())), []
+    for label, (name, ahead, more, order) in ROWS.items():
+        if name not in systems:
+            continue
+        try:
+            found.append(Row(label, systems[name], environments.python_of(systems[name]), ahead, more, order))
+        except Absent as problem:
+            report.absent(NAME, label, problem)
+    return found
+
+
+class Peak:
+    """The most memory and processes of samples."""
+
+    def __init__(self, pid, cache):
+        self.pid, self.cache, self.next, self.bytes, self.processes = pid, cache, 0.0, 0, 0
+
+    def __call__(self, now=None):
+        now = now or time.monotonic()
+        if now < self.next:
+            return
+        pids = m.tree(self.pid)
+        self.bytes = max(self.bytes, m.memory_bytes(pids, [self.cache]))
+        self.processes = max(self.processes, len(pids))
+        self.next = time.monotonic() + SAMPLE
+
+
+class Table:
+    def __init__(self, report, tokens, options, rows):
+        self.report, self.tokens, self.options, self.rows = report, tokens, options, rows
+        self.repeats, self.seconds = options.repeats or REPEATS, options.seconds or SECONDS
+        self.done, self.total = 0, len(rows) * (2 + self.repeats)
+        self.root = os.path.join(tokens.work, "root")
+        self.cache = os.path.join(tokens.work, "cache")
+        os.makedirs(os.path.join(self.root, BUCKET))
+
+    def step(self, text):
+        self.report.progress(self.done, self.total, text)
+        self.done += 1
+
+    def attempt(self, row, what, function, *arguments):
+        """Calls the function. A row that fails is absent from then on; another one is not affected."""
+        if row.lost is None:
+            try:
+                return function(row, *arguments)
+            except (Absent, driver.Failed) as problem:
+                row.lost = str(problem) if isinstance(problem, Absent) else f"{what}: {problem}"
+        return None
+
+    # ---- the data ----
+
+    def upload(self, tokens, row, name):
+        """Puts the tokens into the folder of the server in the system's format; returns what follows s3://."""
+        key = f"{BUCKET}/{name}-{row.system.NAME}"
+        target = os.path.join(self.root, key)
+        if os.path.exists(target):
+            return key
+        if row.system.NAME == "tokmap":
+            os.makedirs(target)
+            driver.ask_script(self.options, row.python, os.path.join(os.path.dirname(server.__file__), "shard.py"),
+                              {"tokens": tokens.to_json(), "path": os.path.join(target, "tokens")}, 20 * driver.WAIT)
+        else:
+            with driver.Driver(self.options, row.python, row.system, tokens) as it:
+                it.convert()
+                os.symlink(os.path.join(self.converted(it.folder), "tokens"), target)
+        return key
+
+    @staticmethod
+    def converted(folder):
+        """The newest copy in the folder of a system."""
+        return max((os.path.join(folder, name) for name in os.listdir(folder)), key=os.path.getmtime)
+
+    def places(self):
+        path = os.path.join(self.tokens.work, "places-remote.bin")
+        count = PLACES // self.tokens.seq_len * self.tokens.seq_len
+        if not os.path.exists(path):
+            with open(path, "wb") as file:
+                for first in range(0, count, 1 << 20):
+                    array.array("I", range(first, min(first + (1 << 20), count))).tofile(file)
+        return Tokens(path, 4, count, self.tokens.seq_len, self.tokens.rows, self.tokens.work)
+
+    # ---- measurements ----
+
+    def open_cache(self, row, key, tokens, passes, empty=True):
+        """The options of open() for a cache, which is empty at first."""
+        if empty:
+            shutil.rmtree(self.cache, ignore_errors=True)
+            os.mkdir(self.cache, 0o700)
+        limit = int(CACHE * tokens.count * tokens.width)
+        url = f"s3://{key}"
+        if row.system.NAME == "tokmap":
+            url += f"/tokens?cache={self.cache}&size={limit >> 20}M"
+        return {**row.more, "remote": {"url": url, "cache": self.cache, "bytes": limit, "ahead": row.ahead,
+                                       "passes": passes, "order": row.order}}
+
+    def driver(self, row, tokens, more):
+        return driver.Driver(self.options, row.python, row.system, tokens, more)
+
+    def batches(self, row, tokens):
+        """Those of a pass."""
+        return tokens.windows(getattr(row.system, "DISJOINT", False)) // tokens.rows
+
+    def check(self, row, key):
+        """Whether its rows are those of the data."""
+        with self.driver(row, self.tokens, self.open_cache(row, key, self.tokens, 1)) as it:
+            about = it.about()
+            it.open("own")
+            found = it.take(16, 8)
+            self.report.about(row.label, f"{about}; reads ahead {row.ahead}" if row.ahead else about)
+            missing = found["places"].count(-1)
+            good = not missing and not found["shifted"]
+            self.report.equal(NAME, row.label, None if good else False,
+                              f"its own order: {len(found['places']) - missing} of {len(found['places'])} rows were "
+                              f"found in the data, and {found['shifted']} rows have other targets")
+
+    def passes(self, row, key):
+        tokens, batches = self.tokens, self.batches(row, self.tokens)
+        more = self.open_cache(row, key, tokens, 2)
+        before = self.server.counts()
+        with self.driver(row, tokens, more) as it:
+            peak = Peak(it.pid, self.cache)
+            opened = it.open("own")
+            first = it.run(self.seconds, peak, batches - 1)
+            second = it.run(self.seconds, peak, batches)
+            peak()
+            imported = it.import_seconds()
+        counts = self.server.counts()
+        counts.subtract(before)
+        delivered = first["tokens"] + second["tokens"] + tokens.rows * tokens.seq_len
+        took = opened["open_s"] + opened["first_s"] + first["seconds"]
+        row.add("cold_tokens_per_s", (first["tokens"] + tokens.rows * tokens.seq_len) / took)
+        row.add("second_tokens_per_s", second["tokens"] / second["seconds"])
+        row.add("fetched", counts["bytes"] / (delivered * tokens.width))
+        row.add("requests_per_mtok", counts["requests"] / delivered * 1e6)
+        row.add("start_ms", 1e3 * opened["start_s"])
+        row.add("import_ms", 1e3 * imported)
+        row.add("peak_mib", peak.bytes / 2**20)
+        row.add("processes", peak.processes)
+
+    def taken(self, row, key, tokens, *, batches, resume=None):
+        """Takes batches, in a process that is still open: the driver and the rows."""
+        it = self.driver(row, tokens, self.open_cache(row, key, tokens, 1, empty=resume is None))
+        try:
+            opened = it.open("own", resume=resume)
+            sums = opened["sums"] + it.take(batches - 1)["sums"]
+        except BaseException:
+            it.kill()
+            raise
+        return it, opened, list(map(tuple, sums))
+
+    def kill(self, row, key, tokens):
+        batches = self.batches(row, tokens)
+        saved = int(batches * KILL_AT)
+        it, _, wanted = self.taken(row, key, tokens, batches=batches)
+        it.close()
+        it, _, rows = self.taken(row, key, tokens, batches=saved)
+        state = it.state()["state"]
+        if state is None:
+            it.close()
+            return
+        it.take(BEHIND)
+        it.kill()
+        it, opened, more = self.taken(row, key, tokens, batches=batches - saved, resume=state)
+        it.close()
+        wanted, got = collections.Counter(wanted), collections.Counter(rows + more)
+        row.add("lost_rows", (wanted - got).total())
+        row.add("repeated_rows", (got - wanted).total())
+        row.add("resume_ms", 1e3 * (opened["open_s"] + opened["first_s"]))
+
+    # ---- all of it ----
+
+    def run(self):
+        keys, places = {}, self.places()
+        for row in self.rows:
+            self.step(f"writing the format of {row.label}")
+            keys[row] = self.attempt(row, "its format cannot be written", lambda row: [
+                self.upload(self.tokens, row, "data"), self.upload(places, row, "places")])
+        self.server = server.Server(os.path.join(self.tokens.work, "server"), self.root, DELAY, RATE)
+        os.environ.update(self.server.environment())
+        try:
+            m.warm([self.root])
+            for row in self.rows:
+                self.step(f"checking and killing {row.label}")
+                self.attempt(row, "it failed while it was checked", lambda row: self.check(row, keys[row][0]))
+                self.attempt(row, "it failed after it was killed", lambda row: self.kill(row, keys[row][1], places))
+            for _, row in m.turns(self.rows, self.repeats):
+                self.step(f"two passes: {row.label}")
+                self.attempt(row, "it failed while it delivered", lambda row: self.passes(row, keys[row][0]))
+        finally:
+            self.server.stop()
+        self.results()
+
+    def results(self):
+        for row in self.rows:
+            if row.lost is not None:
+                self.report.absent(NAME, row.label, row.lost)
+                continue
+            for metric, unit, better in METRICS:
+                self.report.row(NAME, row.label, metric, unit, better, row.values.get(metric, []))
+        size = self.tokens.count * self.tokens.width
+        self.report.note(f"The server has {1e3 * DELAY:g} ms of latency and sends {RATE / 1e9:g} GB/s to all connections "
+                         f"together, so no loader gets more than {RATE / self.tokens.width / 1e6:,.0f} M tokens/s of a "
+                         f"pass that it fetches. The tokens have {size / 1e9:.3g} GB, and a cache holds "
+                         f"{CACHE:.0%} of them.")
+        present = [row for row in self.rows if row.lost is None]
+        if present and present[0].system.NAME == "tokmap":
+            ours = present[0]
+            self.report.answer(m.against([ours] + [row for row in present if row.system is not ours.system],
+                                         "cold_tokens_per_s", "from object storage"))
+
+
+def measure(report, tokens, options):
+    if tokens is None:
+        raise Absent("the table remote needs --data and --bin")
+    server.program()
+    server.modules_folder()
+    Table(report, tokens, options, rows_of(report, options)).run()

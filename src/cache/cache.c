@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/* cache.c - see cache.h: the name of a cache, its folder, and the caches of this process. */
+#include "cache.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache_room.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "remote/remote_url.h"
+#include "text/decimal.h"
+#include "text/path.h"
+
+#define BLOCK_LEAST ((uint64_t)1 << 20)
+#define BLOCK_MOST ((uint64_t)16 << 20)
+#define BLOCK_DEFAULT ((uint64_t)4 << 20)
+#define SIZE_LEAST ((uint64_t)64 << 20)
+#define CONNECTIONS_DEFAULT 32
+#define CONNECTIONS_MOST 128
+#define FORM "a cache is named NAME?cache=FOLDER&block=4M&size=2T&connections=32"
+
+bool cache_names(const char *name)
+{
+    return remote_kind(name) != REMOTE_NONE;
+}
+
+/* ---- the name ---- */
+
+struct wanted {
+    char *folder;
+    uint64_t block, size, connections;
+};
+
+/* Reads "64M" or "2TiB": powers of 1024. */
+static bool size_read(const char *text, const char *end, uint64_t *size)
+{
+    static const char units[] = "KMGT";
+    if (!decimal_read(&text, end, size))
+        return false;
+    const char *unit = text < end ? strchr(units, *text) : NULL;
+    for (const char *at = units; unit && *unit && at <= unit; at++)
+        if (mul_overflows(*size, 1024, size))
+            return false;
+    text += unit != NULL;
+    if (unit && end - text == 2 && !memcmp(text, "iB", 2))
+        text += 2;
+    return text == end;
+}
+
+static enum tokmap_status word_read(struct wanted *wanted, const char *name, const char *word, size_t bytes,
+                                    struct tokmap_error *error)
+{
+    const char *value = memchr(word, '=', bytes), *end = word + bytes;
+    const size_t key = value ? (size_t)(value++ - word) : bytes;
+    uint64_t number = 0;
+    if (value && key == 5 && !memcmp(word, "cache", 5) && value < end) {
+        free(wanted->folder);
+        wanted->folder = strndup(value, (size_t)(end - value));
+        return wanted->folder ? TOKMAP_OK : error_set_memory(error, "the name of a folder", bytes);
+    }
+    const bool block = key == 5 && !memcmp(word, "block", 5), size = key == 4 && !memcmp(word, "size", 4);
+    if (!(block || size || (key == 11 && !memcmp(word, "connections", 11))))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET, "'%.*s' is not a word of a cache; " FORM,
+                         (int)min64(bytes, 100), word);
+    if (!value || !size_read(value, end, &number) ||
+        (block && (number < BLOCK_LEAST || number > BLOCK_MOST || number & (number - 1))) ||
+        (size && number < SIZE_LEAST) || (!block && !size && (!number || number > CONNECTIONS_MOST)))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET, "'%.*s': %s; " FORM,
+                         (int)min64(bytes, 100), word,
+                         block  ? "a block has 1M, 2M, 4M, 8M, or 16M bytes"
+                         : size ? "a cache has at least 64M bytes"
+                                : "there are 1 to 128 connections");
+    *(block ? &wanted->block : size ? &wanted->size : &wanted->connections) = number;
+    return TOKMAP_OK;
+}
+
+/* Splits a name into the name of the data and what is wanted of the cache. */
+static enum tokmap_status name_split(const char *name, char **rest, struct wanted *wanted, struct tokmap_error *error)
+{
+    static const char *const words[] = {"cache=", "block=", "size=", "connections="};
+    const char *mark = strrchr(name, '?');
+    bool ours = false;
+    for (size_t i = 0; mark && i < sizeof words / sizeof words[0]; i++)
+        ours = ours || !strncmp(mark + 1, words[i], strlen(words[i]));
+    if (!ours)
+        mark = NULL;
+    *rest = strndup(name, mark ? (size_t)(mark - name) : strlen(name));
+    if (!*rest)
+        return error_set_memory(error, "the name of a dataset", strlen(name));
+    if (remote_kind(name) == REMOTE_WEB && strpbrk(*rest, "?#"))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
+                         "a dataset has several files, whose URLs are made of this one, so it has no query; name "
+                         "https://HOST/PATH, or use s3:// with keys");
+    enum tokmap_status status = TOKMAP_OK;
+    for (const char *word = mark ? mark + 1 : NULL; word && !status;) {
+        const size_t bytes = strcspn(word, "&");
+        status = word_read(wanted, name, word, bytes, error);
+        word = word[bytes] ? word + bytes + 1 : NULL;
+    }
+    return status;
+}
+
+/* ---- the folder ---- */
+
+/* Finds the folder that the environment names. */
+static char *folder_default(void)
+{
+    static const char *const names[][2] = {
+        {"TOKMAP_CACHE", ""}, {"XDG_CACHE_HOME", "/tokmap"}, {"HOME", "/.cache/tokmap"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = secure_getenv(names[i][0]);
+        if (value && *value)
+            return path_ended(value, names[i][1]);
+    }
+    return NULL;
+}
+
+/* Makes a folder and, if it is missing, the one that it is in. */
+static int folder_make(const char *path)
+{
+    int system = os_make_folder(path);
+    if (system == ENOENT) {
+        char *parent = path_folder(path);
+        system = parent ? os_make_folder(parent) : ENOMEM;
+        free(parent);
+        if (!system || system == EEXIST)
+            system = os_make_folder(path);
+    }
+    return system == EEXIST ? 0 : system;
+}
+
+/* Tries whether a file of the folder can have holes. */
+static enum tokmap_status holes_try(const char *folder, struct tokmap_error *error)
+{
+    static const uint8_t bytes[4 * 65536] = {1};
+    struct os_stat before = {.bytes = 0}, after = {.bytes = 0};
+    int fd;
+    int system = os_open(folder, OS_WRITE_UNNAMED, &fd);
+    if (system)
+        return error_set_system(error, system, folder, TOKMAP_NO_OFFSET,
+                                "no file can be made in the cache folder; name one that may be written (cache=)");
+    system = os_pwrite(fd, bytes, sizeof bytes, 0);
+    if (!system)
+        system = os_fstat(fd, &before);
+    if (!system)
+        system = os_punch(fd, 0, sizeof bytes);
+    if (!system)
+        system = os_fstat(fd, &after);
+    os_close(fd);
+    if (!system && after.allocated >= before.allocated && before.allocated)
+        system = ENOTSUP;
+    if (system == ENOTSUP)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, folder, TOKMAP_NO_OFFSET,
+                         "the file system of the cache folder cannot give back a part of a file (holes); name a folder "
+                         "on ext4, xfs, btrfs, or tmpfs (cache=)");
+    return system ? error_set_system(error, system, folder, TOKMAP_NO_OFFSET,
+                                     "the cache folder cannot be used; give it more room, or name another one (cache=)")
+                  : TOKMAP_OK;
+}
+
+static enum tokmap_status folder_check(const char *folder, struct tokmap_error *error)
+{
+    int fd;
+    const int system = os_open(folder, OS_READ_NOW, &fd);
+    if (system)
+        return error_set_system(error, system, folder, TOKMAP_NO_OFFSET,
+                                "the cache folder cannot be opened; name another one (cache=)");
+    const bool private = os_is_private(fd), local = os_file_is_local(fd);
+    os_close(fd);
+    if (!private)
+        return error_set(error, TOKMAP_ERROR_IO, folder, TOKMAP_NO_OFFSET,
+                         "the cache folder belongs to another user, or others may write it, so its content cannot be "
+                         "trusted; name a folder of your own (cache=, or TOKMAP_CACHE), of mode 700");
+    if (!local)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, folder, TOKMAP_NO_OFFSET,
+                         "the cache folder is on a network file system, or one that another process implements; name "
+                         "a folder on a disk of this machine (cache=, or TOKMAP_CACHE)");
+    return holes_try(folder, error);
+}
+
+/* Makes the folder what it has to be, and opens what processes share. */
+static enum tokmap_status folder_open(struct cache *cache, struct tokmap_error *error)
+{
+    enum tokmap_status status = folder_check(cache->folder, error);
+    char *names = path_in(cache->folder, "names"), *table = path_in(cache->folder, "processes");
+    const int system = status || !names ? 0 : os_make_folder(names);
+    if (!names || !table)
+        status = error_set_memory(error, "the name of a file", 0);
+    else if (system && system != EEXIST)
+        status = error_set_system(error, system, names, TOKMAP_NO_OFFSET, "the cache folder cannot be written");
+    if (!status)
+        status = cache_processes_open(&cache->processes, table, error);
+    free(names);
+    free(table);
+    return status;
+}
+
+/* ---- the caches of this process ---- */
+
+static struct cache *caches; /* below os_process_lock() */
+
+static struct cache *cache_find(const char *folder)
+{
+    struct cache *cache = caches;
+    while (cache && strcmp(cache->folder, folder) != 0)
+        cache = cache->next;
+    if (cache)
+        cache->users++;
+    return cache;
+}
+
+static void cache_free(struct cache *cache)
+{
+    cache_pool_close(cache);
+    cache_clients_free(cache);
+    cache_processes_close(&cache->processes);
+    free(cache->folder);
+    free(cache);
+}
+
+enum tokmap_status cache_open(struct cache **cache, char **rest, const char *name, struct tokmap_error *error)
+{
+    struct wanted wanted = {NULL, BLOCK_DEFAULT, UINT64_MAX, CONNECTIONS_DEFAULT};
+    char *folder = NULL;
+    *cache = NULL;
+    enum tokmap_status status = name_split(name, rest, &wanted, error);
+    if (!status && !wanted.folder && !(wanted.folder = folder_default()))
+        status = error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
+                           "no folder is named in which the data can be kept, and HOME is not set; set TOKMAP_CACHE, "
+                           "or name one: " FORM);
+    int system = status ? 0 : folder_make(wanted.folder);
+    if (!status && !system)
+        system = os_real_path(wanted.folder, &folder);
+    if (system)
+        status = error_set_system(error, system, wanted.folder, TOKMAP_NO_OFFSET,
+                                  "the cache folder cannot be made; name another one (cache=, or TOKMAP_CACHE)");
+    os_process_lock();
+    struct cache *found = status ? NULL : cache_find(folder);
+    os_process_unlock();
+    struct cache *made = status || found ? NULL : calloc(1, sizeof *made);
+    if (!status && !found && !made)
+        status = error_set_memory(error, "a cache", sizeof *made);
+    if (made) {
+        *made = (struct cache){.folder = folder,
+                               .block = wanted.block,
+                               .size = wanted.size,
+                               .connections = (uint32_t)wanted.connections,
+                               .users = 1,
+                               .processes = {.fd = -1}};
+        folder = NULL;
+        status = folder_open(made, error);
+        os_process_lock();
+        found = status ? NULL : cache_find(made->folder); /* another thread may have opened it, too */
+        if (!status && !found) {
+            made->next = caches;
+            caches = made;
+            found = made;
+            made = NULL;
+        }
+        os_process_unlock();
+        if (made)
+            cache_free(made);
+    }
+    *cache = found;
+    free(folder);
+    free(wanted.folder);
+    if (status) {
+        free(*rest);
+        *rest = NULL;
+    }
+    return status;
+}
+
+void cache_close(struct cache *cache)
+{
+    if (!cache)
+        return;
+    os_process_lock();
+    const bool last = !--cache->users;
+    for (struct cache **at = &caches; last && *at; at = *at ? &(*at)->next : at)
+        if (*at == cache)
+            *at = cache->next;
+    os_process_unlock();
+    if (last)
+        cache_free(cache);
+}
+
+void cache_count(const struct cache *cache, struct cache_counts *counts)
+{
+    const uint64_t *from = &cache->counts.requests;
+    uint64_t *to = &counts->requests;
+    for (size_t i = 0; i < sizeof *counts / sizeof *to; i++)
+        to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+
+uint64_t cache_block(const struct cache *cache)
+{
+    return cache->block;
+}

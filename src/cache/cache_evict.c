@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cache_evict.c - gives units up for others.
+ *
+ * The folder has room as long as its files stay below the limit, and its disk keeps RESERVE bytes. Otherwise one
+ * process looks at all units of all shards in the folder. For each it takes the nearest row for which any living
+ * process needs the unit, counted from the row at hand there, and gives up those that are farthest. A unit that nobody
+ * is known to need is farther than all others. One that is needed before the unit that wants its place stays. This is
+ * Belady's rule as far as the loaders have said what comes, and nothing that they have said to need soon is given up
+ * for something that they need later.
+ *
+ * Example: 3 units fit, A, B, and C are present, and the rows to come are C D A C. D is needed in 2 rows, B never, so B
+ * goes. If the next is E, needed in 5 rows, nothing is farther than that: E is not fetched ahead, and comes when its
+ * row is at hand.
+ *
+ * A look takes milliseconds for a TB, so it frees enough for the next blocks, too: 1/128 of the limit, at most
+ * FREE_MOST.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache_room.h"
+#include "common/bytes.h"
+#include "text/path.h"
+
+#define RESERVE ((uint64_t)256 << 20)
+#define FREE_LEAST ((uint64_t)16 << 20)
+#define FREE_MOST ((uint64_t)1 << 30)
+#define AGAIN_NS ((uint64_t)20 * 1000000) /* after a look that found too little */
+#define WAITS 200                         /* of a millisecond, for another process that evicts */
+#define UNKNOWN UINT64_C(0xFFFFFFFF)
+
+struct victim {
+    uint64_t distance;
+    uint32_t file, unit;
+};
+
+struct eviction {
+    struct cache *cache;
+    char **files; /* of states; the victims' names */
+    uint32_t count, capacity;
+    struct victim *heap; /* the nearest of the farthest is first */
+    uint64_t filled, most;
+    uint64_t used;     /* bytes of storage of all files */
+    uint64_t distance; /* units that are needed before that stay */
+    bool lives[CACHE_PROCESSES];
+    uint32_t now[CACHE_PROCESSES];
+};
+
+static bool fits(const struct cache *cache, uint64_t bytes)
+{
+    uint64_t free_bytes;
+    const uint64_t used = __atomic_load_n(&cache->processes.table->used, __ATOMIC_RELAXED);
+    return used <= cache->size && bytes <= cache->size - used &&
+           (os_disk_free(cache->folder, &free_bytes) || free_bytes >= bytes + RESERVE);
+}
+
+static void sift(struct eviction *eviction, uint64_t at)
+{
+    struct victim *heap = eviction->heap;
+    for (;;) {
+        uint64_t least = at;
+        for (uint64_t child = 2 * at + 1; child <= 2 * at + 2 && child < eviction->filled; child++)
+            if (heap[child].distance < heap[least].distance)
+                least = child;
+        if (least == at)
+            return;
+        const struct victim swap = heap[at];
+        heap[at] = heap[least];
+        heap[least] = swap;
+        at = least;
+    }
+}
+
+/* Keeps a unit among the farthest. */
+static void victim_add(struct eviction *eviction, struct victim victim)
+{
+    struct victim *heap = eviction->heap;
+    if (eviction->filled == eviction->most) {
+        if (victim.distance <= heap[0].distance)
+            return;
+        heap[0] = victim;
+        sift(eviction, 0);
+        return;
+    }
+    uint64_t at = eviction->filled++;
+    for (; at && heap[(at - 1) / 2].distance > victim.distance; at = (at - 1) / 2)
+        heap[at] = heap[(at - 1) / 2];
+    heap[at] = victim;
+}
+
+/* Returns in how many rows a unit is needed. */
+static uint64_t distance_of(const struct eviction *eviction, const struct cache_state *state, uint64_t unit)
+{
+    uint64_t nearest = UNKNOWN;
+    for (uint32_t i = 0; i < CACHE_PROCESSES; i++) {
+        if (!eviction->lives[i])
+            continue;
+        const uint32_t next = __atomic_load_n(&state->next[i * state->count + unit], __ATOMIC_RELAXED);
+        const uint32_t rows = next - 1 - eviction->now[i];
+        if (next && rows < UNKNOWN / 2)
+            nearest = min64(nearest, rows);
+    }
+    return nearest;
+}
+
+static void state_look(struct eviction *eviction, uint32_t file)
+{
+    struct cache_state state;
+    if (cache_state_open(&state, eviction->files[file], NULL)) {
+        cache_state_close(&state);
+        return;
+    }
+    for (uint64_t i = 0; i < state.count && i <= UINT32_MAX; i++) {
+        const uint64_t word = unit_word(&state.units[i]);
+        if (!(word & (UNIT_PRESENT | UNIT_STORED)) || word & UNIT_CLAIM)
+            continue;
+        const uint64_t distance = distance_of(eviction, &state, i);
+        if (distance > eviction->distance)
+            victim_add(eviction, (struct victim){distance, file, (uint32_t)i});
+    }
+    cache_state_close(&state);
+}
+
+static int look_entry(void *user, const char *name)
+{
+    struct eviction *eviction = user;
+    const size_t bytes = strlen(name);
+    struct os_stat found;
+    char *path = path_join(eviction->cache->folder, strlen(eviction->cache->folder), name, bytes, "");
+    if (!path)
+        return ENOMEM;
+    if (!os_lstat(path, &found) && found.kind == OS_KIND_FILE)
+        eviction->used += found.allocated;
+    if (bytes > 6 && !strcmp(name + bytes - 6, ".state")) {
+        if (eviction->count == eviction->capacity) {
+            const uint32_t capacity = eviction->capacity ? 2 * eviction->capacity : 64;
+            char **files = realloc(eviction->files, capacity * sizeof *files);
+            if (!files) {
+                free(path);
+                return ENOMEM;
+            }
+            eviction->files = files;
+            eviction->capacity = capacity;
+        }
+        eviction->files[eviction->count++] = path;
+        return 0;
+    }
+    free(path);
+    return 0;
+}
+
+static int file_compare(const void *a, const void *b)
+{
+    const struct victim *first = a, *second = b;
+    return first->file != second->file ? (first->file < second->file ? -1 : 1)
+                                       : (first->unit > second->unit) - (first->unit < second->unit);
+}
+
+/* Opens the file with the tokens, or the mask, beside a state. */
+static int part_open(const char *state_path, const struct cache_unit *unit)
+{
+    static const char *const endings[] = {".bin", ".bin.zst", ".mask"};
+    int fd = -1;
+    const size_t stem = strlen(state_path) - 6;
+    for (int i = unit->part ? 2 : 0; i < (unit->part ? 3 : 2) && fd < 0; i++) {
+        char *path = path_join("", 0, state_path, stem, endings[i]);
+        if (!path || os_open(path, OS_WRITE_OLD, &fd))
+            fd = -1;
+        free(path);
+    }
+    return fd;
+}
+
+/* Gives one unit up: claims it, so that nobody reads or fetches it, returns its storage, and ends the claim. */
+static uint64_t unit_evict(struct eviction *eviction, const char *path, struct cache_unit *unit)
+{
+    const uint64_t claim = cache_claim(&eviction->cache->processes);
+    uint64_t word = unit_word(unit);
+    if (!claim || !(word & (UNIT_PRESENT | UNIT_STORED)) || word & UNIT_CLAIM ||
+        !unit_change(unit, &word, (word & ~(UNIT_PRESENT | UNIT_STORED)) | claim))
+        return 0;
+    const int fd = part_open(path, unit);
+    const bool given = fd >= 0 && !os_punch(fd, unit->from, unit->bytes);
+    os_close(fd);
+    for (word = unit_word(unit); (word & UNIT_CLAIM) == claim && !unit_change(unit, &word, word & ~UNIT_CLAIM);)
+        ;
+    return given ? unit->bytes : 0;
+}
+
+static uint64_t victims_evict(struct eviction *eviction)
+{
+    uint64_t freed = 0;
+    qsort(eviction->heap, eviction->filled, sizeof *eviction->heap, file_compare);
+    for (uint64_t i = 0; i < eviction->filled;) {
+        const uint32_t file = eviction->heap[i].file;
+        struct cache_state state;
+        const bool good = !cache_state_open(&state, eviction->files[file], NULL);
+        for (; i < eviction->filled && eviction->heap[i].file == file; i++)
+            if (good && eviction->heap[i].unit < state.count)
+                freed += unit_evict(eviction, eviction->files[file], &state.units[eviction->heap[i].unit]);
+        cache_state_close(&state);
+    }
+    return freed;
+}
+
+/* Looks at all units, and gives the farthest up. Returns the bytes. */
+static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
+{
+    struct eviction eviction = {.cache = cache, .distance = distance};
+    struct cache_table *table = cache->processes.table;
+    const uint64_t wanted = max64(bytes, min64(max64(cache->size / 128, FREE_LEAST), FREE_MOST));
+    uint64_t freed = 0;
+    eviction.most = div_ceil(wanted, CACHE_UNIT);
+    eviction.heap = malloc(eviction.most * sizeof *eviction.heap);
+    for (uint32_t i = 0; i < CACHE_PROCESSES; i++) {
+        eviction.lives[i] = cache_process_lives(&cache->processes, i);
+        eviction.now[i] = __atomic_load_n(&table->of[i].now, __ATOMIC_RELAXED);
+    }
+    if (eviction.heap && !os_folder_list(cache->folder, look_entry, &eviction)) {
+        for (uint32_t i = 0; i < eviction.count; i++)
+            state_look(&eviction, i);
+        freed = victims_evict(&eviction);
+        __atomic_store_n(&table->used, eviction.used > freed ? eviction.used - freed : 0, __ATOMIC_RELAXED);
+    }
+    for (uint32_t i = 0; i < eviction.count; i++)
+        free(eviction.files[i]);
+    free(eviction.files);
+    free(eviction.heap);
+    return freed;
+}
+
+bool cache_room(struct cache *cache, uint64_t bytes, uint64_t distance)
+{
+    for (int i = 0; i < WAITS && !fits(cache, bytes); i++) {
+        const uint64_t failed = __atomic_load_n(&cache->evict_ns, __ATOMIC_RELAXED);
+        if (distance && failed && os_clock_ns() - failed < AGAIN_NS)
+            return false;
+        if (!cache_evict_begin(&cache->processes)) {
+            os_sleep_ns(1000000);
+            continue;
+        }
+        const uint64_t freed = fits(cache, bytes) ? bytes : evict(cache, bytes, distance);
+        cache_evict_end(&cache->processes);
+        (void)__atomic_add_fetch(&cache->counts.evicted, freed, __ATOMIC_RELAXED);
+        __atomic_store_n(&cache->evict_ns, freed < bytes ? os_clock_ns() : 0, __ATOMIC_RELAXED);
+        if (freed < bytes)
+            return fits(cache, bytes);
+    }
+    return fits(cache, bytes);
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cache_fetch.c - brings units from the storage into the folder.
+ *
+ * Whoever needs a unit that is absent claims it and those beside it that are absent, up to a block, and sends one
+ * request for all of them. The bytes are compared in memory, stored, and then the words of the units say that they are
+ * present. Whoever finds a unit claimed waits for that, or, if only the future needs it, goes on.
+ *
+ * A request that takes longer than REPEAT_NS and four times as long as nearly all others is sent again on another
+ * connection, by whoever waits for it or by a thread that has nothing else to do. Both store the same bytes, so it does
+ * not matter who is first; the other one stops.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache_room.h"
+#include "common/bytes.h"
+#include "common/error.h"
+
+#define REPEAT_NS ((uint64_t)500 * 1000000)
+#define SLEEP_NS ((uint64_t)100000)
+#define SLEEP_NS_MOST ((uint64_t)2000000)
+
+/* Units that are fetched by one request. */
+struct range {
+    struct cache_shard *shard;
+    uint64_t first, end;
+    uint64_t claim;    /* of this process; 0: another one's, whose request this one repeats */
+    uint64_t distance; /* rows until they are needed */
+    uint64_t from, bytes;
+    uint64_t ns[4]; /* by enum cache_phase, how long it took */
+};
+
+static void count_add(uint64_t *count, uint64_t add)
+{
+    (void)__atomic_add_fetch(count, add, __ATOMIC_RELAXED);
+}
+
+/* ---- how long requests take ---- */
+
+/* Returns how long nearly all requests took. */
+static uint64_t usual_ns(const struct cache *cache)
+{
+    uint64_t most[4] = {0}; /* the largest, in falling order: 4 of 64 are above the 94th percentile */
+    const uint64_t count = min64(__atomic_load_n(&cache->time_count, __ATOMIC_RELAXED), CACHE_TIMES);
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t time = __atomic_load_n(&cache->times[i], __ATOMIC_RELAXED);
+        for (int k = 0; k < 4; k++)
+            if (time > most[k]) {
+                const uint64_t smaller = most[k];
+                most[k] = time;
+                time = smaller;
+            }
+    }
+    return count < 16 ? most[0] : most[3];
+}
+
+static uint64_t slow_ns(const struct cache *cache)
+{
+    return max64(REPEAT_NS, 4 * usual_ns(cache));
+}
+
+/* Returns the place of a request among those that run, or NULL if there are too many to be repeated. */
+static struct cache_running *running_begin(const struct range *range)
+{
+    struct cache *cache = range->shard->cache;
+    struct cache_running *found = NULL;
+    os_process_lock();
+    for (uint32_t i = 0; i < CACHE_RUNNING && !found; i++)
+        if (!cache->running[i].shard)
+            found = &cache->running[i];
+    if (found)
+        *found = (struct cache_running){range->shard, range->first, range->end, os_clock_ns(), !range->claim, 0, 0};
+    os_process_unlock();
+    return found;
+}
+
+static void running_end(struct cache_running *running)
+{
+    os_process_lock();
+    if (running)
+        running->shard = NULL;
+    os_process_unlock();
+}
+
+/* Returns what a request of this process for a unit is waiting for. *slow: it takes too long, and is repeated now, for
+ * these units. */
+static enum cache_phase running_find(const struct cache_shard *shard, uint64_t unit, bool *slow, struct range *again)
+{
+    struct cache *cache = shard->cache;
+    const uint64_t limit = slow_ns(cache), now = os_clock_ns();
+    enum cache_phase phase = PHASE_NONE;
+    *slow = false;
+    os_process_lock();
+    for (uint32_t i = 0; i < CACHE_RUNNING && !phase; i++) {
+        struct cache_running *running = &cache->running[i];
+        if (running->shard != shard || unit < running->first || unit >= running->end)
+            continue;
+        phase = __atomic_load_n(&running->stores, __ATOMIC_RELAXED)     ? PHASE_DISK
+                : __atomic_load_n(&running->answered, __ATOMIC_RELAXED) ? PHASE_BYTES
+                                                                        : PHASE_STORAGE;
+        *slow = !running->repeated && now - running->since_ns > limit;
+        running->repeated = running->repeated || *slow;
+        again->first = running->first;
+        again->end = running->end;
+    }
+    os_process_unlock();
+    return phase;
+}
+
+/* ---- claims ---- */
+
+/* Claims a unit that is absent. Returns false if it is present, or claimed by a process that lives. */
+static bool unit_claim(struct cache_shard *shard, uint64_t unit, uint64_t claim)
+{
+    struct cache_unit *of = &shard->state.units[unit];
+    uint64_t word = unit_word(of);
+    while (!(word & UNIT_PRESENT) && (!(word & UNIT_CLAIM) || !cache_claim_lives(&shard->cache->processes, word)))
+        if (unit_change(of, &word, (word & ~UNIT_CLAIM) | claim))
+            return true;
+    return false;
+}
+
+/* Ends the claims of a range. present: its units are. */
+static void units_end(const struct range *range, bool present)
+{
+    for (uint64_t i = range->first; i < range->end; i++) {
+        struct cache_unit *unit = &range->shard->state.units[i];
+        uint64_t word = unit_word(unit), to;
+        do {
+            to = range->claim && (word & UNIT_CLAIM) == range->claim ? word & ~UNIT_CLAIM : word;
+            if (present && !(word & UNIT_PRESENT))
+                to = ((to & ~UNIT_STORED) | UNIT_PRESENT) + UNIT_TIMES;
+        } while (!unit_change(unit, &word, to));
+        if (present)
+            (void)__atomic_fetch_or(&range->shard->compared[i / 64], (uint64_t)1 << i % 64, __ATOMIC_ACQ_REL);
+    }
+}
+
+/* Claims the units of the block of a unit, which is claimed, beside it. */
+static void claim_beside(struct range *range)
+{
+    const struct cache_shard *shard = range->shard;
+    const bool mask = cache_part_of(shard, range->first) == CACHE_MASK;
+    const uint64_t base = mask ? shard->token_units : 0, most = mask ? shard->state.count : shard->token_units;
+    const uint64_t units = max64(shard->cache->block / CACHE_UNIT, 1);
+    const uint64_t begin = base + (range->first - base) / units * units, stop = min64(begin + units, most);
+    while (range->end < stop && unit_claim(range->shard, range->end, range->claim))
+        range->end++;
+    while (range->first > begin && unit_claim(range->shard, range->first - 1, range->claim))
+        range->first--;
+}
+
+/* ---- a request ---- */
+
+static enum tokmap_status place(struct range *range, struct cache_client *client, struct tokmap_error *error)
+{
+    uint64_t last = 0, bytes = 0;
+    enum tokmap_status status = cache_unit_place(range->shard, range->first, &range->from, &bytes, error);
+    if (!status)
+        status = cache_unit_place(range->shard, range->end - 1, &last, &bytes, error);
+    range->bytes = status ? 0 : last + bytes - range->from;
+    if (status || range->bytes <= client->block_bytes)
+        return status;
+    free(client->block);
+    client->block_bytes = 0;
+    client->block = os_memory_large(range->bytes);
+    if (!client->block)
+        return error_set_memory(error, "a block", range->bytes);
+    client->block_bytes = range->bytes;
+    return TOKMAP_OK;
+}
+
+/* Finds the first unit of the range whose bytes are not those that the index says. Returns range->end if there is
+ * none. */
+static uint64_t mismatch(const struct range *range, struct cache_client *client)
+{
+    uint64_t unit = range->first;
+    for (; unit < range->end; unit++) {
+        uint64_t from, bytes;
+        if (cache_unit_place(range->shard, unit, &from, &bytes, NULL) ||
+            !cache_unit_matches(range->shard, unit, client->block + (from - range->from), bytes, &client->reader))
+            break;
+    }
+    return unit;
+}
+
+/* Looks whether the range was stored before the machine was started, and is still sound. */
+static bool is_stored(const struct range *range, struct cache_client *client)
+{
+    size_t got;
+    for (uint64_t unit = range->first; unit < range->end; unit++)
+        if (!(unit_word(&range->shard->state.units[unit]) & UNIT_STORED))
+            return false;
+    return !os_pread(range->shard->fds[cache_part_of(range->shard, range->first)], client->block, range->bytes,
+                     range->from, &got) &&
+           got == range->bytes && mismatch(range, client) == range->end;
+}
+
+/* Reads the range into memory and compares it. An object that does not match is read once more, whatever its version.
+ */
+static enum tokmap_status receive(struct range *range, struct cache_client *client, struct cache_running *running,
+                                  struct tokmap_error *error)
+{
+    struct cache_shard *shard = range->shard;
+    struct cache *cache = shard->cache;
+    const enum cache_part part = cache_part_of(shard, range->first);
+    uint64_t unit = range->first;
+    bool replaced = false;
+    for (int try = 0; try < 2; try++) {
+        char tag[HTTP_TAG_MOST];
+        const uint64_t began = os_clock_ns();
+        os_process_lock();
+        memcpy(tag, shard->tags[part], sizeof tag);
+        os_process_unlock();
+        struct remote_range read = {.first = range->from,
+                                    .count = range->bytes,
+                                    .total = shard->bytes[part],
+                                    .into = client->block,
+                                    .tag = tag,
+                                    .answered = running ? &running->answered : NULL};
+        client->wanted = &shard->state.units[range->first];
+        const enum tokmap_status status = remote_range_read(&client->client, shard->names[part], &read, error);
+        client->wanted = NULL;
+        if (status == TOKMAP_ERROR_MISMATCH && *tag && !try) { /* perhaps by the same bytes: the hashes say it */
+            replaced = true;
+            os_process_lock();
+            *shard->tags[part] = '\0';
+            os_process_unlock();
+            continue;
+        }
+        if (status)
+            return status;
+        const uint64_t now = os_clock_ns();
+        range->ns[PHASE_STORAGE] += read.first_ns - began;
+        range->ns[PHASE_BYTES] += now - read.first_ns;
+        count_add(&cache->counts.requests, 1);
+        count_add(&cache->counts.bytes, range->bytes);
+        __atomic_store_n(&cache->times[__atomic_fetch_add(&cache->time_count, 1, __ATOMIC_RELAXED) % CACHE_TIMES],
+                         now - began, __ATOMIC_RELAXED);
+        unit = mismatch(range, client);
+        if (unit == range->end) {
+            os_process_lock();
+            memcpy(shard->tags[part], tag, sizeof tag);
+            os_process_unlock();
+            return TOKMAP_OK;
+        }
+    }
+    uint64_t from = range->from, bytes = 0;
+    (void)cache_unit_place(shard, unit, &from, &bytes, NULL);
+    if (replaced)
+        return error_set(error, TOKMAP_ERROR_MISMATCH, shard->names[part], from,
+                         "bytes %" PRIu64 " to %" PRIu64
+                         ": the object was replaced since the dataset was opened, and does not match the index any "
+                         "more; open the dataset again, and write new data under a new name",
+                         from, from + bytes - 1);
+    return error_set(error, TOKMAP_ERROR_CORRUPT, shard->names[part], from,
+                     "bytes %" PRIu64 " to %" PRIu64
+                     " of the object do not match their hash in the index, twice: the object is damaged or was "
+                     "replaced; run `tokmap verify`, and write the dataset again",
+                     from, from + bytes - 1);
+}
+
+static enum tokmap_status store(const struct range *range, const struct cache_client *client,
+                                struct tokmap_error *error)
+{
+    struct cache_shard *shard = range->shard;
+    const int fd = shard->fds[cache_part_of(shard, range->first)];
+    int system = os_pwrite(fd, client->block, range->bytes, range->from);
+    if ((system == ENOSPC || system == EDQUOT) && cache_room(shard->cache, 4 * range->bytes, 0))
+        system = os_pwrite(fd, client->block, range->bytes, range->from);
+    if (system)
+        return error_set_system(error, system, shard->path, TOKMAP_NO_OFFSET,
+                                "a block cannot be stored in the cache folder %s; give the cache more room, or limit "
+                                "it (size=)",
+                                shard->cache->folder);
+    (void)__atomic_add_fetch(&shard->cache->processes.table->used, range->bytes, __ATOMIC_RELAXED);
+    return TOKMAP_OK;
+}
+
+/* Fetches a range that is claimed. *skipped: there is no room for it yet. */
+static enum tokmap_status fetch_range(struct range *range, bool *skipped, struct tokmap_error *error)
+{
+    struct cache *cache = range->shard->cache;
+    struct cache_client *client;
+    enum tokmap_status status = cache_client_take(cache, &client, error);
+    bool stored = false;
+    *skipped = false;
+    if (!status) {
+        status = place(range, client, error);
+        stored = !status && is_stored(range, client);
+        *skipped = !status && !stored && !cache_room(cache, range->bytes, range->distance) && range->distance;
+        if (!status && !stored && !*skipped) {
+            struct cache_running *running = running_begin(range);
+            status = receive(range, client, running, error);
+            const uint64_t began = os_clock_ns();
+            if (running)
+                __atomic_store_n(&running->stores, 1, __ATOMIC_RELAXED);
+            if (!status)
+                status = store(range, client, error);
+            range->ns[PHASE_DISK] += os_clock_ns() - began;
+            running_end(running);
+        }
+        cache_client_return(cache, client);
+    }
+    if (status == TOKMAP_ERROR_INTERRUPTED && unit_word(&range->shard->state.units[range->first]) & UNIT_PRESENT) {
+        units_end(range, false); /* another request was faster */
+        return TOKMAP_OK;
+    }
+    units_end(range, !status && !*skipped);
+    return status;
+}
+
+/* ---- what others do ---- */
+
+static void waited(struct cache *cache, enum cache_phase phase, uint64_t ns)
+{
+    struct cache_counts *counts = &cache->counts;
+    count_add(phase == PHASE_DISK    ? &counts->waited_disk_ns
+              : phase == PHASE_BYTES ? &counts->waited_bytes_ns
+                                     : &counts->waited_storage_ns,
+              ns);
+}
+
+/* Waits for a unit that somebody else fetches, or repeats the request when it takes too long. */
+static enum tokmap_status await(struct cache_shard *shard, uint64_t unit, struct tokmap_error *error)
+{
+    struct cache *cache = shard->cache;
+    const uint64_t began = os_clock_ns();
+    bool repeated = false;
+    for (uint64_t sleep = SLEEP_NS;; sleep = min64(2 * sleep, SLEEP_NS_MOST)) {
+        const uint64_t word = unit_word(&shard->state.units[unit]);
+        if (word & UNIT_PRESENT || !(word & UNIT_CLAIM) || !cache_claim_lives(&cache->processes, word))
+            return TOKMAP_OK;
+        bool slow, skipped;
+        const uint64_t before = os_clock_ns();
+        struct range range = {.shard = shard, .first = unit, .end = unit + 1};
+        const enum cache_phase phase = running_find(shard, unit, &slow, &range);
+        if (!repeated && (slow || (!phase && before - began > slow_ns(cache)))) {
+            repeated = true;
+            count_add(&cache->counts.repeated, 1);
+            const enum tokmap_status status = fetch_range(&range, &skipped, error);
+            waited(cache, PHASE_STORAGE, os_clock_ns() - before);
+            if (status)
+                return status;
+            continue;
+        }
+        if (os_wait_readable(-1, sleep) == EINTR)
+            return error_set(error, TOKMAP_ERROR_INTERRUPTED, shard->names[cache_part_of(shard, unit)],
+                             TOKMAP_NO_OFFSET, "interrupted");
+        waited(cache, phase, os_clock_ns() - before);
+    }
+}
+
+enum tokmap_status cache_fetch(struct cache_shard *shard, uint64_t unit, uint64_t distance, bool wait,
+                               struct tokmap_error *error)
+{
+    struct cache *cache = shard->cache;
+    while (!(unit_word(&shard->state.units[unit]) & UNIT_PRESENT)) {
+        const uint64_t claim = cache_claim(&cache->processes);
+        enum tokmap_status status;
+        bool skipped = false;
+        if (!claim)
+            return error_set(error, TOKMAP_ERROR_LIMIT, cache->folder, TOKMAP_NO_OFFSET,
+                             "%d processes use the cache folder, which is the limit; name another one (cache=)",
+                             CACHE_PROCESSES);
+        if (unit_claim(shard, unit, claim)) {
+            struct range range = {.shard = shard, .first = unit, .end = unit + 1, .claim = claim, .distance = distance};
+            claim_beside(&range);
+            status = fetch_range(&range, &skipped, error);
+            for (int phase = PHASE_STORAGE; wait && phase <= PHASE_DISK; phase++)
+                waited(cache, (enum cache_phase)phase, range.ns[phase]);
+        } else {
+            status = wait ? await(shard, unit, error) : TOKMAP_OK;
+        }
+        if (status || !wait)
+            return status;
+    }
+    return TOKMAP_OK;
+}
+
+void cache_repeat_slow(struct cache *cache)
+{
+    const uint64_t limit = slow_ns(cache), now = os_clock_ns();
+    struct range range = {.shard = NULL};
+    os_process_lock();
+    for (uint32_t i = 0; i < CACHE_RUNNING && !range.shard; i++) {
+        struct cache_running *running = &cache->running[i];
+        if (!running->shard || running->repeated || now - running->since_ns <= limit)
+            continue;
+        running->repeated = true;
+        range = (struct range){.shard = running->shard, .first = running->first, .end = running->end};
+        cache_shard_hold(range.shard);
+    }
+    os_process_unlock();
+    if (!range.shard)
+        return;
+    bool skipped;
+    count_add(&cache->counts.repeated, 1);
+    (void)fetch_range(&range, &skipped, NULL);
+    cache_shard_free(range.shard);
+}

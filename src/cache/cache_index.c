@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cache_index.c - the objects that are kept whole: the indexes of shards, and manifests.
+ *
+ * What is known of an object is in names/HASH, HASH being the hash of its name: a text of four lines, name, ETag,
+ * bytes, and ID (of a manifest: "-"). A second opening sends one request that says the ETag; the server answers that
+ * the object is still the same, or sends the new one. An index that a manifest states, with its content id, is not
+ * asked for at all.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache_room.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "format/index_verify.h"
+#include "format/manifest.h"
+#include "format/shard_file.h"
+#include "remote/remote_url.h"
+#include "text/path.h"
+
+#define PART_BYTES ((uint64_t)4 << 20) /* of an object that are read at once */
+#define INDEX_MOST ((uint64_t)1 << 40)
+#define HEAD_BYTES 4096
+#define ID_CHARS (32 + 1 + 16)
+#define ENTRY_MOST 20000
+
+struct entry {
+    char *path; /* of the file that says it */
+    char tag[HTTP_TAG_MOST];
+    uint64_t bytes;
+    char id[ID_CHARS + 1]; /* "": nothing is known */
+};
+
+/* Reads what is known of an object. A file that is not whole, or is that of another name, says nothing. */
+static enum tokmap_status entry_read(const struct cache *cache, const char *name, struct entry *entry,
+                                     struct tokmap_error *error)
+{
+    char hex[33], text[ENTRY_MOST + 1], *lines[4] = {NULL};
+    uint8_t stored[16];
+    size_t got = 0, count = 0;
+    int fd;
+    *entry = (struct entry){.path = NULL};
+    hash128_store(hash128(name, strlen(name)), stored);
+    hash128_hex(stored, hex);
+    char *folder = path_in(cache->folder, "names");
+    entry->path = folder ? path_in(folder, hex) : NULL;
+    free(folder);
+    if (!entry->path)
+        return error_set_memory(error, "the name of a file", 0);
+    if (os_open(entry->path, OS_READ_OWN, &fd))
+        return TOKMAP_OK;
+    const int system = os_pread(fd, text, ENTRY_MOST, 0, &got);
+    os_close(fd);
+    text[got] = '\0';
+    for (char *at = text; count < 4 && (lines[count] = at) && (at = strchr(at, '\n')); count++)
+        *at++ = '\0';
+    if (system || count < 4 || strcmp(lines[0], name) != 0 || strlen(lines[1]) >= sizeof entry->tag ||
+        strlen(lines[3]) > ID_CHARS)
+        return TOKMAP_OK;
+    memcpy(entry->tag, lines[1], strlen(lines[1]) + 1);
+    entry->bytes = strtoull(lines[2], NULL, 10);
+    memcpy(entry->id, lines[3], strlen(lines[3]) + 1);
+    return TOKMAP_OK;
+}
+
+/* Writes a file under a name of its own, and renames it. bytes NULL: `partial` is complete. */
+static enum tokmap_status file_finish(const char *partial, const char *path, struct tokmap_error *error)
+{
+    const int system = os_rename(partial, path);
+    return system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "a file of the cache cannot be renamed")
+                  : TOKMAP_OK;
+}
+
+static enum tokmap_status partial_open(const char *path, char **partial, int *fd, struct tokmap_error *error)
+{
+    uint64_t chance = 0;
+    (void)os_random(&chance, sizeof chance);
+    *fd = -1;
+    if (asprintf(partial, "%s.%016" PRIx64 ".partial", path, chance) < 0) {
+        *partial = NULL;
+        return error_set_memory(error, "the name of a file", 0);
+    }
+    const int system = os_open(*partial, OS_WRITE_NEW, fd);
+    return system
+               ? error_set_system(error, system, *partial, TOKMAP_NO_OFFSET,
+                                  "a file of the cache cannot be made; check the folder, or name another one (cache=)")
+               : TOKMAP_OK;
+}
+
+static enum tokmap_status entry_write(const struct entry *entry, const char *name, struct tokmap_error *error)
+{
+    char *partial = NULL, *text = NULL;
+    int fd = -1;
+    const int bytes = asprintf(&text, "%s\n%s\n%" PRIu64 "\n%s\n", name, entry->tag, entry->bytes, entry->id);
+    enum tokmap_status status =
+        bytes < 0 ? error_set_memory(error, "the name of a file", 0) : partial_open(entry->path, &partial, &fd, error);
+    const int system = status ? 0 : os_pwrite(fd, text, (size_t)bytes, 0);
+    os_close(fd);
+    if (system)
+        status = error_set_system(error, system, partial, TOKMAP_NO_OFFSET, "a file of the cache cannot be written");
+    if (!status)
+        status = file_finish(partial, entry->path, error);
+    if (status && partial)
+        (void)os_unlink(partial);
+    free(partial);
+    if (bytes >= 0)
+        free(text);
+    return status;
+}
+
+/* Reads an object in parts, each of which is given to take(). *same: it still has the ETag of the entry, and was not
+ * read. The entry has the new ETag and size. most: of its bytes. */
+static enum tokmap_status object_read(struct cache *cache, const char *name, struct entry *entry, uint64_t most,
+                                      enum tokmap_status (*take)(void *user, const uint8_t *bytes, uint64_t count,
+                                                                 bool *enough, struct tokmap_error *error),
+                                      void *user, bool *same, struct tokmap_error *error)
+{
+    struct cache_client *client;
+    uint8_t *part = malloc(PART_BYTES);
+    enum tokmap_status status =
+        part ? cache_client_take(cache, &client, error) : error_set_memory(error, "an index", PART_BYTES);
+    uint64_t at = 0, size = 0;
+    bool enough = false;
+    *same = false;
+    if (status) {
+        free(part);
+        return status;
+    }
+    while (!status && !enough && (!at || at < size)) {
+        struct remote_range read = {.first = at,
+                                    .count = at ? min64(PART_BYTES, size - at) : PART_BYTES,
+                                    .total = size,
+                                    .into = part,
+                                    .tag = entry->tag,
+                                    .unless = !at && *entry->id};
+        if (!at && !read.unless)
+            *entry->tag = '\0';
+        status = remote_range_read(&client->client, name, &read, error);
+        *same = !status && read.same;
+        if (status || *same)
+            break;
+        (void)__atomic_add_fetch(&cache->counts.requests, 1, __ATOMIC_RELAXED);
+        (void)__atomic_add_fetch(&cache->counts.bytes, read.got, __ATOMIC_RELAXED);
+        size = entry->bytes = read.size;
+        if (size > most)
+            status = error_set(error, TOKMAP_ERROR_LIMIT, name, TOKMAP_NO_OFFSET,
+                               "the object has %" PRIu64 " bytes, but the limit is %" PRIu64, size, most);
+        if (!status)
+            status = take(user, part, read.got, &enough, error);
+        at += read.got;
+    }
+    cache_client_return(cache, client);
+    free(part);
+    return status;
+}
+
+/* ---- manifests ---- */
+
+static enum tokmap_status text_take(void *user, const uint8_t *bytes, uint64_t count, bool *enough,
+                                    struct tokmap_error *error)
+{
+    struct bytes_buffer *text = user;
+    if (!text->count && !shard_manifest_begins((const char *)bytes, count)) {
+        *enough = true;
+        count = min64(count, HEAD_BYTES);
+    }
+    return bytes_append(text, bytes, count) ? TOKMAP_OK : error_set_memory(error, "the manifest", count);
+}
+
+/* Reads the text that is kept beside the entry. */
+static bool text_kept(const struct entry *entry, struct bytes_buffer *text)
+{
+    char *path = path_ended(entry->path, ".text");
+    struct os_stat found = {.bytes = 0};
+    size_t got = 0;
+    int fd = -1;
+    const bool good = path && !strcmp(entry->id, "-") && !os_open(path, OS_READ_OWN, &fd) && !os_fstat(fd, &found) &&
+                      found.bytes >= 8 && found.bytes == entry->bytes + 8 && bytes_reserve(text, found.bytes) &&
+                      !os_pread(fd, text->bytes + text->count, found.bytes, 0, &got) && got == found.bytes;
+    os_close(fd);
+    free(path);
+    if (!good || load64(text->bytes + text->count) != hash64(text->bytes + text->count + 8, got - 8))
+        return false;
+    memmove(text->bytes + text->count, text->bytes + text->count + 8, got - 8);
+    text->count += got - 8;
+    return true;
+}
+
+/* Keeps a text, after its hash, beside the entry. */
+static void text_keep(const struct cache *cache, struct entry *entry, const char *name, const uint8_t *bytes,
+                      uint64_t count)
+{
+    char *path = path_ended(entry->path, ".text"), *partial = NULL;
+    const uint64_t hash = hash64(bytes, count);
+    int fd = -1;
+    (void)cache;
+    const bool good = path && !partial_open(path, &partial, &fd, NULL) && !os_pwrite(fd, &hash, sizeof hash, 0) &&
+                      !os_pwrite(fd, bytes, count, sizeof hash) && !os_rename(partial, path);
+    os_close(fd);
+    if (!good && partial)
+        (void)os_unlink(partial);
+    memcpy(entry->id, "-", 2);
+    if (good)
+        (void)entry_write(entry, name, NULL);
+    free(partial);
+    free(path);
+}
+
+enum tokmap_status cache_text(struct cache *cache, const char *name, uint64_t most, struct bytes_buffer *text,
+                              struct tokmap_error *error)
+{
+    struct entry entry;
+    struct bytes_buffer kept = {0}, read = {0};
+    bool same = false;
+    enum tokmap_status status = entry_read(cache, name, &entry, error);
+    if (!status && *entry.id && !text_kept(&entry, &kept))
+        *entry.id = '\0';
+    if (!status)
+        status = object_read(cache, name, &entry, most, text_take, &read, &same, error);
+    const struct bytes_buffer *use = same ? &kept : &read;
+    if (!status && !same && shard_manifest_begins((const char *)read.bytes, read.count))
+        text_keep(cache, &entry, name, read.bytes, read.count);
+    if (!status && !bytes_append(text, use->bytes, use->count))
+        status = error_set_memory(error, "the manifest", use->count);
+    bytes_free(&kept);
+    bytes_free(&read);
+    free(entry.path);
+    return status;
+}
+
+/* ---- indexes ---- */
+
+struct index_file {
+    int fd;
+    uint64_t at;
+    const char *path;
+};
+
+static enum tokmap_status index_take(void *user, const uint8_t *bytes, uint64_t count, bool *enough,
+                                     struct tokmap_error *error)
+{
+    struct index_file *file = user;
+    (void)enough;
+    const int system = os_pwrite(file->fd, bytes, count, file->at);
+    file->at += count;
+    return system ? error_set_system(error, system, file->path, TOKMAP_NO_OFFSET,
+                                     "an index cannot be stored in the cache; give the folder more room")
+                  : TOKMAP_OK;
+}
+
+static int fault_take(void *user, const struct tokmap_error *fault)
+{
+    *(struct tokmap_error *)user = *fault;
+    return 1;
+}
+
+/* Checks an index that was read, and finds its ID. */
+static enum tokmap_status index_check(const char *path, const char *name, char id[ID_CHARS + 1],
+                                      struct tokmap_error *error)
+{
+    struct tokmap_error fault = {0};
+    struct index index;
+    enum tokmap_status status = index_open(&index, path, &fault);
+    if (!status) {
+        char content[33];
+        if (index_verify(&index, fault_take, &fault))
+            status = fault.status;
+        hash128_hex(index.shard.content, content);
+        (void)snprintf(id, ID_CHARS + 1, "%s-%016" PRIx64, content, index.id);
+        index_close(&index);
+    }
+    return status ? error_set(error, status, name, fault.offset, "%s", fault.message) : TOKMAP_OK;
+}
+
+/* Reads an index into the folder. *same: as for object_read(). */
+static enum tokmap_status index_read_new(struct cache *cache, const char *name, struct entry *entry, bool *same,
+                                         struct tokmap_error *error)
+{
+    char *partial = NULL, *path = NULL;
+    struct index_file file = {.fd = -1};
+    enum tokmap_status status = partial_open(entry->path, &partial, &file.fd, error);
+    file.path = cache->folder;
+    if (!status)
+        status = object_read(cache, name, entry, INDEX_MOST, index_take, &file, same, error);
+    os_close(file.fd);
+    if (!status && !*same) {
+        status = index_check(partial, name, entry->id, error);
+        path = status ? NULL : path_join(cache->folder, strlen(cache->folder), entry->id, strlen(entry->id), ".tmx");
+        if (!status && !path)
+            status = error_set_memory(error, "the name of a file", 0);
+        if (!status)
+            status = file_finish(partial, path, error);
+        if (!status)
+            status = entry_write(entry, name, error);
+    }
+    if ((status || *same) && partial)
+        (void)os_unlink(partial);
+    free(partial);
+    free(path);
+    return status;
+}
+
+enum tokmap_status cache_index_bring(struct cache *cache, const char *name, const uint8_t *content,
+                                     uint64_t index_bytes, char **path, struct tokmap_error *error)
+{
+    struct entry entry;
+    struct os_stat found;
+    char hex[33] = "";
+    *path = NULL;
+    enum tokmap_status status = entry_read(cache, name, &entry, error);
+    if (content)
+        hash128_hex(content, hex);
+    for (int try = 0; try < 2 && !status && !*path; try++) {
+        bool same = false;
+        *path = *entry.id ? path_join(cache->folder, strlen(cache->folder), entry.id, strlen(entry.id), ".tmx") : NULL;
+        if (*path && (os_lstat(*path, &found) || found.bytes != entry.bytes)) {
+            free(*path);
+            *path = NULL;
+            *entry.id = '\0';
+        }
+        if (*path && content && found.bytes == index_bytes && !strncmp(entry.id, hex, strlen(hex)))
+            break;
+        free(*path);
+        *path = NULL;
+        status = index_read_new(cache, name, &entry, &same, error);
+        if (status == TOKMAP_ERROR_CORRUPT && !try) { /* perhaps on its way */
+            *entry.id = '\0';
+            status = TOKMAP_OK;
+            continue;
+        }
+        if (!status && !(*path = path_join(cache->folder, strlen(cache->folder), entry.id, strlen(entry.id), ".tmx")))
+            status = error_set_memory(error, "the name of a file", 0);
+    }
+    free(entry.path);
+    return status;
+}

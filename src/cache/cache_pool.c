@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cache_pool.c - the threads of a cache, which fetch what will be needed. They start at the first request, and end with
+ * the cache. A child after fork() has none of its parent's, and starts its own.
+ */
+#include <stdlib.h>
+
+#include "cache_room.h"
+#include "common/bytes.h"
+
+#define JOBS_PER_THREAD 8
+#define IDLE_NS ((uint64_t)100 * 1000000)
+
+struct cache_pool {
+    struct cache *cache;
+    uint32_t process;
+    struct os_mutex *mutex;
+    struct os_condition *work, *done;
+    void **users; /* for whom each thread works; NULL: for nobody */
+    uint32_t started;
+    struct os_thread **threads;
+    uint32_t thread_count;
+    struct cache_job *jobs; /* a ring */
+    uint64_t first, count, most;
+    bool ends;
+};
+
+static uint64_t distance_of(const struct cache *cache, uint64_t when)
+{
+    const struct cache_processes *processes = &cache->processes;
+    const uint32_t now =
+        __atomic_load_n(&processes->table->of[processes->number % CACHE_PROCESSES].now, __ATOMIC_RELAXED);
+    const uint32_t rows = (uint32_t)when - now;
+    return rows < UINT32_MAX / 2 ? max64(rows, 1) : 1;
+}
+
+static void job_do(struct cache *cache, struct cache_job *job)
+{
+    if (job->work) {
+        job->work(job->user, job->unit);
+    } else {
+        (void)cache_fetch(job->shard, job->unit, distance_of(cache, job->when), false, NULL);
+        cache_shard_free(job->shard);
+    }
+}
+
+static void pool_thread(void *user)
+{
+    struct cache_pool *pool = user;
+    os_mutex_lock(pool->mutex);
+    const uint32_t number = pool->started++;
+    while (!pool->ends) {
+        if (!pool->count) {
+            if (!os_condition_wait_for(pool->work, pool->mutex, IDLE_NS)) {
+                os_mutex_unlock(pool->mutex);
+                cache_repeat_slow(pool->cache);
+                os_mutex_lock(pool->mutex);
+            }
+            continue;
+        }
+        struct cache_job job = pool->jobs[pool->first];
+        pool->first = (pool->first + 1) % pool->most;
+        pool->count--;
+        pool->users[number] = job.user;
+        os_mutex_unlock(pool->mutex);
+        job_do(pool->cache, &job);
+        os_mutex_lock(pool->mutex);
+        if (pool->users[number])
+            os_condition_broadcast(pool->done);
+        pool->users[number] = NULL;
+    }
+    os_mutex_unlock(pool->mutex);
+}
+
+static void pool_dispose(struct cache_pool *pool)
+{
+    os_condition_free(pool->work);
+    os_condition_free(pool->done);
+    os_mutex_free(pool->mutex);
+    free(pool->users);
+    free(pool->threads);
+    free(pool->jobs);
+    free(pool);
+}
+
+static void pool_free(struct cache_pool *pool)
+{
+    if (!pool)
+        return;
+    os_mutex_lock(pool->mutex);
+    pool->ends = true;
+    os_condition_broadcast(pool->work);
+    os_mutex_unlock(pool->mutex);
+    for (uint32_t i = 0; i < pool->thread_count; i++)
+        os_thread_join(pool->threads[i]);
+    for (; pool->count; pool->count--, pool->first = (pool->first + 1) % pool->most)
+        cache_shard_free(pool->jobs[pool->first].shard);
+    pool_dispose(pool);
+}
+
+static struct cache_pool *pool_new(struct cache *cache)
+{
+    struct cache_pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
+        return NULL;
+    *pool =
+        (struct cache_pool){.cache = cache, .process = os_process_id(), .most = JOBS_PER_THREAD * cache->connections};
+    pool->jobs = calloc(pool->most, sizeof *pool->jobs);
+    pool->threads = calloc(cache->connections, sizeof *pool->threads);
+    pool->users = calloc(cache->connections, sizeof *pool->users);
+    const bool good = !os_mutex_new(&pool->mutex) && !os_condition_new(&pool->work) && !os_condition_new(&pool->done) &&
+                      pool->jobs && pool->threads && pool->users;
+    while (good && pool->thread_count < cache->connections &&
+           !os_thread_start(&pool->threads[pool->thread_count], "tokmap-fetch", pool_thread, pool))
+        pool->thread_count++;
+    if (pool->thread_count)
+        return pool;
+    pool_dispose(pool);
+    return NULL;
+}
+
+/* Returns the pool of this process. */
+static struct cache_pool *pool_of(struct cache *cache)
+{
+    struct cache_pool *pool = __atomic_load_n(&cache->pool, __ATOMIC_ACQUIRE);
+    if (pool && pool->process == os_process_id())
+        return pool;
+    struct cache_pool *made = pool_new(cache), *before = pool;
+    if (made && !__atomic_compare_exchange_n(&cache->pool, &before, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        pool_free(made); /* another thread was faster */
+        return before;
+    }
+    return made;
+}
+
+/* Adds a job. Returns false if there are enough. */
+static bool job_add(struct cache *cache, const struct cache_job *job)
+{
+    struct cache_pool *pool = pool_of(cache);
+    if (!pool)
+        return false;
+    os_mutex_lock(pool->mutex);
+    const bool room = pool->count < pool->most;
+    if (room) {
+        if (job->shard)
+            cache_shard_hold(job->shard);
+        pool->jobs[(pool->first + pool->count++) % pool->most] = *job;
+        os_condition_signal(pool->work);
+    }
+    os_mutex_unlock(pool->mutex);
+    return room;
+}
+
+void cache_pool_close(struct cache *cache)
+{
+    if (cache->pool && cache->pool->process == os_process_id())
+        pool_free(cache->pool);
+    cache->pool = NULL;
+}
+
+bool cache_ask_work(struct cache *cache, void (*work)(void *user, uint64_t number), void *user, uint64_t number)
+{
+    return job_add(cache, &(struct cache_job){.work = work, .user = user, .unit = number});
+}
+
+bool cache_units_ask(struct cache_shard *shard, uint64_t first, uint64_t end, uint64_t when, bool *absent)
+{
+    const uint64_t units = shard->cache->block / CACHE_UNIT;
+    for (uint64_t unit = first; unit < end; unit++) {
+        const uint64_t word = unit_word(&shard->state.units[unit]);
+        if (word & UNIT_PRESENT)
+            continue;
+        *absent = true;
+        if (word & UNIT_CLAIM && cache_claim_lives(&shard->cache->processes, word))
+            continue;
+        if (!job_add(shard->cache, &(struct cache_job){.shard = shard, .unit = unit, .when = when}))
+            return false;
+        const uint64_t base = cache_part_of(shard, unit) == CACHE_MASK ? shard->token_units : 0;
+        unit = base + (unit - base) / units * units + units - 1; /* the job fetches the rest of the block, too */
+    }
+    return true;
+}
+
+void cache_forget(struct cache *cache, void *user)
+{
+    struct cache_pool *pool = __atomic_load_n(&cache->pool, __ATOMIC_ACQUIRE);
+    if (!pool || pool->process != os_process_id())
+        return;
+    os_mutex_lock(pool->mutex);
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < pool->count; i++) {
+        const struct cache_job job = pool->jobs[(pool->first + i) % pool->most];
+        if (!job.work || job.user != user)
+            pool->jobs[(pool->first + kept++) % pool->most] = job;
+    }
+    pool->count = kept;
+    for (bool busy = true; busy;) {
+        busy = false;
+        for (uint32_t i = 0; i < pool->thread_count; i++)
+            busy = busy || pool->users[i] == user;
+        if (busy)
+            (void)os_condition_wait_for(pool->done, pool->mutex, IDLE_NS);
+    }
+    os_mutex_unlock(pool->mutex);
+}

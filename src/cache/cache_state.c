@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* cache_state.c - see cache_state.h. */
+#include "cache_state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+
+#define TABLE_MAGIC UINT64_C(0x31706d7463616870) /* of this layout */
+#define STATE_MAGIC UINT64_C(0x31706d7463617374)
+#define LOCKS_AT ((uint64_t)1 << 20) /* bytes of the file that are locked, and that it does not have */
+#define EVICT_AT (LOCKS_AT + CACHE_PROCESSES)
+#define UNITS_MOST ((uint64_t)1 << 42)
+
+struct cache_state_head {
+    uint64_t magic, count;
+    uint64_t boot; /* the run of the machine in which units became present; accessed atomically */
+    uint64_t reserved;
+};
+
+static enum tokmap_status failed(int system, const char *path, struct tokmap_error *error)
+{
+    return error_set_system(error, system, path, TOKMAP_NO_OFFSET,
+                            "the state of the cache cannot be used; check the folder, or name another one (cache=)");
+}
+
+/* ---- processes ---- */
+
+enum tokmap_status cache_processes_open(struct cache_processes *processes, const char *path, struct tokmap_error *error)
+{
+    struct os_stat found;
+    void *table = NULL;
+    *processes = (struct cache_processes){.fd = -1};
+    int system = os_open(path, OS_WRITE_OPEN, &processes->fd);
+    if (!system)
+        system = os_fstat(processes->fd, &found);
+    if (!system && found.bytes < sizeof *processes->table)
+        system = os_truncate(processes->fd, sizeof *processes->table);
+    if (!system)
+        system = os_map_shared(processes->fd, sizeof *processes->table, &table);
+    processes->table = table;
+    if (system)
+        return failed(system, path, error);
+    uint64_t magic = 0;
+    if (!__atomic_compare_exchange_n(&processes->table->magic, &magic, TABLE_MAGIC, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE) &&
+        magic != TABLE_MAGIC)
+        return error_set(error, TOKMAP_ERROR_FORMAT, path, 0,
+                         "this is not the table of a cache of this tokmap; remove the folder, or name another one "
+                         "(cache=)");
+    return cache_claim(processes) ? TOKMAP_OK
+                                  : error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
+                                              "%d processes use the cache folder, which is the limit; name another "
+                                              "folder (cache=) for the others",
+                                              CACHE_PROCESSES);
+}
+
+void cache_processes_close(struct cache_processes *processes)
+{
+    os_unmap(processes->table, sizeof *processes->table);
+    os_close(processes->fd);
+    processes->table = NULL;
+    processes->fd = -1;
+}
+
+/* Takes a number. The search begins anywhere, so that a number is not used again soon. */
+static void number_take(struct cache_processes *processes)
+{
+    uint32_t start = 0;
+    (void)os_random(&start, sizeof start);
+    processes->number = CACHE_PROCESSES;
+    for (uint32_t i = 0; i < CACHE_PROCESSES; i++) {
+        const uint32_t number = (start + i) % CACHE_PROCESSES;
+        if (os_byte_lock(processes->fd, LOCKS_AT + number))
+            continue;
+        (void)__atomic_add_fetch(&processes->table->of[number].times, 1, __ATOMIC_ACQ_REL);
+        __atomic_store_n(&processes->table->of[number].now, 0, __ATOMIC_RELEASE);
+        processes->number = number;
+        return;
+    }
+}
+
+uint64_t cache_claim(struct cache_processes *processes)
+{
+    const uint32_t process = os_process_id();
+    if (__atomic_load_n(&processes->process, __ATOMIC_ACQUIRE) != process) {
+        os_process_lock();
+        if (processes->process != process) {
+            number_take(processes);
+            __atomic_store_n(&processes->process, process, __ATOMIC_RELEASE);
+        }
+        os_process_unlock();
+    }
+    if (processes->number == CACHE_PROCESSES)
+        return 0;
+    const uint64_t times = __atomic_load_n(&processes->table->of[processes->number].times, __ATOMIC_ACQUIRE);
+    return (times & 0xFFFF) << 18 | ((uint64_t)processes->number + 1) << 2;
+}
+
+bool cache_process_lives(const struct cache_processes *processes, uint32_t number)
+{
+    return (number == processes->number && os_process_id() == processes->process) ||
+           os_byte_is_locked(processes->fd, LOCKS_AT + number);
+}
+
+bool cache_claim_lives(const struct cache_processes *processes, uint64_t word)
+{
+    const uint64_t number = (word >> 2 & 0xFFFF) - 1;
+    return number < CACHE_PROCESSES &&
+           (__atomic_load_n(&processes->table->of[number].times, __ATOMIC_ACQUIRE) & 0xFFFF) == (word >> 18 & 0xFFFF) &&
+           cache_process_lives(processes, (uint32_t)number);
+}
+
+bool cache_evict_begin(struct cache_processes *processes)
+{
+    if (__atomic_exchange_n(&processes->evicting, os_process_id(), __ATOMIC_ACQ_REL) == os_process_id())
+        return false;
+    if (!os_byte_lock(processes->fd, EVICT_AT))
+        return true;
+    __atomic_store_n(&processes->evicting, 0, __ATOMIC_RELEASE);
+    return false;
+}
+
+void cache_evict_end(struct cache_processes *processes)
+{
+    os_byte_unlock(processes->fd, EVICT_AT);
+    __atomic_store_n(&processes->evicting, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- units ---- */
+
+/* The rows of `next` begin at pages, so that those of a process that has none take no storage. */
+static uint64_t next_at(uint64_t count)
+{
+    return round_up(sizeof(struct cache_state_head) + count * sizeof(struct cache_unit), 4096);
+}
+
+static uint64_t state_bytes(uint64_t count)
+{
+    return next_at(count) + count * sizeof(uint32_t) * CACHE_PROCESSES;
+}
+
+/* After a restart of the machine, what was present is compared again: its bytes may not have reached the disk. */
+static void boot_check(struct cache_state *state)
+{
+    const uint64_t boot = os_boot_id();
+    uint64_t before = __atomic_load_n(&state->head->boot, __ATOMIC_ACQUIRE);
+    if (before == boot)
+        return;
+    for (uint64_t i = 0; i < state->count; i++) {
+        uint64_t word = unit_word(&state->units[i]);
+        while (word & (UNIT_PRESENT | UNIT_CLAIM) &&
+               !unit_change(&state->units[i], &word, (word & ~(UNIT_PRESENT | UNIT_CLAIM)) | UNIT_STORED))
+            ;
+    }
+    __atomic_store_n(&state->head->boot, boot, __ATOMIC_RELEASE);
+}
+
+enum tokmap_status cache_state_open(struct cache_state *state, const char *path, struct tokmap_error *error)
+{
+    struct os_stat found;
+    struct cache_state_head head;
+    size_t got;
+    *state = (struct cache_state){.fd = -1};
+    int system = os_open(path, OS_WRITE_OLD, &state->fd);
+    if (!system)
+        system = os_fstat(state->fd, &found);
+    if (!system)
+        system = os_pread(state->fd, &head, sizeof head, 0, &got);
+    if (system)
+        return failed(system, path, error);
+    if (got < sizeof head || head.magic != STATE_MAGIC || head.count > UNITS_MOST ||
+        found.bytes != state_bytes(head.count))
+        return error_set(error, TOKMAP_ERROR_FORMAT, path, 0,
+                         "this is not the state of a shard of this tokmap's cache; remove the file");
+    void *mapped;
+    system = os_map_shared(state->fd, found.bytes, &mapped);
+    os_close(state->fd);
+    state->fd = -1;
+    if (system)
+        return failed(system, path, error);
+    state->count = head.count;
+    state->bytes = found.bytes;
+    state->head = mapped;
+    state->units = (struct cache_unit *)(void *)(state->head + 1);
+    state->next = (uint32_t *)(void *)((char *)mapped + next_at(head.count));
+    boot_check(state);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status cache_state_make(const char *path, const struct cache_unit *units, uint64_t count,
+                                    struct tokmap_error *error)
+{
+    const struct cache_state_head head = {STATE_MAGIC, count, os_boot_id(), 0};
+    char *partial = NULL;
+    uint64_t chance = 0;
+    int fd = -1;
+    (void)os_random(&chance, sizeof chance);
+    if (asprintf(&partial, "%s.%016" PRIx64 ".partial", path, chance) < 0)
+        return error_set_memory(error, "the name of a file", strlen(path));
+    int system = os_open(partial, OS_WRITE_NEW, &fd);
+    if (!system)
+        system = os_truncate(fd, state_bytes(count));
+    if (!system)
+        system = os_pwrite(fd, units, count * sizeof *units, sizeof head);
+    if (!system)
+        system = os_pwrite(fd, &head, sizeof head, 0);
+    os_close(fd);
+    if (!system)
+        system = os_link(partial, path);
+    (void)os_unlink(partial);
+    free(partial);
+    return !system || system == EEXIST ? TOKMAP_OK : failed(system, path, error);
+}
+
+void cache_state_close(struct cache_state *state)
+{
+    os_unmap(state->head, state->bytes);
+    os_close(state->fd);
+    *state = (struct cache_state){.fd = -1};
+}

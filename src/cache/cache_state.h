@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cache_state.h - what the processes that use a cache folder share: who they are, and of each shard, which units are
+ * in its files, and when each process needs them next.
+ *
+ * A unit is what one hash covers, and what is fetched or given up as a whole: a MiB of tokens (of a sealed shard, the
+ * frames of a MiB), or a MiB of a mask. Its word has:
+ *
+ *     bit 0        it is present: the file has its bytes, and they were compared
+ *     bit 1        it was stored before the machine was started, so it is compared again before it is used
+ *     bits 2-17    who fetches it or gives it up: 1 + the number of a process; 0: nobody
+ *     bits 18-33   which process of that number: see cache_process
+ *     bits 34-63   how often it became present
+ *
+ * A process holds a lock on a byte of the file `processes` as long as it lives, so the kernel says which claims are
+ * those of the dead: anybody may take them over. Example: process 3, the 7th of that number, claims a unit (word
+ * 7<<18|4<<2) and is killed. Whoever waits finds that byte 3 is not locked and puts its own claim in place of that.
+ */
+#ifndef TOKMAP_CACHE_CACHE_STATE_H
+#define TOKMAP_CACHE_CACHE_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tokmap/tokmap.h"
+
+#define CACHE_PROCESSES 256 /* that use a folder at once */
+#define CACHE_UNIT ((uint64_t)1 << 20)
+
+#define UNIT_PRESENT ((uint64_t)1)
+#define UNIT_STORED ((uint64_t)2)
+#define UNIT_CLAIM (((uint64_t)0xFFFFFFFF) << 2)
+#define UNIT_TIMES ((uint64_t)1 << 34)
+
+struct cache_process {
+    uint32_t times; /* processes that have had this number */
+    uint32_t now;   /* the row at hand; accessed atomically */
+};
+
+/* The file `processes`. */
+struct cache_table {
+    uint64_t magic, used; /* used: bytes of storage of all files; accessed atomically */
+    struct cache_process of[CACHE_PROCESSES];
+};
+
+struct cache_processes {
+    int fd;
+    struct cache_table *table;
+    uint32_t process; /* the operating system's number of the process that has `number` */
+    uint32_t number;
+    uint32_t evicting; /* the process a thread of which evicts; accessed atomically */
+};
+
+/* Opens the file at `path`, or makes it. Statuses: OK, ERROR_IO, ERROR_LIMIT (there are too many processes). */
+enum tokmap_status cache_processes_open(struct cache_processes *processes, const char *path,
+                                        struct tokmap_error *error);
+void cache_processes_close(struct cache_processes *processes);
+/* Returns the claim of this process. A child after fork() gets a number of its own. 0: there are too many. */
+uint64_t cache_claim(struct cache_processes *processes);
+bool cache_claim_lives(const struct cache_processes *processes, uint64_t word);
+bool cache_process_lives(const struct cache_processes *processes, uint32_t number);
+/* Only one process at a time is between these. Returns false if another one is. */
+bool cache_evict_begin(struct cache_processes *processes);
+void cache_evict_end(struct cache_processes *processes);
+
+/* A unit in the file ID.state. What the file says of its place is for giving it up; whoever fetches it finds the place
+ * by the index. */
+struct cache_unit {
+    uint64_t word; /* accessed atomically */
+    uint64_t from;
+    uint32_t bytes, part; /* enum cache_part */
+};
+
+struct cache_state {
+    int fd;
+    uint64_t count, bytes; /* units; of the file */
+    struct cache_state_head *head;
+    struct cache_unit *units;
+    uint32_t *next; /* [process][unit]: the row that needs it next, + 1; 0: unknown; accessed atomically */
+};
+
+/* Opens the state of a shard. Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT (it is none, or is damaged). */
+enum tokmap_status cache_state_open(struct cache_state *state, const char *path, struct tokmap_error *error);
+/* Makes one of units that are filled in, unless another process makes it first. Statuses: OK, ERROR_IO, ERROR_MEMORY.
+ */
+enum tokmap_status cache_state_make(const char *path, const struct cache_unit *units, uint64_t count,
+                                    struct tokmap_error *error);
+void cache_state_close(struct cache_state *state);
+
+static inline uint64_t unit_word(const struct cache_unit *unit)
+{
+    return __atomic_load_n(&unit->word, __ATOMIC_ACQUIRE);
+}
+
+static inline bool unit_change(struct cache_unit *unit, uint64_t *from, uint64_t to)
+{
+    return __atomic_compare_exchange_n(&unit->word, from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * remote_names.c - see remote_names.h.
+ *
+ * The rules are those of shard_names.c, tried in the same order: NAME.tmx is the index of a shard, NAME is a manifest,
+ * NAME/ is the beginning of the keys of indexes. So a name costs one request if it is that of a shard, two if it is
+ * that of a manifest, and three and a list otherwise.
+ */
+#include "remote_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "common/error.h"
+#include "format/shard_file.h"
+#include "remote/remote_list.h"
+#include "remote/remote_url.h"
+#include "text/path.h"
+
+static int compare_paths(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Reports the first object that holds tokens and has no index beside it. */
+static enum tokmap_status orphan_find(const struct shard_names *indexes, const struct shard_names *tokens,
+                                      struct tokmap_error *error)
+{
+    for (uint64_t i = 0; i < tokens->count; i++) {
+        char *index = shard_file_beside(tokens->index_paths[i], SHARD_INDEX, SHARD_FINAL);
+        if (!index)
+            return error_set_memory(error, "the path of a shard", 0);
+        const bool there = indexes->count && bsearch(&index, indexes->index_paths, indexes->count,
+                                                     sizeof *indexes->index_paths, compare_paths);
+        free(index);
+        if (!there)
+            return error_set(error, TOKMAP_ERROR_MISMATCH, tokens->index_paths[i], TOKMAP_NO_OFFSET,
+                             "this object has the name of a shard's tokens, but its index (.tmx) is missing: the "
+                             "dataset may still be being written; open it when that has ended, or name the shards in "
+                             "a manifest");
+    }
+    return TOKMAP_OK;
+}
+
+/* Lists the keys that begin with a name, which ends in a slash. */
+static enum tokmap_status find_in_list(struct shard_names *names, const char *name, struct tokmap_error *error)
+{
+    struct shard_names tokens = {0};
+    struct remote_list *list;
+    const char *path;
+    uint64_t bytes, tag;
+    enum tokmap_status status = remote_list_open(&list, name, NULL, NULL, NULL, error);
+    while (!status && !(status = remote_list_next(list, &path, &bytes, &tag, error))) {
+        if (shard_file_is(path_name(path), SHARD_INDEX))
+            status = shard_names_add(names, strdup(path), error);
+        else if (shard_file_is_main(path_name(path)))
+            status = shard_names_add(&tokens, strdup(path), error);
+    }
+    remote_list_close(list);
+    if (status == TOKMAP_END)
+        status = TOKMAP_OK;
+    if (!status && names->count)
+        qsort(names->index_paths, names->count, sizeof *names->index_paths, compare_paths);
+    if (!status)
+        status = orphan_find(names, &tokens, error);
+    if (!status && !names->count)
+        status = error_set(error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
+                           "there is no dataset of this name: no object has it with .tmx added, it is not a manifest, "
+                           "and no key that begins with it and a slash ends in .tmx; correct the name");
+    shard_names_free(&tokens);
+    return status;
+}
+
+/* Reads a manifest. *found: there is an object of that name, and it is one. */
+static enum tokmap_status find_manifest(struct shard_names *names, const char *name, bool *found,
+                                        struct tokmap_error *error)
+{
+    struct bytes_buffer text = {0};
+    enum tokmap_status status = cache_text(names->cache, name, MANIFEST_BYTES_MOST, &text, error);
+    *found = !status;
+    if (!status && !shard_manifest_begins((const char *)text.bytes, text.count))
+        status = error_set(error, TOKMAP_ERROR_FORMAT, name, TOKMAP_NO_OFFSET,
+                           "this object is neither a shard's index or tokens nor a manifest; give the name of a shard "
+                           "without its ending, a manifest, or, with a slash, what keys begin with");
+    if (!status)
+        status = manifest_parse(&names->manifest, name, (const char *)text.bytes, text.count, error);
+    names->count = names->manifest.count;
+    bytes_free(&text);
+    return status;
+}
+
+static enum tokmap_status find(struct shard_names *names, const char *name, struct tokmap_error *error)
+{
+    const size_t bytes = strlen(name);
+    struct cache_shard *shard = NULL;
+    struct tokmap_error second = {0};
+    bool found;
+    if (bytes && name[bytes - 1] == '/')
+        return find_in_list(names, name, error);
+    char *index = shard_file_index("", 0, name, bytes);
+    if (!index)
+        return error_set_memory(error, "the path of a shard", bytes);
+    enum tokmap_status status = cache_shard_find(names->cache, index, NULL, 0, &shard, error);
+    cache_shard_free(shard);
+    if (!status)
+        return shard_names_add(names, index, error);
+    free(index);
+    if (shard_file_is_main(name) || (status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_IO))
+        return status;
+    /* A server that does not let this user list a bucket refuses to say that an object is missing. */
+    const enum tokmap_status other = find_manifest(names, name, &found, &second);
+    if (found || (other != TOKMAP_ERROR_NOT_FOUND && status == TOKMAP_ERROR_NOT_FOUND)) {
+        if (other && error)
+            *error = second;
+        return other;
+    }
+    if (status != TOKMAP_ERROR_NOT_FOUND || remote_kind(name) == REMOTE_WEB)
+        return status;
+    char *folder = path_ended(name, "/");
+    status = folder ? find_in_list(names, folder, error) : error_set_memory(error, "the name of a dataset", bytes);
+    free(folder);
+    return status;
+}
+
+enum tokmap_status remote_names_find(struct shard_names *names, const char *given, struct tokmap_error *error)
+{
+    char *name;
+    enum tokmap_status status = cache_open(&names->cache, &name, given, error);
+    if (!status)
+        status = find(names, name, error);
+    free(name);
+    return status;
+}
