@@ -190,18 +190,22 @@ class Copies(Objects):
     def test_kills(self):
         """A copy that is killed at any moment continues, and sends no part twice that is there."""
         draw = random.Random(2)
-        for target, folder in (("s3://bucket/web", self.bucket), (os.path.join(self.top, "l", "web"), self.top + "/l")):
+        for source, target, folder, wait in (
+                (self.local("web"), "s3://bucket/a/web", self.bucket + "/a", 0.5),
+                ("s3://bucket/a/web", "s3://bucket/b/web", self.bucket + "/b", 0.8),
+                ("s3://bucket/a/web", os.path.join(self.top, "l", "web"), self.top + "/l", 0.3),
+                (self.local("web"), os.path.join(self.top, "m", "web"), self.top + "/m", 0.06)):
             kills = 0
             for _ in range(12):
-                process = self.start(self.local("web"), target, "--part-bytes", "5MiB", "-j2")
-                time.sleep(draw.random() * (0.5 if folder == self.bucket else 0.06))
+                process = self.start(source, target, "--part-bytes", "5MiB", "-j2")
+                time.sleep(draw.random() * wait)
                 process.kill()
                 process.communicate()
                 kills += process.returncode == -signal.SIGKILL
                 seen = files(folder)
                 if "web" in seen:
                     self.assertEqual({path: seen[path] for path in self.of_data("web")}, self.of_data("web"))
-            self.copy(self.local("web"), target)
+            self.copy(source, target)
             self.assertEqual(files(folder), self.of_data("web"))
             self.assertGreater(kills, 2)
         self.assertFalse(self.uploads())
