@@ -8,8 +8,12 @@ import re
 import resource
 import shutil
 import signal
+import socket
+import socketserver
+import ssl
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -121,6 +125,58 @@ class Copies(Objects):
         self.copy(self.server.url + "/bucket/full/web", back + "web/")
         self.assertEqual(files(back + "web"), self.of_data("web"))
         self.assertFalse(self.uploads())
+
+    def test_tls(self):
+        """Over TLS the signature has no hash of the body, and the server compares the MD5 in the header."""
+        key, certificate = (os.path.join(self.top, name) for name in ("key", "certificate"))
+        made = shutil.which("openssl") and subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+             key, "-out", certificate, "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"],
+            capture_output=True, check=False).returncode == 0
+        if not made:
+            self.skipTest("no openssl")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        behind = self.server.url.split("//")[1].split(":")
+
+        def pass_on(source, sink):
+            try:
+                while data := source.recv(1 << 16):
+                    sink.sendall(data)
+            except OSError:
+                pass
+            for end in source, sink:
+                try:
+                    end.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+        class Proxy(socketserver.BaseRequestHandler):
+            def handle(self):
+                with context.wrap_socket(self.request, server_side=True) as front, \
+                        socket.create_connection((behind[0], int(behind[1]))) as back:
+                    other = threading.Thread(target=pass_on, args=(back, front), daemon=True)
+                    other.start()
+                    pass_on(front, back)
+                    other.join()
+
+        class Threads(socketserver.ThreadingTCPServer):
+            daemon_threads, allow_reuse_address = True, True
+
+            def handle_error(self, *_):
+                pass
+        with Threads(("127.0.0.1", 0), Proxy) as proxy:
+            threading.Thread(target=proxy.serve_forever, daemon=True).start()
+            self.environment.update(AWS_ENDPOINT_URL=f"https://127.0.0.1:{proxy.server_address[1]}",
+                                    AWS_CA_BUNDLE=certificate)
+            self.server.set(accounts={self.environment["AWS_ACCESS_KEY_ID"]: self.environment["AWS_SECRET_ACCESS_KEY"]},
+                            rules=[{"path": "web-00000.bin.partNumber=1", "method": "PUT", "fault": "flip", "times": 1}])
+            self.copy(self.local("web"), "s3://bucket/web")
+            self.copy("s3://bucket/web", os.path.join(self.top, "back/"))
+            proxy.shutdown()
+        self.assertEqual(files(self.bucket), self.of_data("web"))
+        self.assertEqual(files(os.path.join(self.top, "back")), self.of_data("web"))
+        self.assertEqual(self.server.counts()["status 400"], 1)
 
     def test_order(self):
         """Indexes come after all tokens, and the manifest after them."""

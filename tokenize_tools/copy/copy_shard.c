@@ -304,10 +304,12 @@ enum tokmap_status copy_shard_open(struct copy_shard *shard, const struct copy_s
         status = no_memory(error);
     if (!status)
         status = index_check(shard, from, error);
-    if (!status && is_remote(shard->name->to))
+    if (!status && is_remote(shard->name->to)) {
         status = index_send(shard, settings, hands, error);
-    else if (!status)
+    } else if (!status) {
         shard->bytes += shard->index.file_bytes;
+        hands->sent += shard->index_there ? 0 : shard->index.file_bytes;
+    }
     for (int i = 0; i < SHARD_FILES && !status; i++) {
         bool has;
         (void)copy_file_bytes(&shard->index, (enum shard_file)i, &has);

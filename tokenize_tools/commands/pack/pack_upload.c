@@ -107,8 +107,8 @@ static enum tokmap_status trial_found(void *user, const char *key, const char *i
     return bytes_append(&trial->id, id, strlen(id) + 1) ? TOKMAP_OK : no_memory(error);
 }
 
-/* Begins an upload without parts, and gives it up, which shows that this user may write there. One that a killed process
- * has left is given up first. */
+/* Begins an upload without parts, and gives it up, which shows that this user may write there. One that a killed
+ * process has left is given up first. */
 static enum tokmap_status writable_check(const struct pack_upload *upload, struct remote_client *client,
                                          struct tokmap_error *error)
 {
