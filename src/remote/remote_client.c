@@ -18,7 +18,7 @@
 #define RETRY_AFTER_ALL 300u         /* and for all failures without progress in between */
 #define WAIT_TOLD 5u                 /* seconds; a longer wait is announced */
 #define PAGE_STEP ((size_t)64 << 10) /* read at a time of an answer */
-#define HEADERS_MOST (REMOTE_SIGN_LINES + 2)
+#define HEADERS_MOST (REMOTE_SIGN_LINES + 3)
 
 void remote_client_init(struct remote_client *client, bool (*stop)(void *user), void *user,
                         const struct remote_watch *watch)
@@ -208,6 +208,8 @@ static enum tokmap_status request_make(struct remote_client *client, const struc
                                      .headers = headers};
     if (ask->condition)
         headers[request->header_count++] = ask->condition;
+    if (ask->body_check)
+        headers[request->header_count++] = ask->body_check;
     if (remote_kind(client->shown) == REMOTE_WEB) {
         headers[request->header_count++] = "accept-encoding: identity";
         return TOKMAP_OK;
@@ -215,7 +217,8 @@ static enum tokmap_status request_make(struct remote_client *client, const struc
     request->keep_host = true;
     if (!account->key)
         return TOKMAP_OK;
-    const struct remote_signer signer = {account->key, account->secret, account->region, account->token};
+    const struct remote_signer signer = {account->key, account->secret, account->region, account->token,
+                                         ask->body_check && !strncmp(request->url, "https:", 6)};
     unsigned lines;
     client->header.count = 0;
     if (!remote_sign(&signer, http_method_name(ask->method), request->url, ask->body, ask->body_bytes,

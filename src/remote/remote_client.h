@@ -63,8 +63,10 @@ struct remote_ask {
     bool ranged;           /* only bytes [first, last] of the file are wanted: */
     uint64_t first, last;  /* last UINT64_MAX: to the end; first UINT64_MAX: the last `last` bytes */
     const char *condition; /* a line of the header, such as "if-match: \"x\"", or NULL */
-    const void *body;      /* what is sent, or NULL */
+    const void *body;      /* the bytes that are sent, or NULL */
     size_t body_bytes;
+    const char *body_check; /* a line "content-md5: ..." of the body, or NULL: the server compares it. Over TLS the */
+                            /* signature then does without a second hash of the body */
     char *into; /* NULL, or where the body of an answer 206 goes if it has exactly so many bytes: see remote_http.h */
     size_t into_bytes;
 };

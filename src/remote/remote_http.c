@@ -104,6 +104,9 @@ struct http {
     char *into;        /* of the request */
     size_t into_bytes;
     bool direct;               /* the body goes there */
+    bool sending;              /* the request has a body, */
+    curl_off_t sent;           /* of which so many bytes were sent when `waited` was last set to 0 */
+    curl_off_t sent_last;      /* and when libcurl last worked */
     uint64_t activity;         /* grows with each delivery of a header or body */
     uint64_t waited, received; /* nanoseconds and bytes: of the header, and then of the body since the last SLOW_NS */
     struct http_answer answer;
@@ -400,6 +403,20 @@ static bool is_slow(struct http *http)
     return got < SLOW_BYTES;
 }
 
+/* Counts what was sent of the request's body as activity, and SLOW_BYTES of it as an answer that is not late yet. */
+static void sent_count(struct http *http)
+{
+    curl_off_t sent = 0;
+    if (!http->sending || libcurl.curl_easy_getinfo(http->easy, CURLINFO_SIZE_UPLOAD_T, &sent) != CURLE_OK)
+        return;
+    http->activity += sent != http->sent_last;
+    http->sent_last = sent;
+    if (sent - http->sent < (curl_off_t)SLOW_BYTES)
+        return;
+    http->sent = sent;
+    http->waited = 0;
+}
+
 /* Lets libcurl work until `wanted` bytes of the body are in the buffer, or more do not fit, or the transfer ends. */
 static enum http_result pump(struct http *http, size_t wanted)
 {
@@ -413,6 +430,7 @@ static enum http_result pump(struct http *http, size_t wanted)
                 http->finished = true;
                 http->code = message->data.result;
             }
+        sent_count(http);
         const uint64_t now = os_clock_ns();
         http->waited += now - last;
         last = now;
@@ -468,6 +486,7 @@ static bool options_set(struct http *http, const struct http_request *request)
         SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_bytes);
         SET(CURLOPT_POSTFIELDS, request->body ? request->body : "");
         SET(CURLOPT_CUSTOMREQUEST, http_method_name(request->method));
+        (void)libcurl.curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, 512L << 10);
         headers_add(http, "Expect:", &good); /* libcurl would ask for permission, and name a type that is not signed */
         headers_add(http, "Content-Type:", &good);
     }
@@ -514,6 +533,8 @@ enum http_result http_begin(struct http *http, const struct http_request *reques
     http->body_begun = http->http1 = http->chunked = http->direct = false;
     http->into = request->into;
     http->into_bytes = request->into_bytes;
+    http->sending = request->body_bytes != 0;
+    http->sent = http->sent_last = 0;
     http->header_bytes = 0;
     http->waited = http->received = 0;
     http->answer = (struct http_answer){.length = UINT64_MAX};

@@ -138,7 +138,10 @@ bool remote_sign(const struct remote_signer *signer, const char *method, const c
     if (!gmtime_r(&clock, &now) || !strftime(time, sizeof time, "%Y%m%dT%H%M%SZ", &now))
         return false;
     memcpy(day, time, 8);
-    hash_hex(body, body ? body_bytes : 0, payload);
+    if (signer->unsigned_body)
+        (void)snprintf(payload, sizeof payload, "UNSIGNED-PAYLOAD");
+    else
+        hash_hex(body, body ? body_bytes : 0, payload);
     (void)snprintf(scope, sizeof scope, "%s/%.100s/s3/aws4_request", day, signer->region);
     struct bytes_buffer text = {0};
     bool good = request_hash(signer, method, &parts, payload, time, names, hashed) &&

@@ -21,7 +21,8 @@
 
 struct remote_signer {
     const char *key, *secret, *region;
-    const char *token; /* of a session, or NULL */
+    const char *token;  /* of a session, or NULL */
+    bool unsigned_body; /* the signature does not have the hash of the body */
 };
 
 /* Appends the lines of the header that sign a request, each with a zero byte at its end, and sets *lines to their

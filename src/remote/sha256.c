@@ -14,6 +14,11 @@ static uint32_t big_load(const uint8_t *from)
     return (uint32_t)from[0] << 24 | (uint32_t)from[1] << 16 | (uint32_t)from[2] << 8 | from[3];
 }
 
+#define STEP(a, b, c, d, e, f, g, h, i)                                                                                \
+    (h) += (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((g) ^ ((e) & ((f) ^ (g)))) + constants[i] + w[i];         \
+    (d) += (h);                                                                                                        \
+    (h) += (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + (((a) & (b)) ^ ((c) & ((a) ^ (b))))
+
 static void block_add(uint32_t words[8], const uint8_t *block)
 {
     static const uint32_t constants[64] = {
@@ -25,28 +30,34 @@ static void block_add(uint32_t words[8], const uint8_t *block)
         0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
         0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
         0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
-    uint32_t schedule[64], w[8];
+    uint32_t w[64], a = words[0], b = words[1], c = words[2], d = words[3];
+    uint32_t e = words[4], f = words[5], g = words[6], h = words[7];
     for (unsigned i = 0; i < 16; i++)
-        schedule[i] = big_load(block + 4 * (size_t)i);
+        w[i] = big_load(block + 4 * (size_t)i);
     for (unsigned i = 16; i < 64; i++) {
-        const uint32_t early = schedule[i - 15], late = schedule[i - 2];
-        schedule[i] = schedule[i - 16] + (rotate(early, 7) ^ rotate(early, 18) ^ early >> 3) + schedule[i - 7] +
-                      (rotate(late, 17) ^ rotate(late, 19) ^ late >> 10);
+        const uint32_t early = w[i - 15], late = w[i - 2];
+        w[i] = w[i - 16] + (rotate(early, 7) ^ rotate(early, 18) ^ early >> 3) + w[i - 7] +
+               (rotate(late, 17) ^ rotate(late, 19) ^ late >> 10);
     }
-    memcpy(w, words, sizeof w);
-    for (unsigned i = 0; i < 64; i++) {
-        const uint32_t choice = (w[4] & w[5]) ^ (~w[4] & w[6]);
-        const uint32_t majority = (w[0] & w[1]) ^ (w[0] & w[2]) ^ (w[1] & w[2]);
-        const uint32_t one =
-            w[7] + (rotate(w[4], 6) ^ rotate(w[4], 11) ^ rotate(w[4], 25)) + choice + constants[i] + schedule[i];
-        const uint32_t two = (rotate(w[0], 2) ^ rotate(w[0], 13) ^ rotate(w[0], 22)) + majority;
-        memmove(w + 1, w, 7 * sizeof *w);
-        w[4] += one;
-        w[0] = one + two;
+    for (unsigned i = 0; i < 64; i += 8) { /* after 8 steps, each word is in its variable again */
+        STEP(a, b, c, d, e, f, g, h, i);
+        STEP(h, a, b, c, d, e, f, g, i + 1);
+        STEP(g, h, a, b, c, d, e, f, i + 2);
+        STEP(f, g, h, a, b, c, d, e, i + 3);
+        STEP(e, f, g, h, a, b, c, d, i + 4);
+        STEP(d, e, f, g, h, a, b, c, i + 5);
+        STEP(c, d, e, f, g, h, a, b, i + 6);
+        STEP(b, c, d, e, f, g, h, a, i + 7);
     }
-    for (unsigned i = 0; i < 8; i++)
-        words[i] += w[i];
-    explicit_bzero(schedule, sizeof schedule);
+    words[0] += a;
+    words[1] += b;
+    words[2] += c;
+    words[3] += d;
+    words[4] += e;
+    words[5] += f;
+    words[6] += g;
+    words[7] += h;
+    explicit_bzero(w, sizeof w);
 }
 
 void sha256_begin(struct sha256 *hash)

@@ -2,7 +2,8 @@
 /*
  * sha256.h - SHA-256 (FIPS 180-4) and HMAC with it (RFC 2104), for the signatures of requests for object storage.
  *
- * These are short texts, a few per request, so the code is plain. Hashes of data are those of common/hash.h.
+ * These are short texts, a few per request, and what is sent without TLS, so the code is plain. Hashes of data are
+ * those of common/hash.h.
  */
 #ifndef TOKMAP_REMOTE_SHA256_H
 #define TOKMAP_REMOTE_SHA256_H

@@ -14,7 +14,7 @@ while read -r command; do
         taken=
         case $option in
         help | help-all | version) continue ;;
-        *=) for value in 1 1..2 shuffle text error stop auto exact bpe tokmap; do
+        *=) for value in 1 1..2 shuffle text error stop auto exact bpe full tokmap; do
             tokmap "$command" "--${option%=}=$value" --help >out 2>err </dev/null && taken=1
         done ;;
         *) tokmap "$command" "--$option" --help >out 2>err </dev/null && taken=1 ;;

@@ -285,6 +285,8 @@ class Server:
             return await self.refuse(request, 403, wrong)
         if request.method in ("PUT", "POST", "DELETE"):
             return await self.change(request, file_path)
+        if "uploads" in request.query or "uploadId" in request.query:
+            return await self.list_uploads(request, file_path)
         if "/" not in request.path[1:].rstrip("/") and (request.query or request.path.endswith("/")):
             return await self.list(request)
         if size is None:
@@ -475,6 +477,32 @@ class Server:
             out.append(f"<NextContinuationToken>{escape(token)}</NextContinuationToken>")
         return "".join(out + ["</ListBucketResult>"]).encode()
 
+    async def list_uploads(self, request, path):
+        """The uploads of a bucket, or the parts of one, in pages."""
+        query, page = request.query, self.set.page
+        number = query.get("uploadId")
+        if number is not None:
+            if self.uploads.get(number, {}).get("path") != path:
+                return await self.refuse(request, 404, "NoSuchUpload")
+            after = int(query.get("part-number-marker", 0))
+            items = sorted((key, value) for key, value in self.uploads[number]["parts"].items() if key > after)
+            more, items = len(items) > page, items[:page]
+            out = [f"<Part><PartNumber>{part}</PartNumber><Size>{size}</Size><ETag>&quot;{tag}&quot;</ETag></Part>"
+                   for part, (_, tag, size) in items]
+            out += [f"<NextPartNumberMarker>{items[-1][0]}</NextPartNumberMarker>"] if more else []
+        else:
+            after = query.get("key-marker", ""), query.get("upload-id-marker", "")
+            items = sorted((upload["key"], number) for number, upload in self.uploads.items()
+                           if upload["path"].startswith(path.rstrip("/") + "/") and
+                           upload["key"].startswith(query.get("prefix", "")) and (upload["key"], number) > after)
+            more, items = len(items) > page, items[:page]
+            out = [f"<Upload><Key>{escape(key)}</Key><UploadId>{number}</UploadId></Upload>" for key, number in items]
+            out += [f"<NextKeyMarker>{escape(items[-1][0])}</NextKeyMarker>"
+                    f"<NextUploadIdMarker>{items[-1][1]}</NextUploadIdMarker>"] if more else []
+        name = "ListPartsResult" if number else "ListMultipartUploadsResult"
+        text = f"<{name}><IsTruncated>{str(more).lower()}</IsTruncated>{''.join(out)}</{name}>"
+        await self.send(request, 200, text.encode(errors="surrogateescape"), Content_Type="application/xml")
+
     # ---- changes ----
 
     async def change(self, request, path):
@@ -497,7 +525,8 @@ class Server:
             return await self.refuse(request, status, body)
         if fault == "late_error" and request.method == "POST":
             body = "<Error><Code>InternalError</Code></Error>"
-        await self.send(request, status, body.encode(), ETag=tag, Content_Length=None if status == 204 else len(body))
+        body = body.encode(errors="surrogateescape")
+        await self.send(request, status, body, ETag=tag, Content_Length=None if status == 204 else len(body))
 
     def changed(self, request, path):
         """Makes a change. Returns a status, a body or a code, and an ETag."""

@@ -17,6 +17,7 @@
     XX(merge, "merge", "make one dataset of several without copying (also: cat)")                                      \
     XX(index, "index", "index token files of other projects, in place")                                                \
     XX(convert, "convert", "copy a dataset to or from the token files of other projects")                              \
+    XX(copy, "copy", "copy a dataset to or from object storage, and compare it")                                       \
     XX(plan, "plan", "pack documents into rows, so that few of them are cut")                                          \
     XX(seal, "seal", "compress the tokens of shards, which stay usable as they are")                                   \
     XX(unseal, "unseal", "restore the tokens of sealed shards")                                                        \

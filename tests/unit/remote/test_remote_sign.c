@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "remote/md5.h"
 #include "remote/remote_sign.h"
 #include "remote/sha256.h"
 
@@ -39,6 +40,26 @@ static void test_hash(void **state)
     hash_is("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     hash_is("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+}
+
+/* Texts of RFC 1321, and 80 digits, which need two blocks. */
+static void test_md5(void **state)
+{
+    (void)state;
+    static const char *const texts[][2] = {
+        {"", "d41d8cd98f00b204e9800998ecf8427e"},
+        {"abc", "900150983cd24fb0d6963f7d28e17f72"},
+        {"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", "d174ab98d277d9f5a5611c2c9f419d9f"},
+        {"12345678901234567890123456789012345678901234567890123456789012345678901234567890",
+         "57edf4a22be3c955ac49da2e2107b67a"}};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        uint8_t digest[MD5_BYTES];
+        char hex[2 * MD5_BYTES + 1];
+        md5(texts[i][0], strlen(texts[i][0]), digest);
+        for (size_t k = 0; k < MD5_BYTES; k++)
+            (void)snprintf(hex + 2 * k, 3, "%02x", digest[k]);
+        assert_string_equal(hex, texts[i][1]);
+    }
 }
 
 /* A million times "a", in pieces of all lengths, so that each place in a block is the beginning and the end of one. */
@@ -121,10 +142,8 @@ static void test_signatures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_hash_pieces),
-        cmocka_unit_test(test_hmac),
-        cmocka_unit_test(test_signatures),
+        cmocka_unit_test(test_hash), cmocka_unit_test(test_md5),        cmocka_unit_test(test_hash_pieces),
+        cmocka_unit_test(test_hmac), cmocka_unit_test(test_signatures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@
 #include "pack/pack_output.h"
 #include "pack_arguments.h"
 #include "pack_report.h"
+#include "pack_upload.h"
 #include "platform/os.h"
 #include "platform/process.h"
 #include "task_pack.h"
@@ -32,7 +33,8 @@ static const char program[] = "tokmap pack";
 
 struct packing {
     const struct cli_command *command;
-    const char *output; /* as it was typed */
+    const char *output;      /* as it was typed */
+    const char *work_folder; /* --work-folder */
     char *prefix;
     struct tokenizer_arguments asked;
     struct corpus_arguments corpus;
@@ -40,6 +42,8 @@ struct packing {
     struct skip_report skips;
     struct also_arguments also;
     struct pack_also also_work;
+    struct pack_upload upload;
+    struct pack_also upload_work;
     uint64_t also_tokens; /* of the files of other projects that this process has written */
     struct drop_arguments drop;
     struct task_pack tasks;
@@ -239,6 +243,10 @@ static enum tokmap_status also_one(void *user, uint32_t format, const char *pref
                                             .progress = also_report,
                                             .stop = is_stopped,
                                             .user = packing};
+    if (pack_upload_is(&packing->upload)) {
+        cli_progress_end(&packing->progress);
+        return pack_upload_send(&packing->upload, prefix, packing->sets, error);
+    }
     if (!packing->also.begun) {
         cli_progress_end(&packing->progress);
         cli_progress_start(&packing->progress, "converting", packing->also.count * packing->result.tokens,
@@ -368,6 +376,8 @@ static enum tokmap_status inputs_pack(struct packing *packing, const struct pack
         options->dry_run ? TOKMAP_OK : output_place_check(options->prefix, packing->sets, error);
     if (!status && !options->dry_run)
         status = also_first(packing, options, error);
+    if (!status && pack_upload_is(&packing->upload))
+        status = pack_upload_check(&packing->upload, work_folder_exists(packing->prefix), options->split, error);
     if (status)
         return status;
     input_size_start(&packing->size, operands, operand_count, &options->corpus.select, shown);
@@ -440,6 +450,8 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
         os_signal_die(os_signal_caught());
     }
     const bool listed = skip_report_finish(&packing->skips, status != TOKMAP_OK);
+    if (status && packing->upload.failed)
+        cli_say(program, "the output is whole in '%s'; `tokmap copy` sends it, too", packing->prefix);
     if (status) {
         skip_report_advise(&packing->skips, &packing->result.counts);
         const int failed = command_failed(packing->command, &error);
@@ -472,9 +484,13 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
             task_end_print(&end);
         const bool left_alone = packing->tasks.asked.stays && !packing->tasks.outcome.finished;
         const bool again = left_alone || (left->missing && !task_stage_is_last(left->stage));
+        if (packing->tasks.outcome.finished && pack_upload_is(&packing->upload) &&
+            pack_upload_end(&packing->upload, options->split, &error))
+            return command_failed(packing->command, &error);
         return cli_finish(program, !listed ? CLI_FAILED : again ? CLI_AGAIN : CLI_DONE);
     }
-    const struct pack_report report = {.prefix = packing->prefix,
+    const struct pack_report report = {.shown = pack_upload_is(&packing->upload) ? packing->upload.to : packing->prefix,
+                                       .prefix = packing->prefix,
                                        .dry_run = packing->dry_run,
                                        .sets = packing->sets,
                                        .shard_tokens = packing->shard_tokens,
@@ -502,6 +518,8 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
         pack_report_json(&report);
     else if (!packing->quiet)
         pack_report_print(&report);
+    if (pack_upload_is(&packing->upload) && pack_upload_end(&packing->upload, options->split, &error))
+        return command_failed(packing->command, &error);
     return cli_finish(program, listed ? CLI_DONE : CLI_FAILED);
 }
 
@@ -531,6 +549,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     const bool names_last = packing->skips.partial || (packing->also.count && packing->force);
     packing->also_work = (struct pack_also){packing->also.formats,     (uint32_t)packing->also.count, also_one,
                                             packing->also.ending_list, packing->also.ending_count,    0};
+    packing->upload_work = (struct pack_also){.formats = "objects", .count = 1, .write = also_one};
     packing->also_work.mask_endings = also_mask_endings(&packing->also);
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
@@ -562,7 +581,9 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .compared = compare_report,
                                    .stop = is_stopped,
                                    .before_commit = names_last ? before_commit : NULL,
-                                   .also = packing->also.count ? &packing->also_work : NULL,
+                                   .also = packing->also.count                ? &packing->also_work
+                                           : pack_upload_is(&packing->upload) ? &packing->upload_work
+                                                                              : NULL,
                                    .state_save = skips_save,
                                    .state_load = skips_load,
                                    .checkpoint_ns = packing->checkpoint_ns,
@@ -597,8 +618,22 @@ static int pack(const struct cli_command *command, const char **operands, size_t
     if (packing->tasks.asked.status)
         return task_status_report(command, packing->tasks.asked.status, packing->json);
     int status = arguments_check(command, packing, operands, &operand_count);
+    const char *local = packing->output;
+    packing->upload = (struct pack_upload){.folder = packing->work_folder,
+                                           .force = packing->force,
+                                           .quiet = packing->quiet,
+                                           .shown = packing->shown,
+                                           .stop = is_stopped};
     if (!status && packing->output)
-        status = output_prefix_make(command, packing->output, endings, &packing->prefix);
+        status = pack_upload_begin(&packing->upload, command, packing->output, &local);
+    if (!status && pack_upload_is(&packing->upload) && packing->also.typed)
+        status = cli_misused(command, "--also writes files beside an output on this machine; send the output with "
+                                      "`tokmap copy`");
+    if (!status && packing->output)
+        status = output_prefix_make(command, local, endings, &packing->prefix);
+    struct tokmap_error error;
+    if (!status && pack_upload_is(&packing->upload) && pack_upload_prefix(&packing->upload, packing->prefix, &error))
+        status = command_failed(command, &error);
     if (!status)
         status = tokenizer_open(packing);
     packing->skips.resume = !packing->start_over && packing->prefix && work_folder_exists(packing->prefix);
@@ -616,12 +651,13 @@ static int pack(const struct cli_command *command, const char **operands, size_t
     chat_template_close(packing->chat);
     tokenizer_close(packing->tokenizer);
     content_arguments_free(&packing->content);
+    pack_upload_free(&packing->upload);
     free(packing->prefix);
     return status;
 }
 
 static const struct cli_often often[] = {
-    {"output", NULL},
+    {"output", "write PREFIX.bin and .tmx, here or to s3://"},
     {"tokenizer", "the tokenizer's file or folder (default: bytes)"},
     {"field", "the field that holds the text (default: text)"},
     {"input-format", "text, jsonl, csv, parquet, ... (default: auto)"},
@@ -651,7 +687,14 @@ int command_pack(int argc, char **argv)
     packing.threads = os_processors() < PACK_THREADS_MOST ? os_processors() : PACK_THREADS_MOST;
     const struct cli_option options[] = {
         CLI_HEADING("Output"),
-        {'o', "output", CLI_TEXT, &packing.output, NULL, "PREFIX", "write PREFIX.bin and PREFIX.tmx", NULL},
+        {'o', "output", CLI_TEXT, &packing.output, NULL, "PREFIX",
+         "write PREFIX.bin and PREFIX.tmx; with s3://BUCKET/PREFIX or gs://BUCKET/PREFIX they are made here, sent, and "
+         "removed here",
+         NULL},
+        {0, "work-folder", CLI_TEXT, &packing.work_folder, NULL, "FOLDER",
+         "folder in which an output for object storage is made, with space for all of it (default: NAME.upload in this "
+         "one)",
+         NULL},
         {0, "also", CLI_TEXT, &packing.also.typed, NULL, "FORMATS",
          "also write the files of other projects for each shard, which share the tokens where they can: a list such as "
          "megatron,olmo of megatron, llmc, datatrove, olmo, nanogpt. With --seal each has a copy of the tokens",

@@ -264,7 +264,7 @@ static void sets_print(const struct pack_report *report)
     for (uint32_t i = 0; i < report->split->count; i++) {
         const struct shard_set_result *set = &report->result->sets[i];
         char a[64], b[64], c[64], text[64], hex[33];
-        cli_print("  %-12s %s.%s: %s (%.4f%%) with %s in %s\n", i ? "" : "output", report->prefix,
+        cli_print("  %-12s %s.%s: %s (%.4f%%) with %s in %s\n", i ? "" : "output", report->shown,
                   report->split->sets[i].name, cli_counted(set->documents, "document", a),
                   all ? 100.0 * (double)set->documents / (double)all : 0.0, cli_counted(set->tokens, "token", b),
                   cli_counted(set->shards, "shard", c));
@@ -281,8 +281,8 @@ static void set_print(const struct pack_report *report)
 {
     const struct pack_result *result = report->result;
     char a[64], hex[33];
-    cli_print("  %-12s %s (the manifest of %s)\n", "output", report->prefix, cli_counted(result->shards, "shard", a));
-    cli_print("  %-12s %s-00000.bin%s%s\n", "", report->prefix, report->sealed ? ".zst" : "",
+    cli_print("  %-12s %s (the manifest of %s)\n", "output", report->shown, cli_counted(result->shards, "shard", a));
+    cli_print("  %-12s %s-00000.bin%s%s\n", "", report->shown, report->sealed ? ".zst" : "",
               result->shards > 1 ? " and so on" : "");
     sealed_print(report);
     oversized_print(report);
@@ -304,12 +304,12 @@ static void output_print(const struct pack_report *report)
     const enum shard_file file = report->sealed ? SHARD_SEALED : SHARD_TOKENS;
     const uint64_t tokens = output_bytes(report->prefix, file), index = output_bytes(report->prefix, SHARD_INDEX);
     hash128_hex(report->result->content, hex);
-    cli_print("  %-12s %s%s (%s)\n", "output", report->prefix, shard_file_ending(file, SHARD_FINAL),
+    cli_print("  %-12s %s%s (%s)\n", "output", report->shown, shard_file_ending(file, SHARD_FINAL),
               cli_bytes(tokens, a));
     sealed_print(report);
-    cli_print("  %-12s %s.tmx (%s)\n", "", report->prefix, cli_bytes(index, b));
+    cli_print("  %-12s %s.tmx (%s)\n", "", report->shown, cli_bytes(index, b));
     if (report->result->has_mask)
-        cli_print("  %-12s %s.mask (%s)\n", "", report->prefix, cli_bytes(output_bytes(report->prefix, SHARD_MASK), a));
+        cli_print("  %-12s %s.mask (%s)\n", "", report->shown, cli_bytes(output_bytes(report->prefix, SHARD_MASK), a));
     fact("content id", hex);
 }
 
@@ -395,7 +395,7 @@ static void input_print(const struct pack_report *report)
 static void next_print(const struct pack_report *report)
 {
     char given[PATH_TEXT], seq_len[32] = "";
-    (void)snprintf(given, sizeof given, "%s%s%s", report->prefix, report->split ? "." : "",
+    (void)snprintf(given, sizeof given, "%s%s%s", report->shown, report->split ? "." : "",
                    report->split ? report->split->sets[0].name : "");
     char *name = cli_shell_quote(given);
     if (report->result->tokens > SEQ_LEN)
@@ -567,7 +567,7 @@ void pack_report_json(const struct pack_report *report)
     cli_json_begin(&json, stdout);
     cli_json_object(&json, NULL);
     if (!report->dry_run)
-        cli_json_bytes(&json, "output", report->prefix, strlen(report->prefix));
+        cli_json_bytes(&json, "output", report->shown, strlen(report->shown));
     cli_json_bool(&json, "dry_run", report->dry_run);
     if (!report->dry_run && !report->split)
         cli_json_text(&json, "content", hex);

@@ -9,6 +9,7 @@
 #include "pack/pack_output.h"
 
 struct pack_report {
+    const char *shown;  /* the name of the output, which may be an address */
     const char *prefix; /* of the output; not used for a dry run, may then be NULL */
     bool dry_run;
     bool sets;                          /* the output is one or several shard sets */

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* command_copy.c - tokmap copy: moves a dataset between file systems and object storage, and compares it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "commands.h"
+#include "commands/options/error_options.h"
+#include "copy/copy_file.h"
+#include "copy/dataset_copy.h"
+#include "platform/os.h"
+#include "platform/process.h"
+
+struct copy_arguments {
+    uint64_t connections, part_bytes;
+    bool part_given, force, json, quiet;
+    int verify;        /* enum copy_verify */
+    int progress_mode; /* enum cli_progress_mode */
+    struct cli_progress progress;
+};
+
+enum copy_verify { VERIFY_SIZES, VERIFY_FULL };
+
+static const char program[] = "tokmap copy";
+
+static void progressed(void *user, uint64_t done, uint64_t total)
+{
+    struct copy_arguments *given = user;
+    given->progress.total = total;
+    cli_progress_update(&given->progress, done);
+}
+
+static bool is_stopped(void *user)
+{
+    (void)user;
+    return os_signal_caught() != 0;
+}
+
+static void report(const struct copy_arguments *given, const char *from, const char *to,
+                   const struct dataset_copy_result *result, double seconds)
+{
+    char a[64], b[64], c[64], d[64];
+    struct cli_json json;
+    if (given->json) {
+        cli_json_begin(&json, stdout);
+        cli_json_object(&json, NULL);
+        cli_json_bytes(&json, "from", from, strlen(from));
+        cli_json_bytes(&json, "to", to, strlen(to));
+        cli_json_number(&json, "shards", result->shards);
+        cli_json_number(&json, "changed", result->changed);
+        cli_json_bool(&json, "manifest", result->manifest);
+        cli_json_number(&json, "bytes", result->bytes);
+        cli_json_number(&json, "sent", result->sent);
+        cli_json_number(&json, "kept", result->kept);
+        cli_json_text(&json, "verify", given->verify == VERIFY_FULL ? "full" : "sizes");
+        cli_json_real(&json, "seconds", seconds);
+        cli_json_end(&json);
+        return;
+    }
+    if (given->quiet)
+        return;
+    cli_print("%s: %s, %s%s\n", to, cli_counted(result->shards, "shard", a), cli_bytes(result->bytes, b),
+              !result->changed ? "; all of it was there already" : "");
+    if (result->kept && result->changed)
+        cli_print("%s: %s had been copied before\n", to, cli_bytes(result->kept, a));
+    if (seconds > 0 && result->sent)
+        cli_say(program, "%s in %s, %s/s", cli_bytes(result->sent, b), cli_seconds(seconds, c),
+                cli_bytes((uint64_t)((double)result->sent / seconds), d));
+}
+
+static int copy(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    struct copy_arguments *given = user;
+    struct tokmap_error error = {0};
+    struct dataset_copy_result result = {.shards = 0};
+    if (operand_count != 2)
+        return cli_misused(command, "expected a dataset and where its copy goes");
+    if (!given->connections || given->connections > COPY_CONNECTIONS_MOST)
+        return cli_misused(command, "--connections must be between 1 and %u", COPY_CONNECTIONS_MOST);
+    if (given->part_given &&
+        (given->part_bytes < COPY_PART_LEAST || given->part_bytes > COPY_PART_MOST || given->part_bytes % COPY_ALIGN))
+        return cli_misused(command, "--part-bytes must be a whole number of MiB between 5 MiB and 1 GiB");
+    if (cli_names_run(operands[0]))
+        return cli_misused(command, "'%s' is a run file; name the dataset of one of its sources", operands[0]);
+    const struct dataset_copy_options options = {.from = operands[0],
+                                                 .to = operands[1],
+                                                 .connections = (uint32_t)given->connections,
+                                                 .part_bytes = given->part_bytes,
+                                                 .replace = given->force,
+                                                 .full = given->verify == VERIFY_FULL,
+                                                 .progress = progressed,
+                                                 .stop = is_stopped,
+                                                 .user = given};
+    cli_signals_catch();
+    cli_progress_start(&given->progress, "copying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
+    const uint64_t start = os_clock_ns();
+    const enum tokmap_status status = dataset_copy(&options, &result, &error);
+    const double seconds = (double)(os_clock_ns() - start) * 1e-9;
+    cli_progress_end(&given->progress);
+    (void)os_signals_release();
+    if (os_signal_caught()) {
+        if (status && result.unfinished)
+            cli_say(program, "interrupted; the same command continues");
+        os_signal_die(os_signal_caught());
+    }
+    if (status) {
+        const int failed = command_failed(command, &error);
+        if (result.unfinished && result.sent)
+            cli_say(program, "what has been copied is kept: the same command continues");
+        return cli_finish(program, failed);
+    }
+    report(given, operands[0], operands[1], &result, seconds);
+    return cli_finish(program, CLI_DONE);
+}
+
+int command_copy(int argc, char **argv)
+{
+    struct copy_arguments given = {.connections = COPY_CONNECTIONS};
+    const struct cli_option options[] = {
+        {'j', "connections", CLI_NUMBER, &given.connections, NULL, "N",
+         "copy N parts at a time (default: 8), each with a thread and a connection", NULL},
+        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "replace another dataset of this name", NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object", NULL},
+        {0, "part-bytes", CLI_SIZE, &given.part_bytes, &given.part_given, "SIZE",
+         "size of a part, which each connection has in memory (default: 16MiB, or more for a file above 156 GiB)",
+         NULL},
+        CLI_OPTION_PROGRESS(given.progress_mode),
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress and no report", NULL},
+        {0, "verify", CLI_CHOICE, &given.verify, NULL, "HOW",
+         "sizes (default): compare sizes and, where the storage has them, checksums (ETags) of what was written; full: "
+         "also read all of it again",
+         "sizes|full"},
+    };
+    const struct cli_command command = {
+        .program = program,
+        .usage = "FROM TO [OPTION]...",
+        .summary = "Copies a dataset between file systems and object storage (s3://, gs://; from https://, too). Each "
+                   "byte is compared with the checksums of the dataset on the way.",
+        .details = "FROM is a shard, a folder, or a manifest. Its copy has the same shards, under the name TO, or in "
+                   "the folder TO if that ends in a slash. Its indexes come last, so the copy is there whole or not at "
+                   "all. A copy that was killed continues when the same command is given again.\n\n"
+                   "Examples:\n"
+                   "  tokmap copy data/web data/backup/\n"
+                   "  tokmap copy data/web s3://bucket/data/web --connections 32\n"
+                   "  tokmap copy s3://bucket/data/web gs://other/web --verify full\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_DATASETS,
+    };
+    return cli_run(&command, argc, argv, copy, &given);
+}
