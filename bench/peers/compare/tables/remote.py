@@ -30,21 +30,23 @@ REPEATS = 3
 SECONDS = 120.0  # most that a pass may take
 DELAY, RATE = 0.02, 10**9
 CACHE = 0.5  # of the tokens
+LEAST = 320 << 20  # bytes of a cache: MosaicML streaming refuses less than four shards
 PLACES = 48 << 20  # tokens of the kill's data, which is longer than two of the others' chunks
 KILL_AT, BEHIND = 0.4, 37  # the share of a pass after which the state is saved, and the batches until the kill
 SAMPLE = 0.5  # seconds between two samples of memory
 BUCKET = "bucket"
 
-# Label: the system, how far it reads ahead in its own unit, the options of open(), and the order of tokmap's rows.
-# litdata: chunks, of which its page advises 4; a worker for each processor. MosaicML streaming: samples, 8 batches by
-# default; here about two shards, because a shard is the least that it fetches.
+# Label: the system, the options of open(), and those of its dataset or, for tokmap, of its run.
+# litdata: its page advises to read 4 chunks ahead, and a worker for each processor.
+# MosaicML streaming: it reads 8 batches ahead by default, which is less than a shard, the least that it fetches; here
+# about two shards. Its page advises shuffle blocks whose shards fit into the cache; here four shards.
 ROWS = {
-    "tokmap, order blocks": ("tokmap", 0, {}, ["blocks", 1024, 16]),
-    "tokmap, full shuffle": ("tokmap", 0, {}, "shuffle"),
-    "litdata/0": ("litdata", 4, {"workers": 0}, None),
-    "litdata/2": ("litdata", 4, {"workers": 2}, None),
-    "MosaicML streaming/0": ("mosaic", 32768, {"workers": 0}, None),
-    "MosaicML streaming/2": ("mosaic", 32768, {"workers": 2}, None),
+    "tokmap, order blocks": ("tokmap", {}, {"order": ["blocks", 1024, 16]}),
+    "tokmap, full shuffle": ("tokmap", {}, {}),
+    "litdata/0": ("litdata", {"workers": 0}, {"max_pre_download": 4}),
+    "litdata/2": ("litdata", {"workers": 2}, {"max_pre_download": 4}),
+    "MosaicML streaming/0": ("mosaic", {"workers": 0}, {"predownload": 32768, "shuffle_block_size": 65536}),
+    "MosaicML streaming/2": ("mosaic", {"workers": 2}, {"predownload": 32768, "shuffle_block_size": 65536}),
 }
 METRICS = (("cold_tokens_per_s", "tokens/s", "more"), ("second_tokens_per_s", "tokens/s", "more"),
            ("fetched", "times", "less"), ("requests_per_mtok", "requests/Mtoken", "less"),
@@ -54,8 +56,8 @@ METRICS = (("cold_tokens_per_s", "tokens/s", "more"), ("second_tokens_per_s", "t
 
 
 class Row:
-    def __init__(self, label, system, python, ahead, more, order):
-        self.label, self.system, self.python, self.ahead, self.more, self.order = label, system, python, ahead, more, order
+    def __init__(self, label, system, python, more, settings):
+        self.label, self.system, self.python, self.more, self.settings = label, system, python, more, settings
         self.values, self.lost = {}, None
 
     def add(self, metric, value):
@@ -65,11 +67,11 @@ class Row:
 def rows_of(report, options):
     systems = {system.NAME: system for system in setup.systems(options)}
     environments, found = setup.Setup(options, report, list(systems.values())), []
-    for label, (name, ahead, more, order) in ROWS.items():
+    for label, (name, more, settings) in ROWS.items():
         if name not in systems:
             continue
         try:
-            found.append(Row(label, systems[name], environments.python_of(systems[name]), ahead, more, order))
+            found.append(Row(label, systems[name], environments.python_of(systems[name]), more, settings))
         except Absent as problem:
             report.absent(NAME, label, problem)
     return found
@@ -152,12 +154,12 @@ class Table:
         if empty:
             shutil.rmtree(self.cache, ignore_errors=True)
             os.mkdir(self.cache, 0o700)
-        limit = int(CACHE * tokens.count * tokens.width)
-        url = f"s3://{key}"
+        limit = max(int(CACHE * tokens.count * tokens.width), LEAST)
+        url, settings = f"s3://{key}", row.settings
         if row.system.NAME == "tokmap":
             url += f"/tokens?cache={self.cache}&size={limit >> 20}M"
-        return {**row.more, "remote": {"url": url, "cache": self.cache, "bytes": limit, "ahead": row.ahead,
-                                       "passes": passes, "order": row.order}}
+            settings = {**settings, "passes": passes}
+        return {**row.more, "remote": {"url": url, "cache": self.cache, "bytes": limit, "settings": settings}}
 
     def driver(self, row, tokens, more):
         return driver.Driver(self.options, row.python, row.system, tokens, more)
@@ -172,7 +174,8 @@ class Table:
             about = it.about()
             it.open("own")
             found = it.take(16, 8)
-            self.report.about(row.label, f"{about}; reads ahead {row.ahead}" if row.ahead else about)
+            shown = ", ".join(f"{name} {value}" for name, value in {**row.more, **row.settings}.items())
+            self.report.about(row.label, f"{about}; {shown}" if shown else about)
             missing = found["places"].count(-1)
             good = not missing and not found["shifted"]
             self.report.equal(NAME, row.label, None if good else False,
