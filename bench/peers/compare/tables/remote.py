@@ -5,8 +5,8 @@ The server is nginx on this machine with 20 ms of latency and a link of 1 GB/s f
 reads the tokens in its own format, shuffled, through a cache that holds half of them, or all, in the configuration
 that its documentation recommends.
 
-- Two passes from an empty cache, alone: the rate of each pass, which ends after --seconds, and what the server's log has
-  of both: bytes for each byte of the tokens that were delivered, and requests. The time from the start of the process
+- Two passes from an empty cache, alone: the rate of each pass, which ends after --seconds, and what the log of the
+  server has of both: bytes for each byte of the tokens that were delivered, and requests. The time from the start of the process
   to the first batch. The proportional set size of all processes without the mapped cache, the largest of samples, and
   their number.
 - A kill. The tokens are other ones, so that each row is known by its content. A run without a kill is the reference.
@@ -41,8 +41,8 @@ BUCKET = "bucket"
 # Label: the system, the share of the tokens that the cache holds, the options of open(), and those of its dataset or,
 # for tokmap, of its run.
 # litdata: its page advises to read 4 chunks ahead, and a worker for each processor.
-# MosaicML streaming: its page advises shuffle blocks whose shards fit into the cache; here two shards. In a small cache,
-# reading further ahead than some batches fetches shards more often.
+# MosaicML streaming: its page advises shuffle blocks whose shards fit into the cache; here two shards. Reading further
+# ahead fetches shards more often if the cache is small.
 AHEAD = {"max_pre_download": 4}
 BLOCKS = {"predownload": 1024, "shuffle_block_size": 32768}
 ROWS = {
@@ -284,8 +284,8 @@ class Table:
             for metric, unit, better in METRICS:
                 self.report.row(NAME, row.label, metric, unit, better, row.values.get(metric, []))
         size = self.tokens.count * self.tokens.width
-        self.report.note(f"The server has {1e3 * DELAY:g} ms of latency and sends {RATE / 1e9:g} GB/s to all connections "
-                         f"together, so no loader gets more than {RATE / self.tokens.width / 1e6:,.0f} M tokens/s of a "
+        self.report.note(f"The server has {1e3 * DELAY:g} ms of latency and sends {RATE / 1e9:g} GB/s to all of its "
+                         f"connections, so no loader gets more than {RATE / self.tokens.width / 1e6:,.0f} M tokens/s of a "
                          f"pass that it fetches. The tokens have {size / 1e9:.3g} GB. A cache holds {HALF:.0%} of "
                          f"them, or all. A pass that takes more than {self.seconds:g} s ends then.")
         present = [row for row in self.rows if row.lost is None]
@@ -294,7 +294,8 @@ class Table:
             if rows and rows[0].system.NAME == "tokmap":
                 rows[1:] = [row for row in rows[1:] if row.system is not rows[0].system]
                 self.said.append(m.against(rows, "cold_tokens_per_s", where))
-        self.report.answer(" ".join(filter(None, self.said)) or "tokmap itself could not be measured; its rows say why.")
+        self.report.answer(" ".join(filter(None, self.said)) or
+                           "tokmap itself could not be measured; its rows say why.")
 
 
 def measure(report, tokens, options):
