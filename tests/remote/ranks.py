@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Ranks of several nodes that read one run from object storage, are killed, and continue. Every row that they deliver
-is compared with that of the same run on local files. Used by test_kills.py and test_faults.py.
+is compared with that of the same run on local files. Used by test_remote_kills.py and test_remote_faults.py.
 
 From the environment: DATA_MB, the size of the datasets (6); RANKS_SEED (1); RANKS_QUERY, what follows the ? of each
 name (block=1M); RANKS_NAMES=local, local names in place of s3://, which tests the test.

@@ -6,8 +6,8 @@ reads the tokens in its own format, shuffled, through a cache that holds half of
 that its documentation recommends.
 
 - Two passes from an empty cache, alone: the rate of each pass, which ends after --seconds, and what the log of the
-  server has of both: bytes for each byte of the tokens that were delivered, and requests. The time from the start of the process
-  to the first batch. The proportional set size of all processes without the mapped cache, the largest of samples, and
+  server has of both: bytes for each byte of the tokens that were delivered, and requests. The time from the start of
+  the process to the first batch. The proportional set size of all processes without the mapped cache, the largest of samples, and
   their number.
 - A kill. The tokens are other ones, so that each row is known by its content. A run without a kill is the reference.
   Another saves its state as documented, delivers some more batches, which count as not trained, and is killed with all
@@ -285,8 +285,8 @@ class Table:
                 self.report.row(NAME, row.label, metric, unit, better, row.values.get(metric, []))
         size = self.tokens.count * self.tokens.width
         self.report.note(f"The server has {1e3 * DELAY:g} ms of latency and sends {RATE / 1e9:g} GB/s to all of its "
-                         f"connections, so no loader gets more than {RATE / self.tokens.width / 1e6:,.0f} M tokens/s of a "
-                         f"pass that it fetches. The tokens have {size / 1e9:.3g} GB. A cache holds {HALF:.0%} of "
+                         f"connections, so no loader gets more than {RATE / self.tokens.width / 1e6:,.0f} M tokens/s "
+                         f"of a pass that it fetches. The tokens have {size / 1e9:.3g} GB. A cache holds {HALF:.0%} of "
                          f"them, or all. A pass that takes more than {self.seconds:g} s ends then.")
         present = [row for row in self.rows if row.lost is None]
         for share, where in ((HALF, "with a cache for half of the tokens"), (ALL, "with a cache for all tokens")):
