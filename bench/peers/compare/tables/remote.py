@@ -7,8 +7,8 @@ that its documentation recommends.
 
 - Two passes from an empty cache, alone: the rate of each pass, which ends after --seconds, and what the log of the
   server has of both: bytes for each byte of the tokens that were delivered, and requests. The time from the start of
-  the process to the first batch. The proportional set size of all processes without the mapped cache, the largest of samples, and
-  their number.
+  the process to the first batch. The proportional set size of all processes without the mapped cache, the largest of
+  samples, and their number.
 - A kill. The tokens are other ones, so that each row is known by its content. A run without a kill is the reference.
   Another saves its state as documented, delivers some more batches, which count as not trained, and is killed with all
   its workers. A new process resumes from the state on the same cache, and is asked for as many batches as are missing.
