@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Ranks of several nodes that read one run from object storage, are killed, and continue. Every row that they deliver
-is compared with that of the same run on local files. Used by test_kills.py and test_object_faults.py.
+is compared with that of the same run on local files. Used by test_remote_kills.py and test_remote_faults.py.
 
-From the environment: DATA_MB, the size of the datasets (6); RANKS_SEED (1); RANKS_QUERY, what follows the ? of each
+From the environment: DATA_MB, the size of the datasets (6); RANKS_SHARDS, the number of small shards (30): many make
+many requests; RANKS_SEED (1); RANKS_QUERY, what follows the ? of each
 name (block=1M); RANKS_NAMES=local, local names in place of s3://, which tests the test.
 """
 import hashlib
@@ -25,6 +26,7 @@ from support import TOKMAP
 
 NODES, RANKS = 2, 3  # ranks of a node
 LOCAL = os.environ.get("RANKS_NAMES") == "local"
+SHARDS = int(os.environ.get("RANKS_SHARDS", "30"))
 QUERY = os.environ.get("RANKS_QUERY", "block=1M")
 
 # A rank: it writes, for each step, its rows and how it would continue in one line.
@@ -80,7 +82,7 @@ def make_data(top, megabytes, chance):
         return [chance.randbytes(chance.randrange(1, 2 * size)).translate(letters).decode() for _ in range(count)]
     names = {}
     tokens = int(megabytes * 5e5)
-    for name, share, options in (("small", 0.3, ["--shard-tokens", str(max(tokens // 100, 2000))]), ("large", 0.4, []),
+    for name, share, options in (("small", 0.3, ["--shard-tokens", str(int(tokens * 0.3) // SHARDS)]), ("large", 0.4, []),
                                  ("sealed", 0.2, ["--seal", "--shard-tokens", str(tokens // 10)]),
                                  ("masked", 0.1, ["--prompt-field", "p", "--completion-field", "c"])):
         with open(text + ".jsonl", "w", encoding="utf-8") as file:
@@ -262,6 +264,15 @@ class Ranks:
         for rank in ranks or self.ranks:
             if not rank.process:
                 rank.start()
+
+    def started(self):
+        """Starts all ranks; returns how many seconds it took until each had delivered a step."""
+        began = time.monotonic()
+        self.start()
+        while not all(os.path.getsize(rank.log) for rank in self.ranks):
+            self.check(time.monotonic() < began + 120, "the ranks do not start within 120 s")
+            time.sleep(0.01)
+        return time.monotonic() - began
 
     def kill(self, ranks):
         """Kills ranks that run; returns how many."""

@@ -3,8 +3,8 @@
 would that is some milliseconds away and behind a link of some bandwidth.
 
 It understands GET and HEAD with ranges and ListObjectsV2, which is what loaders use, and reads no signatures. An answer
-waits for the latency, and as long as the link is busy with the answers before it. Each request is a line of a log, which
-counts requests and bytes. The folder's files are listed once, by start().
+waits for the latency, and as long as the link is busy with the answers before it. Each request is a line of a log, from
+which counts() has requests and bytes. The folder's files are listed once, at the start.
 
 As a program, `python3 server.py FOLDER [SECONDS [BYTES_PER_S]]` prints the beginning of the URLs and serves until it is
 interrupted.

@@ -56,8 +56,10 @@ class Loader(_common.Epochs):
     def __init__(self, tokens, path, order, resume, workers, remote):
         import litdata
         import numpy
-        where = {"cache_dir": remote["cache"], "max_cache_size": remote["bytes"],
-                 "max_pre_download": remote["ahead"]} if remote else {}
+        where = {}
+        if remote:
+            where = {"cache_dir": remote["cache"], "max_cache_size": remote["bytes"], **remote["settings"]}
+            litdata.streaming.downloader._OBSTORE_CLIENT_OPTIONS["allow_http"] = True  # the server has no TLS
         data = litdata.StreamingDataset(remote["url"] if remote else os.path.join(path, "tokens"), drop_last=True,
                                         shuffle=order == "own", item_shuffle_window=0,
                                         item_loader=litdata.TokensLoader(block_size=tokens.seq_len + 1), **where)

@@ -46,8 +46,9 @@ class Loader(_common.Epochs):
         if remote:
             streaming.base.util.clean_stale_shared_memory()  # of a process that was killed
             where = {"remote": remote["url"], "local": remote["cache"], "cache_limit": remote["bytes"],
-                     "predownload": remote["ahead"]}
-        data = streaming.StreamingDataset(batch_size=tokens.rows, shuffle=order == "own", num_canonical_nodes=1, **where)
+                     **remote["settings"]}
+        data = streaming.StreamingDataset(batch_size=tokens.rows, num_canonical_nodes=1, shuffle=order == "own",
+                                          **where)
         more = {"persistent_workers": True} if workers else {}
         loader = streaming.StreamingDataLoader(data, batch_size=tokens.rows, num_workers=workers, drop_last=True,
                                                collate_fn=Rows(), **more)

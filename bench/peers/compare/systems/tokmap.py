@@ -25,11 +25,10 @@ def framework():
 class Loader:
     def __init__(self, tokens, order, rank, world, resume, remote, options):
         import tokmap
-        more = {"passes": remote["passes"]} if remote else {}
         run = tokmap.Run(data=remote["url"] if remote else tokens.name, seq_len=tokens.seq_len,
                          batch=tokens.rows * world, seed=1,
-                         order={"sequential": "sequential", "own": remote and remote["order"] or "shuffle"}[order],
-                         **more)
+                         **{"order": {"sequential": "sequential", "own": "shuffle"}[order],
+                            **(remote["settings"] if remote else {})})
         self._loader = run.loader(rank=rank, world=world, dtype="int64", resume=resume,
                                   **{"framework": framework(), **options})
         self._out = self._loader.out()

@@ -18,9 +18,9 @@ class Kills(unittest.TestCase):
     def test_kills(self):
         ranks = Ranks(self, delay=0.002)
         chance, killed, poisoned, nodes = ranks.chance, 0, 0, 0
-        ranks.start()
+        usual = ranks.started()
         while killed < KILLS:
-            time.sleep(chance.random() * 0.6)
+            time.sleep(chance.random() * usual)
             ranks.step()
             if chance.random() < 0.7:
                 killed += ranks.kill([chance.choice(ranks.ranks)])

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Ranks read from a server that fails. Faults that another request survives change nothing. Others may be errors that
+name the object. Every row that is delivered is that of the local files.
+
+From the environment: FAULTS (300), RATE (0.3), and what ranks.py names."""
+import os
+import time
+import unittest
+
+from object_server import FINAL, TRANSIENT
+from ranks import LOCAL, Ranks
+
+FAULTS = int(os.environ.get("FAULTS", "300"))
+RATE = float(os.environ.get("RATE", "0.3"))
+
+
+class Faults(unittest.TestCase):
+    def read(self, faults, kinds):
+        """Ranks read until there were so many faults; the caches are emptied when a node's ranks are between laps."""
+        ranks = Ranks(self, pause=0, rate=RATE, kinds=kinds, slow=0.3)
+        ranks.start()
+        laps = [0] * len(ranks.nodes)
+        said = time.monotonic()
+        while ranks.server.counts()["faults"] < faults and not (LOCAL and ranks.rows > 10000):
+            time.sleep(0.1)
+            ranks.step()
+            for i, node in enumerate(ranks.nodes):
+                if max(rank.laps for rank in node.ranks) > laps[i] or ranks.errors and ranks.chance.random() < 0.05:
+                    ranks.kill(node.ranks)
+                    laps[i] = max(rank.laps for rank in node.ranks)
+                    node.wipe()
+                    ranks.start(node.ranks)
+            if time.monotonic() > said + 30:
+                said = time.monotonic()
+                print(f"# {ranks.server.counts()['faults']} faults, {ranks.rows} rows, {len(ranks.errors)} errors",
+                      flush=True)
+        counts = ranks.server.set(rate=0)
+        ranks.finish()
+        print(f"# {counts['faults']} faults in {counts['requests']} requests, {counts['bytes'] >> 20} MiB; {ranks.rows} "
+              f"rows compared; errors: {sorted({line['error'] for line in ranks.errors})}, {len(ranks.errors)} in all")
+        if not LOCAL:
+            for kind in kinds:
+                self.assertTrue(counts["fault " + kind] or faults < 1000, kind)
+        return ranks
+
+    def test_faults_that_are_survived(self):
+        self.assertEqual(self.read(FAULTS // 2, TRANSIENT).errors, [])
+
+    def test_faults_that_may_be_errors(self):
+        ranks = self.read(FAULTS // 2, TRANSIENT * 20 + FINAL)
+        self.assertTrue(ranks.errors or FAULTS < 1000)
+
+
+if __name__ == "__main__":
+    unittest.main()
