@@ -130,11 +130,19 @@ struct tokmap_loader_options {
      * by context_world, or by 2 * context_world with zigzag. Not with TOKMAP_ROWS, nor with fields 0. */
     uint64_t context_rank, context_world; /* context_rank < context_world; 0 and 1 (default), or 0 and 0: whole rows */
     uint32_t context_layout;              /* enum tokmap_context_layout; default: TOKMAP_CONTEXT_CONTIGUOUS */
+    /* Affinity: with `order blocks W SPAN`, the rows of a step are assigned to nodes by the block that they are in, so
+     * that all nodes together read a block of slow or remote storage few times instead of once each. Rank r is on node
+     * r / (world / nodes), as torchrun numbers ranks; nodes divides world, and is the same on every rank. A step has
+     * the same rows, and each rank as many of them, but others: places[i].row. Block k of an epoch's order is at home
+     * on node k mod nodes; ORDER.md has the whole rule, and `tokmap audit --cache` prints what it saves.
+     * tokmap_loader_repartition() keeps the ranks of a node, and changes nodes. Rows of a plan have no common place, so
+     * they gain nothing. Not with balance, nor with another order. 0 (default), and 1: off */
+    uint64_t nodes;
 };
 /* clang-format off */
 #define TOKMAP_LOADER_OPTIONS_INIT \
     {sizeof(struct tokmap_loader_options), 0, 1, NULL, 0, TOKMAP_INPUTS | TOKMAP_TARGETS, 0, NULL, 1, 0, 0, 0, 0, 0, \
-     0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, TOKMAP_CONTEXT_CONTIGUOUS}
+     0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, TOKMAP_CONTEXT_CONTIGUOUS, 0}
 /* clang-format on */
 
 /* Computes q of options.balance. A row costs the sum over its documents of L + q * L^2, L being a document's tokens in
@@ -201,7 +209,7 @@ struct tokmap_batch {
     size_t size; /* not changed */
     uint64_t step;
     uint64_t first_row;      /* number of the first of these rows in the global batch. The others follow it, but with
-                                options.balance are any rows with higher numbers: places[i].row */
+                                options.balance or nodes are any rows with higher numbers: places[i].row */
     uint64_t count;          /* rows in this batch; 0 is possible where the ranks' slices differ in size */
     uint64_t real_rows;      /* the first real_rows rows contain data; the others are padding, without a place.source */
     uint64_t seq_len;        /* tokens of a sequence: that of the step's phase */

@@ -88,6 +88,12 @@ uint64_t blocks_forward(struct blocks_order *order, uint64_t i)
     return permutation_forward(&order->block_order, slot) * order->width + in_slot;
 }
 
+uint64_t blocks_slot(const struct blocks_order *order, uint64_t window, uint64_t *at)
+{
+    *at = window % order->width;
+    return permutation_inverse(&order->block_order, window / order->width);
+}
+
 uint64_t blocks_inverse(struct blocks_order *order, uint64_t window)
 {
     assert(window < order->windows);

@@ -40,4 +40,7 @@ void blocks_init(struct blocks_order *order, uint64_t n, uint64_t width, uint64_
 uint64_t blocks_forward(struct blocks_order *order, uint64_t i);
 uint64_t blocks_inverse(struct blocks_order *order, uint64_t window);
 
+/* Returns the slot of the window's block in the order of the epoch's blocks, and in *at the window's number in it. */
+uint64_t blocks_slot(const struct blocks_order *order, uint64_t window, uint64_t *at);
+
 #endif

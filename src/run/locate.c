@@ -317,6 +317,19 @@ static void batch_places(struct run_walk *walk, struct rows_batch *batch)
                      (uint64_t)(batch->ends[leaf + 1] - batch->ends[leaf]));
 }
 
+uint64_t run_walk_block(struct run_walk *walk, const struct tokmap_place *place, uint64_t *at)
+{
+    const struct leaf *leaf = walk->stretch->leaves;
+    assert(walk->run->spec.order == TOKMAP_BLOCKS && walk->step == place->step);
+    while (leaf->source != place->source)
+        leaf++;
+    struct walk_epoch *epoch = walk_epoch_of(walk, leaf);
+    if (!epoch->known || epoch->source != place->source || epoch->span != walk->stretch->span ||
+        epoch->epoch != place->epoch)
+        run_epoch_init(epoch, walk->run, walk->stretch, leaf, place->epoch);
+    return blocks_slot(&epoch->order.blocks, place->window, at);
+}
+
 void run_walk_rows(struct run_walk *walk, uint64_t step, const uint64_t *rows, uint64_t count,
                    struct tokmap_place *places)
 {

@@ -195,6 +195,26 @@ static void inverse_holds_up_to_2_63(void **state)
             }
 }
 
+/* A window's block is in the slot that the draws of its span say, and its number in it is that of the dataset. */
+static void slots_are_in_order_of_use(void **state)
+{
+    static const uint64_t sizes[][3] = {{10, 4, 2}, {1000, 64, 4}, {1003, 17, 9}, {50, 100, 1}, {64, 1, 5}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const uint64_t n = sizes[i][0], width = sizes[i][1], span = sizes[i][2];
+        struct blocks_order order = order_of(n, width, span, i);
+        uint64_t of_block[64], at, used = 0;
+        for (uint64_t draw = 0; draw < n; draw++) {
+            const uint64_t window = blocks_forward(&order, draw), slot = blocks_slot(&order, window, &at);
+            assert_int_equal(at, width < n ? window % width : window);
+            assert_true(slot < (n + width - 1) / width && slot / span <= used / span);
+            of_block[slot] = window - at;
+            used = slot / span * span > used ? slot : used;
+            used += slot == used;
+            assert_int_equal(of_block[slot], window - at);
+        }
+    }
+}
+
 /* With one block, or with all blocks in one span, all windows change places: no draw is predictable from the last. */
 static void windows_of_a_span_are_mixed(void **state)
 {
