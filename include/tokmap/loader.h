@@ -136,7 +136,7 @@ struct tokmap_loader_options {
      * the same rows, and each rank as many of them, but others: places[i].row. Block k of an epoch's order is at home
      * on node k mod nodes; ORDER.md has the whole rule, and `tokmap audit --cache` prints what it saves.
      * tokmap_loader_repartition() keeps the ranks of a node, and changes nodes. Rows of a plan have no common place, so
-     * they gain nothing. Not with balance, nor with another order. 0 (default), and 1: off */
+     * they gain nothing. Not with balance, nor with another order. 1: one node has all rows. 0 (default): off */
     uint64_t nodes;
 };
 /* clang-format off */

@@ -118,7 +118,7 @@ static enum tokmap_status move(struct tokmap_loader *loader, const struct tokmap
     char device[32];
     loader->backend->calls->facts(loader->backend, &facts);
     (void)snprintf(device, sizeof device, "cuda:%d", facts.device);
-    if (options.nodes > 1) { /* a node keeps its number of ranks */
+    if (options.nodes) { /* a node keeps its number of ranks */
         const uint64_t per_node = options.world / options.nodes;
         if (world > per_node && world % per_node)
             return error_set_field(error, TOKMAP_ERROR_RANGE, NULL, "world",

@@ -202,15 +202,16 @@ static void slots_are_in_order_of_use(void **state)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         const uint64_t n = sizes[i][0], width = sizes[i][1], span = sizes[i][2];
         struct blocks_order order = order_of(n, width, span, i);
-        uint64_t of_block[64], at, used = 0;
+        uint64_t of_slot[64], at, reached = 0;
+        memset(of_slot, 0xff, sizeof of_slot);
         for (uint64_t draw = 0; draw < n; draw++) {
             const uint64_t window = blocks_forward(&order, draw), slot = blocks_slot(&order, window, &at);
-            assert_int_equal(at, width < n ? window % width : window);
-            assert_true(slot < (n + width - 1) / width && slot / span <= used / span);
-            of_block[slot] = window - at;
-            used = slot / span * span > used ? slot : used;
-            used += slot == used;
-            assert_int_equal(of_block[slot], window - at);
+            assert_int_equal(at, window % width);
+            assert_true(slot < (n + width - 1) / width && slot / span >= reached);
+            reached = slot / span;
+            if (of_slot[slot] == UINT64_MAX)
+                of_slot[slot] = window - at;
+            assert_int_equal(of_slot[slot], window - at);
         }
     }
 }
@@ -236,7 +237,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_have_the_golden_windows), cmocka_unit_test(every_small_order_is_a_bijection),
         cmocka_unit_test(larger_orders_are_bijections),   cmocka_unit_test(inverse_holds_up_to_2_63),
-        cmocka_unit_test(windows_of_a_span_are_mixed),
+        cmocka_unit_test(windows_of_a_span_are_mixed),    cmocka_unit_test(slots_are_in_order_of_use),
     };
     return cmocka_run_group_tests_name("blocks", tests, NULL, NULL);
 }
