@@ -89,6 +89,15 @@ def block_order(seed, source, epoch, n, size, span):
     return windows
 
 
+@lru_cache(1024)
+def even_order(seed, source, epoch, n, size, span):
+    order = order_of(key(b"blocks", seed, source, epoch), -(-n // size))
+    held = [order_of(key(b"even", seed, source, (epoch << 32) + slot & M), min(size, n - b * size))
+            for slot, b in enumerate(order)]
+    return [order[slot] * size + held[slot][turn] for first in range(0, len(order), span) for turn in range(size)
+            for slot in range(first, min(first + span, len(order))) if turn < len(held[slot])]
+
+
 class Node:
     """A node of a mixture's tree, which counts its draws."""
 
@@ -352,8 +361,9 @@ class Model:
         name = source.name.encode()
         if self.order[0] == "shuffle":
             draw = order_of(key(b"windows", self.seed, name, epoch), n)[draw]
-        elif self.order[0] == "blocks":
-            draw = block_order(self.seed, name, epoch, n, int(self.order[1]), int(self.order[2]))[draw]
+        elif self.order[0] in ("blocks", "even"):
+            windows = block_order if self.order[0] == "blocks" else even_order
+            draw = windows(self.seed, name, epoch, n, int(self.order[1]), int(self.order[2]))[draw]
         return source, epoch, draw
 
     def tokens_before(self, step):
@@ -562,7 +572,8 @@ def random_text(choose, world):
     if choose.random() < .5:
         lines.append(f"lookahead {choose.choice((0, 1, 2, 3, 5))}")
     if choose.random() < .4:
-        lines.append("order " + choose.choice(("sequential", "shuffle", "blocks 3 2", "blocks 4 1", "blocks 1 7")))
+        lines.append("order " + choose.choice(("sequential", "shuffle", "blocks 3 2", "blocks 4 1", "blocks 1 7",
+                                                "even 3 2", "even 2 5")))
     tail = choose.random() < .4
     if tail:
         lines.append("tail pad")
@@ -744,7 +755,7 @@ class Comparison:
                    "rows": choose.choice((0, 1, 2)), "mask_targets": masked,
                    "balance": choose.choice((0, 0, 0, 1e-4, 0.03, 1)), "nodes": 0,
                    "fields": sorted(set(fields)) + (["cu_seqlens", "cu_seqlens_slice"] if documents else []), **slices}
-        if model.order[0] == "blocks" and not options["balance"]:
+        if model.order[0] in ("blocks", "even") and not options["balance"]:
             options["nodes"] = choose.choice([n for n in range(world + 1) if not n or world % n == 0])
             self.by_node += options["nodes"] > 1
         with run.loader(resume=run.cursor(first) if first else None, **options) as loader:
@@ -835,6 +846,7 @@ def main():
     warnings.simplefilter("ignore")
     choose = random.Random(given.seed)
     assert [order_of(key(b"windows", 1234, b"data", 0), 1000)[i] for i in range(5)] == [677, 601, 583, 449, 517]
+    assert even_order(1234, b"data", 0, 10, 4, 2) == [7, 8, 4, 9, 5, 6, 2, 3, 0, 1]
     assert block_order(1234, b"data", 0, 10, 4, 2) == [5, 9, 4, 7, 8, 6, 2, 1, 3, 0]
     with tempfile.TemporaryDirectory() as folder:
         comparison = Comparison(World(folder, choose), choose)

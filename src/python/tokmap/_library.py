@@ -30,7 +30,8 @@ FIELDS = {"inputs": 1 << 0, "targets": 1 << 1, "position_ids": 1 << 2, "rows": 1
 LAYOUTS: tuple[Literal["contiguous"], Literal["zigzag"], Literal["zigzag_documents"]] = \
     ("contiguous", "zigzag", "zigzag_documents")
 I32, I64 = 1, 5
-ORDERS: tuple[Literal["shuffle"], Literal["sequential"], Literal["blocks"]] = ("shuffle", "sequential", "blocks")
+ORDERS: tuple[Literal["shuffle"], Literal["sequential"], Literal["blocks"], Literal["even"]] = (
+    "shuffle", "sequential", "blocks", "even")
 #: enum tokmap_id_type
 ID_TYPES = ("u32", "i32", "u16", "i16", "u64", "i64", "u8", "i8")
 READINGS: tuple[Literal["auto"], Literal["mapped"], Literal["pread"]] = ("auto", "mapped", "pread")

@@ -818,7 +818,7 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
         cli_say(program, "the run cannot be described");
         return CLI_FAILED;
     }
-    audit->by_node = audit->given->storage.nodes > 1 && audit->info.order == TOKMAP_BLOCKS && audit->given->balance == 0;
+    audit->by_node = audit->given->storage.nodes > 1 && audit->info.span && audit->given->balance == 0;
     audit->plain = audit->info.sources == 1 && audit->info.phases == 1;
     int exit_status = end_find(audit, command);
     if (exit_status >= 0)

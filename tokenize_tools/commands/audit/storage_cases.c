@@ -6,7 +6,7 @@
  * it is in (row_blocks.h), and cache_model.c says which of these uses are fetched. Nodes are alike, so of many rows
  * some nodes are simulated, and if these still have too many, the first steps: up to ROWS_MOST rows are located and
  * USES_MOST uses are kept. The sums are then scaled to all nodes and steps. That is too much where a later epoch would
- * find in the cache what an earlier one fetched, and exact to some blocks for `order blocks`, where a block is used in
+ * find in the cache what an earlier one fetched, and exact to some blocks for `order even` and `order blocks`, where a block is used in
  * one span of an epoch.
  */
 #include "storage_cases.h"
@@ -245,7 +245,7 @@ static enum tokmap_status case_take(struct storage_cases *cases, const struct to
     struct tokmap_run other = *run;
     *of = *how;
     if (!how->as_is) {
-        other.spec.order = TOKMAP_BLOCKS;
+        other.spec.order = TOKMAP_EVEN;
         other.spec.blocks = how->blocks;
         other.spec.span = how->span;
     }

@@ -2,7 +2,7 @@
 /*
  * storage_cases.h - what a run reads from remote storage through a cache of each node: how often each byte, how many
  * requests, how fast. The run is simulated as it is; with its rows by block (the loaders' option nodes); and, if it is
- * shuffled as a whole, with `order blocks`, too. Indexes and their requests are not counted.
+ * shuffled as a whole, with `order even`, too. Indexes and their requests are not counted.
  */
 #ifndef TOKMAP_COMMANDS_AUDIT_STORAGE_CASES_H
 #define TOKMAP_COMMANDS_AUDIT_STORAGE_CASES_H
@@ -23,9 +23,9 @@ struct storage_options {
 
 /* Sums of all nodes, scaled to the run from what was simulated. */
 struct storage_case {
-    bool as_is;            /* the run's own order; else with blocks and span */
+    bool as_is;            /* the run's own order; else `order even` */
     bool affine;           /* rows by block */
-    uint64_t blocks, span; /* W and SPAN of `order blocks`, or 0 */
+    uint64_t blocks, span; /* W and SPAN of the order, or 0 */
     uint64_t steps, nodes, rows; /* that were simulated */
     bool whole;                  /* all steps of the run */
     double uses, requests, bytes;

@@ -18,7 +18,7 @@ static void name_print(const struct storage_case *of, char name[96])
 {
     char order[64] = "as it is";
     if (!of->as_is)
-        (void)snprintf(order, sizeof order, "order blocks %" PRIu64 " %" PRIu64, of->blocks, of->span);
+        (void)snprintf(order, sizeof order, "order even %" PRIu64 " %" PRIu64, of->blocks, of->span);
     (void)snprintf(name, 96, "%s%s", order, of->affine ? ", nodes" : "");
 }
 
