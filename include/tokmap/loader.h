@@ -130,13 +130,14 @@ struct tokmap_loader_options {
      * by context_world, or by 2 * context_world with zigzag. Not with TOKMAP_ROWS, nor with fields 0. */
     uint64_t context_rank, context_world; /* context_rank < context_world; 0 and 1 (default), or 0 and 0: whole rows */
     uint32_t context_layout;              /* enum tokmap_context_layout; default: TOKMAP_CONTEXT_CONTIGUOUS */
-    /* Affinity: with `order blocks W SPAN`, the rows of a step are assigned to nodes by the block that they are in, so
-     * that all nodes together read a block of slow or remote storage few times instead of once each. Rank r is on node
-     * r / (world / nodes), as torchrun numbers ranks; nodes divides world, and is the same on every rank. A step has
-     * the same rows, and each rank as many of them, but others: places[i].row. Block k of an epoch's order is at home
-     * on node k mod nodes; ORDER.md has the whole rule, and `tokmap audit --cache` prints what it saves.
-     * tokmap_loader_repartition() keeps the ranks of a node, and changes nodes. Rows of a plan have no common place, so
-     * they gain nothing. Not with balance, nor with another order. 1: one node has all rows. 0 (default): off */
+    /* Affinity: with `order even W SPAN` (or, less, `order blocks`), the rows of a step are assigned to nodes by the
+     * block that they are in, so that all nodes together read a block of slow or remote storage about once instead of
+     * once each. Rank r is on node r / (world / nodes), as torchrun numbers ranks; nodes divides world, and is the same
+     * on every rank. SPAN is best a multiple of it. A step has the same rows, and each call as many of them, but others:
+     * places[i].row. ORDER.md has the rule, and `tokmap audit --cache` prints what it saves. A rank computes it ahead,
+     * in some 100 ns for each row of a step. tokmap_loader_repartition() keeps the ranks of a node, and changes nodes.
+     * Rows of a plan have no common place, so they gain nothing. Not with balance, nor with another order. 1: one node
+     * has all rows. 0 (default): off */
     uint64_t nodes;
 };
 /* clang-format off */

@@ -5,8 +5,9 @@
  *
  * The blocks of an epoch have numbers in the order in which they are used, and block k is at home on node k mod N. Rows
  * are taken by their place in their block, those of equal places by number. In the first round, each row goes to its
- * home while that has room; in round i, each row that is left goes to the node i after its home (modulo N), if that has
- * room. affinity.c says why.
+ * home while that has room; in round i, each row that is left goes to the node i * s after its home (modulo N), if that
+ * has room. s is the least number from ceil(0.618 * N) on that has no divisor in common with N, so all nodes are tried.
+ * affinity.c says why.
  */
 #ifndef TOKMAP_ORDER_AFFINITY_H
 #define TOKMAP_ORDER_AFFINITY_H

@@ -18,6 +18,7 @@ import tempfile
 import warnings
 from fractions import Fraction
 from functools import lru_cache
+from math import gcd
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(TOP, "tests", "cli"), os.path.join(TOP, "tests", "conformance")]
@@ -490,9 +491,10 @@ class Model:
         each = world // nodes
         room = [(j + 1) * each * batch // world - j * each * batch // world for j in range(nodes)]
         held = [[] for _ in room]
+        stride = next(s for s in range(-(-618 * nodes // 1000), 9999) if gcd(s, nodes) == 1)
         for i in range(nodes):
             for row in sorted(left):
-                j = (row[2] + i) % nodes
+                j = (row[2] + i * stride) % nodes
                 if len(held[j]) < room[j]:
                     held[j].append(row[1])
                     left.remove(row)

@@ -406,7 +406,7 @@ class Loader(Reader):
                    documents. The step keeps its rows; batch.row_numbers says which a batch has. balance and rows must
                    be the same on all ranks. 0: off
     nodes          the number of nodes (machines) that the ranks are on, in order, as torchrun numbers them: with `order
-                   blocks W SPAN`, rows of a block go to few nodes, so that all nodes together read each block few times
+                   even W SPAN`, rows of a block go to few nodes, so that all nodes together read each block about once
                    instead of once each. The step keeps its rows; batch.row_numbers says which a batch has. 0: off
     fields         any of "inputs targets labels position_ids document_ids loss_mask cu_seqlens rows targets_ahead
                    source_ids", as a text or a sequence; a batch unpacks in this order. labels are for models that shift

@@ -27,7 +27,7 @@
 #define NODES_MOST 64u
 #define GROUP_STEPS 100u
 #define ROWS_AT_ONCE 256
-#define BLOCKS_OF_ORDER 8u /* of storage, in a block of an order that is proposed */
+#define BLOCKS_OF_ORDER 16u/* of storage, in a block of an order that is proposed */
 #define SPAN_OF_NODE 4u    /* blocks of a span of it for each node */
 
 struct node_uses {
