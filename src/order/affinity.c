@@ -10,7 +10,7 @@
  *
  * With `order even` and one source, nodes have too many rows by at most one, and in a mixture by some. With 64 nodes of
  * 16 rows a step, and blocks of 64 MiB that are read in parts of 4 MiB, each byte was read 1.07 times with one source,
- * and 1.4 times with weights of 80, 10, and 10; of 64 rows, 1.07 and 1.2 times.
+ * and 1.5 times with weights of 80, 10, and 10; of 64 rows, 1.07 and 1.2 times.
  *
  * With `order blocks`, the number of rows at home varies as its square root does, and no rule comes near one reader for
  * each block. Of a node that takes g rows of each step, at most the share e of its blocks can be its own, with

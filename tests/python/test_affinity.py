@@ -130,7 +130,7 @@ class Affinity(WithData):
                 self.loader(rank=0, **how)
         for order in ("shuffle", "sequential"):
             with tokmap.Run(text=self.text.replace("blocks 4 8", order)) as run:
-                with self.assertRaisesRegex(tokmap.TokmapError, "nodes needs a run with 'order blocks W SPAN'"):
+                with self.assertRaisesRegex(tokmap.TokmapError, "nodes needs a run with 'order even W SPAN' or 'order blocks W SPAN'"):
                     run.loader(rank=0, world=4, nodes=2)
                 run.loader(rank=0, world=4, nodes=1).close()
 

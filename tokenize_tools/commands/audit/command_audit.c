@@ -935,7 +935,7 @@ int command_audit(int argc, char **argv)
                    "Examples:\n"
                    "  tokmap audit train.run --ranks 1024 --rows 4\n"
                    "  tokmap audit train.run --ranks 64 --rows 4 --balance 2e-5\n"
-                   "  tokmap audit train.run --ranks 64 --nodes 8 --cache 2T --step-time 2.5 --price-request 4e-7\n"
+                   "  tokmap audit train.run --ranks 64 --nodes 8 --cache 2T --step-time 2.5\n"
                    "  tokmap audit data/web --seq-len 2048 --batch 512 --seed 1 --passes 2 "
                    "--ranks 8\n",
         .options = options,
