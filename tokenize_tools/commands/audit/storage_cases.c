@@ -22,7 +22,7 @@
 #include "run/run.h"
 #include "run/run_state.h"
 
-#define ROWS_MOST ((uint64_t)1 << 24)
+#define ROWS_MOST ((uint64_t)1 << 23)
 #define USES_MOST ((uint64_t)1 << 25)
 #define NODES_MOST 64u
 #define GROUP_STEPS 100u
