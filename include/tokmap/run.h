@@ -103,7 +103,7 @@ struct tokmap_run_info {
     enum tokmap_order_kind order;
     uint32_t width;          /* bytes of a token in a row: the largest width of the sources, 2 or 4 */
     uint64_t blocks;         /* of TOKMAP_BLOCKS and TOKMAP_EVEN: windows of a block; otherwise 0 */
-    uint64_t span;           /* likewise: blocks whose windows are permuted together; otherwise 0 */
+    uint64_t span;           /* of the same: blocks whose windows are permuted together; otherwise 0 */
     uint64_t sources;        /* that steps may draw */
     uint64_t validations;    /* datasets that no step draws, which tokmap_run_evaluation() reads */
     uint64_t phases;         /* at least 1 */

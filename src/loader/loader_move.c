@@ -122,7 +122,7 @@ static enum tokmap_status move(struct tokmap_loader *loader, const struct tokmap
         const uint64_t per_node = options.world / options.nodes;
         if (world > per_node && world % per_node)
             return error_set_field(error, TOKMAP_ERROR_RANGE, NULL, "world",
-                                   " is %" PRIu64 ", which is no multiple of the %" PRIu64
+                                   " is %" PRIu64 ", which is not a multiple of the %" PRIu64
                                    " ranks of a node; use such a number, or open another loader with the state",
                                    world, per_node);
         options.nodes = max64(world / per_node, 1);

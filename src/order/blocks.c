@@ -81,15 +81,16 @@ static void span_enter(struct blocks_order *order, uint64_t slot)
     order->span_windows = slot_place(order, first_slot + order->span_slots) - order->span_first;
     if (!order->even)
         permutation_init(&order->span_order,
-                     order_key(KEY_SPAN, order->seed, order->name, order->name_bytes, (order->epoch << 32) + span),
-                     order->span_windows);
+                         order_key(KEY_SPAN, order->seed, order->name, order->name_bytes, (order->epoch << 32) + span),
+                         order->span_windows);
 }
 
 /* Returns the permutation of the windows of the block in a slot. */
 static struct tokmap_order slot_order(const struct blocks_order *order, uint64_t slot)
 {
     struct tokmap_order made;
-    permutation_init(&made, order_key(KEY_EVEN, order->seed, order->name, order->name_bytes, (order->epoch << 32) + slot),
+    permutation_init(&made,
+                     order_key(KEY_EVEN, order->seed, order->name, order->name_bytes, (order->epoch << 32) + slot),
                      order->width - (slot == order->short_slot ? order->missing : 0));
     return made;
 }

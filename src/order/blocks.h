@@ -5,9 +5,9 @@
  * follow each other in it are permuted among themselves. So a reader that keeps SPAN blocks at hand reads each block
  * once, as a whole. ORDER.md defines the numbers, which are frozen.
  *
- * With `order even W SPAN`, the blocks of a span take turns instead: each SPAN draws, one after another, show one window
- * of each of its blocks. So of the blocks that are in use, a step has the same number of rows from each, and readers
- * that share the blocks have the same work in every step.
+ * With `order even W SPAN`, the blocks of a span take turns instead: each SPAN draws, one after another, show one
+ * window of each of its blocks. So of the blocks that are in use, a step has the same number of rows from each, and
+ * readers that share the blocks have the same work in every step.
  */
 #ifndef TOKMAP_ORDER_BLOCKS_H
 #define TOKMAP_ORDER_BLOCKS_H

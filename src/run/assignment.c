@@ -28,10 +28,11 @@ static enum tokmap_status check_nodes(const struct tokmap_run *run, const struct
         return error_set_field(error, TOKMAP_ERROR_UNSUPPORTED, NULL, "nodes",
                                " and balance both say which rank gets which row; set one of them to 0");
     if (!run_spec_has_blocks(&run->spec))
-        return error_set_field(error, TOKMAP_ERROR_UNSUPPORTED, run->path, "nodes",
-                               " needs a run with 'order even W SPAN' or 'order blocks W SPAN': with another order, a "
-                               "step has rows of all blocks, or of one; set nodes to 0, or write such a line before the "
-                               "run starts");
+        return error_set_field(
+            error, TOKMAP_ERROR_UNSUPPORTED, run->path, "nodes",
+            " needs a run with 'order even W SPAN' or 'order blocks W SPAN': with another order, a "
+            "step has rows of all blocks, or of one; set nodes to 0, or write such a line before the "
+            "run starts");
     return TOKMAP_OK;
 }
 

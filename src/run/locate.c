@@ -69,9 +69,8 @@ void run_epoch_init(struct walk_epoch *at, const struct tokmap_run *run, const s
     if (run->spec.order == TOKMAP_SHUFFLE)
         permutation_init(&at->order.shuffle, source_key(run, source, KEY_WINDOWS, epoch), leaf->windows);
     else if (run_spec_has_blocks(&run->spec))
-        blocks_init(&at->order.blocks, leaf->windows, run->spec.blocks, run->spec.span,
-                    run->spec.order == TOKMAP_EVEN, run->spec.seed, source->name,
-                    source->name_bytes, epoch);
+        blocks_init(&at->order.blocks, leaf->windows, run->spec.blocks, run->spec.span, run->spec.order == TOKMAP_EVEN,
+                    run->spec.seed, source->name, source->name_bytes, epoch);
 }
 
 /* Sets the first token and the tokens of a place whose source and window are set, and whose source has no plan. */

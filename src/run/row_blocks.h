@@ -34,8 +34,8 @@ struct block_range {
     uint64_t first, end;
 };
 
-/* Numbers the blocks of a run, which must outlive them. block_bytes: at least 1. Free it with row_blocks_free(), after a
- * failure too. Statuses: OK, ERROR_MEMORY. */
+/* Numbers the blocks of a run, which must outlive them. block_bytes: at least 1. Free it with row_blocks_free(), after
+ * a failure too. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status row_blocks_init(struct row_blocks *blocks, const struct tokmap_run *run, uint64_t block_bytes,
                                    struct tokmap_error *error);
 void row_blocks_free(struct row_blocks *blocks);

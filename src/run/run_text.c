@@ -53,7 +53,8 @@ static const struct directive directives[RUN_DIRECTIVES] = {
     [RUN_LOOKAHEAD] = {"lookahead", "lookahead TOKENS", read_number, 0, RUN_SEQ_LEN_MOST, 1, false},
     [RUN_BATCH] = {"batch", "batch ROWS", read_number, 1, RUN_BATCH_MOST, 1, false},
     [RUN_SEED] = {"seed", "seed NUMBER", read_number, 0, UINT64_MAX, 1, false},
-    [RUN_ORDER] = {"order", "order shuffle|sequential|blocks W SPAN|even W SPAN", read_order, 1, RUN_BLOCKS_MOST, 3, false},
+    [RUN_ORDER] = {"order", "order shuffle|sequential|blocks W SPAN|even W SPAN", read_order, 1, RUN_BLOCKS_MOST, 3,
+                   false},
     [RUN_SOURCE] = {"source", "source NAME DATASET [plan FILE] [epochs<=N]", read_source, 0, 0, 7, true},
     [RUN_PHASE] = {"phase", RUN_PHASE_USAGE, read_phase, 0, 0, SIZE_MAX, true},
     [RUN_STRIDE] = {"stride", "stride TOKENS", read_number, 1, RUN_SEQ_LEN_MOST, 1, false},
@@ -575,8 +576,8 @@ static void put_numbers(struct printer *printer, const struct run_spec *spec)
     put(printer, "batch    %" PRIu64 "\n", spec->batch);
     put(printer, "seed     %" PRIu64 "\n", spec->seed);
     if (run_spec_has_blocks(spec))
-        put(printer, "order    %s %" PRIu64 " %" PRIu64 "\n", spec->order == TOKMAP_EVEN ? "even" : "blocks", spec->blocks,
-            spec->span);
+        put(printer, "order    %s %" PRIu64 " %" PRIu64 "\n", spec->order == TOKMAP_EVEN ? "even" : "blocks",
+            spec->blocks, spec->span);
     else if (spec->order == TOKMAP_SEQUENTIAL)
         put(printer, "order    sequential\n");
     if (spec->stride)

@@ -64,7 +64,7 @@ class Affinity(WithData):
                 with self.loader(rank=world - 1, world=world, nodes=nodes, rows=3, resume=state) as other:
                     self.assertEqual(list(next(loader).row_numbers), list(next(other).row_numbers))
                 loader.rewind()
-            with self.assertRaisesRegex(IndexError, "world is 5, which is no multiple of the 2 ranks of a node"):
+            with self.assertRaisesRegex(IndexError, "world is 5, which is not a multiple of the 2 ranks of a node"):
                 loader.repartition(0, 5)
 
     def test_context(self):

@@ -122,7 +122,8 @@ static void print_run(struct made_run *run)
     add(run, "seq_len %u\nlookahead %u\nbatch %u\nseed %u\n", (unsigned)run->seq_len, (unsigned)run->lookahead,
         (unsigned)run->batch, (unsigned)run->seed);
     if (run->order >= TOKMAP_BLOCKS)
-        add(run, "order %s %u %u\n", run->order == TOKMAP_EVEN ? "even" : "blocks", (unsigned)run->blocks, (unsigned)run->span);
+        add(run, "order %s %u %u\n", run->order == TOKMAP_EVEN ? "even" : "blocks", (unsigned)run->blocks,
+            (unsigned)run->span);
     else
         add(run, "order %s\n", orders[run->order]);
     if (run->stride)
@@ -314,7 +315,8 @@ static void draw_place(struct model *model, uint64_t step, uint64_t draw, struct
         window = tokmap_order_window(&order, window);
     } else if (run->order >= TOKMAP_BLOCKS) {
         struct blocks_order order;
-        blocks_init(&order, source->n, run->blocks, run->span, run->order == TOKMAP_EVEN, run->seed, name, strlen(name), source->epoch);
+        blocks_init(&order, source->n, run->blocks, run->span, run->order == TOKMAP_EVEN, run->seed, name, strlen(name),
+                    source->epoch);
         window = blocks_forward(&order, window);
     }
     assert_int_equal(source->shown[window]++, 0);

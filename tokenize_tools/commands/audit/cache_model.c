@@ -10,7 +10,7 @@
  * walked forward. A block in the cache is in one of two lists: in a heap, the one with the latest next use on top, if
  * that use is known, else in a queue, in the order of the last use. Use i makes use i + horizon known: its block moves
  * from the queue to the heap, if it is in the cache. Neither list is searched: an entry whose block has left, or was
- * used since, is dropped when it comes to the front. A heap of many such entries is made anew.
+ * used since, is dropped when it comes to the front. A heap of many such entries is made again.
  *
  * Example: blocks a b c a b d a b c a, a cache of 2 blocks, and a horizon of 3 uses. a and b are fetched. c needs a
  * place: a is needed at once, and b in two uses, so b leaves; c is next used after the horizon, so it waits in the
@@ -77,7 +77,8 @@ static void sift_down(struct cache *cache, uint64_t i)
 
 static void heap_add(struct cache *cache, uint32_t next, uint32_t block)
 {
-    if (cache->heap_count == cache->heap_room) { /* at least half of the entries are of blocks that left, or were used */
+    if (cache->heap_count ==
+        cache->heap_room) { /* at least half of the entries are of blocks that left, or were used */
         uint64_t kept = 0;
         for (uint64_t i = 0; i < cache->heap_count; i++)
             if (heap_holds(cache, &cache->heap[i]))

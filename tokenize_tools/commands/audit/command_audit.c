@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "balance_report.h"
 #include "balance_samples.h"
 #include "cli/cli.h"
 #include "commands/commands.h"
@@ -629,47 +630,6 @@ static void samples_report(const struct audit *audit, struct cli_report *report)
     cli_report_close(report);
 }
 
-static void ratio_report(struct cli_report *report, const char *p50, const char *most,
-                         const struct balance_ratio *ratio)
-{
-    cli_member(report, p50, cli_real(ratio->p50));
-    cli_member(report, most, cli_real(ratio->most));
-}
-
-/* Reports what --balance changes. */
-static void balance_report(const struct audit *audit, struct cli_report *report)
-{
-    const struct balance_samples *of = &audit->balanced;
-    if (!of->steps) {
-        cli_member(report, "balance", cli_null());
-        return;
-    }
-    if (!report->as_json) {
-        printf("balance: %s of the run, q %g; the largest cost divided by the mean of the step\n",
-               CLI_COUNTED(of->steps, "step"), audit->given->balance);
-        printf("  of a call: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f; lower bound: p50 %.3f, max "
-               "%.3f\n",
-               of->calls.p50, of->calls.most, of->balanced_calls.p50, of->balanced_calls.most, of->bound_calls.p50,
-               of->bound_calls.most);
-        printf("  if ranks wait in every call: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f\n", of->waits.p50,
-               of->waits.most, of->balanced_waits.p50, of->balanced_waits.most);
-        printf("  if ranks wait once a step: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f\n", of->ranks.p50,
-               of->ranks.most, of->balanced_ranks.p50, of->balanced_ranks.most);
-    }
-    cli_report_object(report, "balance");
-    cli_member(report, "q", cli_real(audit->given->balance));
-    cli_member(report, "steps", cli_number(of->steps));
-    cli_member(report, "rows", cli_number(of->rows));
-    ratio_report(report, "calls_p50", "calls_max", &of->calls);
-    ratio_report(report, "balanced_calls_p50", "balanced_calls_max", &of->balanced_calls);
-    ratio_report(report, "bound_calls_p50", "bound_calls_max", &of->bound_calls);
-    ratio_report(report, "waits_p50", "waits_max", &of->waits);
-    ratio_report(report, "balanced_waits_p50", "balanced_waits_max", &of->balanced_waits);
-    ratio_report(report, "ranks_p50", "ranks_max", &of->ranks);
-    ratio_report(report, "balanced_ranks_p50", "balanced_ranks_max", &of->balanced_ranks);
-    cli_report_close(report);
-}
-
 /* Reports what was proved, one line for each check. */
 static void checks_report(const struct audit *audit, struct cli_report *report)
 {
@@ -731,7 +691,7 @@ static void audit_report(const struct audit *audit)
     checks_report(audit, &report);
     if (!json) {
         samples_report(audit, &report);
-        balance_report(audit, &report);
+        balance_report_add(&audit->balanced, audit->given->balance, &report);
         storage_report_add(&audit->storage, &audit->given->storage, &audit->given->prices, &report);
     }
     cli_member(&report, "epoch_count", cli_number(audit->epoch_count));
@@ -742,7 +702,7 @@ static void audit_report(const struct audit *audit)
     if (json) {
         run_about_validations(audit->run, &report);
         samples_report(audit, &report);
-        balance_report(audit, &report);
+        balance_report_add(&audit->balanced, audit->given->balance, &report);
         storage_report_add(&audit->storage, &audit->given->storage, &audit->given->prices, &report);
     }
     cli_report_end(&report);
@@ -867,8 +827,8 @@ static int audit(const struct cli_command *command, const char **operands, size_
         return cli_misused(command, "--threads must be between 1 and %u", COVERAGE_THREADS_MOST);
     const struct storage_options *storage = &given->storage;
     if (!storage->nodes || given->ranks % storage->nodes)
-        return cli_misused(command, "--nodes is %" PRIu64 ", which does not divide the %" PRIu64 " ranks", storage->nodes,
-                           given->ranks);
+        return cli_misused(command, "--nodes is %" PRIu64 ", which does not divide the %" PRIu64 " ranks",
+                           storage->nodes, given->ranks);
     if (given->nodes_given && !given->cache_given)
         return cli_misused(command, "--nodes needs --cache, the bytes of the cache of a node, such as 2T");
     if (given->cache_given && (storage->block < 1 << 16 || storage->block > 1 << 30))
@@ -882,8 +842,11 @@ static int audit(const struct cli_command *command, const char **operands, size_
 
 int command_audit(int argc, char **argv)
 {
-    struct audit_arguments given = {
-        .run = RUN_ARGUMENTS_INIT, .ranks = 1, .draws = COUNT_DRAWS, .sample_steps = SAMPLE_STEPS, .storage = {.block = 4 << 20, .nodes = 1, .horizon = 65536}};
+    struct audit_arguments given = {.run = RUN_ARGUMENTS_INIT,
+                                    .ranks = 1,
+                                    .draws = COUNT_DRAWS,
+                                    .sample_steps = SAMPLE_STEPS,
+                                    .storage = {.block = 4 << 20, .nodes = 1, .horizon = 65536}};
     given.threads = os_processors() < COVERAGE_THREADS_MOST ? os_processors() : COVERAGE_THREADS_MOST;
     const struct cli_option options[] = {
         CLI_HEADING("What is audited"),
@@ -900,19 +863,7 @@ int command_audit(int argc, char **argv)
          "the most draws that are counted one by one (default: 268435456); random ones are checked beyond that", NULL},
         {0, "sample-steps", CLI_NUMBER, &given.sample_steps, NULL, "N",
          "steps whose rows are read, to sample documents and masks (default: 16; 0: none)", NULL},
-        CLI_HEADING("Remote storage"),
-        {0, "cache", CLI_SIZE, &given.storage.cache, &given.cache_given, "SIZE",
-         "simulate reads from remote storage through a cache of SIZE bytes on each node, such as 2T", NULL},
-        {0, "nodes", CLI_NUMBER, &given.storage.nodes, &given.nodes_given, "N",
-         "number of nodes that the ranks are on (default: 1)", NULL},
-        {0, "block", CLI_SIZE, &given.storage.block, NULL, "SIZE", "bytes of a request (default: 4Mi)", NULL},
-        {0, "horizon", CLI_NUMBER, &given.storage.horizon, NULL, "N",
-         "rows of each rank that the cache knows ahead (default: 65536)", NULL},
-        {0, "step-time", CLI_REAL, &given.prices.step_time, NULL, "SECONDS",
-         "what a step takes: print the rates that it needs", NULL},
-        {0, "price-request", CLI_REAL, &given.prices.request, NULL, "X",
-         "what a request costs, such as 4e-7: print what the run costs", NULL},
-        {0, "price-gib", CLI_REAL, &given.prices.gib, NULL, "Y", "what a GiB read costs", NULL},
+        STORAGE_OPTIONS(given),
         CLI_HEADING("A run made from a dataset"),
         RUN_OPTIONS(given.run),
         CLI_HEADING("General"),

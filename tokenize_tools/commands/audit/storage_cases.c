@@ -6,8 +6,8 @@
  * it is in (row_blocks.h), and cache_model.c says which of these uses are fetched. Nodes are alike, so of many rows
  * some nodes are simulated, and if these still have too many, the first steps: up to ROWS_MOST rows are located and
  * USES_MOST uses are kept. The sums are then scaled to all nodes and steps. That is too much where a later epoch would
- * find in the cache what an earlier one fetched, and exact to some blocks for `order even` and `order blocks`, where a block is used in
- * one span of an epoch.
+ * find in the cache what an earlier one fetched, and exact to some blocks for `order even` and `order blocks`, where a
+ * block is used in one span of an epoch.
  */
 #include "storage_cases.h"
 
@@ -27,8 +27,8 @@
 #define NODES_MOST 64u
 #define GROUP_STEPS 100u
 #define ROWS_AT_ONCE 256
-#define BLOCKS_OF_ORDER 16u/* of storage, in a block of an order that is proposed */
-#define SPAN_OF_NODE 4u    /* blocks of a span of it for each node */
+#define BLOCKS_OF_ORDER 16u /* of storage, in a block of an order that is proposed */
+#define SPAN_OF_NODE 4u     /* blocks of a span of it for each node */
 
 struct node_uses {
     uint64_t node;
@@ -219,12 +219,14 @@ static enum tokmap_status simulate(struct simulation *of, uint64_t steps, struct
     const uint64_t per_step = of->of->steps ? of->kept / of->of->nodes / of->of->steps : 0;
     const uint64_t node_step_rows = max64(1, info.batch / options->nodes);
     /* In uses: a row has some, and a node has the rows of all its ranks. */
-    const uint64_t horizon = options->horizon > ((uint64_t)1 << 31) / max64(1, options->ranks / options->nodes) ?
-        (uint64_t)1 << 31 : options->horizon * (options->ranks / options->nodes) * max64(1, per_step / node_step_rows);
+    const uint64_t horizon =
+        options->horizon > ((uint64_t)1 << 31) / max64(1, options->ranks / options->nodes)
+            ? (uint64_t)1 << 31
+            : options->horizon * (options->ranks / options->nodes) * max64(1, per_step / node_step_rows);
     for (uint64_t i = 0; i < of->of->nodes && !status; i++) {
         struct node_uses *node = &of->nodes[i];
-        status = cache_model_run(node->uses, node->count, of->blocks.count, options->cache / options->block, horizon,
-                                 error);
+        status =
+            cache_model_run(node->uses, node->count, of->blocks.count, options->cache / options->block, horizon, error);
         if (!status)
             fetches_count(of, node);
     }

@@ -23,15 +23,15 @@ struct storage_options {
 
 /* Sums of all nodes, scaled to the run from what was simulated. */
 struct storage_case {
-    bool as_is;            /* the run's own order; else `order even` */
-    bool affine;           /* rows by block */
-    uint64_t blocks, span; /* W and SPAN of the order, or 0 */
+    bool as_is;                  /* the run's own order; else `order even` */
+    bool affine;                 /* rows by block */
+    uint64_t blocks, span;       /* W and SPAN of the order, or 0 */
     uint64_t steps, nodes, rows; /* that were simulated */
     bool whole;                  /* all steps of the run */
     double uses, requests, bytes;
-    double factor;      /* bytes from storage divided by bytes of the rows */
-    double most_bytes;  /* from storage, of a node in a step, in the hundred steps in which a node reads most */
-    double step_bytes;  /* the same in the mean of all nodes and steps */
+    double factor;     /* bytes from storage divided by bytes of the rows */
+    double most_bytes; /* from storage, of a node in a step, in the hundred steps in which a node reads most */
+    double step_bytes; /* the same in the mean of all nodes and steps */
     double step_requests, most_requests;
 };
 

@@ -41,10 +41,11 @@ static void case_print(const struct storage_case *of, const struct storage_optio
         printf(" (from %s of %s)", CLI_COUNTED(of->steps, "step"), CLI_COUNTED(of->nodes, "node"));
     putchar('\n');
     if (prices->step_time > 0)
-        printf("    a node needs %s/s and %.3g requests/s, in its busiest 100 steps %s/s and %.3g; all nodes need %s/s\n",
-               bytes_text(of->step_bytes / prices->step_time, a), of->step_requests / prices->step_time,
-               bytes_text(of->most_bytes / prices->step_time, b), of->most_requests / prices->step_time,
-               bytes_text(of->step_bytes * (double)options->nodes / prices->step_time, c));
+        printf(
+            "    a node needs %s/s and %.3g requests/s, in its busiest 100 steps %s/s and %.3g; all nodes need %s/s\n",
+            bytes_text(of->step_bytes / prices->step_time, a), of->step_requests / prices->step_time,
+            bytes_text(of->most_bytes / prices->step_time, b), of->most_requests / prices->step_time,
+            bytes_text(of->step_bytes * (double)options->nodes / prices->step_time, c));
 }
 
 static void case_add(const struct storage_case *of, const struct storage_options *options,

@@ -574,7 +574,10 @@ static enum tokmap_status dataset_print(const struct target *target, const struc
 
 static const char *order_name(enum tokmap_order_kind order)
 {
-    return order == TOKMAP_SHUFFLE ? "shuffle" : order == TOKMAP_BLOCKS ? "blocks" : order == TOKMAP_EVEN ? "even" : "sequential";
+    return order == TOKMAP_SHUFFLE  ? "shuffle"
+           : order == TOKMAP_BLOCKS ? "blocks"
+           : order == TOKMAP_EVEN   ? "even"
+                                    : "sequential";
 }
 
 static void run_report(const struct tokmap_run_info *info, struct cli_report *report)
