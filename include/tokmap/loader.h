@@ -131,11 +131,20 @@ struct tokmap_loader_options {
      * by context_world, or by 2 * context_world with zigzag. Not with TOKMAP_ROWS, nor with fields 0. */
     uint64_t context_rank, context_world; /* context_rank < context_world; 0 and 1 (default), or 0 and 0: whole rows */
     uint32_t context_layout;              /* enum tokmap_context_layout; default: TOKMAP_CONTEXT_CONTIGUOUS */
+    /* Affinity: with `order even W SPAN` (or, less, `order blocks`), the rows of a step are assigned to nodes by the
+     * block that they are in, so that all nodes together read a block of slow or remote storage about once instead of
+     * once each. Rank r is on node r / (world / nodes), as torchrun numbers ranks; nodes divides world, and is the same
+     * on every rank. SPAN is best a multiple of it. A step has the same rows, and each call as many of them, but others:
+     * places[i].row. ORDER.md has the rule, and `tokmap audit --cache` prints what it saves. A rank computes it ahead,
+     * in some 100 ns for each row of a step. tokmap_loader_repartition() keeps the ranks of a node, and changes nodes.
+     * Rows of a plan have no common place, so they gain nothing. Not with balance, nor with another order. 1: one node
+     * has all rows. 0 (default): off */
+    uint64_t nodes;
 };
 /* clang-format off */
 #define TOKMAP_LOADER_OPTIONS_INIT \
     {sizeof(struct tokmap_loader_options), 0, 1, NULL, 0, TOKMAP_INPUTS | TOKMAP_TARGETS, 0, NULL, 1, 0, 0, 0, 0, 0, \
-     0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, TOKMAP_CONTEXT_CONTIGUOUS}
+     0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, TOKMAP_CONTEXT_CONTIGUOUS, 0}
 /* clang-format on */
 
 /* Computes q of options.balance. A row costs the sum over its documents of L + q * L^2, L being a document's tokens in
@@ -202,7 +211,7 @@ struct tokmap_batch {
     size_t size; /* not changed */
     uint64_t step;
     uint64_t first_row;      /* number of the first of these rows in the global batch. The others follow it, but with
-                                options.balance are any rows with higher numbers: places[i].row */
+                                options.balance or nodes are any rows with higher numbers: places[i].row */
     uint64_t count;          /* rows in this batch; 0 is possible where the ranks' slices differ in size */
     uint64_t real_rows;      /* the first real_rows rows contain data; the others are padding, without a place.source */
     uint64_t seq_len;        /* tokens of a sequence: that of the step's phase */
@@ -228,12 +237,12 @@ struct tokmap_batch {
  *   loader   receives the handle; close it with tokmap_loader_close(), before the run
  *   options  NULL: the defaults
  * Statuses: OK, ERROR_RANGE (rank >= world, a phase has fewer rows than ranks, targets without lookahead, the cursor's
- * step is after the run's end, or balance is not 0 and not in [2^-40, 1]), ERROR_CURSOR, ERROR_VERSION (of the cursor),
- * ERROR_PAST, ERROR_LIMIT (a batch does not fit in ring_bytes or in memory, or is too large for cu_seqlens; with
- * balance, a step has more than 2^24 rows), ERROR_IO, ERROR_CORRUPT (the ends of documents, with TOKMAP_CU_SEQLENS),
+ * step is after the run's end, balance is not 0 and not in [2^-40, 1], or nodes do not divide world), ERROR_CURSOR,
+ * ERROR_VERSION (of the cursor), ERROR_PAST, ERROR_LIMIT (a batch does not fit in ring_bytes or in memory, or is too large for cu_seqlens; with
+ * balance or nodes, a step has more than 2^24 rows), ERROR_IO, ERROR_CORRUPT (the ends of documents, with TOKMAP_CU_SEQLENS),
  * ERROR_NOT_FOUND, ERROR_FORMAT, and ERROR_BUSY (options.trace names a file whose folder does not exist, that is not a
  * trace, or that another loader writes), ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_UNSUPPORTED (also: with balance, a source
- * has no document index). */
+ * has no document index; with nodes, an order without blocks, or balance). */
 TOKMAP_STATUS tokmap_loader_open(struct tokmap_loader **loader, const struct tokmap_run *run,
                                  const struct tokmap_loader_options *options, struct tokmap_error *error);
 

@@ -86,8 +86,9 @@ TOKMAP_STATUS tokmap_run_continue(struct tokmap_run **continued, const struct to
 enum tokmap_order_kind {
     TOKMAP_SHUFFLE = 0,    /* the windows of each epoch, and the rows of each step, are permuted */
     TOKMAP_SEQUENTIAL = 1, /* windows are delivered in the order in which they are stored */
-    TOKMAP_BLOCKS = 2 /* blocks of neighboring windows are permuted, the windows of every few blocks, and the rows of
-                         each step */
+    TOKMAP_BLOCKS = 2, /* blocks of neighboring windows are permuted, the windows of every few blocks, and the rows of
+                          each step */
+    TOKMAP_EVEN = 3    /* the same, but every few blocks have one window each among as many draws: see ORDER.md */
 };
 
 struct tokmap_run_info {
@@ -101,8 +102,8 @@ struct tokmap_run_info {
     uint64_t seed;
     enum tokmap_order_kind order;
     uint32_t width;          /* bytes of a token in a row: the largest width of the sources, 2 or 4 */
-    uint64_t blocks;         /* of TOKMAP_BLOCKS: windows of a block; otherwise 0 */
-    uint64_t span;           /* of TOKMAP_BLOCKS: blocks whose windows are permuted together; otherwise 0 */
+    uint64_t blocks;         /* of TOKMAP_BLOCKS and TOKMAP_EVEN: windows of a block; otherwise 0 */
+    uint64_t span;           /* of the same: blocks whose windows are permuted together; otherwise 0 */
     uint64_t sources;        /* that steps may draw */
     uint64_t validations;    /* datasets that no step draws, which tokmap_run_evaluation() reads */
     uint64_t phases;         /* at least 1 */

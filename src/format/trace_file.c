@@ -36,7 +36,8 @@ uint64_t trace_hash(const void *row, uint64_t bytes, uint64_t number)
 /* Writes a header, and returns its bytes. */
 static size_t header_store(const struct trace_header *header, uint8_t into[TRACE_HEADER_BYTES_MOST])
 {
-    const uint32_t version = header->balance             ? TRACE_VERSION_BALANCED
+    const uint32_t version = header->nodes               ? TRACE_VERSION_NODES
+                             : header->balance           ? TRACE_VERSION_BALANCED
                              : header->context_world > 1 ? TRACE_VERSION_SLICES
                                                          : TRACE_VERSION;
     const bool slices = version != TRACE_VERSION;
@@ -53,11 +54,11 @@ static size_t header_store(const struct trace_header *header, uint8_t into[TRACE
     store64(into + 40, header->past[0]);
     store64(into + 48, header->past[1]);
     store64(into + 56, hash64(into, 56));
-    if (!header->balance)
+    if (!header->balance && !header->nodes)
         return TRACE_HEADER_BYTES;
     store64(into + 64, header->balance);
     store64(into + 72, header->rows);
-    store64(into + 80, 0);
+    store64(into + 80, header->nodes);
     store64(into + 88, hash64(into, 88));
     return TRACE_HEADER_BYTES_MOST;
 }
@@ -65,7 +66,9 @@ static size_t header_store(const struct trace_header *header, uint8_t into[TRACE
 /* Returns the bytes of a header, from its first TRACE_HEADER_BYTES bytes. */
 static size_t header_bytes(const uint8_t *from)
 {
-    return load32(from + 8) == TRACE_VERSION_BALANCED ? TRACE_HEADER_BYTES_MOST : TRACE_HEADER_BYTES;
+    const uint32_t version = load32(from + 8);
+    return version == TRACE_VERSION_BALANCED || version == TRACE_VERSION_NODES ? TRACE_HEADER_BYTES_MOST
+                                                                               : TRACE_HEADER_BYTES;
 }
 
 static bool is_magic(const uint8_t *unit)
@@ -77,8 +80,9 @@ static enum tokmap_status header_load(const uint8_t *from, const char *path, uin
                                       struct trace_header *header, struct tokmap_error *error)
 {
     const uint32_t version = load32(from + 8);
-    const bool balanced = version == TRACE_VERSION_BALANCED, slices = balanced || version == TRACE_VERSION_SLICES;
-    if (load64(from + 56) != hash64(from, 56) || (balanced && load64(from + 88) != hash64(from, 88)))
+    const bool balanced = version == TRACE_VERSION_BALANCED, by_node = version == TRACE_VERSION_NODES;
+    const bool slices = balanced || by_node || version == TRACE_VERSION_SLICES;
+    if (load64(from + 56) != hash64(from, 56) || ((balanced || by_node) && load64(from + 88) != hash64(from, 88)))
         return error_set(
             error, TOKMAP_ERROR_CORRUPT, path, offset,
             "the header of a section of the trace does not have its hash: the file was damaged; use a copy "
@@ -87,7 +91,7 @@ static enum tokmap_status header_load(const uint8_t *from, const char *path, uin
         return error_set(error, TOKMAP_ERROR_VERSION, path, offset,
                          "the trace has version %" PRIu32 ", and this version of tokmap reads versions %d to %d; use a "
                          "newer tokmap",
-                         version, TRACE_VERSION, TRACE_VERSION_BALANCED);
+                         version, TRACE_VERSION, TRACE_VERSION_NODES);
     *header = (struct trace_header){
         .width = slices ? from[12] : load32(from + 12),
         .rank = slices ? load32(from + 16) : load64(from + 16),
@@ -99,11 +103,13 @@ static enum tokmap_status header_load(const uint8_t *from, const char *path, uin
         .past = {load64(from + 40), load64(from + 48)},
         .balance = balanced ? load64(from + 64) : 0,
         .rows = balanced ? load64(from + 72) : 0,
+        .nodes = by_node ? load64(from + 80) : 0,
     };
     if ((header->width != 2 && header->width != 4) || header->rank >= header->world ||
         header->first_step > STEPS_MOST || header->world > STEPS_MOST ||
         header->context_rank >= header->context_world || header->context_layout > TOKMAP_CONTEXT_ZIGZAG_DOCUMENTS ||
-        (balanced && (!header->balance || header->balance > BALANCE_MOST || header->rows > STEPS_MOST)))
+        (balanced && (!header->balance || header->balance > BALANCE_MOST || header->rows > STEPS_MOST)) ||
+        (by_node && (header->nodes < 2 || header->world % header->nodes)))
         return error_set(error, TOKMAP_ERROR_CORRUPT, path, offset,
                          "a section of the trace is of rank %" PRIu64 " of %" PRIu64 ", from step %" PRIu64 ", with "
                          "tokens of %" PRIu32 " bytes, which no loader has: the file was damaged; use a copy that is "

@@ -18,19 +18,21 @@
 #define TRACE_VERSION 1
 #define TRACE_VERSION_SLICES 2   /* of a section whose rank delivered slices of rows */
 #define TRACE_VERSION_BALANCED 3 /* of a section whose rank delivered balanced rows, which may be slices */
+#define TRACE_VERSION_NODES 4    /* of a section whose rank has rows by block, which may be slices */
 #define TRACE_HEADER_BYTES 64
-#define TRACE_HEADER_BYTES_MOST 96 /* with `balance` */
+#define TRACE_HEADER_BYTES_MOST 96 /* with `balance` or `nodes` */
 #define TRACE_RECORD_BYTES 16
 
 struct trace_header {
     uint32_t width;                       /* bytes of a token in the rows that were hashed: 2 or 4 */
-    uint64_t rank, world;                 /* below 2^32 with context_world > 1, or balanced */
+    uint64_t rank, world;                 /* below 2^32 from version 2 on */
     uint64_t context_rank, context_world; /* below 2^32; of a slice of each row, 0 of 1: of whole rows */
     uint32_t context_layout;              /* enum tokmap_context_layout */
     uint64_t first_step;                  /* records begin at this step or a later one */
     uint64_t past[2];                     /* of the run's cursor at that step */
     uint64_t balance;                     /* rows are assigned by their costs: assignment_rule.scale; 0: they are not */
     uint64_t rows;                        /* with balance: the most of a call; 0: a rank's whole part of a step */
+    uint64_t nodes;                       /* rows are assigned by block: assignment_rule.nodes; 0: they are not */
 };
 
 /* One step that a rank has delivered completely. */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "common/error.h"
 #include "consumer.h"
 #include "loader_open.h"
@@ -117,6 +118,15 @@ static enum tokmap_status move(struct tokmap_loader *loader, const struct tokmap
     char device[32];
     loader->backend->calls->facts(loader->backend, &facts);
     (void)snprintf(device, sizeof device, "cuda:%d", facts.device);
+    if (options.nodes) { /* a node keeps its number of ranks */
+        const uint64_t per_node = options.world / options.nodes;
+        if (world > per_node && world % per_node)
+            return error_set_field(error, TOKMAP_ERROR_RANGE, NULL, "world",
+                                   " is %" PRIu64 ", which is not a multiple of the %" PRIu64
+                                   " ranks of a node; use such a number, or open another loader with the state",
+                                   world, per_node);
+        options.nodes = max64(world / per_node, 1);
+    }
     options.rank = rank;
     options.world = world;
     options.device = loader->on_host ? NULL : device;

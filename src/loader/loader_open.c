@@ -274,7 +274,8 @@ static enum tokmap_status open_sources(struct tokmap_loader *loader, const struc
 static enum tokmap_status open_queue(struct tokmap_loader *loader, const struct tokmap_run_info *info,
                                      struct tokmap_error *error)
 {
-    const struct assignment_rule rule = {loader->options.world, loader->options.rows, loader->balance};
+    const struct assignment_rule rule = {loader->options.world, loader->options.rows, loader->balance,
+                                         loader->options.nodes};
     enum tokmap_status status = row_queue_init(&loader->fill.queue, &loader->fill.schedule, &rule, loader->rows_most,
                                                read_ahead(loader, info), &loader->fill.context, error);
     loader->fill.queue.residency = loader->fill.residency;

@@ -147,6 +147,7 @@ static inline struct trace_header loader_trace_header(const struct tokmap_loader
         .past = {cursor->past[0], cursor->past[1]},
         .balance = loader->balance,
         .rows = loader->balance ? loader->options.rows : 0,
+        .nodes = loader->options.nodes > 1 ? loader->options.nodes : 0,
     };
 }
 

@@ -15,9 +15,35 @@
 #define BALANCED_ROWS_MOST ((uint64_t)1 << 24) /* of a step: their costs sum up to less than 2^127 */
 #define ROWS_AT_ONCE 256
 
-static enum tokmap_status check(const struct tokmap_run *run, struct tokmap_error *error)
+/* Checks that nodes can have rows by block. */
+static enum tokmap_status check_nodes(const struct tokmap_run *run, const struct assignment_rule *rule,
+                                      struct tokmap_error *error)
 {
-    for (uint64_t i = 0; i < run->sources.count; i++) {
+    if (rule->world % rule->nodes)
+        return error_set_field(error, TOKMAP_ERROR_RANGE, NULL, "nodes",
+                               " is %" PRIu64 ", which does not divide the %" PRIu64
+                               " ranks; each node must have the same number of ranks",
+                               rule->nodes, rule->world);
+    if (rule->scale)
+        return error_set_field(error, TOKMAP_ERROR_UNSUPPORTED, NULL, "nodes",
+                               " and balance both say which rank gets which row; set one of them to 0");
+    if (!run_spec_has_blocks(&run->spec))
+        return error_set_field(
+            error, TOKMAP_ERROR_UNSUPPORTED, run->path, "nodes",
+            " needs a run with 'order even W SPAN' or 'order blocks W SPAN': with another order, a "
+            "step has rows of all blocks, or of one; set nodes to 0, or write such a line before the "
+            "run starts");
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status check(const struct tokmap_run *run, const struct assignment_rule *rule,
+                                struct tokmap_error *error)
+{
+    const bool by_node = rule->nodes > 1;
+    const enum tokmap_status status = by_node ? check_nodes(run, rule, error) : TOKMAP_OK;
+    if (status)
+        return status;
+    for (uint64_t i = 0; i < run->sources.count && !by_node; i++) {
         const struct run_source *source = &run->sources.of[i];
         if (!source->plan_path && dataset_scans_documents(source->dataset))
             return error_set_field(error, TOKMAP_ERROR_UNSUPPORTED, source->data, "balance",
@@ -26,10 +52,10 @@ static enum tokmap_status check(const struct tokmap_run *run, struct tokmap_erro
                                    source->name);
     }
     if (run->phases.batch_most > BALANCED_ROWS_MOST)
-        return error_set_field(error, TOKMAP_ERROR_LIMIT, NULL, "balance",
+        return error_set_field(error, TOKMAP_ERROR_LIMIT, NULL, by_node ? "nodes" : "balance",
                                " works with at most 2^24 rows of a step, but the run has steps of %" PRIu64
-                               " rows; lower batch, or set balance to 0",
-                               run->phases.batch_most);
+                               " rows; lower batch, or set %s to 0",
+                               run->phases.batch_most, by_node ? "nodes" : "balance");
     return TOKMAP_OK;
 }
 
@@ -37,27 +63,30 @@ enum tokmap_status assignment_init(struct assignment *assignment, const struct t
                                    const struct assignment_rule *rule, struct tokmap_error *error)
 {
     *assignment = (struct assignment){.run = run, .rule = *rule};
-    if (!rule->scale)
+    const bool by_node = rule->nodes > 1;
+    if (!rule->scale && !by_node)
         return TOKMAP_OK;
-    enum tokmap_status status = check(run, error);
+    enum tokmap_status status = check(run, rule, error);
     if (status)
         return status;
-    uint64_t cells = 0;
+    uint64_t cells = by_node ? rule->nodes : 0;
     const uint64_t rows = run->phases.batch_most;
-    for (uint64_t i = 0; i < run->phases.count; i++)
+    for (uint64_t i = 0; i < run->phases.count && !by_node; i++)
         cells = max64(cells, rule->world * run_calls(run->phases.phases[i].batch, rule->world, rule->rows));
     run_walk_init(&assignment->walk, run);
     assignment->row_at = calloc(rows, sizeof *assignment->row_at);
-    assignment->cost = calloc(rows, sizeof *assignment->cost);
-    assignment->sorted = calloc(rows, sizeof *assignment->sorted);
+    assignment->affine = calloc(by_node ? rows : 1, sizeof *assignment->affine);
+    assignment->cost = calloc(by_node ? 1 : rows, sizeof *assignment->cost);
+    assignment->sorted = calloc(by_node ? 1 : rows, sizeof *assignment->sorted);
     assignment->cell_of = calloc(rows, sizeof *assignment->cell_of);
     assignment->cell = calloc(cells, sizeof *assignment->cell);
     assignment->reached = calloc(cells, sizeof *assignment->reached);
+    assignment->room = calloc(cells, sizeof *assignment->room);
     assignment->places = calloc(ROWS_AT_ONCE, sizeof *assignment->places);
     assignment->extents = calloc(run_extents_most(run), sizeof *assignment->extents);
     if (!assignment->row_at || !assignment->cost || !assignment->sorted || !assignment->cell_of || !assignment->cell ||
-        !assignment->reached || !assignment->places || !assignment->extents)
-        return error_set_memory(error, "the costs of rows", rows * 80);
+        !assignment->reached || !assignment->places || !assignment->extents || !assignment->affine || !assignment->room)
+        return error_set_memory(error, "the assignment of rows", rows * 80);
     return run_walk_keep(&assignment->walk, error);
 }
 
@@ -66,6 +95,8 @@ void assignment_free(struct assignment *assignment)
     run_walk_free(&assignment->walk);
     free(assignment->row_at);
     free(assignment->cost);
+    free(assignment->affine);
+    free(assignment->room);
     free(assignment->sorted);
     free(assignment->cell_of);
     free(assignment->cell);
@@ -122,6 +153,34 @@ static void balance(struct assignment *assignment, uint64_t batch)
         assignment->row_at[assignment->reached[assignment->cell_of[row]]++] = row;
 }
 
+/* Gives the rows to nodes, and puts those of each node, by number, at the positions of its ranks. */
+static void bring_home(struct assignment *assignment, uint64_t batch)
+{
+    const struct assignment_rule *rule = &assignment->rule;
+    const uint64_t per_node = rule->world / rule->nodes;
+    uint64_t rows[ROWS_AT_ONCE], count, last;
+    for (uint64_t first = 0; first < batch; first += count) {
+        count = min64(batch - first, ROWS_AT_ONCE);
+        for (uint64_t i = 0; i < count; i++)
+            rows[i] = first + i;
+        run_walk_rows(&assignment->walk, assignment->step, rows, count, assignment->places);
+        for (uint64_t i = 0; i < count; i++) {
+            struct affinity_row *row = &assignment->affine[first + i];
+            *row = (struct affinity_row){first + i, UINT64_MAX, 0}; /* of padding, which has no block and is last */
+            if (assignment->places[i].source != TOKMAP_NO_SOURCE)
+                row->home = run_walk_block(&assignment->walk, &assignment->places[i], &row->at) % rule->nodes;
+        }
+    }
+    for (uint64_t node = 0; node < rule->nodes; node++) {
+        run_rank_rows(batch, node * per_node, rule->world, &assignment->reached[node], &count);
+        run_rank_rows(batch, (node + 1) * per_node - 1, rule->world, &last, &count);
+        assignment->room[node] = last + count - assignment->reached[node];
+    }
+    affinity_rows(assignment->affine, batch, assignment->room, rule->nodes, assignment->cell_of);
+    for (uint64_t row = 0; row < batch; row++)
+        assignment->row_at[assignment->reached[assignment->cell_of[row]]++] = row;
+}
+
 enum tokmap_status assignment_step(struct assignment *assignment, uint64_t step, struct tokmap_error *error)
 {
     struct run_step phase;
@@ -132,10 +191,11 @@ enum tokmap_status assignment_step(struct assignment *assignment, uint64_t step,
     assignment->step = step;
     run_phase_of(assignment->run, step, &phase);
     assert(assignment->rule.world <= phase.batch);
-    const enum tokmap_status status = find_costs(assignment, &phase, error);
+    const bool by_node = assignment->rule.nodes > 1;
+    const enum tokmap_status status = by_node ? TOKMAP_OK : find_costs(assignment, &phase, error);
     if (status)
         return status;
-    balance(assignment, phase.batch);
+    (by_node ? bring_home : balance)(assignment, phase.batch);
     assignment->known = true;
     return TOKMAP_OK;
 }

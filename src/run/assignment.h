@@ -11,11 +11,15 @@
  * Balanced rows (balance.h) differ little in the cost of each call. Where no assignment makes calls equal, the first
  * calls of all ranks get the rows that cost most, and so on, so that the ranks wait little for each other. The rows of
  * a call are in the order of their numbers, so padding comes last.
+ *
+ * With `order blocks` and several nodes, a node gets rows of the same blocks in all steps of a span (affinity.h), so
+ * that a block is read by about one node and not by all of them.
  */
 #ifndef TOKMAP_RUN_ASSIGNMENT_H
 #define TOKMAP_RUN_ASSIGNMENT_H
 
 #include "locate.h"
+#include "order/affinity.h"
 #include "order/balance.h"
 #include "tokmap/tokmap.h"
 
@@ -23,7 +27,8 @@
 struct assignment_rule {
     uint64_t world;
     uint64_t rows;  /* the most of a call; 0: a rank's whole slice */
-    uint64_t scale; /* of row_cost.h: rows are balanced. 0: they stay in their order */
+    uint64_t scale; /* of row_cost.h: rows are balanced. 0: they are not */
+    uint64_t nodes; /* rank r is on node r / (world / nodes), and nodes have rows by block; 0 and 1: they do not */
 };
 
 /* One thread at a time may use it. */
@@ -37,18 +42,20 @@ struct assignment {
     uint64_t cells;     /* calls of all ranks; call k of rank r has the number k * world + r */
     /* For computing it: */
     struct run_walk walk;
+    struct affinity_row *affine;
     struct balance_row *sorted;
     struct balance_cell *cell;
-    uint64_t *cell_of; /* by row */
-    uint64_t *reached; /* by cell: its next position */
+    uint64_t *cell_of; /* by row: its cell, or its node */
+    uint64_t *reached; /* by cell or node: its next position */
+    uint64_t *room;    /* by node: rows that it still takes */
     struct tokmap_place *places;
     struct tokmap_extent *extents; /* of one row */
 };
 
 /* Begins an assignment. Memory: about 80 bytes for each row of the largest step, none if rows stay in their order. Free
  * it with assignment_free(), after a failure too. rule->world is at most the rows of each step that is asked for.
- * Statuses: OK, ERROR_UNSUPPORTED (a source has no document index), ERROR_LIMIT (a step has too many rows),
- * ERROR_MEMORY. */
+ * Statuses: OK, ERROR_UNSUPPORTED (a source has no document index; with nodes, the run has no blocks, or rows are
+ * balanced, too), ERROR_RANGE (nodes do not divide the world), ERROR_LIMIT (a step has too many rows), ERROR_MEMORY. */
 enum tokmap_status assignment_init(struct assignment *assignment, const struct tokmap_run *run,
                                    const struct assignment_rule *rule, struct tokmap_error *error);
 void assignment_free(struct assignment *assignment);

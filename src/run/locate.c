@@ -68,9 +68,9 @@ void run_epoch_init(struct walk_epoch *at, const struct tokmap_run *run, const s
     at->shift = epoch_shift(run, stretch, source, epoch);
     if (run->spec.order == TOKMAP_SHUFFLE)
         permutation_init(&at->order.shuffle, source_key(run, source, KEY_WINDOWS, epoch), leaf->windows);
-    else if (run->spec.order == TOKMAP_BLOCKS)
-        blocks_init(&at->order.blocks, leaf->windows, run->spec.blocks, run->spec.span, run->spec.seed, source->name,
-                    source->name_bytes, epoch);
+    else if (run_spec_has_blocks(&run->spec))
+        blocks_init(&at->order.blocks, leaf->windows, run->spec.blocks, run->spec.span, run->spec.order == TOKMAP_EVEN,
+                    run->spec.seed, source->name, source->name_bytes, epoch);
 }
 
 /* Sets the first token and the tokens of a place whose source and window are set, and whose source has no plan. */
@@ -211,7 +211,7 @@ static void walk_draw(struct run_walk *walk, const struct leaf *leaf, uint64_t s
     place->window = s - at->first;
     if (run->spec.order == TOKMAP_SHUFFLE)
         place->window = permutation_forward(&at->order.shuffle, place->window);
-    else if (run->spec.order == TOKMAP_BLOCKS)
+    else if (run_spec_has_blocks(&run->spec))
         place->window = blocks_forward(&at->order.blocks, place->window);
     walk_fill(walk, at, place);
 }
@@ -315,6 +315,19 @@ static void batch_places(struct run_walk *walk, struct rows_batch *batch)
     for (uint64_t leaf = 0; leaf < stretch->leaf_count; leaf++)
         group_places(walk, batch, &stretch->leaves[leaf], batch->in_groups + batch->ends[leaf],
                      (uint64_t)(batch->ends[leaf + 1] - batch->ends[leaf]));
+}
+
+uint64_t run_walk_block(struct run_walk *walk, const struct tokmap_place *place, uint64_t *at)
+{
+    const struct leaf *leaf = walk->stretch->leaves;
+    assert(run_spec_has_blocks(&walk->run->spec) && walk->step == place->step);
+    while (leaf->source != place->source)
+        leaf++;
+    struct walk_epoch *epoch = walk_epoch_of(walk, leaf);
+    if (!epoch->known || epoch->source != place->source || epoch->span != walk->stretch->span ||
+        epoch->epoch != place->epoch)
+        run_epoch_init(epoch, walk->run, walk->stretch, leaf, place->epoch);
+    return blocks_slot(&epoch->order.blocks, place->window, at);
 }
 
 void run_walk_rows(struct run_walk *walk, uint64_t step, const uint64_t *rows, uint64_t count,

@@ -66,6 +66,11 @@ void run_walk_place(struct run_walk *walk, uint64_t step, uint64_t row, struct t
 void run_walk_rows(struct run_walk *walk, uint64_t step, const uint64_t *rows, uint64_t count,
                    struct tokmap_place *places);
 
+/* Returns which block of its epoch's order a place is in, from 0 on, and in *at the window's number in that block. The
+ * run has `order blocks` or `order even`, the place is not padding, and it is of the step that the walk was used for
+ * last. */
+uint64_t run_walk_block(struct run_walk *walk, const struct tokmap_place *place, uint64_t *at);
+
 /* Do the same in two halves, for a caller that knows rows ahead: first_token and tokens are set only by the second one,
  * if the row is one of a plan. Reading the plan waits twice for memory: for the row, and then for its segments. The
  * first half therefore prefetches the row, and run_plan_prefetch(), called some rows later, its segments. */

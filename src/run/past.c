@@ -44,7 +44,7 @@
  * source. So a run of one source keeps its cursors when it gets phases later. Otherwise the chain begins as H("data",
  * 0) and its first event is the first mixture. A source that is not drawn before `step` is in no fingerprint.
  *
- * With `order blocks`, order = H("order", 2, seed, W, SPAN).
+ * With `order blocks`, order = H("order", 2, seed, W, SPAN), and with `order even`, H("order", 3, seed, W, SPAN).
  *
  * Two rules of rows have changed once: the default of the pad id, which is in these hashes, and the windows with tail
  * pad and a lookahead above 1, hence the 1 above. A cursor of another past is compared with the past that the old rules
@@ -188,13 +188,14 @@ static void init_order(struct past *past)
     put_tag(&message, "order");
     put_number(&message, (uint64_t)spec->order);
     put_number(&message, sequential ? 0 : spec->seed);
-    if (spec->order == TOKMAP_BLOCKS) {
+    if (run_spec_has_blocks(spec)) {
         put_number(&message, spec->blocks);
         put_number(&message, spec->span);
     }
     past->order = message_hash(&message);
 }
-_Static_assert(TOKMAP_SHUFFLE == 0 && TOKMAP_SEQUENTIAL == 1 && TOKMAP_BLOCKS == 2, "as in the head of this file");
+_Static_assert(TOKMAP_SHUFFLE == 0 && TOKMAP_SEQUENTIAL == 1 && TOKMAP_BLOCKS == 2 && TOKMAP_EVEN == 3,
+               "as in the head of this file");
 
 static void init_batch(struct past *past)
 {
@@ -514,8 +515,9 @@ static void add_order(struct sentence *sentence)
     uint64_t line = spec->lines[RUN_ORDER];
     if (line)
         add(sentence, "line %" PRIu64 ": ", line);
-    if (spec->order == TOKMAP_BLOCKS)
-        add(sentence, "order blocks %" PRIu64 " %" PRIu64, spec->blocks, spec->span);
+    if (run_spec_has_blocks(spec))
+        add(sentence, "order %s %" PRIu64 " %" PRIu64, spec->order == TOKMAP_EVEN ? "even" : "blocks", spec->blocks,
+            spec->span);
     else
         add(sentence, "order %s%s", sequential ? "sequential" : "shuffle",
             sentence->past->from_text && !line ? " by default" : "");

@@ -68,7 +68,7 @@ static enum tokmap_status search_window(struct search *search, uint64_t window)
     uint64_t s = window;
     if (run->spec.order == TOKMAP_SHUFFLE)
         s = permutation_inverse(&search->epoch.order.shuffle, window);
-    else if (run->spec.order == TOKMAP_BLOCKS)
+    else if (run_spec_has_blocks(&run->spec))
         s = blocks_inverse(&search->epoch.order.blocks, window);
     s += search->epoch.first;
     if (s < search->first_s || s >= search->end_s)

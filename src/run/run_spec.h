@@ -94,7 +94,7 @@ struct run_spec {
     uint64_t steps, passes;                   /* TOKMAP_FOREVER if not given; at most one is given */
     size_t passes_of;                         /* the source whose passes end the run; SIZE_MAX: `passes` names none */
     enum tokmap_order_kind order;
-    uint64_t blocks, span; /* W and SPAN of TOKMAP_BLOCKS, otherwise 0 */
+    uint64_t blocks, span; /* W and SPAN of TOKMAP_BLOCKS and TOKMAP_EVEN, otherwise 0 */
     uint64_t stride;       /* 0: seq_len, whatever it is in a phase; otherwise at most every seq_len of the run */
     bool tail_pad;
     uint64_t pad_id; /* TOKMAP_NO_ID: the id that ends documents, or 0 if there is none */
@@ -126,5 +126,11 @@ static inline const struct source_line *run_spec_line(const struct run_spec *spe
 
 /* Frees what *spec owns and sets it to zero. A zeroed *spec is accepted. */
 void run_spec_free(struct run_spec *spec);
+
+/* Returns whether the order cuts epochs into blocks. */
+static inline bool run_spec_has_blocks(const struct run_spec *spec)
+{
+    return spec->order == TOKMAP_BLOCKS || spec->order == TOKMAP_EVEN;
+}
 
 #endif

@@ -53,7 +53,8 @@ static const struct directive directives[RUN_DIRECTIVES] = {
     [RUN_LOOKAHEAD] = {"lookahead", "lookahead TOKENS", read_number, 0, RUN_SEQ_LEN_MOST, 1, false},
     [RUN_BATCH] = {"batch", "batch ROWS", read_number, 1, RUN_BATCH_MOST, 1, false},
     [RUN_SEED] = {"seed", "seed NUMBER", read_number, 0, UINT64_MAX, 1, false},
-    [RUN_ORDER] = {"order", "order shuffle|sequential|blocks W SPAN", read_order, 1, RUN_BLOCKS_MOST, 3, false},
+    [RUN_ORDER] = {"order", "order shuffle|sequential|blocks W SPAN|even W SPAN", read_order, 1, RUN_BLOCKS_MOST, 3,
+                   false},
     [RUN_SOURCE] = {"source", "source NAME DATASET [plan FILE] [epochs<=N]", read_source, 0, 0, 7, true},
     [RUN_PHASE] = {"phase", RUN_PHASE_USAGE, read_phase, 0, 0, SIZE_MAX, true},
     [RUN_STRIDE] = {"stride", "stride TOKENS", read_number, 1, RUN_SEQ_LEN_MOST, 1, false},
@@ -137,12 +138,15 @@ static enum tokmap_status read_order(struct reader *reader, enum run_directive w
 {
     struct run_spec *spec = reader->spec;
     char **words = reader->at.words;
-    if (strcmp(words[1], "blocks") == 0) {
+    const bool even = strcmp(words[1], "even") == 0;
+    if (even || strcmp(words[1], "blocks") == 0) {
         if (reader->at.count != 4)
-            return wrong(reader, "'order blocks' takes two numbers, the windows of a block and the blocks that are "
-                                 "shuffled together; write 'order blocks W SPAN', such as 'order blocks 64 16'");
+            return wrong(reader,
+                         "'order %s' takes two numbers, the windows of a block and the blocks that are shuffled "
+                         "together; write 'order %s W SPAN', such as 'order %s 64 16'",
+                         words[1], words[1], words[1]);
         enum tokmap_status status = parse_number(reader, which, "blocks W", words[2], &spec->blocks);
-        spec->order = TOKMAP_BLOCKS;
+        spec->order = even ? TOKMAP_EVEN : TOKMAP_BLOCKS;
         return status ? status : parse_number(reader, which, "blocks SPAN", words[3], &spec->span);
     }
     if (reader->at.count > 2)
@@ -571,8 +575,9 @@ static void put_numbers(struct printer *printer, const struct run_spec *spec)
         put(printer, "lookahead %" PRIu64 "\n", spec->lookahead);
     put(printer, "batch    %" PRIu64 "\n", spec->batch);
     put(printer, "seed     %" PRIu64 "\n", spec->seed);
-    if (spec->order == TOKMAP_BLOCKS)
-        put(printer, "order    blocks %" PRIu64 " %" PRIu64 "\n", spec->blocks, spec->span);
+    if (run_spec_has_blocks(spec))
+        put(printer, "order    %s %" PRIu64 " %" PRIu64 "\n", spec->order == TOKMAP_EVEN ? "even" : "blocks",
+            spec->blocks, spec->span);
     else if (spec->order == TOKMAP_SEQUENTIAL)
         put(printer, "order    sequential\n");
     if (spec->stride)

@@ -93,7 +93,7 @@ holds out "the same: 6 steps"
 wrong magic "is not a trace"
 wrong hash "does not have its hash"
 wrong version=0 "has version 0"
-wrong version=4 "has version 4"
+wrong version=5 "has version 5"
 wrong version=4294967295 "has version 4294967295"
 wrong width=3 "which no loader has"
 wrong width=0 "which no loader has"
@@ -154,7 +154,8 @@ holds out "has no record"
 even hash "does not have its hash"
 even end "does not have its hash"
 even version=1 "follows where a step"
-even version=4 "has version 4"
+even version=5 "has version 5"
+even version=4 "which no loader has"                        # without nodes
 even balance=0 "which no loader has"
 even balance=1099511627777 "which no loader has"
 even rows=18446744073709551615 "which no loader has"
@@ -172,4 +173,4 @@ data[-1] ^= 1
 open("bad.trace", "wb").write(data)
 END
 exits 1 tokmap replay train.run --trace even0.trace bad.trace >out 2>err
-holds out "step 5, rank 1: bad.trace delivered 3 balanced rows with the sum"
+holds out "step 5, rank 1: bad.trace delivered 3 assigned rows with the sum"

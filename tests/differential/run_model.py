@@ -18,6 +18,7 @@ import tempfile
 import warnings
 from fractions import Fraction
 from functools import lru_cache
+from math import gcd
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(TOP, "tests", "cli"), os.path.join(TOP, "tests", "conformance")]
@@ -87,6 +88,15 @@ def block_order(seed, source, epoch, n, size, span):
         held = [w for b in order[first:first + span] for w in range(b * size, min(b * size + size, n))]
         windows += [held[i] for i in order_of(key(b"span", seed, source, (epoch << 32) + number & M), len(held))]
     return windows
+
+
+@lru_cache(1024)
+def even_order(seed, source, epoch, n, size, span):
+    order = order_of(key(b"blocks", seed, source, epoch), -(-n // size))
+    held = [order_of(key(b"even", seed, source, (epoch << 32) + slot & M), min(size, n - b * size))
+            for slot, b in enumerate(order)]
+    return [order[slot] * size + held[slot][turn] for first in range(0, len(order), span) for turn in range(size)
+            for slot in range(first, min(first + span, len(order))) if turn < len(held[slot])]
 
 
 class Node:
@@ -352,8 +362,9 @@ class Model:
         name = source.name.encode()
         if self.order[0] == "shuffle":
             draw = order_of(key(b"windows", self.seed, name, epoch), n)[draw]
-        elif self.order[0] == "blocks":
-            draw = block_order(self.seed, name, epoch, n, int(self.order[1]), int(self.order[2]))[draw]
+        elif self.order[0] in ("blocks", "even"):
+            windows = block_order if self.order[0] == "blocks" else even_order
+            draw = windows(self.seed, name, epoch, n, int(self.order[1]), int(self.order[2]))[draw]
         return source, epoch, draw
 
     def tokens_before(self, step):
@@ -446,9 +457,12 @@ class Model:
         ids = self.fields(step, number, False)["document_ids"]
         return [ids.count(i) for i in range(ids[-1] + 1)]
 
-    def positions(self, step, world, rows, q):
-        """The rows of a step in the order of ranks and their calls, balanced by tokmap_balance() in loader.h."""
+    def positions(self, step, world, rows, q, nodes):
+        """The rows of a step in the order of ranks and their calls, balanced by tokmap_balance() in loader.h, or by block
+        as ORDER.md says."""
         seq_len, batch, _, _, _ = self.steps[step]
+        if nodes > 1:
+            return self.by_node(step, world, nodes)
         calls = -(-(-(-batch // world)) // rows) if rows else 1
         held = [(rank + 1) * batch // world - rank * batch // world for rank in range(world)]
         cells = [[0, (call + 1) * held[rank] // calls - call * held[rank] // calls, []]
@@ -462,6 +476,29 @@ class Model:
             cell[0] += costs[number]
             cell[2].append(number)
         return [number for rank in range(world) for cell in cells[rank::world] for number in sorted(cell[2])]
+
+    def by_node(self, step, world, nodes):
+        seq_len, batch, _, _, rows = self.steps[step]
+        width, left = int(self.order[1]), []
+        for number, place in enumerate(rows):
+            if place is None:
+                left.append((float("inf"), number, 0))
+                continue
+            source, epoch, window = place
+            n = self.windows(source, seq_len)
+            slots = order_of(key(b"blocks", self.seed, source.name.encode(), epoch), -(-n // width))
+            left.append((window % width, number, slots.index(window // width) % nodes))
+        each = world // nodes
+        room = [(j + 1) * each * batch // world - j * each * batch // world for j in range(nodes)]
+        held = [[] for _ in room]
+        stride = next(s for s in range(-(-618 * nodes // 1000), 9999) if gcd(s, nodes) == 1)
+        for i in range(nodes):
+            for row in sorted(left):
+                j = (row[2] + i * stride) % nodes
+                if len(held[j]) < room[j]:
+                    held[j].append(row[1])
+                    left.remove(row)
+        return [number for some in held for number in sorted(some)]
 
 
 # ---- random runs ----
@@ -537,7 +574,8 @@ def random_text(choose, world):
     if choose.random() < .5:
         lines.append(f"lookahead {choose.choice((0, 1, 2, 3, 5))}")
     if choose.random() < .4:
-        lines.append("order " + choose.choice(("sequential", "shuffle", "blocks 3 2", "blocks 4 1", "blocks 1 7")))
+        lines.append("order " + choose.choice(("sequential", "shuffle", "blocks 3 2", "blocks 4 1", "blocks 1 7",
+                                                "even 3 2", "even 2 5")))
     tail = choose.random() < .4
     if tail:
         lines.append("tail pad")
@@ -591,7 +629,7 @@ AHEAD = ("targets", "loss_mask", "targets_ahead")
 class Comparison:
     def __init__(self, world, choose):
         self.world, self.choose, self.rows, self.refused, self.excluding = world, choose, 0, 0, 0
-        self.continued = 0
+        self.continued = self.by_node = 0
 
     def check(self, truth, what):
         if not truth:
@@ -717,8 +755,11 @@ class Comparison:
             fields += ["labels"] if "loss_mask" not in fields else ["inputs"]
         options = {"rank": choose.randrange(world), "world": world, "threads": choose.choice((0, 1)),
                    "rows": choose.choice((0, 1, 2)), "mask_targets": masked,
-                   "balance": choose.choice((0, 0, 0, 1e-4, 0.03, 1)),
+                   "balance": choose.choice((0, 0, 0, 1e-4, 0.03, 1)), "nodes": 0,
                    "fields": sorted(set(fields)) + (["cu_seqlens", "cu_seqlens_slice"] if documents else []), **slices}
+        if model.order[0] in ("blocks", "even") and not options["balance"]:
+            options["nodes"] = choose.choice([n for n in range(world + 1) if not n or world % n == 0])
+            self.by_node += options["nodes"] > 1
         with run.loader(resume=run.cursor(first) if first else None, **options) as loader:
             excluded = excluded_rows = 0
             at = {t: options["rank"] * steps[t][1] // world for t in delivered}
@@ -755,7 +796,8 @@ class Comparison:
     def batch(self, model, b, at, options, masked, documents):
         seq_len, _, valid, _, rows = model.steps[b.step]
         self.check(b.seq_len == seq_len and b.step in at, f"step {b.step}")
-        numbers = model.positions(b.step, options["world"], options["rows"], options["balance"])[at[b.step]:][:b.count]
+        numbers = model.positions(b.step, options["world"], options["rows"], options["balance"],
+                                  options["nodes"])[at[b.step]:][:b.count]
         self.check(list(b.row_numbers) == numbers and (not numbers or b.first_row == numbers[0]),
                    f"step {b.step} rows {b.row_numbers}, {numbers}")
         at[b.step] += b.count
@@ -806,6 +848,7 @@ def main():
     warnings.simplefilter("ignore")
     choose = random.Random(given.seed)
     assert [order_of(key(b"windows", 1234, b"data", 0), 1000)[i] for i in range(5)] == [677, 601, 583, 449, 517]
+    assert even_order(1234, b"data", 0, 10, 4, 2) == [7, 8, 4, 9, 5, 6, 2, 3, 0, 1]
     assert block_order(1234, b"data", 0, 10, 4, 2) == [5, 9, 4, 7, 8, 6, 2, 1, 3, 0]
     with tempfile.TemporaryDirectory() as folder:
         comparison = Comparison(World(folder, choose), choose)
@@ -817,9 +860,9 @@ def main():
                 print(f"not ok - run {number} of seed {given.seed}: {type(problem).__name__} {problem}\n{text}")
                 return 1
     if comparison.refused * 3 > given.count or comparison.rows < given.count or \
-            comparison.excluding * 8 < given.count or comparison.continued * 20 < given.count:
+            comparison.excluding * 8 < given.count or comparison.continued * 20 < given.count or comparison.by_node * 50 < given.count:
         print(f"not ok - {comparison.refused} of {given.count} runs were refused, {comparison.rows} rows compared, "
-              f"{comparison.excluding} runs exclude documents, {comparison.continued} were continued")
+              f"{comparison.excluding} runs exclude documents, {comparison.continued} were continued, {comparison.by_node} had nodes")
         return 1
     print(f"ok - {given.count} runs, {comparison.rows} rows; {comparison.refused} were refused by both")
     return 0

@@ -34,6 +34,7 @@ static int exercise(void *user, const struct trace_section *section)
     REQUIRE(header->rank < header->world && header->context_rank < header->context_world);
     REQUIRE(header->context_layout <= TOKMAP_CONTEXT_ZIGZAG_DOCUMENTS);
     REQUIRE(header->balance <= (uint64_t)1 << 40 && (header->balance || !header->rows));
+    REQUIRE(!header->nodes || (header->nodes > 1 && header->world % header->nodes == 0 && !header->balance));
     REQUIRE(section->offset >= found->end + TRACE_HEADER_BYTES && section->offset <= found->file_bytes);
     REQUIRE(section->records <= (found->file_bytes - section->offset) / TRACE_RECORD_BYTES);
     for (uint64_t at = 0; at < section->records;) {
@@ -64,7 +65,7 @@ static enum tokmap_status scan(struct found *found, uint64_t bytes, uint64_t *to
 /* Continues a trace as a loader would. */
 static void continue_it(const struct found *before, uint64_t complete)
 {
-    const bool balanced = before->records % 2;
+    const bool balanced = before->records % 2, by_node = !balanced && before->records % 3 == 1;
     const struct trace_header header = {
         .width = 4,
         .rank = 1,
@@ -74,6 +75,7 @@ static void continue_it(const struct found *before, uint64_t complete)
         .first_step = 5,
         .balance = balanced ? 77 : 0,
         .rows = balanced ? 3 : 0,
+        .nodes = by_node ? 2 : 0,
     };
     const struct trace_record record = {7, 1};
     struct trace_writer *writer;
@@ -82,7 +84,7 @@ static void continue_it(const struct found *before, uint64_t complete)
     REQUIRE(!trace_writer_open(&writer, fuzz_path, NULL));
     REQUIRE(!trace_writer_begin(writer, &header, NULL) && !trace_writer_add(writer, &record, 1, NULL));
     trace_writer_close(writer);
-    const uint64_t header_bytes = balanced ? TRACE_HEADER_BYTES_MOST : TRACE_HEADER_BYTES;
+    const uint64_t header_bytes = balanced || by_node ? TRACE_HEADER_BYTES_MOST : TRACE_HEADER_BYTES;
     REQUIRE(!scan(&after, complete + header_bytes + TRACE_RECORD_BYTES, &torn) && !torn);
     REQUIRE(after.sections == before->sections + 1 && after.records == before->records + 1);
 }

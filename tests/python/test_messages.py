@@ -51,7 +51,7 @@ class Sentences(WithData):
         self.assertIn("it must be a tokmap.Run", self.said(lambda: tokmap.Loader("train.run")))
 
     def test_values_that_are_nearly_right(self):
-        self.assertIn("'shuffle', 'sequential', or ('blocks', W, SPAN)", self.said(lambda: self.run_of(order="blocks 4 8")))
+        self.assertIn("'shuffle', 'sequential', ('blocks', W, SPAN), or ('even', W, SPAN)", self.said(lambda: self.run_of(order="blocks 4 8")))
         for state, words in ((5, "the state is an int without"), ([], "the state is a list without")):
             self.assertIn(words, self.said(lambda: self.run_of().loader(resume=state), class_of("ERROR_CURSOR")))
 

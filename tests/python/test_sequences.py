@@ -128,7 +128,7 @@ class Order(WithData):
             warnings.simplefilter("error")
             run = self.run_of(order="sequential")
             self.assertEqual(run.info.order, "sequential")
-        with self.assertRaisesRegex(tokmap.ArgumentError, "order is 'sorted'.* 'sequential', or .'blocks', W, SPAN"):
+        with self.assertRaisesRegex(tokmap.ArgumentError, "order is 'sorted'.* 'sequential', .'blocks', W, SPAN"):
             self.run_of(order="sorted")
 
     def test_another_name(self):

@@ -32,7 +32,7 @@ struct order_arguments {
     uint64_t windows, seed, epoch, start, count;
     bool windows_given, seed_given, epoch_given, start_given, count_given;
     uint64_t blocks, span;
-    bool blocks_given, span_given;
+    bool blocks_given, span_given, even;
     const char *source, *weights;
     bool inverse, requests, json;
 };
@@ -408,7 +408,7 @@ static bool order_print(const struct order_arguments *given, struct order_out *o
     }
     made->has_blocks = given->blocks_given;
     if (made->has_blocks)
-        blocks_init(&made->blocks, given->windows, given->blocks, given->span, given->seed, given->source,
+        blocks_init(&made->blocks, given->windows, given->blocks, given->span, given->even, given->seed, given->source,
                     strlen(given->source), given->epoch);
     if (given->json && !out_text(out, "["))
         return false;
@@ -459,6 +459,7 @@ int command_order(int argc, char **argv)
          "the order 'blocks W SPAN': windows of a block", NULL},
         {0, "span", CLI_NUMBER, &given.span, &given.span_given, "SPAN",
          "of that order: blocks whose windows are permuted together", NULL},
+        {0, "even", CLI_FLAG, &given.even, NULL, NULL, "with --blocks and --span, the order 'even W SPAN'", NULL},
         CLI_HEADING("A mixture"),
         {'w', "weights", CLI_TEXT, &given.weights, NULL, "A,B,..",
          "weights of sources, in byte order of their names: print for each draw the number of its source, and which of "

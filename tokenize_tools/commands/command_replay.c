@@ -259,10 +259,12 @@ static int by_first_row(const void *a, const void *b)
 static enum tokmap_status find_assignment(struct replay *replay, struct section *section, struct tokmap_error *error)
 {
     const struct trace_header *header = &section->found.header;
-    const struct assignment_rule rule = {header->balance ? header->world : 1, header->rows, header->balance};
+    const bool moved = header->balance || header->nodes;
+    const struct assignment_rule rule = {moved ? header->world : 1, header->rows, header->balance, header->nodes};
     for (section->assignment = 0; section->assignment < replay->assignment_count; section->assignment++) {
         const struct assignment_rule *known = &replay->assignments[section->assignment].rule;
-        if (known->world == rule.world && known->rows == rule.rows && known->scale == rule.scale)
+        if (known->world == rule.world && known->rows == rule.rows && known->scale == rule.scale &&
+            known->nodes == rule.nodes)
             return TOKMAP_OK;
     }
     if (replay->assignment_count == replay->assignment_capacity) {
@@ -496,9 +498,9 @@ static void compare_sum(struct replay *replay, uint64_t step, const struct secti
     replay->records_done++;
     if (sum == given)
         return;
-    if (section->found.header.balance)
+    if (section->found.header.balance || section->found.header.nodes)
         found_fault(replay, "differs", step, section->found.header.rank, section->path,
-                    "delivered %" PRIu64 " balanced rows with the sum %016" PRIx64 ", and the data gives %016" PRIx64,
+                    "delivered %" PRIu64 " assigned rows with the sum %016" PRIx64 ", and the data gives %016" PRIx64,
                     section->rows, given, sum);
     else
         found_fault(replay, "differs", step, section->found.header.rank, section->path,

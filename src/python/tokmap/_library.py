@@ -30,7 +30,8 @@ FIELDS = {"inputs": 1 << 0, "targets": 1 << 1, "position_ids": 1 << 2, "rows": 1
 LAYOUTS: tuple[Literal["contiguous"], Literal["zigzag"], Literal["zigzag_documents"]] = \
     ("contiguous", "zigzag", "zigzag_documents")
 I32, I64 = 1, 5
-ORDERS: tuple[Literal["shuffle"], Literal["sequential"], Literal["blocks"]] = ("shuffle", "sequential", "blocks")
+ORDERS: tuple[Literal["shuffle"], Literal["sequential"], Literal["blocks"], Literal["even"]] = (
+    "shuffle", "sequential", "blocks", "even")
 #: enum tokmap_id_type
 ID_TYPES = ("u32", "i32", "u16", "i16", "u64", "i64", "u8", "i8")
 READINGS: tuple[Literal["auto"], Literal["mapped"], Literal["pread"]] = ("auto", "mapped", "pread")
@@ -199,7 +200,7 @@ class LoaderOptions(Structure):
                 ("drop_behind", c_uint32), ("trust_files", c_uint32), ("alarm_percent", c_uint32),
                 ("alarm_calls", c_uint32), ("deadline_ns", c_uint64), ("trace", c_char_p), ("alarm", ALARM),
                 ("alarm_user", c_void_p), ("event", EVENT), ("event_user", c_void_p), ("balance", c_double),
-                ("context_rank", c_uint64), ("context_world", c_uint64), ("context_layout", c_uint32)]
+                ("context_rank", c_uint64), ("context_world", c_uint64), ("context_layout", c_uint32), ("nodes", c_uint64)]
 
 
 class Out(Structure):

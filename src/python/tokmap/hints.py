@@ -28,8 +28,8 @@ Layout = Literal["contiguous", "zigzag", "zigzag_documents"]
 #: "inputs targets".
 Fields = Union[str, Sequence[Field]]
 Reading = Literal["auto", "mapped", "pread"]
-#: "shuffle", "sequential", or ("blocks", windows of a block, blocks that are shuffled together).
-Order = Union[Literal["shuffle", "sequential"], Tuple[Literal["blocks"], int, int]]
+#: "shuffle", "sequential", or ("blocks" or "even", windows of a block, blocks that are shuffled together).
+Order = Union[Literal["shuffle", "sequential"], Tuple[Literal["blocks", "even"], int, int]]
 #: A share, which is rounded to 9 digits after its point; or "natural", "tokens=300B", or a share as a text.
 Weight = Union[int, float, str, "Decimal"]
 #: The weights of a mixture, by the names of the sources, or "natural" for all sources.

@@ -210,7 +210,7 @@ class Batch:
                      context_world: some documents may have none. max_seqlen_slice: the most columns of any of them
     step             the number of the global batch that these rows belong to
     first_row        the first of these rows in the global batch
-    row_numbers      the numbers of all of them: range(first_row, first_row + count), or a tuple if the loader balances
+    row_numbers      the numbers of all of them: range(first_row, first_row + count), or a tuple if the loader assigns
     count            the number of rows; it can be less than loader.rows, and 0
     real_rows        of these rows, how many contain data: the first ones. The others are padding, at the end of a run
                      with `tail pad`
@@ -417,6 +417,9 @@ class Loader(Reader):
                    batches of all ranks so that what they cost differs little, for models whose attention stays inside
                    documents. The step keeps its rows; batch.row_numbers says which a batch has. balance and rows must
                    be the same on all ranks. 0: off
+    nodes          the number of nodes (machines) that the ranks are on, in order, as torchrun numbers them: with `order
+                   even W SPAN`, rows of a block go to few nodes, so that all nodes together read each block about once
+                   instead of once each. The step keeps its rows; batch.row_numbers says which a batch has. 0: off
     fields         any of "inputs targets labels position_ids document_ids loss_mask cu_seqlens rows targets_ahead
                    source_ids", as a text or a sequence; a batch unpacks in this order. labels are for models that shift
                    targets themselves, such as those of transformers. Where some targets do not count, because the data
@@ -476,7 +479,7 @@ class Loader(Reader):
     def __init__(self, run: OpenedRun, *, rank: int | None = None, world: int | None = None, rows: int = 0,
                  fields: Fields = "inputs targets", dtype: DType | None = None,
                  device: Device | None = None, framework: Framework | None = None, mask_targets: bool = False,
-                 resume: Mapping[str, Any] | str | None = None, balance: float = 0, threads: int = 1,
+                 resume: Mapping[str, Any] | str | None = None, balance: float = 0, nodes: int = 0, threads: int = 1,
                  ring_bytes: int = 0, read_ahead: int = 0, trust_files: bool = False, drop_behind: bool = False,
                  io_threads: int = 0, trace: Path | None = None, deadline: float | None = None,
                  alarm: Callable[[Stall], object] | None = None, alarm_percent: int = 0, alarm_calls: int = 0,
@@ -504,14 +507,15 @@ class Loader(Reader):
             trace=None if trace is None else c.text_argument(trace, "trace"), deadline_ns=_deadline_ns(deadline),
             alarm_percent=c.number(alarm_percent, "alarm_percent", 0, 100),
             alarm_calls=c.number(alarm_calls, "alarm_calls", 0, 2 ** 32 - 1), balance=_balance(balance),
-            context_rank=self.context_rank, context_world=self.context_world, context_layout=layout)
+            context_rank=self.context_rank, context_world=self.context_world, context_layout=layout,
+            nodes=c.number(nodes, "nodes"))
         self._set_hooks(alarm, range_push, range_pop)
         self._arguments = {"rank": self.rank, "world": self.world, "rows": rows, "fields": self.fields, "dtype": code,
                            "device": device_name, "framework": self._arrays.name, "mask_targets": mask_targets,
                            "threads": threads, "ring_bytes": ring_bytes, "read_ahead": read_ahead,
                            "trust_files": trust_files, "drop_behind": drop_behind, "io_threads": io_threads,
                            "deadline": deadline, "alarm_percent": alarm_percent, "alarm_calls": alarm_calls,
-                           "balance": balance, "context_rank": self.context_rank,
+                           "balance": balance, "nodes": nodes, "context_rank": self.context_rank,
                            "context_world": self.context_world, "context_layout": context_layout}
         # A trace has one writer, so a pickled loader does not take it along.
         self._arguments.update((name, hook) for name, hook in (("alarm", alarm), ("range_push", range_push),
@@ -529,7 +533,7 @@ class Loader(Reader):
         self._first_ns = self._last_ns = 0  # when the first next() began, and the last one ended
         self._out = c.Out(sizeof(c.Out), c.I64 if code == "int64" else c.I32)
         self._out_pointer = byref(self._out) if self.fields else None
-        self._balances = self._options.balance != 0
+        self._balances = self._options.balance != 0 or self._options.nodes > 1
         self._works_ahead, self._on_device = self._options.threads != 0, device_name != "cpu"
         run._loaders.add(self)  # before the library opens anything, so that run.close() always closes it
         self._origin = self._start(cursor_of_state(resume))

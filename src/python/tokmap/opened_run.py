@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class RunInfo(NamedTuple):
     """The properties of a run: the members of struct tokmap_run_info in tokmap.h.
 
-    order is "shuffle", "sequential", or "blocks"; steps and delivered are None if the run has no end. batch and
+    order is "shuffle", "sequential", "blocks", or "even"; steps and delivered are None if the run has no end. batch and
     seq_len are those of the first phase, batch_most and seq_len_most the largest of any. real_rows_last is the number
     of rows of the last step that are not padding."""
     seq_len: int
@@ -183,7 +183,7 @@ class OpenedRun:
     batch      rows of a global batch, over all ranks
     seed       of the order
     lookahead  tokens that a window has beyond seq_len; 1 gives each token its target
-    order      "shuffle", "sequential", or ("blocks", W, SPAN)
+    order      "shuffle", "sequential", ("blocks", W, SPAN), or ("even", W, SPAN)
     stride     tokens from one window to the next; less than seq_len counts each target once
     tail       "pad": the end of the data and of the last step is padded; "drop" (default): it is left out
     pad        the id of padding

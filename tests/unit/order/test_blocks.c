@@ -97,10 +97,12 @@ static const struct {
       {9223372036854775807u, 1473185388756397601u}}},
 };
 
+static bool even; /* of order_of() */
+
 static struct blocks_order order_of(uint64_t n, uint64_t width, uint64_t span, uint64_t seed)
 {
     struct blocks_order order;
-    blocks_init(&order, n, width, span, seed, "data", 4, seed % 3);
+    blocks_init(&order, n, width, span, even, seed, "data", 4, seed % 3);
     return order;
 }
 
@@ -108,7 +110,7 @@ static void blocks_have_the_golden_windows(void **state)
 {
     for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++) {
         struct blocks_order order;
-        blocks_init(&order, golden[i].n, golden[i].width, golden[i].span, golden[i].seed, golden[i].source,
+        blocks_init(&order, golden[i].n, golden[i].width, golden[i].span, false, golden[i].seed, golden[i].source,
                     strlen(golden[i].source), golden[i].epoch);
         for (size_t j = 0; j < 4; j++) {
             assert_int_equal(blocks_forward(&order, golden[i].pairs[j].draw), golden[i].pairs[j].window);
@@ -195,6 +197,58 @@ static void inverse_holds_up_to_2_63(void **state)
             }
 }
 
+/* Returns the windows of the block in a slot: the last one may have fewer. */
+static uint64_t slot_windows(const struct blocks_order *order, uint64_t n, uint64_t width, uint64_t slot)
+{
+    const uint64_t block = permutation_forward(&order->block_order, slot);
+    return min64(width, n - block * width);
+}
+
+/* A window's block is in the slot that the draws of its span say, and its number in it is that of the dataset. */
+static void slots_are_in_order_of_use(void **state)
+{
+    static const uint64_t sizes[][3] = {{10, 4, 2}, {1000, 64, 4}, {1003, 17, 9}, {50, 100, 1}, {64, 1, 5}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const uint64_t n = sizes[i][0], width = sizes[i][1], span = sizes[i][2];
+        struct blocks_order order = order_of(n, width, span, i);
+        uint64_t of_slot[64], at, reached = 0;
+        memset(of_slot, 0xff, sizeof of_slot);
+        for (uint64_t draw = 0; draw < n; draw++) {
+            const uint64_t window = blocks_forward(&order, draw), slot = blocks_slot(&order, window, &at);
+            assert_int_equal(at, window % width);
+            assert_true(slot < (n + width - 1) / width && slot / span >= reached);
+            reached = slot / span;
+            if (of_slot[slot] == UINT64_MAX)
+                of_slot[slot] = window - at;
+            assert_int_equal(of_slot[slot], window - at);
+        }
+    }
+}
+
+/* Each SPAN draws have one window of each block of the span, but the short block is missing when it has no more. */
+static void even_blocks_take_turns(void **state)
+{
+    static const uint64_t sizes[][3] = {{10, 4, 2}, {1000, 64, 4}, {1003, 17, 9}, {50, 100, 1}, {64, 1, 5}, {61, 4, 3}};
+    static const uint64_t golden_even[] = {7, 8, 4, 9, 5, 6, 2, 3, 0, 1}; /* of ORDER.md */
+    struct blocks_order order;
+    blocks_init(&order, 10, 4, 2, true, 1234, "data", 4, 0);
+    for (uint64_t i = 0; i < 10; i++)
+        assert_int_equal(blocks_forward(&order, i), golden_even[i]);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const uint64_t n = sizes[i][0], width = sizes[i][1], span = sizes[i][2], blocks = div_ceil(n, width);
+        uint64_t drawn[64] = {0}, at;
+        blocks_init(&order, n, width, span, true, i, "web", 3, 2);
+        for (uint64_t draw = 0; draw < n; draw++) {
+            const uint64_t slot = blocks_slot(&order, blocks_forward(&order, draw), &at);
+            for (uint64_t other = slot / span * span; other < min64((slot / span + 1) * span, blocks); other++) {
+                const uint64_t has = slot_windows(&order, n, width, other);
+                assert_true(drawn[other] == has || drawn[other] == drawn[slot] + (other < slot));
+            }
+            drawn[slot]++;
+        }
+    }
+}
+
 /* With one block, or with all blocks in one span, all windows change places: no draw is predictable from the last. */
 static void windows_of_a_span_are_mixed(void **state)
 {
@@ -216,7 +270,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_have_the_golden_windows), cmocka_unit_test(every_small_order_is_a_bijection),
         cmocka_unit_test(larger_orders_are_bijections),   cmocka_unit_test(inverse_holds_up_to_2_63),
-        cmocka_unit_test(windows_of_a_span_are_mixed),
+        cmocka_unit_test(windows_of_a_span_are_mixed),    cmocka_unit_test(slots_are_in_order_of_use),
+        cmocka_unit_test(even_blocks_take_turns),
     };
-    return cmocka_run_group_tests_name("blocks", tests, NULL, NULL);
+    const struct CMUnitTest of_both[] = {
+        cmocka_unit_test(every_small_order_is_a_bijection),
+        cmocka_unit_test(larger_orders_are_bijections),
+        cmocka_unit_test(inverse_holds_up_to_2_63),
+        cmocka_unit_test(slots_are_in_order_of_use),
+    };
+    const int failed = cmocka_run_group_tests_name("blocks", tests, NULL, NULL);
+    even = true;
+    return failed + cmocka_run_group_tests_name("even", of_both, NULL, NULL);
 }

@@ -121,8 +121,9 @@ static void print_run(struct made_run *run)
     static const char *const orders[] = {"shuffle", "sequential"};
     add(run, "seq_len %u\nlookahead %u\nbatch %u\nseed %u\n", (unsigned)run->seq_len, (unsigned)run->lookahead,
         (unsigned)run->batch, (unsigned)run->seed);
-    if (run->order == TOKMAP_BLOCKS)
-        add(run, "order blocks %u %u\n", (unsigned)run->blocks, (unsigned)run->span);
+    if (run->order >= TOKMAP_BLOCKS)
+        add(run, "order %s %u %u\n", run->order == TOKMAP_EVEN ? "even" : "blocks", (unsigned)run->blocks,
+            (unsigned)run->span);
     else
         add(run, "order %s\n", orders[run->order]);
     if (run->stride)
@@ -167,7 +168,7 @@ static void make_run(struct made_run *run)
     run->lookahead = below(3);
     run->batch = 1 + below(ROWS);
     run->seed = below(1000);
-    run->order = (enum tokmap_order_kind)below(3);
+    run->order = (enum tokmap_order_kind)below(4);
     run->blocks = 1 + below(6);
     run->span = 1 + below(4);
     run->tail_pad = below(3) == 0;
@@ -312,9 +313,10 @@ static void draw_place(struct model *model, uint64_t step, uint64_t draw, struct
         struct tokmap_order order;
         assert_int_equal(tokmap_order_init(&order, source->n, run->seed, name, source->epoch), TOKMAP_OK);
         window = tokmap_order_window(&order, window);
-    } else if (run->order == TOKMAP_BLOCKS) {
+    } else if (run->order >= TOKMAP_BLOCKS) {
         struct blocks_order order;
-        blocks_init(&order, source->n, run->blocks, run->span, run->seed, name, strlen(name), source->epoch);
+        blocks_init(&order, source->n, run->blocks, run->span, run->order == TOKMAP_EVEN, run->seed, name, strlen(name),
+                    source->epoch);
         window = blocks_forward(&order, window);
     }
     assert_int_equal(source->shown[window]++, 0);

@@ -132,7 +132,7 @@ enum tokmap_status balance_samples_take(struct balance_samples *samples, const s
     run_describe(run, &info);
     *samples = (struct balance_samples){.fault_step = TOKMAP_FOREVER};
     const uint64_t count = min64(min64(steps, STEPS_MOST), max64(1, ROWS_MOST / info.batch_most));
-    const struct assignment_rule rule = {ranks, rows, scale};
+    const struct assignment_rule rule = {ranks, rows, scale, 0};
     enum tokmap_status status = sampler_open(&sampler, run, &rule, info.batch_most, count, error);
     uint64_t next = 0;
     for (uint64_t i = 0; i < count && !status; i++) {

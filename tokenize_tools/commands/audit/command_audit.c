@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "balance_report.h"
 #include "balance_samples.h"
 #include "cli/cli.h"
 #include "commands/commands.h"
@@ -34,6 +35,8 @@
 #include "run/row_cost.h"
 #include "run/run.h"
 #include "run/skips.h"
+#include "storage_cases.h"
+#include "storage_report.h"
 
 static const char program[] = "tokmap audit";
 
@@ -54,6 +57,9 @@ struct audit_arguments {
     struct run_arguments run;
     uint64_t ranks, rows, draws, threads, sample_steps;
     double balance; /* q */
+    bool nodes_given, cache_given;
+    struct storage_options storage; /* without the ranks */
+    struct storage_prices prices;
     bool json, quiet;
     int progress; /* enum cli_progress_mode */
 };
@@ -88,7 +94,9 @@ struct audit {
     struct row_samples samples;
     bool sampled;
     uint64_t scale; /* of row_cost.h; 0 without --balance */
+    bool by_node;   /* loaders are tried with the option nodes */
     struct balance_samples balanced;
+    struct storage_cases storage;
 };
 
 /* Keeps the first fault, which is the one that is printed. */
@@ -428,7 +436,8 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
                   cli_bytes(LOADER_BYTES, a));
         return TOKMAP_OK;
     }
-    const struct assignment_rule rule = {audit->given->ranks, audit->given->rows, audit->scale};
+    const struct assignment_rule rule = {audit->given->ranks, audit->given->rows, audit->scale,
+                                         audit->by_node ? audit->given->storage.nodes : 0};
     enum tokmap_status status = loader_trial_begin(&trial, audit->run, &rule, audit->given->balance, error);
     /* The first step, the step in which the first epoch ends, one in the middle, and the last one. */
     const uint64_t steps[] = {0, (audit->source.windows - 1) / audit->info.batch, audit->steps / 2, audit->steps - 1};
@@ -471,6 +480,15 @@ static enum tokmap_status balance_check(struct audit *audit, struct tokmap_error
                    : "of %s with %s, one has rows that no rank or several ranks have",
               cli_counted(audit->balanced.steps, "step", a), cli_counted(audit->balanced.rows, "row", b));
     return TOKMAP_OK;
+}
+
+/* Simulates the reads from remote storage. */
+static enum tokmap_status storage_check(struct audit *audit, struct tokmap_error *error)
+{
+    struct storage_options options = audit->given->storage;
+    options.ranks = audit->given->ranks;
+    return audit->given->cache_given ? storage_cases_take(&audit->storage, audit->run, audit->steps, &options, error)
+                                     : TOKMAP_OK;
 }
 
 /* Reads the rows of some steps. */
@@ -612,47 +630,6 @@ static void samples_report(const struct audit *audit, struct cli_report *report)
     cli_report_close(report);
 }
 
-static void ratio_report(struct cli_report *report, const char *p50, const char *most,
-                         const struct balance_ratio *ratio)
-{
-    cli_member(report, p50, cli_real(ratio->p50));
-    cli_member(report, most, cli_real(ratio->most));
-}
-
-/* Reports what --balance changes. */
-static void balance_report(const struct audit *audit, struct cli_report *report)
-{
-    const struct balance_samples *of = &audit->balanced;
-    if (!of->steps) {
-        cli_member(report, "balance", cli_null());
-        return;
-    }
-    if (!report->as_json) {
-        printf("balance: %s of the run, q %g; the largest cost divided by the mean of the step\n",
-               CLI_COUNTED(of->steps, "step"), audit->given->balance);
-        printf("  of a call: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f; lower bound: p50 %.3f, max "
-               "%.3f\n",
-               of->calls.p50, of->calls.most, of->balanced_calls.p50, of->balanced_calls.most, of->bound_calls.p50,
-               of->bound_calls.most);
-        printf("  if ranks wait in every call: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f\n", of->waits.p50,
-               of->waits.most, of->balanced_waits.p50, of->balanced_waits.most);
-        printf("  if ranks wait once a step: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f\n", of->ranks.p50,
-               of->ranks.most, of->balanced_ranks.p50, of->balanced_ranks.most);
-    }
-    cli_report_object(report, "balance");
-    cli_member(report, "q", cli_real(audit->given->balance));
-    cli_member(report, "steps", cli_number(of->steps));
-    cli_member(report, "rows", cli_number(of->rows));
-    ratio_report(report, "calls_p50", "calls_max", &of->calls);
-    ratio_report(report, "balanced_calls_p50", "balanced_calls_max", &of->balanced_calls);
-    ratio_report(report, "bound_calls_p50", "bound_calls_max", &of->bound_calls);
-    ratio_report(report, "waits_p50", "waits_max", &of->waits);
-    ratio_report(report, "balanced_waits_p50", "balanced_waits_max", &of->balanced_waits);
-    ratio_report(report, "ranks_p50", "ranks_max", &of->ranks);
-    ratio_report(report, "balanced_ranks_p50", "balanced_ranks_max", &of->balanced_ranks);
-    cli_report_close(report);
-}
-
 /* Reports what was proved, one line for each check. */
 static void checks_report(const struct audit *audit, struct cli_report *report)
 {
@@ -714,7 +691,8 @@ static void audit_report(const struct audit *audit)
     checks_report(audit, &report);
     if (!json) {
         samples_report(audit, &report);
-        balance_report(audit, &report);
+        balance_report_add(&audit->balanced, audit->given->balance, &report);
+        storage_report_add(&audit->storage, &audit->given->storage, &audit->given->prices, &report);
     }
     cli_member(&report, "epoch_count", cli_number(audit->epoch_count));
     if (json || audit->plain)
@@ -724,7 +702,8 @@ static void audit_report(const struct audit *audit)
     if (json) {
         run_about_validations(audit->run, &report);
         samples_report(audit, &report);
-        balance_report(audit, &report);
+        balance_report_add(&audit->balanced, audit->given->balance, &report);
+        storage_report_add(&audit->storage, &audit->given->storage, &audit->given->prices, &report);
     }
     cli_report_end(&report);
 }
@@ -784,6 +763,8 @@ static enum tokmap_status audit_checks(struct audit *audit, struct tokmap_error 
         status = balance_check(audit, error);
     if (!status && audit_good(audit))
         status = samples_check(audit, error);
+    if (!status && audit_good(audit))
+        status = storage_check(audit, error);
     return status;
 }
 
@@ -797,6 +778,7 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
         cli_say(program, "the run cannot be described");
         return CLI_FAILED;
     }
+    audit->by_node = audit->given->storage.nodes > 1 && audit->info.span && audit->given->balance == 0;
     audit->plain = audit->info.sources == 1 && audit->info.phases == 1;
     int exit_status = end_find(audit, command);
     if (exit_status >= 0)
@@ -843,6 +825,16 @@ static int audit(const struct cli_command *command, const char **operands, size_
         return cli_misused(command, "--ranks must be at least 1");
     if (!given->threads || given->threads > COVERAGE_THREADS_MOST)
         return cli_misused(command, "--threads must be between 1 and %u", COVERAGE_THREADS_MOST);
+    const struct storage_options *storage = &given->storage;
+    if (!storage->nodes || given->ranks % storage->nodes)
+        return cli_misused(command, "--nodes is %" PRIu64 ", which does not divide the %" PRIu64 " ranks",
+                           storage->nodes, given->ranks);
+    if (given->nodes_given && !given->cache_given)
+        return cli_misused(command, "--nodes needs --cache, the bytes of the cache of a node, such as 2T");
+    if (given->cache_given && (storage->block < 1 << 16 || storage->block > 1 << 30))
+        return cli_misused(command, "--block must be between 64Ki and 1Gi");
+    if (!(given->prices.step_time >= 0) || !(given->prices.request >= 0) || !(given->prices.gib >= 0))
+        return cli_misused(command, "--step-time and prices must not be negative");
     if (given->run.steps_given && given->run.passes_given)
         return cli_misused(command, "--steps and --passes exclude each other");
     return name_audit(command, given, operands[0]);
@@ -850,8 +842,11 @@ static int audit(const struct cli_command *command, const char **operands, size_
 
 int command_audit(int argc, char **argv)
 {
-    struct audit_arguments given = {
-        .run = RUN_ARGUMENTS_INIT, .ranks = 1, .draws = COUNT_DRAWS, .sample_steps = SAMPLE_STEPS};
+    struct audit_arguments given = {.run = RUN_ARGUMENTS_INIT,
+                                    .ranks = 1,
+                                    .draws = COUNT_DRAWS,
+                                    .sample_steps = SAMPLE_STEPS,
+                                    .storage = {.block = 4 << 20, .nodes = 1, .horizon = 65536}};
     given.threads = os_processors() < COVERAGE_THREADS_MOST ? os_processors() : COVERAGE_THREADS_MOST;
     const struct cli_option options[] = {
         CLI_HEADING("What is audited"),
@@ -868,6 +863,7 @@ int command_audit(int argc, char **argv)
          "the most draws that are counted one by one (default: 268435456); random ones are checked beyond that", NULL},
         {0, "sample-steps", CLI_NUMBER, &given.sample_steps, NULL, "N",
          "steps whose rows are read, to sample documents and masks (default: 16; 0: none)", NULL},
+        STORAGE_OPTIONS(given),
         CLI_HEADING("A run made from a dataset"),
         RUN_OPTIONS(given.run),
         CLI_HEADING("General"),
@@ -890,6 +886,7 @@ int command_audit(int argc, char **argv)
                    "Examples:\n"
                    "  tokmap audit train.run --ranks 1024 --rows 4\n"
                    "  tokmap audit train.run --ranks 64 --rows 4 --balance 2e-5\n"
+                   "  tokmap audit train.run --ranks 64 --nodes 8 --cache 2T --step-time 2.5\n"
                    "  tokmap audit data/web --seq-len 2048 --batch 512 --seed 1 --passes 2 "
                    "--ranks 8\n",
         .options = options,

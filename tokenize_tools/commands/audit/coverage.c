@@ -208,10 +208,10 @@ static void window_draws(const struct counting *counting, struct expected *expec
     const uint64_t name_bytes = expected->order_known ? 0 : strlen(expected->name);
     if (order == TOKMAP_SEQUENTIAL) {
         memcpy(draws, windows, count * sizeof draws[0]);
-    } else if (order == TOKMAP_BLOCKS) {
+    } else if (order == TOKMAP_BLOCKS || order == TOKMAP_EVEN) {
         if (!expected->order_known)
             blocks_init(&expected->order.blocks, expected->windows, counting->info.blocks, counting->info.span,
-                        counting->info.seed, expected->name, name_bytes, expected->epoch);
+                        order == TOKMAP_EVEN, counting->info.seed, expected->name, name_bytes, expected->epoch);
         for (uint64_t i = 0; i < count; i++)
             draws[i] = blocks_inverse(&expected->order.blocks, windows[i]);
     } else {

@@ -172,6 +172,7 @@ enum tokmap_status loader_trial_step(struct loader_trial *trial, uint64_t rank, 
     options.world = rule->world;
     options.rows = rule->rows;
     options.balance = trial->balance;
+    options.nodes = rule->nodes;
     options.fields = 0;
     options.threads = 0;
     options.resume = text;

@@ -574,7 +574,10 @@ static enum tokmap_status dataset_print(const struct target *target, const struc
 
 static const char *order_name(enum tokmap_order_kind order)
 {
-    return order == TOKMAP_SHUFFLE ? "shuffle" : order == TOKMAP_BLOCKS ? "blocks" : "sequential";
+    return order == TOKMAP_SHUFFLE  ? "shuffle"
+           : order == TOKMAP_BLOCKS ? "blocks"
+           : order == TOKMAP_EVEN   ? "even"
+                                    : "sequential";
 }
 
 static void run_report(const struct tokmap_run_info *info, struct cli_report *report)
@@ -585,10 +588,10 @@ static void run_report(const struct tokmap_run_info *info, struct cli_report *re
     fact_counted(report, "batch", "batch", info->batch, "row", "");
     cli_row(report, "tokens per step", "%s", CLI_COUNT(info->batch * info->seq_len));
     cli_fact_number(report, "seed", "seed", info->seed);
-    if (info->order == TOKMAP_BLOCKS)
-        cli_row(report, "order", "blocks of %s windows, permuted in spans of %s", CLI_COUNT(info->blocks),
-                CLI_COUNT(info->span));
-    cli_fact_text(report, "order", info->order == TOKMAP_BLOCKS ? NULL : "order", order_name(info->order));
+    if (info->span)
+        cli_row(report, "order", "blocks of %s windows, %s in spans of %s", CLI_COUNT(info->blocks),
+                info->order == TOKMAP_EVEN ? "in turn" : "permuted", CLI_COUNT(info->span));
+    cli_fact_text(report, "order", info->span ? NULL : "order", order_name(info->order));
     cli_fact(report, "steps", "steps", cli_number_if(ends, info->steps), "%s",
              ends ? CLI_COUNT(info->steps) : "endless");
     cli_fact(report, "delivered", ends ? "steps skipped" : NULL, cli_number_if(ends, info->delivered), "%s",

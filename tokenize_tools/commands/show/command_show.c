@@ -690,8 +690,8 @@ static int arguments_check(const struct cli_command *command, const struct show_
         return cli_misused(command,
                            "rank %" PRIu64 " does not exist; with --ranks %" PRIu64 " ranks are below %" PRIu64,
                            step->rank, step->ranks, step->ranks);
-    if ((given->balance_given || step->rows) && !given->ranks_given)
-        return cli_misused(command, "--balance and --rows say which rows a rank has: add %s",
+    if ((given->balance_given || step->rows || step->nodes) && !given->ranks_given)
+        return cli_misused(command, "--balance, --nodes, and --rows say which rows a rank has: add %s",
                            given->losses ? "--ranks" : "--rank and --ranks");
     if (step->rows && !given->balance_given && !given->losses)
         return cli_misused(command, "--rows needs --balance, because otherwise a rank has the same rows in any calls");
@@ -790,6 +790,8 @@ int command_show(int argc, char **argv)
         {0, "balance", CLI_REAL, &given.of_step.balance, &given.balance_given, "Q",
          "with --rank or --losses, the option balance of the run's loaders: show the rows that it gives the rank",
          NULL},
+        {0, "nodes", CLI_NUMBER, &given.of_step.nodes, NULL, "N",
+         "with --rank or --losses, the option nodes of the run's loaders: show the rows that it gives the rank", NULL},
         {0, "rows", CLI_NUMBER, &given.of_step.rows, NULL, "N",
          "with --balance or --losses, the option rows of the loaders", NULL},
         {0, "losses", CLI_TEXT, &given.losses, NULL, "FILE",

@@ -23,11 +23,11 @@ static enum tokmap_status no_step(const struct tokmap_run *run, const char *name
                      info.steps - 1);
 }
 
-/* Balances the rows of the step, if that is chosen. */
+/* Assigns the rows of the step, if that is chosen. */
 static enum tokmap_status assign(struct step_rows *rows, const struct tokmap_run *run, const struct step_choice *choice,
                                  struct tokmap_error *error)
 {
-    struct assignment_rule rule = {choice->rank_given ? choice->ranks : 1, choice->rows, 0};
+    struct assignment_rule rule = {choice->rank_given ? choice->ranks : 1, choice->rows, 0, choice->nodes};
     enum tokmap_status status = TOKMAP_OK;
     if (choice->balance != 0)
         status = row_cost_scale(choice->balance, &rule.scale, error);

@@ -11,6 +11,7 @@
 struct step_choice {
     uint64_t step, row, rank, ranks, call, rows; /* rows: the most of a call; 0: the rank's whole slice */
     double balance;                              /* q of the loaders' option; 0: off */
+    uint64_t nodes;                              /* of the loaders' option; 0: off */
     bool row_given, rank_given, call_given;      /* call_given: rank_given, too */
 };
 
