@@ -860,7 +860,8 @@ def main():
                 print(f"not ok - run {number} of seed {given.seed}: {type(problem).__name__} {problem}\n{text}")
                 return 1
     if comparison.refused * 3 > given.count or comparison.rows < given.count or \
-            comparison.excluding * 8 < given.count or comparison.continued * 20 < given.count or comparison.by_node * 50 < given.count:
+            comparison.excluding * 8 < given.count or comparison.continued * 20 < given.count or \
+            comparison.by_node * 50 < given.count:
         print(f"not ok - {comparison.refused} of {given.count} runs were refused, {comparison.rows} rows compared, "
               f"{comparison.excluding} runs exclude documents, {comparison.continued} were continued, {comparison.by_node} had nodes")
         return 1
