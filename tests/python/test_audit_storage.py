@@ -20,11 +20,11 @@ def fetched(uses, capacity, horizon):
         if block not in held:
             found.append(at)
             if len(held) == capacity:
-                def katn(b):
+                def known(b):
                     end = min(at + horizon, len(uses) - 1) + 1
                     return next((i for i in range(at + 1, end) if uses[i] == b), None)
-                unkatn = [b for b in held if katn(b) is None]
-                held.remove(min(unkatn, key=last.get) if unkatn else max(held, key=katn))
+                unknown = [b for b in held if known(b) is None]
+                held.remove(min(unknown, key=last.get) if unknown else max(held, key=known))
             held.add(block)
         last[block] = at
     return found
