@@ -134,8 +134,8 @@ struct tokmap_loader_options {
     /* Affinity: with `order even W SPAN` (or, less, `order blocks`), the rows of a step are assigned to nodes by the
      * block that they are in, so that all nodes together read a block of slow or remote storage about once instead of
      * once each. Rank r is on node r / (world / nodes), as torchrun numbers ranks; nodes divides world, and is the same
-     * on every rank. SPAN is best a multiple of it. A step has the same rows, and each call as many of them, but others:
-     * places[i].row. ORDER.md has the rule, and `tokmap audit --cache` prints what it saves. A rank computes it ahead,
+     * on every rank. SPAN is best a multiple of it. A step has the same rows, and each call as many, but others, which
+     * places[i].row says. ORDER.md has the rule, and `tokmap audit --cache` prints what it saves. A rank computes it ahead,
      * in some 100 ns for each row of a step. tokmap_loader_repartition() keeps the ranks of a node, and changes nodes.
      * Rows of a plan have no common place, so they gain nothing. Not with balance, nor with another order. 1: one node
      * has all rows. 0 (default): off */
@@ -238,8 +238,9 @@ struct tokmap_batch {
  *   options  NULL: the defaults
  * Statuses: OK, ERROR_RANGE (rank >= world, a phase has fewer rows than ranks, targets without lookahead, the cursor's
  * step is after the run's end, balance is not 0 and not in [2^-40, 1], or nodes do not divide world), ERROR_CURSOR,
- * ERROR_VERSION (of the cursor), ERROR_PAST, ERROR_LIMIT (a batch does not fit in ring_bytes or in memory, or is too large for cu_seqlens; with
- * balance or nodes, a step has more than 2^24 rows), ERROR_IO, ERROR_CORRUPT (the ends of documents, with TOKMAP_CU_SEQLENS),
+ * ERROR_VERSION (of the cursor), ERROR_PAST, ERROR_LIMIT (a batch does not fit in ring_bytes or in memory, or is too
+ * large for cu_seqlens; with balance or nodes, a step has more than 2^24 rows), ERROR_IO, ERROR_CORRUPT (the ends of
+ * documents, with TOKMAP_CU_SEQLENS),
  * ERROR_NOT_FOUND, ERROR_FORMAT, and ERROR_BUSY (options.trace names a file whose folder does not exist, that is not a
  * trace, or that another loader writes), ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_UNSUPPORTED (also: with balance, a source
  * has no document index; with nodes, an order without blocks, or balance). */

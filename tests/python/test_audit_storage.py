@@ -16,16 +16,17 @@ BLOCK = 1 << 16
 def fetched(uses, capacity, horizon):
     """Which uses are fetched: at each, all blocks of the cache are looked at."""
     held, last, found = set(), {}, []
-    for now, block in enumerate(uses):
+    for at, block in enumerate(uses):
         if block not in held:
-            found.append(now)
+            found.append(at)
             if len(held) == capacity:
                 def known(b):
-                    return next((i for i in range(now + 1, min(now + horizon, len(uses) - 1) + 1) if uses[i] == b), None)
+                    end = min(at + horizon, len(uses) - 1) + 1
+                    return next((i for i in range(at + 1, end) if uses[i] == b), None)
                 unknown = [b for b in held if known(b) is None]
                 held.remove(min(unknown, key=last.get) if unknown else max(held, key=known))
             held.add(block)
-        last[block] = now
+        last[block] = at
     return found
 
 

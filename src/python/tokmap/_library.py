@@ -200,7 +200,8 @@ class LoaderOptions(Structure):
                 ("drop_behind", c_uint32), ("trust_files", c_uint32), ("alarm_percent", c_uint32),
                 ("alarm_calls", c_uint32), ("deadline_ns", c_uint64), ("trace", c_char_p), ("alarm", ALARM),
                 ("alarm_user", c_void_p), ("event", EVENT), ("event_user", c_void_p), ("balance", c_double),
-                ("context_rank", c_uint64), ("context_world", c_uint64), ("context_layout", c_uint32), ("nodes", c_uint64)]
+                ("context_rank", c_uint64), ("context_world", c_uint64), ("context_layout", c_uint32),
+                ("nodes", c_uint64)]
 
 
 class Out(Structure):

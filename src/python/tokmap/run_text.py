@@ -117,7 +117,8 @@ def _order(order: Order) -> str:
             return order
     elif len(order) == 3 and order[0] in ("blocks", "even"):
         return f"{order[0]} {_number(order[1], 'W of order')} {_number(order[2], 'SPAN of order')}"
-    raise ArgumentError(f"order is {order!r}, but it must be 'shuffle', 'sequential', ('blocks', W, SPAN), or ('even', W, SPAN)")
+    raise ArgumentError(f"order is {order!r}, but it must be 'shuffle', 'sequential', ('blocks', W, SPAN), "
+                        "or ('even', W, SPAN)")
 
 
 def text_of(sources: Mapping[str, Path | SourceOptions], *, seq_len: int, batch: int, seed: int, lookahead: int,
