@@ -231,6 +231,27 @@ enum tokmap_status cache_text(struct cache *cache, const char *name, uint64_t mo
     return status;
 }
 
+void cache_shard_confirm(struct cache *cache, const char *index_name)
+{
+    char *name = strdup(index_name);
+    os_process_lock();
+    char *before = cache->confirmed;
+    cache->confirmed = name;
+    os_process_unlock();
+    free(before);
+}
+
+/* Returns whether it was just seen that an index is still the same, once. */
+static bool confirmed_take(struct cache *cache, const char *name)
+{
+    os_process_lock();
+    char *same = cache->confirmed && !strcmp(cache->confirmed, name) ? cache->confirmed : NULL;
+    cache->confirmed = same ? NULL : cache->confirmed;
+    os_process_unlock();
+    free(same);
+    return same != NULL;
+}
+
 bool cache_text_is_kept(struct cache *cache, const char *name)
 {
     struct entry entry;
@@ -323,6 +344,7 @@ enum tokmap_status cache_index_bring(struct cache *cache, const char *name, cons
     char hex[33] = "";
     *path = NULL;
     enum tokmap_status status = entry_read(cache, name, &entry, error);
+    const bool confirmed = !content && confirmed_take(cache, name);
     if (content)
         hash128_hex(content, hex);
     for (int try = 0; try < 2 && !status && !*path; try++) {
@@ -333,6 +355,8 @@ enum tokmap_status cache_index_bring(struct cache *cache, const char *name, cons
             *path = NULL;
             *entry.id = '\0';
         }
+        if (*path && confirmed)
+            break;
         if (*path && content && found.bytes == index_bytes && !strncmp(entry.id, hex, strlen(hex)))
             break;
         free(*path);

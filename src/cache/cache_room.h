@@ -60,6 +60,7 @@ struct cache {
     uint32_t running_process;
     uint64_t times[CACHE_TIMES], time_count;     /* of requests, in ns; accessed atomically */
     struct cache_counts counts;                  /* accessed atomically */
+    char *confirmed; /* the name of an index: see cache_shard_confirm(); below os_process_lock() */
     uint64_t evict_ns;                           /* when the last eviction found nothing; accessed atomically */
     struct cache *next;
 };
