@@ -290,6 +290,30 @@ static int fault_take(void *user, const struct tokmap_error *fault)
     return 1;
 }
 
+/* Returns whether this process has verified an index; known: it has just done so. */
+static bool verified(struct cache *cache, const char *id, bool known)
+{
+    const uint64_t hash = hash64(id, strlen(id));
+    uint64_t *slot = &cache->verified[hash % CACHE_VERIFIED];
+    if (known)
+        __atomic_store_n(slot, hash, __ATOMIC_RELAXED);
+    return __atomic_load_n(slot, __ATOMIC_RELAXED) == hash;
+}
+
+enum tokmap_status cache_index_verify(struct cache *cache, const char *path, struct index *index,
+                                      struct tokmap_error *error)
+{
+    struct tokmap_error fault = {0};
+    char id[ID_CHARS + 1];
+    (void)snprintf(id, sizeof id, "%s", path_name(path));
+    if (verified(cache, id, false))
+        return TOKMAP_OK;
+    if (index_verify(index, fault_take, &fault))
+        return error_set(error, fault.status, path, fault.offset, "%s", fault.message);
+    (void)verified(cache, id, true);
+    return TOKMAP_OK;
+}
+
 /* Checks an index that was read, and finds its ID. */
 static enum tokmap_status index_check(const char *path, const char *name, char id[ID_CHARS + 1],
                                       struct tokmap_error *error)
@@ -328,6 +352,8 @@ static enum tokmap_status index_read_new(struct cache *cache, const char *name, 
             status = file_finish(partial, path, error);
         if (!status)
             status = entry_write(entry, name, error);
+        if (!status)
+            (void)verified(cache, entry->id, true);
     }
     if ((status || *same) && partial)
         (void)os_unlink(partial);

@@ -11,6 +11,7 @@
 #include "remote/remote_range.h"
 
 #define CACHE_CLIENTS 64 /* that are kept */
+#define CACHE_VERIFIED 4096 /* indexes */
 #define CACHE_TIMES 64   /* of requests that are remembered */
 
 /* One connection to the storage, and the memory of a block. */
@@ -59,6 +60,7 @@ struct cache {
     struct cache_running running[CACHE_RUNNING]; /* of `running_process`; below os_process_lock() */
     uint32_t running_process;
     uint64_t times[CACHE_TIMES], time_count;     /* of requests, in ns; accessed atomically */
+    uint64_t verified[CACHE_VERIFIED];           /* hashes of the names of indexes; accessed atomically */
     struct cache_counts counts;                  /* accessed atomically */
     char *confirmed; /* the name of an index: see cache_shard_confirm(); below os_process_lock() */
     uint64_t evict_ns;                           /* when the last eviction found nothing; accessed atomically */
@@ -145,6 +147,10 @@ bool cache_units_ask(struct cache_shard *shard, uint64_t first, uint64_t end, ui
  * the caller frees. */
 enum tokmap_status cache_index_bring(struct cache *cache, const char *name, const uint8_t *content,
                                      uint64_t index_bytes, char **path, struct tokmap_error *error);
+/* Compares an index of the folder with its hashes, unless this process has just done so. Statuses: OK, those of
+ * index_verify(). */
+enum tokmap_status cache_index_verify(struct cache *cache, const char *path, struct index *index,
+                                      struct tokmap_error *error);
 
 /* ---- cache_shard.c ---- */
 

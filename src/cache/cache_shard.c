@@ -123,6 +123,8 @@ static enum tokmap_status files_open(struct cache_shard *shard, struct tokmap_er
 {
     struct index *index = &shard->index;
     enum tokmap_status status = index_open_as(index, shard->path, TOKMAP_READ_PREAD, error);
+    if (!status)
+        status = cache_index_verify(shard->cache, shard->path, index, error);
     if (status)
         return status;
     if (index->store.offset)
