@@ -239,6 +239,7 @@ static void cache_free(struct cache *cache)
     cache_pool_close(cache);
     cache_clients_free(cache);
     cache_processes_close(&cache->processes);
+    free(cache->confirmed);
     free(cache->folder);
     free(cache);
 }

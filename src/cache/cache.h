@@ -51,6 +51,10 @@ enum tokmap_status cache_shard_find(struct cache *cache, const char *index_name,
                                     uint64_t index_bytes, struct cache_shard **shard, struct tokmap_error *error);
 void cache_shard_free(struct cache_shard *shard); /* accepts NULL. Attached descriptors stay attached */
 
+/* Says that cache_shard_find() has just found an index, so that the next one of that name, which follows at once, does
+ * not ask the storage again. */
+void cache_shard_confirm(struct cache *cache, const char *index_name);
+
 /* Returns the path of the shard's index in the folder, beside which its other files are. */
 const char *cache_shard_index(const struct cache_shard *shard);
 

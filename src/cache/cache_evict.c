@@ -173,6 +173,17 @@ static int part_open(const char *state_path, const struct cache_unit *unit)
     return fd;
 }
 
+/* Returns whether the place of a unit is sound: units follow each other. A state that was damaged must not lead to a
+ * hole where another unit is. */
+static bool place_is_sound(const struct cache_state *state, uint64_t number)
+{
+    const struct cache_unit *unit = &state->units[number];
+    const struct cache_unit *before = number && unit[-1].part == unit->part ? &unit[-1] : NULL;
+    const struct cache_unit *after = number + 1 < state->count && unit[1].part == unit->part ? &unit[1] : NULL;
+    return unit->part <= CACHE_MASK && (!before || unit->from == before->from + before->bytes) &&
+           (!after || after->from == unit->from + unit->bytes);
+}
+
 /* Gives one unit up: claims it, so that nobody reads or fetches it, returns its storage, and ends the claim. */
 static uint64_t unit_evict(struct eviction *eviction, const char *path, struct cache_unit *unit)
 {
@@ -198,7 +209,7 @@ static uint64_t victims_evict(struct eviction *eviction)
         struct cache_state state;
         const bool good = !cache_state_open(&state, eviction->files[file], NULL);
         for (; i < eviction->filled && eviction->heap[i].file == file; i++)
-            if (good && eviction->heap[i].unit < state.count)
+            if (good && eviction->heap[i].unit < state.count && place_is_sound(&state, eviction->heap[i].unit))
                 freed += unit_evict(eviction, eviction->files[file], &state.units[eviction->heap[i].unit]);
         cache_state_close(&state);
     }

@@ -231,6 +231,27 @@ enum tokmap_status cache_text(struct cache *cache, const char *name, uint64_t mo
     return status;
 }
 
+void cache_shard_confirm(struct cache *cache, const char *index_name)
+{
+    char *name = strdup(index_name);
+    os_process_lock();
+    char *before = cache->confirmed;
+    cache->confirmed = name;
+    os_process_unlock();
+    free(before);
+}
+
+/* Returns whether it was just seen that an index is still the same, once. */
+static bool confirmed_take(struct cache *cache, const char *name)
+{
+    os_process_lock();
+    char *same = cache->confirmed && !strcmp(cache->confirmed, name) ? cache->confirmed : NULL;
+    cache->confirmed = same ? NULL : cache->confirmed;
+    os_process_unlock();
+    free(same);
+    return same != NULL;
+}
+
 bool cache_text_is_kept(struct cache *cache, const char *name)
 {
     struct entry entry;
@@ -267,6 +288,30 @@ static int fault_take(void *user, const struct tokmap_error *fault)
 {
     *(struct tokmap_error *)user = *fault;
     return 1;
+}
+
+/* Returns whether this process has verified an index; known: it has just done so. */
+static bool verified(struct cache *cache, const char *id, bool known)
+{
+    const uint64_t hash = hash64(id, strlen(id));
+    uint64_t *slot = &cache->verified[hash % CACHE_VERIFIED];
+    if (known)
+        __atomic_store_n(slot, hash, __ATOMIC_RELAXED);
+    return __atomic_load_n(slot, __ATOMIC_RELAXED) == hash;
+}
+
+enum tokmap_status cache_index_verify(struct cache *cache, const char *path, struct index *index,
+                                      struct tokmap_error *error)
+{
+    struct tokmap_error fault = {0};
+    char id[ID_CHARS + 1];
+    (void)snprintf(id, sizeof id, "%s", path_name(path));
+    if (verified(cache, id, false))
+        return TOKMAP_OK;
+    if (index_verify(index, fault_take, &fault))
+        return error_set(error, fault.status, path, fault.offset, "%s", fault.message);
+    (void)verified(cache, id, true);
+    return TOKMAP_OK;
 }
 
 /* Checks an index that was read, and finds its ID. */
@@ -307,6 +352,8 @@ static enum tokmap_status index_read_new(struct cache *cache, const char *name, 
             status = file_finish(partial, path, error);
         if (!status)
             status = entry_write(entry, name, error);
+        if (!status)
+            (void)verified(cache, entry->id, true);
     }
     if ((status || *same) && partial)
         (void)os_unlink(partial);
@@ -323,6 +370,7 @@ enum tokmap_status cache_index_bring(struct cache *cache, const char *name, cons
     char hex[33] = "";
     *path = NULL;
     enum tokmap_status status = entry_read(cache, name, &entry, error);
+    const bool confirmed = !content && confirmed_take(cache, name);
     if (content)
         hash128_hex(content, hex);
     for (int try = 0; try < 2 && !status && !*path; try++) {
@@ -333,6 +381,8 @@ enum tokmap_status cache_index_bring(struct cache *cache, const char *name, cons
             *path = NULL;
             *entry.id = '\0';
         }
+        if (*path && confirmed)
+            break;
         if (*path && content && found.bytes == index_bytes && !strncmp(entry.id, hex, strlen(hex)))
             break;
         free(*path);

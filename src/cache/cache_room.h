@@ -10,8 +10,9 @@
 #include "platform/os.h"
 #include "remote/remote_range.h"
 
-#define CACHE_CLIENTS 64 /* that are kept */
-#define CACHE_TIMES 64   /* of requests that are remembered */
+#define CACHE_CLIENTS 64    /* that are kept */
+#define CACHE_VERIFIED 4096 /* indexes */
+#define CACHE_TIMES 64      /* of requests that are remembered */
 
 /* One connection to the storage, and the memory of a block. */
 struct cache_client {
@@ -59,11 +60,13 @@ struct cache {
     struct cache_running running[CACHE_RUNNING]; /* of `running_process`; below os_process_lock() */
     uint32_t running_process;
     uint64_t times[CACHE_TIMES], time_count; /* of requests, in ns; accessed atomically */
-    struct cache_counts counts;              /* accessed atomically */
-    uint64_t evict_ns, evict_rows;           /* when the last eviction found too little, or 0, and for which distance */
-    uint64_t ahead;                          /* of cache_now(); accessed atomically */
-    uint64_t evictions;                      /* of all processes, when the cache was opened */
-    uint64_t left_out, room_rows; /* how often something found no room, and for which distance; accessed atomically */
+    uint64_t verified[CACHE_VERIFIED];       /* hashes of the names of indexes; accessed atomically */
+    char *confirmed;               /* the name of an index: see cache_shard_confirm(); below os_process_lock() */
+    struct cache_counts counts;    /* accessed atomically */
+    uint64_t evict_ns, evict_rows; /* when the last eviction found too little, or 0, and for which distance */
+    uint64_t ahead;                /* of cache_now(); accessed atomically */
+    uint64_t evictions;            /* of all processes, when the cache was opened */
+    uint64_t left_out, room_rows;  /* how often something found no room, and for which distance; accessed atomically */
     struct cache *next;
 };
 
@@ -149,6 +152,10 @@ bool cache_units_ask(struct cache_shard *shard, uint64_t first, uint64_t end, ui
  * the caller frees. */
 enum tokmap_status cache_index_bring(struct cache *cache, const char *name, const uint8_t *content,
                                      uint64_t index_bytes, char **path, struct tokmap_error *error);
+/* Compares an index of the folder with its hashes, unless this process has just done so. Statuses: OK, those of
+ * index_verify(). */
+enum tokmap_status cache_index_verify(struct cache *cache, const char *path, struct index *index,
+                                      struct tokmap_error *error);
 
 /* ---- cache_shard.c ---- */
 

@@ -24,6 +24,7 @@
 #include "text/path.h"
 
 #define UNITS_BEHIND 64
+#define NO_PLAN ((uint64_t)1) /* in cache_shard.planned: the disk is too full to have a plan */
 
 void cache_shard_hold(struct cache_shard *shard)
 {
@@ -123,6 +124,8 @@ static enum tokmap_status files_open(struct cache_shard *shard, struct tokmap_er
 {
     struct index *index = &shard->index;
     enum tokmap_status status = index_open_as(index, shard->path, TOKMAP_READ_PREAD, error);
+    if (!status)
+        status = cache_index_verify(shard->cache, shard->path, index, error);
     if (status)
         return status;
     if (index->store.offset)
@@ -358,8 +361,15 @@ void cache_plan(int fd, uint64_t at, uint64_t bytes, uint64_t when)
     if (!claim)
         return;
     uint32_t *next = shard->state.next + (uint64_t)processes->number * shard->state.count;
-    if (__atomic_exchange_n(&shard->planned, claim, __ATOMIC_ACQ_REL) != claim)
-        memset(next, 0, shard->state.count * sizeof *next); /* of an earlier process of this number */
+    uint64_t planned = __atomic_load_n(&shard->planned, __ATOMIC_ACQUIRE);
+    if ((planned & ~NO_PLAN) != claim) {
+        planned = claim | (os_map_fill(next, shard->state.count * sizeof *next) ? NO_PLAN : 0);
+        if (planned == claim)
+            memset(next, 0, shard->state.count * sizeof *next); /* of an earlier process of this number */
+        __atomic_store_n(&shard->planned, planned, __ATOMIC_RELEASE);
+    }
+    if (planned & NO_PLAN)
+        return;
     uint64_t unit, end;
     for (cache_units_in(shard, attached->part, at, bytes, &unit, &end); unit < end; unit++)
         __atomic_store_n(&next[unit], when == UINT64_MAX ? 0 : max64((uint32_t)(when + 1), 1), __ATOMIC_RELAXED);

@@ -44,6 +44,8 @@ enum tokmap_status cache_processes_open(struct cache_processes *processes, const
     if (!system)
         system = os_map_shared(processes->fd, sizeof *processes->table, &table);
     processes->table = table;
+    if (!system)
+        system = os_map_fill(table, sizeof *processes->table);
     if (system)
         return failed(system, path, error);
     uint64_t magic = 0;

@@ -108,8 +108,10 @@ static enum tokmap_status find(struct shard_names *names, const char *name, stru
         return error_set_memory(error, "the path of a shard", bytes);
     enum tokmap_status status = cache_shard_find(names->cache, index, NULL, 0, &shard, error);
     cache_shard_free(shard);
-    if (!status)
+    if (!status) {
+        cache_shard_confirm(names->cache, index);
         return shard_names_add(names, index, error);
+    }
     free(index);
     if (shard_file_is_main(name) || (status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_IO))
         return status;

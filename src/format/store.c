@@ -74,6 +74,10 @@ static enum tokmap_status map(struct store *store, uint32_t width, const uint8_t
                          "address that is not a multiple of their size, so there is no view of them; copy "
                          "them instead",
                          1u << element_shift(store->element), width);
+    if (os_fetched_of(store->fd))
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, store->path, TOKMAP_NO_OFFSET,
+                         "the shard is in object storage, and this machine may have a part of it only, so there is no "
+                         "view of its tokens; copy them instead");
     if (!store->tokens)
         return error_set(error, TOKMAP_ERROR_RANGE, store->path, 0, "the shard has no tokens to map");
     int system = os_map_file(store->fd, store->bytes, &mapped);

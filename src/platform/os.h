@@ -157,6 +157,9 @@ struct os_fetched *os_fetched_of(int fd); /* NULL: the file is not one that is f
 
 /* Maps the first `bytes` of a file, shared, for reading and writing; os_unmap() ends it. */
 int os_map_shared(int fd, uint64_t bytes, void **address);
+/* Gives bytes of such a mapping storage before they are written: without it, a write to a full disk kills the process.
+ * Returns 0 (also on kernels that cannot do so) or ENOSPC. */
+int os_map_fill(void *address, uint64_t bytes);
 /* Gives the storage of a range of a file back; its bytes are zeros then. ENOTSUP where the file system cannot. */
 int os_punch(int fd, uint64_t offset, uint64_t bytes);
 /* Locks byte `at` of a file for this process: no child has the lock, and it ends with the process, or when the process

@@ -627,6 +627,8 @@ int os_map_file(int fd, uint64_t bytes, const void **address)
 {
     *address = NULL;
     assert(bytes > 0);
+    if (os_fetched_of(fd))
+        return ENOTSUP;
     if (bytes > SIZE_MAX - 2 * HUGE_PAGE)
         return EOVERFLOW;
     if (bytes < HUGE_PAGE) {

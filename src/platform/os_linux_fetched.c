@@ -16,6 +16,9 @@
 #include "common/hash.h"
 #include "os.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 #define GROUP 1024
 #define GROUPS 1024
 
@@ -58,6 +61,13 @@ int os_map_shared(int fd, uint64_t bytes, void **address)
     void *mapped = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     *address = mapped == MAP_FAILED ? NULL : mapped;
     return mapped == MAP_FAILED ? errno : 0;
+}
+
+int os_map_fill(void *address, uint64_t bytes)
+{
+    const uintptr_t skipped = (uintptr_t)address % os_page_bytes();
+    const int failed = madvise((char *)address - skipped, (size_t)(bytes + skipped), MADV_POPULATE_WRITE);
+    return failed && errno == EFAULT ? ENOSPC : 0;
 }
 
 int os_punch(int fd, uint64_t offset, uint64_t bytes)

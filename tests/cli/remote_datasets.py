@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: MIT
+# The test remote-datasets.sh. Prints nothing if all is well.
+import glob, json, os, random, re, resource, shutil, subprocess, sys, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'remote'))
+from object_server import ObjectServer
+
+for name in list(os.environ):
+    if name.lower().endswith('_proxy') or name.startswith(('AWS_', 'GCS_', 'GS_', 'STORAGE_', 'TOKMAP_CACHE')):
+        del os.environ[name]
+os.environ['HOME'] = os.getcwd()
+random.seed(7)
+TOP = os.path.abspath('top')
+DATA = os.path.join(TOP, 'bucket', 'data')
+os.makedirs(os.path.join(DATA, 'folder'))
+failures = []
+began = time.monotonic()
+
+
+def say(text):
+    if os.environ.get('TEST_SAYS'):
+        print('%.1f s: %s' % (time.monotonic() - began, text), failures, file=sys.stderr)
+
+
+def run(*words, preexec=None, **environment):
+    whole = {**os.environ, 'TOKMAP_CACHE': os.path.abspath('cache'), 'AWS_MAX_ATTEMPTS': '3', **environment}
+    return subprocess.run(['tokmap', *words], capture_output=True, text=True, errors='replace', stdin=subprocess.DEVNULL,
+                          env={k: v for k, v in whole.items() if v is not None}, preexec_fn=preexec, timeout=120)
+
+
+def good(*words, **more):
+    done = run(*words, **more)
+    assert done.returncode == 0, (words, done.returncode, done.stdout[-500:], done.stderr)
+    return done.stdout
+
+
+def bad(words, *parts, **more):
+    """The command fails with one sentence that has all parts."""
+    done = run(*words, **more)
+    assert done.returncode in (1, 2), (words, done.returncode, done.stdout[-300:], done.stderr)
+    assert 'AddressSanitizer' not in done.stderr and 'runtime error' not in done.stderr, done.stderr
+    for part in parts:
+        if not re.search(part, done.stderr + done.stdout):
+            failures.append((words, part, done.stdout[-300:], done.stderr))
+    return done.stderr
+
+
+def fresh(path='cache'):
+    shutil.rmtree(path, ignore_errors=True)
+
+
+# ---- the data ----
+say('the data')
+
+with open('t.jsonl', 'w') as file:
+    for _ in range(1500):
+        text = ''.join(chr(97 + random.randrange(26)) for _ in range(random.randrange(1, 3000)))
+        file.write(json.dumps({'text': text}) + '\n')
+with open('p.jsonl', 'w') as file:
+    for i in range(200):
+        file.write(json.dumps({'p': 'prompt %d' % i, 'c': 'completion ' * random.randrange(1, 99)}) + '\n')
+good('pack', '-q', '-o', DATA + '/one', 't.jsonl')
+good('pack', '-q', '--shard-tokens', '60000', '-o', DATA + '/many', 't.jsonl')
+good('pack', '-q', '--seal', '--shard-tokens', '900000', '-o', DATA + '/sealed', 't.jsonl')
+good('pack', '-q', '--prompt-field', 'p', '--completion-field', 'c', '-o', DATA + '/masked', 'p.jsonl')
+for path in glob.glob(DATA + '/many-*'):
+    shutil.copy(path, DATA + '/folder')
+shards = sorted(glob.glob(DATA + '/many-*.tmx'))
+with open(DATA + '/old', 'w') as file:
+    file.write('tokmap-shards 1\n' + ''.join(os.path.basename(path)[:-4] + '\n' for path in shards))
+awkward = ['a b', '100%', 'a+b&c=d', '\u00e9t\u00e9', 'q?x', "it's <this>", 'a#b', 'a\nb']
+for name in awkward:
+    for ending in ('.tmx', '.bin'):
+        shutil.copy(DATA + '/one' + ending, os.path.join(DATA, name + ending))
+server = ObjectServer(TOP, log=os.path.abspath('log'))
+os.environ.update(server.environment)
+
+
+def requests():
+    return server.counts()['requests']
+
+
+def plain(text):
+    """Output without names, paths, times and rates."""
+    text = text[:20000]
+    text = re.sub(r'(s3|https?)://\S*?bucket/|%s/bucket/' % re.escape(TOP), '', text)
+    text = re.sub(r'\S*/cache/\S*|\?cache=\S*', 'NAME', text)
+    return re.sub(r'[0-9.]+ (ms|s|[KMG]i?B/s)\b', 'T', text)
+
+
+# ---- equal to local files ----
+say('equal to local files')
+
+for kind in ('s3://bucket/data/', server.url + '/bucket/data/'):
+    fresh()
+    for name in ('one', 'many', 'sealed', 'masked', 'old', 'folder', 'one#docs=0..99%', 'many#docs=10..30%'):
+        if name == 'folder' and not kind.startswith('s3'):
+            continue
+        for words in (['verify'], ['export'], ['show', '--document', '3'], ['show', '--tokens', '100..400'],
+                      ['show', '--seq-len', '128', '--window', '7'], ['info', '--json']):
+            if words[0] == 'verify' and '#' in name:
+                continue
+            local, remote = (good(*words, place + name) for place in (DATA + '/', kind))
+            if words[0] == 'info':
+                a, b = json.loads(local), json.loads(remote)
+                for key in ('tokens', 'documents', 'width'):
+                    assert a.get(key) == b.get(key), (kind, name, key, a.get(key), b.get(key))
+            else:
+                assert local == remote or plain(local) == plain(remote), (kind, name, words, local[:500], remote[:500])
+for name in awkward:
+    place = 's3://bucket/data/' + name
+    assert good('export', place + '?cache=' + os.path.abspath('cache') if '#' not in name else place) == \
+        good('export', DATA + '/one'), name
+
+# ---- how many requests ----
+say('how many requests')
+
+for name in ('one', 'sealed', 'many'):
+    fresh()
+    good('info', 's3://bucket/data/' + name)
+    before = requests()
+    good('info', 's3://bucket/data/' + name)
+    if requests() - before != 1:
+        failures.append(('a second opening', name, requests() - before))
+fresh()
+before = requests()
+good('info', 's3://bucket/data/many')
+if requests() - before > 4:
+    failures.append(('a cold manifest', requests() - before))
+
+# ---- runs ----
+say('runs')
+
+with open('run', 'w') as file:
+    file.write('seq_len 128\nbatch 8\nseed 3\norder shuffle\npasses 1\nsource a "NAMEmany"\nsource b "NAMEsealed"\n'
+               'phase 0 a natural b natural\n')
+text = open('run').read()
+for name, place in (('local.run', DATA + '/'), ('remote.run', 's3://bucket/data/')):
+    with open(name, 'w') as file:
+        file.write(text.replace('NAME', place))
+os.makedirs(DATA + '/runs', exist_ok=True)
+for words in (['show', '--step', '5'], ['audit', '--ranks', '2', '--steps', '20'], ['info']):
+    local, remote = (good(words[0], name, *words[1:]) for name in ('local.run', 'remote.run'))
+    local, remote = plain(local).replace('local.run', ''), plain(remote).replace('remote.run', '')
+    local, remote = (re.sub('.* capacity .*', '', text) for text in (local, remote)) # it opens no shard for that
+    if words[0] != 'info' and local != remote:
+        failures.append((words, [pair for pair in zip(local.split('\n'), remote.split('\n')) if pair[0] != pair[1]]))
+
+# ---- bad names and words ----
+say('bad names and words')
+
+ONE = 's3://bucket/data/one'
+for word, part in (('block=3M', 'block'), ('block=32M', 'block'), ('block=', 'block'), ('size=1M', '64M'),
+                   ('size=99999999999999T', 'size'), ('connections=0', '1 to 128'), ('connections=999', '1 to 128'),
+                   ('cache=', 'cache'), ('cache=x&foo=1', 'foo'), ('block=-1', 'block')):
+    bad(['info', ONE + '?' + word], part)
+bad(['info', server.url + '/bucket/data/one?token=1'], 'query')
+bad(['info', 's3://bucket/data/none'], 'data/none', 'correct the name')
+bad(['info', server.url + '/bucket/data/none'], '404')
+bad(['info', 's3://bucket/data/../../secret'], 'secret')
+bad(['info', 's3://bucket/data/\udcff\udcfe'], 'data/')
+bad(['info', 's3://bucket/t\n\r'], 'bucket')
+bad(['info', 's3://'], 's3://')
+for text, part in (('../../../etc/passwd', ''), ('/etc/passwd', ''), ('x\n', ''), ('s3://other/x', 'list')):
+    with open(DATA + '/list', 'w') as file:
+        file.write('tokmap-shards 1\n%s\n' % text)
+    bad(['info', 's3://bucket/data/list'], part)
+with open(DATA + '/huge', 'wb') as file:
+    file.truncate(5 << 30)
+bad(['info', 's3://bucket/data/huge'], 'neither')
+with open(DATA + '/wide.tmx', 'wb') as file:
+    file.truncate(3 << 30)
+before = time.monotonic()
+bad(['info', 's3://bucket/data/wide'], 'wide.tmx')
+assert time.monotonic() - before < 20, 'an object that is no index is read whole'
+for name in ('huge', 'wide.tmx', 'list'):
+    os.unlink(os.path.join(DATA, name))
+for name, content in (('empty', b''), ('text', b'a text that is none of ours\n'), ('zeros', bytes(5000))):
+    with open(os.path.join(DATA, name + '.tmx'), 'wb') as file:
+        file.write(content)
+    bad(['info', 's3://bucket/data/' + name], name + '.tmx')
+    os.unlink(os.path.join(DATA, name + '.tmx'))
+
+# ---- bad folders ----
+say('bad folders')
+
+bad(['info', ONE], 'TOKMAP_CACHE', TOKMAP_CACHE=None, HOME=None)
+open('file', 'w').close()
+bad(['info', ONE], 'cache', TOKMAP_CACHE='file')
+bad(['info', ONE], 'cache', TOKMAP_CACHE='file/x')
+for mode in (0o777, 0o770, 0o1777):
+    fresh('open')
+    os.mkdir('open')
+    os.chmod('open', mode)
+    bad(['info', ONE], '700', TOKMAP_CACHE='open')
+if os.geteuid():
+    fresh('closed')
+    os.mkdir('closed', 0o500)
+    bad(['info', ONE], 'closed', TOKMAP_CACHE='closed')
+    bad(['info', ONE], '700|written', TOKMAP_CACHE='/')
+fresh('link')
+os.mkdir('behind', 0o700)
+os.symlink('behind', 'link')
+good('verify', ONE, TOKMAP_CACHE='link')
+os.unlink('link')
+# A umask that lets others write makes a private folder all the same.
+fresh('wide')
+good('info', ONE, TOKMAP_CACHE='wide', preexec=lambda: os.umask(0))
+assert os.stat('wide').st_mode & 0o777 == 0o700
+good('info', ONE, TOKMAP_CACHE='wide')
+# A limit on the size of files is what a full disk is.
+fresh('small')
+bad(['verify', ONE], 'small', TOKMAP_CACHE='small',
+    preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)))
+good('verify', ONE, TOKMAP_CACHE='small')
+
+# ---- poisoned folders ----
+say('poisoned folders')
+
+NAMES = ['one', 'sealed', 'masked', 'many']
+want = {name: good('export', DATA + '/' + name) for name in NAMES}
+for name in NAMES:
+    for number in range(int(os.environ.get('POISONS', '14'))):
+        fresh()
+        good('export', 's3://bucket/data/' + name)
+        files = [path for path in glob.glob('cache/**', recursive=True) if os.path.isfile(path)]
+        path = random.choice([path for path in files if os.path.getsize(path)])
+        kind = random.choice([path.rsplit('.')[-1] for path in files])
+        path = random.choice([path for path in files if path.rsplit('.')[-1] == kind])
+        how, size = random.choice(('flip', 'zero', 'cut', 'longer', 'gone', 'folder')), os.path.getsize(path)
+        with open(path, 'r+b') as file:
+            for _ in range(random.randrange(1, 4)):
+                file.seek(random.randrange(max(min(size, 1 << 20), 1)))
+                at, byte = file.tell(), file.read(1) or b'x'
+                file.seek(at)
+                if how == 'flip':
+                    file.write(bytes([byte[0] ^ 1 << random.randrange(8)]))
+                elif how == 'zero':
+                    file.write(bytes(min(4096, max(size - at, 0))))
+            if how in ('cut', 'longer'):
+                file.truncate(random.randrange(size) if how == 'cut' and size else size + 5000)
+        if how in ('gone', 'folder'):
+            os.unlink(path)
+        if how == 'folder':
+            os.mkdir(path)
+        done = run('export', 's3://bucket/data/' + name)
+        assert 'AddressSanitizer' not in done.stderr and 'runtime error' not in done.stderr, (path, how, done.stderr)
+        if done.returncode not in (0, 1):
+            failures.append(('status', name, path, how, done.returncode, done.stderr[-2000:]))
+        elif done.returncode == 0 and done.stdout != want[name]:
+            failures.append(('WRONG TEXT', name, path, how))
+        elif done.returncode and how != 'folder' and 'remove the folder' not in done.stderr:
+            failures.append(('not mended', name, path, how, done.stderr))
+        elif done.returncode and 'cache' not in done.stderr:
+            failures.append(('message', name, path, how, done.stderr))
+
+# ---- servers ----
+say('servers')
+
+BIN = r'one\.bin'
+for fault, parts in (('403', ['one.bin', '403']), ('404', ['one.bin', '404']), ('416', ['one.bin', '416']),
+                     ('replaced', ['one.bin', 'replaced|another']), ('wrong_total', ['one.bin', 'bytes']),
+                     ('whole', ['one.bin', 'whole file']), ('short', ['one.bin']), ('reset_head', ['one.bin'])):
+    fresh()
+    server.set(rules=[{'path': BIN, 'fault': fault}])
+    done = run('export', ONE)
+    if fault not in ('replaced', 'redirect') or done.returncode:
+        for part in parts:
+            if done.returncode != 1 or not re.search(part, done.stderr):
+                failures.append((fault, part, done.returncode, done.stderr))
+    server.set(rules=[])
+    assert good('export', ONE) == want['one'], fault
+for fault in ('403', '404', '416', 'whole', 'garbage', 'redirect', 'flip', '503'):
+    fresh()
+    server.set(rules=[{'path': r'one\.tmx', 'fault': fault}])
+    if fault == 'redirect':
+        bad(['export', ONE], 'one')
+        assert good('export', server.url + '/bucket/data/one') == want['one']
+    else:
+        bad(['export', ONE], 'one')
+    server.set(rules=[])
+    good('export', ONE)
+assert not server.counts()['secrets elsewhere'], 'credentials were sent to another host'
+fresh()
+server.set(ahead=7200)
+good('export', ONE)
+server.set(ahead=0)
+# Objects that are longer or shorter than their index says, and that were replaced.
+for how in ('longer', 'shorter', 'other'):
+    for name, ending in (('one', '.bin'), ('sealed-00000', '.bin.zst'), ('masked', '.mask')):
+        fresh()
+        path = os.path.join(DATA, name + ending)
+        shutil.copy(path, 'saved')
+        size = os.path.getsize(path)
+        if how == 'other':
+            with open(path, 'wb') as file:
+                file.write(random.randbytes(size))
+        else:
+            os.truncate(path, size + 100 if how == 'longer' else size // 2)
+        bad(['verify', 's3://bucket/data/' + name.split('-')[0]], os.path.basename(path))
+        shutil.copy('saved', path)
+        fresh()
+for line in failures:
+    print(*line, sep='\n    ')
+sys.exit(bool(failures))
