@@ -16,7 +16,7 @@
 
 #include <assert.h>
 
-#include "cache/cache.h"
+#include "cache/cache_attach.h"
 #include "common/error.h"
 #include "dataset/dataset.h"
 #include "dataset/documents.h"

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache_client.h"
+#include "cache_pool.h"
 #include "cache_room.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -318,13 +320,4 @@ void cache_count(const struct cache *cache, struct cache_counts *counts)
     uint64_t *to = &counts->requests;
     for (size_t i = 0; i < sizeof *counts / sizeof *to; i++)
         to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-}
-
-uint64_t cache_reach(const struct cache *cache, uint64_t *changes)
-{
-    const struct cache_table *table = cache->processes.table;
-    const uint64_t evictions = __atomic_load_n(&table->evictions, __ATOMIC_ACQUIRE);
-    *changes = evictions + __atomic_load_n(&cache->left_out, __ATOMIC_ACQUIRE);
-    return min64(evictions == cache->evictions ? UINT64_MAX : __atomic_load_n(&table->reach, __ATOMIC_RELAXED),
-                 __atomic_load_n(&cache->room_rows, __ATOMIC_RELAXED));
 }

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* cache_client.c - the connections of a cache, which threads take in turn. */
+#include "cache_client.h"
+
 #include <stdlib.h>
 
-#include "cache_room.h"
 #include "common/error.h"
+
+static _Thread_local const uint32_t *stops; /* see cache_client_stops() */
+
+void cache_client_stops(const uint32_t *word)
+{
+    stops = word;
+}
 
 /* Ends a request that another one has made superfluous, or that nobody waits for any more. */
 static bool is_superfluous(void *user)
 {
     const struct cache_client *client = user;
-    return cache_job_stops() || (client->wanted && unit_word(client->wanted) & UNIT_PRESENT);
+    return (stops && __atomic_load_n(stops, __ATOMIC_RELAXED)) ||
+           (client->wanted && unit_word(client->wanted) & UNIT_PRESENT);
 }
 
 enum tokmap_status cache_client_take(struct cache *cache, struct cache_client **client, struct tokmap_error *error)

@@ -16,11 +16,12 @@
  * A look takes milliseconds for a TB, so it frees enough for the next blocks, too: 1/128 of the limit, at most
  * FREE_MOST.
  */
+#include "cache_evict.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache_room.h"
 #include "common/bytes.h"
 #include "text/path.h"
 
@@ -309,4 +310,13 @@ bool cache_room(struct cache *cache, uint64_t bytes, uint64_t distance)
         reserve(cache, bytes);
     }
     return false;
+}
+
+uint64_t cache_reach(const struct cache *cache, uint64_t *changes)
+{
+    const struct cache_table *table = cache->processes.table;
+    const uint64_t evictions = __atomic_load_n(&table->evictions, __ATOMIC_ACQUIRE);
+    *changes = evictions + __atomic_load_n(&cache->left_out, __ATOMIC_ACQUIRE);
+    return min64(evictions == cache->evictions ? UINT64_MAX : __atomic_load_n(&table->reach, __ATOMIC_RELAXED),
+                 __atomic_load_n(&cache->room_rows, __ATOMIC_RELAXED));
 }

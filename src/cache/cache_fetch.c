@@ -10,11 +10,17 @@
  * connection, by whoever waits for it or by a thread that has nothing else to do. Both store the same bytes, so it does
  * not matter who is first; the other one stops.
  */
+#include "cache_fetch.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache_client.h"
+#include "cache_evict.h"
 #include "cache_room.h"
+#include "cache_shard.h"
+#include "cache_unit.h"
 #include "common/bytes.h"
 #include "common/error.h"
 

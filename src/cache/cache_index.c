@@ -7,11 +7,14 @@
  * the object is still the same, or sends the new one. An index that a manifest states, with its content id, is not
  * asked for at all.
  */
+#include "cache_index.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache_client.h"
 #include "cache_room.h"
 #include "common/bytes.h"
 #include "common/error.h"

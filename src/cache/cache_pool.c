@@ -3,9 +3,14 @@
  * cache_pool.c - the threads of a cache, which fetch what will be needed. They start at the first request, and end with
  * the cache. A child after fork() has none of its parent's, and starts its own.
  */
+#include "cache_pool.h"
+
 #include <stdlib.h>
 
+#include "cache_client.h"
+#include "cache_fetch.h"
 #include "cache_room.h"
+#include "cache_shard.h"
 #include "common/bytes.h"
 
 #define JOBS_PER_THREAD 8
@@ -35,13 +40,6 @@ static uint64_t distance_of(const struct cache *cache, uint64_t when)
     return rows < UINT32_MAX / 2 ? max64(rows, 1) : 1;
 }
 
-static _Thread_local const uint32_t *job_stops; /* of this thread, while it does a job */
-
-bool cache_job_stops(void)
-{
-    return job_stops && __atomic_load_n(job_stops, __ATOMIC_RELAXED);
-}
-
 static void job_do(struct cache *cache, struct cache_job *job)
 {
     if (job->work) {
@@ -57,7 +55,7 @@ static void pool_thread(void *user)
     struct cache_pool *pool = user;
     os_mutex_lock(pool->mutex);
     const uint32_t number = pool->started++;
-    job_stops = &pool->stops[number];
+    cache_client_stops(&pool->stops[number]);
     while (!pool->ends) {
         if (!pool->count) {
             if (!os_condition_wait_for(pool->work, pool->mutex, IDLE_NS)) {

@@ -3,8 +3,8 @@
 #ifndef TOKMAP_CACHE_CACHE_ROOM_H
 #define TOKMAP_CACHE_CACHE_ROOM_H
 
-#include "cache.h"
 #include "cache_state.h"
+#include "cache_types.h"
 #include "format/index_reader.h"
 #include "format/sealed.h"
 #include "platform/os.h"
@@ -94,71 +94,5 @@ struct cache_shard {
     uint64_t planned;    /* the claim of the process whose plan state.next has; accessed atomically */
     uint32_t users;      /* accessed atomically */
 };
-
-/* ---- cache_client.c ---- */
-
-/* Takes an idle connection, or makes one. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status cache_client_take(struct cache *cache, struct cache_client **client, struct tokmap_error *error);
-void cache_client_return(struct cache *cache, struct cache_client *client);
-void cache_clients_free(struct cache *cache);
-
-/* ---- cache_unit.c ---- */
-
-/* Returns the units of bytes [at, at + count) of a part: [*first, *end). */
-void cache_units_of(const struct cache_shard *shard, enum cache_part part, uint64_t at, uint64_t count, uint64_t *first,
-                    uint64_t *end);
-/* Returns the units of bytes of the tokens, uncompressed, or of the mask. */
-void cache_units_in(const struct cache_shard *shard, enum cache_part part, uint64_t at, uint64_t count, uint64_t *first,
-                    uint64_t *end);
-/* Finds the place of a unit in its file. Statuses: OK, ERROR_CORRUPT, ERROR_IO (the index). */
-enum tokmap_status cache_unit_place(const struct cache_shard *shard, uint64_t unit, uint64_t *from, uint64_t *bytes,
-                                    struct tokmap_error *error);
-/* Returns whether bytes are those of a unit. reader: for sealed tokens; made when it is NULL. */
-bool cache_unit_matches(const struct cache_shard *shard, uint64_t unit, const uint8_t *bytes, uint64_t count,
-                        struct sealed_reader **reader);
-static inline enum cache_part cache_part_of(const struct cache_shard *shard, uint64_t unit)
-{
-    return unit < shard->token_units ? CACHE_TOKENS : CACHE_MASK;
-}
-
-/* ---- cache_fetch.c ---- */
-
-/* Makes a unit present. wait: otherwise it is left to whoever fetches it now. when: how soon it is needed, in rows from
- * now on; 0: somebody waits. Statuses: OK, those of remote_range_read(), ERROR_CORRUPT (the object does not match its
- * index, twice), ERROR_IO (the folder). */
-enum tokmap_status cache_fetch(struct cache_shard *shard, uint64_t unit, uint64_t distance, bool wait,
-                               struct tokmap_error *error);
-/* Repeats requests that take too long. */
-void cache_repeat_slow(struct cache *cache);
-
-/* ---- cache_evict.c ---- */
-
-/* Makes and reserves room for `bytes` of units that are needed in `distance` rows, until cache_room_end(). Returns
- * false if nothing may be given up; with distance 0 the room is reserved all the same, and the disk may have it. */
-bool cache_room(struct cache *cache, uint64_t bytes, uint64_t distance);
-void cache_room_end(struct cache *cache, uint64_t bytes, bool stored); /* stored: they take the room now */
-
-/* ---- cache_pool.c ---- */
-
-void cache_pool_close(struct cache *cache);
-/* Returns whether what this thread of a pool does is not wanted any more. */
-bool cache_job_stops(void);
-/* Asks for units [first, end): see cache_ask(). */
-bool cache_units_ask(struct cache_shard *shard, uint64_t first, uint64_t end, uint64_t when, bool *absent);
-
-/* ---- cache_index.c ---- */
-
-/* Brings the index of a shard into the folder, unless it is there: see cache_shard_find(). *path: its path there, which
- * the caller frees. */
-enum tokmap_status cache_index_bring(struct cache *cache, const char *name, const uint8_t *content,
-                                     uint64_t index_bytes, char **path, struct tokmap_error *error);
-/* Compares an index of the folder with its hashes, unless this process has just done so. Statuses: OK, those of
- * index_verify(). */
-enum tokmap_status cache_index_verify(struct cache *cache, const char *path, struct index *index,
-                                      struct tokmap_error *error);
-
-/* ---- cache_shard.c ---- */
-
-void cache_shard_hold(struct cache_shard *shard);
 
 #endif

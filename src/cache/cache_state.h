@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cache.h"
+#include "cache_types.h"
 #include "tokmap/tokmap.h"
 
 #define CACHE_PROCESSES 256 /* that use a folder at once */

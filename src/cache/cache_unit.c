@@ -7,7 +7,8 @@
  * file, and what follows the last frame, the seek table for other programs, belongs to the last unit. It has no hash:
  * `verify` compares it with the index.
  */
-#include "cache_room.h"
+
+#include "cache_unit.h"
 
 #include "common/bytes.h"
 #include "common/error.h"

@@ -18,8 +18,10 @@
 #include "dataset_name.h"
 #include "dataset_part.h"
 #include "cache/cache.h"
+#include "cache/cache_pool.h"
 #include "documents.h"
 #include "open_shards.h"
+#include "remote_names.h"
 #include "platform/os.h"
 #include "shard_combine.h"
 #include "shard_documents.h"
@@ -131,7 +133,7 @@ static enum tokmap_status open_shards(struct tokmap_dataset *dataset, struct sha
 static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char *name, struct tokmap_error *error)
 {
     struct shard_names names = {0};
-    enum tokmap_status status = shard_names_find(&names, name, error);
+    enum tokmap_status status = (cache_names(name) ? remote_names_find : shard_names_find)(&names, name, error);
     dataset->cache = names.cache;
     if (!status)
         status = open_shards(dataset, &names, error);

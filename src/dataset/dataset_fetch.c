@@ -8,6 +8,8 @@
  */
 #include "dataset_fetch.h"
 
+#include "cache/cache_attach.h"
+#include "cache/cache_pool.h"
 #include "common/bytes.h"
 #include "dataset_state.h"
 #include "documents.h"

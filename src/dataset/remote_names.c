@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "cache/cache_index.h"
+#include "cache/cache_shard.h"
 #include "common/error.h"
 #include "format/shard_file.h"
 #include "remote/remote_list.h"

@@ -12,14 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/foreign/foreign_file.h"
 #include "format/foreign/foreign_name.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
-#include "remote_names.h"
 #include "shard_stems.h"
 #include "text/path.h"
 
@@ -424,8 +422,6 @@ enum tokmap_status shard_names_find(struct shard_names *names, const char *name,
 {
     size_t bytes = strlen(name);
     struct os_stat found;
-    if (cache_names(name))
-        return remote_names_find(names, name, error);
     char *index_path = shard_file_index("", 0, name, bytes);
     if (!index_path)
         return error_set_memory(error, "the path of a shard", bytes);

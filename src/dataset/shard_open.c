@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/cache_attach.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/shard_file.h"

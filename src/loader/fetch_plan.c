@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache_attach.h"
+#include "cache/cache_evict.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset/dataset.h"

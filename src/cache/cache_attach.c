@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cache_attach.c - see cache_attach.h.
+ *
+ * os_pread() of an attached descriptor asks need() first, which fetches what is absent, reads, and then asks kept()
+ * whether the units were there all the time: another process may have given one up in between.
+ */
+#include "cache_attach.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache_fetch.h"
+#include "cache_pool.h"
+#include "cache_room.h"
+#include "cache_unit.h"
+#include "common/bytes.h"
+#include "common/error.h"
+
+#define UNITS_BEHIND 64
+#define NO_PLAN ((uint64_t)1) /* in cache_shard.planned: the disk is too full to have a plan */
+
+/* ---- reading ---- */
+
+/* Compares a unit, whose readers compare nothing, at its first use by this process. */
+static bool is_compared(const struct cache_attached *attached, uint64_t unit)
+{
+    struct cache_shard *shard = attached->shard;
+    struct sealed_reader *reader = NULL;
+    uint64_t *word = &shard->compared[unit / 64];
+    const uint64_t bit = (uint64_t)1 << unit % 64;
+    if (__atomic_load_n(&attached->compared_later, __ATOMIC_ACQUIRE) || __atomic_load_n(word, __ATOMIC_ACQUIRE) & bit)
+        return true;
+    uint64_t from, bytes = 0;
+    size_t got;
+    uint8_t *memory = cache_unit_place(shard, unit, &from, &bytes, NULL) ? NULL : os_memory_large(bytes);
+    const bool good = memory && !os_pread(shard->fds[cache_part_of(shard, unit)], memory, bytes, from, &got) &&
+                      got == bytes && cache_unit_matches(shard, unit, memory, bytes, &reader);
+    sealed_reader_free(reader);
+    free(memory);
+    if (good)
+        (void)__atomic_fetch_or(word, bit, __ATOMIC_ACQ_REL);
+    return good;
+}
+
+/* Treats a unit as absent, if it was not so treated too often. */
+static bool distrust(struct cache_shard *shard, uint64_t unit)
+{
+    uint64_t word = unit_word(&shard->state.units[unit]);
+    if (__atomic_fetch_add(&shard->distrusted[unit], 1, __ATOMIC_ACQ_REL) >= CACHE_DISTRUST) {
+        __atomic_store_n(&shard->distrusted[unit], CACHE_DISTRUST, __ATOMIC_RELEASE);
+        return false;
+    }
+    while (word & UNIT_PRESENT && !unit_change(&shard->state.units[unit], &word, word & ~UNIT_PRESENT))
+        ;
+    return true;
+}
+
+/* Asks for what follows a unit that is about to be fetched, if this process has read the one before it: it probably
+ * reads the whole file. A loader plans what it reads (cache_plan()), and needs no guess. */
+static void ask_behind(const struct cache_attached *attached, uint64_t unit)
+{
+    struct cache_shard *shard = attached->shard;
+    const uint64_t most = attached->part == CACHE_MASK ? shard->state.count : shard->token_units;
+    bool absent;
+    if (!__atomic_load_n(&attached->compared_later, __ATOMIC_ACQUIRE) && unit &&
+        __atomic_load_n(&shard->compared[(unit - 1) / 64], __ATOMIC_RELAXED) >> (unit - 1) % 64 & 1)
+        (void)cache_units_ask(shard, min64(unit + 1, most), min64(unit + 1 + UNITS_BEHIND, most), 0, &absent);
+}
+
+static int need(struct os_fetched *file, uint64_t at, uint64_t count, bool wait, uint64_t *state)
+{
+    const struct cache_attached *attached = (const struct cache_attached *)(const void *)file;
+    struct cache_shard *shard = attached->shard;
+    uint64_t unit, end;
+    *state = 0;
+    for (cache_units_of(shard, attached->part, at, count, &unit, &end); unit < end;) {
+        const uint64_t word = unit_word(&shard->state.units[unit]);
+        struct tokmap_error error = {0};
+        if (word & UNIT_PRESENT && is_compared(attached, unit)) {
+            *state = *state * 31 + word / UNIT_TIMES;
+            unit++;
+            continue;
+        }
+        if (!wait)
+            return EAGAIN;
+        const uint64_t now = unit_word(&shard->state.units[unit]);
+        if (word & UNIT_PRESENT && (!(now & UNIT_PRESENT) || now / UNIT_TIMES != word / UNIT_TIMES))
+            continue; /* it was given up while it was compared */
+        if (word & UNIT_PRESENT && !distrust(shard, unit)) {
+            error_set(&error, TOKMAP_ERROR_CORRUPT, shard->path, TOKMAP_NO_OFFSET,
+                      "what was stored of %s in the cache folder does not match the index, again and again: the disk "
+                      "is damaged, or something else changes the folder; name another one (cache=)",
+                      shard->names[attached->part]);
+            return error_keep(&error);
+        }
+        ask_behind(attached, unit);
+        if (cache_fetch(shard, unit, 0, true, &error))
+            return error_keep(&error);
+    }
+    return 0;
+}
+
+static bool kept(struct os_fetched *file, uint64_t at, uint64_t count, uint64_t state)
+{
+    const struct cache_attached *attached = (const struct cache_attached *)(const void *)file;
+    const struct cache_shard *shard = attached->shard;
+    uint64_t unit, end, now = 0;
+    for (cache_units_of(shard, attached->part, at, count, &unit, &end); unit < end; unit++) {
+        const uint64_t word = unit_word(&shard->state.units[unit]);
+        if (!(word & UNIT_PRESENT))
+            return false;
+        now = now * 31 + word / UNIT_TIMES;
+    }
+    return now == state;
+}
+
+static void ask(struct os_fetched *file, uint64_t at, uint64_t count)
+{
+    const struct cache_attached *attached = (const struct cache_attached *)(const void *)file;
+    uint64_t unit, end;
+    bool absent;
+    cache_units_of(attached->shard, attached->part, at, count, &unit, &end);
+    (void)cache_units_ask(attached->shard, unit, end, 0, &absent);
+}
+
+static void attached_close(struct os_fetched *file)
+{
+    struct cache_attached *attached = (struct cache_attached *)(void *)file;
+    cache_shard_free(attached->shard);
+    free(attached);
+}
+
+enum tokmap_status cache_shard_attach(struct cache_shard *shard, enum cache_part part, int fd, char **name,
+                                      struct tokmap_error *error)
+{
+    struct cache_attached *attached = calloc(1, sizeof *attached);
+    *name = strdup(shard->names[part]);
+    if (attached && *name) {
+        *attached = (struct cache_attached){{need, kept, ask, attached_close}, shard, part, false};
+        cache_shard_hold(shard);
+        if (!os_fetched_set(fd, &attached->fetched))
+            return TOKMAP_OK;
+        cache_shard_free(shard);
+    }
+    free(attached);
+    free(*name);
+    *name = NULL;
+    return error_set_memory(error, "a shard", sizeof *attached);
+}
+
+bool cache_compared_later(int fd)
+{
+    struct cache_attached *attached = (struct cache_attached *)(void *)os_fetched_of(fd);
+    if (attached)
+        __atomic_store_n(&attached->compared_later, true, __ATOMIC_RELEASE);
+    return attached != NULL;
+}
+
+bool cache_distrust(int fd, uint64_t at, uint64_t bytes)
+{
+    const struct cache_attached *attached = (const struct cache_attached *)(const void *)os_fetched_of(fd);
+    uint64_t unit = 0, end;
+    bool again = attached && bytes;
+    if (again)
+        for (cache_units_of(attached->shard, attached->part, at, bytes, &unit, &end); unit < end; unit++)
+            again = distrust(attached->shard, unit) && again;
+    return again;
+}
+
+/* ---- what comes ---- */
+
+bool cache_ask(int fd, uint64_t at, uint64_t bytes, uint64_t when, bool *absent)
+{
+    const struct cache_attached *attached = (const struct cache_attached *)(const void *)os_fetched_of(fd);
+    uint64_t unit, end;
+    if (!attached)
+        return true;
+    cache_units_in(attached->shard, attached->part, at, bytes, &unit, &end);
+    return cache_units_ask(attached->shard, unit, end, when, absent);
+}
+
+void cache_fetch_now(int fd, uint64_t at, uint64_t bytes)
+{
+    const struct cache_attached *attached = (const struct cache_attached *)(const void *)os_fetched_of(fd);
+    uint64_t unit, end;
+    if (attached)
+        for (cache_units_in(attached->shard, attached->part, at, bytes, &unit, &end); unit < end; unit++)
+            if (cache_fetch(attached->shard, unit, 1, false, NULL))
+                return;
+}
+
+void cache_plan(int fd, uint64_t at, uint64_t bytes, uint64_t when)
+{
+    const struct cache_attached *attached = (const struct cache_attached *)(const void *)os_fetched_of(fd);
+    if (!attached)
+        return;
+    struct cache_shard *shard = attached->shard;
+    struct cache_processes *processes = &shard->cache->processes;
+    const uint64_t claim = cache_claim(processes);
+    if (!claim)
+        return;
+    uint32_t *next = shard->state.next + (uint64_t)processes->number * shard->state.count;
+    uint64_t planned = __atomic_load_n(&shard->planned, __ATOMIC_ACQUIRE);
+    if ((planned & ~NO_PLAN) != claim) {
+        planned = claim | (os_map_fill(next, shard->state.count * sizeof *next) ? NO_PLAN : 0);
+        if (planned == claim)
+            memset(next, 0, shard->state.count * sizeof *next); /* of an earlier process of this number */
+        __atomic_store_n(&shard->planned, planned, __ATOMIC_RELEASE);
+    }
+    if (planned & NO_PLAN)
+        return;
+    uint64_t unit, end;
+    for (cache_units_in(shard, attached->part, at, bytes, &unit, &end); unit < end; unit++)
+        __atomic_store_n(&next[unit], when == UINT64_MAX ? 0 : max64((uint32_t)(when + 1), 1), __ATOMIC_RELAXED);
+}
+
+void cache_now(struct cache *cache, uint64_t row, uint64_t ahead)
+{
+    __atomic_store_n(&cache->ahead, ahead, __ATOMIC_RELAXED);
+    if (cache_claim(&cache->processes))
+        __atomic_store_n(&cache->processes.table->of[cache->processes.number].now, (uint32_t)row, __ATOMIC_RELAXED);
+}

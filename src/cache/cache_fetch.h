@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* cache_fetch.h - brings units from the storage into the folder. Any thread. */
+#ifndef TOKMAP_CACHE_CACHE_FETCH_H
+#define TOKMAP_CACHE_CACHE_FETCH_H
+
+#include "cache_room.h"
+
+/* Makes a unit present. wait: otherwise it is left to whoever fetches it now. when: how soon it is needed, in rows from
+ * now on; 0: somebody waits. Statuses: OK, those of remote_range_read(), ERROR_CORRUPT (the object does not match its
+ * index, twice), ERROR_IO (the folder). */
+enum tokmap_status cache_fetch(struct cache_shard *shard, uint64_t unit, uint64_t distance, bool wait,
+                               struct tokmap_error *error);
+/* Repeats requests that take too long. */
+void cache_repeat_slow(struct cache *cache);
+
+#endif

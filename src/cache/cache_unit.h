@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* cache_unit.h - the units of a shard: where they are in their files, and what their bytes must be. Any thread. */
+#ifndef TOKMAP_CACHE_CACHE_UNIT_H
+#define TOKMAP_CACHE_CACHE_UNIT_H
+
+#include "cache_room.h"
+
+/* Returns the units of bytes [at, at + count) of a part: [*first, *end). */
+void cache_units_of(const struct cache_shard *shard, enum cache_part part, uint64_t at, uint64_t count, uint64_t *first,
+                    uint64_t *end);
+/* Returns the units of bytes of the tokens, uncompressed, or of the mask. */
+void cache_units_in(const struct cache_shard *shard, enum cache_part part, uint64_t at, uint64_t count, uint64_t *first,
+                    uint64_t *end);
+/* Finds the place of a unit in its file. Statuses: OK, ERROR_CORRUPT, ERROR_IO (the index). */
+enum tokmap_status cache_unit_place(const struct cache_shard *shard, uint64_t unit, uint64_t *from, uint64_t *bytes,
+                                    struct tokmap_error *error);
+/* Returns whether bytes are those of a unit. reader: for sealed tokens; made when it is NULL. */
+bool cache_unit_matches(const struct cache_shard *shard, uint64_t unit, const uint8_t *bytes, uint64_t count,
+                        struct sealed_reader **reader);
+static inline enum cache_part cache_part_of(const struct cache_shard *shard, uint64_t unit)
+{
+    return unit < shard->token_units ? CACHE_TOKENS : CACHE_MASK;
+}
+
+#endif
