@@ -142,7 +142,7 @@ os.makedirs(DATA + '/runs', exist_ok=True)
 for words in (['show', '--step', '5'], ['audit', '--ranks', '2', '--steps', '20'], ['info']):
     local, remote = (good(words[0], name, *words[1:]) for name in ('local.run', 'remote.run'))
     local, remote = plain(local).replace('local.run', ''), plain(remote).replace('remote.run', '')
-    local, remote = (re.sub('.* capacity .*', '', text) for text in (local, remote)) # it opens no shard for that
+    local, remote = (re.sub('.* capacity .*', '', text) for text in (local, remote)) # no shard is opened for it
     if words[0] != 'info' and local != remote:
         failures.append((words, [pair for pair in zip(local.split('\n'), remote.split('\n')) if pair[0] != pair[1]]))
 
@@ -220,7 +220,7 @@ say('poisoned folders')
 NAMES = ['one', 'sealed', 'masked', 'many']
 want = {name: good('export', DATA + '/' + name) for name in NAMES}
 for name in NAMES:
-    for number in range(int(os.environ.get('POISONS', '14'))):
+    for number in range(int(os.environ.get('POISONS', '6'))):
         fresh()
         good('export', 's3://bucket/data/' + name)
         files = [path for path in glob.glob('cache/**', recursive=True) if os.path.isfile(path)]
