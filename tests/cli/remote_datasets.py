@@ -24,8 +24,9 @@ def say(text):
 
 def run(*words, preexec=None, **environment):
     whole = {**os.environ, 'TOKMAP_CACHE': os.path.abspath('cache'), 'AWS_MAX_ATTEMPTS': '3', **environment}
-    return subprocess.run(['tokmap', *words], capture_output=True, text=True, errors='replace', stdin=subprocess.DEVNULL,
-                          env={k: v for k, v in whole.items() if v is not None}, preexec_fn=preexec, timeout=120)
+    return subprocess.run(['tokmap', *words], capture_output=True, text=True, errors='replace',
+                          stdin=subprocess.DEVNULL, preexec_fn=preexec, timeout=120,
+                          env={k: v for k, v in whole.items() if v is not None})
 
 
 def good(*words, **more):
