@@ -13,6 +13,7 @@
 #include "common/struct_copy.h"
 #include "dataset.h"
 #include "dataset_state.h"
+#include "dataset_fetch.h"
 #include "documents.h"
 #include "format/index_columns.h"
 #include "open_shards.h"
@@ -72,6 +73,7 @@ static enum tokmap_status collect(const struct tokmap_dataset *dataset, struct n
     for (uint64_t s = 0; s < dataset->shard_count; s++) {
         const struct shard *shard;
         uint32_t found;
+        dataset_fetch_shards(dataset, s);
         enum tokmap_status status = shard_hold(dataset, s, &shard, error);
         if (status)
             return status;

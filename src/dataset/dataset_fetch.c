@@ -15,6 +15,8 @@
 #include "documents.h"
 #include "open_shards.h"
 
+#define SHARDS_AHEAD ((uint64_t)128)
+
 struct cache *dataset_cache(const struct tokmap_dataset *dataset)
 {
     return dataset->cache;
@@ -102,4 +104,21 @@ enum fetch_asked dataset_fetch_ask(const struct tokmap_dataset *dataset, uint64_
         cache_ask(shard->store.fd, place_of(dataset, shard, token), 1, when, &absent);
     shard_release(dataset, number);
     return !asked ? FETCH_BUSY : absent ? FETCH_ASKED : FETCH_THERE;
+}
+
+static void open_only(void *user, uint64_t number)
+{
+    const struct shard *shard;
+    if (!shard_hold(user, number, &shard, NULL))
+        shard_release(user, number);
+}
+
+void dataset_fetch_shards(const struct tokmap_dataset *dataset, uint64_t first)
+{
+    const uint64_t end = min64(first + SHARDS_AHEAD, dataset->shard_count);
+    if (dataset->cache && first % SHARDS_AHEAD == 0 && end - first > 1)
+        for (; first < end; first++)
+            if (shard_line(dataset, first) && !__atomic_load_n(&dataset->slots[first].holders, __ATOMIC_RELAXED) &&
+                !cache_ask_work(dataset->cache, open_only, (void *)(uintptr_t)dataset, first))
+                return;
 }
