@@ -4,7 +4,7 @@
  *
  * Whoever needs a unit that is absent claims it and those beside it that are absent, up to a block, and sends one
  * request for all of them. The bytes are compared in memory, stored, and then the words of the units say that they are
- * present. Whoever finds a unit claimed waits for that, or, if only the future needs it, goes on.
+ * present. Whoever finds a unit claimed waits for that, or, if only the future needs it, continues.
  *
  * A request that takes longer than REPEAT_NS and four times as long as nearly all others is sent again on another
  * connection, by whoever waits for it or by a thread that has nothing else to do. Both store the same bytes, so it does

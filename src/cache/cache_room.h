@@ -33,7 +33,7 @@ struct cache_running {
     uint64_t first, end;       /* units */
     uint64_t since_ns;
     bool repeated;
-    uint32_t answered, stores; /* what it does: 1 if the answer has begun, and if it is stored; accessed atomically */
+    uint32_t answered, stores; /* 1 if the answer has begun, and if it is being stored; accessed atomically */
 };
 #define CACHE_RUNNING 256
 #define CACHE_DISTRUST 64 /* times that a unit is fetched again: each of many threads may find the same damage */
@@ -66,7 +66,7 @@ struct cache {
     uint64_t evict_ns, evict_rows; /* when the last eviction found too little, or 0, and for which distance */
     uint64_t ahead;                /* of cache_now(); accessed atomically */
     uint64_t evictions;            /* of all processes, when the cache was opened */
-    uint64_t left_out, room_rows;  /* how often something found no room, and for which distance; accessed atomically */
+    uint64_t left_out, room_rows;  /* requests that found no room, and their least distance; accessed atomically */
     struct cache *next;
 };
 
@@ -88,9 +88,8 @@ struct cache_shard {
     struct index index;
     struct cache_state state;
     uint64_t token_units;
-    bool compares[2];    /* a part whose readers compare nothing: units are compared at the first use by this process */
     uint64_t *compared;  /* one bit per unit; accessed atomically */
-    uint8_t *distrusted; /* how often, of each unit; accessed atomically */
+    uint8_t *distrusted; /* times of each unit; accessed atomically */
     uint64_t planned;    /* the claim of the process whose plan state.next has; accessed atomically */
     uint32_t users;      /* accessed atomically */
 };

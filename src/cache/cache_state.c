@@ -137,7 +137,7 @@ void cache_evict_end(struct cache_processes *processes)
 
 /* ---- units ---- */
 
-/* The rows of `next` begin at pages, so that those of a process that has none take no storage. */
+/* Returns where `next` begins: at a page, so that the rows of a process that has none take no storage. */
 static uint64_t next_at(uint64_t count)
 {
     return round_up(sizeof(struct cache_state_head) + count * sizeof(struct cache_unit), 4096);

@@ -42,8 +42,9 @@ struct cache_process {
 struct cache_table {
     uint64_t magic;
     /* Accessed atomically. */
-    uint64_t used;             /* bytes of storage of all files, and those that are reserved */
-    uint64_t evictions, reach; /* how often units were given up; the last time, those needed in so many rows or later */
+    uint64_t used; /* bytes of storage of all files, and those that are reserved */
+    uint64_t evictions,
+        reach; /* times that units were given up; the last time, those needed in so many rows or later */
     struct cache_process of[CACHE_PROCESSES];
 };
 
@@ -63,7 +64,7 @@ void cache_processes_close(struct cache_processes *processes);
 uint64_t cache_claim(struct cache_processes *processes);
 bool cache_claim_lives(const struct cache_processes *processes, uint64_t word);
 bool cache_process_lives(const struct cache_processes *processes, uint32_t number);
-/* Only one process at a time is between these. Returns false if another one is. */
+/* Begin and end what only one process does at a time. The first returns false if another process does it. */
 bool cache_evict_begin(struct cache_processes *processes);
 void cache_evict_end(struct cache_processes *processes);
 
@@ -83,7 +84,8 @@ struct cache_state {
     uint32_t *next; /* [process][unit]: the row that needs it next, + 1; 0: unknown; accessed atomically */
 };
 
-/* Opens the state of a shard. Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT (it is none, or is damaged). */
+/* Opens the state of a shard. Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT (it is not a state, or is damaged).
+ */
 enum tokmap_status cache_state_open(struct cache_state *state, const char *path, struct tokmap_error *error);
 /* Makes one of units that are filled in, unless another process makes it first. Statuses: OK, ERROR_IO, ERROR_MEMORY.
  */

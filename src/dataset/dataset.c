@@ -17,7 +17,7 @@
 #include "dataset_foreign.h"
 #include "dataset_name.h"
 #include "dataset_part.h"
-#include "cache/cache.h"
+#include "cache/cache_folder.h"
 #include "cache/cache_pool.h"
 #include "documents.h"
 #include "open_shards.h"

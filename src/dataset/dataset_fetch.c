@@ -43,7 +43,7 @@ static uint64_t place_of(const struct tokmap_dataset *dataset, const struct shar
     return (shard->place.skipped_tokens + (token - shard->place.first_token)) * dataset->width;
 }
 
-/* The same in its mask. */
+/* Returns the same in its mask. */
 static uint64_t mask_place_of(const struct shard *shard, uint64_t token)
 {
     return (shard->place.skipped_tokens + (token - shard->place.first_token)) / 8;

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "cache/cache.h"
+#include "cache/cache_folder.h"
 #include "tokmap/tokmap.h"
 
 /* Returns the cache of a dataset in object storage; otherwise NULL. The functions below are for datasets that have

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/cache_folder.h"
 #include "cache/cache_index.h"
 #include "cache/cache_shard.h"
 #include "common/error.h"

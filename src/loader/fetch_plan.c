@@ -4,13 +4,13 @@
  *
  * The plan walks the run ahead of the loader, in a queue of rows of its own, and keeps the units that rows use in a
  * ring: up to USES_MOST uses. Of each unit it knows the last use in the ring, and each use knows the next one of its
- * unit. So when a row has been read, the next use of its unit is at hand, and the cache is told: that is what
+ * unit. So when a row has been read, the next use of its unit is at hand, and the cache learns it: that is what
  * Belady's rule needs (cache_evict.c).
  *
  * Uses are asked for in their order, as long as the threads of the cache take more and at most AHEAD_UNITS, or
  * AHEAD_FULL, units are asked for that no row has used yet.
  *
- * A shard that is not open yet cannot be told: it is told all at once when it is.
+ * The cache learns nothing of a shard that is not open yet, and all at once when it is.
  *
  * Example: rows 0 to 4 use units A B A C B. Use 0 says that A is needed again at row 2, use 1 that B is at row 4.
  * After row 0, the cache hears "A: row 2"; after row 2, "A: unknown", so A goes before all others.
@@ -62,7 +62,7 @@ struct fetch_plan {
     uint32_t *passed;  /* the pass in which each unit was there or was asked for */
     uint32_t pass;
     uint8_t *ordered;    /* each unit: it is asked for, and no row has used it since */
-    uint64_t ahead;      /* how many are */
+    uint64_t ahead;      /* the number of these */
     uint64_t changes;    /* of cache_reach(), as of the last row */
     uint64_t ahead_rows; /* between the row at hand and the last that was asked for */
     uint64_t memory_bytes;

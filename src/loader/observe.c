@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/cache_folder.h"
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "dataset/dataset_fetch.h"

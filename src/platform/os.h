@@ -138,7 +138,7 @@ void os_advise_drop(int fd, uint64_t offset, uint64_t bytes);
 
 /* ---- files that are fetched ---- */
 
-/* What stands before an open file whose bytes come from elsewhere when they are needed. Any thread calls the functions,
+/* The source of an open file whose bytes come from elsewhere when they are needed. Any thread calls the functions,
  * and a child after fork() too. */
 struct os_fetched {
     /* Makes bytes [offset, offset + bytes) present and sets *state to what kept() compares. wait: it may fetch them, or

@@ -34,7 +34,7 @@ struct http_request {
     const char *url;
     bool ranged;          /* only bytes [first, last] of the file are wanted: */
     uint64_t first, last; /* last UINT64_MAX: to the end; first UINT64_MAX: the last `last` bytes */
-    const void *body;     /* what PUT and POST send, as it is: it must stay valid until http_end() */
+    const void *body;     /* the bytes that PUT and POST send; they must stay valid until http_end() */
     size_t body_bytes;
     char *into;        /* memory for the body of an answer 206 of `into_bytes` bytes, or NULL: the body is then */
     size_t into_bytes; /* not copied by http_read(), which only counts. Valid until http_end() */

@@ -11,7 +11,7 @@
 
 #define CONDITION_MOST (HTTP_TAG_MOST + 32)
 
-/* A weak ETag ("W/...") does not name the bytes of a file, so it is no condition for a part of them. */
+/* Returns whether an ETag names the bytes of a file. A weak one ("W/...") does not. */
 static bool tag_is_strong(const char *tag)
 {
     return *tag == '"';

@@ -173,10 +173,10 @@ with open(DATA + '/wide.tmx', 'wb') as file:
     file.truncate(3 << 30)
 before = time.monotonic()
 bad(['info', 's3://bucket/data/wide'], 'wide.tmx')
-assert time.monotonic() - before < 20, 'an object that is no index is read whole'
+assert time.monotonic() - before < 20, 'an object that is not an index is read whole'
 for name in ('huge', 'wide.tmx', 'list'):
     os.unlink(os.path.join(DATA, name))
-for name, content in (('empty', b''), ('text', b'a text that is none of ours\n'), ('zeros', bytes(5000))):
+for name, content in (('empty', b''), ('text', b'a text of another kind\n'), ('zeros', bytes(5000))):
     with open(os.path.join(DATA, name + '.tmx'), 'wb') as file:
         file.write(content)
     bad(['info', 's3://bucket/data/' + name], name + '.tmx')
@@ -251,7 +251,7 @@ for name in NAMES:
         elif done.returncode == 0 and done.stdout != want[name]:
             failures.append(('WRONG TEXT', name, path, how))
         elif done.returncode and how != 'folder' and 'remove the folder' not in done.stderr:
-            failures.append(('not mended', name, path, how, done.stderr))
+            failures.append(('not repaired', name, path, how, done.stderr))
         elif done.returncode and 'cache' not in done.stderr:
             failures.append(('message', name, path, how, done.stderr))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.c - see cache.h: the name of a cache, its folder, and the caches of this process. */
-#include "cache.h"
+/* cache_folder.c - see cache_folder.h: the name of a cache, its folder, and the caches of this process. */
+#include "cache_folder.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static enum tokmap_status word_read(struct wanted *wanted, const char *name, con
     return TOKMAP_OK;
 }
 
-/* Splits a name into the name of the data and what is wanted of the cache. */
+/* Splits a name: what it says of the data, and of the cache. */
 static enum tokmap_status name_split(const char *name, char **rest, struct wanted *wanted, struct tokmap_error *error)
 {
     static const char *const words[] = {"cache=", "block=", "size=", "connections="};
@@ -157,7 +157,7 @@ static enum tokmap_status holes_try(const char *folder, struct tokmap_error *err
         system = ENOTSUP;
     if (system == ENOTSUP)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, folder, TOKMAP_NO_OFFSET,
-                         "the file system of the cache folder cannot give back a part of a file (holes); name a folder "
+                         "the file system of the cache folder cannot free a part of a file (holes); name a folder "
                          "on ext4, xfs, btrfs, or tmpfs (cache=)");
     return system ? error_set_system(error, system, folder, TOKMAP_NO_OFFSET,
                                      "the cache folder cannot be used; give it more room, or name another one (cache=)")
@@ -218,8 +218,8 @@ static struct cache *cache_find(const char *folder)
     return cache;
 }
 
-/* One thread opens caches at a time: closing a second descriptor of a folder's `processes` would end the lock that this
- * process has on it. In a child after fork() no thread of its parent opens any. */
+/* Lets one thread open caches at a time: closing a second descriptor of a folder's `processes` would end the lock that
+ * this process has on it. In a child after fork() no thread of its parent opens any. */
 static void opening_begin(void)
 {
     const uint32_t process = os_process_id();

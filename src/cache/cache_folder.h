@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cache.h - the shards of datasets in object storage, as files of this machine that are filled when they are read.
+ * cache_folder.h - the shards of datasets in object storage, as files of this machine that are filled when they are
+ * read.
  *
  * A shard has three files in the cache folder, under its id: its index, which is complete; its tokens, and its mask,
  * which have the size that they have in the storage, and holes where nothing was fetched yet. Whoever opens them reads
@@ -13,8 +14,8 @@
  *
  * CACHE.md describes the folder. Any thread may use a cache, and a child after fork() too.
  */
-#ifndef TOKMAP_CACHE_CACHE_H
-#define TOKMAP_CACHE_CACHE_H
+#ifndef TOKMAP_CACHE_CACHE_FOLDER_H
+#define TOKMAP_CACHE_CACHE_FOLDER_H
 
 #include <stdbool.h>
 
