@@ -18,6 +18,7 @@
 #include "commands/options/dataset_tokenizer.h"
 #include "commands/options/target.h"
 #include "common/error.h"
+#include "data/local_dataset.h"
 #include "format/foreign/foreign_name.h"
 #include "format/shard_file.h"
 #include "format/shard_mask.h"
@@ -63,7 +64,7 @@ static int progressed(void *user, uint64_t done, uint64_t total)
 static enum tokmap_status content_find(const char *name, struct tokmap_dataset_info *info, struct tokmap_error *error)
 {
     struct tokmap_dataset *dataset = NULL;
-    enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, error);
+    enum tokmap_status status = local_dataset_open(&dataset, name, error);
     if (!status) {
         dataset_warn(program, dataset, name);
         status = tokmap_dataset_info(dataset, info);
@@ -111,7 +112,7 @@ static enum tokmap_status index_find(const char *name, char **index_path, struct
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     *index_path = NULL;
-    enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, error);
+    enum tokmap_status status = local_dataset_open(&dataset, name, error);
     if (!status)
         status = tokmap_dataset_info(dataset, &info);
     if (!status && info.shards != 1)

@@ -18,6 +18,7 @@
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/error.h"
+#include "data/local_dataset.h"
 #include "format/manifest.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
@@ -69,7 +70,7 @@ static enum tokmap_status operand_take(struct merging *merging, const char *name
 {
     struct tokmap_dataset *dataset = NULL;
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, error);
+    enum tokmap_status status = local_dataset_open(&dataset, name, error);
     if (!status)
         status = tokmap_dataset_info(dataset, &info);
     if (!status && !info.shards)

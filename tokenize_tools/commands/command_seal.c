@@ -14,6 +14,7 @@
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "data/local_dataset.h"
 #include "format/shard_seal.h"
 #include "platform/os.h"
 #include "platform/process.h"
@@ -74,7 +75,7 @@ static enum tokmap_status list_find(struct shard_list *list, const char *program
 {
     struct tokmap_dataset *dataset = NULL;
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, error);
+    enum tokmap_status status = local_dataset_open(&dataset, name, error);
     if (!status) {
         dataset_warn(program, dataset, name);
         status = tokmap_dataset_info(dataset, &info);
