@@ -240,10 +240,35 @@ static bool region_take(struct remote_client *client, const struct http_answer *
     return true;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* Reads the keys again after a refusal: those of a session end, and a program then writes new ones to the files in
+ * which they are looked for. Returns whether there are others. */
+static bool keys_renew(struct remote_client *client, const struct http_answer *answer)
+{
+    struct remote_account *account = &client->account, now = {.kind = REMOTE_NONE};
+    if ((answer->status != 400 && answer->status != 401 && answer->status != 403) || !account->key ||
+        remote_account_load(&now, account->kind, client->shown, NULL))
+        return false;
+    const bool others = now.key && (!same_text(now.key, account->key) || !same_text(now.secret, account->secret) ||
+                                    !same_text(now.token, account->token));
+    if (others) {
+        const struct remote_account before = *account;
+        *account = now;
+        memcpy(account->region, before.region, sizeof before.region); /* perhaps that of the bucket */
+        now = before;
+    }
+    remote_account_clear(&now);
+    return others;
+}
+
 enum tokmap_status remote_client_send(struct remote_client *client, const struct remote_ask *ask,
                                       struct http_answer *answer, struct tokmap_error *error)
 {
-    for (;;) {
+    for (bool renewed = false;;) {
         const char *headers[HEADERS_MOST];
         struct http_request request;
         char reason[128];
@@ -256,6 +281,8 @@ enum tokmap_status remote_client_send(struct remote_client *client, const struct
             status = remote_client_broke(client, result, error);
         } else if (region_take(client, answer)) {
             status = url_make(client, error);
+        } else if (!renewed && keys_renew(client, answer)) {
+            renewed = true;
         } else if (may_pass(answer->status)) {
             const int used =
                 snprintf(reason, sizeof reason, "the server answers with HTTP status %" PRIu32, answer->status);

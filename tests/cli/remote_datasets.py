@@ -286,6 +286,35 @@ fresh()
 server.set(ahead=7200)
 good('export', ONE)
 server.set(ahead=0)
+
+# ---- keys that expire ----
+say('keys')
+
+
+def keys_write(name):
+    with open('keys.new', 'w') as file:
+        file.write('[default]\naws_access_key_id = %s\naws_secret_access_key = secret-of-%s\n' % (name, name))
+    os.rename('keys.new', 'keys')
+
+
+files = {'AWS_ACCESS_KEY_ID': None, 'AWS_SECRET_ACCESS_KEY': None, 'AWS_SHARED_CREDENTIALS_FILE': os.path.abspath('keys')}
+keys_write('first')
+server.set(accounts={'first': 'secret-of-first'}, delay=0.2)
+fresh()
+whole = {**os.environ, 'TOKMAP_CACHE': os.path.abspath('cache'), **files}
+before = server.counts()['requests']
+verify = subprocess.Popen(['tokmap', 'verify', '-q', 's3://bucket/data/folder/'], stdin=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True, env={k: v for k, v in whole.items() if v is not None})
+while server.counts()['requests'] < before + 20:
+    time.sleep(0.02)
+keys_write('second')
+server.set(accounts={'second': 'secret-of-second'}, delay=0)
+said = verify.communicate()[1]
+assert verify.returncode == 0, said
+fresh()
+server.set(accounts={'third': 'secret-of-third'})
+bad(['info', 's3://bucket/data/one'], 'refuses access', **files)
+server.set(accounts=None)
 # Objects that are longer or shorter than their index says, and that were replaced.
 for how in ('longer', 'shorter', 'other'):
     for name, ending in (('one', '.bin'), ('sealed-00000', '.bin.zst'), ('masked', '.mask')):

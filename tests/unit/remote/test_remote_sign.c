@@ -124,7 +124,7 @@ static void line_is(const struct remote_signer *signer, const char *url, unsigne
 static void test_signatures(void **state)
 {
     (void)state;
-    const struct remote_signer session = {example.key, example.secret, example.region, "a/token+="};
+    const struct remote_signer session = {example.key, example.secret, example.region, "a/token+=", false};
     line_is(&example, "https://examplebucket.s3.amazonaws.com/?max-keys=2&prefix=J", 3,
             SIGNED "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7");
     line_is(&example, "https://examplebucket.s3.amazonaws.com?lifecycle=", 3,
