@@ -248,7 +248,7 @@ static void cache_free(struct cache *cache)
 
 enum tokmap_status cache_open(struct cache **cache, char **rest, const char *name, struct tokmap_error *error)
 {
-    struct wanted wanted = {NULL, BLOCK_DEFAULT, UINT64_MAX, CONNECTIONS_DEFAULT};
+    struct wanted wanted = {.folder = NULL};
     char *folder = NULL;
     *cache = NULL;
     enum tokmap_status status = name_split(name, rest, &wanted, error);
@@ -269,9 +269,9 @@ enum tokmap_status cache_open(struct cache **cache, char **rest, const char *nam
         status = error_set_memory(error, "a cache", sizeof *made);
     if (made) {
         *made = (struct cache){.folder = folder,
-                               .block = wanted.block,
-                               .size = wanted.size,
-                               .connections = (uint32_t)wanted.connections,
+                               .block = BLOCK_DEFAULT,
+                               .size = UINT64_MAX,
+                               .connections = CONNECTIONS_DEFAULT,
                                .users = 1,
                                .room_rows = UINT64_MAX,
                                .processes = {.fd = -1}};
@@ -286,6 +286,11 @@ enum tokmap_status cache_open(struct cache **cache, char **rest, const char *nam
             caches = found = made;
             os_process_unlock();
         }
+    }
+    if (found) { /* a folder has one cache, and the last word about it counts */
+        found->block = wanted.block ? wanted.block : found->block;
+        found->size = wanted.size ? wanted.size : found->size;
+        found->connections = wanted.connections ? (uint32_t)wanted.connections : found->connections;
     }
     opening_end();
     *cache = found;

@@ -134,6 +134,13 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
 {
     struct shard_names names = {0};
     enum tokmap_status status = (cache_names(name) ? remote_names_find : shard_names_find)(&names, name, error);
+    for (uint64_t i = 0; i < names.count && !status && !names.cache; i++) { /* a manifest here may name objects */
+        const struct manifest_shard *line = shard_names_line(&names, i);
+        char *rest = NULL;
+        if (line && cache_names(manifest_name(&names.manifest, line)))
+            status = cache_open(&names.cache, &rest, manifest_name(&names.manifest, line), error);
+        free(rest);
+    }
     dataset->cache = names.cache;
     if (!status)
         status = open_shards(dataset, &names, error);

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "cache/cache_attach.h"
+#include "cache/cache_folder.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/shard_file.h"
@@ -195,7 +196,7 @@ enum tokmap_status shard_open(struct shard **shard, char *index_path, enum tokma
     }
     made->store.fd = made->mask.fd = -1;
     made->index_path = index_path;
-    return cache ? open_cached(made, cache, line, error) : open_pair(made, reading, error);
+    return cache && cache_names(index_path) ? open_cached(made, cache, line, error) : open_pair(made, reading, error);
 }
 
 /* ---- several ---- */
