@@ -287,6 +287,15 @@ server.set(ahead=7200)
 good('export', ONE)
 server.set(ahead=0)
 
+# A manifest on this machine names objects and files.
+with open('mixed', 'w') as file:
+    file.write('tokmap-shards 1\ns3://bucket/data/one\n' + shards[0][:-4] + '\n')
+with open('alone', 'w') as file:
+    file.write('tokmap-shards 1\n' + DATA + '/one\n' + shards[0][:-4] + '\n')
+fresh()
+assert good('export', 'mixed') == good('export', 'alone')
+good('verify', '-q', 'mixed')
+
 # ---- keys that expire ----
 say('keys')
 
