@@ -116,6 +116,7 @@ class FileOptions(TypedDict, total=False):
     unit_bytes: Size
     vocab_size: int
     wait: int
+    work_folder: Path
 
 
 #: A CUDA stream of torch, CuPy, Numba, or cuda.core, any object with __cuda_stream__, or its handle.
