@@ -35,8 +35,8 @@ printf 'first' >&3
 await [ -e busy.tmx.partial ]
 exits 1 tokmap pack -o busy in 2>err
 holds err 'another process is writing this output'
-exits 1 tokmap pack -q -o s3://bucket/x /dev/null 2>err
-holds err 's3://bucket/x: the output is written to files of this machine; give the path of one, and copy the result'
+exits 1 tokmap pack -q -o https://host/x /dev/null 2>err
+holds err 'files of web servers (http://, https://) are read and not written; name an object'
 exec 3>&-
 wait $first
 equal "$(wc -c <busy.bin | tr -d ' ')" 12
