@@ -8,4 +8,5 @@ case $(cat err) in
 *'built without libcurl'*) skip 'tokmap was built without libcurl' ;;
 *'cannot be loaded'*) skip 'libcurl is not installed' ;;
 esac
+[ -z "${SANITIZE:-}" ] || export POISONS="${POISONS:-1}" # slow
 exec python3 "$TOKMAP_CLI/remote_datasets.py"
