@@ -30,6 +30,9 @@
 #define FREE_MOST ((uint64_t)1 << 30)
 #define AGAIN_NS ((uint64_t)20 * 1000000) /* after a look that found too little */
 #define WAITS 200                         /* of a millisecond, for another process that evicts */
+#define AHEAD_MOST 2048                   /* units */
+#define AHEAD_FULL 64
+#define AHEAD_LEAST 4
 #define UNKNOWN UINT64_C(0xFFFFFFFF)
 
 struct victim {
@@ -319,4 +322,12 @@ uint64_t cache_reach(const struct cache *cache, uint64_t *changes)
     *changes = evictions + __atomic_load_n(&cache->left_out, __ATOMIC_ACQUIRE);
     return min64(evictions == cache->evictions ? UINT64_MAX : __atomic_load_n(&table->reach, __ATOMIC_RELAXED),
                  __atomic_load_n(&cache->room_rows, __ATOMIC_RELAXED));
+}
+
+uint64_t cache_ahead(const struct cache *cache)
+{
+    uint64_t changes;
+    const uint64_t used = __atomic_load_n(&cache->processes.table->used, __ATOMIC_RELAXED);
+    return cache_reach(cache, &changes) == UINT64_MAX ? AHEAD_MOST
+                                                      : max64(min64(used / CACHE_UNIT / 8, AHEAD_FULL), AHEAD_LEAST);
 }

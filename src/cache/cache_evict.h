@@ -13,5 +13,8 @@ void cache_room_end(struct cache *cache, uint64_t bytes, bool stored); /* stored
 /* Returns in how many rows at most something may be needed that there is room for; UINT64_MAX if nothing was given up
  * yet. *changes is another number than before when something was given up, or was asked for and found no room. */
 uint64_t cache_reach(const struct cache *cache, uint64_t *changes);
+/* Returns how many units a loader asks for that no row has used yet: many while there is room, and later an eighth of
+ * the cache at most, because each takes the place of something. */
+uint64_t cache_ahead(const struct cache *cache);
 
 #endif

@@ -7,8 +7,8 @@
  * unit. So when a row has been read, the next use of its unit is at hand, and the cache learns it: that is what
  * Belady's rule needs (cache_evict.c).
  *
- * Uses are asked for in their order, as long as the threads of the cache take more and at most AHEAD_UNITS, or
- * AHEAD_FULL, units are asked for that no row has used yet.
+ * Uses are asked for in their order, as long as the threads of the cache take more and at most cache_ahead()
+ * units are asked for that no row has used yet.
  *
  * The cache learns nothing of a shard that is not open yet, and all at once when it is.
  *
@@ -29,10 +29,8 @@
 #include "platform/os.h"
 
 #define USES_MOST ((uint64_t)1 << 18) /* a power of two */
-#define AHEAD_UNITS 2048              /* that are asked for, and no row has used, at most, */
-#define AHEAD_FULL 64   /* and once something is given up for them: what comes early takes the place of something */
-#define STEP_USES 64    /* that are added at a row */
-#define FIRST_USES 4096 /* that are known before the first row is read */
+#define STEP_USES 64                  /* that are added at a row */
+#define FIRST_USES 4096               /* that are known before the first row is read */
 
 struct use {
     uint64_t token; /* in the unit */
@@ -265,7 +263,7 @@ static void ask(struct fetch_plan *plan, uint64_t row)
         uint64_t changes;
         const uint64_t rows = (uint32_t)(use->row - (uint32_t)row);
         const uint64_t reach = cache_reach(dataset_cache(dataset), &changes);
-        if (rows >= reach || plan->ahead >= (reach == UINT64_MAX ? AHEAD_UNITS : AHEAD_FULL))
+        if (rows >= reach || plan->ahead >= cache_ahead(dataset_cache(dataset)))
             return;
         plan->ahead_rows = rows;
         const uint64_t unit = use->unit;
