@@ -2,7 +2,7 @@
 """Ranks read from a server that fails. Faults that another request survives change nothing. Others may be errors that
 name the object. Every row that is delivered is that of the local files.
 
-From the environment: FAULTS (300), RATE (0.3), and what ranks.py names."""
+From the environment: FAULTS (120), RATE (0.3), and what ranks.py names."""
 import os
 import time
 import unittest
@@ -10,7 +10,7 @@ import unittest
 from object_server import FINAL, TRANSIENT
 from ranks import LOCAL, Ranks
 
-FAULTS = int(os.environ.get("FAULTS", "300"))
+FAULTS = int(os.environ.get("FAULTS", "120"))
 RATE = float(os.environ.get("RATE", "0.3"))
 
 

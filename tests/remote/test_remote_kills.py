@@ -2,7 +2,7 @@
 """Ranks and whole nodes are killed again and again while they read from object storage through shared cache folders,
 and bytes of the cache are changed while a node is down. Every row is that of the local files, and each comes once.
 
-From the environment: KILLS (12), and what ranks.py names. RANKS_POISON: endings of the cache's files whose bytes are
+From the environment: KILLS (6), and what ranks.py names. RANKS_POISON: endings of the cache's files whose bytes are
 changed (.bin .mask .zst)."""
 import os
 import time
@@ -10,7 +10,7 @@ import unittest
 
 from ranks import Ranks
 
-KILLS = int(os.environ.get("KILLS", "12"))
+KILLS = int(os.environ.get("KILLS", "6"))
 POISON = os.environ.get("RANKS_POISON", ".bin .mask .zst").split()
 
 
