@@ -21,6 +21,7 @@
 #include "common/hash.h"
 #include "format/index_verify.h"
 #include "format/manifest.h"
+#include "format/partial_file.h"
 #include "format/shard_file.h"
 #include "remote/remote_url.h"
 #include "text/path.h"
@@ -28,6 +29,7 @@
 #define PART_BYTES ((uint64_t)4 << 20) /* of an object that are read at once */
 #define INDEX_MOST ((uint64_t)1 << 40)
 #define HEAD_BYTES 4096
+#define WAIT_NS ((uint64_t)2 * 1000000)
 #define ID_CHARS (32 + 1 + 16)
 #define ENTRY_MOST 20000
 
@@ -35,7 +37,8 @@ struct entry {
     char *path; /* of the file that says it */
     char tag[HTTP_TAG_MOST];
     uint64_t bytes;
-    char id[ID_CHARS + 1]; /* "": nothing is known */
+    char id[ID_CHARS + 1];    /* "": nothing is known */
+    char known[ID_CHARS + 1]; /* the id when the file was read */
 };
 
 /* Reads what is known of an object. A file that is not whole, or is that of another name, says nothing. */
@@ -67,10 +70,10 @@ static enum tokmap_status entry_read(const struct cache *cache, const char *name
     memcpy(entry->tag, lines[1], strlen(lines[1]) + 1);
     entry->bytes = strtoull(lines[2], NULL, 10);
     memcpy(entry->id, lines[3], strlen(lines[3]) + 1);
+    memcpy(entry->known, entry->id, sizeof entry->known);
     return TOKMAP_OK;
 }
 
-/* Writes a file under a name of its own, and renames it. bytes NULL: `partial` is complete. */
 static enum tokmap_status file_finish(const char *partial, const char *path, struct tokmap_error *error)
 {
     const int system = os_rename(partial, path);
@@ -78,16 +81,17 @@ static enum tokmap_status file_finish(const char *partial, const char *path, str
                   : TOKMAP_OK;
 }
 
+/* Creates the partial file of a path, when nobody else writes it any more. It must be renamed before it is closed. */
 static enum tokmap_status partial_open(const char *path, char **partial, int *fd, struct tokmap_error *error)
 {
-    uint64_t chance = 0;
-    (void)os_random(&chance, sizeof chance);
+    int system;
     *fd = -1;
-    if (asprintf(partial, "%s.%016" PRIx64 ".partial", path, chance) < 0) {
-        *partial = NULL;
+    *partial = path_ended(path, ".partial");
+    if (!*partial)
         return error_set_memory(error, "the name of a file", 0);
-    }
-    const int system = os_open(*partial, OS_WRITE_NEW, fd);
+    while ((system = partial_file_open(*partial, NULL, NULL, fd)) == EWOULDBLOCK)
+        if (os_wait_readable(-1, WAIT_NS) == EINTR)
+            return error_set(error, TOKMAP_ERROR_INTERRUPTED, path, TOKMAP_NO_OFFSET, "interrupted");
     return system
                ? error_set_system(error, system, *partial, TOKMAP_NO_OFFSET,
                                   "a file of the cache cannot be made; check the folder, or name another one (cache=)")
@@ -102,13 +106,13 @@ static enum tokmap_status entry_write(const struct entry *entry, const char *nam
     enum tokmap_status status =
         bytes < 0 ? error_set_memory(error, "the name of a file", 0) : partial_open(entry->path, &partial, &fd, error);
     const int system = status ? 0 : os_pwrite(fd, text, (size_t)bytes, 0);
-    os_close(fd);
     if (system)
         status = error_set_system(error, system, partial, TOKMAP_NO_OFFSET, "a file of the cache cannot be written");
     if (!status)
         status = file_finish(partial, entry->path, error);
-    if (status && partial)
+    if (status && fd >= 0)
         (void)os_unlink(partial);
+    os_close(fd);
     free(partial);
     if (bytes >= 0)
         free(text);
@@ -202,9 +206,9 @@ static void text_keep(const struct cache *cache, struct entry *entry, const char
     (void)cache;
     const bool good = path && !partial_open(path, &partial, &fd, NULL) && !os_pwrite(fd, &hash, sizeof hash, 0) &&
                       !os_pwrite(fd, bytes, count, sizeof hash) && !os_rename(partial, path);
-    os_close(fd);
-    if (!good && partial)
+    if (!good && fd >= 0)
         (void)os_unlink(partial);
+    os_close(fd);
     memcpy(entry->id, "-", 2);
     if (good)
         (void)entry_write(entry, name, NULL);
@@ -339,13 +343,21 @@ static enum tokmap_status index_check(const char *path, const char *name, char i
 static enum tokmap_status index_read_new(struct cache *cache, const char *name, struct entry *entry, bool *same,
                                          struct tokmap_error *error)
 {
-    char *partial = NULL, *path = NULL;
-    struct index_file file = {.entry = entry, .fd = -1};
-    enum tokmap_status status = partial_open(entry->path, &partial, &file.fd, error);
-    file.path = cache->folder;
+    char *partial = NULL, *path = NULL, *base = path_ended(entry->path, ".tmx");
+    struct index_file file = {.entry = entry, .path = cache->folder, .fd = -1};
+    struct entry now = {.path = NULL};
+    enum tokmap_status status =
+        base ? partial_open(base, &partial, &file.fd, error) : error_set_memory(error, "the name of a file", 0);
     if (!status)
+        status = entry_read(cache, name, &now, error);
+    free(now.path);
+    if (!status && *now.id && strcmp(now.id, entry->known) != 0) { /* somebody else has brought it in the meantime */
+        now.path = entry->path;
+        *entry = now;
+        *same = true;
+    } else if (!status) {
         status = object_read(cache, name, entry, INDEX_MOST, index_take, &file, same, error);
-    os_close(file.fd);
+    }
     if (!status && !*same) {
         status = index_check(partial, name, entry->id, error);
         path = status ? NULL : path_join(cache->folder, strlen(cache->folder), entry->id, strlen(entry->id), ".tmx");
@@ -358,10 +370,12 @@ static enum tokmap_status index_read_new(struct cache *cache, const char *name, 
         if (!status)
             (void)verified(cache, entry->id, true);
     }
-    if ((status || *same) && partial)
+    if ((status || *same) && file.fd >= 0)
         (void)os_unlink(partial);
+    os_close(file.fd);
     free(partial);
     free(path);
+    free(base);
     return status;
 }
 

@@ -84,8 +84,7 @@ static enum tokmap_status part_open(struct cache_shard *shard, enum cache_part p
 /* Opens the shard's state, which says of each unit where it is. */
 static enum tokmap_status state_open(struct cache_shard *shard, uint64_t units, struct tokmap_error *error)
 {
-    char *path = shard_file_beside(shard->path, SHARD_INDEX, SHARD_FINAL);
-    char *state = path ? path_join("", 0, path, strlen(path) - strlen(".tmx"), ".state") : NULL;
+    char *state = path_join("", 0, shard->path, strlen(shard->path) - strlen(".tmx"), ".state");
     struct cache_unit *made = NULL;
     enum tokmap_status status =
         state ? cache_state_open(&shard->state, state, error) : error_set_memory(error, "the path of a state", 0);
@@ -116,7 +115,6 @@ static enum tokmap_status state_open(struct cache_shard *shard, uint64_t units, 
     }
     free(made);
     free(state);
-    free(path);
     return status;
 }
 

@@ -9,7 +9,9 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "format/partial_file.h"
 #include "platform/os.h"
+#include "text/path.h"
 
 #define TABLE_MAGIC UINT64_C(0x31706d7463616870) /* of this layout */
 #define STATE_MAGIC UINT64_C(0x31706d7463617374)
@@ -200,23 +202,23 @@ enum tokmap_status cache_state_make(const char *path, const struct cache_unit *u
                                     struct tokmap_error *error)
 {
     const struct cache_state_head head = {STATE_MAGIC, count, os_boot_id(), 0};
-    char *partial = NULL;
-    uint64_t chance = 0;
-    int fd = -1;
-    (void)os_random(&chance, sizeof chance);
-    if (asprintf(&partial, "%s.%016" PRIx64 ".partial", path, chance) < 0)
+    char *partial = path_ended(path, ".partial");
+    int fd = -1, system;
+    if (!partial)
         return error_set_memory(error, "the name of a file", strlen(path));
-    int system = os_open(partial, OS_WRITE_NEW, &fd);
+    while ((system = partial_file_open(partial, NULL, NULL, &fd)) == EWOULDBLOCK) /* another process makes it */
+        os_sleep_ns(1000000);
     if (!system)
         system = os_truncate(fd, state_bytes(count));
     if (!system)
         system = os_pwrite(fd, units, count * sizeof *units, sizeof head);
     if (!system)
         system = os_pwrite(fd, &head, sizeof head, 0);
-    os_close(fd);
     if (!system)
         system = os_link(partial, path);
-    (void)os_unlink(partial);
+    if (fd >= 0)
+        (void)os_unlink(partial);
+    os_close(fd);
     free(partial);
     return !system || system == EEXIST ? TOKMAP_OK : failed(system, path, error);
 }

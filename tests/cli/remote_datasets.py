@@ -296,6 +296,18 @@ fresh()
 assert good('export', 'mixed') == good('export', 'alone')
 good('verify', '-q', 'mixed')
 
+# Several processes that open a shard at once read its index once.
+fresh()
+server.set(delay=0.2)
+before = len(server.log())
+several = [subprocess.Popen(['tokmap', 'info', 's3://bucket/data/one'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                            env={**os.environ, 'TOKMAP_CACHE': os.path.abspath('cache')}) for _ in range(5)]
+assert [each.wait() for each in several] == [0] * 5
+read = [line for line in server.log()[before:] if '/one.tmx ' in line and 'status=206' in line]
+assert len(read) == 1, read
+assert not [name for _, _, names in os.walk('cache') for name in names if name.endswith('.partial')]
+server.set(delay=0)
+
 # ---- keys that expire ----
 say('keys')
 
