@@ -38,7 +38,7 @@ struct entry {
     char tag[HTTP_TAG_MOST];
     uint64_t bytes;
     char id[ID_CHARS + 1];    /* "": nothing is known */
-    char known[ID_CHARS + 1]; /* the id when the file was read */
+    char known[ID_CHARS + 1]; /* the id when the file was read, if the folder had the index */
 };
 
 /* Reads what is known of an object. A file that is not whole, or is that of another name, says nothing. */
@@ -339,7 +339,20 @@ static enum tokmap_status index_check(const char *path, const char *name, char i
     return status ? error_set(error, status, name, fault.offset, "%s", fault.message) : TOKMAP_OK;
 }
 
-/* Reads an index into the folder. *same: as for object_read(). */
+/* Returns the path of the index that an entry names, or NULL if the folder does not have it. */
+static char *index_path(const struct cache *cache, const struct entry *entry)
+{
+    struct os_stat found;
+    char *path =
+        *entry->id ? path_join(cache->folder, strlen(cache->folder), entry->id, strlen(entry->id), ".tmx") : NULL;
+    if (path && !os_lstat(path, &found) && found.bytes == entry->bytes)
+        return path;
+    free(path);
+    return NULL;
+}
+
+/* Reads an index into the folder. *same: as for object_read(). The entry is written before the file has its name: with
+ * the name, another process may lock the partial file, and must find that there is nothing left to do. */
 static enum tokmap_status index_read_new(struct cache *cache, const char *name, struct entry *entry, bool *same,
                                          struct tokmap_error *error)
 {
@@ -351,9 +364,9 @@ static enum tokmap_status index_read_new(struct cache *cache, const char *name, 
     if (!status)
         status = entry_read(cache, name, &now, error);
     free(now.path);
-    if (!status && *now.id && strcmp(now.id, entry->known) != 0) { /* somebody else has brought it in the meantime */
-        now.path = entry->path;
-        *entry = now;
+    now.path = entry->path;
+    if (!status && strcmp(now.id, entry->known) != 0 && (path = index_path(cache, &now))) {
+        *entry = now; /* somebody else has brought it in the meantime */
         *same = true;
     } else if (!status) {
         status = object_read(cache, name, entry, INDEX_MOST, index_take, &file, same, error);
@@ -364,9 +377,9 @@ static enum tokmap_status index_read_new(struct cache *cache, const char *name, 
         if (!status && !path)
             status = error_set_memory(error, "the name of a file", 0);
         if (!status)
-            status = file_finish(partial, path, error);
-        if (!status)
             status = entry_write(entry, name, error);
+        if (!status)
+            status = file_finish(partial, path, error);
         if (!status)
             (void)verified(cache, entry->id, true);
     }
@@ -383,7 +396,6 @@ enum tokmap_status cache_index_bring(struct cache *cache, const char *name, cons
                                      uint64_t index_bytes, char **path, struct tokmap_error *error)
 {
     struct entry entry;
-    struct os_stat found;
     char hex[33] = "";
     *path = NULL;
     enum tokmap_status status = entry_read(cache, name, &entry, error);
@@ -392,15 +404,12 @@ enum tokmap_status cache_index_bring(struct cache *cache, const char *name, cons
         hash128_hex(content, hex);
     for (int try = 0; try < 2 && !status && !*path; try++) {
         bool same = false;
-        *path = *entry.id ? path_join(cache->folder, strlen(cache->folder), entry.id, strlen(entry.id), ".tmx") : NULL;
-        if (*path && (os_lstat(*path, &found) || found.bytes != entry.bytes)) {
-            free(*path);
-            *path = NULL;
-            *entry.id = '\0';
-        }
+        *path = index_path(cache, &entry);
+        if (!*path)
+            *entry.id = *entry.known = '\0';
         if (*path && confirmed)
             break;
-        if (*path && content && found.bytes == index_bytes && !strncmp(entry.id, hex, strlen(hex)))
+        if (*path && content && entry.bytes == index_bytes && !strncmp(entry.id, hex, strlen(hex)))
             break;
         free(*path);
         *path = NULL;
