@@ -368,11 +368,12 @@ static enum tokmap_status read_sealed(struct gather *gather, const struct stretc
 /* Finds out whether all pages of a stretch can be loaded from the mapping. Looks at its file if it is time, and
  * compares pages that are present and were not compared. */
 static enum tokmap_status find_populated(struct gather *gather, const struct stretch *stretch, bool *populated,
-                                         struct tokmap_error *error)
+                                         uint64_t *state, struct tokmap_error *error)
 {
     struct residency_source *source = gather->source;
-    *populated = gather->views->mapped && residency_is_populated(source, stretch);
-    const bool present = gather->views->mapped && !*populated && residency_is_present(source, stretch);
+    const bool mapped = gather->views->mapped && stretch_present(stretch, state);
+    *populated = mapped && residency_is_populated(source, stretch);
+    const bool present = mapped && !*populated && residency_is_present(source, stretch);
     if (residency_must_look(source, stretch->view, *populated || present)) {
         const enum tokmap_status status = look(gather, stretch->view, error);
         if (status)
@@ -381,9 +382,9 @@ static enum tokmap_status find_populated(struct gather *gather, const struct str
     }
     if (present && residency_is_present(source, stretch)) {
         const enum tokmap_status status = residency_compare(source, stretch, error);
-        if (status)
+        if (status && !stretch->view->fetched) /* otherwise it may have been given up, or is fetched again */
             return status;
-        *populated = true;
+        *populated = !status;
     }
     return TOKMAP_OK;
 }
@@ -394,13 +395,18 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
     bool checked = gather->vocabulary != UINT64_MAX, wide = gather->width == 4, widen = is_widened(gather), populated;
     const struct copy_kernels *kernels = gather->kernels;
     uint32_t largest = 0;
-    enum tokmap_status status = find_populated(gather, stretch, &populated, error);
+    uint64_t state;
+    enum tokmap_status status = find_populated(gather, stretch, &populated, &state, error);
     if (status)
         return status;
     if (populated) {
         const uint8_t *from = stretch->view->tokens + stretch->offset;
         copy_tokens(gather, from, stretch->count, into, &largest);
         residency_loaded(gather->source, stretch->count << gather->width_shift);
+        populated = stretch_kept(stretch, state);
+    }
+    if (populated) {
+        /* The row is there. */
     } else if (stretch->view->sealed) {
         status = read_sealed(gather, stretch, into, cold, &largest, error);
         if (status)
@@ -496,6 +502,7 @@ enum tokmap_status gather_direct(struct gather *gather, const struct tokmap_exte
 {
     const uint64_t seq_len = outputs->seq_len;
     struct stretch stretch;
+    uint64_t state;
     *done = false;
     if (count != 1 || !gather->views->mapped || extents->tokens < seq_len + (outputs->targets != NULL))
         return TOKMAP_OK;
@@ -503,7 +510,7 @@ enum tokmap_status gather_direct(struct gather *gather, const struct tokmap_exte
         shard_views_stretch(gather->views, extents->first_token, extents->tokens, &stretch, error);
     if (status || stretch.count < extents->tokens)
         return status;
-    status = find_populated(gather, &stretch, done, error);
+    status = find_populated(gather, &stretch, done, &state, error);
     if (status || !*done)
         return status;
     const uint8_t *tokens = stretch.view->tokens + stretch.offset;
@@ -511,6 +518,9 @@ enum tokmap_status gather_direct(struct gather *gather, const struct tokmap_exte
                                  ? outputs->pair(tokens, seq_len, outputs->after, outputs->inputs, outputs->targets)
                                  : outputs->one(tokens, seq_len, outputs->inputs);
     residency_loaded(gather->source, stretch.count << gather->width_shift);
+    *done = stretch_kept(&stretch, state);
+    if (!*done)
+        return TOKMAP_OK;
     if (__builtin_expect(largest >= gather->vocabulary, 0))
         return fault_token(gather, &stretch, tokens, gather->width_shift, largest, error);
     count_bytes(gather, extents->tokens);

@@ -432,7 +432,7 @@ static void populate(struct residency_source *source, const struct stretch *stre
 enum tokmap_status residency_look(struct residency_source *source, struct shard_view *view, uint64_t *bytes,
                                   int *system)
 {
-    const bool changes = view->hashed && !view->cached && view->change_look != source->shared->change_look;
+    const bool changes = view->hashed && !view->fetched && view->change_look != source->shared->change_look;
     struct os_stat found = {.bytes = 0};
     *system = changes ? os_fstat(view->fd, &found) : os_file_bytes(view->fd, &found.bytes);
     *bytes = found.bytes;
@@ -518,23 +518,27 @@ static void ask_pool(struct residency_source *source, const struct stretch *stre
     }
 }
 
-static void ask_extent(struct residency_source *source, const struct tokmap_extent *extent)
+/* planned: what has to be fetched was asked for before, farther ahead. */
+static void ask_extent(struct residency_source *source, const struct tokmap_extent *extent, bool planned)
 {
     struct shard_views *views = &source->views;
     struct stretch stretch;
     for (uint64_t done = 0; done < extent->tokens; done += stretch.count) {
-        uint64_t first, end;
+        uint64_t first, end, state;
         if (shard_views_stretch(views, extent->first_token + done, extent->tokens - done, &stretch, NULL))
             return; /* gathering the row will report it */
         if (residency_is_populated(source, &stretch))
             continue;
         if (!page_check_done(&source->check, &stretch))
             page_check_ask(&source->check, &stretch);
+        const bool placed = sealed_rows_place(&source->check, &stretch, &first, &end);
+        if (placed && planned && !file_present(stretch.view, first, end - first, &state))
+            continue;
         if (source->pool_asks && !stretch.view->converted) {
             ask_pool(source, &stretch);
             continue;
         }
-        if (!sealed_rows_place(&source->check, &stretch, &first, &end))
+        if (!placed)
             return; /* the same */
         first = round_down(first, (uint64_t)1 << views->page_shift);
         end = round_up(end, (uint64_t)1 << views->page_shift);
@@ -550,7 +554,7 @@ static void ask_extent(struct residency_source *source, const struct tokmap_exte
     }
 }
 
-void residency_ask(struct residency *residency, const struct row_extents *row)
+static void ask_row(struct residency *residency, const struct row_extents *row, bool planned)
 {
     if (!row->count)
         return;
@@ -562,7 +566,12 @@ void residency_ask(struct residency *residency, const struct row_extents *row)
         residency_flush(residency);
     residency->asking = source;
     for (uint64_t i = 0; i < row->count; i++)
-        ask_extent(source, &row->extents[i]);
+        ask_extent(source, &row->extents[i], planned);
+}
+
+void residency_ask(struct residency *residency, const struct row_extents *row)
+{
+    ask_row(residency, row, false);
 }
 
 /* ---- the two states ---- */
@@ -576,11 +585,18 @@ static void begin_asking(struct residency *residency, uint64_t next)
     residency->until_look = LOOK_EVERY;
 }
 
+/* Returns whether the shards of a row are open, or can be opened without waiting for objects. */
+static bool is_at_hand(const struct residency_source *source, const struct row_extents *row)
+{
+    for (uint64_t i = 0; i < row->count && source->remote; i++)
+        if (!dataset_fetch_is_open(source->views.dataset, row->extents[i].first_token, row->extents[i].tokens))
+            return false;
+    return true;
+}
+
 static bool is_cached(struct residency *residency, const struct row_extents *row)
 {
     assert(!row->count || row->source < residency->count);
-    if (row->count && residency->sources[row->source].remote)
-        return false;
     for (uint64_t i = 0; i < row->count; i++)
         if (!residency_is_cached(&residency->sources[row->source], &row->extents[i]))
             return false;
@@ -640,11 +656,11 @@ static void ask_until(struct residency *residency, uint64_t end)
 {
     struct row_extents row;
     for (; residency->asked < end && residency->order(residency->user, residency->asked, &row); residency->asked++) {
-        if (row.count && residency->sources[row.source].remote)
-            continue; /* the loader asks for them, farther ahead */
+        if (row.count && !is_at_hand(&residency->sources[row.source], &row))
+            continue; /* the loader asks for it, farther ahead */
         if (look_while_asking(residency, &row))
             break;
-        residency_ask(residency, &row);
+        ask_row(residency, &row, true);
     }
     residency_flush(residency);
 }

@@ -118,7 +118,7 @@ static enum tokmap_status fill(const struct shard_views *views, struct shard_vie
                                const struct shard_tokens *found, struct tokmap_error *error)
 {
     if (views->mapped) {
-        enum tokmap_status status = dataset_shard_map(views->dataset, shard, &view->tokens, error);
+        enum tokmap_status status = dataset_shard_map_any(views->dataset, shard, &view->tokens, error);
         if (status)
             return status;
     }
@@ -142,9 +142,11 @@ static enum tokmap_status fill(const struct shard_views *views, struct shard_vie
         (found->first_token << views->width_shift) / TOKEN_PAGE_BYTES + 2 * shard - found->offset / TOKEN_PAGE_BYTES;
     view->first_range =
         (found->first_token << views->width_shift) / RANGE_BYTES + 2 * shard - found->offset / RANGE_BYTES;
-    view->in_memory = os_file_is_memory(view->fd);
+    view->fetched = os_fetched_of(view->fd);
+    view->in_memory = !view->fetched && os_file_is_memory(view->fd);
     view->known = true;
-    view->cached = (view->sealed || view->hashed) && cache_compared_later(view->fd);
+    if (view->sealed || view->hashed)
+        (void)cache_compared_later(view->fd);
     if (view->sealed)
         index_frames_ask(view->sealed);
     os_advise_random(view->fd); /* so that the kernel reads the pages of a window and no more */
@@ -156,7 +158,7 @@ static void note_opened(const struct shard_views *views, struct shard_view *view
 {
     struct os_stat found;
     const bool stat = !os_fstat(view->fd, &found);
-    const bool changed = !view->cached && (!stat || view->changed_ns != found.changed_ns);
+    const bool changed = !view->fetched && (!stat || view->changed_ns != found.changed_ns);
     view->changed_ns = stat ? found.changed_ns : 0;
     view->look = view->change_look = 0;
     views->opened(views->user, view, again, again && changed);

@@ -12,6 +12,7 @@
 
 #include "common/bytes.h"
 #include "format/element.h"
+#include "platform/os.h"
 #include "tokmap/tokmap.h"
 
 /* What the kernel maps at once where it keeps a file in huge pages. Ranges of that size begin at multiples of it in the
@@ -22,9 +23,9 @@
 struct shard_view {
     bool known;
     bool hashed;    /* the index has the hashes of the file's pages, and rows are compared with them */
-    bool cached;    /* the file is a copy in a cache, which other processes fill, and its rows are compared here */
     bool in_memory; /* the file system keeps its files in memory, so the file is always in the page cache */
     int fd;
+    struct os_fetched *fetched; /* the file is fetched as it is read; NULL: all of it is there */
     const char *path;
     const struct index *sealed; /* of a sealed file (format/sealed.h): offsets count bytes of tokens. Else NULL */
     bool converted;             /* tokens of the file are converted when they are read; the reading is not mapped */
@@ -137,6 +138,22 @@ static inline void stretch_pages(const struct shard_views *views, const struct s
 {
     *first = stretch->offset >> views->page_shift;
     *end = ((stretch->offset + (stretch->count << stretch->view->element_shift) - 1) >> views->page_shift) + 1;
+}
+
+/* Returns whether a file has bytes, so that they may be loaded from its mapping. They were those of the file if
+ * stretch_kept() returns true afterwards. */
+static inline bool file_present(const struct shard_view *view, uint64_t offset, uint64_t bytes, uint64_t *state)
+{
+    return !view->fetched || !view->fetched->need(view->fetched, offset, bytes, false, state);
+}
+static inline bool stretch_present(const struct stretch *stretch, uint64_t *state)
+{
+    return file_present(stretch->view, stretch->offset, stretch->count << stretch->view->element_shift, state);
+}
+static inline bool stretch_kept(const struct stretch *stretch, uint64_t state)
+{
+    struct os_fetched *file = stretch->view->fetched;
+    return !file || file->kept(file, stretch->offset, stretch->count << stretch->view->element_shift, state);
 }
 
 /* Reports the ranges of RANGE_BYTES of a stretch in the same way. */

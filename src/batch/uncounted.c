@@ -117,8 +117,8 @@ static void map_mask(const struct uncounted *uncounted, struct mask_view *view)
 {
     const void *map;
     void *populated;
-    if (view->mask.fd < 0 || view->mask.wide || !view->mask.bytes || !uncounted->source->views.mapped ||
-        (uncounted->source->views.pins && uncounted->shards > MAPPED_SHARDS_MOST) ||
+    if (view->mask.fd < 0 || view->mask.wide || !view->mask.bytes || os_fetched_of(view->mask.fd) ||
+        !uncounted->source->views.mapped || (uncounted->source->views.pins && uncounted->shards > MAPPED_SHARDS_MOST) ||
         os_memory_new(neighborhoods(view), false, &populated))
         return;
     if (os_map_file(view->mask.fd, view->mask.bytes, &map)) {

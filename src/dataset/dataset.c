@@ -241,7 +241,7 @@ static bool has_views(const struct tokmap_dataset *dataset)
     for (uint64_t i = 0; i < dataset->shard_count && !dataset->sealed && !stated; i++)
         if (!shard_line(dataset, i) && !store_has_views(&shard_held(dataset, i)->store, dataset->width))
             return false;
-    return !dataset->synthetic && !dataset->sealed && !dataset->cache;
+    return !dataset->synthetic && !dataset->sealed;
 }
 
 /* Decides how the dataset is read. Indexes were mapped if it was not known by then; those of foreign files were not. */
@@ -538,6 +538,13 @@ enum tokmap_status dataset_shard_map(const struct tokmap_dataset *dataset, uint6
     return store_map(&dataset->slots[shard].open->store, dataset->width, file, error);
 }
 
+enum tokmap_status dataset_shard_map_any(const struct tokmap_dataset *dataset, uint64_t shard, const uint8_t **file,
+                                         struct tokmap_error *error)
+{
+    assert(shard < dataset->shard_count);
+    return store_map_any(&dataset->slots[shard].open->store, dataset->width, file, error);
+}
+
 static enum tokmap_status out_of_range(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
                                        struct tokmap_error *error)
 {
@@ -596,7 +603,8 @@ enum tokmap_status tokmap_dataset_view(const struct tokmap_dataset *dataset, uin
                          "them instead");
     uint64_t number = dataset->shard_count == 1 ? 0 : dataset_shard_of(dataset, first, 0);
     const struct shard *shard = shard_if_kept(dataset, number);
-    const uint8_t *file = shard ? __atomic_load_n(&shard->store.map, __ATOMIC_ACQUIRE) : NULL;
+    /* The mapping of a shard that is fetched is one of which only a part may be present. */
+    const uint8_t *file = shard && !dataset->cache ? __atomic_load_n(&shard->store.map, __ATOMIC_ACQUIRE) : NULL;
     uint64_t local = first - dataset->slots[number].place.first_token;
     if (file && capacity && count <= shard->place.tokens - local) {
         spans[0] = (struct tokmap_span){file + shard_offset(shard) + local * dataset->width, count};

@@ -96,10 +96,13 @@ bool dataset_page_hashes_open(const struct tokmap_dataset *dataset, uint64_t sha
 
 /* Returns the mapping of the file with a shard's tokens, which the first call makes, from byte 0 of the file: the first
  * token is at byte shard_tokens.offset. The call does not read any page of it. The mapping lives as long as the
- * shard is held. Statuses: OK, ERROR_UNSUPPORTED (tokens are converted), ERROR_RANGE (the shard has no tokens),
- * ERROR_IO, ERROR_MEMORY. */
+ * shard is held. Statuses: OK, ERROR_UNSUPPORTED (tokens are converted, or fetched), ERROR_RANGE (the shard has no
+ * tokens), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status dataset_shard_map(const struct tokmap_dataset *dataset, uint64_t shard, const uint8_t **file,
                                      struct tokmap_error *error);
+/* Maps a file that is fetched, too: os_fetched_set() says how it is loaded from. */
+enum tokmap_status dataset_shard_map_any(const struct tokmap_dataset *dataset, uint64_t shard, const uint8_t **file,
+                                         struct tokmap_error *error);
 
 /* Returns how loaders read the dataset; never TOKMAP_READ_AUTO. */
 enum tokmap_reading dataset_reading(const struct tokmap_dataset *dataset);

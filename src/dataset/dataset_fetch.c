@@ -49,11 +49,30 @@ static uint64_t mask_place_of(const struct shard *shard, uint64_t token)
     return (shard->place.skipped_tokens + (token - shard->place.first_token)) / 8;
 }
 
+static bool is_open(const struct tokmap_dataset *dataset, uint64_t number)
+{
+    return !shard_line(dataset, number) || __atomic_load_n(&dataset->slots[number].holders, __ATOMIC_RELAXED);
+}
+
+bool dataset_fetch_is_open(const struct tokmap_dataset *dataset, uint64_t token, uint64_t count)
+{
+    uint64_t number = dataset_shard_of(dataset, token % dataset->tokens, 0);
+    for (uint64_t end = token % dataset->tokens + count;; number = (number + 1) % dataset->shard_count) {
+        const struct shard_place *place = &dataset->slots[number].place;
+        if (!is_open(dataset, number))
+            return false;
+        if (end <= place->first_token + place->tokens)
+            return true;
+        if (place->first_token + place->tokens == dataset->tokens)
+            end -= dataset->tokens;
+    }
+}
+
 /* Returns a shard that is open, held; otherwise NULL. */
 static const struct shard *hold_if_open(const struct tokmap_dataset *dataset, uint64_t number)
 {
     const struct shard *shard = NULL;
-    if (shard_line(dataset, number) && !__atomic_load_n(&dataset->slots[number].holders, __ATOMIC_RELAXED))
+    if (!is_open(dataset, number))
         return NULL;
     return shard_hold(dataset, number, &shard, NULL) ? NULL : shard;
 }
@@ -118,7 +137,7 @@ void dataset_fetch_shards(const struct tokmap_dataset *dataset, uint64_t first)
     const uint64_t end = min64(first + SHARDS_AHEAD, dataset->shard_count);
     if (dataset->cache && first % SHARDS_AHEAD == 0 && end - first > 1)
         for (; first < end; first++)
-            if (shard_line(dataset, first) && !__atomic_load_n(&dataset->slots[first].holders, __ATOMIC_RELAXED) &&
+            if (!is_open(dataset, first) &&
                 !cache_ask_work(dataset->cache, open_only, (void *)(uintptr_t)dataset, first))
                 return;
 }

@@ -40,7 +40,7 @@ static struct table {
 
 static uint64_t mappings_of(const struct tokmap_dataset *dataset)
 {
-    return dataset->cache ? 1 : dataset->reading == TOKMAP_READ_PREAD ? 0 : MAPPINGS_PER_SHARD;
+    return (dataset->cache != NULL) + (dataset->reading == TOKMAP_READ_PREAD ? 0 : MAPPINGS_PER_SHARD);
 }
 
 static uint64_t files_of(const struct tokmap_dataset *dataset)

@@ -74,10 +74,6 @@ static enum tokmap_status map(struct store *store, uint32_t width, const uint8_t
                          "address that is not a multiple of their size, so there is no view of them; copy "
                          "them instead",
                          1u << element_shift(store->element), width);
-    if (os_fetched_of(store->fd))
-        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, store->path, TOKMAP_NO_OFFSET,
-                         "the shard is in object storage, and this machine may have a part of it only, so there is no "
-                         "view of its tokens; copy them instead");
     if (!store->tokens)
         return error_set(error, TOKMAP_ERROR_RANGE, store->path, 0, "the shard has no tokens to map");
     int system = os_map_file(store->fd, store->bytes, &mapped);
@@ -95,10 +91,20 @@ static enum tokmap_status map(struct store *store, uint32_t width, const uint8_t
     return TOKMAP_OK;
 }
 
-enum tokmap_status store_map(struct store *store, uint32_t width, const uint8_t **file, struct tokmap_error *error)
+enum tokmap_status store_map_any(struct store *store, uint32_t width, const uint8_t **file, struct tokmap_error *error)
 {
     *file = __atomic_load_n(&store->map, __ATOMIC_ACQUIRE);
     return *file ? TOKMAP_OK : map(store, width, file, error);
+}
+
+enum tokmap_status store_map(struct store *store, uint32_t width, const uint8_t **file, struct tokmap_error *error)
+{
+    *file = NULL;
+    if (store->sealed || !os_fetched_of(store->fd))
+        return store_map_any(store, width, file, error);
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, store->path, TOKMAP_NO_OFFSET,
+                     "the shard is in object storage, and this machine may have a part of it only, so there is no "
+                     "view of its tokens; copy them instead");
 }
 
 static enum tokmap_status read_bytes(const struct store *store, uint64_t offset, size_t bytes, void *into,

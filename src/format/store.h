@@ -44,9 +44,11 @@ static inline bool store_has_views(const struct store *store, uint32_t width)
 }
 
 /* Returns the mapping of the whole file, from its byte 0, which the first call makes; it does not read any page of it.
- * Statuses: OK, ERROR_UNSUPPORTED (tokens of `width` bytes have no views: see store_has_views()), ERROR_RANGE (there
- * are no tokens), ERROR_IO, ERROR_MEMORY. */
+ * Statuses: OK, ERROR_UNSUPPORTED (tokens of `width` bytes have no views: see store_has_views(), or the file is one
+ * that is fetched), ERROR_RANGE (there are no tokens), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status store_map(struct store *store, uint32_t width, const uint8_t **file, struct tokmap_error *error);
+/* Maps a file that is fetched, too: os_fetched_set() says how it is loaded from. */
+enum tokmap_status store_map_any(struct store *store, uint32_t width, const uint8_t **file, struct tokmap_error *error);
 
 /* Copies tokens [first, first + count) to `into` as ids of `width` bytes, converting them if necessary. Reads with
  * pread and never raises a signal. Of a sealed file, each frame is unpacked and compared with its hash; that takes

@@ -68,7 +68,7 @@ static void exchange(struct tokmap_loader *loader, struct tokmap_loader *other)
     const size_t bytes = offsetof(struct tokmap_loader, thread);
     struct tokmap_loader before;
     struct source_counts *counts = loader->statistics.sources;
-    assert(!other->thread.producer && !other->trace && !other->thread.fork_canary);
+    assert(!other->thread.producer && !other->trace && !other->thread.process);
     memcpy(&before, loader, bytes);
     memcpy(loader, other, bytes);
     memcpy(other, &before, bytes);
@@ -87,8 +87,9 @@ static enum tokmap_status replace(struct tokmap_loader *loader, struct tokmap_lo
     if (!order)
         return error_set_memory(error, "a loader", loader->sources * sizeof *order);
     /* The storage may have become slow, and have threads that read since this move. */
-    enum tokmap_status status = loader_mark_process(loader, other->fill.pool, error);
-    if (!status && loader->trace) {
+    loader_mark_process(loader, other->fill.pool);
+    enum tokmap_status status = TOKMAP_OK;
+    if (loader->trace) {
         const struct trace_header header = loader_trace_header(other, &other->start.cursor);
         status = trace_begin(loader->trace, &header, error);
     }

@@ -421,16 +421,10 @@ static enum tokmap_status open_ring(struct tokmap_loader *loader, const struct t
 
 /* ---- other threads ---- */
 
-enum tokmap_status loader_mark_process(struct tokmap_loader *loader, bool pool, struct tokmap_error *error)
+void loader_mark_process(struct tokmap_loader *loader, bool pool)
 {
-    if (loader->thread.fork_canary || (!loader->options.threads && loader->on_host && !loader->trace && !pool))
-        return TOKMAP_OK;
-    if (os_memory_new(os_page_bytes(), false, &loader->thread.fork_canary))
-        return error_set_memory(error, "a loader", os_page_bytes());
-    if (!os_memory_zero_on_fork(loader->thread.fork_canary, os_page_bytes()))
-        loader->thread.process = os_process_id(); /* each look takes a system call then */
-    *(char *)loader->thread.fork_canary = 1;
-    return TOKMAP_OK;
+    if (loader->options.threads || !loader->on_host || loader->trace || pool)
+        loader->thread.process = os_process_id();
 }
 
 static enum tokmap_status start_producer(struct tokmap_loader *loader, struct tokmap_error *error)
@@ -633,8 +627,7 @@ enum tokmap_status tokmap_loader_open(struct tokmap_loader **made, const struct 
         const struct trace_header header = loader_trace_header(loader, &loader->start.cursor);
         status = trace_open(&loader->trace, given.trace, &header, error);
     }
-    if (!status)
-        status = loader_mark_process(loader, loader->fill.pool, error);
+    loader_mark_process(loader, loader->fill.pool);
     if (!status)
         status = start_producer(loader, error);
     if (status)
@@ -667,6 +660,5 @@ void tokmap_loader_close(struct tokmap_loader *loader)
     free(loader->source);
     free(loader->fill.extents);
     free(loader->statistics.sources);
-    os_memory_free(loader->thread.fork_canary, os_page_bytes());
     free(loader);
 }

@@ -12,8 +12,7 @@ enum tokmap_status loader_make(struct tokmap_loader **loader, const struct tokma
                                const struct tokmap_loader_options *options, const struct tokmap_cursor *cursor,
                                struct tokmap_error *error);
 
-/* Makes the page from which a child after fork() learns that the loader is its parent's, unless a child may use the
- * loader. pool: threads read for it. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status loader_mark_process(struct tokmap_loader *loader, bool pool, struct tokmap_error *error);
+/* Notes the process that has opened the loader, unless a child after fork() may use it. pool: threads read for it. */
+void loader_mark_process(struct tokmap_loader *loader, bool pool);
 
 #endif

@@ -115,8 +115,7 @@ struct tokmap_loader {
      * paused, so a move may not write them even for a moment. */
     struct {
         struct os_thread *producer; /* NULL: next() fills slots itself. For the thread that calls next() */
-        void *fork_canary; /* a byte that is 1, and 0 in a child after fork(); NULL if a child may use the loader */
-        uint32_t process;  /* 0, or the process that opened the loader, where the kernel does not clear that byte */
+        uint32_t process;           /* that opened the loader; 0 if a child after fork() may use it */
 
         /* Shared by both threads: the producer works in turns, see producer_pause(). */
         uint32_t turns_begun; /* turns that the caller's thread has asked for, less the first one */
@@ -155,9 +154,7 @@ static inline struct trace_header loader_trace_header(const struct tokmap_loader
  * neither the producer thread nor the GPU of its parent. */
 static inline bool loader_is_forked(const struct tokmap_loader *loader)
 {
-    if (loader->thread.process)
-        return loader->thread.process != os_process_id();
-    return loader->thread.fork_canary && !*(const volatile char *)loader->thread.fork_canary;
+    return loader->thread.process && loader->thread.process != os_process_id();
 }
 
 /* Reports to options.event that something begins, or ends. */

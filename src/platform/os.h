@@ -151,7 +151,8 @@ struct os_fetched {
 };
 
 /* From now on os_pread() and os_pread_cached() of the descriptor read bytes that are present, os_read_ahead() asks for
- * them, and os_close() calls file->close(). A fetched file is not mapped. Returns 0 or ENOMEM. */
+ * those that are not, and os_close() calls file->close(). In a mapping, bytes that are not present are zeros: whoever
+ * loads from it calls need() before and kept() after. Returns 0 or ENOMEM. */
 int os_fetched_set(int fd, struct os_fetched *file);
 struct os_fetched *os_fetched_of(int fd); /* NULL: the file is not one that is fetched */
 
@@ -253,7 +254,7 @@ uint64_t os_storage_bytes_read(void);
 int os_random(void *into, size_t count);
 /* Finds the name of this machine on its network, cut to fit; "?" if unknown. */
 void os_host_name(char *name, size_t capacity);
-uint32_t os_process_id(void); /* a child after fork() has another one than its parent */
+uint32_t os_process_id(void); /* a child after fork() has another one than its parent. Costs a load */
 /* Returns the process that has started this one; when that is gone, another process; 0 if it is in another
  * namespace. */
 uint32_t os_parent_id(void);

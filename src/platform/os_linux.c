@@ -599,7 +599,8 @@ int os_folder_list(const char *path, int (*entry)(void *user, const char *name),
 void os_read_ahead(int fd, uint64_t offset, uint64_t bytes)
 {
     struct os_fetched *file = os_fetched_of(fd);
-    if (file)
+    uint64_t state;
+    if (file && file->need(file, offset, bytes, false, &state))
         file->ask(file, offset, bytes);
     else
         (void)readahead(fd, (off64_t)offset, (size_t)bytes);
@@ -627,8 +628,6 @@ int os_map_file(int fd, uint64_t bytes, const void **address)
 {
     *address = NULL;
     assert(bytes > 0);
-    if (os_fetched_of(fd))
-        return ENOTSUP;
     if (bytes > SIZE_MAX - 2 * HUGE_PAGE)
         return EOVERFLOW;
     if (bytes < HUGE_PAGE) {

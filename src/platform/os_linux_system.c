@@ -155,7 +155,23 @@ void os_host_name(char *name, size_t capacity)
 
 uint32_t os_process_id(void)
 {
-    return (uint32_t)getpid();
+    static uint32_t *kept, cannot; /* the page that has it is zeros in a child; both are accessed atomically */
+    uint32_t *page = __atomic_load_n(&kept, __ATOMIC_ACQUIRE), *before = NULL;
+    const uint32_t known = page ? __atomic_load_n(page, __ATOMIC_RELAXED) : 0;
+    if (known)
+        return known;
+    const uint32_t id = (uint32_t)getpid();
+    void *made = NULL;
+    if (!page && !__atomic_load_n(&cannot, __ATOMIC_RELAXED) && !os_memory_new(os_page_bytes(), false, &made)) {
+        __atomic_store_n(&cannot, !os_memory_zero_on_fork(made, os_page_bytes()), __ATOMIC_RELAXED);
+        if (!cannot && __atomic_compare_exchange_n(&kept, &before, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            page = made;
+        else
+            os_memory_free(made, os_page_bytes());
+    }
+    if (page)
+        __atomic_store_n(page, id, __ATOMIC_RELAXED);
+    return id;
 }
 
 uint32_t os_parent_id(void)
