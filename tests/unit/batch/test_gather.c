@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include "batch/copy.h"
 #include "batch/gather.h"
 #include "common/bytes.h"
+#include "dataset/dataset.h"
 #include "platform/os.h"
 
 /* ---- copying ---- */
@@ -268,6 +270,105 @@ static void resize(const char *path, uint64_t bytes)
     os_close(fd);
     os_sleep_ns(100000); /* batches that begin within 50 microseconds share a look at the sizes of files */
 }
+
+/* ---- files that are fetched ---- */
+
+/* A file whose bytes are zeros from time to time, right after it was asked whether they are there. */
+struct fetched_file {
+    struct os_fetched fetched;
+    const char *path;
+    uint8_t *bytes;
+    uint64_t count, asked, generation;
+    bool gone;
+};
+
+static void fetched_write(const struct fetched_file *file, const void *bytes)
+{
+    overwrite(file->path, 0, bytes, file->count);
+}
+
+static int fetched_need(struct os_fetched *fetched, uint64_t offset, uint64_t bytes, bool wait, uint64_t *state)
+{
+    struct fetched_file *file = (struct fetched_file *)(void *)fetched;
+    assert_true(offset + bytes <= file->count);
+    if (file->gone && !wait)
+        return EAGAIN;
+    if (file->gone)
+        fetched_write(file, file->bytes);
+    file->gone = false;
+    *state = file->generation;
+    if (wait || ++file->asked % 3)
+        return 0;
+    void *zeros = calloc(1, file->count);
+    fetched_write(file, zeros);
+    free(zeros);
+    file->gone = true;
+    file->generation++;
+    return 0;
+}
+
+static bool fetched_kept(struct os_fetched *fetched, uint64_t offset, uint64_t bytes, uint64_t state)
+{
+    const struct fetched_file *file = (const struct fetched_file *)(const void *)fetched;
+    assert_true(offset + bytes <= file->count);
+    return !file->gone && file->generation == state;
+}
+
+static void fetched_ask(struct os_fetched *file, uint64_t offset, uint64_t bytes)
+{
+    (void)file, (void)offset, (void)bytes;
+}
+
+static void fetched_close(struct os_fetched *file)
+{
+    (void)file;
+}
+
+static void what_was_given_up_is_not_in_a_row(void **unused)
+{
+    enum { ROW = 301, TOKENS = 20000 };
+    (void)unused;
+    const uint64_t sizes[] = {TOKENS};
+    const struct residency_options residency = {.trust_files = true};
+    const struct gather_options gather = {.trust_files = true};
+    struct made made;
+    made_new(&made, folder, "fetched", 2, 50257, sizes, 1);
+    struct fetched_file file = {
+        {fetched_need, fetched_kept, fetched_ask, fetched_close}, made.bin[0], NULL, 0, 0, 0, 0};
+    struct reader reader = open_with(made.name, TOKMAP_READ_MAPPED, ROW, &residency, &gather);
+    struct shard_tokens tokens;
+    size_t got;
+    dataset_shard_tokens(reader.dataset, 0, &tokens);
+    file.count = tokens.bytes;
+    file.bytes = malloc(file.count);
+    assert_int_equal(os_pread(tokens.fd, file.bytes, file.count, 0, &got), 0);
+    assert_int_equal(os_fetched_set(tokens.fd, &file.fetched), 0);
+    set_warm(&reader, true);
+    uint64_t directly = 0;
+    for (uint64_t i = 0; i < 2000; i++) {
+        const uint64_t first = i * 977 % (TOKENS - ROW);
+        const struct tokmap_extent extent = {first, ROW};
+        int32_t inputs[ROW], targets[ROW];
+        uint16_t row[ROW];
+        const struct gather_outputs outputs = {
+            .pair = pair16, .seq_len = ROW - 1, .inputs = inputs, .targets = targets};
+        bool done = false, cold = false;
+        begin(&reader, 8);
+        if (i % 2)
+            assert_int_equal(gather_direct(reader.gather, &extent, 1, &outputs, &done, NULL), TOKMAP_OK);
+        directly += done;
+        for (uint64_t k = 0; k + 1 < ROW && done; k++)
+            assert_int_equal(targets[k], made_token(&made, first + k + 1));
+        assert_int_equal(gather_window(&reader, first, row, &cold, NULL), TOKMAP_OK);
+        assert_true(made_row_is(&made, row, first, ROW));
+    }
+    assert_true(directly > 100 && file.generation > 100);
+    close_reader(&reader);
+    free(file.bytes);
+    made_free(&made);
+}
+
+/* ---- ids ---- */
 
 /* The token at 1234 of the second shard is 20000. */
 static void name_the_id(const struct made *made, enum tokmap_reading reading)
@@ -525,6 +626,7 @@ int main(void)
         cmocka_unit_test(copying_finds_the_largest_anywhere),
         cmocka_unit_test(every_window_has_the_tokens_of_the_dataset),
         cmocka_unit_test(a_direct_row_is_the_row),
+        cmocka_unit_test(what_was_given_up_is_not_in_a_row),
         cmocka_unit_test(an_id_outside_the_vocabulary_is_named),
         cmocka_unit_test(unchecked_delivers_any_id),
         cmocka_unit_test(a_truncated_file_is_a_status_and_can_be_restored),
