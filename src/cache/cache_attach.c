@@ -34,9 +34,9 @@ static bool is_compared(const struct cache_attached *attached, uint64_t unit)
         return true;
     uint64_t from, bytes = 0;
     size_t got;
-    uint8_t *memory = cache_unit_place(shard, unit, &from, &bytes, NULL) ? NULL : os_memory_large(bytes);
+    uint8_t *memory = cache_units_place(shard, unit, unit + 1, &from, &bytes, NULL) ? NULL : os_memory_large(bytes);
     const bool good = memory && !os_pread(shard->fds[cache_part_of(shard, unit)], memory, bytes, from, &got) &&
-                      got == bytes && cache_unit_matches(shard, unit, memory, bytes, &reader);
+                      got == bytes && cache_unit_matches(shard, unit, memory, &reader);
     sealed_reader_free(reader);
     free(memory);
     if (good)

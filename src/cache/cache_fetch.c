@@ -200,11 +200,8 @@ static void claim_beside(struct range *range)
 
 static enum tokmap_status place(struct range *range, struct cache_client *client, struct tokmap_error *error)
 {
-    uint64_t last = 0, bytes = 0;
-    enum tokmap_status status = cache_unit_place(range->shard, range->first, &range->from, &bytes, error);
-    if (!status)
-        status = cache_unit_place(range->shard, range->end - 1, &last, &bytes, error);
-    range->bytes = status ? 0 : last + bytes - range->from;
+    const enum tokmap_status status =
+        cache_units_place(range->shard, range->first, range->end, &range->from, &range->bytes, error);
     if (status || range->bytes <= client->block_bytes)
         return status;
     free(client->block);
@@ -246,8 +243,8 @@ static uint64_t mismatch(const struct range *range, struct cache_client *client)
     uint64_t unit = range->first;
     for (; unit < range->end; unit++) {
         uint64_t from, bytes;
-        if (cache_unit_place(range->shard, unit, &from, &bytes, NULL) ||
-            !cache_unit_matches(range->shard, unit, client->block + (from - range->from), bytes, &client->reader))
+        if (cache_units_place(range->shard, unit, unit + 1, &from, &bytes, NULL) ||
+            !cache_unit_matches(range->shard, unit, client->block + (from - range->from), &client->reader))
             break;
     }
     return unit;
@@ -315,7 +312,7 @@ static enum tokmap_status receive(struct range *range, struct cache_client *clie
         }
     }
     uint64_t from = range->from, bytes = 0;
-    (void)cache_unit_place(shard, unit, &from, &bytes, NULL);
+    (void)cache_units_place(shard, unit, unit + 1, &from, &bytes, NULL);
     if (replaced)
         return error_set(error, TOKMAP_ERROR_MISMATCH, shard->names[part], from,
                          "bytes %" PRIu64 " to %" PRIu64

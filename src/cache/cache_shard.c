@@ -24,7 +24,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/index_verify.h"
-#include "format/shard_file.h"
+#include "format/shard_ranges.h"
 #include "text/path.h"
 
 void cache_shard_hold(struct cache_shard *shard)
@@ -101,7 +101,7 @@ static enum tokmap_status state_open(struct cache_shard *shard, uint64_t units, 
         shard->state.count = units;
         for (uint64_t i = 0; i < units && !status; i++) {
             uint64_t bytes = 0;
-            status = cache_unit_place(shard, i, &made[i].from, &bytes, error);
+            status = cache_units_place(shard, i, i + 1, &made[i].from, &bytes, error);
             made[i].bytes = (uint32_t)bytes;
             made[i].part = cache_part_of(shard, i);
         }
@@ -131,13 +131,14 @@ static enum tokmap_status files_open(struct cache_shard *shard, struct tokmap_er
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, shard->index_name, TOKMAP_NO_OFFSET,
                          "the index describes the tokens of another project's file, which are not read from object "
                          "storage; pack them, or copy both files to a disk of this machine");
-    const bool sealed = index_is_sealed(index);
-    shard->token_units = index_blocks(index);
-    status = part_open(shard, CACHE_TOKENS, sealed ? SHARD_SEALED : SHARD_TOKENS,
-                       sealed ? index->sealed_bytes : index->token_bytes, error);
-    if (!status && index->mask_bytes)
-        status = part_open(shard, CACHE_MASK, SHARD_MASK, index->mask_bytes, error);
-    const uint64_t units = shard->token_units + (index->mask_bytes ? index_mask_blocks(index) : 0);
+    for (enum shard_file file = 0; file < SHARD_FILES && !status; file++) {
+        uint64_t bytes;
+        if (shard_has_file(index, file, &bytes))
+            status = part_open(shard, file == SHARD_MASK ? CACHE_MASK : CACHE_TOKENS, file, bytes, error);
+    }
+    shard->token_units =
+        max64(index_blocks(index), index_is_sealed(index)); /* a seek table is there, if nothing else */
+    const uint64_t units = shard->token_units + index_mask_blocks(index);
     if (!status)
         status = state_open(shard, units, error);
     shard->compared = status ? NULL : calloc(units / 64 + 1, sizeof *shard->compared);
