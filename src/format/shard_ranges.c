@@ -9,11 +9,15 @@
 #include "common/hash.h"
 #include "index_verify.h"
 
-bool shard_has_file(const struct index *index, enum shard_file file, uint64_t *bytes)
+bool shard_has_file(const struct index *index, enum shard_file file)
 {
-    const bool sealed = index_is_sealed(index);
-    *bytes = file == SHARD_MASK ? index->mask_bytes : sealed ? index->sealed_bytes : index->token_bytes;
-    return file == SHARD_MASK ? *bytes != 0 : sealed == (file == SHARD_SEALED);
+    return file == SHARD_MASK ? index->mask_bytes != 0
+                              : !index->store.offset && index_is_sealed(index) == (file == SHARD_SEALED);
+}
+
+uint64_t shard_file_size(const struct index *index, enum shard_file file)
+{
+    return file == SHARD_MASK ? index->mask_bytes : file == SHARD_SEALED ? index->sealed_bytes : index->token_bytes;
 }
 
 uint64_t shard_ranges(const struct index *index, enum shard_file file)
@@ -40,8 +44,8 @@ static enum tokmap_status frame_of(const struct index *index, uint64_t at, uint6
 enum tokmap_status shard_ranges_find(const struct index *index, enum shard_file file, uint64_t at, uint64_t count,
                                      uint64_t *first, uint64_t *end, struct tokmap_error *error)
 {
-    uint64_t bytes, last = 0;
-    (void)shard_has_file(index, file, &bytes);
+    const uint64_t bytes = shard_file_size(index, file);
+    uint64_t last = 0;
     *first = *end = 0;
     if (!count || at >= bytes)
         return TOKMAP_OK;
@@ -62,10 +66,9 @@ enum tokmap_status shard_ranges_find(const struct index *index, enum shard_file 
 enum tokmap_status shard_ranges_place(const struct index *index, enum shard_file file, uint64_t first, uint64_t end,
                                       uint64_t *from, uint64_t *bytes, struct tokmap_error *error)
 {
-    uint64_t until;
+    uint64_t until = shard_file_size(index, file);
     enum tokmap_status status = TOKMAP_OK;
     assert(first < end && end <= shard_ranges(index, file));
-    (void)shard_has_file(index, file, &until);
     *from = first * BLOCK_BYTES;
     if (file != SHARD_SEALED) {
         until = min64(until, end * BLOCK_BYTES);

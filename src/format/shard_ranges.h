@@ -17,8 +17,9 @@
 #include "sealed.h"
 #include "shard_file.h"
 
-/* Returns whether a shard has a file, and how many bytes it has then. */
-bool shard_has_file(const struct index *index, enum shard_file file, uint64_t *bytes);
+/* Returns whether a shard has a file of its own, and how many bytes it has then. */
+bool shard_has_file(const struct index *index, enum shard_file file);
+uint64_t shard_file_size(const struct index *index, enum shard_file file);
 
 /* Returns the number of ranges. */
 uint64_t shard_ranges(const struct index *index, enum shard_file file);

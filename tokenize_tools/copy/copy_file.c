@@ -160,9 +160,7 @@ enum tokmap_status copy_file_open(struct copy_file *file, const char *from, cons
                                   struct copy_hands *hands, struct tokmap_error *error)
 {
     file->from_fd = file->to_fd = -1;
-    file->bytes = file->index->file_bytes;
-    if (file->file != SHARD_INDEX)
-        (void)shard_has_file(file->index, file->file, &file->bytes);
+    file->bytes = file->file == SHARD_INDEX ? file->index->file_bytes : shard_file_size(file->index, file->file);
     file->part_bytes = max64(file->part_bytes ? file->part_bytes : COPY_PART_BYTES,
                              round_up(div_ceil(file->bytes, UPLOAD_PARTS_MOST), COPY_ALIGN));
     file->parts = file->left = (uint32_t)max64(div_ceil(file->bytes, file->part_bytes), 1);
