@@ -170,7 +170,8 @@ static bool add_beside(struct range *range, uint64_t unit)
     uint64_t changes, rows = range->distance;
     const uint64_t reach = cache_reach(shard->cache, &changes);
     if (reach != UINT64_MAX && __atomic_load_n(&shard->planned, __ATOMIC_ACQUIRE) == range->claim) {
-        const uint32_t next = shard->state.next[processes->number * shard->state.count + unit];
+        const uint32_t next =
+            __atomic_load_n(&shard->state.next[processes->number * shard->state.count + unit], __ATOMIC_RELAXED);
         rows = (uint32_t)(next - 1 - __atomic_load_n(&processes->table->of[processes->number].now, __ATOMIC_RELAXED));
         if (!next || rows >= reach ||
             rows > max64(range->distance, __atomic_load_n(&shard->cache->ahead, __ATOMIC_RELAXED)))
@@ -188,7 +189,7 @@ static void claim_beside(struct range *range)
     const struct cache_shard *shard = range->shard;
     const bool mask = cache_part_of(shard, range->first) == CACHE_MASK;
     const uint64_t base = mask ? shard->token_units : 0, most = mask ? shard->state.count : shard->token_units;
-    const uint64_t units = max64(shard->cache->block / CACHE_UNIT, 1);
+    const uint64_t units = max64(__atomic_load_n(&shard->cache->block, __ATOMIC_RELAXED) / CACHE_UNIT, 1);
     const uint64_t begin = base + (range->first - base) / units * units, stop = min64(begin + units, most);
     while (range->end < stop && add_beside(range, range->end))
         range->end++;
