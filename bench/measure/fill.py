@@ -201,6 +201,9 @@ def matrix(results, step, _metrics, names):
     faults = list(dict.fromkeys(found["metric"] for found in cells))
     found = {(one["row"], one["metric"]): one["result"] for one in cells}
     systems = list(names or dict.fromkeys(one["row"] for one in cells))
+    if names:  # faults that strike one of them
+        faults = [fault for fault in faults if any(found.get((system, fault)) not in (None, "unreachable")
+                                                   for system in systems)]
     lines = head_of_table(escape(fault) for fault in faults)
     for system in systems:
         lines.append(f"| {escape(names.get(system, system))} | " + " | ".join(

@@ -34,9 +34,9 @@ static bool is_compared(const struct cache_attached *attached, uint64_t unit)
         return true;
     uint64_t from, bytes = 0;
     size_t got;
-    uint8_t *memory = cache_unit_place(shard, unit, &from, &bytes, NULL) ? NULL : os_memory_large(bytes);
+    uint8_t *memory = cache_units_place(shard, unit, unit + 1, &from, &bytes, NULL) ? NULL : os_memory_large(bytes);
     const bool good = memory && !os_pread(shard->fds[cache_part_of(shard, unit)], memory, bytes, from, &got) &&
-                      got == bytes && cache_unit_matches(shard, unit, memory, bytes, &reader);
+                      got == bytes && cache_unit_matches(shard, unit, memory, &reader);
     sealed_reader_free(reader);
     free(memory);
     if (good)
@@ -203,13 +203,15 @@ void cache_plan(int fd, uint64_t at, uint64_t bytes, uint64_t when)
         return;
     uint32_t *next = shard->state.next + (uint64_t)processes->number * shard->state.count;
     uint64_t planned = __atomic_load_n(&shard->planned, __ATOMIC_ACQUIRE);
-    if ((planned & ~NO_PLAN) != claim) {
-        planned = claim | (os_map_fill(next, shard->state.count * sizeof *next) ? NO_PLAN : 0);
-        if (planned == claim)
-            memset(next, 0, shard->state.count * sizeof *next); /* of an earlier process of this number */
-        __atomic_store_n(&shard->planned, planned, __ATOMIC_RELEASE);
+    if ((planned & ~NO_PLAN) != claim &&
+        __atomic_compare_exchange_n(&shard->planned, &planned, claim | NO_PLAN, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE) &&
+        !os_map_fill(next, shard->state.count * sizeof *next)) {
+        for (uint64_t i = 0; i < shard->state.count; i++) /* of an earlier process of this number */
+            __atomic_store_n(&next[i], 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&shard->planned, planned = claim, __ATOMIC_RELEASE);
     }
-    if (planned & NO_PLAN)
+    if (planned != claim)
         return;
     uint64_t unit, end;
     for (cache_units_in(shard, attached->part, at, bytes, &unit, &end); unit < end; unit++)

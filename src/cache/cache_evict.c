@@ -56,7 +56,8 @@ static bool fits(const struct cache *cache, uint64_t bytes)
 {
     uint64_t free_bytes;
     const uint64_t used = __atomic_load_n(&cache->processes.table->used, __ATOMIC_RELAXED);
-    return used <= cache->size && bytes <= cache->size - used &&
+    const uint64_t size = __atomic_load_n(&cache->size, __ATOMIC_RELAXED);
+    return used <= size && bytes <= size - used &&
            (os_disk_free(cache->folder, &free_bytes) || free_bytes >= bytes + RESERVE);
 }
 
@@ -226,8 +227,9 @@ static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
     struct eviction eviction = {.cache = cache, .distance = distance};
     struct cache_table *table = cache->processes.table;
     const uint64_t full = __atomic_load_n(&table->used, __ATOMIC_RELAXED) + bytes;
-    const uint64_t lacks = full > cache->size ? full - cache->size : bytes;
-    const uint64_t wanted = max64(lacks, min64(max64(cache->size / 128, FREE_LEAST), FREE_MOST));
+    const uint64_t size = __atomic_load_n(&cache->size, __ATOMIC_RELAXED);
+    const uint64_t lacks = full > size ? full - size : bytes;
+    const uint64_t wanted = max64(lacks, min64(max64(size / 128, FREE_LEAST), FREE_MOST));
     uint64_t freed = 0;
     eviction.most = div_ceil(wanted, CACHE_UNIT);
     eviction.heap = malloc(eviction.most * sizeof *eviction.heap);

@@ -170,7 +170,8 @@ static bool add_beside(struct range *range, uint64_t unit)
     uint64_t changes, rows = range->distance;
     const uint64_t reach = cache_reach(shard->cache, &changes);
     if (reach != UINT64_MAX && __atomic_load_n(&shard->planned, __ATOMIC_ACQUIRE) == range->claim) {
-        const uint32_t next = shard->state.next[processes->number * shard->state.count + unit];
+        const uint32_t next =
+            __atomic_load_n(&shard->state.next[processes->number * shard->state.count + unit], __ATOMIC_RELAXED);
         rows = (uint32_t)(next - 1 - __atomic_load_n(&processes->table->of[processes->number].now, __ATOMIC_RELAXED));
         if (!next || rows >= reach ||
             rows > max64(range->distance, __atomic_load_n(&shard->cache->ahead, __ATOMIC_RELAXED)))
@@ -188,7 +189,7 @@ static void claim_beside(struct range *range)
     const struct cache_shard *shard = range->shard;
     const bool mask = cache_part_of(shard, range->first) == CACHE_MASK;
     const uint64_t base = mask ? shard->token_units : 0, most = mask ? shard->state.count : shard->token_units;
-    const uint64_t units = max64(shard->cache->block / CACHE_UNIT, 1);
+    const uint64_t units = max64(__atomic_load_n(&shard->cache->block, __ATOMIC_RELAXED) / CACHE_UNIT, 1);
     const uint64_t begin = base + (range->first - base) / units * units, stop = min64(begin + units, most);
     while (range->end < stop && add_beside(range, range->end))
         range->end++;
@@ -200,11 +201,8 @@ static void claim_beside(struct range *range)
 
 static enum tokmap_status place(struct range *range, struct cache_client *client, struct tokmap_error *error)
 {
-    uint64_t last = 0, bytes = 0;
-    enum tokmap_status status = cache_unit_place(range->shard, range->first, &range->from, &bytes, error);
-    if (!status)
-        status = cache_unit_place(range->shard, range->end - 1, &last, &bytes, error);
-    range->bytes = status ? 0 : last + bytes - range->from;
+    const enum tokmap_status status =
+        cache_units_place(range->shard, range->first, range->end, &range->from, &range->bytes, error);
     if (status || range->bytes <= client->block_bytes)
         return status;
     free(client->block);
@@ -246,8 +244,8 @@ static uint64_t mismatch(const struct range *range, struct cache_client *client)
     uint64_t unit = range->first;
     for (; unit < range->end; unit++) {
         uint64_t from, bytes;
-        if (cache_unit_place(range->shard, unit, &from, &bytes, NULL) ||
-            !cache_unit_matches(range->shard, unit, client->block + (from - range->from), bytes, &client->reader))
+        if (cache_units_place(range->shard, unit, unit + 1, &from, &bytes, NULL) ||
+            !cache_unit_matches(range->shard, unit, client->block + (from - range->from), &client->reader))
             break;
     }
     return unit;
@@ -315,7 +313,7 @@ static enum tokmap_status receive(struct range *range, struct cache_client *clie
         }
     }
     uint64_t from = range->from, bytes = 0;
-    (void)cache_unit_place(shard, unit, &from, &bytes, NULL);
+    (void)cache_units_place(shard, unit, unit + 1, &from, &bytes, NULL);
     if (replaced)
         return error_set(error, TOKMAP_ERROR_MISMATCH, shard->names[part], from,
                          "bytes %" PRIu64 " to %" PRIu64

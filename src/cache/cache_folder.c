@@ -288,9 +288,12 @@ enum tokmap_status cache_open(struct cache **cache, char **rest, const char *nam
         }
     }
     if (found) { /* a folder has one cache, and the last word about it counts */
-        found->block = wanted.block ? wanted.block : found->block;
-        found->size = wanted.size ? wanted.size : found->size;
-        found->connections = wanted.connections ? (uint32_t)wanted.connections : found->connections;
+        if (wanted.block)
+            __atomic_store_n(&found->block, wanted.block, __ATOMIC_RELAXED);
+        if (wanted.size)
+            __atomic_store_n(&found->size, wanted.size, __ATOMIC_RELAXED);
+        if (wanted.connections)
+            __atomic_store_n(&found->connections, (uint32_t)wanted.connections, __ATOMIC_RELAXED);
     }
     opening_end();
     *cache = found;

@@ -31,11 +31,12 @@ struct cache_pool {
     bool ends;
 };
 
-static uint64_t distance_of(const struct cache *cache, uint64_t when)
+static uint64_t distance_of(struct cache *cache, uint64_t when)
 {
-    const struct cache_processes *processes = &cache->processes;
-    const uint32_t now =
-        __atomic_load_n(&processes->table->of[processes->number % CACHE_PROCESSES].now, __ATOMIC_RELAXED);
+    struct cache_processes *processes = &cache->processes;
+    if (!cache_claim(processes))
+        return 1;
+    const uint32_t now = __atomic_load_n(&processes->table->of[processes->number].now, __ATOMIC_RELAXED);
     const uint32_t rows = (uint32_t)when - now;
     return rows < UINT32_MAX / 2 ? max64(rows, 1) : 1;
 }
@@ -112,18 +113,18 @@ static void pool_free(struct cache_pool *pool)
 
 static struct cache_pool *pool_new(struct cache *cache)
 {
+    const uint32_t connections = __atomic_load_n(&cache->connections, __ATOMIC_RELAXED);
     struct cache_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
         return NULL;
-    *pool =
-        (struct cache_pool){.cache = cache, .process = os_process_id(), .most = JOBS_PER_THREAD * cache->connections};
+    *pool = (struct cache_pool){.cache = cache, .process = os_process_id(), .most = JOBS_PER_THREAD * connections};
     pool->jobs = calloc(pool->most, sizeof *pool->jobs);
-    pool->threads = calloc(cache->connections, sizeof *pool->threads);
-    pool->users = calloc(cache->connections, sizeof *pool->users);
-    pool->stops = calloc(cache->connections, sizeof *pool->stops);
+    pool->threads = calloc(connections, sizeof *pool->threads);
+    pool->users = calloc(connections, sizeof *pool->users);
+    pool->stops = calloc(connections, sizeof *pool->stops);
     const bool good = !os_mutex_new(&pool->mutex) && !os_condition_new(&pool->work) && !os_condition_new(&pool->done) &&
                       pool->jobs && pool->threads && pool->users && pool->stops;
-    while (good && pool->thread_count < cache->connections &&
+    while (good && pool->thread_count < connections &&
            !os_thread_start(&pool->threads[pool->thread_count], "tokmap-fetch", pool_thread, pool))
         pool->thread_count++;
     if (pool->thread_count)

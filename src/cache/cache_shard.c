@@ -24,7 +24,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/index_verify.h"
-#include "format/shard_file.h"
+#include "format/shard_ranges.h"
 #include "text/path.h"
 
 void cache_shard_hold(struct cache_shard *shard)
@@ -58,7 +58,7 @@ const char *cache_shard_index(const struct cache_shard *shard)
 
 /* Opens a file of the shard in the folder, or makes it, with the size that the object has. */
 static enum tokmap_status part_open(struct cache_shard *shard, enum cache_part part, enum shard_file file,
-                                    uint64_t bytes, struct tokmap_error *error)
+                                    struct tokmap_error *error)
 {
     char *path = shard_file_beside(shard->path, file, SHARD_FINAL);
     struct os_stat found = {.bytes = 0};
@@ -67,7 +67,7 @@ static enum tokmap_status part_open(struct cache_shard *shard, enum cache_part p
         free(path);
         return error_set_memory(error, "the path of a shard", 0);
     }
-    shard->bytes[part] = bytes;
+    const uint64_t bytes = shard->bytes[part] = shard_file_size(&shard->index, file);
     int system = os_open(path, OS_WRITE_OPEN, &shard->fds[part]);
     if (!system)
         system = os_fstat(shard->fds[part], &found);
@@ -101,7 +101,7 @@ static enum tokmap_status state_open(struct cache_shard *shard, uint64_t units, 
         shard->state.count = units;
         for (uint64_t i = 0; i < units && !status; i++) {
             uint64_t bytes = 0;
-            status = cache_unit_place(shard, i, &made[i].from, &bytes, error);
+            status = cache_units_place(shard, i, i + 1, &made[i].from, &bytes, error);
             made[i].bytes = (uint32_t)bytes;
             made[i].part = cache_part_of(shard, i);
         }
@@ -131,13 +131,12 @@ static enum tokmap_status files_open(struct cache_shard *shard, struct tokmap_er
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, shard->index_name, TOKMAP_NO_OFFSET,
                          "the index describes the tokens of another project's file, which are not read from object "
                          "storage; pack them, or copy both files to a disk of this machine");
-    const bool sealed = index_is_sealed(index);
-    shard->token_units = index_blocks(index);
-    status = part_open(shard, CACHE_TOKENS, sealed ? SHARD_SEALED : SHARD_TOKENS,
-                       sealed ? index->sealed_bytes : index->token_bytes, error);
-    if (!status && index->mask_bytes)
-        status = part_open(shard, CACHE_MASK, SHARD_MASK, index->mask_bytes, error);
-    const uint64_t units = shard->token_units + (index->mask_bytes ? index_mask_blocks(index) : 0);
+    for (enum shard_file file = 0; file < SHARD_FILES && !status; file++)
+        if (shard_has_file(index, file))
+            status = part_open(shard, file == SHARD_MASK ? CACHE_MASK : CACHE_TOKENS, file, error);
+    shard->token_units =
+        max64(index_blocks(index), index_is_sealed(index)); /* a seek table is there, if nothing else */
+    const uint64_t units = shard->token_units + index_mask_blocks(index);
     if (!status)
         status = state_open(shard, units, error);
     shard->compared = status ? NULL : calloc(units / 64 + 1, sizeof *shard->compared);

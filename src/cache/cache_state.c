@@ -109,7 +109,7 @@ uint64_t cache_claim(struct cache_processes *processes)
 
 bool cache_process_lives(const struct cache_processes *processes, uint32_t number)
 {
-    return (number == processes->number && os_process_id() == processes->process) ||
+    return (os_process_id() == __atomic_load_n(&processes->process, __ATOMIC_ACQUIRE) && number == processes->number) ||
            os_byte_is_locked(processes->fd, LOCKS_AT + number);
 }
 

@@ -3,8 +3,8 @@
  * dataset_fetch.c - see dataset_fetch.h.
  *
  * Numbers of units. Unit b of the file of shard s, the first of which that holds tokens of the dataset is b0, has the
- * number floor(first_token * width / CACHE_UNIT) + 2 s + (b - b0): see shard_views.c for why no two share one. Nothing
- * has to be opened for that, because the dataset knows where its shards begin.
+ * number floor(first_token * width / bytes of a unit) + 2 s + (b - b0): see shard_views.c for why no two share one.
+ * Nothing has to be opened for that, because the dataset knows where its shards begin.
  */
 #include "dataset_fetch.h"
 
@@ -22,19 +22,22 @@ struct cache *dataset_cache(const struct tokmap_dataset *dataset)
     return dataset->cache;
 }
 
-uint64_t dataset_fetch_unit(const struct tokmap_dataset *dataset, uint64_t token, uint64_t *shard, uint64_t *end)
+struct fetch_unit dataset_fetch_unit(const struct tokmap_dataset *dataset, uint64_t bytes, uint64_t token,
+                                     uint64_t *shard)
 {
-    const uint64_t unit = CACHE_UNIT / dataset->width; /* tokens of one */
-    *shard = dataset_shard_of(dataset, token, *shard);
-    const struct shard_place *place = &dataset->slots[*shard].place;
+    const struct shard_place synthetic = {.tokens = dataset->tokens};
+    const uint64_t unit = bytes / dataset->width; /* tokens of one */
+    *shard = dataset->shard_count ? dataset_shard_of(dataset, token, *shard) : 0;
+    const struct shard_place *place = dataset->shard_count ? &dataset->slots[*shard].place : &synthetic;
     const uint64_t at = place->skipped_tokens + (token - place->first_token);
-    *end = min64(place->first_token + place->tokens, token + (unit - at % unit));
-    return place->first_token / unit + 2 * *shard + (at / unit - place->skipped_tokens / unit);
+    return (struct fetch_unit){place->first_token / unit + 2 * *shard + (at / unit - place->skipped_tokens / unit),
+                               token - min64(at % unit, token - place->first_token),
+                               min64(place->first_token + place->tokens, token + (unit - at % unit))};
 }
 
-uint64_t dataset_fetch_units(const struct tokmap_dataset *dataset)
+uint64_t dataset_fetch_units(const struct tokmap_dataset *dataset, uint64_t bytes)
 {
-    return dataset->tokens / (CACHE_UNIT / dataset->width) + 2 * dataset->shard_count + 1;
+    return dataset->tokens / (bytes / dataset->width) + 2 * dataset->shard_count + 1;
 }
 
 /* Returns where a token is in its shard, in bytes of the tokens, uncompressed. */

@@ -11,15 +11,20 @@
 #include "cache/cache_folder.h"
 #include "tokmap/tokmap.h"
 
+/* Each shard's tokens are cut into units of `bytes` bytes, a multiple of a token's, uncompressed: CACHE_UNIT, or what a
+ * request fetches. Returns the unit with a token. *shard: of the last call, at first 0, and then that of the token. For
+ * any dataset; one that is synthetic counts as a shard. */
+struct fetch_unit {
+    uint64_t number;     /* below dataset_fetch_units(); some numbers are left out */
+    uint64_t first, end; /* its tokens that the dataset has */
+};
+struct fetch_unit dataset_fetch_unit(const struct tokmap_dataset *dataset, uint64_t bytes, uint64_t token,
+                                     uint64_t *shard);
+uint64_t dataset_fetch_units(const struct tokmap_dataset *dataset, uint64_t bytes);
+
 /* Returns the cache of a dataset in object storage; otherwise NULL. The functions below are for datasets that have
  * one. */
 struct cache *dataset_cache(const struct tokmap_dataset *dataset);
-
-/* Tokens that one hash covers, a unit (CACHE_UNIT), have a number. Returns that of the unit with a token. *end: the
- * first token after it. All numbers are below dataset_fetch_units(). *shard: of the last call, at first 0, and then
- * that of the token. */
-uint64_t dataset_fetch_unit(const struct tokmap_dataset *dataset, uint64_t token, uint64_t *shard, uint64_t *end);
-uint64_t dataset_fetch_units(const struct tokmap_dataset *dataset);
 
 /* Returns the tokens of a shard: [*first, *end). */
 void dataset_fetch_shard(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t *first, uint64_t *end);

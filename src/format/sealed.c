@@ -32,7 +32,7 @@
 #include "platform/zstd_library.h"
 
 #define REMEDY "restore the file from a good copy, or pack the shard again"
-#define ENTRIES_AT_ONCE ((uint64_t)512) /* of the seek table */
+#define TABLE_AT_ONCE 4096 /* bytes of the seek table */
 #define NO_FRAME UINT64_MAX
 
 struct sealed_reader {
@@ -189,43 +189,50 @@ enum tokmap_status sealed_read(struct sealed_reader *reader, const struct index 
     return TOKMAP_OK;
 }
 
-static enum tokmap_status table_differs(const struct index *index, const char *path, uint64_t at,
-                                        struct tokmap_error *error)
+enum tokmap_status sealed_table_compare(const struct index *index, const char *path, uint64_t at, uint64_t count,
+                                        const uint8_t *bytes, struct tokmap_error *error)
 {
-    return error_set(error, TOKMAP_ERROR_CORRUPT, path, at,
-                     "the seek table, from byte %" PRIu64
-                     " on, does not match the index here: tokmap does not need it, but other programs that read sealed "
-                     "tokens do; restore the file, or unseal the shard and seal it again",
-                     index->sealed_bytes - (SEEK_HEAD + index_frames(index) * SEEK_ENTRY + SEEK_FOOT));
+    const uint64_t frames = index_frames(index), table = SEEK_ENTRY * frames + SEEK_FOOT, end = at + count;
+    const uint64_t begin = index->sealed_bytes - table - SEEK_HEAD;
+    for (uint64_t from = max64(at, begin), to; from < end; from = to) {
+        /* Number 0 is the head, which is as long as an entry; the one after the entries is the foot. */
+        const uint64_t number = min64((from - begin) / SEEK_ENTRY, frames + 1), part = begin + number * SEEK_ENTRY;
+        uint8_t wanted[SEEK_FOOT] = {0};
+        if (number == 0) {
+            store32(wanted, SEEK_HEAD_MAGIC);
+            store32(wanted + 4, (uint32_t)table);
+        } else if (number <= frames) {
+            struct sealed_frame frame;
+            const enum tokmap_status status = sealed_frame_find(index, number - 1, &frame, error);
+            if (status)
+                return status;
+            store32(wanted, frame.stored);
+            store32(wanted + 4, frame.bytes);
+        } else {
+            store32(wanted, (uint32_t)frames);
+            store32(wanted + 5, SEEK_FOOT_MAGIC);
+        }
+        to = min64(part + (number > frames ? SEEK_FOOT : SEEK_ENTRY), end);
+        if (memcmp(wanted + (from - part), bytes + (from - at), (size_t)(to - from)) != 0)
+            return error_set(error, TOKMAP_ERROR_CORRUPT, path, from,
+                             "the seek table, from byte %" PRIu64
+                             " on, does not match the index here: tokmap does not need it, but other programs that "
+                             "read sealed tokens do; restore the file, or unseal the shard and seal it again",
+                             begin);
+    }
+    return TOKMAP_OK;
 }
 
 enum tokmap_status sealed_table_check(const struct index *index, const char *path, int fd, struct tokmap_error *error)
 {
-    const uint64_t frames = index_frames(index), table = SEEK_ENTRY * frames + SEEK_FOOT;
-    uint64_t at = index->sealed_bytes - table - SEEK_HEAD, before = 0;
-    uint8_t bytes[ENTRIES_AT_ONCE * SEEK_ENTRY];
-    struct frame_entry entries[ENTRIES_AT_ONCE];
-    enum tokmap_status status = read_bytes(index, path, fd, at, SEEK_HEAD, bytes, error);
-    if (!status && (load32(bytes) != SEEK_HEAD_MAGIC || load32(bytes + 4) != table))
-        return table_differs(index, path, at, error);
-    at += SEEK_HEAD;
-    for (uint64_t first = 0; first < frames && !status; first += ENTRIES_AT_ONCE) {
-        const uint64_t count = min64(frames - first, ENTRIES_AT_ONCE);
-        status = index_frame_entries(index, first, count, entries, error);
+    uint8_t bytes[TABLE_AT_ONCE];
+    uint64_t at = index->sealed_bytes - (SEEK_HEAD + index_frames(index) * SEEK_ENTRY + SEEK_FOOT);
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t count; at < index->sealed_bytes && !status; at += count) {
+        count = min64(index->sealed_bytes - at, sizeof bytes);
+        status = read_bytes(index, path, fd, at, (size_t)count, bytes, error);
         if (!status)
-            status = read_bytes(index, path, fd, at, (size_t)(count * SEEK_ENTRY), bytes, error);
-        for (uint64_t i = 0; i < count && !status; i++, at += SEEK_ENTRY) {
-            struct sealed_frame frame;
-            status = sealed_frame_check(index, first + i, before, &entries[i], &frame, error);
-            before = entries[i].end;
-            if (!status &&
-                (load32(bytes + i * SEEK_ENTRY) != frame.stored || load32(bytes + i * SEEK_ENTRY + 4) != frame.bytes))
-                return table_differs(index, path, at, error);
-        }
+            status = sealed_table_compare(index, path, at, count, bytes, error);
     }
-    if (!status)
-        status = read_bytes(index, path, fd, at, SEEK_FOOT, bytes, error);
-    if (!status && (load32(bytes) != frames || bytes[4] || load32(bytes + 5) != SEEK_FOOT_MAGIC))
-        return table_differs(index, path, at, error);
     return status;
 }

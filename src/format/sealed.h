@@ -55,5 +55,9 @@ enum tokmap_status sealed_read(struct sealed_reader *reader, const struct index 
 /* Compares the seek table at the end of the file, which tokmap does not need but other programs do, with the index.
  * Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_TRUNCATED. */
 enum tokmap_status sealed_table_check(const struct index *index, const char *path, int fd, struct tokmap_error *error);
+/* Does the same with that part of it which is in bytes [at, at + count) of the file. Statuses: also those of
+ * sealed_frame_find(). */
+enum tokmap_status sealed_table_compare(const struct index *index, const char *path, uint64_t at, uint64_t count,
+                                        const uint8_t *bytes, struct tokmap_error *error);
 
 #endif

@@ -8,10 +8,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "common/hash.h"
-#include "index_reader.h"
 #include "platform/os.h"
-#include "sealed.h"
+#include "shard_ranges.h"
 #include "text/path.h"
 
 #define BUSY_TRIES 500 /* pauses until another writer has finished its commit */
@@ -25,14 +23,6 @@ static bool is_no_index(enum tokmap_status status)
 {
     return status == TOKMAP_ERROR_FORMAT || status == TOKMAP_ERROR_VERSION || status == TOKMAP_ERROR_CORRUPT ||
            status == TOKMAP_ERROR_TRUNCATED || status == TOKMAP_ERROR_UNSUPPORTED;
-}
-
-/* Returns whether an index has its own NAME.bin, NAME.bin.zst, or NAME.mask. */
-static bool index_has(const struct index *index, int file)
-{
-    if (file == SHARD_MASK)
-        return index->mask_bytes != 0;
-    return file == SHARD_SEALED ? index_is_sealed(index) : !index->store.offset && !index_is_sealed(index);
 }
 
 static bool exists(const char *path)
@@ -150,7 +140,7 @@ static enum tokmap_status save_both(struct committing *committing, const struct 
         committing->new_moved[i] = names->partials[i] != NULL;
     }
     for (int i = SHARD_FILES - 1; i >= 0; i--) {
-        if (!names->names[i] || !index_has(old, i)) {
+        if (!names->names[i] || !shard_has_file(old, i)) {
             const int system = names->names[i] && names->partials[i] ? os_unlink(names->names[i]) : ENOENT;
             if (system && system != ENOENT)
                 return failed(committing, system, names->names[i], "a file that belongs to no shard",
@@ -252,7 +242,7 @@ enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible
     }
     bool moves = false;
     for (int i = 0; i < SHARD_FILES; i++)
-        moves = moves || commit->partials[i] || (commit->names[i] && index_has(&old, i));
+        moves = moves || commit->partials[i] || (commit->names[i] && shard_has_file(&old, i));
     if (commit->names[SHARD_TOKENS] && old.store.offset && exists(commit->names[SHARD_TOKENS]))
         status = remove_first(&committing);
     else if (!moves || old.id == commit->id)
@@ -273,10 +263,11 @@ enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible
  * without files gives no sign, so it is always treated as such a one. */
 static bool is_pending(const struct shard_commit *commit, const struct index *index, char *const saved[SHARD_FILES])
 {
-    if (!index_has(index, SHARD_TOKENS) && !index_has(index, SHARD_SEALED) && !index_has(index, SHARD_MASK))
+    if (!shard_has_file(index, SHARD_TOKENS) && !shard_has_file(index, SHARD_SEALED) &&
+        !shard_has_file(index, SHARD_MASK))
         return true;
     for (int i = 0; i < SHARD_FILES; i++)
-        if (commit->names[i] && index_has(index, i) && !exists(commit->names[i]) && exists(saved[i]))
+        if (commit->names[i] && shard_has_file(index, i) && !exists(commit->names[i]) && exists(saved[i]))
             return true;
     return false;
 }
@@ -343,7 +334,7 @@ static enum tokmap_status complete(const struct shard_commit *commit, const stru
     if (!system)
         sweep(commit, index);
     for (int i = 0; i < SHARD_FILES && !system; i++)
-        if (commit->names[i] && index_has(index, i) && !exists(commit->names[i])) {
+        if (commit->names[i] && shard_has_file(index, i) && !exists(commit->names[i])) {
             system = os_rename(saved[i], commit->names[i]);
             system = system == ENOENT ? 0 : system; /* the other writer has ended well, or the file is lost */
         }
@@ -359,7 +350,7 @@ static enum tokmap_status saved_names_check(const struct shard_commit *commit, c
 {
     struct os_stat found;
     for (int i = 0; i < SHARD_FILES; i++)
-        if (saved[i] && (index_has(old, i) || commit->partials[i]) && os_lstat(saved[i], &found) == ENAMETOOLONG)
+        if (saved[i] && (shard_has_file(old, i) || commit->partials[i]) && os_lstat(saved[i], &found) == ENAMETOOLONG)
             return error_set_system(error, ENAMETOOLONG, commit->index, TOKMAP_NO_OFFSET,
                                     "the shard exists and cannot be replaced, because its files get names that are %d "
                                     "bytes longer meanwhile; choose a shorter name, or remove this shard first",
@@ -393,36 +384,26 @@ enum tokmap_status shard_recover(const struct shard_commit *commit, struct tokma
     return status;
 }
 
-/* Reads the first bytes of the tokens, which are sealed, and compares them with the hashes of their frames. */
-static bool sealed_begins(const struct index *index, const char *path, int fd, uint8_t *tokens, size_t bytes)
+/* Returns whether a file has the size and the first ranges that the index says. */
+static bool belongs(const struct index *index, enum shard_file file, const char *path)
 {
-    struct sealed_reader *reader = sealed_reader_new();
-    const bool good = reader && !sealed_read(reader, index, path, fd, 0, bytes, tokens, NULL);
-    sealed_reader_free(reader);
-    return good;
-}
-
-/* Returns whether a file has the size and the first block that the index says. */
-static bool belongs(const struct index *index, int file, const char *path)
-{
-    const bool sealed = file == SHARD_SEALED;
-    const uint64_t content = file == SHARD_MASK ? index->mask_bytes : index->token_bytes;
-    const uint64_t bytes = sealed ? index->sealed_bytes : content; /* of the file */
-    const size_t part = (size_t)min64(content, BLOCK_BYTES);
+    const uint64_t end = file == SHARD_SEALED ? min64(BLOCK_BYTES / FRAME_BYTES, shard_ranges(index, file)) : 1;
+    struct sealed_reader *reader = NULL;
+    const uint64_t whole = shard_file_size(index, file);
+    uint64_t from, bytes;
     struct os_stat found;
-    size_t got = 0;
+    size_t got;
     int fd;
     if (os_open(path, OS_READ_NOW, &fd))
         return false;
-    uint8_t *block = malloc(part + 1);
-    bool good = block && !os_fstat(fd, &found) && found.kind == OS_KIND_FILE && found.bytes == bytes;
-    if (good && sealed && part)
-        good = sealed_begins(index, path, fd, block, part);
-    else if (good)
-        good = !os_pread(fd, block, part, 0, &got) && got == part;
-    if (good && part)
-        good = hash64(block, part) == (file == SHARD_MASK ? index_mask_hash(index, 0) : index_block_hash(index, 0));
-    free(block);
+    bool good = !os_fstat(fd, &found) && found.kind == OS_KIND_FILE && found.bytes == whole;
+    if (good && whole && (good = !shard_ranges_place(index, file, 0, end, &from, &bytes, NULL))) {
+        uint8_t *read = malloc(bytes);
+        good = read && !os_pread(fd, read, bytes, from, &got) && got == bytes &&
+               !shard_ranges_check(index, file, 0, end, path, read, &reader, NULL);
+        free(read);
+    }
+    sealed_reader_free(reader);
     os_close(fd);
     return good;
 }
@@ -447,7 +428,7 @@ int shard_take_back(const struct shard_commit *commit)
         return 0;
     const bool replaces = exists(commit->index);
     for (int i = 0; i < SHARD_FILES && !system; i++) {
-        if (i == SHARD_SEALED || !commit->partials[i] || !index_has(&index, i))
+        if (i == SHARD_SEALED || !commit->partials[i] || !shard_has_file(&index, i))
             continue;
         char *saved = shard_file_replaced(commit->names[i], index.id);
         system = saved ? file_take_back(&index, i, saved, commit->partials[i], &moved) : ENOMEM;
@@ -489,7 +470,7 @@ int shard_take_over(const struct shard_commit *commit)
         return 0;
     int system = 0;
     for (int i = 0; i < SHARD_FILES && !system; i++) {
-        if (!commit->names[i] || !index_has(&index, i))
+        if (!commit->names[i] || !shard_has_file(&index, i))
             continue;
         char *saved = shard_file_replaced(commit->names[i], index.id);
         if (!saved)

@@ -96,7 +96,7 @@ enum tokmap_status fetch_plan_new(struct fetch_plan **made, const struct residen
         plan->of[i].units = plan->units;
         plan->of[i].shards = shards;
         shards += residency->sources[i].remote ? info.shards : 0;
-        plan->units += residency->sources[i].remote ? dataset_fetch_units(dataset_of(plan, i)) : 0;
+        plan->units += residency->sources[i].remote ? dataset_fetch_units(dataset_of(plan, i), CACHE_UNIT) : 0;
     }
     /* Pages of it that are not touched take no memory. */
     plan->memory_bytes = plan->units * (2 * sizeof *plan->last + sizeof *plan->passed + 1) +
@@ -145,7 +145,9 @@ void fetch_plan_restart(struct fetch_plan *plan)
 static uint64_t unit_of(struct fetch_plan *plan, uint64_t source, uint64_t token, uint64_t *end)
 {
     struct source_units *of = &plan->of[source];
-    return of->units + dataset_fetch_unit(dataset_of(plan, source), token, &of->shard, end);
+    const struct fetch_unit unit = dataset_fetch_unit(dataset_of(plan, source), CACHE_UNIT, token, &of->shard);
+    *end = unit.end;
+    return of->units + unit.number;
 }
 
 /* Tells the cache all that is known of a shard that was just opened. */

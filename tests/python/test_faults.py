@@ -19,13 +19,17 @@ from tables import survival  # noqa: E402
 
 BUILD = os.environ.get("BUILD_DIR", os.path.join(TOP, "build"))
 TOKMAP = ("tokmap", "tokmap, mapped", "tokmap, checked")
+REMOTE = "tokmap, remote"
 # What only a comparison with the data's hashes finds.
 CONTENT = ("flipped bit", "swapped shard")
 # By default the faults that take little time; TOKMAP_TEST_FAULTS=all injects all of them.
 SHORT = ("flipped bit", "cut under the run", "swapped shard", "EIO", "full disk", "SIGKILL and resume")
 LONG = (*SHORT, "cut before opening", "stale index", "short read", "stall", "other number of ranks", "slow rank")
 ALL = os.environ.get("TOKMAP_TEST_FAULTS") == "all"
-FAULTS = LONG if ALL else SHORT
+# Of object storage: what passes, and what is an error that names the object.
+PASSES = ("reset", "short body", "wrong range", "flipped byte", "503", "slow answer")
+STAYS = ("refused", "replaced object", "403", "404", "416")
+FAULTS = (*(LONG if ALL else SHORT), *PASSES, *STAYS)
 
 
 def run(*arguments):
@@ -110,7 +114,7 @@ class Matrix(unittest.TestCase):
     def test_no_cell_is_empty(self):
         cells = self.cells(self.lines)
         systems = {system for system, _ in cells}
-        self.assertLessEqual({*TOKMAP, "np.memmap"}, systems)
+        self.assertLessEqual({*TOKMAP, REMOTE, "np.memmap"}, systems)
         self.assertEqual(len(cells), len(systems) * len(FAULTS))
         for word, text in cells.values():
             self.assertIn(word, ("place", "status", "exception", "crash", "hang", "garbage", "lost", "repeated", "none",
@@ -123,6 +127,19 @@ class Matrix(unittest.TestCase):
                 continue
             with self.subTest(system=system, fault=fault, text=text):
                 self.assertIn(word, ("place", "none", "unreachable"))
+
+    def test_objects(self):
+        cells = self.cells(self.lines)
+        if "absent" == cells[REMOTE, "503"][0]:
+            self.skipTest(cells[REMOTE, "503"][1])
+        for fault in PASSES:
+            self.assertEqual(cells[REMOTE, fault][0], "none", cells[REMOTE, fault])
+        for fault in STAYS:
+            self.assertIn(cells[REMOTE, fault][0], ("place", "status"), fault)
+            self.assertIn("tokens.", cells[REMOTE, fault][1], fault)
+        for fault in "flipped bit", "replaced object":
+            self.assertEqual(cells[REMOTE, fault][0], "place", cells[REMOTE, fault])
+            self.assertIn("do not match", cells[REMOTE, fault][1])
 
     def test_faults_strike(self):
         cells = self.cells(self.lines)

@@ -29,16 +29,9 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
     return error_set_memory(error, "a file that is copied", 0);
 }
 
-/* Makes room for a part and what is read beyond it, and for the unpacked frames of sealed tokens. */
-static enum tokmap_status hands_ready(struct copy_hands *hands, const struct copy_file *file, size_t bytes,
-                                      struct tokmap_error *error)
+/* Makes room for what is read of a part. */
+static enum tokmap_status hands_ready(struct copy_hands *hands, size_t bytes, struct tokmap_error *error)
 {
-    if (file->file == SHARD_SEALED && !hands->reader) {
-        const enum tokmap_status status = sealed_load(file->from, error);
-        hands->reader = status ? NULL : sealed_reader_new();
-        if (!hands->reader)
-            return status ? status : no_memory(error);
-    }
     if (hands->capacity >= bytes)
         return TOKMAP_OK;
     free(hands->bytes);
@@ -166,9 +159,8 @@ static enum tokmap_status target_open(struct copy_file *file, struct copy_hands 
 enum tokmap_status copy_file_open(struct copy_file *file, const char *from, const char *to, const char *upload,
                                   struct copy_hands *hands, struct tokmap_error *error)
 {
-    bool has = true;
     file->from_fd = file->to_fd = -1;
-    file->bytes = file->file == SHARD_INDEX ? file->index->file_bytes : copy_file_bytes(file->index, file->file, &has);
+    file->bytes = file->file == SHARD_INDEX ? file->index->file_bytes : shard_file_size(file->index, file->file);
     file->part_bytes = max64(file->part_bytes ? file->part_bytes : COPY_PART_BYTES,
                              round_up(div_ceil(file->bytes, UPLOAD_PARTS_MOST), COPY_ALIGN));
     file->parts = file->left = (uint32_t)max64(div_ceil(file->bytes, file->part_bytes), 1);
@@ -228,63 +220,68 @@ static enum tokmap_status local_read(const char *name, int fd, uint64_t at, size
                                     "the file ends at this byte, and was longer when it was opened");
 }
 
-static enum tokmap_status source_read(const struct copy_file *file, uint64_t at, size_t count, struct copy_hands *hands,
-                                      struct tokmap_error *error)
-{
-    return file->from_fd < 0
-               ? remote_object_read(&hands->client, file->from, &file->version, at, count, hands->bytes, error)
-               : local_read(file->from, file->from_fd, at, count, hands->bytes, error);
-}
-
-/* Range of a file. `end` is where the part ends, and `read` where reading it does. */
+/* Bytes [at, at + count) of a file, and the ranges that they are in. These are read: `bytes` bytes from byte `from`. */
 struct part {
-    uint64_t at, end, read;
+    uint64_t at, from;
+    size_t count, bytes;
+    uint64_t first, end;
 };
 
 static enum tokmap_status part_find(const struct copy_file *file, uint32_t number, struct copy_hands *hands,
                                     struct part *part, struct tokmap_error *error)
 {
-    part->at = number * file->part_bytes;
-    part->end = part->read = min64(part->at + file->part_bytes, file->bytes);
+    const uint64_t at = number * file->part_bytes, count = min64(file->part_bytes, file->bytes - at);
+    uint64_t bytes = count;
     enum tokmap_status status = TOKMAP_OK;
+    *part = (struct part){.at = at, .from = at, .count = (size_t)count};
     if (file->file != SHARD_INDEX)
-        status = copy_check_end(file->index, file->file, part->at, part->end, &part->read, error);
-    return status ? status : hands_ready(hands, file, (size_t)(part->read - part->at) + 1, error);
+        status = shard_ranges_find(file->index, file->file, at, count, &part->first, &part->end, error);
+    if (!status && part->first < part->end)
+        status = shard_ranges_place(file->index, file->file, part->first, part->end, &part->from, &bytes, error);
+    part->bytes = (size_t)bytes;
+    return status ? status : hands_ready(hands, part->bytes + 1, error);
+}
+
+static enum tokmap_status source_read(const struct copy_file *file, const struct part *part, struct copy_hands *hands,
+                                      struct tokmap_error *error)
+{
+    return file->from_fd < 0 ? remote_object_read(&hands->client, file->from, &file->version, part->from, part->bytes,
+                                                  hands->bytes, error)
+                             : local_read(file->from, file->from_fd, part->from, part->bytes, hands->bytes, error);
 }
 
 /* Compares what the thread has read of `name` with the index. */
 static enum tokmap_status part_check(const struct copy_file *file, const char *name, const struct part *part,
                                      struct copy_hands *hands, struct tokmap_error *error)
 {
-    return file->file == SHARD_INDEX || part->at == part->end
-               ? TOKMAP_OK
-               : copy_check(file->index, file->file, name, part->at, part->end, hands->bytes, hands->reader, error);
+    return part->first == part->end ? TOKMAP_OK
+                                    : shard_ranges_check(file->index, file->file, part->first, part->end, name,
+                                                         hands->bytes, &hands->reader, error);
 }
 
 /* Reads a part of what has the name, and compares it: with the index, or that of an index with the source. */
 static enum tokmap_status target_check(struct copy_file *file, const struct part *part, struct copy_hands *hands,
                                        struct tokmap_error *error)
 {
-    const size_t count = (size_t)(part->read - part->at);
     enum tokmap_status status;
     if (is_remote(file->to)) {
-        status = remote_object_read(&hands->client, file->to, &file->old, part->at, count, hands->bytes, error);
+        status = remote_object_read(&hands->client, file->to, &file->old, part->from, part->bytes, hands->bytes, error);
     } else {
         int fd;
         const int system = os_open(file->to, OS_READ, &fd);
         if (system)
-            return error_set_system(error, system, file->to, part->at, "the file cannot be read");
-        status = local_read(file->to, fd, part->at, count, hands->bytes, error);
+            return error_set_system(error, system, file->to, part->from, "the file cannot be read");
+        status = local_read(file->to, fd, part->from, part->bytes, hands->bytes, error);
         os_close(fd);
     }
     if (status || file->file != SHARD_INDEX)
         return status ? status : part_check(file, file->to, part, hands, error);
-    uint8_t *other = malloc(count + 1);
+    uint8_t *other = malloc(part->bytes + 1);
     if (!other)
         return no_memory(error);
-    memcpy(other, hands->bytes, count);
-    status = source_read(file, part->at, count, hands, error);
-    if (!status && memcmp(other, hands->bytes, count) != 0)
+    memcpy(other, hands->bytes, part->bytes);
+    status = source_read(file, part, hands, error);
+    if (!status && memcmp(other, hands->bytes, part->bytes) != 0)
         status = exists(file, error);
     free(other);
     return status;
@@ -293,15 +290,16 @@ static enum tokmap_status target_check(struct copy_file *file, const struct part
 static enum tokmap_status part_send(struct copy_file *file, uint32_t number, const struct part *part,
                                     struct copy_hands *hands, struct tokmap_error *error)
 {
-    const size_t count = (size_t)(part->end - part->at);
+    const uint8_t *bytes = hands->bytes + (part->at - part->from);
+    const size_t count = part->count;
     char wanted[HTTP_TAG_MOST], tag[HTTP_TAG_MOST];
     if (!is_remote(file->to)) {
-        const int system = os_pwrite(file->to_fd, hands->bytes, count, part->at);
+        const int system = os_pwrite(file->to_fd, bytes, count, part->at);
         hands->sent += count;
         return system ? error_set_system(error, system, file->partial, part->at, "the copy cannot be written")
                       : TOKMAP_OK;
     }
-    md5(hands->bytes, count, file->hashes[number]);
+    md5(bytes, count, file->hashes[number]);
     if (file->comparing || !count)
         return TOKMAP_OK;
     remote_tag_of(&file->hashes[number], 1, false, wanted);
@@ -309,9 +307,8 @@ static enum tokmap_status part_send(struct copy_file *file, uint32_t number, con
         hands->kept += count;
         return TOKMAP_OK;
     }
-    const enum tokmap_status status =
-        remote_upload_part(&hands->client, file->to, (const char *)file->upload.bytes, number + 1, hands->bytes, count,
-                           file->hashes[number], tag, error);
+    const enum tokmap_status status = remote_upload_part(&hands->client, file->to, (const char *)file->upload.bytes,
+                                                         number + 1, bytes, count, file->hashes[number], tag, error);
     if (status)
         return status;
     hands->sent += count;
@@ -325,7 +322,6 @@ enum tokmap_status copy_file_part(struct copy_file *file, uint32_t number, struc
 {
     struct part part;
     enum tokmap_status status = part_find(file, number, hands, &part, error);
-    const size_t count = (size_t)(part.read - part.at);
     if (!status && file->comparing && !file->by_tag) {
         if (__atomic_load_n(&file->differs, __ATOMIC_RELAXED))
             return TOKMAP_OK;
@@ -335,13 +331,14 @@ enum tokmap_status copy_file_part(struct copy_file *file, uint32_t number, struc
         __atomic_store_n(&file->differs, 1, __ATOMIC_RELAXED);
         return TOKMAP_OK;
     }
-    if (!status && file->resumed && !local_read(file->partial, file->to_fd, part.at, count, hands->bytes, NULL) &&
+    if (!status && file->resumed &&
+        !local_read(file->partial, file->to_fd, part.from, part.bytes, hands->bytes, NULL) &&
         !part_check(file, file->partial, &part, hands, NULL)) {
-        hands->kept += part.end - part.at;
+        hands->kept += part.count;
         return TOKMAP_OK;
     }
     if (!status)
-        status = source_read(file, part.at, count, hands, error);
+        status = source_read(file, &part, hands, error);
     if (!status)
         status = part_check(file, file->from, &part, hands, error);
     return status ? status : part_send(file, number, &part, hands, error);
@@ -358,8 +355,7 @@ static enum tokmap_status all_check(struct copy_file *file, bool partial, struct
         struct part part;
         status = part_find(file, i, hands, &part, error);
         if (!status && partial) {
-            status =
-                local_read(file->partial, file->to_fd, part.at, (size_t)(part.read - part.at), hands->bytes, error);
+            status = local_read(file->partial, file->to_fd, part.from, part.bytes, hands->bytes, error);
             status = status ? status : part_check(file, file->partial, &part, hands, error);
         } else if (!status) {
             status = target_check(file, &part, hands, error);

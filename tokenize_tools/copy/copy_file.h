@@ -11,9 +11,10 @@
 #ifndef TOKMAP_COPY_COPY_FILE_H
 #define TOKMAP_COPY_COPY_FILE_H
 
-#include "copy_check.h"
+#include "format/shard_ranges.h"
 #include "remote/remote_upload.h"
 
+#define COPY_ALIGN BLOCK_BYTES /* parts begin at multiples of it */
 #define COPY_PART_BYTES ((uint64_t)16 << 20)
 #define COPY_PART_LEAST ((uint64_t)5 << 20) /* which object storage demands of all parts but the last */
 #define COPY_PART_MOST ((uint64_t)1 << 30)

@@ -311,9 +311,7 @@ enum tokmap_status copy_shard_open(struct copy_shard *shard, const struct copy_s
         hands->sent += shard->index_there ? 0 : shard->index.file_bytes;
     }
     for (int i = 0; i < SHARD_FILES && !status; i++) {
-        bool has;
-        (void)copy_file_bytes(&shard->index, (enum shard_file)i, &has);
-        if (!has)
+        if (!shard_has_file(&shard->index, (enum shard_file)i))
             continue;
         shard->left++;
         status = file_open(shard, (enum shard_file)i, settings, hands, error);

@@ -10,8 +10,7 @@
 #include "common/bytes.h"
 #include "encode/document_encode.h"
 #include "format/index_documents.h"
-#include "format/index_reader.h"
-#include "format/shard_file.h"
+#include "format/shard_ranges.h"
 #include "pack_finish.h"
 #include "pack_output.h"
 #include "platform/os.h"
@@ -128,11 +127,11 @@ static bool exists(char *path, uint64_t *bytes)
 static bool tokens_are_there(const char *path, const struct index *index)
 {
     uint64_t bytes;
-    const enum shard_file tokens = index->sealed_bytes ? SHARD_SEALED : SHARD_TOKENS;
-    return exists(shard_file_beside(path, tokens, SHARD_FINAL), &bytes) &&
-           bytes == (index->sealed_bytes ? index->sealed_bytes : index->token_bytes) &&
-           (!index->mask_bytes ||
-            (exists(shard_file_beside(path, SHARD_MASK, SHARD_FINAL), &bytes) && bytes == index->mask_bytes));
+    for (enum shard_file file = 0; file < SHARD_FILES; file++)
+        if (shard_has_file(index, file) &&
+            !(exists(shard_file_beside(path, file, SHARD_FINAL), &bytes) && bytes == shard_file_size(index, file)))
+            return false;
+    return true;
 }
 
 /* Returns true if the first shard of a set has the files of other projects. */

@@ -3,7 +3,7 @@
  * storage_cases.c - see storage_cases.h.
  *
  * The rows of a node are those of its ranks, step by step and, in a step, rank by rank. Each row uses the blocks that
- * it is in (row_blocks.h), and cache_model.c says which of these uses are fetched. Nodes are alike, so of many rows
+ * it is in (dataset_fetch.h), and cache_model.c says which of these uses are fetched. Nodes are alike, so of many rows
  * some nodes are simulated, and if these still have too many, the first steps: up to ROWS_MOST rows are located and
  * USES_MOST uses are kept. The sums are then scaled to all nodes and steps. That is too much where a later epoch would
  * find in the cache what an earlier one fetched, and exact to some blocks for `order even` and `order blocks`, where a
@@ -11,16 +11,18 @@
  */
 #include "storage_cases.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cache_model.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dataset/dataset.h"
+#include "dataset/dataset_fetch.h"
 #include "platform/process.h"
 #include "run/assignment.h"
-#include "run/row_blocks.h"
 #include "run/run.h"
-#include "run/run_state.h"
 
 #define ROWS_MOST ((uint64_t)1 << 23)
 #define USES_MOST ((uint64_t)1 << 25)
@@ -38,11 +40,20 @@ struct node_uses {
     uint64_t ends_room;
 };
 
+struct simulated_source {
+    const struct tokmap_dataset *dataset;
+    uint64_t tokens, width;
+    uint64_t first; /* the number of its first block */
+    uint64_t shard; /* used last */
+};
+
 struct simulation {
     const struct tokmap_run *run;
     const struct storage_options *options;
     struct storage_case *of;
-    struct row_blocks blocks;
+    struct simulated_source *sources;
+    uint64_t block, blocks; /* bytes of one; their numbers are below it */
+    uint32_t *block_bytes;  /* of each that is used */
     struct assignment assignment;
     struct run_walk walk;
     struct tokmap_place places[ROWS_AT_ONCE];
@@ -71,17 +82,20 @@ static enum tokmap_status use_add(struct node_uses *node, uint64_t block, struct
 static enum tokmap_status row_add(struct simulation *of, struct node_uses *node, const struct tokmap_place *place,
                                   struct tokmap_error *error)
 {
-    struct block_range ranges[2];
+    struct simulated_source *source = &of->sources[place->source];
     uint64_t count;
     enum tokmap_status status = run_row_extents(of->run, place, of->extents, of->extents_most, &count, error);
     for (uint64_t i = 0; i < count && !status; i++) {
         if (extent_is_padding(&of->extents[i]))
             continue;
-        const unsigned parts = row_blocks_of(&of->blocks, place->source, &of->extents[i], ranges);
-        for (unsigned k = 0; k < parts; k++)
-            for (uint64_t block = ranges[k].first; block < ranges[k].end && !status; block++)
-                status = use_add(node, block, error);
-        of->row_bytes += (double)(of->extents[i].tokens * of->blocks.source[place->source].width);
+        uint64_t token = of->extents[i].first_token, left = of->extents[i].tokens;
+        of->row_bytes += (double)(left * source->width);
+        for (uint64_t part; left && !status; left -= part, token = (token + part) % source->tokens) {
+            const struct fetch_unit block = dataset_fetch_unit(source->dataset, of->block, token, &source->shard);
+            of->block_bytes[source->first + block.number] = (uint32_t)((block.end - block.first) * source->width);
+            part = min64(left, block.end - token);
+            status = use_add(node, source->first + block.number, error);
+        }
     }
     return status;
 }
@@ -160,7 +174,7 @@ static void fetches_count(struct simulation *of, const struct node_uses *node)
         const uint64_t steps = min64(GROUP_STEPS, sums->steps - group * GROUP_STEPS);
         for (; i < node->ends[group]; i++)
             if (node->uses[i] & CACHE_FETCHED) {
-                bytes += (double)row_blocks_bytes(&of->blocks, node->uses[i] & ~CACHE_FETCHED);
+                bytes += (double)of->block_bytes[node->uses[i] & ~CACHE_FETCHED];
                 requests++;
             }
         sums->bytes += bytes;
@@ -188,7 +202,33 @@ static void scale(struct simulation *of, uint64_t steps)
     sums->bytes *= all / node_steps;
 }
 
-static enum tokmap_status simulate(struct simulation *of, uint64_t steps, struct tokmap_error *error)
+/* Numbers the blocks of all sources. */
+static enum tokmap_status blocks_number(struct simulation *of, uint64_t sources, uint64_t *data_bytes,
+                                        struct tokmap_error *error)
+{
+    of->block = round_down(of->options->block, sizeof(uint32_t)); /* whole tokens */
+    of->sources = calloc(sources, sizeof *of->sources);
+    if (!of->sources)
+        return error_set_memory(error, "the sources", sources * sizeof *of->sources);
+    for (uint64_t i = 0; i < sources; i++) {
+        struct tokmap_source_info source;
+        struct tokmap_dataset_info info;
+        run_describe_source(of->run, i, &source);
+        dataset_describe(source.dataset, &info);
+        of->sources[i] = (struct simulated_source){source.dataset, info.tokens, info.width, of->blocks, 0};
+        of->blocks += dataset_fetch_units(source.dataset, of->block);
+        *data_bytes += info.tokens * info.width;
+    }
+    if (of->blocks >> 31 || of->options->cache / of->block < 2)
+        return error_set_field(error, TOKMAP_ERROR_LIMIT, NULL, of->blocks >> 31 ? "block" : "cache",
+                               of->blocks >> 31 ? " cuts the data into 2^31 blocks or more; make it larger"
+                                                : " holds less than two blocks; make it larger");
+    of->block_bytes = calloc(of->blocks, sizeof *of->block_bytes);
+    return of->block_bytes ? TOKMAP_OK : error_set_memory(error, "the blocks", of->blocks * sizeof *of->block_bytes);
+}
+
+static enum tokmap_status simulate(struct simulation *of, uint64_t steps, uint64_t *data_bytes,
+                                   struct tokmap_error *error)
 {
     const struct storage_options *options = of->options;
     const struct assignment_rule rule = {options->ranks, 0, 0, of->of->affine ? options->nodes : 0};
@@ -207,11 +247,7 @@ static enum tokmap_status simulate(struct simulation *of, uint64_t steps, struct
     if (!status)
         status = run_walk_keep(&of->walk, error);
     if (!status)
-        status = row_blocks_init(&of->blocks, of->run, options->block, error);
-    if (!status && (of->blocks.count >> 31 || options->cache / options->block < 2))
-        status = error_set_field(error, TOKMAP_ERROR_LIMIT, NULL, of->blocks.count >> 31 ? "block" : "cache",
-                                 of->blocks.count >> 31 ? " cuts the data into 2^31 blocks or more; make it larger"
-                                                        : " holds less than two blocks; make it larger");
+        status = blocks_number(of, info.sources, data_bytes, error);
     if (!status)
         status = assignment_init(&of->assignment, of->run, &rule, error);
     if (!status)
@@ -225,8 +261,7 @@ static enum tokmap_status simulate(struct simulation *of, uint64_t steps, struct
             : options->horizon * (options->ranks / options->nodes) * max64(1, per_step / node_step_rows);
     for (uint64_t i = 0; i < of->of->nodes && !status; i++) {
         struct node_uses *node = &of->nodes[i];
-        status =
-            cache_model_run(node->uses, node->count, of->blocks.count, options->cache / options->block, horizon, error);
+        status = cache_model_run(node->uses, node->count, of->blocks, options->cache / of->block, horizon, error);
         if (!status)
             fetches_count(of, node);
     }
@@ -243,19 +278,12 @@ static enum tokmap_status case_take(struct storage_cases *cases, const struct to
     struct simulation *simulation = calloc(1, sizeof *simulation);
     if (!simulation)
         return error_set_memory(error, "a simulation", sizeof *simulation);
-    /* All that the order of a run depends on is its text's line; the copy shares everything else. */
-    struct tokmap_run other = *run;
     *of = *how;
-    if (!how->as_is) {
-        other.spec.order = TOKMAP_EVEN;
-        other.spec.blocks = how->blocks;
-        other.spec.span = how->span;
-    }
-    simulation->run = &other;
+    simulation->run = run;
     simulation->options = options;
     simulation->of = of;
-    const enum tokmap_status status = simulate(simulation, steps, error);
-    cases->data_bytes = simulation->blocks.bytes;
+    cases->data_bytes = 0;
+    const enum tokmap_status status = simulate(simulation, steps, &cases->data_bytes, error);
     for (uint64_t i = 0; i < of->nodes && simulation->nodes; i++) {
         free(simulation->nodes[i].uses);
         free(simulation->nodes[i].ends);
@@ -264,30 +292,47 @@ static enum tokmap_status case_take(struct storage_cases *cases, const struct to
     free(simulation->extents);
     run_walk_free(&simulation->walk);
     assignment_free(&simulation->assignment);
-    row_blocks_free(&simulation->blocks);
+    free(simulation->sources);
+    free(simulation->block_bytes);
     free(simulation);
+    return status;
+}
+
+/* Opens a run, which has the order that needs no line, with `order even`. */
+static enum tokmap_status even_open(struct tokmap_run **even, const struct tokmap_run *run, uint64_t blocks,
+                                    uint64_t span, struct tokmap_error *error)
+{
+    char *text;
+    if (asprintf(&text, "%sorder even %" PRIu64 " %" PRIu64 "\n", tokmap_run_text(run), blocks, span) < 0)
+        return error_set_memory(error, "the text of a run", 0);
+    const enum tokmap_status status = tokmap_run_parse(even, text, NULL, error);
+    free(text);
     return status;
 }
 
 enum tokmap_status storage_cases_take(struct storage_cases *cases, const struct tokmap_run *run, uint64_t steps,
                                       const struct storage_options *options, struct tokmap_error *error)
 {
-    struct storage_case how = {.as_is = true, .blocks = run->spec.blocks, .span = run->spec.span};
+    struct tokmap_run_info info;
+    struct tokmap_run *even = NULL;
+    run_describe(run, &info);
+    struct storage_case how = {.as_is = true, .blocks = info.blocks, .span = info.span};
     enum tokmap_status status;
     *cases = (struct storage_cases){.count = 0};
     if (!run_delivered_before(run, steps))
         return TOKMAP_OK;
     status = case_take(cases, run, steps, options, &how, error);
-    if (!status && run->spec.order == TOKMAP_SHUFFLE) {
-        struct tokmap_run_info info;
-        run_describe(run, &info);
+    if (!status && info.order == TOKMAP_SHUFFLE) {
         how.as_is = false;
         how.blocks = max64(1, BLOCKS_OF_ORDER * options->block / (info.seq_len * info.width));
         how.span = max64(SPAN_OF_NODE * options->nodes, 16);
-        status = case_take(cases, run, steps, options, &how, error);
+        status = even_open(&even, run, how.blocks, how.span, error);
+        if (!status)
+            status = case_take(cases, even, steps, options, &how, error);
     }
     how.affine = true;
-    if (!status && options->nodes > 1 && run->spec.order != TOKMAP_SEQUENTIAL)
-        status = case_take(cases, run, steps, options, &how, error);
+    if (!status && options->nodes > 1 && info.order != TOKMAP_SEQUENTIAL)
+        status = case_take(cases, even ? even : run, steps, options, &how, error);
+    tokmap_run_close(even);
     return status;
 }

@@ -38,9 +38,11 @@ COUNT = WINDOWS * SEQ_LEN + 1
 PAGE = 4096
 SLOW = 0.02  # seconds by which a step of the slow rank is longer
 PAUSE = 16  # the batch before which a file is cut under the run
+SLOW_ANSWER = 1  # seconds that a slow answer takes
 
 CONTROL = {"go", "state", "state.new", *(f"state.{rank}" for rank in range(WORLD))}  # files of this program in a cell
 CHECKED = "tokmap, checked"
+OBJECTS = os.path.join(HERE, *[os.pardir] * 4, "tests", "remote")
 # What a user of tokmap's defaults can do about a cell of that column.
 ADVICE = {
     "stall": "deadline=SECONDS makes it a TimeoutError",
@@ -50,9 +52,10 @@ ADVICE = {
 class Column:
     """One loader with its options."""
 
-    def __init__(self, label, module, options, python, order=None, more=None):
+    def __init__(self, label, module, options, python, order=None, more=None, remote=False):
         self.label, self.module, self.options, self.python, self.order = label, module, options, python, order
         self.more = more or {}  # additional options for a fault
+        self.remote = remote  # it reads the cell's files as objects of a server
         self.server, self.clean, self.needs = None, {}, None
 
 
@@ -63,6 +66,7 @@ class Cell:
         self.matrix, self.column, self.folder = matrix, column, folder
         self.real_folder = real or folder  # the same folder, without the file system that fails
         self.converted = os.path.join(folder, "converted")
+        self.url = f"{matrix.objects.url}/{os.path.basename(folder)}" if column.remote else folder
         os.makedirs(os.path.join(self.real_folder, "converted"))
         self.take(matrix.base)
         self.convert()
@@ -109,6 +113,8 @@ class Cell:
     def start(self, **job):
         job.setdefault("tokens", self.tokens())
         options = dict(self.column.options, **job.pop("options", {}))
+        if self.column.remote:
+            options["data"] = f"{self.url}/tokens?cache={self.folder}/cache"
         return self.column.server.start(folder=self.converted, order=self.column.order, options=options, **job)
 
     def run(self, **job):
@@ -136,7 +142,7 @@ def ending(cell, outcome):
     if outcome.error and outcome.error["error"] == "Absent":
         raise Absent(outcome.error["text"])
     if outcome.error:
-        folders = (cell.converted, cell.folder, cell.real_folder, cell.matrix.work)
+        folders = (cell.url, cell.converted, cell.folder, cell.real_folder, cell.matrix.work)
         return kind_of(outcome.error, cell.names()), said(outcome.error, folders)
     if outcome.signal:
         return "crash", f"{signal.Signals(outcome.signal).name} after {count} batches"
@@ -372,6 +378,50 @@ def slow_rank(matrix, column):
     return word, text
 
 
+# ---- faults of object storage ----
+
+
+def answers(**rule):
+    """The server answers requests for the tokens by a rule (tests/remote/object_server.py): `times` of them, or all."""
+    return lambda matrix, column: read_objects(
+        matrix, column, lambda cell: matrix.objects.set(slow=SLOW_ANSWER, rules=[dict(rule, path=r"\.bin$")]))
+
+
+def refused(matrix, column):
+    """The server has ended."""
+    return read_objects(matrix, column, lambda cell: matrix.objects.stop())
+
+
+def replaced(matrix, column):
+    """The tokens are those of other data, and the index is the old one."""
+    return read_objects(matrix, column, lambda cell: matrix.put_other(cell, COUNT))
+
+
+def read_objects(matrix, column, fault):
+    matrix.reference(column)
+    cell = matrix.cell(column)
+    fault(cell)
+    outcome = cell.run()
+    if matrix.objects.process.poll() is None:
+        matrix.objects.set(rules=[])
+    else:
+        matrix.serve()
+    return verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
+
+
+REMOTE = {
+    "refused": refused,
+    "reset": answers(fault="reset_body", times=2),
+    "short body": answers(fault="short", times=2),
+    "wrong range": answers(fault="wrong_range", times=2),
+    "flipped byte": answers(fault="flip", times=1),
+    "replaced object": replaced,
+    "403": answers(fault="403"),
+    "404": answers(fault="404"),
+    "416": answers(fault="416"),
+    "503": answers(fault="503", times=3),
+    "slow answer": answers(fault="drip", times=1),
+}
 FAULTS = {
     "flipped bit": flipped_bit,
     "cut before opening": cut_before,
@@ -385,7 +435,9 @@ FAULTS = {
     "SIGKILL and resume": killed,
     "other number of ranks": other_ranks,
     "slow rank": slow_rank,
+    **REMOTE,
 }
+LOCAL = ("cut under the run", "short read", "EIO", "full disk", "stall")  # faults of a file system
 
 
 class Matrix:
@@ -397,7 +449,7 @@ class Matrix:
         self.base = os.path.join(self.work, "base")
         self.others, self.cells, self.why = {}, 0, ""
         self.write(self.base, COUNT, 0)
-        self.fuse, self.shim = None, None
+        self.fuse, self.shim, self.objects = None, None, None
         if not options.no_fuse:
             try:
                 self.fuse = Fuse(_made(os.path.join(self.work, "fuse")))
@@ -465,9 +517,22 @@ class Matrix:
             column.clean[world] = flat(outcomes)
         return column.clean[world]
 
+    def serve(self):
+        """Serves the folder of the cells as objects."""
+        sys.path.insert(0, OBJECTS)
+        try:
+            from object_server import ObjectServer
+        except ImportError as problem:
+            raise Absent(f"its server is not here: {problem}") from None
+        finally:
+            sys.path.remove(OBJECTS)
+        self.objects = ObjectServer(self.work)
+
     def close(self):
         if self.fuse:
             self.fuse.close()
+        if self.objects:
+            self.objects.stop()
         shutil.rmtree(self.work, ignore_errors=True)
 
 
@@ -484,7 +549,8 @@ def columns(report, options):
     found = [Column("tokmap", "faults.ours", {}, sys.executable),
              Column("tokmap, mapped", "faults.ours", {"reading": "mapped"}, sys.executable),
              Column(CHECKED, "faults.ours", {"checked": True, "deadline": options.stall / 2}, sys.executable,
-                    more={"full disk": {"trace": "trace"}})]
+                    more={"full disk": {"trace": "trace"}}),
+             Column("tokmap, remote", "faults.ours", {}, sys.executable, remote=True)]
     environments = setup.Setup(options, report, setup.systems(options))
     for system in setup.systems(options):
         rows = list(getattr(system, "FAULT_ROWS", list(system.ROWS)[:1]))
@@ -523,6 +589,9 @@ def measure_column(matrix, column, names, done, total):
     report, servers = matrix.report, _made(os.path.join(matrix.work, f"server.{done}"))
     if column.needs is None:
         try:
+            if column.remote:
+                os.environ.setdefault("AWS_MAX_ATTEMPTS", "4")  # otherwise it waits for minutes for a server that ended
+                matrix.serve()
             column.server = Server(matrix.options, column.python, column.module, servers, matrix.shim)
             orders = column.server.orders
             column.order = "sequential" if "sequential" in orders else orders[0]
@@ -539,6 +608,9 @@ def measure_column(matrix, column, names, done, total):
         done += 1
         if column.needs is not None:
             report.cell(name, column.label, "absent", column.needs)
+            continue
+        if name in (LOCAL if column.remote else REMOTE):
+            report.cell(name, column.label, "unreachable", f"it reads {'objects' if column.remote else 'files'}")
             continue
         try:
             word, text = FAULTS[name](matrix, column)

@@ -2,7 +2,8 @@
 """tokmap as the fault matrix drives it, by its Python package alone: no array package is needed.
 
 The options are those of a column: `checked` is what tokmap's manual advises where storage is not trusted. It verifies
-the dataset before the first batch, reads with pread, sets a deadline for reads, and writes a trace.
+the dataset before the first batch, reads with pread, sets a deadline for reads, and writes a trace. `data` is another
+name of the dataset: that in object storage.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ def convert(tokens, folder):
 
 
 class Opened:
-    def __init__(self, tokens, order, rank, world, resume, checked, deadline, trace, reading):
+    def __init__(self, tokens, order, rank, world, resume, checked, deadline, trace, reading, data):
         import tokmap
         kinds = {"sequential": "sequential", "list": "shuffle", "own": "shuffle"}
         how = {"reading": "pread" if checked else reading}
         if checked:
             with tokmap.Dataset(tokens.name) as dataset:
                 dataset.verify(threads=1)
-        self.run = tokmap.Run(data=tokens.name, seq_len=tokens.seq_len, batch=tokens.rows * world, passes=1,
+        self.run = tokmap.Run(data=data or tokens.name, seq_len=tokens.seq_len, batch=tokens.rows * world, passes=1,
                               order=kinds[order], **how)
         extra = {"deadline": deadline} if checked else {}
         if trace:
@@ -52,9 +53,9 @@ class Opened:
 
 
 def open(tokens, folder, *, order="sequential", rank=0, world=1, resume=None, checked=False, deadline=DEADLINE,
-         trace=None, reading="auto"):
+         trace=None, reading="auto", data=None):
     return Opened(tokens, order, rank, world, resume, checked, deadline,
-                  os.path.join(folder, trace) if trace else None, reading)
+                  os.path.join(folder, trace) if trace else None, reading, data)
 
 
 def write(prefix, count, first_group):
