@@ -319,6 +319,11 @@ void cache_close(struct cache *cache)
     opening_end();
 }
 
+uint32_t cache_connections(const struct cache *cache)
+{
+    return cache->connections;
+}
+
 void cache_count(const struct cache *cache, struct cache_counts *counts)
 {
     const uint64_t *from = &cache->counts.requests;

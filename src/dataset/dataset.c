@@ -14,6 +14,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/struct_copy.h"
+#include "dataset_fetch.h"
 #include "dataset_foreign.h"
 #include "dataset_name.h"
 #include "dataset_part.h"
@@ -396,6 +397,12 @@ static enum tokmap_status told_keep(struct shard_slot *slot, struct tokmap_shard
     return TOKMAP_OK;
 }
 
+/* Returns whether a shard, if there is one of that number, was described before. */
+static bool is_told(const struct tokmap_dataset *dataset, uint64_t number)
+{
+    return number < dataset->shard_count && __atomic_load_n(&dataset->slots[number].told, __ATOMIC_RELAXED);
+}
+
 enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset, uint64_t shard,
                                         struct tokmap_shard_info *info, struct tokmap_error *error)
 {
@@ -409,6 +416,8 @@ enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset, ui
     const struct shard *from;
     struct tokmap_shard_info made;
     memset(&made, 0, sizeof made);
+    if (is_told(dataset, shard - 1) || is_told(dataset, shard + 1))
+        dataset_fetch_shards(dataset, shard);
     enum tokmap_status status = shard_hold(dataset, shard, &from, error);
     if (status)
         return status;

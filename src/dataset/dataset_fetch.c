@@ -113,12 +113,18 @@ static void open_only(void *user, uint64_t number)
         shard_release(user, number);
 }
 
-void dataset_fetch_shards(const struct tokmap_dataset *dataset, uint64_t first)
+static bool is_absent(const struct tokmap_dataset *dataset, uint64_t number)
 {
+    return shard_line(dataset, number) && !__atomic_load_n(&dataset->slots[number].holders, __ATOMIC_RELAXED);
+}
+
+void dataset_fetch_shards(const struct tokmap_dataset *dataset, uint64_t number)
+{
+    uint64_t first = number - number % SHARDS_AHEAD;
     const uint64_t end = min64(first + SHARDS_AHEAD, dataset->shard_count);
-    if (dataset->cache && first % SHARDS_AHEAD == 0 && end - first > 1)
+    if (dataset->cache && end - first > 1 && is_absent(dataset, number))
         for (; first < end; first++)
-            if (shard_line(dataset, first) && !__atomic_load_n(&dataset->slots[first].holders, __ATOMIC_RELAXED) &&
+            if (is_absent(dataset, first) &&
                 !cache_ask_work(dataset->cache, open_only, (void *)(uintptr_t)dataset, first))
                 return;
 }

@@ -33,7 +33,7 @@ uint64_t dataset_fetch_plan(const struct tokmap_dataset *dataset, uint64_t shard
 enum fetch_asked { FETCH_THERE, FETCH_ASKED, FETCH_BUSY /* too many are asked for */ };
 enum fetch_asked dataset_fetch_ask(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t token, uint64_t when);
 
-/* Opens shards from `first` on ahead, because all are about to be opened one after the other. */
-void dataset_fetch_shards(const struct tokmap_dataset *dataset, uint64_t first);
+/* Opens the shards beside one that is about to be opened ahead, because all will be, one after the other. */
+void dataset_fetch_shards(const struct tokmap_dataset *dataset, uint64_t number);
 
 #endif
