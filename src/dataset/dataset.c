@@ -397,10 +397,17 @@ static enum tokmap_status told_keep(struct shard_slot *slot, struct tokmap_shard
     return TOKMAP_OK;
 }
 
-/* Returns whether a shard, if there is one of that number, was described before. */
-static bool is_told(const struct tokmap_dataset *dataset, uint64_t number)
+#define SHARDS_IN_TURN 8 /* that are described one after the other, up or down, until all others are expected to be */
+
+/* Returns whether the SHARDS_IN_TURN shards after (step 1) or before (-1) a shard were described. */
+static bool are_told(const struct tokmap_dataset *dataset, uint64_t shard, int step)
 {
-    return number < dataset->shard_count && __atomic_load_n(&dataset->slots[number].told, __ATOMIC_RELAXED);
+    bool told = true;
+    for (int i = 1; i <= SHARDS_IN_TURN && told; i++) {
+        const uint64_t number = shard + (uint64_t)(i * step);
+        told = number < dataset->shard_count && __atomic_load_n(&dataset->slots[number].told, __ATOMIC_RELAXED);
+    }
+    return told;
 }
 
 enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset, uint64_t shard,
@@ -416,7 +423,7 @@ enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset, ui
     const struct shard *from;
     struct tokmap_shard_info made;
     memset(&made, 0, sizeof made);
-    if (is_told(dataset, shard - 1) || is_told(dataset, shard + 1))
+    if (dataset->cache && (are_told(dataset, shard, 1) || are_told(dataset, shard, -1)))
         dataset_fetch_shards(dataset, shard);
     enum tokmap_status status = shard_hold(dataset, shard, &from, error);
     if (status)

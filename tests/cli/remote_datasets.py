@@ -129,6 +129,24 @@ good('export', '--documents', '3..4', 's3://bucket/data/many')
 if requests() - before > 12:
     failures.append(('a cold manifest', requests() - before))
 
+# Indexes of many shards are read at once.
+server.set(delay=0.2)
+for name, words in (('many', ['info']), ('many', ['verify', '-q', '-j', '16']), ('folder/', ['info']), ('old', ['info'])):
+    fresh()
+    before = time.monotonic()
+    good(*words, 's3://bucket/data/' + name)
+    if time.monotonic() - before > 0.2 * len(shards) * 0.6:
+        failures.append(('one by one', name, words, time.monotonic() - before))
+server.set(delay=0)
+
+# What info says of the cache.
+info = json.loads(good('info', '--json', 's3://bucket/data/one'))
+assert info['cache'] == os.path.abspath('cache') and info['shards'][0]['index_path'] == 's3://bucket/data/one.tmx', info
+assert json.loads(good('info', '--json', DATA + '/one'))['cache'] is None
+assert re.search(r'\ncache +%s\n(.*\n)*.*by the index s3://bucket/data/one\.tmx:' % re.escape(os.path.abspath('cache')),
+                 good('info', 's3://bucket/data/one'))
+assert '3 of 3 shards, 1.' in good('info', 's3://bucket/data/sealed')
+
 # ---- runs ----
 say('runs')
 
@@ -140,12 +158,18 @@ for name, place in (('local.run', DATA + '/'), ('remote.run', 's3://bucket/data/
     with open(name, 'w') as file:
         file.write(text.replace('NAME', place))
 os.makedirs(DATA + '/runs', exist_ok=True)
-for words in (['show', '--step', '5'], ['audit', '--ranks', '2', '--steps', '20'], ['info']):
+for words in (['show', '--step', '5'], ['audit', '--ranks', '2', '--steps', '20', '--sample-steps', '16'], ['info']):
     local, remote = (good(words[0], name, *words[1:]) for name in ('local.run', 'remote.run'))
     local, remote = plain(local).replace('local.run', ''), plain(remote).replace('remote.run', '')
     local, remote = (re.sub('.* capacity .*', '', text) for text in (local, remote)) # no shard is opened for it
     if words[0] != 'info' and local != remote:
         failures.append((words, [pair for pair in zip(local.split('\n'), remote.split('\n')) if pair[0] != pair[1]]))
+
+# An audit computes, and fetches no tokens.
+fresh()
+before = len(server.log())
+said = good('audit', 'remote.run', '--ranks', '2', '--steps', '20', '--cache', '1G')
+assert 'not tried' in said and not [line for line in server.log()[before:] if '.bin' in line], said
 
 # ---- bad names and words ----
 say('bad names and words')
