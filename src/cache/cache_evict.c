@@ -235,7 +235,8 @@ static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
         eviction.lives[i] = cache_process_lives(&cache->processes, i);
         eviction.now[i] = __atomic_load_n(&table->of[i].now, __ATOMIC_RELAXED);
     }
-    if (eviction.heap && !os_folder_list(cache->folder, look_entry, &eviction)) {
+    if (eviction.heap && cache_processes_kept(&cache->processes, cache->folder) &&
+        !os_folder_list(cache->folder, look_entry, &eviction)) {
         for (uint32_t i = 0; i < eviction.count; i++)
             state_look(&eviction, i);
         const uint64_t reach = eviction.filled ? eviction.heap[0].distance : UNKNOWN;

@@ -188,7 +188,7 @@ static enum tokmap_status folder_check(const char *folder, struct tokmap_error *
 static enum tokmap_status folder_open(struct cache *cache, struct tokmap_error *error)
 {
     enum tokmap_status status = folder_check(cache->folder, error);
-    char *names = path_in(cache->folder, "names"), *table = path_in(cache->folder, "processes");
+    char *names = path_in(cache->folder, "names"), *table = path_in(cache->folder, CACHE_PROCESSES_FILE);
     const int system = status || !names ? 0 : os_make_folder(names);
     if (!names || !table)
         status = error_set_memory(error, "the name of a file", 0);

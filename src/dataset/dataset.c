@@ -224,7 +224,8 @@ static enum tokmap_status open_whole(struct tokmap_dataset *dataset, const char 
     if (foreign_name_has_kind(name))
         return open_foreign(dataset, name, true, error);
     enum tokmap_status status = open_named(dataset, name, error);
-    if (dataset->slots || dataset->cache || (status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_FORMAT))
+    const bool maybe = status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_FORMAT;
+    if (dataset->slots || dataset->cache || cache_names(name) || !maybe)
         return status;
     struct tokmap_error found;
     const enum tokmap_status foreign = open_foreign(dataset, name, false, &found);

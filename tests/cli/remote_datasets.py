@@ -181,7 +181,22 @@ for word, part in (('block=3M', 'block'), ('block=32M', 'block'), ('block=', 'bl
     bad(['info', ONE + '?' + word], part)
 bad(['info', server.url + '/bucket/data/one?token=1'], 'query')
 bad(['info', 's3://bucket/data/none'], 'data/none', 'correct the name')
-bad(['info', server.url + '/bucket/data/none'], '404')
+bad(['info', server.url + '/bucket/data/none'], r'data/none: .*with \.tmx added.*404')
+bad(['info', server.url + '/bucket/data/'], 'a web server lists no files')
+bad(['info', 'https://'], 'names no host')
+bad(['info', 's3://nothing/x'], r'no such bucket \(HTTP status 404\); correct the name$')
+bad(['info', ONE + '#docs=0..10%?cache=x'], r'write NAME\?cache=x#docs=0\.\.10%')
+for word in ('Block=1M', 'foo=1'):
+    bad(['info', ONE + '?' + word], 'belongs to the key, because it does not begin with cache=')
+for kind in ('raw:', 'llmc:', 'megatron:'):
+    bad(['info', kind + ONE], 'not read from object storage')
+for name, line in (('missing', 'many-00000'), ('alone.missing', 's3://bucket/data/one')):
+    with open(DATA + '/missing' if name == 'missing' else name, 'w') as file:
+        file.write('tokmap-shards 1\n%s\ns3://bucket/data/gone\n' % line if 'alone' in name else
+                   'tokmap-shards 1\n%s\ngone\n' % line)
+    bad(['info', 's3://bucket/data/missing' if name == 'missing' else name], ':3: the shard s3://bucket/data/gone.tmx')
+os.unlink(DATA + '/missing')
+assert good('info', 's3://bucket') == good('info', 's3://bucket/').replace('s3://bucket/\n', 's3://bucket\n')
 bad(['info', 's3://bucket/data/../../secret'], 'secret')
 bad(['info', 's3://bucket/data/\udcff\udcfe'], 'data/')
 bad(['info', 's3://bucket/t\n\r'], 'bucket')
@@ -239,6 +254,29 @@ bad(['verify', ONE], 'small', TOKMAP_CACHE='small',
     preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)))
 good('verify', ONE, TOKMAP_CACHE='small')
 
+# A folder that is removed while it is used.
+for how in ('removed', 'made again', 'names'):
+    fresh()
+    server.set(delay=0.1)
+    before = server.counts()['requests']
+    stats = subprocess.Popen(['tokmap', 'stats', 's3://bucket/data/many'], stdin=subprocess.DEVNULL, text=True,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                             env={**os.environ, 'TOKMAP_CACHE': os.path.abspath('cache')})
+    while server.counts()['requests'] < before + 10:
+        time.sleep(0.02)
+    if how == 'names':
+        shutil.rmtree('cache/names')
+    else:
+        os.rename('cache', 'cache.old')
+        fresh('cache.old')
+    server.set(delay=0)
+    if how == 'made again':
+        good('info', ONE)
+    said = stats.communicate()[1]
+    if not re.search('/cache: the cache folder, or a file in it, was removed or replaced', said) or \
+            stats.returncode != 1:
+        failures.append((how, stats.returncode, said))
+
 # ---- poisoned folders ----
 say('poisoned folders')
 
@@ -283,9 +321,9 @@ for name in NAMES:
 say('servers')
 
 BIN = r'one\.bin'
-for fault, parts in (('403', ['one.bin', '403']), ('404', ['one.bin', '404']), ('416', ['one.bin', '416']),
+for fault, parts in (('403', ['one.bin', '403']), ('404', ['one.bin', '404.*the index last$']), ('416', ['one.bin', '416']),
                      ('replaced', ['one.bin', 'replaced|another']), ('wrong_total', ['one.bin', 'bytes']),
-                     ('whole', ['one.bin', 'whole file']), ('short', ['one.bin']), ('reset_head', ['one.bin'])):
+                     ('whole', ['one.bin', 'whole file']), ('redirect', ['one.bin', '307.*AWS_ENDPOINT_URL']), ('short', ['one.bin']), ('reset_head', ['one.bin'])):
     fresh()
     server.set(rules=[{'path': BIN, 'fault': fault}])
     done = run('export', ONE)
@@ -295,6 +333,11 @@ for fault, parts in (('403', ['one.bin', '403']), ('404', ['one.bin', '404']), (
                 failures.append((fault, part, done.returncode, done.stderr))
     server.set(rules=[])
     assert good('export', ONE) == want['one'], fault
+fresh()
+server.set(rules=[{'path': r'one\.tmx', 'fault': 'no_ranges'}])
+before = requests()
+bad(['export', ONE], 'does not serve ranges', AWS_MAX_ATTEMPTS=None)
+assert requests() - before == 1
 for fault in ('403', '404', '416', 'whole', 'garbage', 'redirect', 'flip', '503'):
     fresh()
     server.set(rules=[{'path': r'one\.tmx', 'fault': fault}])

@@ -49,7 +49,8 @@ TRANSIENT = ("reset_head", "reset_body", "short", "less", "wrong_range", "whole"
              "hang", "429", "500", "503")
 # These are answers that a client reports. `redirect` is followed without credentials, and "lost" is only for changes:
 # they are made, and the answer does not arrive.
-FINAL = ("403", "404", "416", "replaced", "other_tag", "wrong_total", "redirect")
+FINAL = ("403", "404", "416", "replaced", "other_tag", "wrong_total", "redirect",
+         "no_ranges")
 LISTS = ("list_repeat", "list_vanish", "list_ghost", "list_loop", "list_unsorted")
 CHANGES = ("lost", "late_error", "reset_head", "flip", "403", "429", "500", "503")
 CORRUPT = ("flip", "shifted")
@@ -362,8 +363,10 @@ class Server:
         status = 206 if ranged else 200
         if ranged:
             total = size + 7 if fault == "wrong_total" else size
-            if fault == "whole":
+            if fault in ("whole", "no_ranges"):
                 first, count, status = 0, size, 200
+                if fault == "no_ranges":
+                    del headers["Accept_Ranges"]
             elif fault == "less" and count > 1:
                 count = 1 + int(draw(path, count, self.counters["requests"]) * (count - 1))
             at = first + 5 if fault == "wrong_range" else first
@@ -378,7 +381,8 @@ class Server:
     async def send_body(self, request, status, path, first, count, size, headers):
         loop, fault = asyncio.get_running_loop(), request.fault
         with open(path, "rb", buffering=0) as file:
-            if fault in ("none", "whole", "less", "wrong_range", "wrong_total", "other_tag", "replaced") or not count:
+            if not count or fault in ("none", "whole", "no_ranges", "less", "wrong_range", "wrong_total", "other_tag",
+                                      "replaced"):
                 if count <= 65536:
                     return await self.send(request, status, os.pread(file.fileno(), count, first), **headers)
                 await self.send(request, status, length=count, **headers)

@@ -238,7 +238,7 @@ static void fact_hex(struct cli_report *report, const char *name, const char *la
 /* The rows of a dataset for people, in order. "*" are its columns. */
 #define DATASET_ROWS                                                                                                   \
     "source|dataset|part|tokens|documents|document lengths|text|files of|shards|width|tokenizer|vocabulary|"           \
-    "largest id|eod id|bos id|mask|token files|sealed|indexes|page hashes|read by|cache|content|fingerprint|*|"              \
+    "largest id|eod id|bos id|mask|token files|sealed|indexes|page hashes|read by|cache|content|fingerprint|*|"        \
     "plan|windows|tokens in rows|an epoch|tail|documents per row"
 
 static void lengths_report(const struct dataset_facts *facts, struct cli_report *report)
