@@ -254,6 +254,19 @@ bad(['verify', ONE], 'small', TOKMAP_CACHE='small',
     preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)))
 good('verify', ONE, TOKMAP_CACHE='small')
 
+# A small file system keeps what fits. Where none may be mounted, this is left out.
+fresh('tiny')
+os.mkdir('tiny', 0o700)
+mount = 'mount -t tmpfs -o size=64m,mode=700 none tiny'
+if not subprocess.run(['unshare', '-rm', 'sh', '-c', mount], capture_output=True).returncode:
+    before = len(server.log())
+    whole = {**os.environ, 'TOKMAP_CACHE': os.path.abspath('tiny')}
+    twice = subprocess.run(['unshare', '-rm', 'sh', '-c', mount + ' && tokmap verify -q %s && tokmap verify -q %s' %
+                            (ONE, ONE)], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=whole)
+    read = [line for line in server.log()[before:] if 'one.bin' in line]
+    if twice.returncode or len(read) != 2:
+        failures.append(('a small file system', twice.stderr, read))
+
 # A folder that is removed while it is used.
 for how in ('removed', 'made again', 'names'):
     fresh()
