@@ -109,6 +109,7 @@ class Server:
         self.set = types.SimpleNamespace(**SETTINGS)
         self.counters = collections.Counter()
         self.asked, self.row = collections.Counter(), {}
+        self.running = 0
         self.tags, self.versions, self.uploads = {}, collections.Counter(), {}
         self.parts = tempfile.mkdtemp(prefix="parts ", dir=os.environ.get("TMPDIR"))
         self.other = ""
@@ -167,9 +168,12 @@ class Server:
                     buffer += more
                 request = Request(buffer[:at], host, sock)
                 buffer = await self.read_body(request, buffer[at + 4:])
+                self.running += 1
+                self.counters["at once"] = max(self.counters["at once"], self.running)
                 try:
                     await self.answer_one(request)
                 finally:
+                    self.running -= 1
                     self.note(request)
                 if request.headers.get("connection", "").lower() == "close":
                     raise Stop
@@ -616,6 +620,7 @@ class Server:
             if set(new) - set(SETTINGS):
                 return await self.refuse(request, 400, f"unknown settings {sorted(set(new) - set(SETTINGS))}")
             vars(self.set).update(new)
+            self.counters["at once"] = 0
         elif request.path != "/-/counts":
             return await self.refuse(request, 404, "NoSuchControl")
         await self.send(request, 200, json.dumps(self.counters).encode())
@@ -654,7 +659,8 @@ class ObjectServer:
             return collections.Counter(json.load(answer))
 
     def counts(self):
-        """What has happened: requests, bytes, faults, "fault NAME", "status N", "secrets elsewhere"."""
+        """What has happened: requests, bytes, faults, "fault NAME", "status N", "secrets elsewhere", and the most
+        requests "at once" since settings were last changed."""
         return self._ask("/-/counts")
 
     def set(self, **settings):
