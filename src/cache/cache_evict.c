@@ -2,7 +2,7 @@
 /*
  * cache_evict.c - gives units up for others.
  *
- * The folder has room as long as its files stay below the limit, and its disk keeps RESERVE bytes. Otherwise one
+ * The folder has room as long as its files stay below the limit, and its disk keeps cache->reserve bytes. Otherwise one
  * process looks at all units of all shards in the folder. For each it takes the nearest row for which any living
  * process needs the unit, counted from the row at hand there, and gives up those that are farthest. A unit that nobody
  * is known to need is farther than all others. One that is needed before the unit that wants its place stays. This is
@@ -25,7 +25,6 @@
 #include "common/bytes.h"
 #include "text/path.h"
 
-#define RESERVE ((uint64_t)256 << 20)
 #define FREE_LEAST ((uint64_t)4 << 20)
 #define FREE_MOST ((uint64_t)1 << 30)
 #define AGAIN_NS ((uint64_t)20 * 1000000) /* after a look that found too little */
@@ -58,7 +57,7 @@ static bool fits(const struct cache *cache, uint64_t bytes)
     const uint64_t used = __atomic_load_n(&cache->processes.table->used, __ATOMIC_RELAXED);
     const uint64_t size = __atomic_load_n(&cache->size, __ATOMIC_RELAXED);
     return used <= size && bytes <= size - used &&
-           (os_disk_free(cache->folder, &free_bytes) || free_bytes >= bytes + RESERVE);
+           (os_disk_free(cache->folder, &free_bytes) || free_bytes >= bytes + cache->reserve);
 }
 
 static void sift(struct eviction *eviction, uint64_t at)
@@ -237,7 +236,8 @@ static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
         eviction.lives[i] = cache_process_lives(&cache->processes, i);
         eviction.now[i] = __atomic_load_n(&table->of[i].now, __ATOMIC_RELAXED);
     }
-    if (eviction.heap && !os_folder_list(cache->folder, look_entry, &eviction)) {
+    if (eviction.heap && cache_processes_kept(&cache->processes, cache->folder) &&
+        !os_folder_list(cache->folder, look_entry, &eviction)) {
         for (uint32_t i = 0; i < eviction.count; i++)
             state_look(&eviction, i);
         const uint64_t reach = eviction.filled ? eviction.heap[0].distance : UNKNOWN;

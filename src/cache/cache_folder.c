@@ -19,6 +19,8 @@
 #define BLOCK_MOST ((uint64_t)16 << 20)
 #define BLOCK_DEFAULT ((uint64_t)4 << 20)
 #define SIZE_LEAST ((uint64_t)64 << 20)
+#define RESERVE_MOST ((uint64_t)256 << 20)
+#define RESERVE_SHARE 20 /* of the disk: 1/20 */
 #define CONNECTIONS_DEFAULT 32
 #define CONNECTIONS_MOST 128
 #define FORM "a cache is named NAME?cache=FOLDER&block=4M&size=2T&connections=32"
@@ -188,7 +190,7 @@ static enum tokmap_status folder_check(const char *folder, struct tokmap_error *
 static enum tokmap_status folder_open(struct cache *cache, struct tokmap_error *error)
 {
     enum tokmap_status status = folder_check(cache->folder, error);
-    char *names = path_in(cache->folder, "names"), *table = path_in(cache->folder, "processes");
+    char *names = path_in(cache->folder, "names"), *table = path_in(cache->folder, CACHE_PROCESSES_FILE);
     const int system = status || !names ? 0 : os_make_folder(names);
     if (!names || !table)
         status = error_set_memory(error, "the name of a file", 0);
@@ -196,6 +198,9 @@ static enum tokmap_status folder_open(struct cache *cache, struct tokmap_error *
         status = error_set_system(error, system, names, TOKMAP_NO_OFFSET, "the cache folder cannot be written");
     if (!status)
         status = cache_processes_open(&cache->processes, table, error);
+    uint64_t disk = 0;
+    (void)os_disk_size(cache->folder, &disk);
+    cache->reserve = min64(disk / RESERVE_SHARE, RESERVE_MOST);
     free(names);
     free(table);
     return status;
@@ -320,6 +325,11 @@ void cache_close(struct cache *cache)
     if (last)
         cache_free(cache);
     opening_end();
+}
+
+uint32_t cache_connections(const struct cache *cache)
+{
+    return cache->connections;
 }
 
 void cache_count(const struct cache *cache, struct cache_counts *counts)

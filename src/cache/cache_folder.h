@@ -35,6 +35,9 @@ enum tokmap_status cache_open(struct cache **cache, char **rest, const char *nam
 /* Ends the use of a cache, whose shards are closed. Accepts NULL. */
 void cache_close(struct cache *cache);
 
+/* Returns how many requests are sent at once. */
+uint32_t cache_connections(const struct cache *cache);
+
 /* Copies what this process has done. */
 void cache_count(const struct cache *cache, struct cache_counts *counts);
 

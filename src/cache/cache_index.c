@@ -328,6 +328,11 @@ static enum tokmap_status index_check(const char *path, const char *name, char i
     struct tokmap_error fault = {0};
     struct index index;
     enum tokmap_status status = index_open(&index, path, &fault);
+    if (status == TOKMAP_ERROR_NOT_FOUND) {
+        if (error)
+            *error = fault;
+        return status;
+    }
     if (!status) {
         char content[33];
         if (index_verify(&index, fault_take, &fault))

@@ -51,6 +51,7 @@ struct cache_pool;
 struct cache {
     char *folder;
     uint64_t block, size; /* size: UINT64_MAX: what the disk has; both, and `connections`, are accessed atomically */
+    uint64_t reserve;     /* bytes of the disk that stay free */
     uint32_t connections;
     uint32_t users;
     struct cache_processes processes;

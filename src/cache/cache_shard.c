@@ -160,15 +160,25 @@ static enum tokmap_status find(struct cache *cache, const char *index_name, cons
         return error_set_memory(error, "a shard", sizeof *shard);
     *shard = (struct cache_shard){.cache = cache, .fds = {-1, -1}, .state = {.fd = -1}, .users = 1};
     shard->index_name = strdup(index_name);
+    struct tokmap_error reason = {0};
     enum tokmap_status status = shard->index_name
-                                    ? cache_index_bring(cache, index_name, content, index_bytes, &shard->path, error)
-                                    : error_set_memory(error, "the name of a shard", strlen(index_name));
+                                    ? cache_index_bring(cache, index_name, content, index_bytes, &shard->path, &reason)
+                                    : error_set_memory(&reason, "the name of a shard", strlen(index_name));
     if (!status)
-        status = files_open(shard, error);
-    if (!again && shard->path && is_damaged(status) && !os_unlink(shard->path)) {
-        cache_shard_free(shard); /* the copy of the index in the folder */
+        status = files_open(shard, &reason);
+    const bool missing = status && reason.system == ENOENT;
+    const bool kept = cache_processes_kept(&cache->processes, cache->folder);
+    if (!again && kept && (missing || (shard->path && is_damaged(status) && !os_unlink(shard->path)))) {
+        cache_shard_free(shard); /* another process has removed a file that was damaged, or this one has */
         return find(cache, index_name, content, index_bytes, true, found, error);
     }
+    if (missing || !kept)
+        return error_set(
+            error, TOKMAP_ERROR_IO, cache->folder, TOKMAP_NO_OFFSET,
+            "the cache folder, or a file in it, was removed or replaced while it was used; start what uses "
+            "it again, and remove the folder only when no process uses it");
+    if (status && error)
+        *error = reason;
     return status;
 }
 

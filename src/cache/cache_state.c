@@ -72,6 +72,16 @@ void cache_processes_close(struct cache_processes *processes)
     processes->fd = -1;
 }
 
+bool cache_processes_kept(const struct cache_processes *processes, const char *folder)
+{
+    struct os_stat opened, named;
+    char *path = path_in(folder, CACHE_PROCESSES_FILE);
+    const bool kept = path && !os_fstat(processes->fd, &opened) && !os_stat(path, &named) &&
+                      opened.inode == named.inode && opened.device == named.device;
+    free(path);
+    return kept;
+}
+
 /* Takes a number. The search begins anywhere, so that a number is not used again soon. */
 static void number_take(struct cache_processes *processes)
 {

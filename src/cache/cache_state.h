@@ -26,6 +26,7 @@
 #include "tokmap/tokmap.h"
 
 #define CACHE_PROCESSES 256 /* that use a folder at once */
+#define CACHE_PROCESSES_FILE "processes"
 
 #define UNIT_PRESENT ((uint64_t)1)
 #define UNIT_STORED ((uint64_t)2)
@@ -60,6 +61,9 @@ struct cache_processes {
 enum tokmap_status cache_processes_open(struct cache_processes *processes, const char *path,
                                         struct tokmap_error *error);
 void cache_processes_close(struct cache_processes *processes);
+/* Returns whether the file of a folder is still the one that was opened: the folder may be removed while it is used,
+ * and made again by other processes, whose numbers this one would not know. */
+bool cache_processes_kept(const struct cache_processes *processes, const char *folder);
 /* Returns the claim of this process. A child after fork() gets a number of its own. 0: there are too many. */
 uint64_t cache_claim(struct cache_processes *processes);
 bool cache_claim_lives(const struct cache_processes *processes, uint64_t word);

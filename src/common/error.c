@@ -130,24 +130,24 @@ static struct {
     struct tokmap_error errors[ERRORS_KEPT];
 } kept;
 
-static void kept_lock(void)
+void errors_hold(void)
 {
     while (__atomic_exchange_n(&kept.locked, 1, __ATOMIC_ACQUIRE))
         ;
 }
 
-static void kept_unlock(void)
+void errors_release(void)
 {
     __atomic_store_n(&kept.locked, 0, __ATOMIC_RELEASE);
 }
 
 int error_keep(const struct tokmap_error *error)
 {
-    kept_lock();
+    errors_hold();
     const uint32_t number = kept.next++ % KEPT_NUMBERS;
     kept.numbers[number % ERRORS_KEPT] = number + KEPT_FIRST;
     kept.errors[number % ERRORS_KEPT] = *error;
-    kept_unlock();
+    errors_release();
     return (int)(number + KEPT_FIRST);
 }
 
@@ -157,11 +157,11 @@ static bool kept_find(int system, struct tokmap_error *error)
     if (system < (int)KEPT_FIRST)
         return false;
     const uint32_t place = ((uint32_t)system - KEPT_FIRST) % ERRORS_KEPT;
-    kept_lock();
+    errors_hold();
     const bool found = kept.numbers[place] == (uint32_t)system;
     if (found)
         *error = kept.errors[place];
-    kept_unlock();
+    errors_release();
     return found;
 }
 

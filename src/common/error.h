@@ -41,6 +41,9 @@ enum tokmap_status error_set_system(struct tokmap_error *error, int system, cons
  * error_set_system() later sets that error again, as it is. The last ERRORS_KEPT are kept; an older one is EIO. */
 int error_keep(const struct tokmap_error *error) __attribute__((cold));
 #define ERRORS_KEPT 64
+/* Hold what is kept while fork() copies this process, because a child would wait forever for a thread that it lacks. */
+void errors_hold(void);
+void errors_release(void);
 
 /* Does the same for memory that could not be allocated; returns ERROR_MEMORY. what: "the ring", "the index of
  * documents". bytes: the size that was asked for; 0 or UINT64_MAX if there is none to report. */

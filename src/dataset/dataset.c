@@ -14,6 +14,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/struct_copy.h"
+#include "dataset_fetch.h"
 #include "dataset_foreign.h"
 #include "dataset_name.h"
 #include "dataset_part.h"
@@ -223,7 +224,8 @@ static enum tokmap_status open_whole(struct tokmap_dataset *dataset, const char 
     if (foreign_name_has_kind(name))
         return open_foreign(dataset, name, true, error);
     enum tokmap_status status = open_named(dataset, name, error);
-    if (dataset->slots || dataset->cache || (status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_FORMAT))
+    const bool maybe = status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_FORMAT;
+    if (dataset->slots || dataset->cache || cache_names(name) || !maybe)
         return status;
     struct tokmap_error found;
     const enum tokmap_status foreign = open_foreign(dataset, name, false, &found);
@@ -396,6 +398,19 @@ static enum tokmap_status told_keep(struct shard_slot *slot, struct tokmap_shard
     return TOKMAP_OK;
 }
 
+#define SHARDS_IN_TURN 8 /* that are described one after the other, up or down, until all others are expected to be */
+
+/* Returns whether the SHARDS_IN_TURN shards after (step 1) or before (-1) a shard were described. */
+static bool are_told(const struct tokmap_dataset *dataset, uint64_t shard, int step)
+{
+    bool told = true;
+    for (int i = 1; i <= SHARDS_IN_TURN && told; i++) {
+        const uint64_t number = shard + (uint64_t)(i * step);
+        told = number < dataset->shard_count && __atomic_load_n(&dataset->slots[number].told, __ATOMIC_RELAXED);
+    }
+    return told;
+}
+
 enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset, uint64_t shard,
                                         struct tokmap_shard_info *info, struct tokmap_error *error)
 {
@@ -409,6 +424,8 @@ enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset, ui
     const struct shard *from;
     struct tokmap_shard_info made;
     memset(&made, 0, sizeof made);
+    if (dataset->cache && (are_told(dataset, shard, 1) || are_told(dataset, shard, -1)))
+        dataset_fetch_shards(dataset, shard);
     enum tokmap_status status = shard_hold(dataset, shard, &from, error);
     if (status)
         return status;

@@ -135,10 +135,11 @@ static void open_only(void *user, uint64_t number)
         shard_release(user, number);
 }
 
-void dataset_fetch_shards(const struct tokmap_dataset *dataset, uint64_t first)
+void dataset_fetch_shards(const struct tokmap_dataset *dataset, uint64_t number)
 {
+    uint64_t first = number - number % SHARDS_AHEAD;
     const uint64_t end = min64(first + SHARDS_AHEAD, dataset->shard_count);
-    if (dataset->cache && first % SHARDS_AHEAD == 0 && end - first > 1)
+    if (dataset->cache && end - first > 1 && !is_open(dataset, number))
         for (; first < end; first++)
             if (!is_open(dataset, first) &&
                 !cache_ask_work(dataset->cache, open_only, (void *)(uintptr_t)dataset, first))

@@ -41,7 +41,7 @@ enum fetch_asked dataset_fetch_ask(const struct tokmap_dataset *dataset, uint64_
 /* Returns whether the shards of `count` tokens are open. The dataset begins again past its end. */
 bool dataset_fetch_is_open(const struct tokmap_dataset *dataset, uint64_t token, uint64_t count);
 
-/* Opens shards from `first` on ahead, because all are about to be opened one after the other. */
-void dataset_fetch_shards(const struct tokmap_dataset *dataset, uint64_t first);
+/* Opens the shards beside one that is about to be opened ahead, because all will be, one after the other. */
+void dataset_fetch_shards(const struct tokmap_dataset *dataset, uint64_t number);
 
 #endif

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache_folder.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"
@@ -288,7 +289,12 @@ enum tokmap_status foreign_group_find(struct foreign_group *group, const char *n
     if (!path)
         return error_set_memory(error, "the path of a file", parsed.path_bytes);
     group->words = parsed.words;
-    status = paths_find(&list, parsed.kind, path, error);
+    if (cache_names(path))
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
+                           "files of other projects are not read from object storage or web servers; copy them to a "
+                           "disk of this machine");
+    if (!status)
+        status = paths_find(&list, parsed.kind, path, error);
     for (uint64_t i = 0; i < list.count && !status; i++)
         status = file_add(group, parsed.kind, list.paths[i], is_pattern(path, parsed.path_bytes), error);
     for (uint64_t i = 0; i < group->count && !status; i++)

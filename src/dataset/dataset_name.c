@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache_folder.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/shard_file.h"
@@ -62,7 +63,14 @@ static enum tokmap_status read_part(struct dataset_part *part, const char *name,
     at += good ? 2 : 0;
     good = good && read_exact(&at, end, &to) && at == end && (percent || !(from.decimals || to.decimals));
     if (!good)
-        return WRONG(name, "the part '%.60s' is not two numbers A..B%s; " FORMS, range, documents ? "" : " of tokens");
+        return cache_names(name) && strchr(range, '?')
+                   ? WRONG(name,
+                           "the words of a cache come before the part, not after it; write "
+                           "NAME?%.200s#%s=%.*s",
+                           strchr(range, '?') + 1, documents ? "docs" : "tokens", (int)min64(strcspn(range, "?"), 60),
+                           range)
+                   : WRONG(name, "the part '%.60s' is not two numbers A..B%s; " FORMS, range,
+                           documents ? "" : " of tokens");
     const uint32_t decimals = from.decimals > to.decimals ? from.decimals : to.decimals;
     struct exact whole = {100, 0};
     if (percent && (!scale_to(&from, decimals) || !scale_to(&to, decimals) || !scale_to(&whole, decimals)))

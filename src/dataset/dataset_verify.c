@@ -25,6 +25,7 @@
 #include "dataset.h"
 #include "dataset_state.h"
 #include "block_scan.h"
+#include "dataset_fetch.h"
 #include "dataset_foreign.h"
 #include "format/index_verify.h"
 #include "open_shards.h"
@@ -508,6 +509,7 @@ static void prepare(struct verify *verify)
         const struct shard *shard;
         struct tokmap_error fault;
         verify->shards[i].first_unit = verify->units;
+        dataset_fetch_shards(verify->dataset, i);
         if (shard_hold(verify->dataset, i, &shard, &fault)) {
             report(verify, i, false, &fault);
             continue;

@@ -66,11 +66,24 @@ static enum tokmap_status find_in_list(struct shard_names *names, const char *na
         qsort(names->index_paths, names->count, sizeof *names->index_paths, compare_paths);
     if (!status)
         status = orphan_find(names, &tokens, error);
+    const char *query = strrchr(name, '?');
     if (!status && !names->count)
         status = error_set(error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
                            "there is no dataset of this name: no object has it with .tmx added, it is not a manifest, "
-                           "and no key that begins with it and a slash ends in .tmx; correct the name");
+                           "and no key that begins with it and a slash ends in .tmx; correct the name%s",
+                           !query ? ""
+                                  : ". What follows its ? belongs to the key, because it does not begin with "
+                                    "cache=, block=, size=, or connections=");
     shard_names_free(&tokens);
+    return status;
+}
+
+static enum tokmap_status find_in_folder(struct shard_names *names, const char *name, struct tokmap_error *error)
+{
+    char *folder = path_ended(name, "/");
+    const enum tokmap_status status =
+        folder ? find_in_list(names, folder, error) : error_set_memory(error, "the name of a dataset", strlen(name));
+    free(folder);
     return status;
 }
 
@@ -98,8 +111,18 @@ static enum tokmap_status find(struct shard_names *names, const char *name, stru
     struct cache_shard *shard = NULL;
     struct tokmap_error second = {0};
     bool found;
-    if (bytes && name[bytes - 1] == '/')
+    const bool web = remote_kind(name) == REMOTE_WEB;
+    const char *slash = strchr(strstr(name, "://") + 3, '/');
+    if (web && remote_web_check(name, error))
+        return TOKMAP_ERROR_ARGUMENT;
+    if (web && name[bytes - 1] == '/')
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
+                         "a web server lists no files, so a name that ends in a slash is no dataset; name a shard "
+                         "without its ending, or a manifest");
+    if (!web && name[bytes - 1] == '/')
         return find_in_list(names, name, error);
+    if (!web && !slash)
+        return find_in_folder(names, name, error);
     if (cache_text_is_kept(names->cache, name)) { /* it was a manifest before */
         const enum tokmap_status status = find_manifest(names, name, &found, error);
         if (status != TOKMAP_ERROR_NOT_FOUND)
@@ -124,12 +147,11 @@ static enum tokmap_status find(struct shard_names *names, const char *name, stru
             *error = second;
         return other;
     }
-    if (status != TOKMAP_ERROR_NOT_FOUND || remote_kind(name) == REMOTE_WEB)
-        return status;
-    char *folder = path_ended(name, "/");
-    status = folder ? find_in_list(names, folder, error) : error_set_memory(error, "the name of a dataset", bytes);
-    free(folder);
-    return status;
+    if (status == TOKMAP_ERROR_NOT_FOUND && web)
+        return error_set(error, status, name, TOKMAP_NO_OFFSET,
+                         "there is no dataset of this name: the server has neither this file nor one of this name with "
+                         ".tmx added (HTTP status 404); correct the name");
+    return status == TOKMAP_ERROR_NOT_FOUND ? find_in_folder(names, name, error) : status;
 }
 
 enum tokmap_status remote_names_find(struct shard_names *names, const char *given, struct tokmap_error *error)

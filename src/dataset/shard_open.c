@@ -30,7 +30,7 @@
 #include "shard_stems.h"
 #include "text/path.h"
 
-#define SHARDS_AT_ONCE ((uint64_t)16)     /* that a thread takes */
+#define SHARDS_AT_ONCE ((uint64_t)16)
 #define SHARDS_PER_THREAD ((uint64_t)128) /* at least, for a thread to be started */
 #define THREADS_MOST ((uint64_t)8)
 
@@ -204,8 +204,9 @@ enum tokmap_status shard_open(struct shard **shard, char *index_path, enum tokma
 struct opening {
     struct shard_slot *slots;
     struct shard_names *names;
-    uint64_t next;  /* the next shard that no thread has taken; accessed atomically */
-    uint32_t ended; /* a shard failed; accessed atomically */
+    uint64_t at_once; /* shards that a thread takes */
+    uint64_t next;    /* the next shard that no thread has taken; accessed atomically */
+    uint32_t ended;   /* a shard failed; accessed atomically */
 };
 
 /* Opens one shard. Returns false, and leaves its name, if that fails. */
@@ -231,8 +232,8 @@ static void open_some(void *user, uint32_t number_of_thread)
     (void)number_of_thread;
     struct opening *opening = user;
     while (!__atomic_load_n(&opening->ended, __ATOMIC_RELAXED)) {
-        uint64_t number = __atomic_fetch_add(&opening->next, SHARDS_AT_ONCE, __ATOMIC_RELAXED);
-        const uint64_t end = min64(number + SHARDS_AT_ONCE, opening->names->count);
+        uint64_t number = __atomic_fetch_add(&opening->next, opening->at_once, __ATOMIC_RELAXED);
+        const uint64_t end = min64(number + opening->at_once, opening->names->count);
         for (; number < end && !__atomic_load_n(&opening->ended, __ATOMIC_RELAXED); number++) {
             const struct manifest_shard *line = shard_names_line(opening->names, number);
             if ((!line || line->group == MANIFEST_UNSTATED) && !open_one(opening, number))
@@ -247,9 +248,11 @@ void shards_open_ahead(struct shard_slot *slots, struct shard_names *names)
 {
     struct opening opening = {.slots = slots, .names = names};
     const uint64_t count = names->count - names->manifest.stated;
-    if (count / SHARDS_PER_THREAD < 2)
+    const uint64_t threads = names->cache ? min64(cache_connections(names->cache), count)
+                                          : min64(min64(os_processors(), THREADS_MOST), count / SHARDS_PER_THREAD);
+    if (count < 2 || (!names->cache && count / SHARDS_PER_THREAD < 2))
         return;
+    opening.at_once = names->cache ? 1 : SHARDS_AT_ONCE;
     os_files_expect(count);
-    const uint64_t threads = min64(min64(os_processors(), THREADS_MOST), count / SHARDS_PER_THREAD);
     os_threads_share("tokmap-open", (uint32_t)threads, open_some, &opening);
 }

@@ -73,6 +73,8 @@ int os_stat(const char *path, struct os_stat *out);  /* follows symbolic links *
 int os_lstat(const char *path, struct os_stat *out); /* describes a symbolic link itself */
 /* Finds how many bytes a user who is not root may still write to the file system that contains the path. */
 int os_disk_free(const char *path, uint64_t *bytes);
+/* Finds how large that file system is. */
+int os_disk_size(const char *path, uint64_t *bytes);
 
 /* Reads `count` bytes at `offset`, or fewer if the file ends before; *got is their number. Reaching the end is a
  * success. */

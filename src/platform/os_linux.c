@@ -195,14 +195,24 @@ int os_stat(const char *path, struct os_stat *out)
     return 0;
 }
 
-int os_disk_free(const char *path, uint64_t *bytes)
+static int disk_bytes(const char *path, bool all, uint64_t *bytes)
 {
     struct statvfs found;
     if (statvfs(path, &found))
         return errno;
-    if (mul_overflows(found.f_bavail, found.f_frsize, bytes))
+    if (mul_overflows(all ? found.f_blocks : found.f_bavail, found.f_frsize, bytes))
         *bytes = UINT64_MAX;
     return 0;
+}
+
+int os_disk_free(const char *path, uint64_t *bytes)
+{
+    return disk_bytes(path, false, bytes);
+}
+
+int os_disk_size(const char *path, uint64_t *bytes)
+{
+    return disk_bytes(path, true, bytes);
 }
 
 int os_lstat(const char *path, struct os_stat *out)

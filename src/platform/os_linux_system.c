@@ -27,6 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/error.h"
+
 /* ---- time, processors, identity ---- */
 
 static uint64_t clock_read(clockid_t which)
@@ -417,9 +419,21 @@ static void process_mutex_lock(void)
     (void)pthread_mutex_lock(&process_mutex);
 }
 
+static void fork_begin(void)
+{
+    process_mutex_lock();
+    errors_hold();
+}
+
+static void fork_end(void)
+{
+    errors_release();
+    os_process_unlock();
+}
+
 static void process_lock_prepare(void)
 {
-    (void)pthread_atfork(process_mutex_lock, os_process_unlock, os_process_unlock);
+    (void)pthread_atfork(fork_begin, fork_end, fork_end);
 }
 
 void os_process_lock(void)

@@ -133,10 +133,10 @@ enum tokmap_status remote_client_refused(const struct remote_client *client, con
     const uint64_t at = offset_of(client);
     const enum remote_kind kind = remote_kind(client->shown);
     if (kind != REMOTE_WEB && status == 404)
-        return error_set(
-            error, TOKMAP_ERROR_NOT_FOUND, client->shown, at,
-            "there is no such bucket or object (HTTP status 404); correct the name, or end it with a slash "
-            "if it is the beginning of keys");
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, client->shown, at,
+                         "there is no such bucket%s (HTTP status 404); correct the name%s",
+                         client->query && !client->query_of_object ? "" : " or object",
+                         client->query ? "" : ", or end it with a slash if it is the beginning of keys");
     bool ahead;
     const uint64_t off = kind == REMOTE_WEB ? 0 : clock_off(answer, &ahead);
     if (off && client->account.key && (status == 400 || status == 401 || status == 403))
@@ -150,6 +150,12 @@ enum tokmap_status remote_client_refused(const struct remote_client *client, con
         return error_set(error, TOKMAP_ERROR_IO, client->shown, at,
                          "the server refuses access (HTTP status %" PRIu32 ", region %s): %s", status,
                          client->account.region, remote_account_advice(&client->account));
+    if (kind != REMOTE_WEB && status > 301 && status < 400 && !*answer->region)
+        return error_set(error, TOKMAP_ERROR_IO, client->shown, at,
+                         "the server sends this request to another host (HTTP status %" PRIu32
+                         "), which is not followed, because it is signed for this one; set AWS_ENDPOINT_URL to the "
+                         "other host, or AWS_REGION to the bucket's region",
+                         status);
     if (kind == REMOTE_S3 && status >= 300 && status < 400)
         return error_set(error, TOKMAP_ERROR_IO, client->shown, at,
                          "the bucket is in another region than %s (HTTP status %" PRIu32

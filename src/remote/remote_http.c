@@ -267,6 +267,8 @@ static size_t on_header(char *line, size_t size, size_t count, void *user)
         answer->date = date_read(value, length);
     else if (name_is(line, name, "content-range"))
         range_take(answer, value, end);
+    else if (name_is(line, name, "accept-ranges"))
+        answer->ranges = length == 5 && !memcmp(value, "bytes", 5);
     else if (name_is(line, name, "transfer-encoding"))
         http->chunked = length >= 7 && !memcmp(end - 7, "chunked", 7);
     return bytes;

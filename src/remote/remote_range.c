@@ -42,6 +42,16 @@ static enum tokmap_status judge(struct remote_client *client, const struct http_
                          " (HTTP status 416): the object is shorter than %s; write the dataset again, the index last",
                          range->first, range->first + range->count - 1,
                          range->total ? "its index says" : "any index of a shard");
+    if (answer->status == 404)
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, client->shown, TOKMAP_NO_OFFSET,
+                         "the server has no object of this name (HTTP status 404)%s",
+                         range->total ? ", although the dataset has one; write the dataset again, the index last"
+                                      : "; correct the name");
+    if (answer->status == 200 && !answer->ranges && !client->ranged)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, client->shown, TOKMAP_NO_OFFSET,
+                         "the server does not serve ranges of bytes: it answers with the whole file; use a server that "
+                         "does, or copy the dataset to a disk of this machine");
+    client->ranged = client->ranged || answer->status == 206;
     if (answer->status == 200)
         *reason = "the server answers with the whole file instead of the range that was asked for";
     else if (answer->status != 206)

@@ -129,6 +129,23 @@ good('export', '--documents', '3..4', 's3://bucket/data/many')
 if requests() - before > 12:
     failures.append(('a cold manifest', requests() - before))
 
+# Indexes of many shards are read at once.
+for name, words in (('many', ['info']), ('many', ['verify', '-q']), ('folder/', ['info']), ('old', ['info'])):
+    fresh()
+    server.set(delay=0.2)
+    good(*words, 's3://bucket/data/' + name)
+    if server.counts()['at once'] < 8:
+        failures.append(('one by one', name, words, server.counts()['at once']))
+server.set(delay=0)
+
+# What info says of the cache.
+info = json.loads(good('info', '--json', 's3://bucket/data/one'))
+assert info['cache'] == os.path.abspath('cache') and info['shards'][0]['index_path'] == 's3://bucket/data/one.tmx', info
+assert json.loads(good('info', '--json', DATA + '/one'))['cache'] is None
+assert re.search(r'\ncache +%s\n(.*\n)*.*by the index s3://bucket/data/one\.tmx:' % re.escape(os.path.abspath('cache')),
+                 good('info', 's3://bucket/data/one'))
+assert '3 of 3 shards, 1.' in good('info', 's3://bucket/data/sealed')
+
 # ---- runs ----
 say('runs')
 
@@ -140,12 +157,18 @@ for name, place in (('local.run', DATA + '/'), ('remote.run', 's3://bucket/data/
     with open(name, 'w') as file:
         file.write(text.replace('NAME', place))
 os.makedirs(DATA + '/runs', exist_ok=True)
-for words in (['show', '--step', '5'], ['audit', '--ranks', '2', '--steps', '20'], ['info']):
+for words in (['show', '--step', '5'], ['audit', '--ranks', '2', '--steps', '20', '--sample-steps', '16'], ['info']):
     local, remote = (good(words[0], name, *words[1:]) for name in ('local.run', 'remote.run'))
     local, remote = plain(local).replace('local.run', ''), plain(remote).replace('remote.run', '')
     local, remote = (re.sub('.* capacity .*', '', text) for text in (local, remote)) # no shard is opened for it
     if words[0] != 'info' and local != remote:
         failures.append((words, [pair for pair in zip(local.split('\n'), remote.split('\n')) if pair[0] != pair[1]]))
+
+# An audit computes, and fetches no tokens.
+fresh()
+before = len(server.log())
+said = good('audit', 'remote.run', '--ranks', '2', '--steps', '20', '--cache', '1G')
+assert 'not tried' in said and not [line for line in server.log()[before:] if '.bin' in line], said
 
 # ---- bad names and words ----
 say('bad names and words')
@@ -157,7 +180,22 @@ for word, part in (('block=3M', 'block'), ('block=32M', 'block'), ('block=', 'bl
     bad(['info', ONE + '?' + word], part)
 bad(['info', server.url + '/bucket/data/one?token=1'], 'query')
 bad(['info', 's3://bucket/data/none'], 'data/none', 'correct the name')
-bad(['info', server.url + '/bucket/data/none'], '404')
+bad(['info', server.url + '/bucket/data/none'], r'data/none: .*with \.tmx added.*404')
+bad(['info', server.url + '/bucket/data/'], 'a web server lists no files')
+bad(['info', 'https://'], 'names no host')
+bad(['info', 's3://nothing/x'], r'no such bucket \(HTTP status 404\); correct the name$')
+bad(['info', ONE + '#docs=0..10%?cache=x'], r'write NAME\?cache=x#docs=0\.\.10%')
+for word in ('Block=1M', 'foo=1'):
+    bad(['info', ONE + '?' + word], 'belongs to the key, because it does not begin with cache=')
+for kind in ('raw:', 'llmc:', 'megatron:'):
+    bad(['info', kind + ONE], 'not read from object storage')
+for name, line in (('missing', 'many-00000'), ('alone.missing', 's3://bucket/data/one')):
+    with open(DATA + '/missing' if name == 'missing' else name, 'w') as file:
+        file.write('tokmap-shards 1\n%s\ns3://bucket/data/gone\n' % line if 'alone' in name else
+                   'tokmap-shards 1\n%s\ngone\n' % line)
+    bad(['info', 's3://bucket/data/missing' if name == 'missing' else name], ':3: the shard s3://bucket/data/gone.tmx')
+os.unlink(DATA + '/missing')
+assert good('info', 's3://bucket') == good('info', 's3://bucket/').replace('s3://bucket/\n', 's3://bucket\n')
 bad(['info', 's3://bucket/data/../../secret'], 'secret')
 bad(['info', 's3://bucket/data/\udcff\udcfe'], 'data/')
 bad(['info', 's3://bucket/t\n\r'], 'bucket')
@@ -215,6 +253,42 @@ bad(['verify', ONE], 'small', TOKMAP_CACHE='small',
     preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)))
 good('verify', ONE, TOKMAP_CACHE='small')
 
+# A small file system keeps what fits. Where none may be mounted, this is left out.
+fresh('tiny')
+os.mkdir('tiny', 0o700)
+mount = 'mount -t tmpfs -o size=64m,mode=700 none tiny'
+if not subprocess.run(['unshare', '-rm', 'sh', '-c', mount], capture_output=True).returncode:
+    before = len(server.log())
+    whole = {**os.environ, 'TOKMAP_CACHE': os.path.abspath('tiny')}
+    twice = subprocess.run(['unshare', '-rm', 'sh', '-c', mount + ' && tokmap verify -q %s && tokmap verify -q %s' %
+                            (ONE, ONE)], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=whole)
+    read = [line for line in server.log()[before:] if 'one.bin' in line]
+    if twice.returncode or len(read) != 2:
+        failures.append(('a small file system', twice.stderr, read))
+
+# A folder that is removed while it is used.
+for how in ('removed', 'made again', 'names'):
+    fresh()
+    server.set(delay=0.1)
+    before = server.counts()['requests']
+    stats = subprocess.Popen(['tokmap', 'stats', 's3://bucket/data/many'], stdin=subprocess.DEVNULL, text=True,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                             env={**os.environ, 'TOKMAP_CACHE': os.path.abspath('cache')})
+    while server.counts()['requests'] < before + 10:
+        time.sleep(0.02)
+    if how == 'names':
+        shutil.rmtree('cache/names')
+    else:
+        os.rename('cache', 'cache.old')
+        fresh('cache.old')
+    server.set(delay=0)
+    if how == 'made again':
+        good('info', ONE)
+    said = stats.communicate()[1]
+    if not re.search('/cache: the cache folder, or a file in it, was removed or replaced', said) or \
+            stats.returncode != 1:
+        failures.append((how, stats.returncode, said))
+
 # ---- poisoned folders ----
 say('poisoned folders')
 
@@ -259,9 +333,10 @@ for name in NAMES:
 say('servers')
 
 BIN = r'one\.bin'
-for fault, parts in (('403', ['one.bin', '403']), ('404', ['one.bin', '404']), ('416', ['one.bin', '416']),
+for fault, parts in (('403', ['one.bin', '403']), ('404', ['one.bin', '404.*the index last$']), ('416', ['one.bin', '416']),
                      ('replaced', ['one.bin', 'replaced|another']), ('wrong_total', ['one.bin', 'bytes']),
-                     ('whole', ['one.bin', 'whole file']), ('short', ['one.bin']), ('reset_head', ['one.bin'])):
+                     ('whole', ['one.bin', 'whole file']), ('redirect', ['one.bin', '307.*AWS_ENDPOINT_URL']),
+                     ('short', ['one.bin']), ('reset_head', ['one.bin'])):
     fresh()
     server.set(rules=[{'path': BIN, 'fault': fault}])
     done = run('export', ONE)
@@ -271,6 +346,11 @@ for fault, parts in (('403', ['one.bin', '403']), ('404', ['one.bin', '404']), (
                 failures.append((fault, part, done.returncode, done.stderr))
     server.set(rules=[])
     assert good('export', ONE) == want['one'], fault
+fresh()
+server.set(rules=[{'path': r'one\.tmx', 'fault': 'no_ranges'}])
+before = requests()
+bad(['export', ONE], 'does not serve ranges', AWS_MAX_ATTEMPTS=None)
+assert requests() - before == 1
 for fault in ('403', '404', '416', 'whole', 'garbage', 'redirect', 'flip', '503'):
     fresh()
     server.set(rules=[{'path': r'one\.tmx', 'fault': fault}])

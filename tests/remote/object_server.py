@@ -49,7 +49,8 @@ TRANSIENT = ("reset_head", "reset_body", "short", "less", "wrong_range", "whole"
              "hang", "429", "500", "503")
 # These are answers that a client reports. `redirect` is followed without credentials, and "lost" is only for changes:
 # they are made, and the answer does not arrive.
-FINAL = ("403", "404", "416", "replaced", "other_tag", "wrong_total", "redirect")
+FINAL = ("403", "404", "416", "replaced", "other_tag", "wrong_total", "redirect",
+         "no_ranges")
 LISTS = ("list_repeat", "list_vanish", "list_ghost", "list_loop", "list_unsorted")
 CHANGES = ("lost", "late_error", "reset_head", "flip", "403", "429", "500", "503")
 CORRUPT = ("flip", "shifted")
@@ -108,6 +109,7 @@ class Server:
         self.set = types.SimpleNamespace(**SETTINGS)
         self.counters = collections.Counter()
         self.asked, self.row = collections.Counter(), {}
+        self.running = 0
         self.tags, self.versions, self.uploads = {}, collections.Counter(), {}
         self.parts = tempfile.mkdtemp(prefix="parts ", dir=os.environ.get("TMPDIR"))
         self.other = ""
@@ -166,9 +168,12 @@ class Server:
                     buffer += more
                 request = Request(buffer[:at], host, sock)
                 buffer = await self.read_body(request, buffer[at + 4:])
+                self.running += 1
+                self.counters["at once"] = max(self.counters["at once"], self.running)
                 try:
                     await self.answer_one(request)
                 finally:
+                    self.running -= 1
                     self.note(request)
                 if request.headers.get("connection", "").lower() == "close":
                     raise Stop
@@ -362,8 +367,10 @@ class Server:
         status = 206 if ranged else 200
         if ranged:
             total = size + 7 if fault == "wrong_total" else size
-            if fault == "whole":
+            if fault in ("whole", "no_ranges"):
                 first, count, status = 0, size, 200
+                if fault == "no_ranges":
+                    del headers["Accept_Ranges"]
             elif fault == "less" and count > 1:
                 count = 1 + int(draw(path, count, self.counters["requests"]) * (count - 1))
             at = first + 5 if fault == "wrong_range" else first
@@ -378,7 +385,8 @@ class Server:
     async def send_body(self, request, status, path, first, count, size, headers):
         loop, fault = asyncio.get_running_loop(), request.fault
         with open(path, "rb", buffering=0) as file:
-            if fault in ("none", "whole", "less", "wrong_range", "wrong_total", "other_tag", "replaced") or not count:
+            if not count or fault in ("none", "whole", "no_ranges", "less", "wrong_range", "wrong_total", "other_tag",
+                                      "replaced"):
                 if count <= 65536:
                     return await self.send(request, status, os.pread(file.fileno(), count, first), **headers)
                 await self.send(request, status, length=count, **headers)
@@ -612,6 +620,7 @@ class Server:
             if set(new) - set(SETTINGS):
                 return await self.refuse(request, 400, f"unknown settings {sorted(set(new) - set(SETTINGS))}")
             vars(self.set).update(new)
+            self.counters["at once"] = 0
         elif request.path != "/-/counts":
             return await self.refuse(request, 404, "NoSuchControl")
         await self.send(request, 200, json.dumps(self.counters).encode())
@@ -650,7 +659,8 @@ class ObjectServer:
             return collections.Counter(json.load(answer))
 
     def counts(self):
-        """What has happened: requests, bytes, faults, "fault NAME", "status N", "secrets elsewhere"."""
+        """What has happened: requests, bytes, faults, "fault NAME", "status N", "secrets elsewhere", and the most
+        requests "at once" since settings were last changed."""
         return self._ask("/-/counts")
 
     def set(self, **settings):

@@ -416,6 +416,9 @@ static void test_disk_free(void **state)
     assert_int_equal(os_disk_free("/proc/self", &zero), 0); /* a file system without storage */
     assert_int_equal(zero, 0);
     assert_int_equal(os_disk_free("/no such file", &bytes), ENOENT);
+    uint64_t whole = 0;
+    assert_int_equal(os_disk_size("/", &whole), 0);
+    assert_true(whole >= bytes && whole);
     (void)state;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where threads start: not on the processor of the thread that starts them, and from then on where the program may run.
- * This program's own pthread_attr_setaffinity_np() sees what os_thread_start() asks for.
+ * This program's own pthread_attr_setaffinity_np() sees what os_thread_start() asks for. And what threads do while the
+ * process forks.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "common/error.h"
 #include "platform/os.h"
 
 typedef int set_affinity(pthread_attr_t *attributes, size_t size, const cpu_set_t *set);
@@ -115,6 +119,46 @@ static void shared_work_is_called_once_for_each_number(void **unused)
     assert_int_equal(numbers, UINT64_C(0x0101010101));
 }
 
+static uint32_t keeps; /* accessed atomically */
+
+static void keep_errors(void *unused)
+{
+    (void)unused;
+    struct tokmap_error error;
+    while (__atomic_load_n(&keeps, __ATOMIC_RELAXED)) {
+        error_set(&error, TOKMAP_ERROR_CORRUPT, "x", 0, "a message");
+        (void)error_keep(&error);
+    }
+}
+
+/* Threads keep errors much of the time, so some of the forks are made while one does. */
+static void a_child_keeps_errors_whatever_threads_did(void **unused)
+{
+    (void)unused;
+    struct os_thread *threads[2];
+    keeps = 1;
+    os_process_lock(); /* as a cache does when it is opened */
+    os_process_unlock();
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(os_thread_start(&threads[i], "test", keep_errors, NULL), 0);
+    for (int i = 0; i < 100; i++) {
+        int status;
+        const pid_t child = fork();
+        if (!child) {
+            struct tokmap_error error, again;
+            (void)alarm(20);
+            error_set(&error, TOKMAP_ERROR_CORRUPT, "y", 0, "the child's");
+            _exit(error_set_system(&again, error_keep(&error), "z", 0, "no") != TOKMAP_ERROR_CORRUPT);
+        }
+        assert_true(child > 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    __atomic_store_n(&keeps, 0, __ATOMIC_RELAXED);
+    for (int i = 0; i < 2; i++)
+        os_thread_join(threads[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +166,7 @@ int main(void)
         cmocka_unit_test(a_program_on_one_processor_stays_there),
         cmocka_unit_test(a_thread_starts_where_its_processor_cannot_be_set),
         cmocka_unit_test(shared_work_is_called_once_for_each_number),
+        cmocka_unit_test(a_child_keeps_errors_whatever_threads_did),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

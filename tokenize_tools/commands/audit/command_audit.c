@@ -57,7 +57,7 @@ struct audit_arguments {
     struct run_arguments run;
     uint64_t ranks, rows, draws, threads, sample_steps;
     double balance; /* q */
-    bool nodes_given, cache_given;
+    bool nodes_given, cache_given, sample_given;
     struct storage_options storage; /* without the ranks */
     struct storage_prices prices;
     bool json, quiet;
@@ -92,9 +92,9 @@ struct audit {
     uint64_t skip_count; /* ranges of skipped steps */
     struct mixture_report report;
     struct row_samples samples;
-    bool sampled;
-    uint64_t scale; /* of row_cost.h; 0 without --balance */
-    bool by_node;   /* loaders are tried with the option nodes */
+    bool sampled, remote; /* remote: no row is read, because that would fetch tokens */
+    uint64_t scale;       /* of row_cost.h; 0 without --balance */
+    bool by_node;         /* loaders are tried with the option nodes */
     struct balance_samples balanced;
     struct storage_cases storage;
 };
@@ -431,9 +431,11 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
     char a[64], b[64];
     if (!audit->delivered)
         return TOKMAP_OK;
-    if (row_bytes > LOADER_BYTES || audit->call_rows_most > LOADER_BYTES / row_bytes) {
-        check_add(audit, "loader", true, "not tried, because a call would deliver more than %s",
-                  cli_bytes(LOADER_BYTES, a));
+    const bool large = row_bytes > LOADER_BYTES || audit->call_rows_most > LOADER_BYTES / row_bytes;
+    if (large || audit->remote) {
+        check_add(audit, "loader", true, "not tried, because %s%s",
+                  large ? "a call would deliver more than " : "it would fetch tokens from object storage; ",
+                  large ? cli_bytes(LOADER_BYTES, a) : "--sample-steps 16 allows that");
         return TOKMAP_OK;
     }
     const struct assignment_rule rule = {audit->given->ranks, audit->given->rows, audit->scale,
@@ -496,7 +498,7 @@ static enum tokmap_status samples_check(struct audit *audit, struct tokmap_error
 {
     const uint64_t row_tokens = audit->info.seq_len_most + audit->info.lookahead;
     char a[32], b[64], c[32];
-    if (!audit->delivered || !audit->given->sample_steps || row_tokens > LOADER_BYTES / 16)
+    if (!audit->delivered || !audit->given->sample_steps || audit->remote || row_tokens > LOADER_BYTES / 16)
         return TOKMAP_OK;
     const enum tokmap_status status = row_samples_take(&audit->samples, audit->run, audit->steps, audit->given->ranks,
                                                        audit->given->sample_steps, audit->info.seed, error);
@@ -780,6 +782,7 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
     }
     audit->by_node = audit->given->storage.nodes > 1 && audit->info.span && audit->given->balance == 0;
     audit->plain = audit->info.sources == 1 && audit->info.phases == 1;
+    audit->remote = !audit->given->sample_given && run_is_remote(audit->run);
     int exit_status = end_find(audit, command);
     if (exit_status >= 0)
         return exit_status;
@@ -861,8 +864,8 @@ int command_audit(int argc, char **argv)
          NULL},
         {0, "draws", CLI_SIZE, &given.draws, NULL, "N",
          "the most draws that are counted one by one (default: 268435456); random ones are checked beyond that", NULL},
-        {0, "sample-steps", CLI_NUMBER, &given.sample_steps, NULL, "N",
-         "steps whose rows are read, to sample documents and masks (default: 16; 0: none)", NULL},
+        {0, "sample-steps", CLI_NUMBER, &given.sample_steps, &given.sample_given, "N",
+         "steps whose rows are read, to sample documents and masks (default: 16; of object storage 0: none)", NULL},
         STORAGE_OPTIONS(given),
         CLI_HEADING("A run made from a dataset"),
         RUN_OPTIONS(given.run),

@@ -10,6 +10,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dataset/dataset_fetch.h"
 #include "run/exclusion.h"
 #include "run/locate.h"
 #include "run/run.h"
@@ -24,6 +25,15 @@ static void fault_set(struct loader_trial *trial, const char *format, ...)
     va_start(arguments, format);
     (void)vsnprintf(trial->fault, sizeof trial->fault, format, arguments);
     va_end(arguments);
+}
+
+bool run_is_remote(const struct tokmap_run *run)
+{
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+    for (uint64_t i = 0; !tokmap_run_source(run, i, &source); i++)
+        if (dataset_cache(source.dataset))
+            return true;
+    return false;
 }
 
 enum tokmap_status loader_trial_begin(struct loader_trial *trial, const struct tokmap_run *run,

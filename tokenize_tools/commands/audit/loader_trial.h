@@ -6,6 +6,8 @@
 #ifndef TOKMAP_COMMANDS_AUDIT_LOADER_TRIAL_H
 #define TOKMAP_COMMANDS_AUDIT_LOADER_TRIAL_H
 
+#include <stdbool.h>
+
 #include "run/assignment.h"
 #include "tokmap/tokmap.h"
 
@@ -25,6 +27,9 @@ struct loader_trial {
     uint64_t excluded;           /* tokens of these rows that are the pad id because the run excludes their documents */
     char fault[TRIAL_FAULT];     /* the first fault, or "" */
 };
+
+/* Returns whether a source is in object storage, so that a trial fetches tokens. */
+bool run_is_remote(const struct tokmap_run *run);
 
 /* Prepares a trial. Free it with loader_trial_end(), after a failure too.
  *   rule     of the ranks, and how rows are assigned to them

@@ -24,7 +24,9 @@
 #include "format/plan_file.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
+#include "remote/remote_url.h"
 #include "text/json_scan.h"
+#include "text/path.h"
 
 static const char program[] = "tokmap info";
 
@@ -134,6 +136,7 @@ struct dataset_facts {
     struct tokmap_dataset_info info;
     uint64_t index_bytes;           /* of all shards */
     uint64_t sealed, sealed_bytes;  /* shards that are sealed, and the bytes of their tokens on disk */
+    const char *cached;             /* an index in the cache folder, if a shard is in object storage */
     struct tokmap_shard_info first; /* shard 0, if the dataset has shards */
     char tokenizer[ABOUT_NAME];     /* of shard 0; "": unknown */
     char title[ABOUT_TITLE];        /* the same for people */
@@ -151,15 +154,30 @@ static bool is_sealed_name(const char *path)
            (found.state == SHARD_FINAL || found.state == SHARD_REPLACED);
 }
 
+static bool is_remote(const struct tokmap_shard_info *shard)
+{
+    return shard->tokens_path && remote_kind(shard->tokens_path) != REMOTE_NONE;
+}
+
+/* Returns the name of a shard's index, not that of a copy in the cache folder. The caller frees it. */
+static char *index_name(const struct tokmap_shard_info *shard)
+{
+    return is_remote(shard) ? shard_file_beside(shard->tokens_path, SHARD_INDEX, SHARD_FINAL)
+                            : strdup(shard->index_path);
+}
+
 static void files_add(struct dataset_facts *facts, const struct tokmap_shard_info *shard)
 {
     struct os_stat found;
     facts->index_bytes += shard->index_bytes;
+    facts->cached = is_remote(shard) ? shard->index_path : facts->cached;
     if (!shard->tokens_path || !is_sealed_name(shard->tokens_path))
         return;
     facts->sealed++;
-    if (!os_stat(shard->tokens_path, &found))
+    char *copy = is_remote(shard) ? shard_file_beside(shard->index_path, SHARD_SEALED, SHARD_FINAL) : NULL;
+    if (!os_stat(copy ? copy : shard->tokens_path, &found))
         facts->sealed_bytes += found.bytes;
+    free(copy);
 }
 
 /* Reads what all indexes say. mode: enum cli_progress_mode. */
@@ -172,8 +190,9 @@ static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, str
     for (uint64_t shard = facts->info.shards; !status && shard-- > 0;) {
         facts->first.size = sizeof facts->first;
         status = tokmap_dataset_shard(dataset, shard, &facts->first, error);
-        files_add(facts, &facts->first);
         struct about_facts about;
+        if (!status)
+            files_add(facts, &facts->first);
         if (!status)
             status = about_read(&facts->first, &about, error);
         if (status)
@@ -219,7 +238,7 @@ static void fact_hex(struct cli_report *report, const char *name, const char *la
 /* The rows of a dataset for people, in order. "*" are its columns. */
 #define DATASET_ROWS                                                                                                   \
     "source|dataset|part|tokens|documents|document lengths|text|files of|shards|width|tokenizer|vocabulary|"           \
-    "largest id|eod id|bos id|mask|token files|sealed|indexes|page hashes|read by|content|fingerprint|*|"              \
+    "largest id|eod id|bos id|mask|token files|sealed|indexes|page hashes|read by|cache|content|fingerprint|*|"        \
     "plan|windows|tokens in rows|an epoch|tail|documents per row"
 
 static void lengths_report(const struct dataset_facts *facts, struct cli_report *report)
@@ -284,7 +303,9 @@ static enum tokmap_status shards_report(const struct tokmap_dataset *dataset, ui
         cli_report_item(report);
         cli_fact_number(report, NULL, "shard", number);
         cli_fact_text(report, "tokens_path", "file", shard.tokens_path);
-        cli_member(report, "index_path", cli_text(shard.index_path));
+        char *index = index_name(&shard);
+        cli_member(report, "index_path", cli_text(index));
+        free(index);
         cli_member(report, "first_token", cli_number(shard.first_token));
         cli_fact_number(report, "tokens", "tokens", shard.tokens);
         cli_member(report, "first_document", cli_number(shard.first_document));
@@ -323,6 +344,9 @@ static enum tokmap_status facts_report(const struct tokmap_dataset *dataset, con
     files_report(facts, report);
     cli_fact(report, "reading", info->shards ? "read by" : NULL, cli_text(reading_name(info->reading)), "%s",
              info->reading == TOKMAP_READ_MAPPED ? "mmap" : reading_name(info->reading));
+    char *folder = facts->cached ? path_folder(facts->cached) : NULL;
+    cli_fact_text(report, "cache", folder ? "cache" : NULL, folder);
+    free(folder);
     fact_hex(report, "content", "content", info->content,
              info->identity == 2 ? " (of a sample; `tokmap index` makes it that of every byte)" : "");
     fact_hex(report, "tokenizer", "fingerprint", info->tokenizer, "");
@@ -454,7 +478,9 @@ static void about_print(const struct tokmap_shard_info *shard)
     json_begin(&scan, shard->about, bytes);
     cli_report_begin(&report, false, NULL);
     about_rows(&report, "  ", &scan, &rows);
-    cli_print("\nhow it was made, by the index %s:\n", shard->index_path);
+    char *index = index_name(shard);
+    cli_print("\nhow it was made, by the index %s:\n", index ? index : shard->index_path);
+    free(index);
     cli_report_end(&report);
     if (rows > ABOUT_ROWS)
         printf("  (and more; these are the first %d values of %" PRIu64 " bytes)\n", ABOUT_ROWS, shard->about_bytes);
