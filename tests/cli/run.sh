@@ -94,11 +94,12 @@ check()
     fi
 }
 
-# Prints the processor time of this shell's children, in seconds.
-processor_time()
+# Says that a test has passed, with the processor time of this shell's children.
+say_time()
 {
     times >"$work/$name.times" # in a pipe, times would print those of another shell
-    tr ms '  ' <"$work/$name.times" | awk 'END { printf "%.1f", 60 * ($1 + $3) + $2 + $4 }'
+    tr ms '  ' <"$work/$name.times" | awk -v name="$name" '
+        END { printf "passed %s (%.1f s of processor time)\n", name, 60 * ($1 + $3) + $2 + $4 }'
 }
 
 # Runs one test: writes its verdict to NAME.verdict and its messages to standard output.
@@ -134,7 +135,7 @@ run_test()
             echo "FAILED $name"
             cat "$report"
         else
-            [ -z "${V:-}" ] || echo "passed $name ($(processor_time) s of processor time)"
+            [ -z "${V:-}" ] || say_time
             grep '^updated ' "$report"
         fi
     fi
