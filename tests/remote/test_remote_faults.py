@@ -58,7 +58,7 @@ class Faults(unittest.TestCase):
             for node in ranks.nodes:
                 node.wipe()
             ranks.server.set(rules=[{"path": "/bucket/data/large", "fault": kind}])
-            ranks.start()
+            ranks.start(ranks.nodes[0].ranks)
             failed, until = len(ranks.errors), time.monotonic() + 120
             while len(ranks.errors) == failed:
                 self.assertLess(time.monotonic(), until, f"no rank fails because of {kind}")
