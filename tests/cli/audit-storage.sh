@@ -41,14 +41,19 @@ order   even 2048 128
 source  web synthetic:vocab=100000,tokens=1000000000000
 passes  1
 RUN
-tokmap audit large.run -q --ranks 1024 --nodes 128 --cache 2T --draws 1k --sample-steps 0 --json >large.json
-python3 - <<'END'
+set -- large.run -q --ranks 1024 --nodes 128 --cache 2T --draws 1k --sample-steps 0 --json
+if [ -n "${SANITIZE:-}" ]; then # 8 million rows take half a minute
+    tokmap audit "$@" --steps 200 >large.json
+else
+    tokmap audit "$@" >large.json
+    python3 - <<'END'
 import json
 cases = json.load(open("large.json"))["storage"]["cases"]
 assert cases[0]["whole"] and cases[0]["nodes_simulated"] < 128 and not cases[1]["whole"], cases
 assert cases[1]["factor"] < 1.15 < 50 < cases[0]["factor"], cases
 assert 4e12 < cases[1]["bytes"] < 4.6e12, cases
 END
+fi
 
 exits 2 tokmap audit even.run --ranks 16 --nodes 3 --cache 1G 2>err
 holds err "--nodes is 3, which does not divide the 16 ranks"

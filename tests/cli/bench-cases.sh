@@ -3,7 +3,7 @@
 . "$TOKMAP_CLI/helpers.sh"
 
 export TMPDIR="$PWD"
-small="--tokens 1m --repeats 2 --seconds 0.01 --text-bytes 1m --json"
+small="--tokens 1m --repeats 1 --seconds 0.01 --text-bytes 500k --json"
 
 # shellcheck disable=SC2086
 for case in limits order slice loader open train pack writer verify; do

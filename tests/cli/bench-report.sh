@@ -73,7 +73,7 @@ for scheme in 0 1; do # dark, light
     [ -s shot$scheme.png ] || { echo 'FAULT: no screenshot' >&2; exit 1; }
 done
 python3 - <<'EOF'
-import struct, zlib
+import collections, struct, zlib
 def colors(path):
     """The pixels of a PNG with 8 bits a channel, as a dict of counts."""
     data = open(path, "rb").read()
@@ -89,20 +89,23 @@ def colors(path):
     width, height, bits, kind = head[:4]
     assert bits == 8 and kind in (2, 6) and head[6] == 0, head
     step = 3 if kind == 2 else 4
-    raw, before, counts = zlib.decompress(pixels), bytes(width * step), {}
+    raw, before, counts = zlib.decompress(pixels), bytes(width * step), collections.Counter()
     for y in range(height):
         begin = y * (width * step + 1)
         filter, line = raw[begin], bytearray(raw[begin + 1:begin + 1 + width * step])
-        for i in range(len(line)):
+        if filter == 1:
+            for i in range(step, len(line)):
+                line[i] = line[i] + line[i - step] & 255
+        elif filter == 2:
+            line = bytes(value + above & 255 for value, above in zip(line, before))
+        for i in range(len(line) if filter > 2 else 0):
             a = line[i - step] if i >= step else 0
             b, c = before[i], before[i - step] if i >= step else 0
             near = min((abs(b - c), 0, a), (abs(a - c), 1, b), (abs(a + b - 2 * c), 2, c))[2]
-            line[i] = (line[i] + (0, a, b, (a + b) // 2, near)[filter]) & 255
+            line[i] = (line[i] + ((a + b) // 2, near)[filter - 3]) & 255
         before = bytes(line)
-        for x in range(0, len(line), step):
-            key = before[x:x + 3]
-            counts[key] = counts.get(key, 0) + 1
-    return counts
+        counts.update(zip(before[::step], before[1::step], before[2::step]))
+    return {bytes(pixel): count for pixel, count in counts.items()}
 for scheme, back, bar in ((1, b"\xff\xff\xff", b"\x0b\x62\xc4"), (0, b"\x14\x18\x1f", b"\x58\xa6\xff")):
     found = colors("shot%d.png" % scheme)
     assert max(found, key=found.get) == back, (scheme, max(found, key=found.get))

@@ -24,7 +24,7 @@ case $(stat -f -c %T . 2>/dev/null || echo unknown) in
     *) tokmap-bench loader runs/train.run --cold --ranks 2 --repeats 1 --seconds 0.01 --json >cold.json
         results cold.json cold tokens_per_s amplification ;;
 esac
-tokmap-bench all runs/train.run --tokens 1m --repeats 1 --seconds 0.01 --text-bytes 1m --batches 1000 \
+tokmap-bench all runs/train.run --tokens 1m --repeats 1 --seconds 0.01 --text-bytes 500k --batches 1000 \
     --copy-bytes 1Mi --json >all.json 2>err
 json all.json
 for case in check limits order slice loader open train pack verify; do

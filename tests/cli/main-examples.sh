@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-# ci: nonroot
 # The examples that --help prints fit a terminal of 80 columns, can be copied from it, and do what they say.
 . "$TOKMAP_CLI/helpers.sh"
 need gzip zstd

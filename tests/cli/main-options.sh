@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-# ci: nonroot
 # The parser accepts every option that --help-all lists, and the man pages document every option, command, and case.
 . "$TOKMAP_CLI/helpers.sh"
 man=$TOKMAP_TREE/tokenize_tools/man

@@ -136,12 +136,12 @@ for memory in 1G 0; do
 done
 
 # All documents equal; one input alone has all of them; many tiny ones.
-awk 'BEGIN { for (i = 0; i < '$((300000 / share))'; i++) print "{\"text\":\"x\"}" }' >equal.jsonl
+awk 'BEGIN { for (i = 0; i < '$((100000 / share))'; i++) print "{\"text\":\"x\"}" }' >equal.jsonl
 for memory in 1G 0; do
     tokmap pack -q --force --dedup exact --dedup-memory $memory -o equal equal.jsonl
     equal "$(wc -c <equal.bin | tr -d ' ')" 4
     tokmap show --dropped --json equal 2>/dev/null | tail -n 1 >last
-    holds last "\"record\": $((300000 / share - 1))"
+    holds last "\"record\": $((100000 / share - 1))"
 done
 printf 'a\nb\na\n\nb\nc' >lines.txt
 tokmap pack -q --dedup exact --separator '\n' -o separated lines.txt
@@ -182,7 +182,7 @@ for memory in 1G 0; do
 done
 
 # An interrupt while keys are read leaves nothing, and the next command works.
-unlike=$((1000000 / share / 2 * 2))
+unlike=$((400000 / share / 2 * 2))
 awk 'BEGIN { for (i = 0; i < '$((3 * unlike / 2))'; i++) printf "{\"text\":\"%d\"}\n", i % '$unlike' }' >many.jsonl
 tokmap pack -q --dedup exact --dedup-memory 0 -o int many.jsonl 2>err &
 await test -e int.dropped.partial

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-# ci: nonroot
 # A pack that was killed after a document of 4 MB continues, whatever the format is: those whose beginning is read again
 # to find the place, and those that are continued by a seek. A batch that grows waits for its turn among the threads,
 # and there are none while the place is looked for.

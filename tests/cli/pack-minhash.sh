@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# ci: nonroot asan
+# ci: asan
 # --dedup minhash: the clusters of datatrove, against a reference in plain Python; the first document of a cluster is
 # kept, for each number of threads and each memory; the share of near-duplicates that is found at known similarities.
 # With TEST_SHARE=N, one of N numbers of threads is tried.

@@ -17,7 +17,7 @@
 #   TIMEOUT     time limit of a test in seconds (default: 180)
 #   JOBS        number of tests that run at a time (default: one per processor)
 #   KEEP=1      keep the folders of the tests
-#   V=1         print the names of the tests that pass, too
+#   V=1         print the names of the tests that pass, too, each with its processor time
 set -u
 LC_ALL=C
 export LC_ALL
@@ -94,6 +94,14 @@ check()
     fi
 }
 
+# Says that a test has passed, with the processor time of this shell's children.
+say_time()
+{
+    times >"$work/$name.times" # in a pipe, times would print those of another shell
+    tr ms '  ' <"$work/$name.times" | awk -v name="$name" '
+        END { printf "passed %s (%.1f s of processor time)\n", name, 60 * ($1 + $3) + $2 + $4 }'
+}
+
 # Runs one test: writes its verdict to NAME.verdict and its messages to standard output.
 run_test()
 {
@@ -127,7 +135,7 @@ run_test()
             echo "FAILED $name"
             cat "$report"
         else
-            [ -z "${V:-}" ] || echo "passed $name"
+            [ -z "${V:-}" ] || say_time
             grep '^updated ' "$report"
         fi
     fi

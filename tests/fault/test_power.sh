@@ -3,13 +3,13 @@
 # test_power.sh: the power is cut while `tokmap pack` works. The next start of the same command ends with the bytes of
 # an undisturbed pack, and leaves no other files. power_cuts.py says how the power is cut: of a disk TOKMAP_CUTS times
 # (5; FAULT_ALL=1: 100), and computed four times as often in each of several packs, because that takes little time.
-# Processes are also killed TOKMAP_KILLS times (100; FAULT_ALL=1: 2,000), over all these kinds of packs.
+# Processes are also killed TOKMAP_KILLS times (50; FAULT_ALL=1: 2,000), over all these kinds of packs.
 # TOKMAP_CUT_SEED chooses other moments and other losses. The commit chooses with which pack the disk begins, so that
 # all of them are cut on a disk over some commits; FAULT_COMMIT=NUMBER replaces it.
 set -u
 here=$PWD
 cuts=${TOKMAP_CUTS:-5}
-kills=${TOKMAP_KILLS:-100}
+kills=${TOKMAP_KILLS:-50}
 [ -z "${FAULT_ALL:-}" ] || cuts=100 kills=${TOKMAP_KILLS:-2000}
 seed=${TOKMAP_CUT_SEED:-1}
 commit=${FAULT_COMMIT:-$((0x$(git -C "$here" rev-parse --short=7 HEAD 2>/dev/null || echo 0)))}

@@ -35,7 +35,7 @@ def copy_of_the_tree():
     return tree
 
 
-# Compiles the files that `chosen` lists. Of another one it reads all that is included, and takes an older object.
+# Compiles the files that `chosen` lists, and takes older objects of the others (check_includes).
 COMPILER = """#!/bin/sh
 object= source= before=
 for word; do
@@ -45,7 +45,7 @@ done
 done='{objects}'/$source.o
 case $object in */linked/*) done='{objects}'/linked/$source.o ;; esac
 if [ -z "$source" ] || [ ! -e "$done" ] || grep -qxF "$source" '{chosen}'; then exec {compiler} "$@"; fi
-{compiler} "$@" -E && exec cp "$done" "$object"
+exec cp "$done" "$object"
 """
 
 
@@ -72,6 +72,16 @@ def compiler_of_a_share(tree):
                                    compiler=usual))
     os.chmod(path, 0o755)
     return path
+
+
+def check_includes(tree):
+    """What any file of the tree includes in quotes is in the tree."""
+    for path in glob.glob(glob.escape(tree) + "/**/*.[ch]", recursive=True):
+        with open(path, encoding="utf-8") as file:
+            for name in re.findall(r'^#include "(.*)"', file.read(), re.MULTILINE):
+                if not any(os.path.exists(os.path.join(tree, folder, name))
+                           for folder in (os.path.dirname(path), "include", "src", "tokenize_tools", "bench")):
+                    raise AssertionError(f"{path}: {name} is not in the tree")
 
 
 def everything(tree):
@@ -153,6 +163,7 @@ class Install(WithData):
         caller's flags make.
         """
         tree = copy_of_the_tree()
+        check_includes(tree)
         files = everything(tree)
         if os.getuid():
             subprocess.run(["chmod", "-R", "a-w", tree], check=True)

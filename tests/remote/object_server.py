@@ -41,7 +41,6 @@ import tempfile
 import time
 import types
 import urllib.parse
-import urllib.request
 from xml.sax.saxutils import escape
 
 # A client can survive these by asking again.
@@ -646,13 +645,14 @@ class ObjectServer:
     def __init__(self, folder, log=None, **settings):
         self.path = log
         self.process = subprocess.Popen(
-            [sys.executable, os.path.abspath(__file__), folder, "--set", json.dumps(settings),
+            [sys.executable, "-S", os.path.abspath(__file__), folder, "--set", json.dumps(settings),
              *(["--log", log] if log else [])], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         self.url, self.other = self.process.stdout.readline().split()
         self.environment = {"AWS_ENDPOINT_URL": self.url, "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
                             "AWS_SECRET_ACCESS_KEY": "wJalr+XUtnFEMI/K7MDENG", "AWS_REGION": "us-east-1"}
 
     def _ask(self, path, data=None):
+        import urllib.request  # here, because the server does without it
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         request = urllib.request.Request(self.url + path, data=data, method="PUT" if data else "GET")
         with opener.open(request, timeout=60) as answer:

@@ -7,6 +7,7 @@ many requests; RANKS_SEED (1); RANKS_QUERY, what follows the ? of each
 name (block=1M); RANKS_NAMES=local, local names in place of s3://, which tests the test.
 """
 import hashlib
+import inspect
 import json
 import os
 import random
@@ -29,17 +30,24 @@ LOCAL = os.environ.get("RANKS_NAMES") == "local"
 SHARDS = int(os.environ.get("RANKS_SHARDS", "30"))
 QUERY = os.environ.get("RANKS_QUERY", "block=1M")
 
-# A rank: it writes, for each step, its rows and how it would continue in one line.
-RANK = """
-import sys
-import tempfile
-sys.path.insert(0, sys.argv[1])
-import json, os, time
-import tokmap
-from ranks import digests
 
-run, log, rank, world, pause = sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), float(sys.argv[6])
-state = json.loads(sys.argv[7])
+def digests(batch):
+    """A digest of each row of a batch, by its number in the global batch."""
+    views = [view.memoryview().cast("B") for view in (batch.inputs, batch.targets)]
+    size = len(views[0]) // len(batch.row_numbers)
+    return {str(number): hashlib.blake2b(b"".join(view[i * size:(i + 1) * size] for view in views),
+                                         digest_size=8).hexdigest() for i, number in enumerate(batch.row_numbers)}
+
+
+# A rank: it writes, for each step, its rows and how it would continue in one line. It does not import this module,
+# because that takes longer than to import tokmap.
+RANK = """
+import hashlib, json, os, sys, time
+import tokmap
+
+""" + inspect.getsource(digests) + """
+run, log, rank, world, pause = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
+state = json.loads(sys.argv[6])
 out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
 write = lambda line: os.write(out, (json.dumps(line) + "\\n").encode())
 try:
@@ -58,12 +66,6 @@ except tokmap.TokmapError as problem:
     write({"error": problem.status, "text": str(problem)})
     sys.exit(3)
 """
-
-
-def digests(batch):
-    """A digest of each row of a batch, by its number in the global batch."""
-    return {str(number): hashlib.blake2b(repr((inputs, targets)).encode(), digest_size=8).hexdigest()
-            for number, inputs, targets in zip(batch.row_numbers, batch.inputs.tolist(), batch.targets.tolist())}
 
 
 def pack(prefix, source, *options):
@@ -107,8 +109,8 @@ class Rank:
         open(self.log, "w").close()
         self.finals = self.ranks.final_faults()
         self.process = subprocess.Popen(
-            [sys.executable, "-c", RANK, os.path.dirname(os.path.abspath(__file__)), self.ranks.run, self.log,
-             str(self.number), str(NODES * RANKS), str(self.ranks.pause), json.dumps(self.state)],
+            [sys.executable, "-S", "-c", RANK, self.ranks.run, self.log, str(self.number), str(NODES * RANKS),
+             str(self.ranks.pause), json.dumps(self.state)],
             env={**os.environ, **self.ranks.environment, "TOKMAP_CACHE": self.node.cache},
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
@@ -186,7 +188,7 @@ class Node:
 class Ranks:
     """All of it. finals: whether faults that cannot be survived are injected, so that errors are right."""
 
-    def __init__(self, test, pause=0.002, **settings):
+    def __init__(self, test, pause=0.008, **settings):
         self.seed = int(os.environ.get("RANKS_SEED", "1"))
         self.chance, self.pause = random.Random(self.seed), pause
         self.folder = tempfile.mkdtemp(prefix="ranks-", dir=os.environ.get("TMPDIR"))
@@ -213,7 +215,7 @@ class Ranks:
         order = self.chance.choice(("shuffle", "blocks 16 4")) if name == "local.run" else self.order
         self.order = order
         with open(path, "w", encoding="utf-8") as file:
-            file.write(f"seq_len 128\nbatch {4 * NODES * RANKS}\nseed {self.seed}\norder {order}\npasses 1\n")
+            file.write(f"seq_len 128\nbatch {16 * NODES * RANKS}\nseed {self.seed}\norder {order}\npasses 1\n")
             file.writelines(f'source {name} "{path}"\n' for name, path in sources.items())
             file.write(f"phase 0 {' '.join(f'{name} natural' for name in sources)}\n")
         return path

@@ -92,7 +92,7 @@ def sentencepiece(round_):
 
 
 def differential(round_):
-    round_.script("sh", "tests/differential/run.sh", DIFFERENTIAL_SEED=_short(round_), DIFFERENTIAL_STRINGS="300")
+    round_.script("sh", "tests/differential/run.sh", DIFFERENTIAL_SEED=_short(round_), DIFFERENTIAL_STRINGS="150")
 
 
 def train_merges(round_):
@@ -105,8 +105,8 @@ def chat_templates(round_):
 
 
 def parquet(round_):
-    round_.script("sh", "tests/reference/test_parquet.sh", REFERENCE_SEED=_short(round_), PARQUET_FILES="60")
-    round_.count("files", 60)
+    round_.script("sh", "tests/reference/test_parquet.sh", REFERENCE_SEED=_short(round_), PARQUET_FILES="30")
+    round_.count("files", 30)
 
 
 def parquet_mutations(round_):

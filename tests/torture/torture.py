@@ -25,8 +25,9 @@ from rounds import Ended, Round, Skip, Wrong
 
 FAILURES_MOST = 5  # failed rounds, after which an attack ends
 
-# Name, share of the time, what it does.
+# Name, share of the time, what it does. The first rounds begin in this order, so the longest ones come first.
 ATTACKS = (
+    ("call-kills", 2, attacks_here.call_kills),         # kill -9 in place of each call of a commit, and power failures
     ("hf-variants", 3, attacks_here.hf_variants),       # random tokenizer.json files against Hugging Face tokenizers
     ("hf-strings", 2, attacks_here.hf_strings),         # random strings against Hugging Face tokenizers
     ("sentencepiece", 2, attacks_here.sentencepiece),   # random models against the sentencepiece library
@@ -51,7 +52,6 @@ ATTACKS = (
     ("pack-kills", 4, kills.pack),                      # kill -9 of pack over an old shard, and of a first pack
     ("resumes", 4, resumes.resumes),                    # pack of every format, interrupted after a document of 4 MB
     ("train-kills", 3, kills.train),                    # kill -9 of train over an old set of files, and of a first one
-    ("call-kills", 2, attacks_here.call_kills),         # kill -9 in place of each call of a commit, and power failures
     ("writer-kills", 2, attacks_here.writer_kills),     # kill -9 of pack.h's writers, with readers at the same time
     ("consumer-kills", 3, kills.consumers),             # kill -9 of programs that train, which resume from their cursor
     ("loader-kills", 2, attacks_here.loader_kills),     # the same with up to 8 ranks in C

@@ -129,6 +129,9 @@ static const char *stream_split(struct decoding *decoding)
         return WRONG_ENCODING;
     if (count > decoding->left / width)
         return ENDS_EARLY;
+    /* Where a byte of a value is depends on how many values there are. */
+    if (count * width != decoding->left)
+        return "it has the bytes of more values than it says";
     if (column->kind.type != PARQUET_FIXED) {
         for (uint64_t i = 0; i < count; i++) {
             uint64_t bits = 0;

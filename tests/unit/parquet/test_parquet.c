@@ -961,6 +961,29 @@ static void test_values_of_columns(void **state)
                         "0:aa {true} {0.1} {\"a\\tb\"} {4294967295}|1:bb {} {} {} {}|2:cc {true} {1e+300} {\"\"} {5}|");
 }
 
+/* A page that says two values and has the bytes of three: it is unknown where the bytes of a value are. */
+static void test_split_values_more(void **state)
+{
+    for (int more = 0; more < 2; more++) {
+        struct made_file file;
+        struct made_page page = {.version = 1, .entries = 2, .encoding = PARQUET_BYTE_STREAM_SPLIT};
+        struct corpus_options options = usual();
+        made_begin(&file);
+        made_element(&file, "text", FIXED, REQUIRED, 0);
+        file.elements[0].type_bytes = 2;
+        file.elements[0].converted = 0; /* UTF8 */
+        assert_true(bytes_append(&page.values, more ? "abcabc" : "abab", more ? 6 : 4));
+        made_data(&file, 0, &page);
+        made_group_end(&file, 2);
+        made_file_end(&file, "t.parquet");
+        const char *got = read_with(&options, "t.parquet");
+        if (more)
+            issue_is(TOKMAP_ERROR_CORRUPT, "it has the bytes of more values than it says");
+        else
+            assert_string_equal(got, "0:aa|1:bb|");
+    }
+}
+
 /* Annotated columns are kept as what they are. Of two annotations that disagree, the newer one counts. */
 static void test_annotated_values(void **state)
 {
@@ -1663,6 +1686,7 @@ int main(void)
         cmocka_unit_test(test_nested_messages),
         cmocka_unit_test(test_long_messages),
         cmocka_unit_test(test_values_of_columns),
+        cmocka_unit_test(test_split_values_more),
         cmocka_unit_test(test_annotated_values),
         cmocka_unit_test(test_types_refused),
         cmocka_unit_test(test_variant_refused),
