@@ -5,8 +5,8 @@
  * text grow. Each is refused, with a message, or it is opened and then encodes and decodes texts of 300,000 bytes in
  * time and in bounded memory, with ids below the size of the vocabulary.
  *
- * An algorithm that is quadratic in the text needs 10^11 steps, and exceeds SECONDS_MOST several times. With TEST_SHOW=1
- * the test prints what became of each vocabulary. test_fuzz has files of the same kinds as seeds.
+ * An algorithm that is quadratic in the text needs 10^11 steps, and exceeds SECONDS_MOST. With TEST_SHOW=1 the test
+ * prints what became of each vocabulary. test_fuzz has files of the same kinds as seeds.
  */
 #include <stdarg.h>
 #include <stddef.h>
