@@ -117,8 +117,8 @@ static enum tokmap_status find(struct shard_names *names, const char *name, stru
         return TOKMAP_ERROR_ARGUMENT;
     if (web && name[bytes - 1] == '/')
         return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
-                         "a web server lists no files, so a name that ends in a slash is no dataset; name a shard "
-                         "without its ending, or a manifest");
+                         "a web server lists no files, so a name that ends in a slash does not name a dataset; name a "
+                         "shard without its ending, or a manifest");
     if (!web && name[bytes - 1] == '/')
         return find_in_list(names, name, error);
     if (!web && !slash)
