@@ -369,7 +369,8 @@ static enum http_result ended_with(struct http *http, CURLcode code)
     case CURLE_SSL_CONNECT_ERROR:  /* the port may be one of plain HTTP */
         return HTTP_UNREACHED;
     case CURLE_UNSUPPORTED_PROTOCOL: /* also of an answer that is not HTTP */
-        return strstr(text, "HTTP/0.9") ? HTTP_BROKEN : HTTP_FAILED;
+        /* The text may be that of a failure before it, after which libcurl has tried again by itself. */
+        return strstr(text, "Protocol") ? HTTP_FAILED : HTTP_BROKEN;
     case CURLE_URL_MALFORMAT:
     case CURLE_NOT_BUILT_IN:
     case CURLE_TOO_MANY_REDIRECTS:

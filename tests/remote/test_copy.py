@@ -393,8 +393,8 @@ class Packs(Objects):
         for number, options in enumerate((("--shard-tokens", "4m"), ("--shard-tokens", "4m", "--shuffle", "7"), ())):
             target = f"s3://bucket/{number}/web"
             kills = 0
-            for _ in range(10):
-                status, said = self.run_pack("-o", target, *options, kill=draw.random() * 0.9)
+            for later in range(1, 11):
+                status, said = self.run_pack("-o", target, *options, kill=(0.2 + draw.random()) * 0.08 * later)
                 kills += status == -signal.SIGKILL
                 if status != -signal.SIGKILL:
                     break
