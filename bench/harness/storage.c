@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "common/bytes.h"
@@ -31,6 +32,12 @@ static int probes_count(int fd, uint64_t bytes, uint32_t *cached)
         *cached += !system && got;
     }
     return 0;
+}
+
+/* Returns whether a name is that of an object, whose copy in a cache folder is the cache's alone. */
+static bool is_object(const char *path)
+{
+    return strstr(path, "://") != NULL;
 }
 
 static enum tokmap_status file_drop(const char *path, struct tokmap_error *error)
@@ -106,7 +113,7 @@ enum tokmap_status page_cache_try_drop(const struct tokmap_dataset *dataset, str
     for (uint64_t i = 0; !status && i < info.shards; i++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         status = tokmap_dataset_shard(dataset, i, &shard, error);
-        if (!status)
+        if (!status && !is_object(shard.tokens_path))
             status = file_drop(shard.tokens_path, error);
     }
     return status;
@@ -133,7 +140,7 @@ int page_cache_warm(struct bench *bench, const struct tokmap_dataset *dataset)
         struct tokmap_error error = {0};
         if (tokmap_dataset_shard(dataset, i, &shard, &error))
             result = bench_failed(bench, &error);
-        else
+        else if (!is_object(shard.tokens_path))
             result = file_read(bench, shard.tokens_path, true);
     }
     return result;

@@ -12,7 +12,8 @@
 
 /* Drops the tokens of all shards from the page cache and checks with a sample of pages that they are gone. Fails on a
  * file system that keeps its files in memory (tmpfs), and if another process keeps the pages by mapping the files. A
- * kernel that cannot report which pages are cached is trusted. */
+ * kernel that cannot report which pages are cached is trusted. Shards in object storage are left as they are, here and
+ * below. */
 int page_cache_drop(struct bench *bench, const struct tokmap_dataset *dataset);
 /* Does the same without a message, for a case that can go on if the tokens cannot be dropped. Statuses: OK,
  * ERROR_UNSUPPORTED (the files are in memory), ERROR_BUSY (another process has them mapped), ERROR_IO, and others of
