@@ -284,12 +284,13 @@ class Table:
             for metric, unit, better in METRICS:
                 self.report.row(NAME, row.label, metric, unit, better, row.values.get(metric, []))
         size = self.tokens.count * self.tokens.width
+        small = max(HALF, LEAST / size)
         self.report.note(f"The server has {1e3 * DELAY:g} ms of latency and sends {RATE / 1e9:g} GB/s to all of its "
                          f"connections, so no loader gets more than {RATE / self.tokens.width / 1e6:,.0f} M tokens/s "
-                         f"of a pass that it fetches. The tokens have {size / 1e9:.3g} GB. A cache holds {HALF:.0%} of "
+                         f"of a pass that it fetches. The tokens have {size / 1e9:.3g} GB. A cache holds {small:.0%} of "
                          f"them, or all. A pass that takes more than {self.seconds:g} s ends then.")
         present = [row for row in self.rows if row.lost is None]
-        for share, where in ((HALF, "with a cache for half of the tokens"), (ALL, "with a cache for all tokens")):
+        for share, where in ((HALF, f"with a cache for {small:.0%} of the tokens"), (ALL, "with a cache for all tokens")):
             rows = [row for row in present if row.cache == share]
             if rows and rows[0].system.NAME == "tokmap":
                 rows[1:] = [row for row in rows[1:] if row.system is not rows[0].system]
