@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A web server on 127.0.0.1 that fails in the way that the first part of the path names: /FAULT/FILE. FILES has the
 # bytes of the files. For tests in this folder.
-import email.utils, http.server, re, threading, time
+import email.utils, http.server, re, socket, struct, threading, time
 
 FILES = {}
 counts = {}    # requests so far, by path
@@ -77,6 +77,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if number < 3:
             return self.answer(500, b'<Error><Code>InternalError</Code></Error>')
         self.plain(body, first, ranged)
+
+    def fault_resetgarbage(self, number, body, first, ranged, name):
+        """After the reset libcurl asks again by itself, and keeps the text of that failure for the next one."""
+        if number == 1:
+            return self.answer(503)
+        if number == 2:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+            self.connection.close()
+            self.close_connection = True
+            return None
+        return self.fault_garbage(number, body, first, ranged, name) if number == 3 else self.plain(body, first, ranged)
 
     def fault_503(self, number, body, first, ranged, name):
         if number == 2:

@@ -66,6 +66,7 @@ for fault in ('drop', 'dropzero', '500', 'ignored', 'wrongrange', 'slow', 'redir
     for name in ('a.txt', 'c.txt.gz'):
         survives(fault, name)
     assert remote_server.counts['/%s/c.txt.gz' % fault] <= 14, fault
+survives('resetgarbage', 'a.txt')
 survives('drop', 'b.jsonl')
 survives('drop', 'b.jsonl.gz')
 FILES['whole.txt'] = text
