@@ -504,11 +504,8 @@ static enum tokmap_status group_find(struct foreign_group *group, const char *na
     }
     if (status == TOKMAP_ERROR_NOT_FOUND && !named && (!error || !error->message[0]))
         return error_set(error, status, name, TOKMAP_NO_OFFSET,
-                         strstr(name, "://")
-                             ? "token files of other projects are not read from object storage; copy them to a disk of "
-                               "this machine, and give their path"
-                             : "there is no token file of Megatron, llm.c, or NumPy of this name; name other files by "
-                               "their kind, for example " FOREIGN_RAW_FORM);
+                         "there is no token file of Megatron, llm.c, or NumPy of this name; name other files by their "
+                         "kind, for example " FOREIGN_RAW_FORM);
     return status;
 }
 

@@ -27,6 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define PAGE_MOST 65536 /* bytes of a page of memory, on any machine */
+
 #include "common/error.h"
 
 /* ---- time, processors, identity ---- */
@@ -157,22 +159,19 @@ void os_host_name(char *name, size_t capacity)
 
 uint32_t os_process_id(void)
 {
-    static uint32_t *kept, cannot; /* the page that has it is zeros in a child; both are accessed atomically */
-    uint32_t *page = __atomic_load_n(&kept, __ATOMIC_ACQUIRE), *before = NULL;
-    const uint32_t known = page ? __atomic_load_n(page, __ATOMIC_RELAXED) : 0;
+    enum { UNKNOWN, WIPED, LEFT };
+    static char room[2 * PAGE_MOST]; /* A page of it has the number, and is zeros in a child. */
+    static int state;                /* what a fork does to it. Both are accessed atomically */
+    uint32_t *kept = (uint32_t *)(((uintptr_t)room + PAGE_MOST - 1) / PAGE_MOST * PAGE_MOST);
+    const uint32_t known =
+        __atomic_load_n(&state, __ATOMIC_ACQUIRE) == WIPED ? __atomic_load_n(kept, __ATOMIC_RELAXED) : 0;
     if (known)
         return known;
     const uint32_t id = (uint32_t)getpid();
-    void *made = NULL;
-    if (!page && !__atomic_load_n(&cannot, __ATOMIC_RELAXED) && !os_memory_new(os_page_bytes(), false, &made)) {
-        __atomic_store_n(&cannot, !os_memory_zero_on_fork(made, os_page_bytes()), __ATOMIC_RELAXED);
-        if (!cannot && __atomic_compare_exchange_n(&kept, &before, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-            page = made;
-        else
-            os_memory_free(made, os_page_bytes());
-    }
-    if (page)
-        __atomic_store_n(page, id, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&state, __ATOMIC_RELAXED) == UNKNOWN)
+        __atomic_store_n(&state, os_memory_zero_on_fork(kept, os_page_bytes()) ? WIPED : LEFT, __ATOMIC_RELEASE);
+    if (__atomic_load_n(&state, __ATOMIC_RELAXED) == WIPED)
+        __atomic_store_n(kept, id, __ATOMIC_RELAXED);
     return id;
 }
 

@@ -88,7 +88,7 @@ done
 exits 1 tokmap info "s3://bucket/web?cache=c&size=1M" 2>err
 holds err "'size=1M': a cache has at least 64M bytes"
 exits 1 tokmap index s3://bucket/web 2>err
-holds err "s3://bucket/web: token files of other projects are not read from object storage; copy them to a disk of this machine"
+holds err "s3://bucket/web: files of other projects are not read from object storage or web servers; copy them to a disk of this machine"
 exits 1 tokmap encode -t https://example.com/tokenizer.json u.run 2>err
 holds err "a folder that contains one, or 'bytes'; download the file of this URL first"
 exits 1 tokmap audit --ranks 1 u.run 2>err

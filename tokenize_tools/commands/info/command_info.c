@@ -159,11 +159,13 @@ static bool is_remote(const struct tokmap_shard_info *shard)
     return shard->tokens_path && remote_kind(shard->tokens_path) != REMOTE_NONE;
 }
 
-/* Returns the name of a shard's index, not that of a copy in the cache folder. The caller frees it. */
-static char *index_name(const struct tokmap_shard_info *shard)
+/* Finds the name of a shard's index, not that of a copy in the cache folder. The caller frees *made. */
+static enum tokmap_status index_name(const struct tokmap_shard_info *shard, const char **name, char **made,
+                                     struct tokmap_error *error)
 {
-    return is_remote(shard) ? shard_file_beside(shard->tokens_path, SHARD_INDEX, SHARD_FINAL)
-                            : strdup(shard->index_path);
+    *made = is_remote(shard) ? shard_file_beside(shard->tokens_path, SHARD_INDEX, SHARD_FINAL) : NULL;
+    *name = *made ? *made : shard->index_path;
+    return is_remote(shard) && !*made ? error_set_memory(error, "the name of an index", 0) : TOKMAP_OK;
 }
 
 static void files_add(struct dataset_facts *facts, const struct tokmap_shard_info *shard)
@@ -298,14 +300,17 @@ static enum tokmap_status shards_report(const struct tokmap_dataset *dataset, ui
     for (uint64_t number = 0; number < shards && !status; number++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         status = tokmap_dataset_shard(dataset, number, &shard, error);
+        const char *index;
+        char *made = NULL;
+        if (!status)
+            status = index_name(&shard, &index, &made, error);
         if (status)
             break;
         cli_report_item(report);
         cli_fact_number(report, NULL, "shard", number);
         cli_fact_text(report, "tokens_path", "file", shard.tokens_path);
-        char *index = index_name(&shard);
         cli_member(report, "index_path", cli_text(index));
-        free(index);
+        free(made);
         cli_member(report, "first_token", cli_number(shard.first_token));
         cli_fact_number(report, "tokens", "tokens", shard.tokens);
         cli_member(report, "first_document", cli_number(shard.first_document));
@@ -345,6 +350,8 @@ static enum tokmap_status facts_report(const struct tokmap_dataset *dataset, con
     cli_fact(report, "reading", info->shards ? "read by" : NULL, cli_text(reading_name(info->reading)), "%s",
              info->reading == TOKMAP_READ_MAPPED ? "mmap" : reading_name(info->reading));
     char *folder = facts->cached ? path_folder(facts->cached) : NULL;
+    if (facts->cached && !folder)
+        return error_set_memory(error, "the name of a folder", 0);
     cli_fact_text(report, "cache", folder ? "cache" : NULL, folder);
     free(folder);
     fact_hex(report, "content", "content", info->content,
@@ -478,9 +485,11 @@ static void about_print(const struct tokmap_shard_info *shard)
     json_begin(&scan, shard->about, bytes);
     cli_report_begin(&report, false, NULL);
     about_rows(&report, "  ", &scan, &rows);
-    char *index = index_name(shard);
-    cli_print("\nhow it was made, by the index %s:\n", index ? index : shard->index_path);
-    free(index);
+    const char *index;
+    char *made;
+    (void)index_name(shard, &index, &made, NULL);
+    cli_print("\nhow it was made, by the index %s:\n", index);
+    free(made);
     cli_report_end(&report);
     if (rows > ABOUT_ROWS)
         printf("  (and more; these are the first %d values of %" PRIu64 " bytes)\n", ABOUT_ROWS, shard->about_bytes);
