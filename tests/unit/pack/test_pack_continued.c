@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* ci: tsan */
 /* test_pack_continued.c - a pack in one piece that ends early is continued after its last checkpoint: what it has read
  * before is damaged then, so whoever reads it again finds other documents. Nothing here depends on time: with
  * checkpoint_ns 1, each batch ends with a checkpoint. */

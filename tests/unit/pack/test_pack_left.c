@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* ci: tsan */
 /* test_pack_left.c - what another process has left, and inputs that change: a pack in one piece never takes the work of
  * other options for its own, never removes it unasked, and never commits what it has found in two different readings.
  * Nothing here depends on time: with checkpoint_ns 1, each batch ends with a checkpoint. */
