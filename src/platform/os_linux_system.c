@@ -27,8 +27,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAGE_MOST 65536 /* bytes of a page of memory, on any machine */
-
 #include "common/error.h"
 
 /* ---- time, processors, identity ---- */
@@ -155,24 +153,6 @@ void os_host_name(char *name, size_t capacity)
 {
     if (gethostname(name, capacity) || !memchr(name, '\0', capacity) || !*name)
         (void)snprintf(name, capacity, "?");
-}
-
-uint32_t os_process_id(void)
-{
-    enum { UNKNOWN, WIPED, LEFT };
-    static char room[2 * PAGE_MOST]; /* A page of it has the number, and is zeros in a child. */
-    static int state;                /* what a fork does to it. Both are accessed atomically */
-    uint32_t *kept = (uint32_t *)(((uintptr_t)room + PAGE_MOST - 1) / PAGE_MOST * PAGE_MOST);
-    const uint32_t known =
-        __atomic_load_n(&state, __ATOMIC_ACQUIRE) == WIPED ? __atomic_load_n(kept, __ATOMIC_RELAXED) : 0;
-    if (known)
-        return known;
-    const uint32_t id = (uint32_t)getpid();
-    if (__atomic_load_n(&state, __ATOMIC_RELAXED) == UNKNOWN)
-        __atomic_store_n(&state, os_memory_zero_on_fork(kept, os_page_bytes()) ? WIPED : LEFT, __ATOMIC_RELEASE);
-    if (__atomic_load_n(&state, __ATOMIC_RELAXED) == WIPED)
-        __atomic_store_n(kept, id, __ATOMIC_RELAXED);
-    return id;
 }
 
 uint32_t os_parent_id(void)
@@ -430,16 +410,42 @@ static void fork_end(void)
     os_process_unlock();
 }
 
-static void process_lock_prepare(void)
+static uint32_t process_id; /* 0: unknown; accessed atomically */
+static bool forks_are_seen;
+
+static void fork_end_in_child(void)
 {
-    (void)pthread_atfork(fork_begin, fork_end, fork_end);
+    __atomic_store_n(&process_id, 0, __ATOMIC_RELAXED);
+    fork_end();
+}
+
+static void forks_prepare(void)
+{
+    forks_are_seen = !pthread_atfork(fork_begin, fork_end, fork_end_in_child);
+}
+
+static void forks_see(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, forks_prepare);
 }
 
 void os_process_lock(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, process_lock_prepare);
+    forks_see();
     process_mutex_lock();
+}
+
+uint32_t os_process_id(void)
+{
+    uint32_t id = __atomic_load_n(&process_id, __ATOMIC_RELAXED);
+    if (id)
+        return id;
+    forks_see();
+    id = (uint32_t)getpid();
+    if (forks_are_seen)
+        __atomic_store_n(&process_id, id, __ATOMIC_RELAXED);
+    return id;
 }
 
 struct os_condition {
