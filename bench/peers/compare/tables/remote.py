@@ -287,10 +287,11 @@ class Table:
         small = max(HALF, LEAST / size)
         self.report.note(f"The server has {1e3 * DELAY:g} ms of latency and sends {RATE / 1e9:g} GB/s to all of its "
                          f"connections, so no loader gets more than {RATE / self.tokens.width / 1e6:,.0f} M tokens/s "
-                         f"of a pass that it fetches. The tokens have {size / 1e9:.3g} GB. A cache holds {small:.0%} of "
-                         f"them, or all. A pass that takes more than {self.seconds:g} s ends then.")
+                         f"of a pass that it fetches. The tokens have {size / 1e9:.3g} GB. A cache holds {small:.0%} "
+                         f"of them, or all. A pass that takes more than {self.seconds:g} s ends then.")
         present = [row for row in self.rows if row.lost is None]
-        for share, where in ((HALF, f"with a cache for {small:.0%} of the tokens"), (ALL, "with a cache for all tokens")):
+        for share, held in ((HALF, f"{small:.0%} of the"), (ALL, "all")):
+            where = f"with a cache for {held} tokens"
             rows = [row for row in present if row.cache == share]
             if rows and rows[0].system.NAME == "tokmap":
                 rows[1:] = [row for row in rows[1:] if row.system is not rows[0].system]
