@@ -361,6 +361,14 @@ for fault in ('403', '404', '416', 'whole', 'garbage', 'redirect', 'flip', '503'
         bad(['export', ONE], 'one')
     server.set(rules=[])
     good('export', ONE)
+# A damaged answer is found out before it is stored, of whichever file, and asked for again.
+for name, path in (('one', r'one\.bin'), ('sealed', r'sealed.*\.zst'), ('masked', r'masked\.mask')):
+    fresh()
+    server.set(rules=[{'path': path, 'fault': 'flip', 'times': 1}])
+    before = server.counts()['faults']
+    good('verify', '-q', 's3://bucket/data/' + name)
+    assert server.counts()['faults'] == before + 1, name
+server.set(rules=[])
 assert not server.counts()['secrets elsewhere'], 'credentials were sent to another host'
 fresh()
 server.set(ahead=7200)
