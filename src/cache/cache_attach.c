@@ -135,6 +135,13 @@ static void attached_close(struct os_fetched *file)
 enum tokmap_status cache_shard_attach(struct cache_shard *shard, enum cache_part part, int fd, char **name,
                                       struct tokmap_error *error)
 {
+    struct os_stat given, own;
+    *name = NULL;
+    if (os_fstat(fd, &given) || os_fstat(shard->fds[part], &own) || given.inode != own.inode ||
+        given.device != own.device)
+        return error_set(error, TOKMAP_ERROR_IO, shard->path, TOKMAP_NO_OFFSET,
+                         "a file of this shard in the cache folder was removed or replaced while it was opened; start "
+                         "what uses it again, and remove files only when no process uses them");
     struct cache_attached *attached = calloc(1, sizeof *attached);
     *name = strdup(shard->names[part]);
     if (attached && *name) {

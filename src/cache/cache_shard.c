@@ -27,6 +27,8 @@
 #include "format/shard_ranges.h"
 #include "text/path.h"
 
+#define WAITS 60000 /* of a millisecond, for another process that makes files, or evicts */
+
 void cache_shard_hold(struct cache_shard *shard)
 {
     (void)__atomic_add_fetch(&shard->users, 1, __ATOMIC_ACQ_REL);
@@ -56,23 +58,23 @@ const char *cache_shard_index(const struct cache_shard *shard)
 
 /* ---- opening ---- */
 
-/* Opens a file of the shard in the folder, or makes it, with the size that the object has. */
-static enum tokmap_status part_open(struct cache_shard *shard, enum cache_part part, enum shard_file file,
+/* Opens a file of the shard in the folder, or makes it new, with the size that the object has. */
+static enum tokmap_status part_open(struct cache_shard *shard, enum shard_file file, bool make,
                                     struct tokmap_error *error)
 {
+    const enum cache_part part = file == SHARD_MASK ? CACHE_MASK : CACHE_TOKENS;
+    const uint64_t bytes = shard->bytes[part] = shard_file_size(&shard->index, file);
     char *path = shard_file_beside(shard->path, file, SHARD_FINAL);
     struct os_stat found = {.bytes = 0};
-    shard->names[part] = shard_file_beside(shard->index_name, file, SHARD_FINAL);
-    if (!path || !shard->names[part]) {
-        free(path);
-        return error_set_memory(error, "the path of a shard", 0);
-    }
-    const uint64_t bytes = shard->bytes[part] = shard_file_size(&shard->index, file);
-    int system = os_open(path, OS_WRITE_OPEN, &shard->fds[part]);
+    int system = path ? 0 : ENOMEM;
+    if (!system && make && (system = os_unlink(path)) == ENOENT)
+        system = 0;
     if (!system)
-        system = os_fstat(shard->fds[part], &found);
-    if (!system && found.bytes != bytes)
-        system = os_truncate(shard->fds[part], bytes);
+        system = os_open(path, make ? OS_WRITE_NEW : OS_WRITE_OLD, &shard->fds[part]);
+    if (!system)
+        system = make ? os_truncate(shard->fds[part], bytes) : os_fstat(shard->fds[part], &found);
+    if (!system && !make && found.bytes != bytes)
+        system = ENOENT; /* something has cut it */
     const enum tokmap_status status =
         system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET,
                                   "a file of the cache cannot be made; check the folder, or name another one (cache=)")
@@ -81,39 +83,91 @@ static enum tokmap_status part_open(struct cache_shard *shard, enum cache_part p
     return status;
 }
 
-/* Opens the shard's state, which says of each unit where it is. */
-static enum tokmap_status state_open(struct cache_shard *shard, uint64_t units, struct tokmap_error *error)
+static enum tokmap_status parts_open(struct cache_shard *shard, bool make, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    for (enum shard_file file = 0; file < SHARD_FILES && !status; file++)
+        if (shard_has_file(&shard->index, file))
+            status = part_open(shard, file, make, error);
+    return status;
+}
+
+static void parts_close(struct cache_shard *shard)
+{
+    for (int part = 0; part < 2; part++) {
+        os_close(shard->fds[part]);
+        shard->fds[part] = -1;
+    }
+    cache_state_close(&shard->state);
+}
+
+/* Opens the files of the shard that are in the folder. NOT_FOUND: not all of them are there, and sound. */
+static enum tokmap_status parts_find(struct cache_shard *shard, const char *state, uint64_t units,
+                                     struct tokmap_error *error)
+{
+    enum tokmap_status status = cache_state_open(&shard->state, state, error);
+    if (!status)
+        status = parts_open(shard, false, error);
+    if (status == TOKMAP_ERROR_FORMAT ||
+        (!status && (!cache_state_kept(&shard->state, state) || shard->state.count != units)))
+        status = TOKMAP_ERROR_NOT_FOUND;
+    if (status)
+        parts_close(shard);
+    return status;
+}
+
+/* Makes the files of the shard. The state that was there goes first and the new one, which says of each unit where it
+ * is, comes last. So a process that finds the same state before and after it has opened the files has those that the
+ * state is about, whatever was removed. Who has the old ones open goes on with them. */
+static enum tokmap_status parts_make(struct cache_shard *shard, const char *state, uint64_t units,
+                                     struct tokmap_error *error)
+{
+    struct cache_unit *made = os_memory_large_zeros(max64(units, 1), sizeof *made);
+    enum tokmap_status status =
+        made ? TOKMAP_OK : error_set_memory(error, "the state of a shard", units * sizeof *made);
+    shard->state.count = units;
+    for (uint64_t i = 0; i < units && !status; i++) {
+        uint64_t bytes = 0;
+        status = cache_units_place(shard, i, i + 1, &made[i].from, &bytes, error);
+        made[i].bytes = (uint32_t)bytes;
+        made[i].part = cache_part_of(shard, i);
+    }
+    const int system = status ? 0 : os_unlink(state);
+    if (system && system != ENOENT)
+        status = error_set_system(error, system, state, TOKMAP_NO_OFFSET, "the state of a shard cannot be removed");
+    if (!status)
+        status = parts_open(shard, true, error);
+    if (!status)
+        status = cache_state_make(state, made, units, error);
+    if (!status)
+        status = cache_state_open(&shard->state, state, error);
+    if (!status && !cache_state_kept(&shard->state, state))
+        status =
+            error_set(error, TOKMAP_ERROR_IO, state, TOKMAP_NO_OFFSET, "something replaced the file as it was made");
+    free(made);
+    return status;
+}
+
+/* Opens the files of the shard, or makes them all if one is missing. */
+static enum tokmap_status parts_ready(struct cache_shard *shard, uint64_t units, struct tokmap_error *error)
 {
     char *state = path_join("", 0, shard->path, strlen(shard->path) - strlen(".tmx"), ".state");
-    struct cache_unit *made = NULL;
     enum tokmap_status status =
-        state ? cache_state_open(&shard->state, state, error) : error_set_memory(error, "the path of a state", 0);
-    if ((!status && shard->state.count != units) || status == TOKMAP_ERROR_FORMAT) {
-        cache_state_close(&shard->state);
-        (void)os_unlink(state);
-        status = TOKMAP_ERROR_NOT_FOUND;
-    }
-    if (status == TOKMAP_ERROR_NOT_FOUND && state) {
-        status = TOKMAP_OK;
-        made = os_memory_large_zeros(max64(units, 1), sizeof *made);
-        if (!made)
-            status = error_set_memory(error, "the state of a shard", units * sizeof *made);
-        shard->state.count = units;
-        for (uint64_t i = 0; i < units && !status; i++) {
-            uint64_t bytes = 0;
-            status = cache_units_place(shard, i, i + 1, &made[i].from, &bytes, error);
-            made[i].bytes = (uint32_t)bytes;
-            made[i].part = cache_part_of(shard, i);
+        state ? parts_find(shard, state, units, error) : error_set_memory(error, "the path of a state", 0);
+    for (int waits = 0; status == TOKMAP_ERROR_NOT_FOUND; waits++) {
+        if (cache_evict_begin(&shard->cache->processes)) {
+            status = parts_find(shard, state, units, error); /* another process may have made them */
+            if (status == TOKMAP_ERROR_NOT_FOUND)
+                status = parts_make(shard, state, units, error);
+            cache_evict_end(&shard->cache->processes);
+        } else if (waits == WAITS) {
+            status = error_set(error, TOKMAP_ERROR_IO, shard->cache->folder, TOKMAP_NO_OFFSET,
+                               "another process has held the lock of the cache folder for a minute; end it if it is "
+                               "stopped, or name another folder (cache=)");
+        } else {
+            os_sleep_ns(1000000);
         }
-        if (!status)
-            status = cache_state_make(state, made, units, error);
-        if (!status)
-            status = cache_state_open(&shard->state, state, error);
-        if (!status && shard->state.count != units)
-            status =
-                error_set(error, TOKMAP_ERROR_FORMAT, state, 0, "this is the state of another shard; remove the file");
     }
-    free(made);
     free(state);
     return status;
 }
@@ -131,14 +185,16 @@ static enum tokmap_status files_open(struct cache_shard *shard, struct tokmap_er
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, shard->index_name, TOKMAP_NO_OFFSET,
                          "the index describes the tokens of another project's file, which are not read from object "
                          "storage; pack them, or copy both files to a disk of this machine");
-    for (enum shard_file file = 0; file < SHARD_FILES && !status; file++)
-        if (shard_has_file(index, file))
-            status = part_open(shard, file == SHARD_MASK ? CACHE_MASK : CACHE_TOKENS, file, error);
     shard->token_units =
         max64(index_blocks(index), index_is_sealed(index)); /* a seek table is there, if nothing else */
     const uint64_t units = shard->token_units + index_mask_blocks(index);
+    for (enum shard_file file = 0; file < SHARD_FILES && !status; file++) {
+        char **name = &shard->names[file == SHARD_MASK ? CACHE_MASK : CACHE_TOKENS];
+        if (shard_has_file(index, file) && !(*name = shard_file_beside(shard->index_name, file, SHARD_FINAL)))
+            status = error_set_memory(error, "the name of an object", 0);
+    }
     if (!status)
-        status = state_open(shard, units, error);
+        status = parts_ready(shard, units, error);
     shard->compared = status ? NULL : calloc(units / 64 + 1, sizeof *shard->compared);
     shard->distrusted = status ? NULL : calloc(units + 1, 1);
     if (!status && (!shard->compared || !shard->distrusted))

@@ -31,6 +31,14 @@ static enum tokmap_status failed(int system, const char *path, struct tokmap_err
                             "the state of the cache cannot be used; check the folder, or name another one (cache=)");
 }
 
+/* Returns whether a path leads to the file that is open. */
+static bool is_named(int fd, const char *path)
+{
+    struct os_stat opened, named;
+    return !os_fstat(fd, &opened) && !os_stat(path, &named) && opened.inode == named.inode &&
+           opened.device == named.device;
+}
+
 /* ---- processes ---- */
 
 enum tokmap_status cache_processes_open(struct cache_processes *processes, const char *path, struct tokmap_error *error)
@@ -74,10 +82,8 @@ void cache_processes_close(struct cache_processes *processes)
 
 bool cache_processes_kept(const struct cache_processes *processes, const char *folder)
 {
-    struct os_stat opened, named;
     char *path = path_in(folder, CACHE_PROCESSES_FILE);
-    const bool kept = path && !os_fstat(processes->fd, &opened) && !os_stat(path, &named) &&
-                      opened.inode == named.inode && opened.device == named.device;
+    const bool kept = path && is_named(processes->fd, path);
     free(path);
     return kept;
 }
@@ -195,8 +201,6 @@ enum tokmap_status cache_state_open(struct cache_state *state, const char *path,
                          "this is not the state of a shard of this tokmap's cache; remove the file");
     void *mapped;
     system = os_map_shared(state->fd, found.bytes, &mapped);
-    os_close(state->fd);
-    state->fd = -1;
     if (system)
         return failed(system, path, error);
     state->count = head.count;
@@ -208,16 +212,23 @@ enum tokmap_status cache_state_open(struct cache_state *state, const char *path,
     return TOKMAP_OK;
 }
 
+bool cache_state_kept(struct cache_state *state, const char *path)
+{
+    const bool kept = is_named(state->fd, path);
+    os_close(state->fd);
+    state->fd = -1;
+    return kept;
+}
+
 enum tokmap_status cache_state_make(const char *path, const struct cache_unit *units, uint64_t count,
                                     struct tokmap_error *error)
 {
     const struct cache_state_head head = {STATE_MAGIC, count, os_boot_id(), 0};
     char *partial = path_ended(path, ".partial");
-    int fd = -1, system;
+    int fd = -1;
     if (!partial)
         return error_set_memory(error, "the name of a file", strlen(path));
-    while ((system = partial_file_open(partial, NULL, NULL, &fd)) == EWOULDBLOCK) /* another process makes it */
-        os_sleep_ns(1000000);
+    int system = partial_file_open(partial, NULL, NULL, &fd);
     if (!system)
         system = os_truncate(fd, state_bytes(count));
     if (!system)
@@ -225,12 +236,12 @@ enum tokmap_status cache_state_make(const char *path, const struct cache_unit *u
     if (!system)
         system = os_pwrite(fd, &head, sizeof head, 0);
     if (!system)
-        system = os_link(partial, path);
-    if (fd >= 0)
+        system = os_rename(partial, path);
+    if (system && fd >= 0)
         (void)os_unlink(partial);
     os_close(fd);
     free(partial);
-    return !system || system == EEXIST ? TOKMAP_OK : failed(system, path, error);
+    return system ? failed(system, path, error) : TOKMAP_OK;
 }
 
 void cache_state_close(struct cache_state *state)

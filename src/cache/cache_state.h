@@ -68,7 +68,8 @@ bool cache_processes_kept(const struct cache_processes *processes, const char *f
 uint64_t cache_claim(struct cache_processes *processes);
 bool cache_claim_lives(const struct cache_processes *processes, uint64_t word);
 bool cache_process_lives(const struct cache_processes *processes, uint32_t number);
-/* Begin and end what only one process does at a time. The first returns false if another process does it. */
+/* Begin and end what only one thread of all processes does at a time: it gives units up, or makes the files of a shard.
+ * The first returns false if another one does it. */
 bool cache_evict_begin(struct cache_processes *processes);
 void cache_evict_end(struct cache_processes *processes);
 
@@ -91,8 +92,10 @@ struct cache_state {
 /* Opens the state of a shard. Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT (it is not a state, or is damaged).
  */
 enum tokmap_status cache_state_open(struct cache_state *state, const char *path, struct tokmap_error *error);
-/* Makes one of units that are filled in, unless another process makes it first. Statuses: OK, ERROR_IO, ERROR_MEMORY.
- */
+/* Returns whether the path still leads to the state that was opened, and closes its descriptor. Call it once. */
+bool cache_state_kept(struct cache_state *state, const char *path);
+/* Makes one of units that are filled in; the caller is between cache_evict_begin() and cache_evict_end(). Statuses: OK,
+ * ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status cache_state_make(const char *path, const struct cache_unit *units, uint64_t count,
                                     struct tokmap_error *error);
 void cache_state_close(struct cache_state *state);

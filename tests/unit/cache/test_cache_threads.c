@@ -332,53 +332,109 @@ static void forker(void *user)
     }
 }
 
-static void test_threads(void **state)
+/* ---- tests ---- */
+
+static char folder[512];
+
+static int setup(void **state)
 {
     (void)state;
-    char folder[512];
-    void (*const others[])(void *) = {planner, opener, forker};
-    struct os_thread *threads[READERS + 3];
-    struct cache_counts counts;
     (void)unsetenv("http_proxy");
     (void)unsetenv("all_proxy");
     scratch_make(folder);
     data_make(folder);
     server_start(folder);
-    assert_true(snprintf(name, sizeof name, "http://127.0.0.1:%u/all?cache=%s/cache&block=2M&connections=4",
-                         server.port, folder) > 0);
-    const enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, &error);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    server_end();
+    scratch_remove(folder);
+    return 0;
+}
+
+/* Opens the dataset with a cache of that name, which holds less than a name may say. */
+static struct tokmap_dataset *opened(const char *cache)
+{
+    struct tokmap_dataset *made;
+    assert_true(snprintf(name, sizeof name, "http://127.0.0.1:%u/all?cache=%s/%s&block=2M&connections=4", server.port,
+                         folder, cache) > 0);
+    const enum tokmap_status status = tokmap_dataset_open(&made, name, NULL, &error);
+    if (status == TOKMAP_ERROR_UNSUPPORTED) /* no libcurl, or a file system without holes */
+        skip();
+    MUST(status);
+    dataset_cache(made)->size = CACHE_BYTES;
+    return made;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    void (*const others[])(void *) = {planner, opener, forker};
+    struct os_thread *threads[READERS + 3];
+    struct cache_counts counts;
     uint32_t count = READERS + 3;
 #ifdef ADDRESS_SANITIZER
     count--; /* its malloc() can stay locked in a child that is forked while another thread allocates */
 #endif
-    if (status == TOKMAP_ERROR_UNSUPPORTED) { /* no libcurl, or a file system without holes */
-        server_end();
-        scratch_remove(folder);
-        skip();
-    }
-    MUST(status);
-    struct cache *cache = dataset_cache(dataset);
-    cache->size = CACHE_BYTES; /* less than a name may say */
+    dataset = opened("cache");
     for (uintptr_t i = 0; i < count; i++)
         assert_int_equal(
             os_thread_start(&threads[i], "reader", i < READERS ? reader : others[i - READERS], (void *)(i + 1)), 0);
     for (uint32_t i = 0; i < count; i++)
         os_thread_join(threads[i]);
-    cache_count(cache, &counts);
+    cache_count(dataset_cache(dataset), &counts);
     print_message("# %" PRIu64 " requests, %" PRIu64 " MiB, %" PRIu64 " repeated, %" PRIu64
                   " MiB given up; %u slow, %u "
                   "flipped, %u refused\n",
                   counts.requests, counts.bytes / MIB, counts.repeated, counts.evicted / MIB, server.slow,
                   server.flipped, server.refused);
     tokmap_dataset_close(dataset);
-    server_end();
-    scratch_remove(folder);
     assert_int_equal(failures, 0);
     assert_true(counts.evicted && server.slow && server.flipped && server.refused);
 }
 
+static const char *ending;
+
+static int file_remove(void *user, const char *file)
+{
+    uint32_t *removed = user;
+    const size_t bytes = strlen(file), count = strlen(ending);
+    if (bytes > count && !strcmp(file + bytes - count, ending)) {
+        *removed += 1;
+        return os_unlink(in_folder(in_folder(folder, "removed"), file));
+    }
+    return 0;
+}
+
+/* Something cleans the folder while a process reads. Another one that opens the dataset then shares nothing with it, so
+ * that neither takes what the other one has stored for its own, or gives it up. */
+static void test_removed_files(void **state)
+{
+    (void)state;
+    static const char *const endings[] = {".state", ".bin", ".mask", ".bin.zst"};
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        uint64_t chance = i;
+        uint32_t removed = 0;
+        struct tokmap_dataset *first = opened("removed"), *second;
+        for (int round = 0; round < 30; round++)
+            read_some(first, &chance);
+        ending = endings[i];
+        assert_int_equal(os_folder_list(in_folder(folder, "removed"), file_remove, &removed), 0);
+        assert_true(removed);
+        second = opened("removed");
+        for (int round = 0; round < 60; round++)
+            read_some(round % 2 ? first : second, &chance);
+        tokmap_dataset_close(first);
+        tokmap_dataset_close(second);
+        assert_int_equal(failures, 0);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads), cmocka_unit_test(test_removed_files)};
+    return cmocka_run_group_tests(tests, setup, teardown);
 }
