@@ -52,7 +52,7 @@ static enum tokmap_status find_in_list(struct shard_names *names, const char *na
     struct remote_list *list;
     const char *path;
     uint64_t bytes, tag;
-    enum tokmap_status status = remote_list_open(&list, name, NULL, NULL, NULL, error);
+    enum tokmap_status status = remote_list_open(&list, name, false, NULL, NULL, NULL, error);
     while (!status && !(status = remote_list_next(list, &path, &bytes, &tag, error))) {
         if (shard_file_is(path_name(path), SHARD_INDEX))
             status = shard_names_add(names, strdup(path), error);

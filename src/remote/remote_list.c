@@ -45,8 +45,9 @@ bool remote_is_list(const char *name)
     return !slash || name[strlen(name) - 1] == '/' || strpbrk(slash, "*?[");
 }
 
-enum tokmap_status remote_list_open(struct remote_list **list, const char *name, bool (*stop)(void *user), void *user,
-                                    const struct remote_watch *watch, struct tokmap_error *error)
+enum tokmap_status remote_list_open(struct remote_list **list, const char *name, bool patterns,
+                                    bool (*stop)(void *user), void *user, const struct remote_watch *watch,
+                                    struct tokmap_error *error)
 {
     struct remote_list *made = calloc(1, sizeof *made);
     *list = NULL;
@@ -61,7 +62,7 @@ enum tokmap_status remote_list_open(struct remote_list **list, const char *name,
     }
     const char *key = made->object.key;
     made->name = name;
-    made->prefix_bytes = strcspn(key, "*?[");
+    made->prefix_bytes = patterns ? strcspn(key, "*?[") : strlen(key);
     made->stem = 5 + made->object.bucket_bytes + 1;
     made->base = made->prefix_bytes;
     while (made->base && key[made->base - 1] != '/')

@@ -26,10 +26,11 @@ struct remote_list;
  * alone. */
 bool remote_is_list(const char *name);
 
-/* Opens a list. `name` must stay valid until remote_list_close(). stop and user as for stream_new(). Statuses: OK,
- * ERROR_ARGUMENT, ERROR_MEMORY. */
-enum tokmap_status remote_list_open(struct remote_list **list, const char *name, bool (*stop)(void *user), void *user,
-                                    const struct remote_watch *watch, struct tokmap_error *error);
+/* Opens a list. `name` must stay valid until remote_list_close(). patterns: * ? and [ in it are wildcards; otherwise
+ * they belong to the keys. stop and user as for stream_new(). Statuses: OK, ERROR_ARGUMENT, ERROR_MEMORY. */
+enum tokmap_status remote_list_open(struct remote_list **list, const char *name, bool patterns,
+                                    bool (*stop)(void *user), void *user, const struct remote_watch *watch,
+                                    struct tokmap_error *error);
 void remote_list_close(struct remote_list *list); /* accepts NULL */
 
 /* Sets *path to the name of the next object, which is valid until the next call, *bytes to its size, and *tag to the

@@ -195,12 +195,12 @@ static enum tokmap_status prefix_take(struct copy_names *names, const char *pref
     struct remote_list *list;
     const char *path;
     uint64_t bytes, tag;
-    if (remote_kind(prefix) == REMOTE_WEB || strpbrk(prefix, "*?["))
+    if (remote_kind(prefix) == REMOTE_WEB)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, prefix, TOKMAP_NO_OFFSET,
-                         "there is no such shard or manifest, and %s; name a shard or a manifest",
-                         strpbrk(prefix, "*?[") ? "a folder with * ? or [ in its name is not listed"
-                                                : "files of a web server cannot be listed");
-    enum tokmap_status status = remote_list_open(&list, prefix, client->stop, client->user, client->watch, error);
+                         "there is no such shard or manifest, and files of a web server cannot be listed; name a "
+                         "shard or a manifest");
+    enum tokmap_status status =
+        remote_list_open(&list, prefix, false, client->stop, client->user, client->watch, error);
     while (!status) {
         status = remote_list_next(list, &path, &bytes, &tag, error);
         if (!status && shard_file_is(path + remote_list_base(list), SHARD_INDEX))

@@ -550,7 +550,7 @@ static enum tokmap_status objects_begin(struct inputs *inputs, const char *opera
 {
     inputs->found_any = false;
     const enum tokmap_status status =
-        remote_list_open(&inputs->objects, operand, inputs->stop, inputs->user, &inputs->selection->watch, error);
+        remote_list_open(&inputs->objects, operand, true, inputs->stop, inputs->user, &inputs->selection->watch, error);
     if (status)
         return status;
     inputs->is_several = true;
