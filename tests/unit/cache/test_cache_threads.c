@@ -4,7 +4,7 @@
  * Threads of one process, and its children, read a dataset of a server through a cache that holds less than half of it:
  * they fetch, wait for each other, repeat slow requests, refuse flipped bytes, and give units up. Another thread opens
  * the dataset again and closes it, and another one says what it will read. All get the tokens of their places. Under
- * the thread sanitizer (`make tsan`) this shows that the cache has no race.
+ * the thread sanitizer (`make tsan`) this shows that the cache has no race. The children come only without a sanitizer.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -28,6 +28,7 @@
 #include "dataset/dataset_fetch.h"
 #include "format/shard_seal.h"
 #include "platform/os.h"
+#include "support/sanitized.h"
 #include "support/scratch.h"
 #include "support/shard_help.h"
 #include "tokmap/tokmap.h"
@@ -40,21 +41,7 @@
 #define READERS 4
 #define ROUNDS 120
 #define CHILDREN 3
-#if defined(__SANITIZE_ADDRESS__)
-#define ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ADDRESS_SANITIZER 1
-#endif
-#endif
 #define MANIFEST "tokmap-shards 1\nplain\nmasked\nsealed\n"
-
-/* Children of a process with threads start threads of their own here. */
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-    return "die_after_fork=0";
-}
 
 /* ---- the server ---- */
 
@@ -376,8 +363,8 @@ static void test_threads(void **state)
     struct os_thread *threads[READERS + 3];
     struct cache_counts counts;
     uint32_t count = READERS + 3;
-#ifdef ADDRESS_SANITIZER
-    count--; /* its malloc() can stay locked in a child that is forked while another thread allocates */
+#ifdef SANITIZED
+    count--; /* the malloc() of a sanitizer can stay locked in a child that is forked while another thread allocates */
 #endif
     dataset = opened("cache");
     for (uintptr_t i = 0; i < count; i++)
