@@ -21,26 +21,17 @@
 
 /* ---- files ---- */
 
-/* Ways in which os_open() opens a file; O_CLOEXEC is always set. OS_READ           for reading; the file must exist
- * OS_READ_DIRECT    as OS_READ, with O_DIRECT; EINVAL where the file system does not support it OS_WRITE_NEW      for
- * reading and writing; creates the file, which must not exist, not even as a symbolic link OS_WRITE_OPEN     for
- * reading and writing; creates the file, or keeps its content if it exists; ELOOP if the path
- *                     is a symbolic link
- * OS_WRITE_OLD      for reading and writing; the file must exist; ELOOP if the path is a symbolic link OS_WRITE_UNNAMED
- * for reading and writing; the path is a folder, in which a file without a name is created, which
- *                     disappears when it is closed
- * OS_READ_NOW       as OS_READ, but does not wait for the writer of a pipe; os_fstat() then reports that it is a
- *                     pipe, and os_wait_readable() waits for data
- * OS_READ_OWN       as OS_READ_NOW; ELOOP if the path is a symbolic link */
+/* Ways in which os_open() opens a file, which must exist if nothing else is said. O_CLOEXEC is always set. */
 enum os_open {
-    OS_READ,
-    OS_READ_DIRECT,
-    OS_WRITE_NEW,
-    OS_WRITE_OPEN,
-    OS_WRITE_OLD,
-    OS_WRITE_UNNAMED,
-    OS_READ_NOW,
-    OS_READ_OWN
+    OS_READ,        /* for reading */
+    OS_READ_DIRECT, /* for reading with O_DIRECT; EINVAL where the file system does not support it */
+    OS_WRITE_NEW,   /* for reading and writing; creates the file, which must not exist, not even as a symbolic link */
+    OS_WRITE_OPEN, /* for reading and writing; creates the file, or keeps its content; ELOOP if it is a symbolic link */
+    OS_WRITE_OLD,  /* for reading and writing; ELOOP if the path is a symbolic link */
+    OS_WRITE_UNNAMED, /* for reading and writing; creates a file without a name in the folder, until it is closed */
+    OS_READ_NOW, /* for reading, without waiting for the writer of a pipe, which os_fstat() reports; os_wait_readable()
+                    waits for its data */
+    OS_READ_OWN  /* as OS_READ_NOW; ELOOP if the path is a symbolic link */
 };
 
 enum os_kind { OS_KIND_FILE, OS_KIND_FOLDER, OS_KIND_LINK, OS_KIND_PIPE, OS_KIND_OTHER, OS_KIND_UNKNOWN };
