@@ -178,7 +178,7 @@ class Slices(WithData):
                     file.write(b"wrong")
                 self.assertRegex(self.replay(run_file, traces.values(), status=1), r"step 1, rank 1: .*-1-1.trace deliv")
                 # Of a run with other lengths, which it does not divide.
-                other = self.file("other.run", run.text.replace("64", "66").replace("steps 4", "steps 5"))
+                other = self.file("other.run", run.text.replace("len  64", "len  66").replace("steps    4", "steps    5"))
                 if layout != "zigzag_documents":
                     self.assertRegex(self.replay(other, [traces[0, 0]], status=1), "past|cannot be cut")
 

@@ -244,7 +244,7 @@ class Objects(unittest.TestCase):
                         self.assertLess(good, 4)
                 counts, lines = server.counts(), server.log()
             os.unlink(server.path)
-            seen.append(lines)
+            seen.append(sorted(lines))  # a request whose client went away is logged when its thread notices
             self.assertEqual(counts["requests"], 600)
             self.assertEqual(len(lines), 600)
             for name in ("none", *TRANSIENT, *FINAL):

@@ -46,6 +46,8 @@ optional_headers() {
     header bzlib.h libbz2-dev
     header lzma.h liblzma-dev
     header curl/curl.h libcurl4-openssl-dev
+    # Without certificates libcurl reads nothing by https. Other distributions have them elsewhere.
+    [ -e /etc/ssl/certs/ca-certificates.crt ] || ! command_there apt-get || want needed ca-certificates
 }
 [ "${1:-}" != gpu ] || header cmocka.h libcmocka-dev
 case ${1:-} in build | gpu) only=yes ;; *) only= ;; esac
