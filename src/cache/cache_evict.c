@@ -191,9 +191,9 @@ static bool place_is_sound(const struct cache_state *state, uint64_t number)
 /* Gives one unit up: claims it, so that nobody reads or fetches it, returns its storage, and ends the claim. */
 static uint64_t unit_evict(struct eviction *eviction, const char *path, struct cache_unit *unit)
 {
-    const uint64_t claim = cache_claim(&eviction->cache->processes);
+    const uint64_t own = cache_claim(&eviction->cache->processes), claim = own | UNIT_GIVEN;
     uint64_t word = unit_word(unit);
-    if (!claim || !(word & (UNIT_PRESENT | UNIT_STORED)) || word & UNIT_CLAIM ||
+    if (!own || !(word & (UNIT_PRESENT | UNIT_STORED)) || word & UNIT_CLAIM ||
         !unit_change(unit, &word, (word & ~(UNIT_PRESENT | UNIT_STORED)) | claim))
         return 0;
     const int fd = part_open(path, unit);

@@ -27,6 +27,7 @@
 #define REPEAT_NS ((uint64_t)500 * 1000000)
 #define SLEEP_NS ((uint64_t)100000)
 #define SLEEP_NS_MOST ((uint64_t)2000000)
+#define GIVEN_NS_MOST ((uint64_t)60 * 1000000000)
 #define UNITS_MOST 16 /* of a block */
 
 /* Units that are fetched by one request. */
@@ -352,7 +353,7 @@ static void repeat_begin(struct range *range)
     range->end = min64(range->end, range->first + UNITS_MOST);
     for (uint64_t i = range->first; i < range->end; i++) {
         const uint64_t word = unit_word(&range->shard->state.units[i]);
-        range->words[i - range->first] = word & UNIT_CLAIM ? word : UNIT_PRESENT;
+        range->words[i - range->first] = word & UNIT_CLAIM && !(word & UNIT_GIVEN) ? word : UNIT_PRESENT;
     }
     count_add(&range->shard->cache->counts.repeated, 1);
 }
@@ -416,7 +417,11 @@ static enum tokmap_status await(struct cache_shard *shard, uint64_t unit, struct
         const uint64_t before = os_clock_ns();
         struct range range = {.shard = shard, .first = unit, .end = unit + 1, .unit = unit};
         const enum cache_phase phase = running_find(shard, unit, &slow, &range);
-        if (!repeated && (slow || (!phase && before - began > slow_ns(cache)))) {
+        if (word & UNIT_GIVEN && before - began > GIVEN_NS_MOST)
+            return error_set(error, TOKMAP_ERROR_IO, cache->folder, TOKMAP_NO_OFFSET,
+                             "another process has been giving a block of the cache folder up for a minute; end it if "
+                             "it is stopped, or name another folder (cache=)");
+        if (!repeated && !(word & UNIT_GIVEN) && (slow || (!phase && before - began > slow_ns(cache)))) {
             repeated = true;
             repeat_begin(&range);
             const enum tokmap_status status = fetch_range(&range, &skipped, error);

@@ -131,7 +131,7 @@ bool cache_process_lives(const struct cache_processes *processes, uint32_t numbe
 
 bool cache_claim_lives(const struct cache_processes *processes, uint64_t word)
 {
-    const uint64_t number = (word >> 2 & 0xFFFF) - 1;
+    const uint64_t number = (word >> 2 & 0x7FFF) - 1;
     return number < CACHE_PROCESSES &&
            (__atomic_load_n(&processes->table->of[number].times, __ATOMIC_ACQUIRE) & 0xFFFF) == (word >> 18 & 0xFFFF) &&
            cache_process_lives(processes, (uint32_t)number);

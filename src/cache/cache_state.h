@@ -8,7 +8,8 @@
  *
  *     bit 0        it is present: the file has its bytes, and they were compared
  *     bit 1        it was stored before the machine was started, so it is compared again before it is used
- *     bits 2-17    who fetches it or gives it up: 1 + the number of a process; 0: nobody
+ *     bits 2-16    who fetches it or gives it up: 1 + the number of a process; 0: nobody
+ *     bit 17       it is given up, so nobody may store it before its storage is a hole
  *     bits 18-33   which process of that number: see cache_process
  *     bits 34-63   how often it became present
  *
@@ -31,6 +32,7 @@
 #define UNIT_PRESENT ((uint64_t)1)
 #define UNIT_STORED ((uint64_t)2)
 #define UNIT_CLAIM (((uint64_t)0xFFFFFFFF) << 2)
+#define UNIT_GIVEN ((uint64_t)1 << 17)
 #define UNIT_TIMES ((uint64_t)1 << 34)
 
 struct cache_process {

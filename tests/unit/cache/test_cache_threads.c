@@ -14,8 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -420,8 +422,55 @@ static void test_removed_files(void **state)
     }
 }
 
+/* ---- a hole that takes long to make ---- */
+
+static uint32_t holes_wait; /* accessed atomically */
+
+/* In place of the C library's: what the disk, or a process that is stopped, can make of it. */
+int fallocate(int fd, int mode, off_t offset, off_t bytes)
+{
+    if (__atomic_exchange_n(&holes_wait, 0, __ATOMIC_ACQ_REL))
+        os_sleep_ns(2000000000);
+    return (int)syscall(SYS_fallocate, fd, mode, offset, bytes);
+}
+
+static void room_maker(void *user)
+{
+    struct cache *cache = user;
+    __atomic_store_n(&holes_wait, 1, __ATOMIC_RELEASE);
+    (void)cache_room(cache, MIB, 0);
+    cache_room_end(cache, MIB, false);
+    (void)__atomic_fetch_add(&ends, 1, __ATOMIC_RELAXED);
+}
+
+/* What is being given up is not fetched until it is a hole, however long that takes. */
+static void test_slow_hole(void **state)
+{
+    (void)state;
+    struct os_thread *thread;
+    uint64_t chance = 1;
+    dataset = opened("slow");
+    struct cache *cache = dataset_cache(dataset);
+    cache->size = UINT64_MAX;
+    for (int i = 0; i < 200; i++)
+        read_some(dataset, &chance);
+    cache->size = CACHE_BYTES;
+    cache->time_count = 0; /* a request that takes longer than 0.5 s is repeated */
+    ends = 0;
+    assert_int_equal(os_thread_start(&thread, "room", room_maker, cache), 0);
+    while (!__atomic_load_n(&ends, __ATOMIC_RELAXED))
+        read_some(dataset, &chance);
+    os_thread_join(thread);
+    for (int i = 0; i < 200; i++)
+        read_some(dataset, &chance);
+    assert_int_equal(holes_wait, 0);
+    tokmap_dataset_close(dataset);
+    assert_int_equal(failures, 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads), cmocka_unit_test(test_removed_files)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads), cmocka_unit_test(test_removed_files),
+                                       cmocka_unit_test(test_slow_hole)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
