@@ -109,7 +109,8 @@ static enum tokmap_status parts_find(struct cache_shard *shard, const char *stat
     if (!status)
         status = parts_open(shard, false, error);
     if (status == TOKMAP_ERROR_FORMAT ||
-        (!status && (!cache_state_kept(&shard->state, state) || shard->state.count != units)))
+        (!status && (!cache_state_kept(&shard->state, state) || shard->state.count != units ||
+                     shard->state.files != cache_files(shard->fds))))
         status = TOKMAP_ERROR_NOT_FOUND;
     if (status)
         parts_close(shard);
@@ -138,7 +139,7 @@ static enum tokmap_status parts_make(struct cache_shard *shard, const char *stat
     if (!status)
         status = parts_open(shard, true, error);
     if (!status)
-        status = cache_state_make(state, made, units, error);
+        status = cache_state_make(state, made, units, cache_files(shard->fds), error);
     if (!status)
         status = cache_state_open(&shard->state, state, error);
     if (!status && !cache_state_kept(&shard->state, state))

@@ -86,19 +86,25 @@ struct cache_unit {
 struct cache_state {
     int fd;
     uint64_t count, bytes; /* units; of the file */
+    uint64_t files;        /* cache_files() of those that it is about; of a copy of a state, anything */
     struct cache_state_head *head;
     struct cache_unit *units;
     uint32_t *next; /* [process][unit]: the row that needs it next, + 1; 0: unknown; accessed atomically */
+    uint64_t *rows; /* a bit for each process whose row of `next` was filled: others may be holes, for which a full
+                       tmpfs has no memory, not even to read them; accessed atomically */
 };
+
+/* Returns a number for open files, of which one may be -1: it changes if one of them is replaced. */
+uint64_t cache_files(const int fds[2]);
 
 /* Opens the state of a shard. Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT (it is not a state, or is damaged).
  */
 enum tokmap_status cache_state_open(struct cache_state *state, const char *path, struct tokmap_error *error);
 /* Returns whether the path still leads to the state that was opened, and closes its descriptor. Call it once. */
 bool cache_state_kept(struct cache_state *state, const char *path);
-/* Makes one of units that are filled in; the caller is between cache_evict_begin() and cache_evict_end(). Statuses: OK,
- * ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status cache_state_make(const char *path, const struct cache_unit *units, uint64_t count,
+/* Makes one of units that are filled in, about files of that number; the caller is between cache_evict_begin() and
+ * cache_evict_end(). Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status cache_state_make(const char *path, const struct cache_unit *units, uint64_t count, uint64_t files,
                                     struct tokmap_error *error);
 void cache_state_close(struct cache_state *state);
 

@@ -386,31 +386,40 @@ static void test_threads(void **state)
 }
 
 static const char *ending;
+static bool replace; /* the file by a copy; otherwise it is removed */
 
 static int file_remove(void *user, const char *file)
 {
     uint32_t *removed = user;
     const size_t bytes = strlen(file), count = strlen(ending);
     if (bytes > count && !strcmp(file + bytes - count, ending)) {
+        const char *path = in_folder(in_folder(folder, "removed"), file);
         *removed += 1;
-        return os_unlink(in_folder(in_folder(folder, "removed"), file));
+        if (!replace)
+            return os_unlink(path);
+        size_t count_all;
+        void *copy = file_read(path, &count_all);
+        file_write(in_folder(folder, "copy"), copy, count_all);
+        free(copy);
+        return os_rename(in_folder(folder, "copy"), path);
     }
     return 0;
 }
 
-/* Something cleans the folder while a process reads. Another one that opens the dataset then shares nothing with it, so
- * that neither takes what the other one has stored for its own, or gives it up. */
+/* Something cleans the folder while a process reads, or replaces a file by a copy. Another one that opens the dataset
+ * then shares nothing with it, so that neither takes what the other one has stored for its own, or gives it up. */
 static void test_removed_files(void **state)
 {
     (void)state;
     static const char *const endings[] = {".state", ".bin", ".mask", ".bin.zst"};
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+    for (size_t i = 0; i < 2 * sizeof endings / sizeof endings[0]; i++) {
         uint64_t chance = i;
         uint32_t removed = 0;
         struct tokmap_dataset *first = opened("removed"), *second;
         for (int round = 0; round < 30; round++)
             read_some(first, &chance);
-        ending = endings[i];
+        ending = endings[i / 2];
+        replace = i % 2;
         assert_int_equal(os_folder_list(in_folder(folder, "removed"), file_remove, &removed), 0);
         assert_true(removed);
         second = opened("removed");
