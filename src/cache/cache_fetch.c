@@ -132,12 +132,15 @@ static enum cache_phase running_find(const struct cache_shard *shard, uint64_t u
 
 /* ---- claims ---- */
 
-/* Claims a unit that is absent. Returns false if it is present, or claimed by a process that lives. */
+/* Claims a unit that is absent. Returns false if it is present, or claimed by a process that lives. Where the table of
+ * processes was replaced, those of the new one only seem to be dead. */
 static bool unit_claim(struct cache_shard *shard, uint64_t unit, uint64_t claim)
 {
     struct cache_unit *of = &shard->state.units[unit];
+    const struct cache_processes *processes = &shard->cache->processes;
     uint64_t word = unit_word(of);
-    while (!(word & UNIT_PRESENT) && (!(word & UNIT_CLAIM) || !cache_claim_lives(&shard->cache->processes, word)))
+    while (!(word & UNIT_PRESENT) && (!(word & UNIT_CLAIM) || (!cache_claim_lives(processes, word) &&
+                                                               cache_processes_kept(processes, shard->cache->folder))))
         if (unit_change(of, &word, (word & ~UNIT_CLAIM) | claim))
             return true;
     return false;
@@ -411,8 +414,10 @@ static enum tokmap_status await(struct cache_shard *shard, uint64_t unit, struct
     bool repeated = false;
     for (uint64_t sleep = SLEEP_NS;; sleep = min64(2 * sleep, SLEEP_NS_MOST)) {
         const uint64_t word = unit_word(&shard->state.units[unit]);
-        if (word & UNIT_PRESENT || !(word & UNIT_CLAIM) || !cache_claim_lives(&cache->processes, word))
+        if (word & UNIT_PRESENT || !(word & UNIT_CLAIM))
             return TOKMAP_OK;
+        if (!cache_claim_lives(&cache->processes, word))
+            return cache_processes_kept(&cache->processes, cache->folder) ? TOKMAP_OK : cache_replaced(cache, error);
         bool slow, skipped;
         const uint64_t before = os_clock_ns();
         struct range range = {.shard = shard, .first = unit, .end = unit + 1, .unit = unit};

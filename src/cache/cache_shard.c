@@ -209,6 +209,13 @@ static bool is_damaged(enum tokmap_status status)
            status == TOKMAP_ERROR_VERSION;
 }
 
+enum tokmap_status cache_replaced(const struct cache *cache, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_IO, cache->folder, TOKMAP_NO_OFFSET,
+                     "the cache folder, or a file in it, was removed or replaced while it was used; start what uses it "
+                     "again, and remove the folder only when no process uses it");
+}
+
 static enum tokmap_status find(struct cache *cache, const char *index_name, const uint8_t *content,
                                uint64_t index_bytes, bool again, struct cache_shard **found, struct tokmap_error *error)
 {
@@ -230,10 +237,7 @@ static enum tokmap_status find(struct cache *cache, const char *index_name, cons
         return find(cache, index_name, content, index_bytes, true, found, error);
     }
     if (missing || !kept)
-        return error_set(
-            error, TOKMAP_ERROR_IO, cache->folder, TOKMAP_NO_OFFSET,
-            "the cache folder, or a file in it, was removed or replaced while it was used; start what uses "
-            "it again, and remove the folder only when no process uses it");
+        return cache_replaced(cache, error);
     if (status && error)
         *error = reason;
     return status;
