@@ -27,6 +27,7 @@
 
 #define FREE_LEAST ((uint64_t)4 << 20)
 #define FREE_MOST ((uint64_t)1 << 30)
+#define VICTIMS_MOST ((uint64_t)1 << 20)  /* a TiB. A table that was damaged must not ask for more memory */
 #define AGAIN_NS ((uint64_t)20 * 1000000) /* after a look that found too little */
 #define WAITS 200                         /* of a millisecond, for another process that evicts */
 #define AHEAD_MOST 2048                   /* units */
@@ -243,7 +244,7 @@ static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
     const uint64_t lacks = full > size ? full - size : bytes;
     const uint64_t wanted = max64(lacks, min64(max64(size / 128, FREE_LEAST), FREE_MOST));
     uint64_t freed = 0;
-    eviction.most = div_ceil(wanted, CACHE_UNIT);
+    eviction.most = min64(div_ceil(wanted, CACHE_UNIT), VICTIMS_MOST);
     eviction.heap = malloc(eviction.most * sizeof *eviction.heap);
     for (uint32_t i = 0; i < CACHE_PROCESSES; i++) {
         eviction.lives[i] = cache_process_lives(&cache->processes, i);

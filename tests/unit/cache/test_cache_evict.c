@@ -165,6 +165,19 @@ static void test_unknown_goes_first(void **state)
 }
 
 /* A claimed unit is being fetched, and is not given up while who claims it lives. */
+/* Of a table that was damaged, the bytes in use are found again. */
+static void test_wild_table(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_open(&fixture, "80M");
+    struct cache_table *table = fixture.cache->processes.table;
+    __atomic_store_n(&table->used, (uint64_t)1 << 62, __ATOMIC_RELAXED);
+    (void)cache_room(fixture.cache, MIB, 0);
+    assert_true(table->used <= (UNITS + 2) * MIB);
+    fixture_close(&fixture);
+}
+
 /* A look at a state does not make memory of the rows that nobody has written: a full tmpfs has none, and whoever reads
  * from a hole in its mapping dies. */
 static void test_rows_without_plan(void **state)
@@ -217,7 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_farthest_goes),  cmocka_unit_test(test_what_is_needed_sooner_stays),
         cmocka_unit_test(test_unknown_goes_first), cmocka_unit_test(test_claims_of_the_dead),
-        cmocka_unit_test(test_rows_without_plan),
+        cmocka_unit_test(test_rows_without_plan),  cmocka_unit_test(test_wild_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
