@@ -216,6 +216,8 @@ void cache_plan(int fd, uint64_t at, uint64_t bytes, uint64_t when)
         !os_map_fill(next, shard->state.count * sizeof *next)) {
         for (uint64_t i = 0; i < shard->state.count; i++) /* of an earlier process of this number */
             __atomic_store_n(&next[i], 0, __ATOMIC_RELAXED);
+        (void)__atomic_fetch_or(&shard->state.rows[processes->number / 64], (uint64_t)1 << processes->number % 64,
+                                __ATOMIC_ACQ_REL);
         __atomic_store_n(&shard->planned, planned = claim, __ATOMIC_RELEASE);
     }
     if (planned != claim)

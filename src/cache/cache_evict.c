@@ -27,6 +27,7 @@
 
 #define FREE_LEAST ((uint64_t)4 << 20)
 #define FREE_MOST ((uint64_t)1 << 30)
+#define VICTIMS_MOST ((uint64_t)1 << 20)  /* a TiB. A table that was damaged must not ask for more memory */
 #define AGAIN_NS ((uint64_t)20 * 1000000) /* after a look that found too little */
 #define WAITS 200                         /* of a millisecond, for another process that evicts */
 #define AHEAD_MOST 2048                   /* units */
@@ -99,7 +100,7 @@ static uint64_t distance_of(const struct eviction *eviction, const struct cache_
 {
     uint64_t nearest = UNKNOWN;
     for (uint32_t i = 0; i < CACHE_PROCESSES; i++) {
-        if (!eviction->lives[i])
+        if (!eviction->lives[i] || !(__atomic_load_n(&state->rows[i / 64], __ATOMIC_ACQUIRE) >> i % 64 & 1))
             continue;
         const uint32_t next = __atomic_load_n(&state->next[i * state->count + unit], __ATOMIC_RELAXED);
         const uint32_t rows = next - 1 - eviction->now[i];
@@ -109,14 +110,43 @@ static uint64_t distance_of(const struct eviction *eviction, const struct cache_
     return nearest;
 }
 
+/* Opens the file with the tokens, or the mask, beside a state. */
+static int part_open(const char *state_path, enum cache_part part)
+{
+    static const char *const endings[] = {".bin", ".bin.zst", ".mask"};
+    int fd = -1;
+    const size_t stem = strlen(state_path) - 6;
+    for (int i = part ? 2 : 0; i < (part ? 3 : 2) && fd < 0; i++) {
+        char *path = path_join("", 0, state_path, stem, endings[i]);
+        if (!path || os_open(path, OS_WRITE_OLD, &fd))
+            fd = -1;
+        free(path);
+    }
+    return fd;
+}
+
+/* Opens a state and its files. Returns false if they do not belong together, because something replaced one of them:
+ * processes that have opened them before would take a hole for bytes. */
+static bool shard_open(const char *path, struct cache_state *state, int fds[2])
+{
+    fds[CACHE_TOKENS] = part_open(path, CACHE_TOKENS);
+    fds[CACHE_MASK] = part_open(path, CACHE_MASK);
+    return !cache_state_open(state, path, NULL) && state->files == cache_files(fds);
+}
+
+static void shard_close(struct cache_state *state, const int fds[2])
+{
+    cache_state_close(state);
+    os_close(fds[CACHE_TOKENS]);
+    os_close(fds[CACHE_MASK]);
+}
+
 static void state_look(struct eviction *eviction, uint32_t file)
 {
     struct cache_state state;
-    if (cache_state_open(&state, eviction->files[file], NULL)) {
-        cache_state_close(&state);
-        return;
-    }
-    for (uint64_t i = 0; i < state.count && i <= UINT32_MAX; i++) {
+    int fds[2];
+    const bool good = shard_open(eviction->files[file], &state, fds);
+    for (uint64_t i = 0; good && i < state.count && i <= UINT32_MAX; i++) {
         const uint64_t word = unit_word(&state.units[i]);
         if (!(word & (UNIT_PRESENT | UNIT_STORED)) || word & UNIT_CLAIM)
             continue;
@@ -124,7 +154,7 @@ static void state_look(struct eviction *eviction, uint32_t file)
         if (distance > eviction->distance)
             victim_add(eviction, (struct victim){distance, file, (uint32_t)i});
     }
-    cache_state_close(&state);
+    shard_close(&state, fds);
 }
 
 static int look_entry(void *user, const char *name)
@@ -162,21 +192,6 @@ static int file_compare(const void *a, const void *b)
                                        : (first->unit > second->unit) - (first->unit < second->unit);
 }
 
-/* Opens the file with the tokens, or the mask, beside a state. */
-static int part_open(const char *state_path, const struct cache_unit *unit)
-{
-    static const char *const endings[] = {".bin", ".bin.zst", ".mask"};
-    int fd = -1;
-    const size_t stem = strlen(state_path) - 6;
-    for (int i = unit->part ? 2 : 0; i < (unit->part ? 3 : 2) && fd < 0; i++) {
-        char *path = path_join("", 0, state_path, stem, endings[i]);
-        if (!path || os_open(path, OS_WRITE_OLD, &fd))
-            fd = -1;
-        free(path);
-    }
-    return fd;
-}
-
 /* Returns whether the place of a unit is sound: units follow each other. A state that was damaged must not lead to a
  * hole where another unit is. */
 static bool place_is_sound(const struct cache_state *state, uint64_t number)
@@ -189,16 +204,14 @@ static bool place_is_sound(const struct cache_state *state, uint64_t number)
 }
 
 /* Gives one unit up: claims it, so that nobody reads or fetches it, returns its storage, and ends the claim. */
-static uint64_t unit_evict(struct eviction *eviction, const char *path, struct cache_unit *unit)
+static uint64_t unit_evict(struct eviction *eviction, const int fds[2], struct cache_unit *unit)
 {
-    const uint64_t claim = cache_claim(&eviction->cache->processes);
+    const uint64_t own = cache_claim(&eviction->cache->processes), claim = own | UNIT_GIVEN;
     uint64_t word = unit_word(unit);
-    if (!claim || !(word & (UNIT_PRESENT | UNIT_STORED)) || word & UNIT_CLAIM ||
+    if (!own || !(word & (UNIT_PRESENT | UNIT_STORED)) || word & UNIT_CLAIM ||
         !unit_change(unit, &word, (word & ~(UNIT_PRESENT | UNIT_STORED)) | claim))
         return 0;
-    const int fd = part_open(path, unit);
-    const bool given = fd >= 0 && !os_punch(fd, unit->from, unit->bytes);
-    os_close(fd);
+    const bool given = !os_punch(fds[unit->part], unit->from, unit->bytes);
     for (word = unit_word(unit); (word & UNIT_CLAIM) == claim && !unit_change(unit, &word, word & ~UNIT_CLAIM);)
         ;
     return given ? unit->bytes : 0;
@@ -211,11 +224,12 @@ static uint64_t victims_evict(struct eviction *eviction)
     for (uint64_t i = 0; i < eviction->filled;) {
         const uint32_t file = eviction->heap[i].file;
         struct cache_state state;
-        const bool good = !cache_state_open(&state, eviction->files[file], NULL);
+        int fds[2];
+        const bool good = shard_open(eviction->files[file], &state, fds);
         for (; i < eviction->filled && eviction->heap[i].file == file; i++)
             if (good && eviction->heap[i].unit < state.count && place_is_sound(&state, eviction->heap[i].unit))
-                freed += unit_evict(eviction, eviction->files[file], &state.units[eviction->heap[i].unit]);
-        cache_state_close(&state);
+                freed += unit_evict(eviction, fds, &state.units[eviction->heap[i].unit]);
+        shard_close(&state, fds);
     }
     return freed;
 }
@@ -230,7 +244,7 @@ static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
     const uint64_t lacks = full > size ? full - size : bytes;
     const uint64_t wanted = max64(lacks, min64(max64(size / 128, FREE_LEAST), FREE_MOST));
     uint64_t freed = 0;
-    eviction.most = div_ceil(wanted, CACHE_UNIT);
+    eviction.most = min64(div_ceil(wanted, CACHE_UNIT), VICTIMS_MOST);
     eviction.heap = malloc(eviction.most * sizeof *eviction.heap);
     for (uint32_t i = 0; i < CACHE_PROCESSES; i++) {
         eviction.lives[i] = cache_process_lives(&cache->processes, i);

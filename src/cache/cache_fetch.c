@@ -27,6 +27,7 @@
 #define REPEAT_NS ((uint64_t)500 * 1000000)
 #define SLEEP_NS ((uint64_t)100000)
 #define SLEEP_NS_MOST ((uint64_t)2000000)
+#define GIVEN_NS_MOST ((uint64_t)60 * 1000000000)
 #define UNITS_MOST 16 /* of a block */
 
 /* Units that are fetched by one request. */
@@ -131,12 +132,15 @@ static enum cache_phase running_find(const struct cache_shard *shard, uint64_t u
 
 /* ---- claims ---- */
 
-/* Claims a unit that is absent. Returns false if it is present, or claimed by a process that lives. */
+/* Claims a unit that is absent. Returns false if it is present, or claimed by a process that lives. Where the table of
+ * processes was replaced, those of the new one only seem to be dead. */
 static bool unit_claim(struct cache_shard *shard, uint64_t unit, uint64_t claim)
 {
     struct cache_unit *of = &shard->state.units[unit];
+    const struct cache_processes *processes = &shard->cache->processes;
     uint64_t word = unit_word(of);
-    while (!(word & UNIT_PRESENT) && (!(word & UNIT_CLAIM) || !cache_claim_lives(&shard->cache->processes, word)))
+    while (!(word & UNIT_PRESENT) && (!(word & UNIT_CLAIM) || (!cache_claim_lives(processes, word) &&
+                                                               cache_processes_kept(processes, shard->cache->folder))))
         if (unit_change(of, &word, (word & ~UNIT_CLAIM) | claim))
             return true;
     return false;
@@ -352,7 +356,7 @@ static void repeat_begin(struct range *range)
     range->end = min64(range->end, range->first + UNITS_MOST);
     for (uint64_t i = range->first; i < range->end; i++) {
         const uint64_t word = unit_word(&range->shard->state.units[i]);
-        range->words[i - range->first] = word & UNIT_CLAIM ? word : UNIT_PRESENT;
+        range->words[i - range->first] = word & UNIT_CLAIM && !(word & UNIT_GIVEN) ? word : UNIT_PRESENT;
     }
     count_add(&range->shard->cache->counts.repeated, 1);
 }
@@ -410,13 +414,19 @@ static enum tokmap_status await(struct cache_shard *shard, uint64_t unit, struct
     bool repeated = false;
     for (uint64_t sleep = SLEEP_NS;; sleep = min64(2 * sleep, SLEEP_NS_MOST)) {
         const uint64_t word = unit_word(&shard->state.units[unit]);
-        if (word & UNIT_PRESENT || !(word & UNIT_CLAIM) || !cache_claim_lives(&cache->processes, word))
+        if (word & UNIT_PRESENT || !(word & UNIT_CLAIM))
             return TOKMAP_OK;
+        if (!cache_claim_lives(&cache->processes, word))
+            return cache_processes_kept(&cache->processes, cache->folder) ? TOKMAP_OK : cache_replaced(cache, error);
         bool slow, skipped;
         const uint64_t before = os_clock_ns();
         struct range range = {.shard = shard, .first = unit, .end = unit + 1, .unit = unit};
         const enum cache_phase phase = running_find(shard, unit, &slow, &range);
-        if (!repeated && (slow || (!phase && before - began > slow_ns(cache)))) {
+        if (word & UNIT_GIVEN && before - began > GIVEN_NS_MOST)
+            return error_set(error, TOKMAP_ERROR_IO, cache->folder, TOKMAP_NO_OFFSET,
+                             "another process has been giving a block of the cache folder up for a minute; end it if "
+                             "it is stopped, or name another folder (cache=)");
+        if (!repeated && !(word & UNIT_GIVEN) && (slow || (!phase && before - began > slow_ns(cache)))) {
             repeated = true;
             repeat_begin(&range);
             const enum tokmap_status status = fetch_range(&range, &skipped, error);

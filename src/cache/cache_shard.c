@@ -109,7 +109,8 @@ static enum tokmap_status parts_find(struct cache_shard *shard, const char *stat
     if (!status)
         status = parts_open(shard, false, error);
     if (status == TOKMAP_ERROR_FORMAT ||
-        (!status && (!cache_state_kept(&shard->state, state) || shard->state.count != units)))
+        (!status && (!cache_state_kept(&shard->state, state) || shard->state.count != units ||
+                     shard->state.files != cache_files(shard->fds))))
         status = TOKMAP_ERROR_NOT_FOUND;
     if (status)
         parts_close(shard);
@@ -118,7 +119,7 @@ static enum tokmap_status parts_find(struct cache_shard *shard, const char *stat
 
 /* Makes the files of the shard. The state that was there goes first and the new one, which says of each unit where it
  * is, comes last. So a process that finds the same state before and after it has opened the files has those that the
- * state is about, whatever was removed. Who has the old ones open goes on with them. */
+ * state is about, whatever was removed. Who has the old ones open continues with them. */
 static enum tokmap_status parts_make(struct cache_shard *shard, const char *state, uint64_t units,
                                      struct tokmap_error *error)
 {
@@ -138,7 +139,7 @@ static enum tokmap_status parts_make(struct cache_shard *shard, const char *stat
     if (!status)
         status = parts_open(shard, true, error);
     if (!status)
-        status = cache_state_make(state, made, units, error);
+        status = cache_state_make(state, made, units, cache_files(shard->fds), error);
     if (!status)
         status = cache_state_open(&shard->state, state, error);
     if (!status && !cache_state_kept(&shard->state, state))
@@ -208,6 +209,13 @@ static bool is_damaged(enum tokmap_status status)
            status == TOKMAP_ERROR_VERSION;
 }
 
+enum tokmap_status cache_replaced(const struct cache *cache, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_IO, cache->folder, TOKMAP_NO_OFFSET,
+                     "the cache folder, or a file in it, was removed or replaced while it was used; start what uses it "
+                     "again, and remove the folder only when no process uses it");
+}
+
 static enum tokmap_status find(struct cache *cache, const char *index_name, const uint8_t *content,
                                uint64_t index_bytes, bool again, struct cache_shard **found, struct tokmap_error *error)
 {
@@ -229,10 +237,7 @@ static enum tokmap_status find(struct cache *cache, const char *index_name, cons
         return find(cache, index_name, content, index_bytes, true, found, error);
     }
     if (missing || !kept)
-        return error_set(
-            error, TOKMAP_ERROR_IO, cache->folder, TOKMAP_NO_OFFSET,
-            "the cache folder, or a file in it, was removed or replaced while it was used; start what uses "
-            "it again, and remove the folder only when no process uses it");
+        return cache_replaced(cache, error);
     if (status && error)
         *error = reason;
     return status;

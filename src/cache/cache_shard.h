@@ -18,6 +18,9 @@ enum tokmap_status cache_shard_find(struct cache *cache, const char *index_name,
                                     uint64_t index_bytes, struct cache_shard **shard, struct tokmap_error *error);
 void cache_shard_free(struct cache_shard *shard); /* accepts NULL. Attached descriptors stay attached */
 
+/* Reports that the folder, or its table of processes, is not the one that was opened. */
+enum tokmap_status cache_replaced(const struct cache *cache, struct tokmap_error *error);
+
 void cache_shard_hold(struct cache_shard *shard);
 
 /* Returns the path of the shard's index in the folder, beside which its other files are. */

@@ -9,20 +9,22 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/hash.h"
 #include "format/partial_file.h"
 #include "platform/os.h"
 #include "text/path.h"
 
 #define TABLE_MAGIC UINT64_C(0x31706d7463616870) /* of this layout */
-#define STATE_MAGIC UINT64_C(0x31706d7463617374)
+#define STATE_MAGIC UINT64_C(0x32706d7463617374)
 #define LOCKS_AT ((uint64_t)1 << 20) /* bytes of the file that are locked, and that it does not have */
 #define EVICT_AT (LOCKS_AT + CACHE_PROCESSES)
 #define UNITS_MOST ((uint64_t)1 << 42)
 
 struct cache_state_head {
     uint64_t magic, count;
-    uint64_t boot; /* the run of the machine in which units became present; accessed atomically */
-    uint64_t reserved;
+    uint64_t boot;  /* the run of the machine in which units became present; accessed atomically */
+    uint64_t files; /* cache_files() plus the inode of this file */
+    uint64_t rows[CACHE_PROCESSES / 64];
 };
 
 static enum tokmap_status failed(int system, const char *path, struct tokmap_error *error)
@@ -131,7 +133,7 @@ bool cache_process_lives(const struct cache_processes *processes, uint32_t numbe
 
 bool cache_claim_lives(const struct cache_processes *processes, uint64_t word)
 {
-    const uint64_t number = (word >> 2 & 0xFFFF) - 1;
+    const uint64_t number = (word >> 2 & 0x7FFF) - 1;
     return number < CACHE_PROCESSES &&
            (__atomic_load_n(&processes->table->of[number].times, __ATOMIC_ACQUIRE) & 0xFFFF) == (word >> 18 & 0xFFFF) &&
            cache_process_lives(processes, (uint32_t)number);
@@ -154,6 +156,17 @@ void cache_evict_end(struct cache_processes *processes)
 }
 
 /* ---- units ---- */
+
+uint64_t cache_files(const int fds[2])
+{
+    uint64_t inodes[2] = {0};
+    for (int part = 0; part < 2; part++) {
+        struct os_stat found;
+        if (fds[part] >= 0 && !os_fstat(fds[part], &found))
+            inodes[part] = found.inode;
+    }
+    return hash64(inodes, sizeof inodes);
+}
 
 /* Returns where `next` begins: at a page, so that the rows of a process that has none take no storage. */
 static uint64_t next_at(uint64_t count)
@@ -205,7 +218,9 @@ enum tokmap_status cache_state_open(struct cache_state *state, const char *path,
         return failed(system, path, error);
     state->count = head.count;
     state->bytes = found.bytes;
+    state->files = head.files - found.inode;
     state->head = mapped;
+    state->rows = state->head->rows;
     state->units = (struct cache_unit *)(void *)(state->head + 1);
     state->next = (uint32_t *)(void *)((char *)mapped + next_at(head.count));
     boot_check(state);
@@ -220,10 +235,11 @@ bool cache_state_kept(struct cache_state *state, const char *path)
     return kept;
 }
 
-enum tokmap_status cache_state_make(const char *path, const struct cache_unit *units, uint64_t count,
+enum tokmap_status cache_state_make(const char *path, const struct cache_unit *units, uint64_t count, uint64_t files,
                                     struct tokmap_error *error)
 {
-    const struct cache_state_head head = {STATE_MAGIC, count, os_boot_id(), 0};
+    struct cache_state_head head = {.magic = STATE_MAGIC, .count = count, .boot = os_boot_id()};
+    struct os_stat made;
     char *partial = path_ended(path, ".partial");
     int fd = -1;
     if (!partial)
@@ -231,6 +247,10 @@ enum tokmap_status cache_state_make(const char *path, const struct cache_unit *u
     int system = partial_file_open(partial, NULL, NULL, &fd);
     if (!system)
         system = os_truncate(fd, state_bytes(count));
+    if (!system)
+        system = os_fstat(fd, &made);
+    if (!system)
+        head.files = files + made.inode;
     if (!system)
         system = os_pwrite(fd, units, count * sizeof *units, sizeof head);
     if (!system)

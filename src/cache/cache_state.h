@@ -8,7 +8,8 @@
  *
  *     bit 0        it is present: the file has its bytes, and they were compared
  *     bit 1        it was stored before the machine was started, so it is compared again before it is used
- *     bits 2-17    who fetches it or gives it up: 1 + the number of a process; 0: nobody
+ *     bits 2-16    who fetches it or gives it up: 1 + the number of a process; 0: nobody
+ *     bit 17       it is given up, so nobody may store it before its storage is a hole
  *     bits 18-33   which process of that number: see cache_process
  *     bits 34-63   how often it became present
  *
@@ -31,6 +32,7 @@
 #define UNIT_PRESENT ((uint64_t)1)
 #define UNIT_STORED ((uint64_t)2)
 #define UNIT_CLAIM (((uint64_t)0xFFFFFFFF) << 2)
+#define UNIT_GIVEN ((uint64_t)1 << 17)
 #define UNIT_TIMES ((uint64_t)1 << 34)
 
 struct cache_process {
@@ -84,19 +86,25 @@ struct cache_unit {
 struct cache_state {
     int fd;
     uint64_t count, bytes; /* units; of the file */
+    uint64_t files;        /* cache_files() of those that it is about; of a copy of a state, anything */
     struct cache_state_head *head;
     struct cache_unit *units;
     uint32_t *next; /* [process][unit]: the row that needs it next, + 1; 0: unknown; accessed atomically */
+    uint64_t *rows; /* a bit for each process whose row of `next` was filled: others may be holes, for which a full
+                       tmpfs has no memory, not even to read them; accessed atomically */
 };
+
+/* Returns a number for open files, of which one may be -1: it changes if one of them is replaced. */
+uint64_t cache_files(const int fds[2]);
 
 /* Opens the state of a shard. Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT (it is not a state, or is damaged).
  */
 enum tokmap_status cache_state_open(struct cache_state *state, const char *path, struct tokmap_error *error);
 /* Returns whether the path still leads to the state that was opened, and closes its descriptor. Call it once. */
 bool cache_state_kept(struct cache_state *state, const char *path);
-/* Makes one of units that are filled in; the caller is between cache_evict_begin() and cache_evict_end(). Statuses: OK,
- * ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status cache_state_make(const char *path, const struct cache_unit *units, uint64_t count,
+/* Makes one of units that are filled in, about files of that number; the caller is between cache_evict_begin() and
+ * cache_evict_end(). Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status cache_state_make(const char *path, const struct cache_unit *units, uint64_t count, uint64_t files,
                                     struct tokmap_error *error);
 void cache_state_close(struct cache_state *state);
 

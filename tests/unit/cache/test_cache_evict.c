@@ -44,12 +44,13 @@ static void fixture_open(struct fixture *fixture, const char *size)
     assert_string_equal(rest, "s3://bucket/data");
     for (uint64_t i = 0; i < UNITS; i++)
         units[i] = (struct cache_unit){.word = UNIT_PRESENT + UNIT_TIMES, .from = i * MIB, .bytes = MIB};
-    assert_true(asprintf(&path, "%s/0-0.state", fixture->folder) > 0);
-    assert_int_equal(cache_state_make(path, units, UNITS, NULL), TOKMAP_OK);
-    assert_int_equal(cache_state_open(&fixture->state, path, NULL), TOKMAP_OK);
-    free(path);
     assert_true(asprintf(&path, "%s/0-0.bin", fixture->folder) > 0);
     assert_int_equal(os_open(path, OS_WRITE_NEW, &fixture->fd), 0);
+    free(path);
+    const int fds[2] = {fixture->fd, -1};
+    assert_true(asprintf(&path, "%s/0-0.state", fixture->folder) > 0);
+    assert_int_equal(cache_state_make(path, units, UNITS, cache_files(fds), NULL), TOKMAP_OK);
+    assert_int_equal(cache_state_open(&fixture->state, path, NULL), TOKMAP_OK);
     uint8_t *bytes = malloc(MIB);
     assert_non_null(bytes);
     memset(bytes, byte, MIB);
@@ -75,6 +76,7 @@ static void need(struct fixture *fixture, uint64_t unit, uint64_t rows)
 {
     const struct cache_processes *processes = &fixture->cache->processes;
     fixture->needed[unit] = rows;
+    fixture->state.rows[processes->number / 64] |= (uint64_t)1 << processes->number % 64;
     fixture->state.next[processes->number * UNITS + unit] =
         rows == UINT64_MAX ? 0 : processes->table->of[processes->number].now + (uint32_t)rows + 1;
 }
@@ -163,6 +165,36 @@ static void test_unknown_goes_first(void **state)
 }
 
 /* A claimed unit is being fetched, and is not given up while who claims it lives. */
+/* Of a table that was damaged, the bytes in use are found again. */
+static void test_wild_table(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_open(&fixture, "80M");
+    struct cache_table *table = fixture.cache->processes.table;
+    __atomic_store_n(&table->used, (uint64_t)1 << 62, __ATOMIC_RELAXED);
+    (void)cache_room(fixture.cache, MIB, 0);
+    assert_true(table->used <= (UNITS + 2) * MIB);
+    fixture_close(&fixture);
+}
+
+/* A look at a state does not make memory of the rows that nobody has written: a full tmpfs has none, and whoever reads
+ * from a hole in its mapping dies. */
+static void test_rows_without_plan(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    struct os_stat before, after;
+    if (setenv("TMPDIR", "/dev/shm", 1) || access("/dev/shm", W_OK)) /* a tmpfs */
+        skip();
+    fixture_open(&fixture, "80M");
+    assert_int_equal(os_fstat(fixture.state.fd, &before), 0);
+    assert_true(cache_room(fixture.cache, 3 * MIB, 0));
+    assert_int_equal(os_fstat(fixture.state.fd, &after), 0);
+    assert_int_equal(after.allocated, before.allocated);
+    fixture_close(&fixture);
+}
+
 static void test_claims_of_the_dead(void **state)
 {
     (void)state;
@@ -196,10 +228,9 @@ static void test_claims_of_the_dead(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_farthest_goes),
-        cmocka_unit_test(test_what_is_needed_sooner_stays),
-        cmocka_unit_test(test_unknown_goes_first),
-        cmocka_unit_test(test_claims_of_the_dead),
+        cmocka_unit_test(test_the_farthest_goes),  cmocka_unit_test(test_what_is_needed_sooner_stays),
+        cmocka_unit_test(test_unknown_goes_first), cmocka_unit_test(test_claims_of_the_dead),
+        cmocka_unit_test(test_rows_without_plan),  cmocka_unit_test(test_wild_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

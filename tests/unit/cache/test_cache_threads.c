@@ -14,8 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -384,31 +386,40 @@ static void test_threads(void **state)
 }
 
 static const char *ending;
+static bool replace; /* the file by a copy; otherwise it is removed */
 
 static int file_remove(void *user, const char *file)
 {
     uint32_t *removed = user;
     const size_t bytes = strlen(file), count = strlen(ending);
     if (bytes > count && !strcmp(file + bytes - count, ending)) {
+        const char *path = in_folder(in_folder(folder, "removed"), file);
         *removed += 1;
-        return os_unlink(in_folder(in_folder(folder, "removed"), file));
+        if (!replace)
+            return os_unlink(path);
+        size_t count_all;
+        void *copy = file_read(path, &count_all);
+        file_write(in_folder(folder, "copy"), copy, count_all);
+        free(copy);
+        return os_rename(in_folder(folder, "copy"), path);
     }
     return 0;
 }
 
-/* Something cleans the folder while a process reads. Another one that opens the dataset then shares nothing with it, so
- * that neither takes what the other one has stored for its own, or gives it up. */
+/* Something cleans the folder while a process reads, or replaces a file by a copy. Another one that opens the dataset
+ * then shares nothing with it, so that neither takes what the other one has stored for its own, or gives it up. */
 static void test_removed_files(void **state)
 {
     (void)state;
     static const char *const endings[] = {".state", ".bin", ".mask", ".bin.zst"};
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+    for (size_t i = 0; i < 2 * sizeof endings / sizeof endings[0]; i++) {
         uint64_t chance = i;
         uint32_t removed = 0;
         struct tokmap_dataset *first = opened("removed"), *second;
         for (int round = 0; round < 30; round++)
             read_some(first, &chance);
-        ending = endings[i];
+        ending = endings[i / 2];
+        replace = i % 2;
         assert_int_equal(os_folder_list(in_folder(folder, "removed"), file_remove, &removed), 0);
         assert_true(removed);
         second = opened("removed");
@@ -420,8 +431,111 @@ static void test_removed_files(void **state)
     }
 }
 
+/* ---- a hole that takes long to make ---- */
+
+static uint32_t holes_wait; /* accessed atomically */
+
+/* In place of the C library's: what the disk, or a process that is stopped, can make of it. */
+int fallocate(int fd, int mode, off_t offset, off_t bytes)
+{
+    if (__atomic_exchange_n(&holes_wait, 0, __ATOMIC_ACQ_REL))
+        os_sleep_ns(2000000000);
+    return (int)syscall(SYS_fallocate, fd, mode, offset, bytes);
+}
+
+static void room_maker(void *user)
+{
+    struct cache *cache = user;
+    __atomic_store_n(&holes_wait, 1, __ATOMIC_RELEASE);
+    (void)cache_room(cache, MIB, 0);
+    cache_room_end(cache, MIB, false);
+    (void)__atomic_fetch_add(&ends, 1, __ATOMIC_RELAXED);
+}
+
+/* What is being given up is not fetched until it is a hole, however long that takes. */
+static void test_slow_hole(void **state)
+{
+    (void)state;
+    struct os_thread *thread;
+    uint64_t chance = 1;
+    dataset = opened("slow");
+    struct cache *cache = dataset_cache(dataset);
+    cache->size = UINT64_MAX;
+    for (int i = 0; i < 200; i++)
+        read_some(dataset, &chance);
+    cache->size = CACHE_BYTES;
+    cache->time_count = 0; /* a request that takes longer than 0.5 s is repeated */
+    ends = 0;
+    assert_int_equal(os_thread_start(&thread, "room", room_maker, cache), 0);
+    while (!__atomic_load_n(&ends, __ATOMIC_RELAXED))
+        read_some(dataset, &chance);
+    os_thread_join(thread);
+    for (int i = 0; i < 200; i++)
+        read_some(dataset, &chance);
+    assert_int_equal(holes_wait, 0);
+    tokmap_dataset_close(dataset);
+    assert_int_equal(failures, 0);
+}
+
+#ifndef SANITIZED
+/* In a child: gives units up, slowly, with the table of processes that the folder has now. */
+static int give_up(void)
+{
+    struct cache *cache;
+    char *rest, text[1100];
+    (void)snprintf(text, sizeof text, "s3://bucket/data?cache=%s/table", folder);
+    tokmap_dataset_close(dataset); /* and with it the cache of the parent's table */
+    if (cache_open(&cache, &rest, text, NULL))
+        return 1;
+    cache->size = CACHE_BYTES;
+    __atomic_store_n(&holes_wait, 1, __ATOMIC_RELEASE);
+    (void)cache_room(cache, 2 * CACHE_BYTES, 0);
+    return __atomic_load_n(&holes_wait, __ATOMIC_ACQUIRE) ? 2 : 0;
+}
+
+/* Something removes the table of processes. Who has the old one does not take the claims of the others for those of the
+ * dead, which it could end before their holes are made: it fails, or gets its tokens. */
+static void test_removed_table(void **state)
+{
+    (void)state;
+    static uint32_t tokens[4096];
+    uint64_t chance = 1;
+    uint32_t errors = 0, after = 0;
+    int status = -1;
+    dataset = opened("table");
+    dataset_cache(dataset)->size = UINT64_MAX;
+    for (int i = 0; i < 200; i++)
+        read_some(dataset, &chance);
+    assert_int_equal(os_unlink(in_folder(in_folder(folder, "table"), CACHE_PROCESSES_FILE)), 0);
+    const pid_t child = fork();
+    if (!child)
+        _exit(give_up());
+    for (bool runs = true; runs || after++ < 1000;) {
+        const uint64_t first = random_below(&chance, TOKENS - 4096);
+        struct tokmap_error why;
+        if (tokmap_dataset_copy(dataset, first, 4096, tokens, &why)) {
+            errors++;
+            assert_int_equal(why.status, TOKMAP_ERROR_IO);
+        } else {
+            assert_int_equal(tokens[0], first);
+            assert_int_equal(tokens[4095], first + 4095);
+        }
+        runs = runs && waitpid(child, &status, WNOHANG) != child;
+    }
+    assert_int_equal(status, 0);
+    assert_true(errors);
+    tokmap_dataset_close(dataset);
+    assert_int_equal(failures, 0);
+}
+#endif
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads), cmocka_unit_test(test_removed_files)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads), cmocka_unit_test(test_removed_files),
+                                       cmocka_unit_test(test_slow_hole),
+#ifndef SANITIZED
+                                       cmocka_unit_test(test_removed_table)
+#endif
+    };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
