@@ -118,7 +118,7 @@ static enum tokmap_status parts_find(struct cache_shard *shard, const char *stat
 
 /* Makes the files of the shard. The state that was there goes first and the new one, which says of each unit where it
  * is, comes last. So a process that finds the same state before and after it has opened the files has those that the
- * state is about, whatever was removed. Who has the old ones open goes on with them. */
+ * state is about, whatever was removed. Who has the old ones open continues with them. */
 static enum tokmap_status parts_make(struct cache_shard *shard, const char *state, uint64_t units,
                                      struct tokmap_error *error)
 {

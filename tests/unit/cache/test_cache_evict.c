@@ -133,7 +133,7 @@ static void test_what_is_needed_sooner_stays(void **state)
     assert_true(after != before);
     for (uint64_t i = 0; i < UNITS; i++)
         assert_true(is_there(&fixture, i));
-    os_sleep_ns(30000000);                                 /* a look that found nothing is not repeated at once */
+    os_sleep_ns(30000000);                                  /* a look that found nothing is not repeated at once */
     assert_false(cache_room(fixture.cache, 8 * MIB, 1565)); /* only three are, and stay, because they are too few */
     for (uint64_t i = 0; i < UNITS; i++)
         assert_true(is_there(&fixture, i));
