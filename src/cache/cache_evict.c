@@ -5,9 +5,10 @@
  * The folder has room as long as its files stay below the limit, and its disk keeps cache->reserve bytes. Otherwise one
  * process looks at all units of all shards in the folder. For each it takes the nearest row for which any living
  * process needs the unit, counted from the row at hand there, and gives up those that are farthest. A unit that nobody
- * is known to need is farther than all others. One that is needed before the unit that wants its place stays. This is
- * Belady's rule as far as the loaders have said what comes, and nothing that they have said to need soon is given up
- * for something that they need later.
+ * is known to need is farther than all others. One that is needed before the unit that wants its place, or less than
+ * 1/8 later, stays: ranks are some rows apart, so they would otherwise give up each other's units, which are needed
+ * about as late, again and again. This is Belady's rule as far as the loaders have said what comes, and nothing that
+ * they have said to need soon is given up for something that they need later.
  *
  * Example: 3 units fit, A, B, and C are present, and the rows to come are C D A C. D is needed in 2 rows, B never, so B
  * goes. If the next is E, needed in 5 rows, nothing is farther than that: E is not fetched ahead, and comes when its
@@ -47,7 +48,7 @@ struct eviction {
     struct victim *heap; /* the nearest of the farthest is first */
     uint64_t filled, most;
     uint64_t used;     /* bytes of storage of all files */
-    uint64_t distance; /* units that are needed before that stay */
+    uint64_t distance; /* units that are needed before that, or just then, stay */
     bool lives[CACHE_PROCESSES];
     uint32_t now[CACHE_PROCESSES];
 };
@@ -237,7 +238,7 @@ static uint64_t victims_evict(struct eviction *eviction)
 /* Looks at all units, and gives the farthest up. Returns the bytes. */
 static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
 {
-    struct eviction eviction = {.cache = cache, .distance = distance};
+    struct eviction eviction = {.cache = cache, .distance = distance + distance / 8};
     struct cache_table *table = cache->processes.table;
     const uint64_t full = __atomic_load_n(&table->used, __ATOMIC_RELAXED) + bytes;
     const uint64_t size = __atomic_load_n(&cache->size, __ATOMIC_RELAXED);

@@ -288,6 +288,7 @@ static enum tokmap_status receive(struct range *range, struct cache_client *clie
                                     .total = shard->bytes[part],
                                     .into = client->block,
                                     .tag = tag,
+                                    .known = true,
                                     .answered = running ? &running->answered : NULL};
         client->wanted = &shard->state.units[range->first];
         const enum tokmap_status status = remote_range_read(&client->client, shard->names[part], &read, error);

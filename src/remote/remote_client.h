@@ -51,7 +51,7 @@ struct remote_client {
     const char *query;             /* of requests, or NULL */
     bool query_of_object;          /* the query is for the object, not for its bucket */
     bool moved;                    /* the region has been changed for this name */
-    bool answered;                 /* a server has answered since the name was given */
+    bool answered;                 /* a server has answered for the name */
     bool ranged;                   /* a server has sent a range of bytes */
     uint32_t failures, attempts;
     uint64_t asked; /* seconds that it has waited since `failures` was 0, because the server has asked for it */

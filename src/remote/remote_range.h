@@ -15,6 +15,7 @@ struct remote_range {
     uint64_t total;        /* of the file, if it is known; otherwise 0: `count` may then reach past its end */
     uint8_t *into;         /* `count` bytes */
     char *tag;          /* HTTP_TAG_MOST bytes: the ETag of the version that is wanted, or "", and then the answer's */
+    bool known;         /* the name was right before: a server that cannot be reached is away */
     bool unless;        /* the version of the tag is not wanted: see *same */
     uint32_t *answered; /* set to 1 when an answer begins, atomically; or NULL */
     /* Results. */

@@ -128,19 +128,19 @@ static void test_what_is_needed_sooner_stays(void **state)
     uint64_t before, after;
     fixture_open(&fixture, "80M");
     for (uint64_t i = 0; i < UNITS; i++)
-        need(&fixture, i, 100 + i);
+        need(&fixture, i, 1000 + 10 * i);
     (void)cache_reach(fixture.cache, &before);
-    assert_false(cache_room(fixture.cache, MIB, 200)); /* nothing is needed later */
-    assert_int_equal(cache_reach(fixture.cache, &after), 200);
+    assert_false(cache_room(fixture.cache, MIB, 1600)); /* nothing is needed 1/8 later */
+    assert_int_equal(cache_reach(fixture.cache, &after), 1600);
     assert_true(after != before);
     for (uint64_t i = 0; i < UNITS; i++)
         assert_true(is_there(&fixture, i));
-    os_sleep_ns(30000000);                                 /* a look that found nothing is not repeated at once */
-    assert_false(cache_room(fixture.cache, 8 * MIB, 176)); /* only three are, and stay, because they are too few */
+    os_sleep_ns(30000000);                                  /* a look that found nothing is not repeated at once */
+    assert_false(cache_room(fixture.cache, 8 * MIB, 1565)); /* only three are, and stay, because they are too few */
     for (uint64_t i = 0; i < UNITS; i++)
         assert_true(is_there(&fixture, i));
     os_sleep_ns(30000000);
-    assert_true(cache_room(fixture.cache, 2 * MIB, 176));
+    assert_true(cache_room(fixture.cache, 2 * MIB, 1565));
     assert_true(is_there(&fixture, 76) && !is_there(&fixture, 78) && !is_there(&fixture, 79));
     assert_true(cache_room(fixture.cache, MIB, 0)); /* a row waits for it */
     fixture_close(&fixture);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of remote inputs, and XML from a hostile server. */
+/* Names of remote inputs, XML from a hostile server, and how often a server that is away is asked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "remote/remote_list.h"
+#include "remote/remote_range.h"
 #include "remote/remote_url.h"
 #include "remote/remote_xml.h"
 
@@ -118,6 +119,24 @@ static void test_xml_mutated(void **state)
     bytes_free(&texts);
 }
 
+/* A name that no server has answered for may be misspelled, and one of data that is being read is not. */
+static void test_a_server_that_is_away(void **state)
+{
+    (void)state;
+    uint8_t byte;
+    struct remote_client client;
+    assert_int_equal(setenv("AWS_MAX_ATTEMPTS", "5", 1), 0);
+    remote_client_init(&client, NULL, NULL, NULL);
+    for (int known = 0; known < 2; known++) {
+        char tag[HTTP_TAG_MOST] = "";
+        struct tokmap_error error = {0};
+        struct remote_range range = {.count = 1, .into = &byte, .tag = tag, .known = known};
+        assert_int_equal(remote_range_read(&client, "http://127.0.0.1:1/x", &range, &error), TOKMAP_ERROR_IO);
+        assert_non_null(strstr(error.message, known ? "attempt 5 " : "attempt 4 "));
+    }
+    remote_client_free(&client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +144,7 @@ int main(void)
         cmocka_unit_test(test_objects),
         cmocka_unit_test(test_xml),
         cmocka_unit_test(test_xml_mutated),
+        cmocka_unit_test(test_a_server_that_is_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
