@@ -45,14 +45,16 @@ static enum tokmap_status orphan_find(const struct shard_names *indexes, const s
     return TOKMAP_OK;
 }
 
-/* Lists the keys that begin with a name, which ends in a slash. */
+/* Lists the keys that begin with a name and a slash. */
 static enum tokmap_status find_in_list(struct shard_names *names, const char *name, struct tokmap_error *error)
 {
     struct shard_names tokens = {0};
-    struct remote_list *list;
+    struct remote_list *list = NULL;
     const char *path;
     uint64_t bytes, tag;
-    enum tokmap_status status = remote_list_open(&list, name, false, NULL, NULL, NULL, error);
+    char *prefix = path_ended(name, name[strlen(name) - 1] == '/' ? "" : "/");
+    enum tokmap_status status = prefix ? remote_list_open(&list, prefix, false, NULL, NULL, NULL, error)
+                                       : error_set_memory(error, "the name of a dataset", strlen(name));
     while (!status && !(status = remote_list_next(list, &path, &bytes, &tag, error))) {
         if (shard_file_is(path_name(path), SHARD_INDEX))
             status = shard_names_add(names, strdup(path), error);
@@ -60,6 +62,7 @@ static enum tokmap_status find_in_list(struct shard_names *names, const char *na
             status = shard_names_add(&tokens, strdup(path), error);
     }
     remote_list_close(list);
+    free(prefix);
     if (status == TOKMAP_END)
         status = TOKMAP_OK;
     if (!status && names->count)
@@ -75,15 +78,6 @@ static enum tokmap_status find_in_list(struct shard_names *names, const char *na
                                   : ". What follows its ? belongs to the key, because it does not begin with "
                                     "cache=, block=, size=, or connections=");
     shard_names_free(&tokens);
-    return status;
-}
-
-static enum tokmap_status find_in_folder(struct shard_names *names, const char *name, struct tokmap_error *error)
-{
-    char *folder = path_ended(name, "/");
-    const enum tokmap_status status =
-        folder ? find_in_list(names, folder, error) : error_set_memory(error, "the name of a dataset", strlen(name));
-    free(folder);
     return status;
 }
 
@@ -115,14 +109,12 @@ static enum tokmap_status find(struct shard_names *names, const char *name, stru
     const char *slash = strchr(strstr(name, "://") + 3, '/');
     if (web && remote_web_check(name, error))
         return TOKMAP_ERROR_ARGUMENT;
-    if (web && name[bytes - 1] == '/')
+    if (web && (!slash || name[bytes - 1] == '/'))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
-                         "a web server lists no files, so a name that ends in a slash does not name a dataset; name a "
-                         "shard without its ending, or a manifest");
-    if (!web && name[bytes - 1] == '/')
+                         "a web server lists no files, so neither a host nor a name that ends in a slash names a "
+                         "dataset; name a shard without its ending, or a manifest");
+    if (!web && (!slash || name[bytes - 1] == '/'))
         return find_in_list(names, name, error);
-    if (!web && !slash)
-        return find_in_folder(names, name, error);
     if (cache_text_is_kept(names->cache, name)) { /* it was a manifest before */
         const enum tokmap_status status = find_manifest(names, name, &found, error);
         if (status != TOKMAP_ERROR_NOT_FOUND)
@@ -151,7 +143,7 @@ static enum tokmap_status find(struct shard_names *names, const char *name, stru
         return error_set(error, status, name, TOKMAP_NO_OFFSET,
                          "there is no dataset of this name: the server has neither this file nor one of this name with "
                          ".tmx added (HTTP status 404); correct the name");
-    return status == TOKMAP_ERROR_NOT_FOUND ? find_in_folder(names, name, error) : status;
+    return status == TOKMAP_ERROR_NOT_FOUND ? find_in_list(names, name, error) : status;
 }
 
 enum tokmap_status remote_names_find(struct shard_names *names, const char *given, struct tokmap_error *error)
