@@ -164,7 +164,6 @@ static void test_unknown_goes_first(void **state)
     fixture_close(&fixture);
 }
 
-/* A claimed unit is being fetched, and is not given up while who claims it lives. */
 /* Of a table that was damaged, the bytes in use are found again. */
 static void test_wild_table(void **state)
 {
@@ -185,7 +184,9 @@ static void test_rows_without_plan(void **state)
     (void)state;
     struct fixture fixture;
     struct os_stat before, after;
-    if (setenv("TMPDIR", "/dev/shm", 1) || access("/dev/shm", W_OK)) /* a tmpfs */
+    uint64_t free_bytes;
+    if (access("/dev/shm", W_OK) || os_disk_free("/dev/shm", &free_bytes) || free_bytes < 4 * UNITS * MIB ||
+        setenv("TMPDIR", "/dev/shm", 1)) /* a tmpfs; those of containers may be small */
         skip();
     fixture_open(&fixture, "80M");
     assert_int_equal(os_fstat(fixture.state.fd, &before), 0);
@@ -195,6 +196,7 @@ static void test_rows_without_plan(void **state)
     fixture_close(&fixture);
 }
 
+/* A claimed unit is being fetched, and is not given up while who claims it lives. */
 static void test_claims_of_the_dead(void **state)
 {
     (void)state;
