@@ -47,7 +47,7 @@ struct eviction {
     uint32_t count, capacity;
     struct victim *heap; /* the nearest of the farthest is first */
     uint64_t filled, most;
-    uint64_t used;     /* bytes of storage of all files */
+    uint64_t used;     /* bytes of storage of all files, and those that are reserved */
     uint64_t distance; /* units that are needed before that, or just then, stay */
     bool lives[CACHE_PROCESSES];
     uint32_t now[CACHE_PROCESSES];
@@ -240,7 +240,7 @@ static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
 {
     struct eviction eviction = {.cache = cache, .distance = distance + distance / 8};
     struct cache_table *table = cache->processes.table;
-    const uint64_t full = __atomic_load_n(&table->used, __ATOMIC_RELAXED) + bytes;
+    const uint64_t before = __atomic_load_n(&table->used, __ATOMIC_ACQUIRE), full = before + bytes;
     const uint64_t size = __atomic_load_n(&cache->size, __ATOMIC_RELAXED);
     const uint64_t lacks = full > size ? full - size : bytes;
     const uint64_t wanted = max64(lacks, min64(max64(size / 128, FREE_LEAST), FREE_MOST));
@@ -250,6 +250,7 @@ static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
     for (uint32_t i = 0; i < CACHE_PROCESSES; i++) {
         eviction.lives[i] = cache_process_lives(&cache->processes, i);
         eviction.now[i] = __atomic_load_n(&table->of[i].now, __ATOMIC_RELAXED);
+        eviction.used += eviction.lives[i] ? __atomic_load_n(&table->of[i].reserved, __ATOMIC_ACQUIRE) : 0;
     }
     if (eviction.heap && cache_processes_kept(&cache->processes, cache->folder) &&
         !os_folder_list(cache->folder, look_entry, &eviction)) {
@@ -264,9 +265,8 @@ static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
             __atomic_store_n(&cache->room_rows, UINT64_MAX, __ATOMIC_RELAXED);
             (void)__atomic_add_fetch(&table->evictions, 1, __ATOMIC_RELEASE);
         }
-        for (uint32_t i = 0; i < CACHE_PROCESSES; i++)
-            eviction.used += eviction.lives[i] ? __atomic_load_n(&table->of[i].reserved, __ATOMIC_RELAXED) : 0;
-        __atomic_store_n(&table->used, eviction.used > freed ? eviction.used - freed : 0, __ATOMIC_RELAXED);
+        /* Others have stored and reserved in the meantime. What they added since `before` stays. */
+        (void)__atomic_add_fetch(&table->used, eviction.used - before - freed, __ATOMIC_RELAXED);
     }
     for (uint32_t i = 0; i < eviction.count; i++)
         free(eviction.files[i]);

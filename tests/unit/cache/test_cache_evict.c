@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -177,6 +179,45 @@ static void test_wild_table(void **state)
     fixture_close(&fixture);
 }
 
+static uint32_t hole_waits; /* accessed atomically */
+
+/* In place of the C library's: the first hole takes a second. */
+int fallocate(int fd, int mode, off_t offset, off_t bytes)
+{
+    if (__atomic_exchange_n(&hole_waits, 0, __ATOMIC_ACQ_REL))
+        os_sleep_ns(1000000000);
+    return (int)syscall(SYS_fallocate, fd, mode, offset, bytes);
+}
+
+static void room_maker(void *user)
+{
+    struct cache *cache = user;
+    (void)cache_room(cache, MIB, 0);
+    cache_room_end(cache, MIB, false);
+}
+
+/* What others store while units are given up counts: otherwise the files would outgrow the limit. */
+static void test_stored_meanwhile(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[4 * MIB] = {1};
+    struct fixture fixture;
+    struct os_thread *thread;
+    struct os_stat found;
+    fixture_open(&fixture, "80M");
+    __atomic_store_n(&hole_waits, 1, __ATOMIC_RELEASE);
+    assert_int_equal(os_thread_start(&thread, "room", room_maker, fixture.cache), 0);
+    while (__atomic_load_n(&hole_waits, __ATOMIC_ACQUIRE))
+        os_sleep_ns(1000000);
+    (void)cache_room(fixture.cache, sizeof bytes, 0);
+    assert_int_equal(os_pwrite(fixture.fd, bytes, sizeof bytes, UNITS * MIB), 0);
+    cache_room_end(fixture.cache, sizeof bytes, true);
+    os_thread_join(thread);
+    assert_int_equal(os_fstat(fixture.fd, &found), 0);
+    assert_true(fixture.cache->processes.table->used >= found.allocated);
+    fixture_close(&fixture);
+}
+
 /* A look at a state does not make memory of the rows that nobody has written: a full tmpfs has none, and whoever reads
  * from a hole in its mapping dies. */
 static void test_rows_without_plan(void **state)
@@ -232,7 +273,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_farthest_goes),  cmocka_unit_test(test_what_is_needed_sooner_stays),
         cmocka_unit_test(test_unknown_goes_first), cmocka_unit_test(test_claims_of_the_dead),
-        cmocka_unit_test(test_rows_without_plan),  cmocka_unit_test(test_wild_table),
+        cmocka_unit_test(test_stored_meanwhile),   cmocka_unit_test(test_rows_without_plan),
+        cmocka_unit_test(test_wild_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
