@@ -460,11 +460,11 @@ static void test_slow_hole(void **state)
     uint64_t chance = 1;
     dataset = opened("slow");
     struct cache *cache = dataset_cache(dataset);
-    cache->size = UINT64_MAX;
+    __atomic_store_n(&cache->size, UINT64_MAX, __ATOMIC_RELAXED);
     for (int i = 0; i < 200; i++)
         read_some(dataset, &chance);
-    cache->size = CACHE_BYTES;
-    cache->time_count = 0; /* a request that takes longer than 0.5 s is repeated */
+    __atomic_store_n(&cache->size, CACHE_BYTES, __ATOMIC_RELAXED);
+    __atomic_store_n(&cache->time_count, 0, __ATOMIC_RELAXED); /* a request that takes longer than 0.5 s is repeated */
     ends = 0;
     assert_int_equal(os_thread_start(&thread, "room", room_maker, cache), 0);
     while (!__atomic_load_n(&ends, __ATOMIC_RELAXED))
@@ -487,7 +487,7 @@ static int give_up(void)
     tokmap_dataset_close(dataset); /* and with it the cache of the parent's table */
     if (cache_open(&cache, &rest, text, NULL))
         return 1;
-    cache->size = CACHE_BYTES;
+    __atomic_store_n(&cache->size, CACHE_BYTES, __ATOMIC_RELAXED);
     __atomic_store_n(&holes_wait, 1, __ATOMIC_RELEASE);
     (void)cache_room(cache, 2 * CACHE_BYTES, 0);
     return __atomic_load_n(&holes_wait, __ATOMIC_ACQUIRE) ? 2 : 0;

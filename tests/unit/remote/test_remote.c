@@ -131,7 +131,10 @@ static void test_a_server_that_is_away(void **state)
         char tag[HTTP_TAG_MOST] = "";
         struct tokmap_error error = {0};
         struct remote_range range = {.count = 1, .into = &byte, .tag = tag, .known = known};
-        assert_int_equal(remote_range_read(&client, "http://127.0.0.1:1/x", &range, &error), TOKMAP_ERROR_IO);
+        const enum tokmap_status status = remote_range_read(&client, "http://127.0.0.1:1/x", &range, &error);
+        if (status == TOKMAP_ERROR_UNSUPPORTED) /* no libcurl */
+            skip();
+        assert_int_equal(status, TOKMAP_ERROR_IO);
         assert_non_null(strstr(error.message, known ? "attempt 5 " : "attempt 4 "));
     }
     remote_client_free(&client);
