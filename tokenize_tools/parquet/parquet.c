@@ -227,8 +227,10 @@ static enum tokmap_status data_take(const struct parquet_source *source, struct 
     feed->entries += header->entries;
     feed->may_continue = list;
     if (!header->entries) {
-        parquet_page_release(page);
-        return TOKMAP_OK;
+        const enum tokmap_status status = parquet_page_decode(page, error);
+        if (!status)
+            parquet_page_release(page);
+        return status;
     }
     if (list) {
         const enum tokmap_status status = parquet_page_divide(page, error);

@@ -14,6 +14,7 @@
 #include "platform/os.h"
 
 #define LEVELS_SHORT "its levels are longer than the page"
+#define HAS_MORE "it says that it has no values, and has some"
 #define CRC_WRONG "its checksum does not match its bytes"
 
 void parquet_file_hold(struct parquet_file *file)
@@ -293,6 +294,8 @@ static const char *levels_take(struct parquet_page *page, struct page_bytes *byt
         bytes->levels += 4;
         bytes->levels_left -= 4;
     }
+    if (!entries && used)
+        return HAS_MORE;
     parquet_hybrid_begin(&hybrid, bytes->levels, used, parquet_levels_width(most));
     if (packed || repetition || !parquet_hybrid_is_run(&hybrid, most, entries)) {
         *levels = malloc(entries + 1);
@@ -392,6 +395,9 @@ static const char *data_decode(struct parquet_page *page, struct page_bytes *byt
         bytes->values = bytes->levels;
         bytes->values_left = bytes->levels_left;
     }
+    /* Without values, an encoding may still have a head; PLAIN has none. */
+    if (!header->entries && header->encoding == PARQUET_PLAIN && bytes->values_left)
+        return HAS_MORE;
     fault =
         parquet_values_decode(&page->values, column, (int)header->encoding, bytes->values, bytes->values_left, present,
                               header->entries, page->dictionary ? &page->dictionary->values : NULL, shared_most(page));

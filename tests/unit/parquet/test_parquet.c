@@ -984,6 +984,45 @@ static void test_split_values_more(void **state)
     }
 }
 
+/* A page may have no values. One that says so and has some has lost rows. */
+static void test_empty_pages(void **state)
+{
+    static const uint8_t levels[] = {1, 1, 1, 1, 1};
+    static const struct {
+        int version, codec, optional;
+        const char *bytes;
+        size_t count;
+        bool taken;
+    } cases[] = {
+        {1, 0, REQUIRED, "", 0, true},
+        {1, 0, REQUIRED, "\3\0\0\0abc", 7, false},
+        {1, 0, OPTIONAL, "\0\0\0\0", 4, true},
+        {1, 0, OPTIONAL, "\0\0\0\0\3\0\0\0abc", 11, false},
+        {1, 0, OPTIONAL, "\2\0\0\0\2\1", 6, false},
+        {2, 0, REQUIRED, "", 0, true},
+        {2, 6, OPTIONAL, "", 0, true},
+        {2, 6, REQUIRED, "\3\0\0\0abc", 7, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct made_file file;
+        struct made_page page = word_page(cases[i].version, cases[i].codec),
+                         empty = {.version = cases[i].version, .codec = cases[i].codec};
+        struct corpus_options options = usual();
+        made_begin(&file);
+        made_element(&file, "text", TEXT, cases[i].optional, 0);
+        page.definitions = cases[i].optional == OPTIONAL ? levels : NULL;
+        page.definition_most = cases[i].optional == OPTIONAL;
+        assert_true(bytes_append(&empty.values, cases[i].bytes, cases[i].count));
+        made_data(&file, 0, &empty);
+        made_data(&file, 0, &page);
+        made_group_end(&file, WORDS);
+        made_file_end(&file, "t.parquet");
+        assert_string_equal(read_with(&options, "t.parquet"), cases[i].taken ? ALL_WORDS : "");
+        if (!cases[i].taken)
+            issue_is(TOKMAP_ERROR_CORRUPT, "it says that it has no values, and has some");
+    }
+}
+
 /* Annotated columns are kept as what they are. Of two annotations that disagree, the newer one counts. */
 static void test_annotated_values(void **state)
 {
@@ -1687,6 +1726,7 @@ int main(void)
         cmocka_unit_test(test_long_messages),
         cmocka_unit_test(test_values_of_columns),
         cmocka_unit_test(test_split_values_more),
+        cmocka_unit_test(test_empty_pages),
         cmocka_unit_test(test_annotated_values),
         cmocka_unit_test(test_types_refused),
         cmocka_unit_test(test_variant_refused),
