@@ -19,11 +19,16 @@ static uint64_t pairs_bytes(const struct bpe_model *model)
     return ((uint64_t)1 << model->pair_bits) * sizeof *model->pairs;
 }
 
+static size_t filter_words(const struct bpe_model *model)
+{
+    return ((size_t)4 << model->pair_bits) / 64;
+}
+
 /* Allocates a table of 2^pair_bits slots, which the caller makes empty, with a new key. Returns false if memory ran
  * out. */
 static bool pairs_allocate(struct bpe_model *model)
 {
-    model->pair_filter = calloc(((size_t)4 << model->pair_bits) / 64, sizeof *model->pair_filter);
+    model->pair_filter = calloc(filter_words(model), sizeof *model->pair_filter);
     model->pairs = os_memory_large((size_t)pairs_bytes(model));
     if (!model->pair_filter || !model->pairs) {
         bpe_pairs_free(model);
@@ -31,15 +36,6 @@ static bool pairs_allocate(struct bpe_model *model)
     }
     model->pair_factor = table_key_new().low | 1;
     model->pair_passed = model->pair_count = 0;
-    return true;
-}
-
-/* Makes an empty table of 2^pair_bits slots, with a new key. Returns false if memory ran out. */
-static bool pairs_make(struct bpe_model *model)
-{
-    if (!pairs_allocate(model))
-        return false;
-    memset(model->pairs, 0xFF, pairs_bytes(model));
     return true;
 }
 
@@ -56,7 +52,10 @@ static void pairs_size(struct bpe_model *model, uint64_t slots)
 bool bpe_pairs_new(struct bpe_model *model, uint64_t slots)
 {
     pairs_size(model, slots);
-    return pairs_make(model);
+    if (!pairs_allocate(model))
+        return false;
+    memset(model->pairs, 0xFF, pairs_bytes(model));
+    return true;
 }
 
 void bpe_pairs_free(struct bpe_model *model)
@@ -76,13 +75,19 @@ static void line_order(uint64_t *line, bool passed)
     }
 }
 
-/* Does that for the lines from slot `home` to the one in which a pair was put, `at`. */
-static void lines_order(uint64_t *pairs, uint64_t home, uint64_t at, uint64_t mask)
+/* Notes that a pair has passed on from the line of slot `home` to that of slot `at`. */
+static void lines_pass(uint64_t *pairs, uint64_t home, uint64_t at, uint64_t mask)
 {
     for (; home != round_down(at, BPE_PAIRS_LINE); home = (home + BPE_PAIRS_LINE) & mask)
         line_order(pairs + home, true);
+}
+
+/* Does that for a pair that was put into slot `at`. If its line is full now, no pair has passed on from it yet. */
+static void lines_order(uint64_t *pairs, uint64_t home, uint64_t at, uint64_t mask)
+{
+    lines_pass(pairs, home, at, mask);
     if (at % BPE_PAIRS_LINE == BPE_PAIRS_LINE - 1)
-        line_order(pairs + home, false);
+        line_order(pairs + round_down(at, BPE_PAIRS_LINE), false);
 }
 
 /* Puts a pair into its slot. Returns false if the pair was there already. */
@@ -103,25 +108,52 @@ static bool pair_put(struct bpe_model *model, uint64_t key, uint32_t rank)
     return added;
 }
 
+/* Draws another key, and moves each pair to its slot. A pair that lies in that slot is moved next, unless it was moved
+ * already, which `moved` has a bit for. (A second table would be as quick, and takes as much memory again.) */
+static void pairs_move(struct bpe_model *model, uint64_t *moved)
+{
+    const uint64_t slots = (uint64_t)1 << model->pair_bits, mask = slots - 1;
+    uint64_t *pairs = model->pairs;
+    model->pair_factor = table_key_new().low | 1;
+    model->pair_passed = 0;
+    memset(model->pair_filter, 0, filter_words(model) * sizeof *model->pair_filter);
+    for (uint64_t i = 0; i < slots; i++) {
+        uint64_t pair = pairs[i];
+        if (moved[i / 64] >> (i % 64) & 1)
+            continue;
+        pairs[i] = UINT64_MAX;
+        while (pair != UINT64_MAX) {
+            const uint64_t hash = bpe_pair_hash(model, pair >> 22), home = bpe_pair_place(hash);
+            uint64_t at = home;
+            while (moved[at / 64] >> (at % 64) & 1)
+                at = (at + 1) & mask;
+            moved[at / 64] |= (uint64_t)1 << (at % 64);
+            model->pair_filter[hash / 64] |= (uint64_t)1 << (hash % 64);
+            model->pair_passed += (at - home) & mask;
+            const uint64_t there = pairs[at];
+            pairs[at] = pair;
+            pair = there;
+        }
+    }
+    for (uint64_t line = 0; line < slots; line += BPE_PAIRS_LINE)
+        line_order(pairs + line, false);
+    for (uint64_t at = 0; at < slots; at++)
+        if (pairs[at] != UINT64_MAX)
+            lines_pass(pairs, bpe_pair_place(bpe_pair_hash(model, pairs[at] >> 22)), at, mask);
+}
+
 /* Draws another key if additions pass over more slots than is usual. A product is a quick hash, not a strong one: for
  * regular pairs some keys are bad. The next limit is twice the work so far, so that drawing keys costs no more than
- * adding pairs does. Where there is no memory for a second table, the key stays. */
+ * adding pairs does. Where there is no memory to do it, the key stays. */
 static void pairs_spread(struct bpe_model *model)
 {
-    struct bpe_model spread = {.pair_bits = model->pair_bits};
     model->pair_limit = PASSED_LEAST + PASSED_USUAL * (uint64_t)model->pair_count;
     if (model->pair_passed <= model->pair_limit)
         return;
-    if (pairs_make(&spread)) {
-        for (uint64_t at = 0; at < (uint64_t)1 << model->pair_bits; at++)
-            if (model->pairs[at] != UINT64_MAX)
-                (void)pair_put(&spread, model->pairs[at] >> 22, (uint32_t)model->pairs[at] & BPE_MERGES);
-        bpe_pairs_free(model);
-        model->pairs = spread.pairs;
-        model->pair_filter = spread.pair_filter;
-        model->pair_factor = spread.pair_factor;
-        model->pair_passed = spread.pair_passed;
-    }
+    uint64_t *moved = calloc((size_t)div_ceil((uint64_t)1 << model->pair_bits, 64), sizeof *moved);
+    if (moved)
+        pairs_move(model, moved);
+    free(moved);
     model->pair_limit = max64(model->pair_limit, 2 * model->pair_passed);
 }
 

@@ -107,6 +107,30 @@ static void the_last_pair_is_not_an_empty_slot(void **unused)
     bpe_pairs_free(&model);
 }
 
+/* A table that is almost full, so that lines pass on pairs and the last slots pass them on to the first ones. */
+static void another_key_keeps_all_pairs(void **unused)
+{
+    (void)unused;
+    enum { SLOTS = 1024, COUNT = SLOTS - 5 };
+    struct bpe_model model = {.pairs = NULL};
+    assert_true(bpe_pairs_new(&model, SLOTS));
+    for (uint32_t i = 0; i < COUNT; i++)
+        assert_true(bpe_pair_add(&model, 7 * i, i % 3, i));
+    for (uint32_t key = 0; key < 300; key++) {
+        const uint64_t factor = model.pair_factor;
+        model.pair_passed = UINT64_MAX / 4;
+        assert_false(bpe_pair_add(&model, 7 * key, key % 3, key));
+        assert_int_not_equal(model.pair_factor, factor);
+        assert_int_equal(model.pair_count, COUNT);
+        for (uint32_t i = 0; i < COUNT; i++) {
+            assert_int_equal(bpe_pair_rank(&model, 7 * i, i % 3), i);
+            assert_int_equal(bpe_pair_rank(&model, 7 * i, 3), BPE_NONE);
+        }
+        lines_say_what_has_passed(&model);
+    }
+    bpe_pairs_free(&model);
+}
+
 static void colliding_pairs_cost_no_more(void **unused)
 {
     (void)unused;
@@ -201,7 +225,8 @@ static void colliding_lists_cost_no_more(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_pair_is_not_an_empty_slot), cmocka_unit_test(colliding_pairs_cost_no_more),
-        cmocka_unit_test(lists_are_added_in_order), cmocka_unit_test(colliding_lists_cost_no_more)};
+        cmocka_unit_test(the_last_pair_is_not_an_empty_slot), cmocka_unit_test(another_key_keeps_all_pairs),
+        cmocka_unit_test(colliding_pairs_cost_no_more), cmocka_unit_test(lists_are_added_in_order),
+        cmocka_unit_test(colliding_lists_cost_no_more)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
