@@ -165,8 +165,8 @@ static enum tokmap_status parts_ready(struct cache_shard *shard, uint64_t units,
             status = error_set(error, TOKMAP_ERROR_IO, shard->cache->folder, TOKMAP_NO_OFFSET,
                                "another process has held the lock of the cache folder for a minute; end it if it is "
                                "stopped, or name another folder (cache=)");
-        } else {
-            os_sleep_ns(1000000);
+        } else if (os_wait_readable(-1, 1000000) == EINTR) {
+            status = error_set(error, TOKMAP_ERROR_INTERRUPTED, shard->cache->folder, TOKMAP_NO_OFFSET, "interrupted");
         }
     }
     free(state);

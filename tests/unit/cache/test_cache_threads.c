@@ -431,6 +431,41 @@ static void test_removed_files(void **state)
     }
 }
 
+static void waker(void *user)
+{
+    const int *ends_of_pipe = user;
+    os_sleep_ns(300000000);
+    assert_int_equal(write(ends_of_pipe[1], "", 1), 1);
+}
+
+/* Opening waits for a process that gives units up, until it is interrupted. */
+static void test_interrupted_opening(void **state)
+{
+    (void)state;
+    struct tokmap_dataset *first = opened("removed"), *second;
+    struct cache_processes *processes = &dataset_cache(first)->processes;
+    struct os_thread *thread;
+    uint32_t removed = 0;
+    int ends_of_pipe[2];
+    ending = ".state";
+    replace = false;
+    assert_int_equal(os_folder_list(in_folder(folder, "removed"), file_remove, &removed), 0);
+    assert_true(removed && cache_evict_begin(processes));
+    assert_int_equal(pipe(ends_of_pipe), 0);
+    os_wake_set(ends_of_pipe[0]);
+    assert_int_equal(os_thread_start(&thread, "waker", waker, ends_of_pipe), 0);
+    const enum tokmap_status status = tokmap_dataset_open(&second, name, NULL, &error);
+    os_thread_join(thread);
+    os_wake_set(-1);
+    (void)close(ends_of_pipe[0]);
+    (void)close(ends_of_pipe[1]);
+    cache_evict_end(processes);
+    assert_int_equal(status, TOKMAP_ERROR_INTERRUPTED);
+    MUST(tokmap_dataset_open(&second, name, NULL, &error));
+    tokmap_dataset_close(first);
+    tokmap_dataset_close(second);
+}
+
 /* ---- a hole that takes long to make ---- */
 
 static uint32_t holes_wait; /* accessed atomically */
@@ -532,7 +567,7 @@ static void test_removed_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads), cmocka_unit_test(test_removed_files),
-                                       cmocka_unit_test(test_slow_hole),
+                                       cmocka_unit_test(test_interrupted_opening), cmocka_unit_test(test_slow_hole),
 #ifndef SANITIZED
                                        cmocka_unit_test(test_removed_table)
 #endif
