@@ -112,7 +112,7 @@ enum tokmap_status remote_upload_part(struct remote_client *client, const char *
         status = upload_gone(client, error);
     if (!status && !*tag)
         status = answer_wrong(client, error);
-    if (!status && remote_tag_denies(tag, wanted))
+    if (!status && !written.answer.keyed && remote_tag_denies(tag, wanted))
         status = remote_stored_wrong(client, error);
     bytes_free(&written.body);
     return status;
