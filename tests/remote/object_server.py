@@ -509,6 +509,7 @@ class Server:
             out = [f"<Upload><Key>{escape(key)}</Key><UploadId>{number}</UploadId></Upload>" for key, number in items]
             out += [f"<NextKeyMarker>{escape(items[-1][0])}</NextKeyMarker>"
                     f"<NextUploadIdMarker>{items[-1][1]}</NextUploadIdMarker>"] if more else []
+        more = more or request.fault == "list_loop"
         name = "ListPartsResult" if number else "ListMultipartUploadsResult"
         text = f"<{name}><IsTruncated>{str(more).lower()}</IsTruncated>{''.join(out)}</{name}>"
         await self.send(request, 200, text.encode(errors="surrogateescape"), Content_Type="application/xml")

@@ -303,6 +303,11 @@ class Copies(Objects):
         self.server.set(rules=[{"path": r"uploadId", "method": "POST", "fault": "403"}])
         self.assertIn("403", self.copy(self.local("web"), "s3://bucket/9/web", status=1))
 
+    def test_list_without_end(self):
+        """A list of uploads whose pages all say that the same page follows."""
+        self.server.set(rules=[{"path": "uploads=.*", "method": "GET", "fault": "list_loop"}])
+        self.assertIn("answer about an upload", self.copy(self.local("web"), "s3://bucket/web", status=1))
+
     def test_keyed(self):
         """A bucket whose objects are encrypted with a key of a service has ETags that are no MD5."""
         self.server.set(keyed=True)
