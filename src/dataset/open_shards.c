@@ -141,14 +141,20 @@ static enum tokmap_status line_open(const struct tokmap_dataset *dataset, uint64
 {
     const struct manifest *manifest = &dataset->manifest;
     const struct manifest_shard *line = shard_line(dataset, number);
-    enum tokmap_status status =
-        shard_open(made, manifest_index_path(manifest, line), dataset->reading, dataset->cache, line, error);
-    if (status == TOKMAP_ERROR_NOT_FOUND)
-        status = error_set_line(error, status, manifest->path, line->line,
-                                "the shard %s or its .bin does not exist; correct the line or restore the files",
-                                (*made)->index_path);
-    if (!status)
-        status = manifest_compare(manifest, line, &(*made)->index, error);
+    enum tokmap_status status;
+    for (bool again = false;; again = true) {
+        status = shard_open(made, manifest_index_path(manifest, line), dataset->reading, dataset->cache,
+                            again ? NULL : line, error);
+        if (status == TOKMAP_ERROR_NOT_FOUND)
+            status = error_set_line(error, status, manifest->path, line->line,
+                                    "the shard %s or its .bin does not exist; correct the line or restore the files",
+                                    (*made)->index_path);
+        if (!status)
+            status = manifest_compare(manifest, line, &(*made)->index, error);
+        if (status != TOKMAP_ERROR_MISMATCH || again || !dataset->cache)
+            break;
+        dataset_shard_free(*made); /* the cache may have the index that was there before, with another mask */
+    }
     if (status) {
         dataset_shard_free(*made);
         *made = NULL;

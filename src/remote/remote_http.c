@@ -263,6 +263,10 @@ static size_t on_header(char *line, size_t size, size_t count, void *user)
         answer->changed = date_read(value, length);
     } else if (name_is(line, name, "x-amz-bucket-region"))
         value_copy(answer->region, sizeof answer->region, value, length);
+    else if (name_is(line, name, "x-amz-server-side-encryption"))
+        answer->keyed = length >= 7 && !memcmp(value, "aws:kms", 7);
+    else if (name_is(line, name, "x-goog-encryption-kms-key-name"))
+        answer->keyed = true;
     else if (name_is(line, name, "date"))
         answer->date = date_read(value, length);
     else if (name_is(line, name, "content-range"))

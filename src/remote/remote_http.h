@@ -50,6 +50,7 @@ struct http_answer {
     bool framed;     /* the end of the body differs from a connection that broke */
     bool has_range;  /* Content-Range, with bytes [range_first, range_last] of range_total (UINT64_MAX: unknown) */
     uint64_t range_first, range_last, range_total;
+    bool keyed;            /* encrypted with a key of the server's key service: the ETag is no MD5 */
     bool ranges;           /* the server says that it serves ranges (Accept-Ranges: bytes) */
     uint64_t wait_seconds; /* Retry-After */
     uint64_t date;         /* the time that the server says it is, in seconds since 1970; 0: it does not say */

@@ -14,6 +14,7 @@ static enum tokmap_status facts_take(const struct remote_client *client, const s
                                      struct remote_facts *facts, struct tokmap_error *error)
 {
     facts->bytes = answer->length;
+    facts->keyed = answer->keyed;
     *facts->tag = '\0';
     if (strncmp(answer->tag, "W/", 2) != 0)
         memcpy(facts->tag, answer->tag, sizeof facts->tag);

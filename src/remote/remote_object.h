@@ -16,6 +16,7 @@
 struct remote_facts {
     uint64_t bytes;
     char tag[HTTP_TAG_MOST]; /* the ETag with its quotes; "" if the server names none that is strong */
+    bool keyed;              /* it is no MD5 */
 };
 
 /* Fills *facts. */

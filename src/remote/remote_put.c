@@ -135,8 +135,9 @@ enum tokmap_status remote_stored_check(struct remote_client *client, const char 
     const enum tokmap_status status = remote_object_find(client, name, &facts, error);
     if (status)
         return status;
-    return facts.bytes != bytes || remote_tag_denies(facts.tag, wanted) ? remote_stored_wrong(client, error)
-                                                                        : TOKMAP_OK;
+    return facts.bytes != bytes || (!facts.keyed && remote_tag_denies(facts.tag, wanted))
+               ? remote_stored_wrong(client, error)
+               : TOKMAP_OK;
 }
 
 enum tokmap_status remote_object_put(struct remote_client *client, const char *name, const void *bytes, size_t count,
@@ -174,7 +175,7 @@ enum tokmap_status remote_object_put(struct remote_client *client, const char *n
                                "another program has written this object meanwhile; look who writes there, and run the "
                                "command again");
     }
-    if (remote_tag_denies(written.answer.tag, wanted))
+    if (!written.answer.keyed && remote_tag_denies(written.answer.tag, wanted))
         return remote_stored_wrong(client, error);
     return remote_stored_check(client, name, count, wanted, error);
 }

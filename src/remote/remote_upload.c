@@ -8,6 +8,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/hash.h"
 #include "remote_xml.h"
 
 #define PAGES_MOST 100000
@@ -112,7 +113,7 @@ enum tokmap_status remote_upload_part(struct remote_client *client, const char *
         status = upload_gone(client, error);
     if (!status && !*tag)
         status = answer_wrong(client, error);
-    if (!status && remote_tag_denies(tag, wanted))
+    if (!status && !written.answer.keyed && remote_tag_denies(tag, wanted))
         status = remote_stored_wrong(client, error);
     bytes_free(&written.body);
     return status;
@@ -167,7 +168,13 @@ struct listed {
     bool more;
 };
 
-/* Reads a page, and calls found() for each element. */
+static uint64_t marks_hash(const struct listed *listed)
+{
+    const struct bytes_buffer *marks = listed->marks;
+    return hash64(marks[0].bytes, marks[0].count) + 3 * hash64(marks[1].bytes, marks[1].count);
+}
+
+/* Reads a page, and calls found() for each element. A page after which the same one would follow is wrong. */
 static enum tokmap_status
 page_read(const struct remote_client *client, const struct bytes_buffer *page, struct listed *listed,
           enum tokmap_status (*found)(void *user, const struct listed *listed, struct tokmap_error *error), void *user,
@@ -177,6 +184,7 @@ page_read(const struct remote_client *client, const struct bytes_buffer *page, s
     struct bytes_buffer text = {0};
     enum tokmap_status status = TOKMAP_OK;
     bool inside = false, good = true;
+    const uint64_t before = marks_hash(listed);
     listed->more = false;
     xml_begin(&scan, (const char *)page->bytes, page->count);
     for (enum xml_event event; !status && good && (event = xml_next(&scan)) != XML_END;) {
@@ -208,6 +216,7 @@ page_read(const struct remote_client *client, const struct bytes_buffer *page, s
             }
     }
     bytes_free(&text);
+    good = good && !(listed->more && marks_hash(listed) == before);
     return status ? status : good ? TOKMAP_OK : answer_wrong(client, error);
 }
 

@@ -384,6 +384,20 @@ fresh()
 assert good('export', 'mixed') == good('export', 'alone')
 good('verify', '-q', 'mixed')
 
+# Other masks of the same tokens, under the same names and with the same sizes: the new ones are read.
+fresh()
+said = []
+for which in (0, 1):
+    with open('i.jsonl', 'w') as file:
+        file.write(''.join(json.dumps({'i': [n % 7] * 9, 'm': [n % 3 == 0 or which] * 9}) + '\n' for n in range(300)))
+    good('pack', '-q', '--force', '--ids-field', 'i', '--mask-field', 'm', '--vocab-size', '9', '--no-eod',
+         '--shard-tokens', '1000', '-o', DATA + '/ids', 'i.jsonl')
+    local, remote = (re.search('are masked.*', good('stats', name + 'data/ids'))[0]
+                     for name in (TOP + '/bucket/', 's3://bucket/'))
+    assert local == remote, (which, local, remote)
+    said.append(local)
+assert said[0] != said[1]
+
 # Several processes that open a shard at once read its index once.
 fresh()
 server.set(delay=0.2)

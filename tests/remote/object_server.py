@@ -66,6 +66,7 @@ SETTINGS = {
     "slow": 0.5,              # seconds that "drip" and "hang" take
     "page": 1000,             # keys in a page of a list
     "ahead": 0,               # seconds by which the clock is ahead
+    "keyed": False,           # ETags are no MD5, as where objects are encrypted with keys of a service
     "retry_after": None,      # seconds that 429 and 503 ask for
     "accounts": None,         # {key: secret}: all signatures are checked
     "ghosts": [],             # keys that lists have and that do not exist
@@ -242,6 +243,8 @@ class Server:
     async def send(self, request, status, body=b"", length=None, **headers):
         """Sends a head, and a body that is at hand. length: the Content-Length if it is not that of the body."""
         request.status = status
+        if self.set.keyed:
+            headers["x-amz-server-side-encryption"] = "aws:kms"
         headers = {"Date": email.utils.formatdate(time.time() + self.set.ahead, usegmt=True),
                    "Content-Length": len(body) if length is None else length, **headers}
         head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()
@@ -506,6 +509,7 @@ class Server:
             out = [f"<Upload><Key>{escape(key)}</Key><UploadId>{number}</UploadId></Upload>" for key, number in items]
             out += [f"<NextKeyMarker>{escape(items[-1][0])}</NextKeyMarker>"
                     f"<NextUploadIdMarker>{items[-1][1]}</NextUploadIdMarker>"] if more else []
+        more = more or request.fault == "list_loop"
         name = "ListPartsResult" if number else "ListMultipartUploadsResult"
         text = f"<{name}><IsTruncated>{str(more).lower()}</IsTruncated>{''.join(out)}</{name}>"
         await self.send(request, 200, text.encode(errors="surrogateescape"), Content_Type="application/xml")
@@ -558,7 +562,7 @@ class Server:
                          f"<Key>{escape(key)}</Key><UploadId>{number}</UploadId></InitiateMultipartUploadResult>"), None
         if request.method == "POST":
             return self.complete(request, path, number)
-        tag = hashlib.md5(request.body).hexdigest()
+        tag = hashlib.md5(b"key" * self.set.keyed + request.body).hexdigest()
         if number is None:
             self.write(path, [request.body], tag)
         else:

@@ -303,6 +303,19 @@ class Copies(Objects):
         self.server.set(rules=[{"path": r"uploadId", "method": "POST", "fault": "403"}])
         self.assertIn("403", self.copy(self.local("web"), "s3://bucket/9/web", status=1))
 
+    def test_list_without_end(self):
+        """A list of uploads whose pages all say that the same page follows."""
+        self.server.set(rules=[{"path": "uploads=.*", "method": "GET", "fault": "list_loop"}])
+        self.assertIn("answer about an upload", self.copy(self.local("web"), "s3://bucket/web", status=1))
+
+    def test_keyed(self):
+        """A bucket whose objects are encrypted with a key of a service has ETags that are no MD5."""
+        self.server.set(keyed=True)
+        for again in range(2):
+            report = self.copy(self.local("web"), "s3://bucket/web")
+            self.assertEqual(files(self.bucket), self.of_data("web"))
+        self.assertEqual((report["changed"], report["sent"]), (0, 0))
+
     def test_replaced_source(self):
         self.copy(self.local("web"), "s3://bucket/web")
         self.server.set(rules=[{"path": r"web-00001.bin", "method": "GET", "fault": "replaced"}])

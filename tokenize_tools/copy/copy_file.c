@@ -152,7 +152,7 @@ static enum tokmap_status target_open(struct copy_file *file, struct copy_hands 
         return status ? status : upload_begin(file, hands, error);
     /* An ETag of as many parts can be compared with the source, and does not cost another way over the network. */
     const char *dash = strchr(file->old.tag, '-');
-    file->by_tag = dash && strtoul(dash + 1, NULL, 10) == file->parts;
+    file->by_tag = dash && !file->old.keyed && strtoul(dash + 1, NULL, 10) == file->parts;
     return TOKMAP_OK;
 }
 
