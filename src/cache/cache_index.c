@@ -2,10 +2,9 @@
 /*
  * cache_index.c - the objects that are kept whole: the indexes of shards, and manifests.
  *
- * What is known of an object is in names/HASH, HASH being the hash of its name: a text of four lines, name, ETag,
- * bytes, and ID (of a manifest: "-"). A second opening sends one request that says the ETag; the server answers that
- * the object is still the same, or sends the new one. An index that a manifest states, with its content id, is not
- * asked for at all.
+ * What is known of an object is its *entry*, the file names/HASH (CACHE.md). A second opening sends one request that
+ * says the ETag; the server answers that the object is still the same, or sends the new one. An index that a manifest
+ * states, with its content id, is not asked for at all.
  */
 #include "cache_index.h"
 

@@ -1,16 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * cache_shard.c - a shard of the storage as files in the folder: it is found, its index is brought, and its descriptors
- * are attached.
- *
- * Files. ID is the content id and the id of the index, in hexadecimal digits: two indexes of the same tokens, one with
- * hashes of pages and one without, are two shards here.
- *
- *     ID.tmx                     the index, whole, compared with the hashes of all its sections
- *     ID.bin, .bin.zst, .mask    as large as in the storage, with holes
- *     ID.state                   cache_state.h
- *     names/HASH                 of the name of an object: its ETag, and the ID, or the bytes of a manifest
- */
+/* cache_shard.c - see cache_shard.h. CACHE.md describes the files. */
 #include "cache_shard.h"
 
 #include <errno.h>
