@@ -25,11 +25,6 @@
 #define CONNECTIONS_MOST 128
 #define FORM "a cache is named NAME?cache=FOLDER&block=4M&size=2T&connections=32"
 
-bool cache_names(const char *name)
-{
-    return remote_kind(name) != REMOTE_NONE;
-}
-
 /* ---- the name ---- */
 
 struct wanted {
