@@ -11,6 +11,7 @@
 #include "remote_stream.h"
 #include "remote_url.h"
 #include "remote_xml.h"
+#include "text/decimal.h"
 #include "text/path_glob.h"
 
 #define PAGE_MOST ((size_t)16 << 20) /* 1,000 keys of 1 KiB in escapes have about 4 MiB */
@@ -141,19 +142,6 @@ static enum tokmap_status page_get(struct remote_list *list, struct tokmap_error
     return status;
 }
 
-/* Reads the text of the element that was just opened, up to its end. Returns false if it is not a text. */
-static bool element_text(struct xml_scan *scan, struct bytes_buffer *into)
-{
-    into->count = 0;
-    for (;;) {
-        const enum xml_event event = xml_next(scan);
-        if (event == XML_CLOSE)
-            return true;
-        if (event != XML_TEXT || !xml_text(scan, into))
-            return false;
-    }
-}
-
 /* Replaces %XX, and + by a space, in place. Returns false if an escape is not valid, or names a zero byte. */
 static bool unescape(struct bytes_buffer *text)
 {
@@ -184,16 +172,6 @@ static bool unescape(struct bytes_buffer *text)
     return true;
 }
 
-static bool size_parse(const struct bytes_buffer *text, uint64_t *size)
-{
-    *size = 0;
-    for (size_t i = 0; i < text->count; i++)
-        if (text->bytes[i] < '0' || text->bytes[i] > '9' || mul_overflows(*size, 10, size) ||
-            add_overflows(*size, text->bytes[i] - '0', size))
-            return false;
-    return text->count != 0;
-}
-
 /* Reads one element <Contents>: list->key, *size, and *tag. Returns false if it lacks one of the first two, or is not
  * valid. */
 static bool object_read(struct remote_list *list, uint64_t *size, uint64_t *tag)
@@ -211,10 +189,11 @@ static bool object_read(struct remote_list *list, uint64_t *size, uint64_t *tag)
         if (event != XML_OPEN || scan->depth != depth + 1)
             continue;
         if (xml_is(scan, "Key"))
-            has_key = good = !has_key && element_text(scan, &list->key) && unescape(&list->key);
+            has_key = good = !has_key && xml_element(scan, &list->key) && unescape(&list->key);
         else if (xml_is(scan, "Size"))
-            has_size = good = !has_size && element_text(scan, &number) && size_parse(&number, size);
-        else if (xml_is(scan, "ETag") && (good = element_text(scan, &text)))
+            has_size = good = !has_size && xml_element(scan, &number) &&
+                              decimal_parse((const char *)number.bytes, number.count, size);
+        else if (xml_is(scan, "ETag") && (good = xml_element(scan, &text)))
             *tag = text.count ? hash64(text.bytes, text.count) : 0;
     }
     bytes_free(&number);
@@ -316,10 +295,10 @@ static enum tokmap_status page_continue(struct remote_list *list, struct tokmap_
         if (event != XML_OPEN || scan->depth != 2)
             continue;
         if (xml_is(scan, "IsTruncated")) {
-            known = good = element_text(scan, &text);
+            known = good = xml_element(scan, &text);
             truncated = text.count == 4 && !memcmp(text.bytes, "true", 4);
         } else if (xml_is(scan, "NextContinuationToken")) {
-            good = element_text(scan, &next);
+            good = xml_element(scan, &next);
         }
     }
     const enum tokmap_status status = good && known ? page_end(list, truncated, &next, error)
