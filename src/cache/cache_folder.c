@@ -324,7 +324,7 @@ void cache_close(struct cache *cache)
 
 uint32_t cache_connections(const struct cache *cache)
 {
-    return cache->connections;
+    return __atomic_load_n(&cache->connections, __ATOMIC_RELAXED);
 }
 
 void cache_count(const struct cache *cache, struct cache_counts *counts)
