@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "remote_stream.h"
 #include "remote_url.h"
 #include "remote_xml.h"
 #include "text/decimal.h"
@@ -22,7 +20,7 @@
 struct remote_list {
     const char *name;
     struct remote_object object;
-    struct remote *remote;
+    struct remote_client client;
     size_t prefix_bytes; /* of the key: what all keys begin with */
     size_t stem;         /* of a path: up to the slash that follows the bucket */
     size_t base;
@@ -54,9 +52,8 @@ enum tokmap_status remote_list_open(struct remote_list **list, const char *name,
     *list = NULL;
     if (!made)
         return error_set_memory(error, "a list of objects", sizeof *made);
-    enum tokmap_status status = remote_object_of(name, &made->object, error);
-    if (!status)
-        status = remote_new(&made->remote, stop, user, watch, error);
+    remote_client_init(&made->client, stop, user, watch);
+    const enum tokmap_status status = remote_object_of(name, &made->object, error);
     if (status) {
         remote_list_close(made);
         return status;
@@ -94,7 +91,7 @@ void remote_list_close(struct remote_list *list)
 {
     if (!list)
         return;
-    remote_free(list->remote);
+    remote_client_free(&list->client);
     bytes_free(&list->page);
     bytes_free(&list->token);
     bytes_free(&list->path);
@@ -122,6 +119,8 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 /* Asks for the next page. The names of a query are in byte order, because that is how they are signed. */
 static enum tokmap_status page_get(struct remote_list *list, struct tokmap_error *error)
 {
+    const struct remote_ask ask = {.method = HTTP_GET};
+    struct http_answer answer;
     static const char token[] = "continuation-token=", type[] = "encoding-type=url&list-type=2&prefix=";
     struct bytes_buffer query = {0};
     bool good = true;
@@ -134,9 +133,13 @@ static enum tokmap_status page_get(struct remote_list *list, struct tokmap_error
     good = good && bytes_append(&query, type, sizeof type - 1) &&
            remote_escape(&query, list->object.key, list->prefix_bytes, false) && bytes_append(&query, "", 1);
     list->page.count = 0;
-    const enum tokmap_status status =
-        good ? remote_fetch(list->remote, list->name, (const char *)query.bytes, PAGE_MOST, &list->page, error)
+    enum tokmap_status status =
+        good ? remote_client_name(&list->client, list->name, (const char *)query.bytes, false, error)
              : no_memory(error);
+    if (!status)
+        status = remote_client_fetch(&list->client, &ask, PAGE_MOST, &list->page, &answer, error);
+    if (!status && answer.status != 200)
+        status = remote_client_refused(&list->client, &answer, error);
     bytes_free(&query);
     xml_begin(&list->scan, (const char *)list->page.bytes, list->page.count);
     return status;
