@@ -2,20 +2,11 @@
 /*
  * cache_evict.c - gives units up for others.
  *
- * The folder has room as long as its files stay below the limit, and its disk keeps cache->reserve bytes. Otherwise one
- * process looks at all units of all shards in the folder. For each it takes the nearest row for which any living
- * process needs the unit, counted from the row at hand there, and gives up those that are farthest. A unit that nobody
- * is known to need is farther than all others. One that is needed before the unit that wants its place, or less than
- * 1/8 later, stays: ranks are some rows apart, so they would otherwise give up each other's units, which are needed
- * about as late, again and again. This is Belady's rule as far as the loaders have said what comes, and nothing that
- * they have said to need soon is given up for something that they need later.
+ * CACHE.md ("What is given up") has the rule. Example: 3 units fit, A, B, and C are present, and the rows to come are
+ * C D A C. D is needed in 2 rows, B never, so B goes. If the next is E, needed in 5 rows, nothing is farther than that:
+ * E is not fetched ahead, and comes when its row is at hand.
  *
- * Example: 3 units fit, A, B, and C are present, and the rows to come are C D A C. D is needed in 2 rows, B never, so B
- * goes. If the next is E, needed in 5 rows, nothing is farther than that: E is not fetched ahead, and comes when its
- * row is at hand.
- *
- * A look takes milliseconds for a TB, so it frees enough for the next blocks, too: 1/128 of the limit, at most
- * FREE_MOST.
+ * A look takes milliseconds for a TB, so it frees enough for the next blocks, too.
  */
 #include "cache_evict.h"
 

@@ -6,9 +6,8 @@
  * request for all of them. The bytes are compared in memory, stored, and then the words of the units say that they are
  * present. Whoever finds a unit claimed waits for that, or, if only the future needs it, continues.
  *
- * A request that takes longer than REPEAT_NS and four times as long as nearly all others is sent again on another
- * connection, by whoever waits for it or by a thread that has nothing else to do. Both store the same bytes, so it does
- * not matter who is first; the other one stops.
+ * A request that takes too long (CACHE.md) is sent again by whoever waits for it, or by a thread that has nothing else
+ * to do.
  */
 #include "cache_fetch.h"
 

@@ -5,8 +5,8 @@
 
 #include "cache_room.h"
 
-/* Makes a unit present. wait: otherwise it is left to whoever fetches it now. when: how soon it is needed, in rows from
- * now on; 0: somebody waits. Statuses: OK, those of remote_range_read(), ERROR_CORRUPT (the object does not match its
+/* Makes a unit present. distance: in how many rows it is needed; 0: somebody waits. wait: otherwise it is left to
+ * whoever fetches it now. Statuses: OK, those of remote_range_read(), ERROR_CORRUPT (the object does not match its
  * index, twice), ERROR_IO (the folder). */
 enum tokmap_status cache_fetch(struct cache_shard *shard, uint64_t unit, uint64_t distance, bool wait,
                                struct tokmap_error *error);

@@ -25,11 +25,6 @@
 #define CONNECTIONS_MOST 128
 #define FORM "a cache is named NAME?cache=FOLDER&block=4M&size=2T&connections=32"
 
-bool cache_names(const char *name)
-{
-    return remote_kind(name) != REMOTE_NONE;
-}
-
 /* ---- the name ---- */
 
 struct wanted {
@@ -329,7 +324,7 @@ void cache_close(struct cache *cache)
 
 uint32_t cache_connections(const struct cache *cache)
 {
-    return cache->connections;
+    return __atomic_load_n(&cache->connections, __ATOMIC_RELAXED);
 }
 
 void cache_count(const struct cache *cache, struct cache_counts *counts)

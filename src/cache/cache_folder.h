@@ -17,15 +17,10 @@
 #ifndef TOKMAP_CACHE_CACHE_FOLDER_H
 #define TOKMAP_CACHE_CACHE_FOLDER_H
 
-#include <stdbool.h>
-
 #include "cache_types.h"
 #include "tokmap/tokmap.h"
 
 struct cache;
-
-/* Returns whether a name is that of a dataset in object storage, or behind a URL. */
-bool cache_names(const char *name);
 
 /* Opens the cache that a name asks for, NAME?cache=FOLDER&block=BYTES&size=BYTES&connections=N, or the variable
  * TOKMAP_CACHE, and sets *rest to the name without that, which the caller frees. Statuses: OK, ERROR_ARGUMENT,

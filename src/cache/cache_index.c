@@ -2,10 +2,9 @@
 /*
  * cache_index.c - the objects that are kept whole: the indexes of shards, and manifests.
  *
- * What is known of an object is in names/HASH, HASH being the hash of its name: a text of four lines, name, ETag,
- * bytes, and ID (of a manifest: "-"). A second opening sends one request that says the ETag; the server answers that
- * the object is still the same, or sends the new one. An index that a manifest states, with its content id, is not
- * asked for at all.
+ * What is known of an object is its *entry*, the file names/HASH (CACHE.md). A second opening sends one request that
+ * says the ETag; the server answers that the object is still the same, or sends the new one. An index that a manifest
+ * states, with its content id, is not asked for at all.
  */
 #include "cache_index.h"
 
@@ -72,6 +71,12 @@ static enum tokmap_status entry_read(const struct cache *cache, const char *name
     memcpy(entry->id, lines[3], strlen(lines[3]) + 1);
     memcpy(entry->known, entry->id, sizeof entry->known);
     return TOKMAP_OK;
+}
+
+/* Returns the path of an index in the folder. */
+static char *index_place(const struct cache *cache, const char *id)
+{
+    return path_join(cache->folder, strlen(cache->folder), id, strlen(id), ".tmx");
 }
 
 static enum tokmap_status file_finish(const char *partial, const char *path, struct tokmap_error *error)
@@ -197,13 +202,11 @@ static bool text_kept(const struct entry *entry, struct bytes_buffer *text)
 }
 
 /* Keeps a text, after its hash, beside the entry. */
-static void text_keep(const struct cache *cache, struct entry *entry, const char *name, const uint8_t *bytes,
-                      uint64_t count)
+static void text_keep(struct entry *entry, const char *name, const uint8_t *bytes, uint64_t count)
 {
     char *path = path_ended(entry->path, ".text"), *partial = NULL;
     const uint64_t hash = hash64(bytes, count);
     int fd = -1;
-    (void)cache;
     const bool good = path && !partial_open(path, &partial, &fd, NULL) && !os_pwrite(fd, &hash, sizeof hash, 0) &&
                       !os_pwrite(fd, bytes, count, sizeof hash) && !os_rename(partial, path);
     if (!good && fd >= 0)
@@ -229,7 +232,7 @@ enum tokmap_status cache_text(struct cache *cache, const char *name, uint64_t mo
         status = object_read(cache, name, &entry, most, text_take, &read, &same, error);
     const struct bytes_buffer *use = same ? &kept : &read;
     if (!status && !same && shard_manifest_begins((const char *)read.bytes, read.count))
-        text_keep(cache, &entry, name, read.bytes, read.count);
+        text_keep(&entry, name, read.bytes, read.count);
     if (!status && !bytes_append(text, use->bytes, use->count))
         status = error_set_memory(error, "the manifest", use->count);
     bytes_free(&kept);
@@ -348,8 +351,7 @@ static enum tokmap_status index_check(const char *path, const char *name, char i
 static char *index_path(const struct cache *cache, const struct entry *entry)
 {
     struct os_stat found;
-    char *path =
-        *entry->id ? path_join(cache->folder, strlen(cache->folder), entry->id, strlen(entry->id), ".tmx") : NULL;
+    char *path = *entry->id ? index_place(cache, entry->id) : NULL;
     if (path && !os_lstat(path, &found) && found.bytes == entry->bytes)
         return path;
     free(path);
@@ -378,7 +380,7 @@ static enum tokmap_status index_read_new(struct cache *cache, const char *name, 
     }
     if (!status && !*same) {
         status = index_check(partial, name, entry->id, error);
-        path = status ? NULL : path_join(cache->folder, strlen(cache->folder), entry->id, strlen(entry->id), ".tmx");
+        path = status ? NULL : index_place(cache, entry->id);
         if (!status && !path)
             status = error_set_memory(error, "the name of a file", 0);
         if (!status)
@@ -412,9 +414,7 @@ enum tokmap_status cache_index_bring(struct cache *cache, const char *name, cons
         *path = index_path(cache, &entry);
         if (!*path)
             *entry.id = *entry.known = '\0';
-        if (*path && confirmed)
-            break;
-        if (*path && content && entry.bytes == index_bytes && !strncmp(entry.id, hex, strlen(hex)))
+        if (*path && (confirmed || (content && entry.bytes == index_bytes && !strncmp(entry.id, hex, strlen(hex)))))
             break;
         free(*path);
         *path = NULL;
@@ -424,7 +424,7 @@ enum tokmap_status cache_index_bring(struct cache *cache, const char *name, cons
             status = TOKMAP_OK;
             continue;
         }
-        if (!status && !(*path = path_join(cache->folder, strlen(cache->folder), entry.id, strlen(entry.id), ".tmx")))
+        if (!status && !(*path = index_place(cache, entry.id)))
             status = error_set_memory(error, "the name of a file", 0);
     }
     free(entry.path);

@@ -39,11 +39,11 @@ struct cache_running {
 #define CACHE_DISTRUST 64 /* times that a unit is fetched again: each of many threads may find the same damage */
 
 struct cache_job {
-    struct cache_shard *shard; /* that is held; NULL: */
+    struct cache_shard
+        *shard; /* a unit of it is fetched, needed at row `when`; held. NULL: work(user, unit) is called */
     void (*work)(void *user, uint64_t number);
     void *user;
-    uint64_t unit; /* or the number */
-    uint64_t when;
+    uint64_t unit, when;
 };
 
 struct cache_pool;

@@ -1,16 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * cache_shard.c - a shard of the storage as files in the folder: it is found, its index is brought, and its descriptors
- * are attached.
- *
- * Files. ID is the content id and the id of the index, in hexadecimal digits: two indexes of the same tokens, one with
- * hashes of pages and one without, are two shards here.
- *
- *     ID.tmx                     the index, whole, compared with the hashes of all its sections
- *     ID.bin, .bin.zst, .mask    as large as in the storage, with holes
- *     ID.state                   cache_state.h
- *     names/HASH                 of the name of an object: its ETag, and the ID, or the bytes of a manifest
- */
+/* cache_shard.c - see cache_shard.h. CACHE.md describes the files. */
 #include "cache_shard.h"
 
 #include <errno.h>
@@ -216,35 +205,31 @@ enum tokmap_status cache_replaced(const struct cache *cache, struct tokmap_error
                      "again, and remove the folder only when no process uses it");
 }
 
-static enum tokmap_status find(struct cache *cache, const char *index_name, const uint8_t *content,
-                               uint64_t index_bytes, bool again, struct cache_shard **found, struct tokmap_error *error)
-{
-    struct cache_shard *shard = *found = calloc(1, sizeof *shard);
-    if (!shard)
-        return error_set_memory(error, "a shard", sizeof *shard);
-    *shard = (struct cache_shard){.cache = cache, .fds = {-1, -1}, .state = {.fd = -1}, .users = 1};
-    shard->index_name = strdup(index_name);
-    struct tokmap_error reason = {0};
-    enum tokmap_status status = shard->index_name
-                                    ? cache_index_bring(cache, index_name, content, index_bytes, &shard->path, &reason)
-                                    : error_set_memory(&reason, "the name of a shard", strlen(index_name));
-    if (!status)
-        status = files_open(shard, &reason);
-    const bool missing = status && reason.system == ENOENT;
-    const bool kept = cache_processes_kept(&cache->processes, cache->folder);
-    if (!again && kept && (missing || (shard->path && is_damaged(status) && !os_unlink(shard->path)))) {
-        cache_shard_free(shard); /* another process has removed a file that was damaged, or this one has */
-        return find(cache, index_name, content, index_bytes, true, found, error);
-    }
-    if (missing || !kept)
-        return cache_replaced(cache, error);
-    if (status && error)
-        *error = reason;
-    return status;
-}
-
 enum tokmap_status cache_shard_find(struct cache *cache, const char *index_name, const uint8_t *content,
                                     uint64_t index_bytes, struct cache_shard **found, struct tokmap_error *error)
 {
-    return find(cache, index_name, content, index_bytes, false, found, error);
+    for (bool again = false;; again = true) {
+        struct cache_shard *shard = *found = calloc(1, sizeof *shard);
+        if (!shard)
+            return error_set_memory(error, "a shard", sizeof *shard);
+        *shard = (struct cache_shard){.cache = cache, .fds = {-1, -1}, .state = {.fd = -1}, .users = 1};
+        shard->index_name = strdup(index_name);
+        struct tokmap_error reason = {0};
+        enum tokmap_status status =
+            shard->index_name ? cache_index_bring(cache, index_name, content, index_bytes, &shard->path, &reason)
+                              : error_set_memory(&reason, "the name of a shard", strlen(index_name));
+        if (!status)
+            status = files_open(shard, &reason);
+        const bool missing = status && reason.system == ENOENT;
+        const bool kept = cache_processes_kept(&cache->processes, cache->folder);
+        if (!again && kept && (missing || (shard->path && is_damaged(status) && !os_unlink(shard->path)))) {
+            cache_shard_free(shard); /* another process has removed a file that was damaged, or this one has */
+            continue;
+        }
+        if (missing || !kept)
+            return cache_replaced(cache, error);
+        if (status && error)
+            *error = reason;
+        return status;
+    }
 }

@@ -3,19 +3,7 @@
  * cache_state.h - what the processes that use a cache folder share: who they are, and of each shard, which units are
  * in its files, and when each process needs them next.
  *
- * A unit is what one hash covers, and what is fetched or given up as a whole: a MiB of tokens (of a sealed shard, the
- * frames of a MiB), or a MiB of a mask. Its word has:
- *
- *     bit 0        it is present: the file has its bytes, and they were compared
- *     bit 1        it was stored before the machine was started, so it is compared again before it is used
- *     bits 2-16    who fetches it or gives it up: 1 + the number of a process; 0: nobody
- *     bit 17       it is given up, so nobody may store it before its storage is a hole
- *     bits 18-33   which process of that number: see cache_process
- *     bits 34-63   how often it became present
- *
- * A process holds a lock on a byte of the file `processes` as long as it lives, so the kernel says which claims are
- * those of the dead: anybody may take them over. Example: process 3, the 7th of that number, claims a unit (word
- * 7<<18|4<<2) and is killed. Whoever waits finds that byte 3 is not locked and puts its own claim in place of that.
+ * CACHE.md says what a unit is, what the bits of its word mean, and which claims count.
  */
 #ifndef TOKMAP_CACHE_CACHE_STATE_H
 #define TOKMAP_CACHE_CACHE_STATE_H

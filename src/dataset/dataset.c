@@ -20,6 +20,7 @@
 #include "dataset_part.h"
 #include "cache/cache_folder.h"
 #include "cache/cache_pool.h"
+#include "remote/remote_url.h"
 #include "documents.h"
 #include "open_shards.h"
 #include "remote_names.h"
@@ -134,11 +135,11 @@ static enum tokmap_status open_shards(struct tokmap_dataset *dataset, struct sha
 static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char *name, struct tokmap_error *error)
 {
     struct shard_names names = {0};
-    enum tokmap_status status = (cache_names(name) ? remote_names_find : shard_names_find)(&names, name, error);
+    enum tokmap_status status = (remote_is(name) ? remote_names_find : shard_names_find)(&names, name, error);
     for (uint64_t i = 0; i < names.count && !status && !names.cache; i++) { /* a manifest here may name objects */
         const struct manifest_shard *line = shard_names_line(&names, i);
         char *rest = NULL;
-        if (line && cache_names(manifest_name(&names.manifest, line)))
+        if (line && remote_is(manifest_name(&names.manifest, line)))
             status = cache_open(&names.cache, &rest, manifest_name(&names.manifest, line), error);
         free(rest);
     }
@@ -225,7 +226,7 @@ static enum tokmap_status open_whole(struct tokmap_dataset *dataset, const char 
         return open_foreign(dataset, name, true, error);
     enum tokmap_status status = open_named(dataset, name, error);
     const bool maybe = status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_FORMAT;
-    if (dataset->slots || dataset->cache || cache_names(name) || !maybe)
+    if (dataset->slots || dataset->cache || remote_is(name) || !maybe)
         return status;
     struct tokmap_error found;
     const enum tokmap_status foreign = open_foreign(dataset, name, false, &found);

@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache_folder.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"
+#include "remote/remote_url.h"
 #include "text/path.h"
 #include "token_find.h"
 
@@ -289,7 +289,7 @@ enum tokmap_status foreign_group_find(struct foreign_group *group, const char *n
     if (!path)
         return error_set_memory(error, "the path of a file", parsed.path_bytes);
     group->words = parsed.words;
-    if (cache_names(path))
+    if (remote_is(path))
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
                            "files of other projects are not read from object storage or web servers; copy them to a "
                            "disk of this machine");

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache_folder.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/shard_file.h"
+#include "remote/remote_url.h"
 #include "text/decimal.h"
 
 #define DECIMALS_MOST 12
@@ -63,7 +63,7 @@ static enum tokmap_status read_part(struct dataset_part *part, const char *name,
     at += good ? 2 : 0;
     good = good && read_exact(&at, end, &to) && at == end && (percent || !(from.decimals || to.decimals));
     if (!good)
-        return cache_names(name) && strchr(range, '?')
+        return remote_is(name) && strchr(range, '?')
                    ? WRONG(name,
                            "the words of a cache come before the part, not after it; write "
                            "NAME?%.200s#%s=%.*s",

@@ -45,7 +45,7 @@ static enum tokmap_status orphan_find(const struct shard_names *indexes, const s
     return TOKMAP_OK;
 }
 
-/* Lists the keys that begin with a name and a slash. */
+/* Lists the keys that begin with a name and a slash, in byte order, in which the list has them. */
 static enum tokmap_status find_in_list(struct shard_names *names, const char *name, struct tokmap_error *error)
 {
     struct shard_names tokens = {0};
@@ -65,8 +65,6 @@ static enum tokmap_status find_in_list(struct shard_names *names, const char *na
     free(prefix);
     if (status == TOKMAP_END)
         status = TOKMAP_OK;
-    if (!status && names->count)
-        qsort(names->index_paths, names->count, sizeof *names->index_paths, compare_paths);
     if (!status)
         status = orphan_find(names, &tokens, error);
     const char *query = strrchr(name, '?');

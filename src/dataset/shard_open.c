@@ -27,6 +27,7 @@
 #include "common/error.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
+#include "remote/remote_url.h"
 #include "shard_stems.h"
 #include "text/path.h"
 
@@ -196,7 +197,7 @@ enum tokmap_status shard_open(struct shard **shard, char *index_path, enum tokma
     }
     made->store.fd = made->mask.fd = -1;
     made->index_path = index_path;
-    return cache && cache_names(index_path) ? open_cached(made, cache, line, error) : open_pair(made, reading, error);
+    return cache && remote_is(index_path) ? open_cached(made, cache, line, error) : open_pair(made, reading, error);
 }
 
 /* ---- several ---- */

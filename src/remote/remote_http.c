@@ -22,6 +22,7 @@
 #include "common/error.h"
 #include "platform/library.h"
 #include "platform/os.h"
+#include "text/decimal.h"
 
 #ifdef HAVE_LIBCURL
 #include <curl/curl.h>
@@ -65,6 +66,7 @@ const char *http_method_name(enum http_method method)
     X(curl_easy_reset)                                                                                                 \
     X(curl_easy_setopt)                                                                                                \
     X(curl_easy_strerror)                                                                                              \
+    X(curl_getdate)                                                                                                    \
     X(curl_global_init)                                                                                                \
     X(curl_multi_add_handle)                                                                                           \
     X(curl_multi_cleanup)                                                                                              \
@@ -167,17 +169,6 @@ static void value_copy(char *into, size_t capacity, const char *value, size_t co
     into[count] = '\0';
 }
 
-/* Reads a decimal number and moves *at past it. Returns false if there is none, or if it has more than 64 bits. */
-static bool number_take(const char **at, const char *end, uint64_t *number)
-{
-    const char *begin = *at;
-    *number = 0;
-    for (; *at < end && **at >= '0' && **at <= '9'; ++*at)
-        if (mul_overflows(*number, 10, number) || add_overflows(*number, (uint64_t)(**at - '0'), number))
-            return false;
-    return *at > begin;
-}
-
 /* "bytes 100-199/1000", or with * for a total that the server does not know. */
 static void range_take(struct http_answer *answer, const char *at, const char *end)
 {
@@ -185,39 +176,25 @@ static void range_take(struct http_answer *answer, const char *at, const char *e
     if (end - at < 6 || memcmp(at, "bytes ", 6) != 0)
         return;
     at += 6;
-    if (!number_take(&at, end, &answer->range_first) || at == end || *at++ != '-' ||
-        !number_take(&at, end, &answer->range_last) || at == end || *at++ != '/')
+    if (!decimal_read(&at, end, &answer->range_first) || at == end || *at++ != '-' ||
+        !decimal_read(&at, end, &answer->range_last) || at == end || *at++ != '/')
         return;
     answer->range_total = UINT64_MAX;
     if (end - at == 1 && *at == '*')
         at++;
-    else if (!number_take(&at, end, &answer->range_total))
+    else if (!decimal_read(&at, end, &answer->range_total))
         return;
     answer->has_range =
         at == end && answer->range_first <= answer->range_last && answer->range_last < answer->range_total;
 }
 
 /* "Sun, 06 Nov 1994 08:49:37 GMT" to seconds since 1970; 0 if the text has another form. */
-static uint64_t date_read(const char *text, size_t count)
+static uint64_t date_read(const char *value, size_t count)
 {
-    static const char form[] = "..., 00 ... 0000 00:00:00 GMT", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    static const uint8_t at[] = {5, 12, 14, 17, 20, 23}; /* where two digits are */
-    uint64_t two[6], month = 0;
-    bool good = count == sizeof form - 1;
-    for (size_t i = 0; i < count && good; i++)
-        good = form[i] == '.' || (form[i] == '0' ? text[i] >= '0' && text[i] <= '9' : text[i] == form[i]);
-    while (good && month < 12 && memcmp(text + 8, months + 3 * month, 3) != 0)
-        month++;
-    if (!good || month == 12)
-        return 0;
-    for (size_t i = 0; i < 6; i++)
-        two[i] = (uint64_t)(text[at[i]] - '0') * 10 + (uint64_t)(text[at[i] + 1] - '0');
-    /* Years begin in March here, so that the day of a leap year is the last one. */
-    const uint64_t year = two[1] * 100 + two[2] - (month < 2), since = (month + 10) % 12;
-    if (year < 1970)
-        return 0;
-    const uint64_t days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * since + 2) / 5 + two[0] - 1 - 719468;
-    return ((days * 24 + two[3]) * 60 + two[4]) * 60 + two[5];
+    char text[30];
+    value_copy(text, sizeof text, value, count);
+    const time_t seconds = strlen(text) == sizeof text - 1 ? libcurl.curl_getdate(text, NULL) : -1;
+    return seconds > 0 ? (uint64_t)seconds : 0;
 }
 
 static bool name_is(const char *line, size_t name_bytes, const char *name)

@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "remote_stream.h"
 #include "remote_url.h"
 #include "remote_xml.h"
+#include "text/decimal.h"
 #include "text/path_glob.h"
 
 #define PAGE_MOST ((size_t)16 << 20) /* 1,000 keys of 1 KiB in escapes have about 4 MiB */
@@ -21,7 +20,7 @@
 struct remote_list {
     const char *name;
     struct remote_object object;
-    struct remote *remote;
+    struct remote_client client;
     size_t prefix_bytes; /* of the key: what all keys begin with */
     size_t stem;         /* of a path: up to the slash that follows the bucket */
     size_t base;
@@ -53,9 +52,8 @@ enum tokmap_status remote_list_open(struct remote_list **list, const char *name,
     *list = NULL;
     if (!made)
         return error_set_memory(error, "a list of objects", sizeof *made);
-    enum tokmap_status status = remote_object_of(name, &made->object, error);
-    if (!status)
-        status = remote_new(&made->remote, stop, user, watch, error);
+    remote_client_init(&made->client, stop, user, watch);
+    const enum tokmap_status status = remote_object_of(name, &made->object, error);
     if (status) {
         remote_list_close(made);
         return status;
@@ -93,7 +91,7 @@ void remote_list_close(struct remote_list *list)
 {
     if (!list)
         return;
-    remote_free(list->remote);
+    remote_client_free(&list->client);
     bytes_free(&list->page);
     bytes_free(&list->token);
     bytes_free(&list->path);
@@ -121,6 +119,8 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 /* Asks for the next page. The names of a query are in byte order, because that is how they are signed. */
 static enum tokmap_status page_get(struct remote_list *list, struct tokmap_error *error)
 {
+    const struct remote_ask ask = {.method = HTTP_GET};
+    struct http_answer answer;
     static const char token[] = "continuation-token=", type[] = "encoding-type=url&list-type=2&prefix=";
     struct bytes_buffer query = {0};
     bool good = true;
@@ -133,25 +133,16 @@ static enum tokmap_status page_get(struct remote_list *list, struct tokmap_error
     good = good && bytes_append(&query, type, sizeof type - 1) &&
            remote_escape(&query, list->object.key, list->prefix_bytes, false) && bytes_append(&query, "", 1);
     list->page.count = 0;
-    const enum tokmap_status status =
-        good ? remote_fetch(list->remote, list->name, (const char *)query.bytes, PAGE_MOST, &list->page, error)
+    enum tokmap_status status =
+        good ? remote_client_name(&list->client, list->name, (const char *)query.bytes, false, error)
              : no_memory(error);
+    if (!status)
+        status = remote_client_fetch(&list->client, &ask, PAGE_MOST, &list->page, &answer, error);
+    if (!status && answer.status != 200)
+        status = remote_client_refused(&list->client, &answer, error);
     bytes_free(&query);
     xml_begin(&list->scan, (const char *)list->page.bytes, list->page.count);
     return status;
-}
-
-/* Reads the text of the element that was just opened, up to its end. Returns false if it is not a text. */
-static bool element_text(struct xml_scan *scan, struct bytes_buffer *into)
-{
-    into->count = 0;
-    for (;;) {
-        const enum xml_event event = xml_next(scan);
-        if (event == XML_CLOSE)
-            return true;
-        if (event != XML_TEXT || !xml_text(scan, into))
-            return false;
-    }
 }
 
 /* Replaces %XX, and + by a space, in place. Returns false if an escape is not valid, or names a zero byte. */
@@ -184,16 +175,6 @@ static bool unescape(struct bytes_buffer *text)
     return true;
 }
 
-static bool size_parse(const struct bytes_buffer *text, uint64_t *size)
-{
-    *size = 0;
-    for (size_t i = 0; i < text->count; i++)
-        if (text->bytes[i] < '0' || text->bytes[i] > '9' || mul_overflows(*size, 10, size) ||
-            add_overflows(*size, text->bytes[i] - '0', size))
-            return false;
-    return text->count != 0;
-}
-
 /* Reads one element <Contents>: list->key, *size, and *tag. Returns false if it lacks one of the first two, or is not
  * valid. */
 static bool object_read(struct remote_list *list, uint64_t *size, uint64_t *tag)
@@ -211,10 +192,11 @@ static bool object_read(struct remote_list *list, uint64_t *size, uint64_t *tag)
         if (event != XML_OPEN || scan->depth != depth + 1)
             continue;
         if (xml_is(scan, "Key"))
-            has_key = good = !has_key && element_text(scan, &list->key) && unescape(&list->key);
+            has_key = good = !has_key && xml_element(scan, &list->key) && unescape(&list->key);
         else if (xml_is(scan, "Size"))
-            has_size = good = !has_size && element_text(scan, &number) && size_parse(&number, size);
-        else if (xml_is(scan, "ETag") && (good = element_text(scan, &text)))
+            has_size = good = !has_size && xml_element(scan, &number) &&
+                              decimal_parse((const char *)number.bytes, number.count, size);
+        else if (xml_is(scan, "ETag") && (good = xml_element(scan, &text)))
             *tag = text.count ? hash64(text.bytes, text.count) : 0;
     }
     bytes_free(&number);
@@ -316,10 +298,10 @@ static enum tokmap_status page_continue(struct remote_list *list, struct tokmap_
         if (event != XML_OPEN || scan->depth != 2)
             continue;
         if (xml_is(scan, "IsTruncated")) {
-            known = good = element_text(scan, &text);
+            known = good = xml_element(scan, &text);
             truncated = text.count == 4 && !memcmp(text.bytes, "true", 4);
         } else if (xml_is(scan, "NextContinuationToken")) {
-            good = element_text(scan, &next);
+            good = xml_element(scan, &next);
         }
     }
     const enum tokmap_status status = good && known ? page_end(list, truncated, &next, error)

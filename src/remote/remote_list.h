@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "remote_stream.h"
+#include "remote_client.h"
 #include "tokmap/tokmap.h"
 
 struct remote_list;
@@ -35,8 +35,8 @@ void remote_list_close(struct remote_list *list); /* accepts NULL */
 
 /* Sets *path to the name of the next object, which is valid until the next call, *bytes to its size, and *tag to the
  * hash of its ETag, or 0 if the list does not say it. Keys that end with a slash, which programs make to show folders,
- * are passed over. Statuses: OK, END, those of remote_fetch(), ERROR_CORRUPT (the list is damaged, or not sorted),
- * ERROR_LIMIT (a key that a pattern cannot be compared with). */
+ * are passed over. Statuses: OK, END, those of remote_client_fetch(), ERROR_CORRUPT (the list is damaged, or not
+ * sorted), ERROR_LIMIT (a key that a pattern cannot be compared with). */
 enum tokmap_status remote_list_next(struct remote_list *list, const char **path, uint64_t *bytes, uint64_t *tag,
                                     struct tokmap_error *error);
 

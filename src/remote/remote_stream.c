@@ -229,18 +229,6 @@ enum tokmap_status remote_read(struct remote *remote, char *into, size_t capacit
     return TOKMAP_OK;
 }
 
-enum tokmap_status remote_fetch(struct remote *remote, const char *name, const char *query, size_t most,
-                                struct bytes_buffer *page, struct tokmap_error *error)
-{
-    const struct remote_ask ask = {.method = HTTP_GET};
-    struct http_answer answer;
-    enum tokmap_status status = remote_client_name(&remote->client, name, query, false, error);
-    remote->running = false;
-    if (!status)
-        status = remote_client_fetch(&remote->client, &ask, most, page, &answer, error);
-    return !status && answer.status != 200 ? remote_client_refused(&remote->client, &answer, error) : status;
-}
-
 uint64_t remote_size(struct remote *remote, const char *name)
 {
     struct http_answer answer;

@@ -23,7 +23,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/bytes_buffer.h"
 #include "remote_client.h"
 #include "tokmap/tokmap.h"
 
@@ -53,11 +52,6 @@ uint64_t remote_version(const struct remote *remote);
  * ERROR_MISMATCH (the file has changed). */
 enum tokmap_status remote_read(struct remote *remote, char *into, size_t capacity, size_t *got,
                                struct tokmap_error *error);
-
-/* Reads what a bucket answers to a query, which is already escaped, into *page: at most `most` bytes. `name`: any name
- * in the bucket. Statuses: those of remote_open(), ERROR_LIMIT. */
-enum tokmap_status remote_fetch(struct remote *remote, const char *name, const char *query, size_t most,
-                                struct bytes_buffer *page, struct tokmap_error *error);
 
 /* Asks for the size of a file, once: UINT64_MAX if it is not known. For progress. */
 uint64_t remote_size(struct remote *remote, const char *name);

@@ -53,20 +53,6 @@ static enum tokmap_status answer_wrong(const struct remote_client *client, struc
                      "the server");
 }
 
-/* Reads the text of the element that was just opened, with a zero byte that does not count. Returns false if it is not
- * a text. */
-static bool element_text(struct xml_scan *scan, struct bytes_buffer *into)
-{
-    into->count = 0;
-    for (enum xml_event event; (event = xml_next(scan)) != XML_CLOSE;)
-        if (event != XML_TEXT || !xml_text(scan, into))
-            return false;
-    const bool good =
-        !memchr(into->bytes ? into->bytes : (const uint8_t *)"", 0, into->count) && bytes_append(into, "", 1);
-    into->count -= good;
-    return good;
-}
-
 enum tokmap_status remote_upload_begin(struct remote_client *client, const char *name, struct bytes_buffer *upload,
                                        struct tokmap_error *error)
 {
@@ -85,7 +71,7 @@ enum tokmap_status remote_upload_begin(struct remote_client *client, const char 
         for (enum xml_event event; good && (event = xml_next(&scan)) != XML_END;) {
             good = event != XML_WRONG;
             if (event == XML_OPEN && scan.depth == 2 && xml_is(&scan, "UploadId"))
-                found = good = element_text(&scan, upload) && upload->count;
+                found = good = xml_element(&scan, upload) && upload->count;
         }
         upload->count += found;
         status = good && found ? TOKMAP_OK : answer_wrong(client, error);
@@ -200,18 +186,18 @@ page_read(const struct remote_client *client, const struct bytes_buffer *page, s
                 listed->texts[i].count = 0;
         for (size_t i = 0; i < 3 && scan.depth == 3 && inside && good; i++)
             if (listed->members[i] && xml_is(&scan, listed->members[i])) {
-                good = element_text(&scan, &listed->texts[i]);
+                good = xml_element(&scan, &listed->texts[i]);
                 break;
             }
         if (scan.depth != 2 || inside || !good)
             continue;
         if (xml_is(&scan, "IsTruncated")) {
-            good = element_text(&scan, &text);
+            good = xml_element(&scan, &text);
             listed->more = text.count == 4 && !memcmp(text.bytes, "true", 4);
         }
         for (size_t i = 0; i < 2 && scan.depth == 2; i++)
             if (listed->next[i] && xml_is(&scan, listed->next[i])) {
-                good = element_text(&scan, &listed->marks[i]);
+                good = xml_element(&scan, &listed->marks[i]);
                 break;
             }
     }

@@ -24,6 +24,10 @@ enum remote_kind { REMOTE_NONE, REMOTE_WEB, REMOTE_S3, REMOTE_GS };
 
 /* Returns what a name is. REMOTE_NONE: a path. */
 enum remote_kind remote_kind(const char *name);
+static inline bool remote_is(const char *name)
+{
+    return remote_kind(name) != REMOTE_NONE;
+}
 /* Returns a copy of the part of a name that may be shown and recorded: all of it, except in a web URL, which loses its
  * query, its fragment, and a user before its host. The caller frees it. NULL without memory. */
 char *remote_shown(const char *name);

@@ -138,3 +138,14 @@ bool xml_text(const struct xml_scan *scan, struct bytes_buffer *into)
     }
     return true;
 }
+
+bool xml_element(struct xml_scan *scan, struct bytes_buffer *into)
+{
+    into->count = 0;
+    for (enum xml_event event; (event = xml_next(scan)) != XML_CLOSE;)
+        if (event != XML_TEXT || !xml_text(scan, into))
+            return false;
+    const bool good = bytes_append(into, "", 1);
+    into->count -= good;
+    return good && strlen((const char *)into->bytes) == into->count;
+}

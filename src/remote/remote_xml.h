@@ -35,5 +35,8 @@ enum xml_event xml_next(struct xml_scan *scan);
 bool xml_is(const struct xml_scan *scan, const char *text);
 /* Appends the last text with its entities replaced. Returns false if one is not valid, or without memory. */
 bool xml_text(const struct xml_scan *scan, struct bytes_buffer *into);
+/* Reads the text of the element that was just opened, up to its end, into *into, with a zero byte that does not count.
+ * Returns false if it is not a text, or has a zero byte, or without memory. */
+bool xml_element(struct xml_scan *scan, struct bytes_buffer *into);
 
 #endif

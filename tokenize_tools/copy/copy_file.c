@@ -12,11 +12,6 @@
 #include "platform/os.h"
 #include "text/path.h"
 
-static bool is_remote(const char *name)
-{
-    return remote_kind(name) != REMOTE_NONE;
-}
-
 void copy_hands_free(struct copy_hands *hands)
 {
     remote_client_free(&hands->client);
@@ -53,7 +48,7 @@ static enum tokmap_status size_differs(const char *name, uint64_t bytes, uint64_
 static enum tokmap_status source_open(struct copy_file *file, struct copy_hands *hands, struct tokmap_error *error)
 {
     struct os_stat found;
-    if (is_remote(file->from)) {
+    if (remote_is(file->from)) {
         const enum tokmap_status status = remote_object_find(&hands->client, file->from, &file->version, error);
         return !status && file->version.bytes != file->bytes
                    ? size_differs(file->from, file->version.bytes, file->bytes, error)
@@ -133,7 +128,7 @@ static enum tokmap_status target_open(struct copy_file *file, struct copy_hands 
 {
     struct os_stat found;
     enum tokmap_status status = TOKMAP_OK;
-    if (!is_remote(file->to)) {
+    if (!remote_is(file->to)) {
         const int system = os_stat(file->to, &found);
         if (system && system != ENOENT)
             return error_set_system(error, system, file->to, TOKMAP_NO_OFFSET, "the copy cannot be written");
@@ -167,7 +162,7 @@ enum tokmap_status copy_file_open(struct copy_file *file, const char *from, cons
     file->from = shard_file_path(from, file->file, SHARD_FINAL);
     file->to = shard_file_path(to, file->file, SHARD_FINAL);
     bool good = file->from && file->to;
-    if (is_remote(to)) {
+    if (remote_is(to)) {
         file->tags = calloc(file->parts, sizeof *file->tags);
         file->sizes = calloc(file->parts, sizeof *file->sizes);
         file->hashes = calloc(file->parts, sizeof *file->hashes);
@@ -264,7 +259,7 @@ static enum tokmap_status target_check(struct copy_file *file, const struct part
                                        struct tokmap_error *error)
 {
     enum tokmap_status status;
-    if (is_remote(file->to)) {
+    if (remote_is(file->to)) {
         status = remote_object_read(&hands->client, file->to, &file->old, part->from, part->bytes, hands->bytes, error);
     } else {
         int fd;
@@ -293,7 +288,7 @@ static enum tokmap_status part_send(struct copy_file *file, uint32_t number, con
     const uint8_t *bytes = hands->bytes + (part->at - part->from);
     const size_t count = part->count;
     char wanted[HTTP_TAG_MOST], tag[HTTP_TAG_MOST];
-    if (!is_remote(file->to)) {
+    if (!remote_is(file->to)) {
         const int system = os_pwrite(file->to_fd, bytes, count, part->at);
         hands->sent += count;
         return system ? error_set_system(error, system, file->partial, part->at, "the copy cannot be written")
@@ -367,7 +362,7 @@ static enum tokmap_status all_check(struct copy_file *file, bool partial, struct
 enum tokmap_status copy_file_read_again(struct copy_file *file, struct copy_hands *hands, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    if (is_remote(file->to))
+    if (remote_is(file->to))
         status = remote_object_find(&hands->client, file->to, &file->old, error);
     return status ? status : all_check(file, false, hands, error);
 }
@@ -392,10 +387,10 @@ enum tokmap_status copy_file_end(struct copy_file *file, bool full, bool *again,
         file->comparing = file->by_tag = false;
         *again = true;
         return !file->replace        ? exists(file, error)
-               : is_remote(file->to) ? upload_begin(file, hands, error)
+               : remote_is(file->to) ? upload_begin(file, hands, error)
                                      : partial_open(file, error);
     }
-    if (!is_remote(file->to)) {
+    if (!remote_is(file->to)) {
         const int system = os_sync(file->to_fd);
         if (system)
             status = error_set_system(error, system, file->partial, TOKMAP_NO_OFFSET, "the copy cannot be written");
@@ -409,7 +404,7 @@ enum tokmap_status copy_file_end(struct copy_file *file, bool full, bool *again,
 enum tokmap_status copy_file_name(struct copy_file *file, struct copy_hands *hands, struct tokmap_error *error)
 {
     char wanted[HTTP_TAG_MOST];
-    if (file->there || !is_remote(file->to))
+    if (file->there || !remote_is(file->to))
         return TOKMAP_OK;
     if (!file->bytes)
         return remote_object_put(&hands->client, file->to, "", 0, NULL, error);

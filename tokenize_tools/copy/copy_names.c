@@ -20,11 +20,6 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
     return error_set_memory(error, "the names of shards", 0);
 }
 
-static bool is_remote(const char *name)
-{
-    return remote_kind(name) != REMOTE_NONE;
-}
-
 static bool ends_in_slash(const char *name)
 {
     const size_t bytes = strlen(name);
@@ -113,7 +108,7 @@ static enum tokmap_status below_check(const char *below, const char *name, struc
 static char *place_make(const char *to, const char *name, size_t name_bytes)
 {
     struct os_stat found;
-    const bool folder = ends_in_slash(to) || (!is_remote(to) && !os_stat(to, &found) && found.kind == OS_KIND_FOLDER);
+    const bool folder = ends_in_slash(to) || (!remote_is(to) && !os_stat(to, &found) && found.kind == OS_KIND_FOLDER);
     return folder ? path_join(to, strlen(to), name, name_bytes, "") : strndup(to, stem_bytes(to));
 }
 
@@ -260,7 +255,7 @@ enum tokmap_status copy_names_find(struct copy_names *names, const char *from, c
                            "this is a part of a dataset, and datasets are copied whole; leave #%s... out",
                            part.unit == PART_TOKENS ? "tokens=" : "docs=");
     if (!status)
-        status = is_remote(from) ? remote_find(names, from, to, client, error) : local_find(names, from, to, error);
+        status = remote_is(from) ? remote_find(names, from, to, client, error) : local_find(names, from, to, error);
     free(base);
     names_sort(names);
     return status;

@@ -4,10 +4,10 @@
  *
  * A name is a path, or an address (s3://, gs://, https://), and what it stands for is what FORMAT.md says of datasets:
  *
- *     FROM is                      example                          the copy
- *     a shard                      data/web                         TO.tmx, or TO/web.tmx if TO is a folder or ends in
- * / a folder, all shards in it   data/ (s3://bucket/data/)        TO/ and the rest of each path a manifest data/web TO,
- * or TO/web; shards are named as its lines say
+ *     FROM is                       the copy
+ *     a shard data/web              TO.tmx, or TO/web.tmx if TO is a folder or ends in a slash
+ *     a folder, all shards in it    TO/ and the rest of each path
+ *     a manifest data/web           TO, or TO/web; its shards are named as its lines say
  *
  * For one thread at a time.
  */

@@ -17,11 +17,6 @@
 
 #define STEP ((size_t)4 << 20) /* read at once of an index */
 
-static bool is_remote(const char *name)
-{
-    return remote_kind(name) != REMOTE_NONE;
-}
-
 static enum tokmap_status no_memory(struct tokmap_error *error)
 {
     return error_set_memory(error, "a shard that is copied", 0);
@@ -99,7 +94,7 @@ static enum tokmap_status index_copy(const char *from, int fd, const char *into,
     int from_fd = -1, system = 0;
     uint8_t *bytes = malloc(STEP);
     enum tokmap_status status = bytes ? TOKMAP_OK : no_memory(error);
-    if (!status && is_remote(from)) {
+    if (!status && remote_is(from)) {
         status = remote_object_find(&hands->client, from, &facts, error);
     } else if (!status) {
         system = os_open(from, OS_READ, &from_fd);
@@ -258,7 +253,7 @@ static enum tokmap_status file_open(struct copy_shard *shard, enum shard_file ki
     const char *upload = NULL;
     *file = (struct copy_file){
         .file = kind, .index = &shard->index, .replace = settings->replace, .part_bytes = settings->part_bytes};
-    if (is_remote(shard->name->to)) {
+    if (remote_is(shard->name->to)) {
         char *to = shard_file_path(shard->name->to, kind, SHARD_FINAL);
         if (!to)
             return no_memory(error);
@@ -296,15 +291,15 @@ enum tokmap_status copy_shard_open(struct copy_shard *shard, const struct copy_s
 {
     char *from = shard_file_path(shard->name->from, SHARD_INDEX, SHARD_FINAL);
     enum tokmap_status status = from ? TOKMAP_OK : no_memory(error);
-    if (!status && !is_remote(shard->name->to))
+    if (!status && !remote_is(shard->name->to))
         status = index_take_local(shard, from, settings, hands, error);
-    else if (!status && is_remote(from))
+    else if (!status && remote_is(from))
         status = index_take_temporary(shard, from, hands, error);
     else if (!status && !(shard->index_path = strdup(from)))
         status = no_memory(error);
     if (!status)
         status = index_check(shard, from, error);
-    if (!status && is_remote(shard->name->to)) {
+    if (!status && remote_is(shard->name->to)) {
         status = index_send(shard, settings, hands, error);
     } else if (!status) {
         shard->bytes += shard->index.file_bytes;
@@ -351,7 +346,7 @@ enum tokmap_status copy_shard_name_files(struct copy_shard *shard, const struct 
                                          struct copy_hands *hands, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    if (!is_remote(shard->name->to))
+    if (!remote_is(shard->name->to))
         return TOKMAP_OK;
     for (int i = 0; i < SHARD_FILES && !status; i++)
         if (shard->files[i].parts)
@@ -372,7 +367,7 @@ enum tokmap_status copy_shard_name(struct copy_shard *shard, struct copy_hands *
     struct paths paths;
     bool visible = false;
     int fd = -1;
-    if (is_remote(shard->name->to))
+    if (remote_is(shard->name->to))
         return copy_file_name(&shard->files[SHARD_INDEX], hands, error);
     if (!copy_shard_changes(shard)) {
         (void)os_unlink(shard->index_path);
@@ -413,7 +408,7 @@ void copy_shard_abort(struct copy_shard *shard, struct copy_hands *hands)
 void copy_shard_abort_uploads(const struct copy_shard *shard, const struct copy_settings *settings,
                               struct copy_hands *hands)
 {
-    for (int i = 0; i < COPY_FILES && is_remote(shard->name->to); i++) {
+    for (int i = 0; i < COPY_FILES && remote_is(shard->name->to); i++) {
         char *to = shard_file_path(shard->name->to, (enum shard_file)i, SHARD_FINAL);
         const char *upload = to ? upload_find(settings, to) : NULL;
         if (upload)

@@ -47,11 +47,6 @@ struct copying {
     uint64_t step_next; /* accessed atomically */
 };
 
-static bool is_remote(const char *name)
-{
-    return remote_kind(name) != REMOTE_NONE;
-}
-
 static enum tokmap_status no_memory(struct tokmap_error *error)
 {
     return error_set_memory(error, "a copy of a dataset", 0);
@@ -264,7 +259,7 @@ static enum tokmap_status manifest_look(struct copying *copying, struct tokmap_e
     struct bytes_buffer text = {0};
     enum tokmap_status status;
     int system = 0;
-    if (is_remote(to)) {
+    if (remote_is(to)) {
         status =
             remote_object_get(&copying->hands->client, to, MANIFEST_BYTES_MOST, &text, &copying->manifest_old, error);
     } else {
@@ -305,7 +300,7 @@ static enum tokmap_status manifest_remove(struct copying *copying, struct tokmap
         return TOKMAP_OK;
     copying->manifest_there = false;
     copying->manifest_old = (struct remote_facts){.bytes = 0};
-    if (is_remote(to))
+    if (remote_is(to))
         return remote_object_remove(&copying->hands->client, to, error);
     int system = os_unlink(to);
     if (!system)
@@ -321,7 +316,7 @@ static enum tokmap_status manifest_write(struct copying *copying, struct tokmap_
     const struct bytes_buffer *text = &copying->names.manifest;
     if (!to || copying->manifest_there)
         return TOKMAP_OK;
-    if (is_remote(to))
+    if (remote_is(to))
         return remote_object_put(&copying->hands->client, to, text->bytes, text->count, &copying->manifest_old, error);
     int system = 0;
     if (copying->lock_fd < 0) /* there was no folder before */
@@ -369,7 +364,7 @@ static int upload_compare(const void *a, const void *b)
 static enum tokmap_status uploads_find(struct copying *copying, struct tokmap_error *error)
 {
     const struct copy_names *names = &copying->names;
-    if (!names->count || !is_remote(names->shards[0].to))
+    if (!names->count || !remote_is(names->shards[0].to))
         return TOKMAP_OK;
     const char *first = names->shards[0].to, *last = names->shards[names->count - 1].to;
     size_t same = 0;

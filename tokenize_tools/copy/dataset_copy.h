@@ -6,8 +6,7 @@
  * Three steps follow each other, so that a reader finds the old dataset, the new one, or none, and never a mixture:
  *
  *     1. all parts of all files are copied, under names that no reader knows: NAME.partial, or uploads
- *     2. tokens and masks of objects get their names; then indexes (on a file system, each shard as shard_commit.h
- * says)
+ *     2. tokens and masks get their names; then indexes. On a file system, shard_commit.h does both for each shard
  *     3. the manifest gets its name. One that differs, and is to be replaced, is removed before step 2
  *
  * A copy that was killed in any of them continues when it is started again: copy_file.h says how. No list of what is

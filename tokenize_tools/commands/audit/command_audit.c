@@ -99,18 +99,6 @@ struct audit {
     struct storage_cases storage;
 };
 
-/* Keeps the first fault, which is the one that is printed. */
-static void fault_set(char fault[200], const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void fault_set(char fault[200], const char *format, ...)
-{
-    va_list arguments;
-    if (fault[0])
-        return;
-    va_start(arguments, format);
-    (void)vsnprintf(fault, 200, format, arguments);
-    va_end(arguments);
-}
-
 static void check_add(struct audit *audit, const char *name, bool good, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 static void check_add(struct audit *audit, const char *name, bool good, const char *format, ...)
@@ -282,64 +270,65 @@ static enum tokmap_status coverage_check(struct audit *audit, struct tokmap_erro
 
 /* ---- ranks ---- */
 
-static bool slices_check(struct audit *audit, uint64_t batch, char fault[200])
+/* Checks that the slices of a batch follow each other. Returns false after a fault. */
+static bool slices_check(struct audit *audit, uint64_t batch)
 {
     const uint64_t ranks = audit->given->ranks;
-    uint64_t reached = 0;
-    for (uint64_t rank = 0; rank < ranks && !fault[0]; rank++) {
-        const uint64_t first = mul_div(rank, batch, ranks), end = mul_div(rank + 1, batch, ranks);
-        if (first != reached || end <= first)
-            fault_set(fault,
-                      "rank %" PRIu64 " owns rows %" PRIu64 "..%" PRIu64 ", but the rank before it ends at %" PRIu64,
-                      rank, first, end, reached);
-        reached = end;
-        audit->rows_least = min64(audit->rows_least, end - first);
-        audit->rows_most = max64(audit->rows_most, end - first);
+    uint64_t reached = 0, first, count;
+    for (uint64_t rank = 0; rank < ranks; rank++, reached += count) {
+        run_rank_rows(batch, rank, ranks, &first, &count);
+        if (first != reached || !count) {
+            check_add(audit, "ranks", false,
+                      "rank %" PRIu64 " owns %" PRIu64 " rows from row %" PRIu64
+                      " on, but the rank before it ends at %" PRIu64,
+                      rank, count, first, reached);
+            return false;
+        }
+        audit->rows_least = min64(audit->rows_least, count);
+        audit->rows_most = max64(audit->rows_most, count);
     }
-    if (!fault[0] && reached != batch)
-        fault_set(fault, "the rows of the ranks end at %" PRIu64 " of %" PRIu64, reached, batch);
-    return !fault[0];
+    if (reached != batch)
+        check_add(audit, "ranks", false, "the rows of the ranks end at %" PRIu64 " of %" PRIu64, reached, batch);
+    return reached == batch;
 }
 
 /* Checks the slices of ranks for each batch; they depend on it only, and it differs between phases. */
 static void ranks_check(struct audit *audit)
 {
     const uint64_t ranks = audit->given->ranks;
-    char fault[200] = "", a[64], b[64], c[64], d[64], e[64];
+    char a[64], b[64], c[64], d[64], e[64];
     uint64_t batch = 0, least = UINT64_MAX, most = 0;
     struct tokmap_phase_info phase;
     audit->rows_least = UINT64_MAX;
     audit->calls_least = UINT64_MAX;
-    for (uint64_t i = 0; phase_get(audit, i, &phase) && !fault[0]; i++) {
+    for (uint64_t i = 0; phase_get(audit, i, &phase); i++) {
         if (phase.batch == batch)
             continue;
         batch = phase.batch;
         least = min64(least, batch);
         most = max64(most, batch);
-        if (ranks > batch && phase.line && audit->info.phases > 1)
-            fault_set(fault,
-                      "%s cannot share the global batch of %s from step %s on; use fewer ranks or a larger batch",
-                      cli_counted(ranks, "rank", a), cli_counted(batch, "row", b), cli_count(phase.first_step, c));
-        else if (ranks > batch)
-            fault_set(fault, "%s cannot share a global batch of %s; use fewer ranks or a larger batch",
-                      cli_counted(ranks, "rank", a), cli_counted(batch, "row", b));
-        else if (slices_check(audit, batch, fault)) {
-            const uint64_t calls = audit->given->rows ? div_ceil(div_ceil(batch, ranks), audit->given->rows) : 1;
-            audit->calls_least = min64(audit->calls_least, calls);
-            audit->calls_most = max64(audit->calls_most, calls);
+        if (ranks > batch) {
+            const bool later = phase.line && audit->info.phases > 1;
+            check_add(audit, "ranks", false,
+                      "%s cannot share %s global batch of %s%s%s; use fewer ranks or a larger batch",
+                      cli_counted(ranks, "rank", a), later ? "the" : "a", cli_counted(batch, "row", b),
+                      later ? " from step " : "", later ? cli_count(phase.first_step, c) : "");
+            return;
         }
+        if (!slices_check(audit, batch))
+            return;
+        const uint64_t calls = run_calls(batch, ranks, audit->given->rows);
+        audit->calls_least = min64(audit->calls_least, calls);
+        audit->calls_most = max64(audit->calls_most, calls);
     }
-    if (fault[0])
-        check_add(audit, "ranks", false, "%s", fault);
-    else
-        check_add(audit, "ranks", true, "%s with %s%s%s each, disjoint, together the %s%s%s of a step",
-                  cli_counted(ranks, "rank", a),
-                  audit->rows_least == audit->rows_most ? "" : cli_count(audit->rows_least, b),
-                  audit->rows_least == audit->rows_most ? ""
-                  : least == most                       ? " or "
-                                                        : " to ",
-                  cli_counted(audit->rows_most, "row", c), least == most ? "" : cli_count(least, d),
-                  least == most ? "" : " to ", cli_counted(most, "row", e));
+    check_add(audit, "ranks", true, "%s with %s%s%s each, disjoint, together the %s%s%s of a step",
+              cli_counted(ranks, "rank", a),
+              audit->rows_least == audit->rows_most ? "" : cli_count(audit->rows_least, b),
+              audit->rows_least == audit->rows_most ? ""
+              : least == most                       ? " or "
+                                                    : " to ",
+              cli_counted(audit->rows_most, "row", c), least == most ? "" : cli_count(least, d),
+              least == most ? "" : " to ", cli_counted(most, "row", e));
 }
 
 /* For every batch and size of a slice: each call delivers at most --rows rows, and all calls together deliver the
@@ -351,18 +340,17 @@ static void calls_check(struct audit *audit)
     struct tokmap_phase_info phase;
     for (uint64_t i = 0; phase_get(audit, i, &phase); i++) {
         const uint64_t share = div_ceil(phase.batch, audit->given->ranks);
-        const uint64_t calls = audit->given->rows ? div_ceil(share, audit->given->rows) : 1;
+        const uint64_t calls = run_calls(phase.batch, audit->given->ranks, audit->given->rows);
         if (phase.batch == batch)
             continue;
         batch = phase.batch;
         for (uint64_t rows = batch / audit->given->ranks; rows <= share; rows++) {
-            uint64_t reached = 0;
-            for (uint64_t call = 0; call < calls; call++) {
-                const uint64_t end = mul_div(call + 1, rows, calls);
-                good = good && mul_div(call, rows, calls) == reached && end >= reached;
-                most = max64(most, end - reached);
-                least = min64(least, end - reached);
-                reached = end;
+            uint64_t reached = 0, first, count;
+            for (uint64_t call = 0; call < calls; call++, reached += count) {
+                run_call_rows(rows, call, calls, &first, &count);
+                good = good && first == reached;
+                most = max64(most, count);
+                least = min64(least, count);
             }
             good = good && reached == rows;
         }

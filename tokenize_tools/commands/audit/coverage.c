@@ -25,18 +25,6 @@
 #define ROWS_AT_ONCE 1024u              /* rows that are located together */
 #define WAITING 32u                     /* windows of a source whose draws are computed together */
 
-/* Keeps the first fault. */
-static void fault_set(char fault[COVERAGE_FAULT], const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void fault_set(char fault[COVERAGE_FAULT], const char *format, ...)
-{
-    va_list arguments;
-    if (fault[0])
-        return;
-    va_start(arguments, format);
-    (void)vsnprintf(fault, COVERAGE_FAULT, format, arguments);
-    va_end(arguments);
-}
-
 static enum tokmap_status interrupted(struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted by a signal");
@@ -486,19 +474,12 @@ enum tokmap_status coverage_count(const struct coverage *coverage, uint64_t step
 
 /* ---- by sampling ---- */
 
-/* SplitMix64: the same seed gives the same samples on every machine. */
-static uint64_t random_next(uint64_t *state)
+uint64_t coverage_random(uint64_t *state, uint64_t limit)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-/* Returns a number in [0, limit). */
-static uint64_t random_below(uint64_t *state, uint64_t limit)
-{
-    return (uint64_t)((unsigned __int128)random_next(state) * limit >> 64);
+    return (uint64_t)((unsigned __int128)(z ^ z >> 31) * limit >> 64);
 }
 
 /* Result of tokmap_run_find() for the window of a sampled row. */
@@ -532,10 +513,10 @@ static enum tokmap_status row_sample(const struct coverage *coverage, uint64_t s
     const uint64_t first_draw = rows_before(coverage->run, step);
     if (!status && (place.draw < first_draw || place.draw - first_draw >= tokmap_run_rows(coverage->run, step) ||
                     inverse.same != 1 || inverse.others))
-        fault_set(fault,
-                  "step %" PRIu64 " row %" PRIu64 " takes window %" PRIu64 " of epoch %" PRIu64
-                  ", but the search for that window finds the row %u times and other rows %u times",
-                  step, row, place.window, place.epoch, inverse.same, inverse.others);
+        (void)snprintf(fault, COVERAGE_FAULT,
+                       "step %" PRIu64 " row %" PRIu64 " takes window %" PRIu64 " of epoch %" PRIu64
+                       ", but the search for that window finds the row %u times and other rows %u times",
+                       step, row, place.window, place.epoch, inverse.same, inverse.others);
     return status;
 }
 
@@ -551,9 +532,9 @@ enum tokmap_status coverage_sample(const struct coverage *coverage, uint64_t fir
     progress.unit = "draws";
     *samples = 0;
     for (uint64_t i = 0; i < tries && !status && !fault[0]; i++) {
-        const uint64_t step = first + random_below(&state, end - first);
+        const uint64_t step = first + coverage_random(&state, end - first);
         const uint64_t valid = tokmap_run_real_rows(coverage->run, step);
-        const uint64_t row = random_below(&state, valid);
+        const uint64_t row = coverage_random(&state, valid);
         if (!valid || !tokmap_run_delivers(coverage->run, step))
             continue;
         status = row_sample(coverage, step, row, fault, error);

@@ -40,5 +40,7 @@ enum tokmap_status coverage_count(const struct coverage *coverage, uint64_t step
  * Statuses: OK, ERROR_INTERRUPTED (a signal arrived), those of tokmap_run_locate() and tokmap_run_find(). */
 enum tokmap_status coverage_sample(const struct coverage *coverage, uint64_t first, uint64_t end, uint64_t tries,
                                    uint64_t *samples, char fault[COVERAGE_FAULT], struct tokmap_error *error);
+/* Returns a random number in [0, limit): SplitMix64, so a seed gives the same samples on every machine. */
+uint64_t coverage_random(uint64_t *state, uint64_t limit);
 
 #endif

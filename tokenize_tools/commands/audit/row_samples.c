@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "coverage.h"
 #include "platform/process.h"
 
 #define ALL_TOKENS ((uint64_t)1 << 26) /* about as many are read in all */
@@ -23,14 +24,6 @@ struct sampler {
     uint64_t work_count;
     double *slowest; /* of each step */
 };
-
-static uint64_t random_below(uint64_t *state, uint64_t limit)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (uint64_t)((unsigned __int128)(z ^ z >> 31) * limit >> 64);
-}
 
 static uint64_t add_square(uint64_t sum, uint64_t length)
 {
@@ -94,7 +87,7 @@ static enum tokmap_status step_read(struct sampler *sampler, uint64_t step, uint
 static bool step_pick(struct sampler *sampler, uint64_t first, uint64_t end, uint64_t *step)
 {
     for (int i = 0; i < TRIES && first < end; i++) {
-        *step = first + random_below(&sampler->random, end - first);
+        *step = first + coverage_random(&sampler->random, end - first);
         if (tokmap_run_delivers(sampler->run, *step))
             return true;
     }

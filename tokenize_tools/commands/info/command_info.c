@@ -156,7 +156,7 @@ static bool is_sealed_name(const char *path)
 
 static bool is_remote(const struct tokmap_shard_info *shard)
 {
-    return shard->tokens_path && remote_kind(shard->tokens_path) != REMOTE_NONE;
+    return shard->tokens_path && remote_is(shard->tokens_path);
 }
 
 /* Finds the name of a shard's index, not that of a copy in the cache folder. The caller frees *made. */

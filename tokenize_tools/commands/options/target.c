@@ -84,7 +84,7 @@ static void missing_name(const char *name, struct tokmap_error *error)
     struct os_stat found;
     struct sets sets;
     char work[4096];
-    if (strcmp(error->path, name) != 0 || remote_kind(name) != REMOTE_NONE || !os_stat(name, &found))
+    if (strcmp(error->path, name) != 0 || remote_is(name) || !os_stat(name, &found))
         return;
     int length = snprintf(work, sizeof work, "%s.bin", name);
     if (length > 0 && (size_t)length < sizeof work && !os_stat(work, &found) && found.kind == OS_KIND_FILE)

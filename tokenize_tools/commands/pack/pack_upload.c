@@ -24,7 +24,7 @@ int pack_upload_begin(struct pack_upload *upload, const struct cli_command *comm
     const char *name = path_name(output);
     upload->command = command;
     *local = output;
-    if (remote_kind(output) == REMOTE_NONE)
+    if (!remote_is(output))
         return !upload->folder ? 0
                                : cli_misused(command, "--work-folder is about an output in object storage (-o "
                                                       "s3://BUCKET/NAME)");
