@@ -191,7 +191,6 @@ static void page_append(struct made_file *file, uint32_t column, const struct by
 static void levels_append(struct bytes_buffer *into, const struct made_page *page, const uint8_t *levels, int most)
 {
     uint32_t wide[4096];
-    uint64_t high[4096];
     struct bytes_buffer made = {NULL, 0, 0};
     unsigned width = 0;
     while (most >> width)
@@ -199,25 +198,9 @@ static void levels_append(struct bytes_buffer *into, const struct made_page *pag
     assert_true(page->entries <= 4096);
     for (int64_t i = 0; i < page->entries; i++)
         wide[i] = levels[i];
-    if (page->version == 1 && page->level_encoding == 4) {
-        /* From the high bits on: the mirror image of each byte. */
-        for (int64_t i = 0; i < page->entries; i++) {
-            high[i] = 0;
-            for (unsigned bit = 0; bit < width; bit++)
-                high[i] |= (uint64_t)(wide[i] >> bit & 1) << (width - 1 - bit);
-        }
-        bits_put(&made, high, (uint64_t)page->entries, width);
-        for (size_t i = 0; i < made.count; i++) {
-            uint8_t mirror = 0;
-            for (int bit = 0; bit < 8; bit++)
-                mirror |= (uint8_t)((made.bytes[i] >> bit & 1) << (7 - bit));
-            made.bytes[i] = mirror;
-        }
-    } else {
-        made_hybrid(&made, wide, (uint64_t)page->entries, width, page->entries % 3 == 0);
-        if (page->version == 1)
-            u32_put(into, made.count);
-    }
+    made_hybrid(&made, wide, (uint64_t)page->entries, width, page->entries % 3 == 0);
+    if (page->version == 1)
+        u32_put(into, made.count);
     assert_true(bytes_append(into, made.bytes, made.count));
     bytes_free(&made);
 }

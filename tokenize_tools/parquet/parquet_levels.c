@@ -2,8 +2,6 @@
 /* parquet_levels.c - see parquet_levels.h. */
 #include "parquet_levels.h"
 
-#include <assert.h>
-
 #include "common/bytes.h"
 
 #define ENDS_EARLY "its levels or indexes end before its last value"
@@ -123,25 +121,6 @@ const char *parquet_levels_take(struct parquet_hybrid *hybrid, uint8_t *into, ui
         if (largest > most)
             return TOO_LARGE;
         done += some;
-    }
-    return NULL;
-}
-
-const char *parquet_levels_packed(const uint8_t *bytes, uint64_t bytes_count, uint8_t *into, uint64_t count,
-                                  uint8_t most, uint64_t *used)
-{
-    const unsigned width = parquet_levels_width(most);
-    assert(count < UINT64_MAX / 16);
-    *used = div_ceil(count * width, 8);
-    if (*used > bytes_count)
-        return ENDS_EARLY;
-    for (uint64_t i = 0, bit = 0; i < count; i++) {
-        unsigned level = 0;
-        for (unsigned k = 0; k < width; k++, bit++)
-            level = level << 1 | (bytes[bit / 8] >> (7 - bit % 8) & 1);
-        if (level > most)
-            return TOO_LARGE;
-        into[i] = (uint8_t)level;
     }
     return NULL;
 }

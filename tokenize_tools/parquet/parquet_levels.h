@@ -39,11 +39,6 @@ bool parquet_hybrid_is_run(struct parquet_hybrid *hybrid, uint32_t value, uint64
 /* Takes `count` levels. A level above `most` is a fault. */
 const char *parquet_levels_take(struct parquet_hybrid *hybrid, uint8_t *into, uint64_t count, uint8_t most);
 
-/* Does the same for levels in the old encoding without runs, BIT_PACKED: values of `width` bits, packed from the high
- * bits of each byte on. *used is set to the bytes that they occupy. */
-const char *parquet_levels_packed(const uint8_t *bytes, uint64_t bytes_count, uint8_t *into, uint64_t count,
-                                  uint8_t most, uint64_t *used);
-
 /* Returns the number of bits that levels up to `most` have. */
 unsigned parquet_levels_width(uint8_t most);
 

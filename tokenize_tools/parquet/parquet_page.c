@@ -282,12 +282,12 @@ static const char *levels_take(struct parquet_page *page, struct page_bytes *byt
     *levels = NULL;
     if (!most)
         return NULL;
-    const bool packed = !second && encoding == PARQUET_BIT_PACKED;
     if (second) {
         used = repetition ? header->repetition_bytes : header->definition_bytes;
-    } else if (!packed) {
+    } else {
+        /* Readers do not agree about the order of bits in the other one, BIT_PACKED, which is deprecated. */
         if (encoding != PARQUET_RLE)
-            return "the encoding of its levels is not one for levels";
+            return "the encoding of its levels is not RLE, the only one that is read";
         if (bytes->levels_left < 4 || load32(bytes->levels) > bytes->levels_left - 4)
             return LEVELS_SHORT;
         used = load32(bytes->levels);
@@ -297,12 +297,11 @@ static const char *levels_take(struct parquet_page *page, struct page_bytes *byt
     if (!entries && used)
         return HAS_MORE;
     parquet_hybrid_begin(&hybrid, bytes->levels, used, parquet_levels_width(most));
-    if (packed || repetition || !parquet_hybrid_is_run(&hybrid, most, entries)) {
+    if (repetition || !parquet_hybrid_is_run(&hybrid, most, entries)) {
         *levels = malloc(entries + 1);
         if (!*levels)
             return PARQUET_NO_MEMORY;
-        fault = packed ? parquet_levels_packed(bytes->levels, bytes->levels_left, *levels, entries, most, &used)
-                       : parquet_levels_take(&hybrid, *levels, entries, most);
+        fault = parquet_levels_take(&hybrid, *levels, entries, most);
     }
     if (fault)
         return fault;

@@ -27,7 +27,6 @@ enum parquet_encoding {
     PARQUET_PLAIN = 0,
     PARQUET_PLAIN_DICTIONARY = 2, /* of old files; means RLE_DICTIONARY in data pages and PLAIN in dictionary pages */
     PARQUET_RLE = 3,
-    PARQUET_BIT_PACKED = 4,
     PARQUET_DELTA_BINARY_PACKED = 5,
     PARQUET_DELTA_LENGTH_BYTE_ARRAY = 6,
     PARQUET_DELTA_BYTE_ARRAY = 7,

@@ -256,32 +256,50 @@ static void test_names_and_content(void **state)
 static void test_nested_and_null(void **state)
 {
     static const uint8_t definitions[] = {2, 0, 2, 1, 2, 2, 2};
-    for (int version = 1; version <= 2; version++)
-        for (int levels = 3; levels <= 3 + (version == 1); levels++) {
-            struct made_file file;
-            struct made_page page = word_page(version, 6);
-            struct corpus_options options = usual();
-            page.entries = page.rows = 7;
-            page.definitions = definitions;
-            page.definition_most = 2;
-            page.level_encoding = levels;
-            made_begin(&file);
-            made_element(&file, "meta", -1, OPTIONAL, 1);
-            made_element(&file, "body", TEXT, OPTIONAL, 0);
-            made_data(&file, 0, &page);
-            made_group_end(&file, 7);
-            made_file_end(&file, "t.parquet");
-            options.field = "meta.body";
-            (void)read_with(&options, "t.parquet");
-            issue_is(TOKMAP_ERROR_INPUT, "row 1 (in row group 0) has no value in the column 'meta.body'");
-            options.skip = true;
-            assert_string_equal(read_with(&options, "t.parquet"), "0:one|2:|4:three|5:th|6:three and four|");
-            assert_int_equal(all.counts.records_skipped, 2);
-            assert_int_equal(all.counts.left_out[CORPUS_REASON_FIELD].records, 2);
-            options.field = "meta";
-            (void)read_with(&options, "t.parquet");
-            issue_is(TOKMAP_ERROR_INPUT, "group of columns: meta.body");
-        }
+    for (int version = 1; version <= 2; version++) {
+        struct made_file file;
+        struct made_page page = word_page(version, 6);
+        struct corpus_options options = usual();
+        page.entries = page.rows = 7;
+        page.definitions = definitions;
+        page.definition_most = 2;
+        made_begin(&file);
+        made_element(&file, "meta", -1, OPTIONAL, 1);
+        made_element(&file, "body", TEXT, OPTIONAL, 0);
+        made_data(&file, 0, &page);
+        made_group_end(&file, 7);
+        made_file_end(&file, "t.parquet");
+        options.field = "meta.body";
+        (void)read_with(&options, "t.parquet");
+        issue_is(TOKMAP_ERROR_INPUT, "row 1 (in row group 0) has no value in the column 'meta.body'");
+        options.skip = true;
+        assert_string_equal(read_with(&options, "t.parquet"), "0:one|2:|4:three|5:th|6:three and four|");
+        assert_int_equal(all.counts.records_skipped, 2);
+        assert_int_equal(all.counts.left_out[CORPUS_REASON_FIELD].records, 2);
+        options.field = "meta";
+        (void)read_with(&options, "t.parquet");
+        issue_is(TOKMAP_ERROR_INPUT, "group of columns: meta.body");
+    }
+}
+
+/* Levels in the deprecated encoding BIT_PACKED are refused. */
+static void test_packed_levels(void **state)
+{
+    static const uint8_t definitions[] = {1, 1, 0, 1, 1, 1};
+    struct made_file file;
+    struct made_page page = word_page(1, 0);
+    const struct corpus_options options = usual();
+    page.entries = 6;
+    page.definitions = definitions;
+    page.definition_most = 1;
+    page.level_encoding = 4;
+    made_begin(&file);
+    made_element(&file, "text", TEXT, OPTIONAL, 0);
+    made_data(&file, 0, &page);
+    made_group_end(&file, 6);
+    made_file_end(&file, "t.parquet");
+    assert_string_equal(read_with(&options, "t.parquet"), "");
+    issue_is(TOKMAP_ERROR_CORRUPT, "the encoding of its levels is not RLE");
 }
 
 static void test_dotted_name_wins(void **state)
@@ -1709,6 +1727,7 @@ int main(void)
         cmocka_unit_test(test_encodings_of_text),
         cmocka_unit_test(test_names_and_content),
         cmocka_unit_test(test_nested_and_null),
+        cmocka_unit_test(test_packed_levels),
         cmocka_unit_test(test_dotted_name_wins),
         cmocka_unit_test(test_many_pages),
         cmocka_unit_test(test_shapes_of_lists),
