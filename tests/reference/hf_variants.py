@@ -15,6 +15,7 @@ import json
 import os
 import random
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -583,13 +584,14 @@ def reference_here(path, texts, recognize):
 
 
 def reference(path, texts, recognize):
-    """The result of reference_here, from a process of its own, because some files make it abort. None: it cannot read the file."""
+    """The result of reference_here, from a process of its own, because some files make it abort, or never end. None: it cannot read the file."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
         status = 1
         try:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            resource.setrlimit(resource.RLIMIT_CPU, (20, 20))  # the reference never ends for some texts
             with os.fdopen(writing, "w") as out:
                 json.dump(reference_here(path, texts, recognize), out)
             status = 0
