@@ -108,7 +108,7 @@ static bool pair_put(struct bpe_model *model, uint64_t key, uint32_t rank)
     return added;
 }
 
-/* Draws another key, and moves each pair to its slot. A pair that lies in that slot is moved next, unless it was moved
+/* Draws another key, and moves each pair to its slot. A pair that is in that slot is moved next, unless it was moved
  * already, which `moved` has a bit for. (A second table would be as quick, and takes as much memory again.) */
 static void pairs_move(struct bpe_model *model, uint64_t *moved)
 {
