@@ -38,9 +38,9 @@ struct cache_running {
 #define CACHE_RUNNING 256
 #define CACHE_DISTRUST 64 /* times that a unit is fetched again: each of many threads may find the same damage */
 
+/* Fetches a unit of a shard, which is held, for row `when`; or, with shard NULL, calls work(user, unit). */
 struct cache_job {
-    struct cache_shard
-        *shard; /* a unit of it is fetched, needed at row `when`; held. NULL: work(user, unit) is called */
+    struct cache_shard *shard;
     void (*work)(void *user, uint64_t number);
     void *user;
     uint64_t unit, when;
