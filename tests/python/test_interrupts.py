@@ -121,6 +121,37 @@ print(loader.stats().waits > 0)
         self.assertEqual(worker.communicate(timeout=60)[0], "interrupted\nTrue\n")
         self.assertEqual(worker.returncode, 0)
 
+    def test_ctrl_c_ends_the_wait_for_a_server(self):
+        """Opening what is on a server that says nothing."""
+        said = python("""
+import os, signal, socket, sys, threading, time
+import tokmap
+server, held = socket.create_server(("127.0.0.1", 0)), []
+name = f"http://127.0.0.1:{server.getsockname()[1]}/%s"
+os.environ["TOKMAP_CACHE"] = sys.argv[1] + "/cache"
+path = sys.argv[1] + "/remote.run"
+with open(path, "w") as file:
+    file.write(f"seq_len 8\\nbatch 1\\nsource c {name % 'c'}\\n")
+
+def interrupt():
+    held.append(server.accept())
+    time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGINT)
+
+for opened in (lambda: tokmap.Dataset(name % "a"), lambda: tokmap.Run(data=name % "b", seq_len=8),
+               lambda: tokmap.Run(path)):
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        opened()
+    except KeyboardInterrupt:
+        print("interrupted")
+    except tokmap.TokmapError as problem:
+        print(problem.status)
+""", self.folder)
+        if "ERROR_UNSUPPORTED" in said:
+            self.skipTest("no libcurl, or a file system without holes")
+        self.assertEqual(said, 3 * "interrupted\n")
+
     def test_a_handler_asks_for_the_state(self):
         """A handler interrupts every call. It may read the state, but not close or replace the loader that the call
         uses."""

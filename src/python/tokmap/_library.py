@@ -436,6 +436,28 @@ def check(status: int, error: Error | None = None) -> None:
         raise failure(status, error)
 
 
+def _thread_of(call: Callable[[], int]) -> tuple[Any, list[int]]:
+    """Begins a call of the library in another thread, because Python handles signals in the main thread, between two
+    lines. Returns the thread, and a list that gets the status of the call."""
+    import threading
+    outcome: list[int] = []
+    worker = threading.Thread(target=lambda: outcome.append(call()), daemon=True)
+    worker.start()
+    return worker, outcome
+
+
+def waited(call: Callable[[], int], names: bytes | None) -> int:
+    """Returns the status of a call that opens what is named (None: what a file names), and waits for a server if that
+    is a URL. If a signal such as that of Ctrl-C ends the wait, the library goes on, and what it opens is closed with
+    the last reference to it."""
+    if names is not None and b"://" not in names:
+        return call()
+    worker, outcome = _thread_of(call)
+    while worker.is_alive():
+        worker.join(0.1)
+    return outcome[0]
+
+
 class LongCall:
     """A call of the library that takes long, calls functions of the caller meanwhile, and can be interrupted. An
     exception in one of these functions ends the call, and run() raises it."""
@@ -455,12 +477,8 @@ class LongCall:
         return int(self.stopped)
 
     def run(self, call: Callable[[], int]) -> int:
-        """Returns the status of the call. Python handles signals in the main thread, between two lines, so another
-        thread calls the library."""
-        import threading
-        outcome: list[int] = []
-        worker = threading.Thread(target=lambda: outcome.append(call()), daemon=True)
-        worker.start()
+        """Returns the status of the call."""
+        worker, outcome = _thread_of(call)
         try:
             while worker.is_alive():
                 worker.join(0.1)

@@ -185,7 +185,8 @@ class Dataset:
         self.name, self._reading = os.fspath(name), reading
         options = c.DatasetOptions(sizeof(c.DatasetOptions), c.choice(reading, c.READINGS, "reading"))
         handle, error = new(DatasetHandle), c.Error()
-        check(lib.tokmap_dataset_open(byref(handle), c.text_argument(self.name, "name"), byref(options), byref(error)),
+        text = c.text_argument(self.name, "name")
+        check(c.waited(lambda: lib.tokmap_dataset_open(byref(handle), text, byref(options), byref(error)), text),
               error)
         self._known = _info_of(handle)
         self._handle = handle

@@ -254,7 +254,8 @@ class OpenedRun:
         handle, error = new(RunHandle), c.Error()
         if path is not None:
             self.name = os.fspath(path)
-            status = lib.tokmap_run_open(byref(handle), c.text_argument(path, "path"), None, byref(error))
+            of_path = c.text_argument(path, "path")
+            status = c.waited(lambda: lib.tokmap_run_open(byref(handle), of_path, None, byref(error)), None)
             self._description = {"path": os.path.abspath(self.name)}
         else:
             self.name = "a text" if data is None and sources is None else "a run"
@@ -263,7 +264,8 @@ class OpenedRun:
             options = c.RunOptions(sizeof(c.RunOptions), None if folder is None else c.text_argument(folder, "folder"),
                                    c.choice(reading, c.READINGS, "reading"))
             given_text = c.text_argument(text, "text")  # type: ignore[arg-type]
-            status = lib.tokmap_run_parse(byref(handle), given_text, byref(options), byref(error))
+            status = c.waited(lambda: lib.tokmap_run_parse(byref(handle), given_text, byref(options), byref(error)),
+                              given_text)
             self._description = {"text": text, "folder": os.path.abspath(folder or "."), "reading": reading}
         if status and text is not None and self.name != "a text" and error.line:
             # The text has no line that the caller wrote. What it says shows the argument.
