@@ -37,12 +37,13 @@ static bool named_parse(struct json_file *file, struct side *side)
         return json_skip(&file->scan);
     if (!json_enter_array(&file->scan) || !json_element(&file->scan) ||
         !json_file_text(file, &token.text, &token.bytes) || !json_element(&file->scan) ||
-        !json_unsigned(&file->scan, &number))
-        return false;
+        !json_unsigned(&file->scan, &number) || json_element(&file->scan))
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                "post_processor: a token and its id are expected here, such as [\"</s>\", 2]");
     side->count = 0;
     side_add(side, &token);
     side->id = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
-    return !json_element(&file->scan) && !file->scan.fault.reason;
+    return !file->scan.fault.reason;
 }
 
 /* ---- templates ---- */

@@ -110,6 +110,9 @@ static void fields(void **state)
     REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"a\"}", no, "pattern");
 #endif
     REFUSED(normalizer, "{}", no, "type");
+    REFUSED(post_processor, "{\"type\":\"BertProcessing\",\"sep\":[]}", bad, "a token and its id");
+    REFUSED(post_processor, "{\"type\":\"BertProcessing\",\"cls\":[\"a\"]}", bad, "a token and its id");
+    REFUSED(post_processor, "{\"type\":\"BertProcessing\",\"cls\":[\"a\",1,2]}", bad, "a token and its id");
     REFUSED(normalizer, " \n 7", bad, "an object is expected here, as the value of \"normalizer\"");
     REFUSED(pre_tokenizer, "{\"type\":\"ByteLevel\"}", bad, "add_prefix_space");
     REFUSED(pre_tokenizer, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"behavior\":\"Odd\",\"invert\":false}",
