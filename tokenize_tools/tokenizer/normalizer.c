@@ -60,7 +60,10 @@ static uint64_t step_growth(const struct normalizer_step *step)
         return 1 + step->content_bytes;
     case NORMALIZE_REPLACE:
     default:
-        return max64(1, div_ceil(step->content_bytes, step->regex ? 1 : step->pattern_bytes));
+        if (!step->regex)
+            return max64(1, div_ceil(step->content_bytes, step->pattern_bytes));
+        /* A pattern that has empty matches has them before each byte and at the end. */
+        return regex_may_be_empty(step->regex) ? 1 + 2 * (uint64_t)step->content_bytes : max64(1, step->content_bytes);
     }
 }
 

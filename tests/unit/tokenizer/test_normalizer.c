@@ -199,11 +199,11 @@ static void growth(void **unused)
     two.count = 2;
     assert_true(normalizer_growth(&two) == UINT64_MAX);
     struct regex *regex;
-    if (regex_new(&regex, "x", 1, REGEX_ONIGURUMA, NULL, "pattern", NULL))
+    if (regex_new(&regex, "x*", 2, REGEX_ONIGURUMA, NULL, "pattern", NULL))
         skip(); /* a build without PCRE2 */
     uint8_t *content = (uint8_t *)strdup("--");
     begin((struct normalizer_step){.kind = NORMALIZE_REPLACE, .regex = regex, .content = content, .content_bytes = 2});
-    check("xax", "--a--", "0-1 0-1 1-2 2-3 2-3");
+    check("a", "--a--", "0-0 0-0 0-1 1-1 1-1");
     end();
 }
 
