@@ -450,6 +450,12 @@ static bool join(struct reading *reading)
         return json_file_refuse(&reading->file, TOKMAP_ERROR_UNSUPPORTED,
                                 "pre_tokenizer.type is 'ByteLevel', which tokmap can only read with a model of the "
                                 "type BPE");
+    /* Where the reference puts text in at an empty match, it loses count of it, and its ByteLevel fails. */
+    for (uint32_t i = 0; mapped && i < parts->normalizer.count; i++)
+        if (parts->normalizer.steps[i].regex && regex_may_be_empty(parts->normalizer.steps[i].regex))
+            return json_file_refuse(&reading->file, TOKMAP_ERROR_UNSUPPORTED,
+                                    "normalizer.Replace.pattern matches the empty text, and the reference fails on "
+                                    "that with the pre-tokenizer ByteLevel");
     bool plain = reading->kind == HF_BPE && !mapped &&
                  text_table_find(&reading->model.vocabulary, mark, sizeof mark) != TEXT_NONE &&
                  hf_characters_plain(&parts->normalizer, &reading->splits);

@@ -155,10 +155,8 @@ static bool parse_replace(struct json_file *file, struct normalizer_step *step)
         return false;
     if (!copy_text(file, &replacing.pattern, &step->pattern, &step->pattern_bytes))
         return false;
-    if (!replacing.pattern.count) /* it matches between all characters, and the reference fails on some texts then */
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
-                                "normalizer.Replace.pattern is empty, which tokmap cannot reproduce");
-    if (replacing.is_regex)
+    /* The reference makes a pattern of the text, too: an empty one matches between all characters. */
+    if (replacing.is_regex || !replacing.pattern.count)
         file->status = regex_new(&step->regex, (const char *)replacing.pattern.bytes, replacing.pattern.count,
                                  REGEX_ONIGURUMA, file->path, "normalizer.Replace.pattern", file->error);
     return !file->status;

@@ -107,6 +107,7 @@ static void fields(void **state)
     REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"}}", bad, "content");
 #ifdef HAVE_PCRE2
     REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(\"},\"content\":\"a\"}", no, "pattern");
+    REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a*\"},\"content\":\"a\"}", no, "pattern");
     REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"a\"}", no, "pattern");
 #endif
     REFUSED(normalizer, "{}", no, "type");
@@ -307,6 +308,8 @@ static void characters(void **state)
     /* The mark that is prepended is not a space, although spaces are not replaced by marks. */
     parts.normalizer = "{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"}";
     CHECK(&parts, TOKMAP_SPECIAL_TEXT, "ab b", 300, 256, 302, 'b');
+    parts.normalizer = "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"z\"}"; /* between all */
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "d d", 'z', 'd', 'z', 302, 'z', 'd', 'z');
     parts.normalizer = "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
                        "\"\xE2\x96\x81\"},\"content\":\" \"},{\"type\":\"NFC\"}]}";
     CHECK(&parts, TOKMAP_SPECIAL_TEXT,
