@@ -448,7 +448,7 @@ def _thread_of(call: Callable[[], int]) -> tuple[Any, list[int]]:
 
 def waited(call: Callable[[], int], names: bytes | None) -> int:
     """Returns the status of a call that opens what is named (None: what a file names), and waits for a server if that
-    is a URL. If a signal such as that of Ctrl-C ends the wait, the library goes on, and what it opens is closed with
+    is a URL. If a signal such as that of Ctrl-C ends the wait, the library continues, and closes what it opens with
     the last reference to it."""
     if names is not None and b"://" not in names:
         return call()
