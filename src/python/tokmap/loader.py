@@ -914,10 +914,9 @@ class Loader(Reader):
 
     def source_stats(self) -> dict[str, SourceStats]:
         """What the loader has delivered of each source, by the source's name."""
-        found, stats = c.SourceStats(sizeof(c.SourceStats)), {}
-        for number in range(self.run.info.sources):
+        found, stats, run = c.SourceStats(sizeof(c.SourceStats)), {}, self.run
+        for number, name in enumerate(run._names[:run.info.sources]):  # another thread may close the run of found.name
             self._query(lambda handle, into: lib.tokmap_loader_source_stats(handle, number, into), found)
-            name = found.name.decode()
             stats[name] = SourceStats(name, found.rows, found.tokens, found.epoch, found.bytes, found.draws,
                                       found.windows)
         return stats
