@@ -158,8 +158,9 @@ while [ $i -lt 6 ]; do
     wait $pid 2>err || true
     [ ! -e k.tmx ] || break
 done
-# What is refused before the list is continued leaves it as it is.
-if [ -e k.work/journal ]; then
+# What is refused before the list is continued leaves it as it is. A journal of its head alone, of 1 to 2 KB, has
+# nothing to continue, and is replaced.
+if [ -e k.work/journal ] && [ "$(wc -c <k.work/journal)" -gt 10000 ]; then
     exits 1 tokmap pack -q --on-error skip --skipped-list k.list -o k mostly.jsonl most.jsonl 2>err
     [ -e k.work/journal ]
 fi
