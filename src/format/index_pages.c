@@ -6,12 +6,10 @@
  *
  *     the file's bytes, at their offsets | one bit per page: it is present | the kept steps of searches
  *
- * Making a page present. A thread reads the page into a buffer and moves it to its place word by word, and then sets
- * the page's bit. Two threads may do that for the same page at the same time. Each changes a word only from 0, by an
- * atomic exchange, so the second thread finds the words of the first one and changes nothing: a word is never changed
- * under a thread that has seen the bit. There is no lock, so a child after fork() cannot wait for a thread that it
- * lacks. The second thread skips the words that it finds by a load, because the thread sanitizer takes an exchange that
- * fails for a write, and would report it beside the plain reads of a thread that has seen the bit.
+ * Making a page present. A thread reads the page into a buffer, copies it to its place below the lock of the process,
+ * and sets the page's bit. Two threads may read the same page at the same time. The second one finds the bit and copies
+ * nothing, so a page never changes under a thread that has seen its bit. A child after fork() finds that lock unlocked
+ * and each page whole.
  *
  * Steps. Value number n has the place floor(n * places / searched). The numbers that the first log2(places) steps of a
  * binary search meet are spread evenly, so each has a place of its own. Example: of 1,000,000 ends of documents, 7,812
@@ -23,6 +21,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/bytes.h"
 #include "platform/os.h"
@@ -113,24 +112,20 @@ static bool is_present(const struct index_pages *pages, uint64_t page)
 /* Reads the pages from byte `at` (a multiple of a page) to byte `end`, at most AT_ONCE bytes. */
 static int read_pages(struct index_pages *pages, uint64_t at, uint64_t end)
 {
-    union {
-        uint64_t words[AT_ONCE / sizeof(uint64_t)];
-        uint8_t bytes[AT_ONCE];
-    } buffer;
-    const uint64_t stop = min64(end, pages->bytes), words = div_ceil(stop - at, sizeof(uint64_t));
-    buffer.words[words - 1] = 0; /* the last word may be filled in part */
-    const int system = index_pages_read(pages, at, buffer.bytes, (size_t)(stop - at));
+    uint8_t buffer[AT_ONCE];
+    const uint64_t stop = min64(end, pages->bytes);
+    const int system = index_pages_read(pages, at, buffer, (size_t)(stop - at));
     if (system)
         return system;
-    uint64_t *into = (uint64_t *)(void *)(pages->memory + at);
-    for (uint64_t i = 0; i < words; i++) {
-        uint64_t was = __atomic_load_n(&into[i], __ATOMIC_RELAXED);
-        if (buffer.words[i] && !was)
-            (void)__atomic_compare_exchange_n(&into[i], &was, buffer.words[i], false, __ATOMIC_ACQ_REL,
-                                              __ATOMIC_ACQUIRE);
+    os_process_lock();
+    for (uint64_t page = at >> PAGE_SHIFT; page << PAGE_SHIFT < stop; page++) {
+        const uint64_t from = page << PAGE_SHIFT, bytes = min64(stop - from, (uint64_t)1 << PAGE_SHIFT);
+        if (is_present(pages, page))
+            continue;
+        memcpy(pages->memory + from, buffer + (from - at), (size_t)bytes);
+        (void)__atomic_fetch_or(&pages->present[page / 64], (uint64_t)1 << page % 64, __ATOMIC_RELEASE);
     }
-    for (uint64_t page = at >> PAGE_SHIFT; page << PAGE_SHIFT < stop; page++)
-        (void)__atomic_fetch_or(&pages->present[page / 64], (uint64_t)1 << page % 64, __ATOMIC_ACQ_REL);
+    os_process_unlock();
     return 0;
 }
 

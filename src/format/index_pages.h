@@ -8,7 +8,7 @@
  *                       it. For what is returned as a pointer, or is small: about, origins, columns, block hashes.
  *   index_pages_read()  keeps nothing. For the ends of documents, of which a shard can have gigabytes.
  *
- * Any thread may call these functions, and a child after fork() too: nothing here waits for another thread.
+ * Any thread may call these functions, and a child after fork() too: no thread waits for another one's read.
  */
 #ifndef TOKMAP_FORMAT_INDEX_PAGES_H
 #define TOKMAP_FORMAT_INDEX_PAGES_H
