@@ -102,12 +102,12 @@ struct rank {
     struct check_report report;
 };
 
-/* Takes batches without a pause. */
+/* Takes batches without a pause, and at least one, since without any there is no rate. */
 static int take_all(struct bench *bench, struct rank *rank)
 {
     const struct check_task *task = &rank->task;
     struct check_report *report = &rank->report;
-    while (os_clock_ns() - report->from_ns < task->length_ns) {
+    while (!report->tokens || os_clock_ns() - report->from_ns < task->length_ns) {
         const uint64_t before = os_clock_ns();
         const enum tokmap_status status = reader_next(&rank->reader);
         if (status == TOKMAP_END && task->again) {
