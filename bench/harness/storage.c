@@ -16,6 +16,8 @@
 
 #define PROBES 64                 /* random pages of a file that are looked up in the page cache */
 #define PROBES_LEFT (PROBES / 16) /* of these may stay: other programs read, too */
+#define DROPS_MOST 20
+#define DROP_PAUSE_NS 50000000
 
 /* Counts how many of PROBES random pages of a file are in the page cache. Returns 0 or an errno; ENOTSUP if the kernel
  * cannot tell. */
@@ -55,8 +57,10 @@ static enum tokmap_status file_drop(const char *path, struct tokmap_error *error
                          "--dir or a dataset on a disk.");
     }
     system = os_fstat(fd, &stat);
-    for (int attempt = 0; !system && cached > PROBES_LEFT && attempt < 3; attempt++) {
-        system = os_sync(fd); /* the kernel drops only pages that are on storage */
+    for (int attempt = 0; !system && cached > PROBES_LEFT && attempt < DROPS_MOST; attempt++) {
+        if (attempt)
+            os_sleep_ns(DROP_PAUSE_NS); /* the storage may still be reading what somebody asked for ahead */
+        system = os_sync(fd);           /* the kernel drops only pages that are on storage */
         os_advise_drop(fd, 0, stat.bytes);
         cached = 0;
         if (!system && stat.bytes)
