@@ -348,6 +348,10 @@ static enum http_result ended_with(struct http *http, CURLcode code)
     switch ((unsigned)code) {
     case CURLE_OK:
         return HTTP_OK;
+    case CURLE_PEER_FAILED_VERIFICATION:
+        (void)snprintf(http->reason, sizeof http->reason,
+                       "%.200s (if you trust this server, set AWS_CA_BUNDLE to a file with its certificate)", text);
+        return HTTP_FAILED;
     case CURLE_OUT_OF_MEMORY:
         return HTTP_MEMORY;
     case CURLE_COULDNT_RESOLVE_HOST:
@@ -364,7 +368,6 @@ static enum http_result ended_with(struct http *http, CURLcode code)
     case CURLE_TOO_MANY_REDIRECTS:
     case CURLE_UNKNOWN_OPTION:
     case CURLE_BAD_FUNCTION_ARGUMENT:
-    case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CIPHER:
