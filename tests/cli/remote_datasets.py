@@ -443,8 +443,8 @@ bad(['info', 's3://bucket/data/one'], 'refuses access or this name .HTTP status 
 server.set(rules=[])
 # What is said of shards in a folder names the objects, and not files of the cache.
 os.mkdir(DATA + '/mixed')
-good('pack', '-q', '-o', DATA + '/mixed/a', 'p.jsonl')
-good('pack', '-q', '--no-eod', '-o', DATA + '/mixed/b', 'p.jsonl')
+good('pack', '-q', '-o', DATA + '/mixed/a', 't.jsonl')
+good('pack', '-q', '--no-eod', '-o', DATA + '/mixed/b', 't.jsonl')
 said = run('info', 's3://bucket/data/mixed/').stderr
 if 'those of s3://bucket/data/mixed/a.bin with token 256, those of s3://bucket/data/mixed/b.bin with no' not in said:
     failures.append(('names of shards', said))
