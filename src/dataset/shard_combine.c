@@ -18,6 +18,7 @@
 #include "common/hash.h"
 #include "format/about_facts.h"
 #include "open_shards.h"
+#include "remote/remote_url.h"
 
 static const uint8_t unknown[16];
 
@@ -68,12 +69,16 @@ static bool tokenizer_known(const struct shard_head *head)
     return memcmp(head->shard.tokenizer, unknown, sizeof unknown) != 0;
 }
 
-/* Returns the path of a shard's index. *made: NULL, or what the caller frees. */
+/* Returns the path of a shard's index, or of the tokens if the index is in a cache. *made: NULL, or what the caller
+ * frees. */
 static const char *path_of(const struct tokmap_dataset *dataset, uint64_t number, char **made)
 {
     const struct manifest_shard *line = shard_line(dataset, number);
     *made = line ? manifest_index_path(&dataset->manifest, line) : NULL;
-    return *made ? *made : line ? manifest_name(&dataset->manifest, line) : shard_held(dataset, number)->index_path;
+    if (line)
+        return *made ? *made : manifest_name(&dataset->manifest, line);
+    const struct shard *shard = shard_held(dataset, number);
+    return remote_is(shard->store.path) ? shard->store.path : shard->index_path;
 }
 
 /* "838f.. (gpt2)", or without the name if it is not known. */

@@ -148,8 +148,9 @@ enum tokmap_status remote_client_refused(const struct remote_client *client, con
                          status, off, off / 60, ahead ? "ahead of" : "behind", CLOCK_OFF_MOST / 60);
     if (kind != REMOTE_WEB && (status == 400 || status == 401 || status == 403))
         return error_set(error, TOKMAP_ERROR_IO, client->shown, at,
-                         "the server refuses access (HTTP status %" PRIu32 ", region %s): %s", status,
-                         client->account.region, remote_account_advice(&client->account));
+                         "the server refuses access%s (HTTP status %" PRIu32 ", region %s): %s",
+                         status == 400 ? " or this name" : "", status, client->account.region,
+                         remote_account_advice(&client->account));
     if (kind != REMOTE_WEB && status > 301 && status < 400 && !*answer->region)
         return error_set(error, TOKMAP_ERROR_IO, client->shown, at,
                          "the server sends this request to another host (HTTP status %" PRIu32

@@ -101,6 +101,7 @@ struct http {
     CURLcode code;
     bool body_begun;
     bool http1, chunked;
+    bool ranged; /* bytes of the file were asked for */
     size_t header_bytes;
     size_t at, filled; /* bytes [at, filled) of `buffer`, or of `into`, have not been read */
     char *into;        /* of the request */
@@ -255,13 +256,19 @@ static size_t on_header(char *line, size_t size, size_t count, void *user)
     return bytes;
 }
 
+/* Some servers, such as rclone's, answer a range that was asked for with status 200. */
+static uint32_t status_of(const struct http *http)
+{
+    long status = 0;
+    (void)libcurl.curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &status);
+    return status == 200 && http->ranged && http->answer.has_range ? 206 : (uint32_t)status;
+}
+
 /* Returns true if the body that begins is the one that the request has memory for. */
 static bool goes_direct(const struct http *http)
 {
     const struct http_answer *answer = &http->answer;
-    long status = 0;
-    (void)libcurl.curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &status);
-    return http->into && status == 206 && answer->has_range &&
+    return http->into && status_of(http) == 206 && answer->has_range &&
            answer->range_last - answer->range_first == http->into_bytes - 1;
 }
 
@@ -341,6 +348,10 @@ static enum http_result ended_with(struct http *http, CURLcode code)
     switch ((unsigned)code) {
     case CURLE_OK:
         return HTTP_OK;
+    case CURLE_PEER_FAILED_VERIFICATION:
+        (void)snprintf(http->reason, sizeof http->reason,
+                       "%.200s (if you trust this server, set AWS_CA_BUNDLE to a file with its certificate)", text);
+        return HTTP_FAILED;
     case CURLE_OUT_OF_MEMORY:
         return HTTP_MEMORY;
     case CURLE_COULDNT_RESOLVE_HOST:
@@ -357,7 +368,6 @@ static enum http_result ended_with(struct http *http, CURLcode code)
     case CURLE_TOO_MANY_REDIRECTS:
     case CURLE_UNKNOWN_OPTION:
     case CURLE_BAD_FUNCTION_ARGUMENT:
-    case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CIPHER:
@@ -515,6 +525,7 @@ enum http_result http_begin(struct http *http, const struct http_request *reques
 {
     http_end(http);
     http->body_begun = http->http1 = http->chunked = http->direct = false;
+    http->ranged = request->ranged;
     http->into = request->into;
     http->into_bytes = request->into_bytes;
     http->sending = request->body_bytes != 0;
@@ -532,12 +543,10 @@ enum http_result http_begin(struct http *http, const struct http_request *reques
     *answer = http->answer;
     if (result)
         return result;
-    long status = 0;
     curl_off_t length = -1, wait = 0;
-    (void)libcurl.curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &status);
     (void)libcurl.curl_easy_getinfo(http->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
     (void)libcurl.curl_easy_getinfo(http->easy, CURLINFO_RETRY_AFTER, &wait);
-    answer->status = (uint32_t)status;
+    answer->status = status_of(http);
     answer->length = length < 0 ? UINT64_MAX : (uint64_t)length;
     answer->wait_seconds = wait < 0 ? 0 : (uint64_t)wait;
     answer->framed = length >= 0 || !http->http1 || http->chunked;

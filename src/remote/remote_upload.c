@@ -270,7 +270,7 @@ enum tokmap_status remote_uploads_find(struct remote_client *client, const char 
                      : no_memory(error);
         if (!status)
             status = remote_client_fetch(client, &ask, (size_t)16 << 20, &page, &answer, error);
-        if (!status && (answer.status == 501 || answer.status == 405))
+        if (!status && (answer.status == 501 || answer.status == 405 || answer.status == 404))
             break;
         if (!status && answer.status != 200)
             status = remote_client_refused(client, &answer, error);

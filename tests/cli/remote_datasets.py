@@ -437,8 +437,17 @@ said = verify.communicate()[1]
 assert verify.returncode == 0, said
 fresh()
 server.set(accounts={'third': 'secret-of-third'})
-bad(['info', 's3://bucket/data/one'], 'refuses access', **files)
-server.set(accounts=None)
+bad(['info', 's3://bucket/data/one'], 'refuses access.* secret is wrong', **files)
+server.set(accounts=None, rules=[{'path': '', 'fault': '400'}])
+bad(['info', 's3://bucket/data/one'], 'refuses access or this name .HTTP status 400')
+server.set(rules=[])
+# What is said of shards in a folder names the objects, and not files of the cache.
+os.mkdir(DATA + '/mixed')
+good('pack', '-q', '-o', DATA + '/mixed/a', 't.jsonl')
+good('pack', '-q', '--no-eod', '-o', DATA + '/mixed/b', 't.jsonl')
+said = run('info', 's3://bucket/data/mixed/').stderr
+if 'those of s3://bucket/data/mixed/a.bin with token 256, those of s3://bucket/data/mixed/b.bin with no' not in said:
+    failures.append(('names of shards', said))
 # Objects that are longer or shorter than their index says, and that were replaced.
 for how in ('longer', 'shorter', 'other'):
     for name, ending in (('one', '.bin'), ('sealed-00000', '.bin.zst'), ('masked', '.mask')):

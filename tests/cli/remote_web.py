@@ -200,7 +200,7 @@ if shutil.which('openssl'):
     context.load_cert_chain('cert.pem', 'key.pem')
     secure, url = remote_server.start(context=context)
     done = pack(url + 'none/a.txt')
-    assert done.returncode == 1 and 'certificate' in done.stderr, done.stderr
+    assert done.returncode == 1 and 'set AWS_CA_BUNDLE to a file with its certificate' in done.stderr, done.stderr
     done = pack(url + 'drop/whole.txt', CURL_CA_BUNDLE='cert.pem')
     assert done.returncode == 0 and read('r.bin') == local['a.txt'], done.stderr
 

@@ -67,6 +67,7 @@ SETTINGS = {
     "page": 1000,             # keys in a page of a list
     "ahead": 0,               # seconds by which the clock is ahead
     "keyed": False,           # ETags are no MD5, as where objects are encrypted with keys of a service
+    "loose": False,           # ranges have status 200, and a list of no uploads is an error 404, as with rclone
     "retry_after": None,      # seconds that 429 and 503 ask for
     "accounts": None,         # {key: secret}: all signatures are checked
     "ghosts": [],             # keys that lists have and that do not exist
@@ -378,6 +379,7 @@ class Server:
             at = first + 5 if fault == "wrong_range" else first
             if status == 206:
                 headers["Content_Range"] = f"bytes {at}-{at + count - 1}/{total}"
+                status = 200 if self.set.loose else 206
         if fault == "other_tag":
             headers["ETag"] = '"another"'
         if request.method == "HEAD":
@@ -505,6 +507,8 @@ class Server:
             items = sorted((upload["key"], number) for number, upload in self.uploads.items()
                            if upload["path"].startswith(path.rstrip("/") + "/") and
                            upload["key"].startswith(query.get("prefix", "")) and (upload["key"], number) > after)
+            if self.set.loose and not items:
+                return await self.refuse(request, 404, "NoSuchUpload")
             more, items = len(items) > page, items[:page]
             out = [f"<Upload><Key>{escape(key)}</Key><UploadId>{number}</UploadId></Upload>" for key, number in items]
             out += [f"<NextKeyMarker>{escape(items[-1][0])}</NextKeyMarker>"

@@ -126,6 +126,23 @@ class Copies(Objects):
         self.assertEqual(files(back + "web"), self.of_data("web"))
         self.assertFalse(self.uploads())
 
+    def test_loose(self):
+        """A server that says 200 of ranges, too, and 404 of a bucket without unfinished uploads. What it sends is read,
+        copied, and continued after a broken connection."""
+        self.server.set(loose=True)
+        for name in ("web", "one"):
+            self.copy(self.local(name), f"s3://bucket/{name}", "--verify", "full")
+            self.copy(f"s3://bucket/{name}", os.path.join(self.top, "back", name))
+        self.assertEqual(files(os.path.join(self.top, "back")), self.of_data("web", "one"))
+        shutil.copy(os.path.join(self.base.name, "text.jsonl"), self.bucket)
+        self.server.set(rules=[{"path": "text.jsonl", "method": "GET", "fault": "reset_body", "times": 3}])
+        subprocess.run([TOKMAP, "pack", "-q", "-o", os.path.join(self.top, "again"), "--shard-tokens", "5500000",
+                        "s3://bucket/text.jsonl"], env=self.environment, check=True, timeout=120)
+        for path, content in self.of_data("web").items():
+            if path.endswith(".bin"):
+                with open(os.path.join(self.top, path.replace("web", "again")), "rb") as file:
+                    self.assertEqual(file.read(), content)
+
     def test_tls(self):
         """Over TLS the signature has no hash of the body, and the server compares the MD5 in the header."""
         key, certificate = (os.path.join(self.top, name) for name in ("key", "certificate"))
@@ -446,5 +463,5 @@ class Packs(Objects):
         self.server.set(rules=[{"path": "", "method": "POST", "fault": "403"}])
         status, said = self.run_pack("-o", "s3://bucket/web", text="no such file.jsonl")
         self.assertEqual(status, 1)
-        self.assertIn("403", said)
+        self.assertRegex(said, "403.* may not do this, or it or its secret is wrong")
         self.assertEqual(os.listdir(self.here), [])
