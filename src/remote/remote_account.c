@@ -323,9 +323,10 @@ const char *remote_account_advice(const struct remote_account *account)
     if (account->kind == REMOTE_GS)
         return account->key ? "the HMAC key in GCS_KEY and GCS_SECRET may not read it, or they do not belong together"
                             : "GCS_KEY and GCS_SECRET, the parts of an HMAC key, are not set";
-    return account->token ? "the key that was found may not read it, or its session token has expired"
+    return account->token ? "the key that was found may not do this, or its session token has expired"
            : account->key
-               ? "the key that was found may not read it, or belongs to a session whose AWS_SESSION_TOKEN is not set"
+               ? "the key that was found may not do this, is unknown there, does not belong to its secret, or is of a "
+                 "session whose AWS_SESSION_TOKEN is not set"
                : "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and ~/.aws/credentials has no key for the "
                  "profile; where keys come from elsewhere, 'aws configure export-credentials --format env' prints them";
 }
