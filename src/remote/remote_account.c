@@ -321,11 +321,11 @@ bool remote_account_url(const struct remote_account *account, const struct remot
 const char *remote_account_advice(const struct remote_account *account)
 {
     if (account->kind == REMOTE_GS)
-        return account->key ? "the HMAC key in GCS_KEY and GCS_SECRET may not read it, or they do not belong together"
+        return account->key ? "the HMAC key in GCS_KEY and GCS_SECRET may not do this, or they do not belong together"
                             : "GCS_KEY and GCS_SECRET, the parts of an HMAC key, are not set";
     return account->token ? "the key that was found may not do this, or is wrong, or its session token has expired"
            : account->key
-               ? "the key that was found may not do this, or it or its secret is wrong, or it belongs to a "
+               ? "the key that was found may not do this, is unknown there, does not belong to its secret, or is of a "
                  "session whose AWS_SESSION_TOKEN is not set"
                : "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and ~/.aws/credentials has no key for the "
                  "profile; where keys come from elsewhere, 'aws configure export-credentials --format env' prints them";

@@ -20,6 +20,8 @@
 #define PAGE_STEP ((size_t)64 << 10) /* read at a time of an answer */
 #define HEADERS_MOST (REMOTE_SIGN_LINES + 3)
 
+static bool answered[REMOTE_GS + 1]; /* a server of the kind has answered this process; accessed atomically */
+
 void remote_client_init(struct remote_client *client, bool (*stop)(void *user), void *user,
                         const struct remote_watch *watch)
 {
@@ -111,7 +113,8 @@ enum tokmap_status remote_client_broke(struct remote_client *client, enum http_r
     if (result == HTTP_FAILED)
         return error_set(error, TOKMAP_ERROR_IO, client->shown, offset_of(client),
                          "%s; correct the name, or what the message names", reason);
-    const bool first = result == HTTP_UNREACHED && !client->answered;
+    const bool first = result == HTTP_UNREACHED && !client->known &&
+                       !__atomic_load_n(&answered[remote_kind(client->shown)], __ATOMIC_RELAXED);
     return failed(client, reason, 0,
                   first ? (uint32_t)min64(REMOTE_ATTEMPTS_FIRST, client->attempts) : client->attempts, error);
 }
@@ -283,7 +286,8 @@ enum tokmap_status remote_client_send(struct remote_client *client, const struct
         if (status)
             return status;
         const enum http_result result = http_begin(client->http, &request, answer);
-        client->answered = client->answered || !result;
+        if (!result)
+            __atomic_store_n(&answered[remote_kind(client->shown)], true, __ATOMIC_RELAXED);
         if (result) {
             status = remote_client_broke(client, result, error);
         } else if (region_take(client, answer)) {
@@ -332,7 +336,7 @@ enum tokmap_status remote_client_name(struct remote_client *client, const char *
         return status;
     client->query = query;
     client->query_of_object = query_of_object;
-    client->moved = client->answered = false;
+    client->moved = client->known = false;
     client->at = client->good = 0;
     client->failures = 0;
     if (kind != REMOTE_WEB)

@@ -22,7 +22,7 @@
 #include "tokmap/tokmap.h"
 
 #define REMOTE_ATTEMPTS 8
-#define REMOTE_ATTEMPTS_FIRST 4 /* to reach a server that has not answered yet: its name may be misspelled */
+#define REMOTE_ATTEMPTS_FIRST 4 /* to reach a server before any has answered: its name may be misspelled */
 #define REMOTE_PROGRESS ((uint64_t)1 << 20)
 
 /* Receiver of reports about waiting and repeated requests. The functions may be NULL. */
@@ -51,7 +51,7 @@ struct remote_client {
     const char *query;             /* of requests, or NULL */
     bool query_of_object;          /* the query is for the object, not for its bucket */
     bool moved;                    /* the region has been changed for this name */
-    bool answered;                 /* a server has answered for the name */
+    bool known;                    /* the name is that of data that is being read */
     bool ranged;                   /* a server has sent a range of bytes */
     uint32_t failures, attempts;
     uint64_t asked; /* seconds that it has waited since `failures` was 0, because the server has asked for it */

@@ -42,6 +42,13 @@ static bool code_passes(const char *code)
     return false;
 }
 
+/* Returns whether an error is about the key. Others come with 403, too, such as QuotaExceeded. */
+static bool code_is_of_key(const char *code)
+{
+    return !strcmp(code, "AccessDenied") || !strcmp(code, "InvalidAccessKeyId") ||
+           !strcmp(code, "SignatureDoesNotMatch") || !strcmp(code, "RequestTimeTooSkewed");
+}
+
 enum tokmap_status remote_write(struct remote_client *client, const char *name, const char *query,
                                 const struct remote_ask *ask, struct remote_written *written,
                                 struct tokmap_error *error)
@@ -61,7 +68,7 @@ enum tokmap_status remote_write(struct remote_client *client, const char *name, 
         (void)snprintf(reason, sizeof reason, "the server answers with HTTP status %" PRIu32 ", %s", *http, code);
         if (*code && code_passes(code))
             status = remote_client_failed(client, reason, written->answer.wait_seconds, error);
-        else if (*code && *http != 401 && *http != 403 && *http / 100 != 3)
+        else if (*code && !code_is_of_key(code) && *http != 401 && *http / 100 != 3)
             status = error_set(error, TOKMAP_ERROR_IO, client->shown, TOKMAP_NO_OFFSET,
                                "the object is not written: %s; look that code up in the manual of the storage", reason);
         else

@@ -107,7 +107,7 @@ enum tokmap_status remote_range_read(struct remote_client *client, const char *n
         ask.condition = condition;
     }
     client->at = range->first;
-    client->answered = range->known;
+    client->known = range->known;
     while (!status) {
         struct http_answer answer;
         const char *reason;

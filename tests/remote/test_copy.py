@@ -311,7 +311,7 @@ class Copies(Objects):
         self.assertGreater(self.server.counts()["faults"], 5)
 
     def test_end_of_upload(self):
-        """The end of an upload whose answer is lost, or is an error with the status 200."""
+        """The end of an upload whose answer is lost, or is an error with the status 200, or no right, or no room."""
         for number, fault in enumerate(("lost", "late_error", "503")):
             self.server.set(rules=[{"path": r"uploadId", "method": "POST", "fault": fault, "times": 2},
                                    {"path": r"web$", "method": "PUT", "fault": fault, "times": 1}])
@@ -319,6 +319,8 @@ class Copies(Objects):
             self.assertEqual(files(os.path.join(self.bucket, str(number))), self.of_data("web"))
         self.server.set(rules=[{"path": r"uploadId", "method": "POST", "fault": "403"}])
         self.assertIn("403", self.copy(self.local("web"), "s3://bucket/9/web", status=1))
+        self.server.set(rules=[{"path": "", "method": "PUT", "fault": "quota"}])
+        self.assertIn("403, QuotaExceeded", self.copy(self.local("web"), "s3://bucket/9/web", status=1))
 
     def test_list_without_end(self):
         """A list of uploads whose pages all say that the same page follows."""

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of remote inputs, XML from a hostile server, and how often a server that is away is asked. */
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -119,7 +123,27 @@ static void test_xml_mutated(void **state)
     bytes_free(&texts);
 }
 
-/* A name that no server has answered for may be misspelled, and one of data that is being read is not. */
+/* Answers one request. Returns the URL. */
+static const char *server_once(char url[64])
+{
+    static const char answer[] = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    char request[4096];
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, bytes), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &bytes), 0);
+    if (!fork()) {
+        const int fd = accept(listener, NULL, NULL);
+        _exit(read(fd, request, sizeof request) <= 0 || write(fd, answer, sizeof answer - 1) <= 0);
+    }
+    (void)close(listener);
+    (void)snprintf(url, 64, "http://127.0.0.1:%d/x", ntohs(address.sin_port));
+    return url;
+}
+
+/* A name may be misspelled, unless it is that of data that is being read, or a server has answered before. */
 static void test_a_server_that_is_away(void **state)
 {
     (void)state;
@@ -127,10 +151,12 @@ static void test_a_server_that_is_away(void **state)
     struct remote_client client;
     assert_int_equal(setenv("AWS_MAX_ATTEMPTS", "5", 1), 0);
     remote_client_init(&client, NULL, NULL, NULL);
-    for (int known = 0; known < 2; known++) {
-        char tag[HTTP_TAG_MOST] = "";
+    for (int known = 0; known < 3; known++) {
+        char tag[HTTP_TAG_MOST] = "", url[64];
         struct tokmap_error error = {0};
-        struct remote_range range = {.count = 1, .into = &byte, .tag = tag, .known = known};
+        struct remote_range range = {.count = 1, .into = &byte, .tag = tag, .known = known == 1};
+        if (known == 2)
+            assert_int_equal(remote_range_read(&client, server_once(url), &range, &error), TOKMAP_ERROR_NOT_FOUND);
         const enum tokmap_status status = remote_range_read(&client, "http://127.0.0.1:1/x", &range, &error);
         if (status == TOKMAP_ERROR_UNSUPPORTED) /* no libcurl */
             skip();
