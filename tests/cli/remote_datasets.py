@@ -437,7 +437,7 @@ said = verify.communicate()[1]
 assert verify.returncode == 0, said
 fresh()
 server.set(accounts={'third': 'secret-of-third'})
-bad(['info', 's3://bucket/data/one'], 'refuses access.* secret is wrong', **files)
+bad(['info', 's3://bucket/data/one'], 'refuses access.* does not belong to its secret', **files)
 server.set(accounts=None, rules=[{'path': '', 'fault': '400'}])
 bad(['info', 's3://bucket/data/one'], 'refuses access or this name .HTTP status 400')
 server.set(rules=[])

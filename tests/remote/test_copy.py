@@ -465,5 +465,5 @@ class Packs(Objects):
         self.server.set(rules=[{"path": "", "method": "POST", "fault": "403"}])
         status, said = self.run_pack("-o", "s3://bucket/web", text="no such file.jsonl")
         self.assertEqual(status, 1)
-        self.assertRegex(said, "403.* may not do this, or it or its secret is wrong")
+        self.assertRegex(said, "403.* may not do this, .* does not belong to its secret")
         self.assertEqual(os.listdir(self.here), [])
