@@ -150,6 +150,7 @@ static enum tokmap_status parts_ready(struct cache_shard *shard, uint64_t units,
             if (status == TOKMAP_ERROR_NOT_FOUND)
                 status = parts_make(shard, state, units, error);
             cache_evict_end(&shard->cache->processes);
+            break;
         } else if (waits == WAITS) {
             status = error_set(error, TOKMAP_ERROR_IO, shard->cache->folder, TOKMAP_NO_OFFSET,
                                "another process has held the lock of the cache folder for a minute; end it if it is "

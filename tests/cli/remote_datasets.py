@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The test remote-datasets.sh. Prints nothing if all is well.
-import glob, json, os, random, re, resource, shutil, subprocess, sys, time
+import fcntl, glob, json, os, random, re, resource, shutil, subprocess, sys, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'remote'))
 from object_server import ObjectServer
@@ -289,6 +289,28 @@ for how in ('removed', 'made again', 'names'):
     if not re.search('/cache: the cache folder, or a file in it, was removed or replaced', said) or \
             stats.returncode != 1:
         failures.append((how, stats.returncode, said))
+
+# One that is removed when a process has the index and waits for the lock (byte 2^20 + 256) to make the other files.
+fresh()
+good('info', ONE)
+for path in glob.glob('cache/*.*'):
+    os.remove(path)
+with open('cache/processes', 'r+b') as processes:
+    fcntl.lockf(processes, fcntl.LOCK_EX, 1, 2**20 + 256)
+    info = subprocess.Popen(['tokmap', 'info', ONE], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, text=True,
+                            stderr=subprocess.PIPE, env={**os.environ, 'TOKMAP_CACHE': os.path.abspath('cache')})
+    while not glob.glob('cache/*.tmx'):
+        time.sleep(0.02)
+    time.sleep(0.3)
+    os.rename('cache', 'cache.old')
+try:
+    said = info.communicate(timeout=60)[1]
+except subprocess.TimeoutExpired:
+    info.kill()
+    said = 'it does not end'
+fresh('cache.old')
+if info.returncode != 1 or 'the cache folder, or a file in it, was removed or replaced' not in said:
+    failures.append(('removed before the files are made', info.returncode, said))
 
 # ---- poisoned folders ----
 say('poisoned folders')
