@@ -42,11 +42,12 @@ static bool code_passes(const char *code)
     return false;
 }
 
-/* Returns whether an error is about the key. Others come with 403, too, such as QuotaExceeded. */
+/* Returns whether an error is about the key or its session. Others come with 403, too, such as QuotaExceeded. */
 static bool code_is_of_key(const char *code)
 {
     return !strcmp(code, "AccessDenied") || !strcmp(code, "InvalidAccessKeyId") ||
-           !strcmp(code, "SignatureDoesNotMatch") || !strcmp(code, "RequestTimeTooSkewed");
+           !strcmp(code, "SignatureDoesNotMatch") || !strcmp(code, "RequestTimeTooSkewed") ||
+           !strcmp(code, "ExpiredToken") || !strcmp(code, "InvalidToken");
 }
 
 enum tokmap_status remote_write(struct remote_client *client, const char *name, const char *query,

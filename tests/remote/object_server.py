@@ -284,8 +284,8 @@ class Server:
                     "500": "InternalError", "503": "SlowDown"}[fault]
             return await self.refuse(request, int(fault), code, Retry_After=self.set.retry_after
                                      if fault in ("429", "503") else None)
-        if fault == "quota":
-            return await self.refuse(request, 403, "QuotaExceeded")
+        if fault in ("QuotaExceeded", "ExpiredToken"):
+            return await self.refuse(request, 403, fault)
         if fault == "redirect":
             if request.host == "main":
                 return await self.refuse(request, 307, "TemporaryRedirect", Location=self.other + request.target)

@@ -319,7 +319,9 @@ class Copies(Objects):
             self.assertEqual(files(os.path.join(self.bucket, str(number))), self.of_data("web"))
         self.server.set(rules=[{"path": r"uploadId", "method": "POST", "fault": "403"}])
         self.assertIn("403", self.copy(self.local("web"), "s3://bucket/9/web", status=1))
-        self.server.set(rules=[{"path": "", "method": "PUT", "fault": "quota"}])
+        self.server.set(rules=[{"path": "", "method": "PUT", "fault": "ExpiredToken"}])
+        self.assertIn("AWS_SESSION_TOKEN", self.copy(self.local("web"), "s3://bucket/9/web", status=1))
+        self.server.set(rules=[{"path": "", "method": "PUT", "fault": "QuotaExceeded"}])
         self.assertIn("403, QuotaExceeded", self.copy(self.local("web"), "s3://bucket/9/web", status=1))
 
     def test_list_without_end(self):

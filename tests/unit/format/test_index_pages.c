@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "support/sanitized.h"
-#include "support/scratch.h"
+#include "support/scratch_folder.h"
 #include "common/bytes.h"
 #include "format/index_pages.h"
 #include "platform/os.h"
@@ -23,30 +23,20 @@
 enum { THREADS = 4, ROUNDS = 300, WORDS = 20000 };
 #define BYTES (WORDS * sizeof(uint64_t) - 3) /* the last page and the last word are not whole */
 
-static char folder[512];
-
 static uint64_t word_at(uint64_t number)
 {
     return number % 7 ? number * 0x9e3779b97f4a7c15u : 0;
 }
 
-static int setup(void **state)
+static int make_words(void **state)
 {
-    (void)state;
     uint64_t *words = malloc(WORDS * sizeof *words);
     assert_non_null(words);
     for (uint64_t i = 0; i < WORDS; i++)
         words[i] = word_at(i);
-    scratch_make(folder);
+    setup(state);
     file_write(in_folder(folder, "words"), words, BYTES);
     free(words);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    scratch_remove(folder);
     return 0;
 }
 
@@ -131,5 +121,5 @@ int main(void)
         cmocka_unit_test(threads_find_the_bytes),
         cmocka_unit_test(a_child_finds_the_bytes),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, make_words, teardown);
 }
