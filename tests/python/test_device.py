@@ -98,7 +98,9 @@ with run.loader(device="cuda", framework="dlpack") as one, run.loader(framework=
         assert one.next().inputs.__dlpack_device__() == (2, 1)
         other.next()
         same(one.next(), other.next())
-first.close(), second.close()
+for each in (second, first):
+    each.call("cuCtxSetCurrent", each._context)
+    each.close()
 """, "devices=2,delay=100")
 
     def test_static_outputs(self):
