@@ -136,9 +136,9 @@ struct tokmap_loader_options {
      * once each. Rank r is on node r / (world / nodes), as torchrun numbers ranks; nodes divides world, and is the same
      * on every rank. SPAN is best a multiple of it. A step has the same rows, and each call as many, but others, which
      * places[i].row says. ORDER.md has the rule, and `tokmap audit --cache` prints what it saves. A rank computes it
-     * in some 100 ns for each row of a step. tokmap_loader_repartition() keeps the ranks of a node, and changes nodes.
-     * Rows of a plan have no common place, so they gain nothing. Not with balance, nor with another order. 1: one node
-     * has all rows. 0 (default): off */
+     * in some 100 ns for each row of a step. tokmap_loader_repartition() keeps the ranks of a node, and changes nodes:
+     * loaders that join then are opened with tokmap_loader_nodes(). Rows of a plan have no common place, so they gain
+     * nothing. Not with balance, nor with another order. 1: one node has all rows. 0 (default): off */
     uint64_t nodes;
 };
 /* clang-format off */
@@ -308,6 +308,10 @@ TOKMAP_API uint64_t tokmap_loader_cu_seqlens(const struct tokmap_loader *loader)
 /* Returns the number of calls of next() in the step of which it delivers rows next, or in the run's last one. It is the
  * same on every rank, and changes only where a phase changes the batch. Cannot fail. */
 TOKMAP_API uint64_t tokmap_loader_calls_per_step(const struct tokmap_loader *loader);
+
+/* Returns the nodes that the ranks are on: options.nodes, or what the last repartition() made of it, which is
+ * world / the ranks of a node, and at least 1, whose node then has fewer ranks. Cannot fail. */
+TOKMAP_API uint64_t tokmap_loader_nodes(const struct tokmap_loader *loader);
 
 /* Writes what is still to be written of the trace to storage. Call it before a checkpoint is saved, so that the trace
  * never lacks a step before a saved cursor. Statuses: OK, ERROR_IO. */

@@ -180,9 +180,9 @@ static struct slot *take(struct tokmap_loader *loader, const struct tokmap_out *
         return loader->next.held;
     release_held(loader);
     if (!loader->thread.producer || (loader->next.pace.alone && !ring_ready(loader->ring))) {
-        loader->fill.out = direct_out(loader, out);
+        loader->fill->out = direct_out(loader, out);
         (void)producer_fill(loader, ring_vacant(loader->ring));
-        loader->fill.out = NULL;
+        loader->fill->out = NULL;
     } else if (!__atomic_load_n(&loader->first.done, __ATOMIC_RELAXED) && producer_claim_first(loader)) {
         producer_fill_first(loader);
     } else if (ring_was_full(loader->ring)) {
@@ -200,7 +200,7 @@ static struct slot *take(struct tokmap_loader *loader, const struct tokmap_out *
 static void describe(const struct tokmap_loader *loader, const struct slot *slot, const struct tokmap_out *out,
                      struct tokmap_batch *batch)
 {
-    const bool cut = context_cuts(&loader->fill.context);
+    const bool cut = context_cuts(&loader->fill->context);
     const uint64_t columns = slot->columns * loader->needs.chunks;
     *batch = (struct tokmap_batch){
         .step = slot->step,
@@ -339,13 +339,13 @@ void consumer_restart(struct tokmap_loader *loader)
 {
     loader->next.held = NULL;
     loader->next.again = loader->next.ended = false;
-    loader->fill.schedule = loader->next.taken = loader->start.schedule;
-    loader->fill.cursor = loader->next.position = loader->start.cursor;
-    row_queue_restart(&loader->fill.queue);
-    fetch_plan_restart(loader->fill.fetches);
-    residency_restart(loader->fill.residency);
-    if (loader->fill.pool)
-        read_pool_forget(loader->fill.pool);
+    loader->fill->schedule = loader->next.taken = loader->start.schedule;
+    loader->fill->cursor = loader->next.position = loader->start.cursor;
+    row_queue_restart(&loader->fill->queue);
+    fetch_plan_restart(loader->fill->fetches);
+    residency_restart(loader->fill->residency);
+    if (loader->fill->pool)
+        read_pool_forget(loader->fill->pool);
     ring_restart(loader->ring);
     stalls_restart(&loader->stalls);
     statistics_at(&loader->statistics, loader->next.position.step);
@@ -387,30 +387,30 @@ enum tokmap_status tokmap_loader_flush(struct tokmap_loader *loader, struct tokm
  * one of them was not in the page cache, the storage is asked for all rows that follow it, at once. */
 static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
 {
-    const uint64_t next = loader->fill.queue.taken;
+    const uint64_t next = loader->fill->queue.taken;
     bool asked = false;
-    residency_begin(loader->fill.residency, slot->count);
+    residency_begin(loader->fill->residency, slot->count);
     producer_begin_rows(loader, slot);
     for (uint64_t i = 0; i < slot->count; i++) {
         const struct tokmap_place place = slot->places[i];
-        struct row_extents row = row_queue_extents(&loader->fill.queue, &place);
+        struct row_extents row = row_queue_extents(&loader->fill->queue, &place);
         bool cold = false;
-        residency_named(loader->fill.residency, &row, next);
-        loader->fill.after = NULL;
-        row_queue_after_named(&loader->fill.queue, slot->places, i, slot->count,
-                              loader->fill.out ? &loader->fill.after : NULL);
+        residency_named(loader->fill->residency, &row, next);
+        loader->fill->after = NULL;
+        row_queue_after_named(&loader->fill->queue, slot->places, i, slot->count,
+                              loader->fill->out ? &loader->fill->after : NULL);
         enum tokmap_status status = producer_fill_row(loader, slot, i, &place, &cold, error);
-        residency_named_was(loader->fill.residency, &row, cold, next);
+        residency_named_was(loader->fill->residency, &row, cold, next);
         if (status)
             return status;
         if (!cold || asked)
             continue;
         asked = true;
         for (uint64_t k = i + 1; k < slot->count; k++) {
-            const struct row_extents later = row_queue_extents(&loader->fill.queue, &slot->places[k]);
-            residency_ask(loader->fill.residency, &later);
+            const struct row_extents later = row_queue_extents(&loader->fill->queue, &slot->places[k]);
+            residency_ask(loader->fill->residency, &later);
         }
-        residency_flush(loader->fill.residency);
+        residency_flush(loader->fill->residency);
     }
     producer_end_rows(loader, slot);
     return TOKMAP_OK;
@@ -421,7 +421,7 @@ static enum tokmap_status find_named(struct tokmap_loader *loader, struct slot *
                                      const uint64_t *rows, uint64_t count, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    struct run_step first = {.seq_len = loader->fill.schedule.slice.seq_len}, phase;
+    struct run_step first = {.seq_len = loader->fill->schedule.slice.seq_len}, phase;
     slot->valid = 0;
     for (uint64_t i = 0; i < count && !status; i++) {
         status = run_walk_locate(&loader->next.named, steps[i], rows[i], &slot->places[i], error);
@@ -480,13 +480,13 @@ enum tokmap_status tokmap_loader_read(struct tokmap_loader *loader, const uint64
     slot->first_row = count ? rows[0] : 0;
     slot->count = count;
     slot->last_in_step = false;
-    slot->cursor = loader->fill.cursor;
+    slot->cursor = loader->fill->cursor;
     status = find_named(loader, slot, steps, rows, count, error);
-    loader->fill.out = out ? direct_out(loader, &where) : NULL;
-    slot->direct = loader->fill.out != NULL;
+    loader->fill->out = out ? direct_out(loader, &where) : NULL;
+    slot->direct = loader->fill->out != NULL;
     if (!status)
         status = fill_named(loader, slot, error);
-    loader->fill.out = NULL;
+    loader->fill->out = NULL;
     if (!status && out && !is_written(slot))
         status = expand(loader, slot, &where, NULL, error);
     if (status)
@@ -517,6 +517,11 @@ uint64_t tokmap_loader_cu_seqlens(const struct tokmap_loader *loader)
 uint64_t tokmap_loader_calls_per_step(const struct tokmap_loader *loader)
 {
     return loader ? loader->next.taken.slice.calls : 0;
+}
+
+uint64_t tokmap_loader_nodes(const struct tokmap_loader *loader)
+{
+    return loader ? loader->options.nodes : 0;
 }
 
 enum tokmap_status tokmap_loader_device(const struct tokmap_loader *loader, struct tokmap_loader_device *info)

@@ -22,8 +22,8 @@ void excluded_take_out(const struct tokmap_loader *loader, struct slot *slot, ui
     const uint64_t part_end = part->first + part->tokens;
     struct exclusion_walk walk;
     uint64_t first, count, all = 0, data = 0;
-    assert(!loader->fill.out); /* see check_masks() in loader_open.c */
-    exclusion_walk_begin(&walk, loader->exclusions, &slot->places[i], loader->fill.extents, extents);
+    assert(!loader->fill->out); /* see check_masks() in loader_open.c */
+    exclusion_walk_begin(&walk, loader->exclusions, &slot->places[i], loader->fill->extents, extents);
     while (exclusion_walk_next(&walk, &first, &count)) {
         const uint64_t end = first + count, from = max64(first, part->first), to = min64(end, part_end);
         const uint64_t column_end = min64(end, part->first + part->columns);
@@ -39,6 +39,6 @@ void excluded_take_out(const struct tokmap_loader *loader, struct slot *slot, ui
             bits_set(part->bits, part->tokens - 1, part->tokens);
     }
     for (uint64_t k = 0; k < extents && all && part->begins; k++)
-        data += extent_is_padding(&loader->fill.extents[k]) ? 0 : loader->fill.extents[k].tokens;
+        data += extent_is_padding(&loader->fill->extents[k]) ? 0 : loader->fill->extents[k].tokens;
     slot->excluded_rows += all && part->begins && all == data;
 }

@@ -21,7 +21,7 @@ struct excluded_part {
 
 /* Replaces the excluded tokens of a part of row i by the pad id, sets the bits of the targets that do not count because
  * of them, and counts them in the slot. The row's place is slot->places[i], and its extents are in
- * loader->fill.extents. */
+ * loader->fill->extents. */
 void excluded_take_out(const struct tokmap_loader *loader, struct slot *slot, uint64_t i, uint64_t extents,
                        const struct excluded_part *part);
 

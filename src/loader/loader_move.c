@@ -27,14 +27,14 @@ static void keep_counts(struct tokmap_loader *loader)
     struct read_pool_counts pool = {0};
     struct backend_facts facts;
     loader->backend->calls->facts(loader->backend, &facts);
-    if (loader->fill.pool)
-        read_pool_counts(loader->fill.pool, &pool);
+    if (loader->fill->pool)
+        read_pool_counts(loader->fill->pool, &pool);
     for (uint64_t i = 0; i < loader->sources; i++) {
-        const uint64_t bytes = gather_bytes(loader->fill.gathers[i]);
+        const uint64_t bytes = gather_bytes(loader->fill->gathers[i]);
         statistics->before.bytes += bytes;
         statistics->sources[i].bytes += bytes;
     }
-    statistics->before.cold_reads += loader->fill.cold_reads;
+    statistics->before.cold_reads += loader->fill->cold_reads;
     statistics->before.host_expanded += facts.host_expanded;
     statistics->before.late_copies += facts.late_copies;
     statistics->before.timeouts += pool.timeouts;
@@ -74,10 +74,6 @@ static void exchange(struct tokmap_loader *loader, struct tokmap_loader *other)
     memcpy(other, &before, bytes);
     loader->statistics.sources = other->statistics.sources;
     other->statistics.sources = counts;
-    loader->fill.residency->user = &loader->fill.queue;
-    other->fill.residency->user = &other->fill.queue;
-    loader->fill.queue.context = &loader->fill.context;
-    other->fill.queue.context = &other->fill.context;
 }
 
 /* `other` is made for where the loader is to continue. */
@@ -87,7 +83,7 @@ static enum tokmap_status replace(struct tokmap_loader *loader, struct tokmap_lo
     if (!order)
         return error_set_memory(error, "a loader", loader->sources * sizeof *order);
     /* The storage may have become slow, and have threads that read since this move. */
-    loader_mark_process(loader, other->fill.pool);
+    loader_mark_process(loader, other->fill->pool);
     enum tokmap_status status = TOKMAP_OK;
     if (loader->trace) {
         const struct trace_header header = loader_trace_header(other, &other->start.cursor);

@@ -88,7 +88,7 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
     return TOKMAP_OK;
 }
 
-/* Sets loader->fill.cursor to the cursor of the step at which the loader begins. */
+/* Sets loader->fill->cursor to the cursor of the step at which the loader begins. */
 static enum tokmap_status find_start(struct tokmap_loader *loader, const char *resume,
                                      const struct tokmap_cursor *given, struct tokmap_error *error)
 {
@@ -101,7 +101,7 @@ static enum tokmap_status find_start(struct tokmap_loader *loader, const char *r
     if (!status && (given || resume))
         status = run_check_cursor(loader->run, &cursor, error);
     if (!status)
-        run_cursor(loader->run, cursor.step, &loader->fill.cursor);
+        run_cursor(loader->run, cursor.step, &loader->fill->cursor);
     return status;
 }
 
@@ -118,7 +118,7 @@ static enum tokmap_status measure_phases(struct tokmap_loader *loader, const str
         struct slice slice = {0};
         uint64_t elements;
         run_describe_phase(loader->run, i, &phase);
-        if (options->world > phase.batch && phase.end_step > loader->fill.cursor.step) {
+        if (options->world > phase.batch && phase.end_step > loader->fill->cursor.step) {
             char since[64] = "";
             if (info->phases > 1)
                 (void)snprintf(since, sizeof since, " from step %" PRIu64 " on", phase.first_step);
@@ -158,11 +158,11 @@ static uint32_t read_ahead(const struct tokmap_loader *loader, const struct tokm
 static enum tokmap_status describe_sources(struct tokmap_loader *loader, const struct tokmap_run_info *info,
                                            struct tokmap_error *error)
 {
-    loader->fill.gathers = calloc(info->sources, sizeof *loader->fill.gathers);
+    loader->fill->gathers = calloc(info->sources, sizeof *loader->fill->gathers);
     loader->source = calloc(info->sources, sizeof *loader->source);
     loader->statistics.sources = calloc(info->sources, sizeof *loader->statistics.sources);
-    loader->fill.extents = calloc(run_extents_most(loader->run), sizeof *loader->fill.extents);
-    if (!loader->fill.gathers || !loader->source || !loader->statistics.sources || !loader->fill.extents)
+    loader->fill->extents = calloc(run_extents_most(loader->run), sizeof *loader->fill->extents);
+    if (!loader->fill->gathers || !loader->source || !loader->statistics.sources || !loader->fill->extents)
         return error_set_memory(error, "a loader", info->sources * sizeof *loader->source);
     loader->sources = info->sources;
     loader->kernels = expand_variant(0);
@@ -257,9 +257,9 @@ static enum tokmap_status open_sources(struct tokmap_loader *loader, const struc
         .unmapped = loader->options.deadline_ns != 0,
         .in_order = info->order == TOKMAP_SEQUENTIAL,
         .order = row_queue_window,
-        .user = &loader->fill.queue,
+        .user = &loader->fill->queue,
     };
-    enum tokmap_status status = residency_open(&loader->fill.residency, &options, error);
+    enum tokmap_status status = residency_open(&loader->fill->residency, &options, error);
     free(datasets);
     const struct gather_options how = {
         .trust_files = loader->options.trust_files,
@@ -267,7 +267,7 @@ static enum tokmap_status open_sources(struct tokmap_loader *loader, const struc
         .pad_id = loader->pad_id,
     };
     for (uint64_t i = 0; i < loader->sources && !status; i++)
-        status = gather_open(&loader->fill.gathers[i], &loader->fill.residency->sources[i], &how, error);
+        status = gather_open(&loader->fill->gathers[i], &loader->fill->residency->sources[i], &how, error);
     return status;
 }
 
@@ -276,13 +276,13 @@ static enum tokmap_status open_queue(struct tokmap_loader *loader, const struct 
 {
     const struct assignment_rule rule = {loader->options.world, loader->options.rows, loader->balance,
                                          loader->options.nodes};
-    enum tokmap_status status = row_queue_init(&loader->fill.queue, &loader->fill.schedule, &rule, loader->rows_most,
-                                               read_ahead(loader, info), &loader->fill.context, error);
-    loader->fill.queue.residency = loader->fill.residency;
-    loader->fill.queue.gathers = loader->fill.gathers;
+    enum tokmap_status status = row_queue_init(&loader->fill->queue, &loader->fill->schedule, &rule, loader->rows_most,
+                                               read_ahead(loader, info), &loader->fill->context, error);
+    loader->fill->queue.residency = loader->fill->residency;
+    loader->fill->queue.gathers = loader->fill->gathers;
     return status ? status
-                  : fetch_plan_new(&loader->fill.fetches, loader->fill.residency, &loader->fill.schedule, &rule,
-                                   &loader->fill.context, loader->fill.gathers, error);
+                  : fetch_plan_new(&loader->fill->fetches, loader->fill->residency, &loader->fill->schedule, &rule,
+                                   &loader->fill->context, loader->fill->gathers, error);
 }
 
 /* ---- slots ---- */
@@ -458,11 +458,11 @@ static bool find_stretch(struct tokmap_loader *loader, struct stretch *found, bo
     *cold = false;
     for (uint64_t n = 0; n < PROBE_ROWS && n < loader->rows_most && !*cold; n++) {
         struct stretch stretch;
-        if (!row_queue_window(&loader->fill.queue, n, &row))
+        if (!row_queue_window(&loader->fill->queue, n, &row))
             break;
         if (!row.count)
             continue;
-        struct residency_source *source = &loader->fill.residency->sources[row.source];
+        struct residency_source *source = &loader->fill->residency->sources[row.source];
         if (!source->views.views || source->remote ||
             shard_views_stretch(&source->views, row.extents[0].first_token, row.extents[0].tokens, &stretch, NULL))
             continue;
@@ -483,16 +483,16 @@ static bool probe(struct tokmap_loader *loader)
     size_t got;
     if (!find_stretch(loader, &stretch, &cold))
         return false;
-    const struct page_check *check = &loader->fill.residency->sources[0].check; /* any: no pool is set yet */
+    const struct page_check *check = &loader->fill->residency->sources[0].check; /* any: no pool is set yet */
     uint64_t offset, end;
     if (!sealed_rows_place(check, &stretch, &offset, &end))
         return false;
     const uint64_t bytes = min64(sizeof page, end - offset);
     const uint64_t from = os_clock_ns();
-    int system = read_pool_read(loader->fill.pool, stretch.view->fd, page, bytes, offset, &got);
-    loader->fill.probe_ns = max64(os_clock_ns() - from, 1);
+    int system = read_pool_read(loader->fill->pool, stretch.view->fd, page, bytes, offset, &got);
+    loader->fill->probe_ns = max64(os_clock_ns() - from, 1);
     /* A read that fails is reported by the row that needs it. */
-    return system || loader->fill.probe_ns >= SLOW_NS || (!cold && !os_file_is_local(stretch.view->fd));
+    return system || loader->fill->probe_ns >= SLOW_NS || (!cold && !os_file_is_local(stretch.view->fd));
 }
 
 /* Probes the storage and opens the pool, as options.io_threads and options.deadline_ns ask. The queue and the residency
@@ -513,16 +513,16 @@ static enum tokmap_status storage_open(struct tokmap_loader *loader, uint32_t wi
         .buffer_bytes = row_bytes + 2 * TOKEN_PAGE_BYTES, /* a row has parts of two pages that are compared */
         .deadline_ns = deadline,
     };
-    enum tokmap_status status = read_pool_open(&loader->fill.pool, &options, error);
+    enum tokmap_status status = read_pool_open(&loader->fill->pool, &options, error);
     if (status)
         return status;
     const bool slow = threads && probe(loader);
     if (!slow && !deadline) {
-        read_pool_close(loader->fill.pool);
-        loader->fill.pool = NULL;
+        read_pool_close(loader->fill->pool);
+        loader->fill->pool = NULL;
     }
-    residency_set_pool(loader->fill.residency, loader->fill.pool, slow);
-    row_queue_restart(&loader->fill.queue);
+    residency_set_pool(loader->fill->residency, loader->fill->pool, slow);
+    row_queue_restart(&loader->fill->queue);
     return TOKMAP_OK;
 }
 
@@ -554,19 +554,19 @@ static enum tokmap_status make(struct tokmap_loader *loader, const struct tokmap
     loader->needs.fields = loader->options.fields;
     loader->needs.slices = loader->options.context_world;
     loader->needs.mask_targets = loader->options.mask_targets;
-    status = context_open(&loader->fill.context, &loader->options, loader->run, form_ahead(&loader->needs), error);
+    status = context_open(&loader->fill->context, &loader->options, loader->run, form_ahead(&loader->needs), error);
     if (status)
         return status;
-    loader->needs.chunks = columns_are_fixed(&loader->fill.context.columns) && context_cuts(&loader->fill.context)
-                               ? loader->fill.context.chunks_most
-                               : 1;
-    loader->needs.chunks_most = columns_are_fixed(&loader->fill.context.columns) ? 0 : loader->fill.context.chunks_most;
+    const struct context *context = &loader->fill->context;
+    const bool fixed = columns_are_fixed(&context->columns);
+    loader->needs.chunks = fixed && context_cuts(context) ? context->chunks_most : 1;
+    loader->needs.chunks_most = fixed ? 0 : context->chunks_most;
     loader->stride = info.stride;
     loader->pad_id = (uint32_t)info.pad_id;
-    schedule_init(&loader->fill.schedule, loader->run, loader->options.rank, loader->options.world,
-                  loader->options.rows, loader->fill.cursor.step);
-    loader->next.taken = loader->start.schedule = loader->fill.schedule;
-    loader->next.position = loader->start.cursor = loader->fill.cursor;
+    schedule_init(&loader->fill->schedule, loader->run, loader->options.rank, loader->options.world,
+                  loader->options.rows, loader->fill->cursor.step);
+    loader->next.taken = loader->start.schedule = loader->fill->schedule;
+    loader->next.position = loader->start.cursor = loader->fill->cursor;
     statistics_at(&loader->statistics, loader->next.position.step);
     status = describe_sources(loader, &info, error);
     if (!status)
@@ -585,9 +585,14 @@ enum tokmap_status loader_make(struct tokmap_loader **made, const struct tokmap_
                                struct tokmap_error *error)
 {
     struct tokmap_loader *loader = calloc(1, sizeof *loader);
+    struct loader_fill *fill = calloc(1, sizeof *fill);
     *made = NULL;
-    if (!loader)
-        return error_set_memory(error, "a loader", sizeof *loader);
+    if (!loader || !fill) {
+        free(loader);
+        free(fill);
+        return error_set_memory(error, "a loader", sizeof *loader + sizeof *fill);
+    }
+    loader->fill = fill;
     loader->run = run;
     loader->options = *options;
     run_walk_init(&loader->next.named, run);
@@ -627,7 +632,7 @@ enum tokmap_status tokmap_loader_open(struct tokmap_loader **made, const struct 
         const struct trace_header header = loader_trace_header(loader, &loader->start.cursor);
         status = trace_open(&loader->trace, given.trace, &header, error);
     }
-    loader_mark_process(loader, loader->fill.pool);
+    loader_mark_process(loader, loader->fill->pool);
     if (!status)
         status = start_producer(loader, error);
     if (status)
@@ -645,20 +650,21 @@ void tokmap_loader_close(struct tokmap_loader *loader)
         producer_end(loader);
     trace_close(loader->trace, loader_is_forked(loader));
     if (!loader_is_forked(loader))
-        read_pool_close(loader->fill.pool);
+        read_pool_close(loader->fill->pool);
     ring_free(loader->ring);
     if (loader->backend)
         loader->backend->calls->close(loader->backend, loader_is_forked(loader));
     run_walk_free(&loader->next.named);
-    row_queue_free(&loader->fill.queue);
-    fetch_plan_free(loader->fill.fetches);
+    row_queue_free(&loader->fill->queue);
+    fetch_plan_free(loader->fill->fetches);
     for (uint64_t i = 0; i < loader->sources; i++)
-        gather_close(loader->fill.gathers[i]);
-    residency_close(loader->fill.residency);
-    context_close(&loader->fill.context);
-    free(loader->fill.gathers);
+        gather_close(loader->fill->gathers[i]);
+    residency_close(loader->fill->residency);
+    context_close(&loader->fill->context);
+    free(loader->fill->gathers);
     free(loader->source);
-    free(loader->fill.extents);
+    free(loader->fill->extents);
     free(loader->statistics.sources);
+    free(loader->fill);
     free(loader);
 }

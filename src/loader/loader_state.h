@@ -45,6 +45,31 @@ struct pace {
     uint64_t cold_reads;  /* of all calls before */
 };
 
+/* Used by the thread that fills slots: the producer, or the caller of next() if there is no producer. Its parts have
+ * the addresses of others (the residency and the plan of what is fetched, for example), so it never moves in memory. */
+struct loader_fill {
+    struct schedule schedule;
+    struct form form; /* of the slot that is being filled */
+    struct row_queue queue;
+    struct tokmap_extent *extents; /* of the row that is being filled */
+    const struct tokmap_out *out;  /* outputs that are written while rows are filled; NULL: the slot's rows are */
+    const void *after;             /* with outputs: the tokens of the row after the one that is being filled */
+    struct context context;        /* the cut of rows, and the chunks of the row that is being filled */
+    struct boundaries_cu cu;       /* of the batch that is being filled */
+    struct fetch_plan *fetches;    /* NULL: no dataset is in object storage */
+    struct residency *residency;
+    struct gather **gathers; /* one for each source */
+    struct read_pool *pool;  /* NULL: no other threads read */
+    uint64_t probe_ns;
+    struct tokmap_cursor cursor; /* at the start of the step that is being filled */
+    uint64_t cold_reads;         /* read by any thread */
+    struct {
+        struct schedule schedule;
+        struct tokmap_cursor cursor;
+        uint64_t count;
+    } before_last; /* state before the last batch was filled, for producer_undo() */
+};
+
 struct tokmap_loader {
     /* Constant once the loader is open, until it moves (loader_move.c). */
     const struct tokmap_run *run;
@@ -68,30 +93,7 @@ struct tokmap_loader {
         struct schedule schedule;
         struct tokmap_cursor cursor;
     } start; /* the place where the loader was opened, and to which tokmap_loader_rewind() returns */
-
-    /* Used by the thread that fills slots: the producer, or the caller of next() if there is no producer. */
-    struct {
-        struct schedule schedule;
-        struct form form; /* of the slot that is being filled */
-        struct row_queue queue;
-        struct tokmap_extent *extents; /* of the row that is being filled */
-        const struct tokmap_out *out;  /* outputs that are written while rows are filled; NULL: the slot's rows are */
-        const void *after;             /* with outputs: the tokens of the row after the one that is being filled */
-        struct context context;        /* the cut of rows, and the chunks of the row that is being filled */
-        struct boundaries_cu cu;       /* of the batch that is being filled */
-        struct fetch_plan *fetches;    /* NULL: no dataset is in object storage */
-        struct residency *residency;
-        struct gather **gathers; /* one for each source */
-        struct read_pool *pool;  /* NULL: no other threads read */
-        uint64_t probe_ns;
-        struct tokmap_cursor cursor; /* at the start of the step that is being filled */
-        uint64_t cold_reads;         /* read by any thread */
-        struct {
-            struct schedule schedule;
-            struct tokmap_cursor cursor;
-            uint64_t count;
-        } before_last; /* state before the last batch was filled, for producer_undo() */
-    } fill;
+    struct loader_fill *fill;
 
     /* Shared by both threads, for the first batch: see producer_claim_first(). */
     struct {
@@ -111,8 +113,9 @@ struct tokmap_loader {
         struct pace pace;
     } next;
 
-    /* From here on, members stay with the handle when the loader moves. The producer thread reads the turns while it is
-     * paused, so a move may not write them even for a moment. */
+    /* A move exchanges the bytes of all members before this one, so nothing may keep an address of any of them. From
+     * here on, members stay with the handle. The producer thread reads the turns while it is paused, so a move may not
+     * write them even for a moment. */
     struct {
         struct os_thread *producer; /* NULL: next() fills slots itself. For the thread that calls next() */
         uint32_t process;           /* that opened the loader; 0 if a child after fork() may use it */

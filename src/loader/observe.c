@@ -45,22 +45,22 @@ static void stats_read(const struct tokmap_loader *loader, struct tokmap_stats *
     statistics_read(statistics, now);
     now->bytes = statistics->before.bytes;
     for (uint64_t i = 0; i < loader->sources; i++)
-        now->bytes += gather_bytes(loader->fill.gathers[i]);
-    now->cold_reads = statistics->before.cold_reads + __atomic_load_n(&loader->fill.cold_reads, __ATOMIC_RELAXED);
+        now->bytes += gather_bytes(loader->fill->gathers[i]);
+    now->cold_reads = statistics->before.cold_reads + __atomic_load_n(&loader->fill->cold_reads, __ATOMIC_RELAXED);
     loader->backend->calls->facts(loader->backend, &facts);
-    if (loader->fill.pool)
-        read_pool_counts(loader->fill.pool, &pool);
+    if (loader->fill->pool)
+        read_pool_counts(loader->fill->pool, &pool);
     now->host_expanded = statistics->before.host_expanded + facts.host_expanded;
     now->late_copies = statistics->before.late_copies + facts.late_copies;
     now->device_bytes = facts.device_bytes;
     now->ring_bytes = loader->ring_bytes;
     now->ring_slots = ring_slots(loader->ring);
     now->ring_ready = ring_ready(loader->ring);
-    now->reading = residency_reading(loader->fill.residency);
+    now->reading = residency_reading(loader->fill->residency);
     now->timeouts = statistics->before.timeouts + pool.timeouts;
     now->io_threads = pool.threads;
     now->io_reads = statistics->before.io_reads + pool.ahead;
-    now->probe_ns = loader->fill.probe_ns;
+    now->probe_ns = loader->fill->probe_ns;
     fetches_read(loader, now);
     now->alarms = __atomic_load_n(&loader->stalls.alarms, __ATOMIC_RELAXED);
 }
@@ -82,7 +82,7 @@ static void source_stats_read(const struct tokmap_loader *loader, uint64_t sourc
     statistics_read_source(&loader->statistics, source, now);
     now->name = info.name;
     now->windows = info.windows;
-    now->bytes += gather_bytes(loader->fill.gathers[source]);
+    now->bytes += gather_bytes(loader->fill->gathers[source]);
     now->draws = run_drawn(loader->run, source, __atomic_load_n(&loader->statistics.step, __ATOMIC_RELAXED));
 }
 

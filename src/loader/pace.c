@@ -8,13 +8,13 @@
 
 static uint64_t cold_reads(const struct tokmap_loader *loader)
 {
-    return __atomic_load_n(&loader->fill.cold_reads, __ATOMIC_RELAXED);
+    return __atomic_load_n(&loader->fill->cold_reads, __ATOMIC_RELAXED);
 }
 
 /* Returns whether the loader has a producer without which it could do. Where threads read, storage is slow. */
 static bool has_choice(const struct tokmap_loader *loader)
 {
-    return loader->thread.producer && !loader->fill.pool;
+    return loader->thread.producer && !loader->fill->pool;
 }
 
 void pace_begin(struct tokmap_loader *loader)

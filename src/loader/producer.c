@@ -25,24 +25,24 @@
 
 void producer_begin_rows(struct tokmap_loader *loader, struct slot *slot)
 {
-    struct context *context = &loader->fill.context;
+    struct context *context = &loader->fill->context;
     context->slice_tokens = context->trace = slot->max_seqlen_slice = 0;
     if (loader->options.fields & TOKMAP_CU_SEQLENS_SLICE)
         slot->cu[form_cu_slice_at(&loader->needs)] = 0;
     if (slot->cu)
-        boundaries_cu_begin(&loader->fill.cu, slot->cu, loader->needs.cu_elements);
+        boundaries_cu_begin(&loader->fill->cu, slot->cu, loader->needs.cu_elements);
 }
 
 /* Adds the ends of the documents of a row, from number `before` on, in the slice. Ends of rows before it are below
  * row_at. */
 static void add_cu_slice(struct tokmap_loader *loader, struct slot *slot, uint64_t before, uint64_t row_at)
 {
-    struct context *context = &loader->fill.context;
+    struct context *context = &loader->fill->context;
     int32_t *ends = slot->cu + form_cu_slice_at(&loader->needs);
     const struct chunk all = {0, slot->seq_len}, *chunk = context_cuts(context) ? context->chunks : &all;
     const struct chunk *end_chunk = chunk + (context_cuts(context) ? context->count : 1);
     uint64_t passed = context->slice_tokens; /* in chunks before this one */
-    for (uint64_t i = before; i < loader->fill.cu.documents; i++) {
+    for (uint64_t i = before; i < loader->fill->cu.documents; i++) {
         const uint64_t end = (uint64_t)slot->cu[i + 1] - row_at;
         for (; chunk < end_chunk && chunk->first + chunk->count <= end; chunk++)
             passed += chunk->count;
@@ -56,10 +56,10 @@ static void add_cu_slice(struct tokmap_loader *loader, struct slot *slot, uint64
 static enum tokmap_status add_cu(struct tokmap_loader *loader, struct slot *slot, uint64_t i, const struct mark *marks,
                                  struct tokmap_error *error)
 {
-    const uint64_t before = loader->fill.cu.documents, row_at = loader->fill.cu.tokens;
+    const uint64_t before = loader->fill->cu.documents, row_at = loader->fill->cu.tokens;
     if (!slot->cu)
         return TOKMAP_OK;
-    if (boundaries_cu_row(&loader->fill.cu, marks, slot->seq_len)) {
+    if (boundaries_cu_row(&loader->fill->cu, marks, slot->seq_len)) {
         if (loader->options.fields & TOKMAP_CU_SEQLENS_SLICE)
             add_cu_slice(loader, slot, before, row_at);
         return TOKMAP_OK;
@@ -75,13 +75,13 @@ void producer_end_rows(struct tokmap_loader *loader, struct slot *slot)
 {
     if (!slot->cu)
         return;
-    boundaries_cu_end(&loader->fill.cu);
-    slot->documents = loader->fill.cu.documents;
-    slot->max_seqlen = loader->fill.cu.longest;
+    boundaries_cu_end(&loader->fill->cu);
+    slot->documents = loader->fill->cu.documents;
+    slot->max_seqlen = loader->fill->cu.longest;
     if (!(loader->options.fields & TOKMAP_CU_SEQLENS_SLICE))
         return;
     for (uint64_t i = slot->documents + 1; i < loader->needs.cu_elements; i++)
-        slot->cu[form_cu_slice_at(&loader->needs) + i] = (int32_t)loader->fill.context.slice_tokens;
+        slot->cu[form_cu_slice_at(&loader->needs) + i] = (int32_t)loader->fill->context.slice_tokens;
 }
 
 /* ---- rows ---- */
@@ -92,7 +92,7 @@ static const struct loader_source *source_of(const struct tokmap_loader *loader,
     return place->source == TOKMAP_NO_SOURCE ? NULL : &loader->source[place->source];
 }
 
-/* Returns the bounds of a whole row, whose extents are in loader->fill.extents. */
+/* Returns the bounds of a whole row, whose extents are in loader->fill->extents. */
 static struct row_bounds bounds_of(const struct tokmap_loader *loader, const struct slot *slot,
                                    const struct tokmap_place *place, uint64_t extents)
 {
@@ -100,7 +100,7 @@ static struct row_bounds bounds_of(const struct tokmap_loader *loader, const str
     const uint64_t stride = source && !source->plan && place->window ? loader->stride : 0;
     struct row_bounds bounds = {.scored_from = stride && stride < slot->seq_len ? slot->seq_len - stride : 0};
     for (uint64_t i = 0; i < extents; i++)
-        bounds.tokens += loader->fill.extents[i].tokens;
+        bounds.tokens += loader->fill->extents[i].tokens;
     return bounds;
 }
 
@@ -110,11 +110,11 @@ static enum tokmap_status fill_bits(const struct tokmap_loader *loader, const st
                                     uint64_t *bits, struct tokmap_error *error)
 {
     struct uncounted *uncounted =
-        source_of(loader, place) ? gather_uncounted(loader->fill.gathers[place->source]) : NULL;
+        source_of(loader, place) ? gather_uncounted(loader->fill->gathers[place->source]) : NULL;
     return uncounted_fill(uncounted, extents, count, targets, bits, error);
 }
 
-/* Fills the marks of the first tokens of a whole row, whose extents are in loader->fill.extents. */
+/* Fills the marks of the first tokens of a whole row, whose extents are in loader->fill->extents. */
 static enum tokmap_status fill_marks(const struct tokmap_loader *loader, const struct slot *slot,
                                      const struct tokmap_place *place, uint64_t extents, struct mark *marks,
                                      struct tokmap_error *error)
@@ -123,7 +123,7 @@ static enum tokmap_status fill_marks(const struct tokmap_loader *loader, const s
     const struct boundaries_row row = {
         .dataset = source ? source->dataset : NULL,
         .dataset_tokens = source ? source->tokens : 0,
-        .extents = loader->fill.extents,
+        .extents = loader->fill->extents,
         .count = extents,
         .segments = source && source->plan,
     };
@@ -139,7 +139,7 @@ static enum tokmap_status describe_row(struct tokmap_loader *loader, struct slot
         slot->bounds[i] = bounds_of(loader, slot, place, extents);
     if (slot->uncounted)
         status =
-            fill_bits(loader, place, loader->fill.extents, extents, form_masked_targets(&loader->needs, slot->seq_len),
+            fill_bits(loader, place, loader->fill->extents, extents, form_masked_targets(&loader->needs, slot->seq_len),
                       slot->uncounted + i * slot->shape.row_bits, error);
     if (status || !slot->marks)
         return status;
@@ -154,14 +154,14 @@ static enum tokmap_status describe_row(struct tokmap_loader *loader, struct slot
 static struct gather_outputs outputs_of(const struct tokmap_loader *loader, const struct slot *slot, uint64_t i,
                                         uint32_t width)
 {
-    const struct tokmap_out *out = loader->fill.out;
+    const struct tokmap_out *out = loader->fill->out;
     const bool wide = width == 4, i64 = out->type == TOKMAP_ID_I64, targets = loader->options.fields & TOKMAP_TARGETS;
     const uint64_t at = i * slot->columns * (i64 ? 8 : 4);
     return (struct gather_outputs){
         .pair = loader->kernels->pair[wide][i64],
         .one = loader->kernels->one[wide][i64],
         .seq_len = slot->columns,
-        .after = loader->fill.after,
+        .after = loader->fill->after,
         .inputs = (uint8_t *)out->inputs + at,
         .targets = targets ? (uint8_t *)out->targets + at : NULL,
     };
@@ -176,7 +176,7 @@ struct filling {
     uint64_t count;
 };
 
-/* Fills a row with tokens. With loader->fill.out its outputs are written in its place: straight from the mapping where
+/* Fills a row with tokens. With loader->fill->out its outputs are written in its place: straight from the mapping where
  * that is possible, else from the slot, while the row is in the processor's cache. */
 static enum tokmap_status fill_tokens(struct tokmap_loader *loader, const struct slot *slot,
                                       const struct filling *filling, uint64_t source, bool *cold,
@@ -188,18 +188,18 @@ static enum tokmap_status fill_tokens(struct tokmap_loader *loader, const struct
     struct gather_outputs outputs;
     bool done = false;
     if (source == TOKMAP_NO_SOURCE) {
-        assert(!loader->fill.out); /* see form_is_direct() */
+        assert(!loader->fill->out); /* see form_is_direct() */
         gather_padding(loader->pad_id, loader->needs.width, filling->tokens, filling->row);
         return TOKMAP_OK;
     }
-    struct gather *gather = loader->fill.gathers[source];
-    if (loader->fill.out) {
+    struct gather *gather = loader->fill->gathers[source];
+    if (loader->fill->out) {
         outputs = outputs_of(loader, slot, i, loader->source[source].width);
         status = gather_direct(gather, extents, count, &outputs, &done, error);
     }
     if (!status && !done)
         status = gather_row(gather, extents, count, filling->tokens, filling->row, cold, error);
-    if (status || done || !loader->fill.out)
+    if (status || done || !loader->fill->out)
         return status;
     outputs = outputs_of(loader, slot, i, loader->needs.width);
     if (outputs.targets)
@@ -217,7 +217,7 @@ static void place_chunk(const struct tokmap_loader *loader, const struct slot *s
 {
     const struct ring_shape *shape = &slot->shape;
     const struct ring_layout *layout = &slot->layout;
-    const struct context *context = &loader->fill.context;
+    const struct context *context = &loader->fill->context;
     chunk->count = context->chunks[k].count;
     if (!slot->chunks || !k) {
         const uint64_t row = i * loader->needs.chunks + k;
@@ -239,7 +239,7 @@ static enum tokmap_status fill_chunk_bits(struct tokmap_loader *loader, const st
                                           const struct chunk *columns, struct columns_cut *cut, bool begins,
                                           const struct row_bounds *bounds, uint64_t *bits, struct tokmap_error *error)
 {
-    struct context *context = &loader->fill.context;
+    struct context *context = &loader->fill->context;
     const uint64_t from = columns->first > 0, targets = columns->count + context->ahead - (context->ahead > 0);
     const uint64_t count =
         columns_cut_next(cut, columns->first - from, columns->count + context->ahead + from, context->extents);
@@ -262,13 +262,13 @@ static enum tokmap_status describe_chunk(struct tokmap_loader *loader, const str
                                          const struct row_bounds *whole, struct columns_cut *cut,
                                          struct expand_chunk *chunk, struct tokmap_error *error)
 {
-    const struct mark *row = loader->fill.context.marks;
+    const struct mark *row = loader->fill->context.marks;
     const bool begins = slot->marks && (row[columns->first / 64].starts >> columns->first % 64 & 1);
     chunk->scored_from = whole->scored_from > columns->first ? whole->scored_from - columns->first : 0;
     chunk->tokens = whole->tokens > columns->first ? whole->tokens - columns->first : 0;
     if (slot->marks) {
         struct mark *marks = (struct mark *)(void *)(slot->memory + chunk->marks_at);
-        const uint64_t marked = columns->count + loader->fill.context.ahead;
+        const uint64_t marked = columns->count + loader->fill->context.ahead;
         boundaries_cut(row, columns->first, marked, marks);
         if (!loader->on_host)
             boundaries_sum(marks, mark_words(marked));
@@ -283,14 +283,14 @@ static enum tokmap_status describe_chunk(struct tokmap_loader *loader, const str
 static void exclude_of_chunk(const struct tokmap_loader *loader, struct slot *slot, uint64_t i, uint64_t extents,
                              const struct chunk *columns, const struct expand_chunk *chunk)
 {
-    const uint64_t ahead = loader->fill.context.ahead;
+    const uint64_t ahead = loader->fill->context.ahead;
     const struct excluded_part part = {columns->first,
                                        columns->count,
                                        columns->count + ahead,
                                        columns->count + ahead - 1,
                                        slot->memory + chunk->tokens_at,
                                        slot->uncounted ? (uint64_t *)(void *)(slot->memory + chunk->bits_at) : NULL,
-                                       columns == loader->fill.context.chunks,
+                                       columns == loader->fill->context.chunks,
                                        form_first_labels(&loader->needs)};
     excluded_take_out(loader, slot, i, extents, &part);
 }
@@ -300,7 +300,7 @@ static void trace_chunk(struct tokmap_loader *loader, const struct slot *slot, c
                         const struct chunk *columns, const void *tokens)
 {
     const uint64_t count = columns->count + (loader->needs.lookahead > 0);
-    loader->fill.context.trace +=
+    loader->fill->context.trace +=
         trace_hash(tokens, count * loader->needs.width, trace_chunk_number(place->row, slot->seq_len, columns->first));
 }
 
@@ -317,20 +317,20 @@ static void prefetch_chunk(const struct loader_source *source, const struct gath
             (void)gather_prefetch(gather, &context->extents[i]);
 }
 
-/* Fills the chunks of row i, whose extents are in loader->fill.extents, and what is known of them. */
+/* Fills the chunks of row i, whose extents are in loader->fill->extents, and what is known of them. */
 static enum tokmap_status fill_slice(struct tokmap_loader *loader, struct slot *slot, uint64_t i,
                                      const struct tokmap_place *place, uint64_t extents, bool *cold,
                                      struct tokmap_error *error)
 {
-    struct context *context = &loader->fill.context;
+    struct context *context = &loader->fill->context;
     const struct loader_source *source = source_of(loader, place);
     const struct row_bounds bounds = bounds_of(loader, slot, place, extents);
-    struct columns_cut cut = {loader->fill.extents, extents, source ? source->tokens : 0, 0, 0}, cut_bits = cut,
+    struct columns_cut cut = {loader->fill->extents, extents, source ? source->tokens : 0, 0, 0}, cut_bits = cut,
                        cut_ahead = cut;
     uint64_t prefetched = 0;
     enum tokmap_status status = TOKMAP_OK;
     struct expand_chunk one, *chunk = slot->chunks ? slot->chunks + i * slot->shape.row_chunks : &one;
-    context->count = columns_of_row(&context->columns, slot->seq_len, loader->fill.extents, extents, context->chunks);
+    context->count = columns_of_row(&context->columns, slot->seq_len, loader->fill->extents, extents, context->chunks);
     if (slot->marks) {
         status = fill_marks(loader, slot, place, extents, context->marks, error);
         boundaries_sum(context->marks, mark_words(form_marked_tokens(&loader->needs, slot->seq_len)));
@@ -340,7 +340,7 @@ static enum tokmap_status fill_slice(struct tokmap_loader *loader, struct slot *
     for (uint64_t k = 0; k < context->count && !status; k++, chunk += slot->chunks != NULL) {
         const struct chunk *columns = &context->chunks[k];
         for (; slot->chunks && prefetched < k + CHUNKS_AHEAD; prefetched++)
-            prefetch_chunk(source, source ? loader->fill.gathers[place->source] : NULL, context, prefetched,
+            prefetch_chunk(source, source ? loader->fill->gathers[place->source] : NULL, context, prefetched,
                            &cut_ahead);
         place_chunk(loader, slot, i, k, chunk);
         const uint64_t tokens = columns->count + context->ahead;
@@ -370,29 +370,29 @@ enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *
     slot->places[i] = *place;
     assert(i < slot->rows_most && (place->source < loader->sources || place->source == TOKMAP_NO_SOURCE));
     if (place->source != TOKMAP_NO_SOURCE)
-        status =
-            run_row_extents(loader->run, place, loader->fill.extents, loader->fill.queue.extents_most, &extents, error);
-    if (!status && context_cuts(&loader->fill.context)) {
+        status = run_row_extents(loader->run, place, loader->fill->extents, loader->fill->queue.extents_most, &extents,
+                                 error);
+    if (!status && context_cuts(&loader->fill->context)) {
         status = fill_slice(loader, slot, i, place, extents, cold, error);
     } else if (!status) {
-        const struct filling row = {i, (void *)(uintptr_t)slot->rows[i], slot->row_tokens, loader->fill.extents,
+        const struct filling row = {i, (void *)(uintptr_t)slot->rows[i], slot->row_tokens, loader->fill->extents,
                                     extents};
         status = fill_tokens(loader, slot, &row, place->source, cold, error);
     }
     if (*cold)
-        __atomic_store_n(&loader->fill.cold_reads, loader->fill.cold_reads + 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&loader->fill->cold_reads, loader->fill->cold_reads + 1, __ATOMIC_RELAXED);
     if (status)
         return status;
     struct tokmap_place *placed = &slot->places[i];
     *placed = *place;
     if (extents && !place->tokens) { /* the plan could not be read when this row was looked up, but now it could */
-        placed->first_token = loader->fill.extents[0].first_token;
+        placed->first_token = loader->fill->extents[0].first_token;
         for (uint64_t k = 0; k < extents; k++)
-            placed->tokens += loader->fill.extents[k].tokens;
+            placed->tokens += loader->fill->extents[k].tokens;
     }
     if (slot->sources)
         slot->sources[i] = place->source == TOKMAP_NO_SOURCE ? TOKMAP_IGNORE : (int32_t)place->source;
-    if (context_cuts(&loader->fill.context))
+    if (context_cuts(&loader->fill->context))
         return TOKMAP_OK;
     status = describe_row(loader, slot, i, placed, extents, error);
     if (!status && loader->exclusions) {
@@ -412,7 +412,7 @@ enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *
 enum tokmap_status producer_arrange(struct tokmap_loader *loader, struct slot *slot, uint64_t rows, uint64_t seq_len,
                                     struct tokmap_error *error)
 {
-    struct form *form = &loader->fill.form;
+    struct form *form = &loader->fill->form;
     if (form->seq_len != seq_len || form->shape.rows != rows * loader->needs.chunks) {
         struct form wanted;
         if (!form_make(&wanted, &loader->needs, rows, seq_len) || wanted.shape.rows > slot->rows_most ||
@@ -458,8 +458,8 @@ static uint64_t used_bytes(const struct tokmap_loader *loader, const struct slot
 static uint64_t trace_of(const struct tokmap_loader *loader, const struct slot *slot)
 {
     uint64_t sum = 0;
-    if (context_cuts(&loader->fill.context))
-        return loader->fill.context.trace;
+    if (context_cuts(&loader->fill->context))
+        return loader->fill->context.trace;
     for (uint64_t i = 0; i < slot->count; i++)
         sum += trace_hash(slot->rows[i], slot->row_tokens * loader->needs.width, slot->places[i].row);
     return sum;
@@ -467,21 +467,21 @@ static uint64_t trace_of(const struct tokmap_loader *loader, const struct slot *
 
 static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
 {
-    residency_begin(loader->fill.residency, slot->count);
+    residency_begin(loader->fill->residency, slot->count);
     producer_begin_rows(loader, slot);
     slot->valid = 0;
     for (uint64_t i = 0; i < slot->count; i++) {
         bool cold = false;
-        const void **after = loader->fill.out ? &loader->fill.after : NULL;
-        loader->fill.after = NULL;
-        if (loader->fill.fetches)
-            fetch_plan_next(loader->fill.fetches, loader->fill.queue.taken + i);
-        const struct tokmap_place *place = row_queue_next(&loader->fill.queue, i, slot->count, after, error);
+        const void **after = loader->fill->out ? &loader->fill->after : NULL;
+        loader->fill->after = NULL;
+        if (loader->fill->fetches)
+            fetch_plan_next(loader->fill->fetches, loader->fill->queue.taken + i);
+        const struct tokmap_place *place = row_queue_next(&loader->fill->queue, i, slot->count, after, error);
         if (!place)
-            return loader->fill.queue.fault;
+            return loader->fill->queue.fault;
         enum tokmap_status status = producer_fill_row(loader, slot, i, place, &cold, error);
         if (cold)
-            residency_was_cold(loader->fill.residency, loader->fill.queue.taken + i + 1);
+            residency_was_cold(loader->fill->residency, loader->fill->queue.taken + i + 1);
         if (status)
             return status; /* nobody reads the rows of a slot that failed */
         slot->valid += place->source != TOKMAP_NO_SOURCE;
@@ -495,23 +495,23 @@ static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *s
 static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
 {
     struct call call;
-    if (!schedule_call(&loader->fill.schedule, &call))
+    if (!schedule_call(&loader->fill->schedule, &call))
         return error_set(error, TOKMAP_END, NULL, TOKMAP_NO_OFFSET, "the run has ended");
     enum tokmap_status status = loader->backend->calls->await(loader->backend, slot->number, error);
     if (!status)
-        status = producer_arrange(loader, slot, loader->fill.schedule.slice.most, call.seq_len, error);
+        status = producer_arrange(loader, slot, loader->fill->schedule.slice.most, call.seq_len, error);
     if (status)
         return status;
     slot->step = call.step;
     slot->first_row = call.first; /* of no row, if there is none */
     slot->count = call.count;
     slot->last_in_step = call.last_in_step;
-    slot->direct = loader->fill.out != NULL;
+    slot->direct = loader->fill->out != NULL;
     slot->excluded = slot->excluded_rows = 0;
     status = fill_rows(loader, slot, error);
     if (status)
         return status;
-    struct tokmap_cursor cursor = loader->fill.cursor;
+    struct tokmap_cursor cursor = loader->fill->cursor;
     if (call.last_in_step)
         run_cursor(loader->run, call.step + 1, &cursor);
     slot->cursor = cursor;
@@ -519,12 +519,12 @@ static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, 
     status = loader->backend->calls->copy(loader->backend, slot->number, used_bytes(loader, slot), error);
     if (status)
         return status;
-    loader->fill.before_last.schedule = loader->fill.schedule;
-    loader->fill.before_last.cursor = loader->fill.cursor;
-    loader->fill.before_last.count = call.count;
-    loader->fill.cursor = cursor;
-    schedule_advance(&loader->fill.schedule);
-    row_queue_take(&loader->fill.queue, call.count);
+    loader->fill->before_last.schedule = loader->fill->schedule;
+    loader->fill->before_last.cursor = loader->fill->cursor;
+    loader->fill->before_last.count = call.count;
+    loader->fill->cursor = cursor;
+    schedule_advance(&loader->fill->schedule);
+    row_queue_take(&loader->fill->queue, call.count);
     return TOKMAP_OK;
 }
 
@@ -543,9 +543,9 @@ enum tokmap_status producer_fill(struct tokmap_loader *loader, struct slot *vaca
 void producer_undo(struct tokmap_loader *loader)
 {
     assert(!loader->thread.producer);
-    loader->fill.schedule = loader->fill.before_last.schedule;
-    loader->fill.cursor = loader->fill.before_last.cursor;
-    row_queue_untake(&loader->fill.queue, loader->fill.before_last.count);
+    loader->fill->schedule = loader->fill->before_last.schedule;
+    loader->fill->cursor = loader->fill->before_last.cursor;
+    row_queue_untake(&loader->fill->queue, loader->fill->before_last.count);
 }
 
 /* ---- the producer thread ---- */

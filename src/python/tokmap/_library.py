@@ -335,6 +335,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
     "tokmap_loader_rows": (c_uint64, (_P,)),
     "tokmap_loader_calls_per_step": (c_uint64, (_P,)),
     "tokmap_loader_cu_seqlens": (c_uint64, (_P,)),
+    "tokmap_loader_nodes": (c_uint64, (_P,)),
     "tokmap_loader_close": (None, (_P,)),
     "tokmap_loader_stats": (c_int, (_P, _P)),
     "tokmap_loader_device": (c_int, (_P, _P)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import RLock, get_ident
 from ctypes import byref, c_double, c_size_t, c_uint64, c_void_p, create_string_buffer, sizeof
 from json import dumps
-from operator import index
+from operator import attrgetter, index
 from time import monotonic_ns, sleep
 
 from . import _library as c
@@ -402,6 +402,13 @@ _CU_SEQLENS = ("cu_seqlens", "cu_seqlens_slice")
 _LATER = frozenset(name for name in Batch.__slots__ if name[0] != "_")
 
 
+#: Arguments that only the library's options have: those that say which part of the rows a loader delivers, which a move
+#: changes there, and others.
+_PLACE = ("rank", "world", "nodes", "context_rank", "context_world")
+_KEPT = ("rows", "balance", "mask_targets", "threads", "ring_bytes", "read_ahead", "trust_files", "drop_behind",
+         "io_threads", "alarm_percent", "alarm_calls")
+
+
 class Loader(Reader):
     """Delivers a run's rows to one rank. Run.loader() makes one:
 
@@ -419,7 +426,8 @@ class Loader(Reader):
                    be the same on all ranks. 0: off
     nodes          the number of nodes (machines) that the ranks are on, in order, as torchrun numbers them: with `order
                    even W SPAN`, rows of a block go to few nodes, so that all nodes together read each block about once
-                   instead of once each. The step keeps its rows; batch.row_numbers says which a batch has. 0: off
+                   instead of once each. The step keeps its rows; batch.row_numbers says which a batch has. 0: off.
+                   repartition() changes loader.nodes, which loaders that join then are opened with
     fields         any of "inputs targets labels position_ids document_ids loss_mask cu_seqlens rows targets_ahead
                    source_ids", as a text or a sequence; a batch unpacks in this order. labels are for models that shift
                    targets themselves, such as those of transformers. Where some targets do not count, because the data
@@ -470,11 +478,14 @@ class Loader(Reader):
     fields: tuple[Field, ...]
     rank: int
     world: int
+    nodes: int
     rows: int
     calls: int
     device: str
     context_rank: int
     context_world: int
+    if not TYPE_CHECKING:
+        rank, world, nodes, context_rank, context_world = (property(attrgetter(f"_options.{name}")) for name in _PLACE)
 
     def __init__(self, run: OpenedRun, *, rank: int | None = None, world: int | None = None, rows: int = 0,
                  fields: Fields = "inputs targets", dtype: DType | None = None,
@@ -493,12 +504,10 @@ class Loader(Reader):
         self._arrays, code, device_name = choose(framework, dtype, device)
         self.fields = parse_fields(fields)
         self._part, slice_ = launcher.of_mesh(mesh, data, context, rank, world, context_rank, context_world)
-        self.rank, self.world = self._part.rank, self._part.world
-        self.context_rank, self.context_world = slice_
         layout = c.choice(context_layout, c.LAYOUTS, "context_layout")
         self.device = device_name
         self._options = c.LoaderOptions(
-            size=sizeof(c.LoaderOptions), rank=self.rank, world=self.world, rows=c.number(rows, "rows"),
+            size=sizeof(c.LoaderOptions), rank=self._part.rank, world=self._part.world, rows=c.number(rows, "rows"),
             fields=field_bits(self.fields), threads=c.number(threads, "threads", 0, 2 ** 32 - 1),
             ring_bytes=c.number(ring_bytes, "ring_bytes"),
             read_ahead=c.number(read_ahead, "read_ahead", 0, 2 ** 32 - 1), trust_files=bool(trust_files),
@@ -507,16 +516,10 @@ class Loader(Reader):
             trace=None if trace is None else c.text_argument(trace, "trace"), deadline_ns=_deadline_ns(deadline),
             alarm_percent=c.number(alarm_percent, "alarm_percent", 0, 100),
             alarm_calls=c.number(alarm_calls, "alarm_calls", 0, 2 ** 32 - 1), balance=_balance(balance),
-            context_rank=self.context_rank, context_world=self.context_world, context_layout=layout,
-            nodes=c.number(nodes, "nodes"))
+            context_rank=slice_.rank, context_world=slice_.world, context_layout=layout, nodes=c.number(nodes, "nodes"))
         self._set_hooks(alarm, range_push, range_pop)
-        self._arguments = {"rank": self.rank, "world": self.world, "rows": rows, "fields": self.fields, "dtype": code,
-                           "device": device_name, "framework": self._arrays.name, "mask_targets": mask_targets,
-                           "threads": threads, "ring_bytes": ring_bytes, "read_ahead": read_ahead,
-                           "trust_files": trust_files, "drop_behind": drop_behind, "io_threads": io_threads,
-                           "deadline": deadline, "alarm_percent": alarm_percent, "alarm_calls": alarm_calls,
-                           "balance": balance, "nodes": nodes, "context_rank": self.context_rank,
-                           "context_world": self.context_world, "context_layout": context_layout}
+        self._arguments = {"fields": self.fields, "dtype": code, "device": device_name, "framework": self._arrays.name,
+                           "deadline": deadline, "context_layout": context_layout}
         # A trace has one writer, so a pickled loader does not take it along.
         self._arguments.update((name, hook) for name, hook in (("alarm", alarm), ("range_push", range_push),
                                                                ("range_pop", range_pop)) if hook is not None)
@@ -533,7 +536,6 @@ class Loader(Reader):
         self._first_ns = self._last_ns = 0  # when the first next() began, and the last one ended
         self._out = c.Out(sizeof(c.Out), c.I64 if code == "int64" else c.I32)
         self._out_pointer = byref(self._out) if self.fields else None
-        self._balances = self._options.balance != 0 or self._options.nodes > 1
         self._works_ahead, self._on_device = self._options.threads != 0, device_name != "cpu"
         run._loaders.add(self)  # before the library opens anything, so that run.close() always closes it
         self._origin = self._start(cursor_of_state(resume))
@@ -581,6 +583,7 @@ class Loader(Reader):
         """Prepares the shapes of arrays, which follow from the phase of the next step."""
         if self.device != "cpu" and self._arrays.name == "dlpack":
             self.device = f"cuda:{self.delivery().device}"
+            self._options.device = self.device.encode()  # load_state_dict() and rewind() open the loader there again
             self._arrays.opened(self.device)
         self.rows = lib.tokmap_loader_rows(self._handle)
         self.calls = self._calls_of(self.run.info.batch_most)
@@ -592,6 +595,7 @@ class Loader(Reader):
         """The end of every move. If an exception such as that of Ctrl-C ends a move before, next() refuses to run,
         because its arrays could have the shapes of another phase."""
         self._enter_phase()
+        self._assigns = self._options.balance != 0 or self.nodes > 1
         self._moving = False
 
     def _cursor(self) -> str:
@@ -751,7 +755,7 @@ class Loader(Reader):
         batch = Batch()
         batch._run, batch._fields, batch._found = self.run, self.fields, found
         count = found.count
-        if self._balances:  # now, because the loader will write other rows to the memory that the struct refers to
+        if self._assigns:  # now, because the loader will write other rows to the memory that the struct refers to
             batch.row_numbers = tuple(place.row for place in (c.Place * count).from_address(found.places))
         whole = count == self._phase_rows
         for name, array in zip(self.fields, written):
@@ -898,9 +902,9 @@ class Loader(Reader):
                 check(status, error)
             handle.keeps = after
             if place:
-                self.rank, self.world = self._options.rank, self._options.world = place
+                self._options.rank, self._options.world = place
+                self._options.nodes = lib.tokmap_loader_nodes(handle)
                 self._part = launcher.of_loader(*place)
-                self._arguments.update(rank=place[0], world=place[1])
             elif run is not self.run:
                 run._loaders.add(self)
                 self.run._loaders.discard(self)
@@ -1001,7 +1005,8 @@ class Loader(Reader):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self.run, self._arguments, self.state_dict(), self._part, self._origin))
+        arguments = {name: getattr(self._options, name) for name in _PLACE + _KEPT}
+        return (_rebuild, (self.run, {**arguments, **self._arguments}, self.state_dict(), self._part, self._origin))
 
     def _repr_html_(self) -> str:
         if self._handle is None:
