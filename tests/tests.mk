@@ -134,8 +134,8 @@ ubsan: ## run the tests with the undefined behavior sanitizer alone
 # The commands that use threads. CI runs those with the tag alone.
 TSAN_COMMANDS := cli/audit-* cli/bench-check cli/encode-flow cli/export-* cli/index-* cli/merge-* cli/pack-* \
   cli/plan-* cli/replay-* cli/run-* cli/train-* cli/verify-*
-tsan: ## run the tests that use threads with the thread sanitizer
-	+@$(sub_make) BUILD=$(BUILD)/tsan SANITIZE=thread TESTS='$(or $(TESTS),@tsan $(TSAN_COMMANDS))' \
+tsan: ## run the tests that use threads with the thread and undefined behavior sanitizers
+	+@$(sub_make) BUILD=$(BUILD)/tsan SANITIZE=thread,undefined TESTS='$(or $(TESTS),@tsan $(TSAN_COMMANDS))' \
 	  UNITS='$(if $(TESTS),,@tsan)' test-run
 
 FUZZ_SECONDS ?= 60

@@ -293,7 +293,7 @@ struct tokmap_evaluation_options {
  * `#docs=0..99%`). What the run trains on is refused: content ids of shards and their tokens are compared. Windows are
  * drawn, without a plan.
  * Statuses: OK, ERROR_NOT_FOUND (no source has that name, or nothing is left out), ERROR_RANGE (among others: the run
- * trains on some of it), and those of tokmap_run_open(). */
+ * trains on some of it; or it is a single token, which has no target), and those of tokmap_run_open(). */
 TOKMAP_STATUS tokmap_run_evaluation(struct tokmap_run **evaluation, const struct tokmap_run *run,
                                     const struct tokmap_evaluation_options *options, struct tokmap_error *error);
 

@@ -145,12 +145,12 @@ static enum tokmap_status load_hashes(struct page_check *check, const struct sha
         kept_pages(view, first, end, &from, &to);
         assert(base + from < check->views->hashes && base + to <= check->views->hashes);
         enum tokmap_status status =
-            dataset_page_hashes(dataset, view->shard, from, to - from, check->hashes + base + from, error);
+            dataset_page_hashes(dataset, view->shard, from, to - from, check->hashes + (base + from), error);
         if (status)
             return status;
         bits_set(check->known, base + from, base + to);
     }
-    memcpy(hashes, check->hashes + base + first, (size_t)count * sizeof *hashes);
+    memcpy(hashes, check->hashes + (base + first), (size_t)count * sizeof *hashes);
     return TOKMAP_OK;
 }
 
@@ -193,7 +193,7 @@ void page_check_prefetch(const struct page_check *check, const struct stretch *s
         return;
     pages_of(stretch, &first, &end);
     if (check->hashes)
-        __builtin_prefetch(check->hashes + base + first, 0, 3);
+        __builtin_prefetch(check->hashes + (base + first), 0, 3);
     for (uint64_t page = first; page < end; page++)
         if (!bits_all(check->compared, base + page, base + page + 1))
             for (uint64_t line = 0; line < TOKEN_PAGE_BYTES / 64; line++)

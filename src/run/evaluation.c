@@ -362,6 +362,17 @@ static enum tokmap_status open_run(struct evaluation *evaluation, struct tokmap_
     return open_copy(evaluation, options->steps, out);
 }
 
+/* Fails if the evaluation has no target, because none of its tokens has a token after it. */
+static enum tokmap_status check_targets(const struct evaluation *evaluation, const struct tokmap_run *made)
+{
+    for (uint64_t i = 0; i < made->sources.count; i++)
+        if (made->sources.of[i].tokens > 1)
+            return TOKMAP_OK;
+    return wrong(evaluation, TOKMAP_ERROR_RANGE,
+                 "the evaluation has no target, because '%.200s' has 1 token; evaluate on 2 tokens or more",
+                 made->sources.of[0].data);
+}
+
 /* Fails if the run trains on anything that the evaluation reads. */
 static enum tokmap_status check_untrained(const struct evaluation *evaluation, const struct tokmap_run *made)
 {
@@ -401,7 +412,11 @@ enum tokmap_status tokmap_run_evaluation(struct tokmap_run **out, const struct t
         status = add_sources(&evaluation);
     if (!status)
         status = open_run(&evaluation, out);
-    if (!status && !evaluation.options.trained && (status = check_untrained(&evaluation, *out))) {
+    if (!status)
+        status = check_targets(&evaluation, *out);
+    if (!status && !evaluation.options.trained)
+        status = check_untrained(&evaluation, *out);
+    if (status) {
         tokmap_run_close(*out);
         *out = NULL;
     }

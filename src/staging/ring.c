@@ -153,6 +153,7 @@ enum tokmap_status ring_new(struct ring **made, struct backend *backend, const s
     struct ring_layout layout;
     if (ring_slot_bytes(shape) == UINT64_MAX || !ring_layout_of(shape, &layout) || mul_overflows(table, slots, &tables))
         return error_set_memory(error, "the ring", UINT64_MAX);
+    tables = max64(tables, 1); /* those of slots without rows have an address, too */
     struct ring *ring = aligned_alloc(LINE, sizeof *ring);
     if (!ring)
         return error_set_memory(error, "the ring", sizeof *ring);
@@ -161,7 +162,7 @@ enum tokmap_status ring_new(struct ring **made, struct backend *backend, const s
     ring->spin = os_processors() > 1;
     ring->nap_ns = NAP_LEAST;
     ring->slots = calloc(slots, sizeof *ring->slots);
-    if (!ring->slots || (tables && os_memory_new(tables, false, &ring->tables))) {
+    if (!ring->slots || os_memory_new(tables, false, &ring->tables)) {
         ring_free(ring);
         return error_set_memory(error, "the ring", tables + slots * sizeof(struct slot));
     }

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Loaders of runs with phases: shapes, repartition, reload, traces and `tokmap replay`, statistics of sources, metrics,
-hooks, deadlines."""
+hooks, deadlines. And teams of loaders with nodes that move in all ways."""
 import json
 import os
+import pickle
+import random
 import subprocess
 import unittest
 from time import sleep
@@ -200,6 +202,111 @@ class Moves(unittest.TestCase):
                 self.assertEqual(loader.stats().alarms, len(stalls))
         self.assertTrue(stalls)
         self.assertEqual(stalls[0].calls, 50)
+
+
+BLOCKS = """seq_len 8
+batch 24
+order even 3 4
+source a synthetic:vocab=50,tokens=40000
+phase 0 a 1
+steps 40
+"""
+
+
+class Nodes(unittest.TestCase):
+    """What a loader with nodes says and delivers after moves, whatever it was opened with."""
+    def setUp(self):
+        self.run_ = tokmap.Run(text=BLOCKS)
+        self.addCleanup(self.run_.close)
+
+    def loader(self, rank, world, nodes, **options):
+        return self.run_.loader(rank=rank, world=world, nodes=nodes, framework="dlpack", **options)
+
+    def same(self, loader, other):
+        """The next batches of two loaders are the same, and say which rows they have."""
+        b, wanted = next(loader), next(other)
+        self.assertEqual((b.step, list(b.row_numbers), b.places, b.first_row, b.epoch, b.inputs.tolist()),
+                         (wanted.step, list(wanted.row_numbers), wanted.places, wanted.first_row, wanted.epoch,
+                          wanted.inputs.tolist()))
+        self.assertEqual([place.row for place in b.places], list(b.row_numbers))
+        self.assertEqual(b.locate(b.count - 1), wanted.locate(b.count - 1))
+        for i, row in enumerate(b.row_numbers):
+            data, place = self.run_.sources[0].dataset, self.run_.locate(b.step, row)
+            self.assertEqual(b.inputs.tolist()[i], list(data.tokens(place.first_token, 8)))
+        return b
+
+    def test_rows_are_those_delivered(self):
+        """One node that becomes several assigns its rows from then on, and the other way round."""
+        with self.loader(0, 1, 1) as loader:
+            for world, nodes in ((2, 2), (6, 6), (1, 1), (3, 3)):
+                loader.repartition(0, world)
+                self.assertEqual((loader.rank, loader.world, loader.nodes), (0, world, nodes))
+                with self.loader(0, world, nodes, resume=loader.state_dict()) as other:
+                    rows = self.same(loader, other).row_numbers
+                    self.assertEqual(isinstance(rows, range), world == 1)
+            self.assertIn("rank 0 of 3", repr(loader))
+        with self.loader(1, 4, 0) as loader:
+            loader.repartition(1, 8)
+            self.assertEqual((loader.nodes, list(next(loader).row_numbers)), (0, [3, 4, 5]))
+
+    def test_all_that_opens_again(self):
+        """A state, the start, and a pickle: each opens with the nodes of the last move."""
+        with self.loader(1, 4, 2, rows=2) as loader:
+            next(loader), next(loader), next(loader)
+            state = loader.state_dict()
+            loader.repartition(2, 8)
+            for again in (lambda: loader.load_state_dict(state), loader.rewind,
+                          lambda: loader.load_state_dict(self.run_.cursor(7)), loader.rewind,
+                          lambda: loader.reload(self.run_), lambda: loader.load_state_dict(state), loader.rewind):
+                again()
+                with self.loader(2, 8, 4, rows=2, resume=loader.state_dict()) as other:
+                    self.same(loader, other)
+                    with pickle.loads(pickle.dumps(loader)) as third:
+                        self.assertEqual((third.rank, third.world, third.nodes, third.rows), (2, 8, 4, 2))
+                        third.rewind()
+                        loader.rewind()
+                        self.same(third, loader)
+                        third.repartition(0, 4)
+                        self.assertEqual(third.nodes, 2)
+
+    def test_teams(self):
+        """Survivors and newcomers have each row of a step once, after any moves."""
+        choose = random.Random(5)
+        for _ in range(12):
+            world, nodes = choose.choice(((4, 2), (2, 1), (6, 3), (6, 2), (1, 1), (4, 0)))
+            rows = choose.randrange(3)
+            team = [self.loader(rank, world, nodes, rows=rows) for rank in range(world)]
+            for _ in range(12):
+                move = choose.randrange(5)
+                if move == 0:
+                    each, before = world // nodes if nodes else 1, team[0].state_dict()
+                    world = each * choose.choice((1, 2, 3, 4))
+                    nodes = world // each if nodes else 0
+                    for loader in team[world:]:
+                        loader.close()
+                    for rank, loader in enumerate(team[:world]):
+                        loader.repartition(rank, world)
+                    team = team[:world]
+                    team += [self.loader(rank, world, team[0].nodes, rows=rows, resume=before)
+                             for rank in range(len(team), world)]
+                elif move == 1:
+                    team = [pickle.loads(pickle.dumps(loader)) for loader in team]
+                elif move == 2:
+                    state = self.run_.cursor(choose.randrange(20))
+                    for loader in team:
+                        loader.load_state_dict(state)
+                elif move == 3:
+                    for loader in team:
+                        loader.reload(self.run_)
+                self.assertEqual({(loader.world, loader.nodes) for loader in team}, {(world, nodes)})
+                resume, seen = team[0].state_dict(), []
+                for rank, loader in enumerate(team):
+                    with self.loader(rank, world, nodes, rows=rows, resume=resume) as other:
+                        for _ in range(loader.calls):
+                            seen += self.same(loader, other).row_numbers
+                self.assertEqual(sorted(seen), list(range(24)))
+            for loader in team:
+                loader.close()
 
 
 if __name__ == "__main__":

@@ -17,10 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/planner.h"
-#include "platform/os.h"
 #include "support/awkward_text.h"
 #include "support/made.h"
+#include "support/made_plan.h"
 #include "support/run_help.h"
 #include "support/scratch.h"
 #include "tokmap/tokmap.h"
@@ -32,33 +31,6 @@
 static char folder[512], plan[600];
 static struct made wide, narrow, masked;
 
-/* Writes a plan of `narrow` with rows of 64 tokens. */
-static void write_plan(void)
-{
-    const struct planner_options options = {.seq_len = 64};
-    struct planner *planner;
-    struct planner_result result;
-    struct plan_header header;
-    struct tokmap_dataset *dataset;
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    int fd;
-    assert_int_equal(tokmap_dataset_open(&dataset, narrow.name, NULL, NULL), TOKMAP_OK);
-    assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
-    assert_int_equal(planner_new(&planner, &options, NULL), TOKMAP_OK);
-    for (uint64_t from = 0, end; from < narrow.tokens; from = end) {
-        for (end = from + 1; end < narrow.tokens && !narrow.starts[end];)
-            end++;
-        assert_int_equal(planner_add(planner, end - from, NULL), TOKMAP_OK);
-    }
-    assert_int_equal(planner_pack(planner, NULL, NULL, &result, NULL), TOKMAP_OK);
-    (void)snprintf(plan, sizeof plan, "%s/narrow.plan", folder);
-    assert_int_equal(os_open(plan, OS_WRITE_NEW, &fd), 0);
-    assert_int_equal(planner_write(planner, fd, info.content, info.identity, &header), 0);
-    os_close(fd);
-    planner_free(planner);
-    tokmap_dataset_close(dataset);
-}
-
 static int setup(void **unused)
 {
     (void)unused;
@@ -67,7 +39,8 @@ static int setup(void **unused)
     made_new(&wide, folder, "wide", 4, 90001, one, 1);
     made_new(&narrow, folder, "narrow", 2, 50257, many, 5);
     made_new_masked(&masked, folder, "masked", 2, 300, some, 2);
-    write_plan();
+    (void)snprintf(plan, sizeof plan, "%s/narrow.plan", folder);
+    made_plan(&narrow, 64, plan);
     file_write_text(in_folder(folder, "list"), "a 1\na 2\na 5\na 3\n");
     return 0;
 }

@@ -19,6 +19,7 @@
 /* 2,000 tokens in 200 documents. */
 #define WEB "synthetic:vocab=90,tokens=2000,document=10"
 #define WIKI "synthetic:vocab=90,tokens=1500,document=10,seed=1"
+#define ONE "synthetic:vocab=90,tokens=1"
 #define HEAD "seq_len 16\nbatch 8\nseed 3\n"
 
 static struct tokmap_run *parse(const char *text)
@@ -294,6 +295,29 @@ static void chosen_parts_and_values(void **state)
     tokmap_run_close(run);
 }
 
+/* A token has no target without another one after it in its dataset. */
+static void single_tokens(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"validation a " ONE "\n", "validation a " ONE "\nvalidation b " ONE ",seed=5\n"};
+    static const char *const also[] = {"validation a synthetic:vocab=90,tokens=2\n",
+                                       "validation a " ONE "\nvalidation b " WIKI "\n"};
+    for (size_t i = 0; i < 2; i++) {
+        char text[400];
+        struct tokmap_run *evaluation;
+        struct tokmap_error error = {0};
+        (void)snprintf(text, sizeof text, HEAD "source web " WEB "\n%s", sets[i]);
+        struct tokmap_run *run = parse(text);
+        assert_int_equal(tokmap_run_evaluation(&evaluation, run, NULL, &error), TOKMAP_ERROR_RANGE);
+        assert_null(evaluation);
+        assert_string_equal(error.message, "the evaluation has no target, because '" ONE
+                                           "' has 1 token; evaluate on 2 tokens or more");
+        tokmap_run_close(run);
+        (void)snprintf(text, sizeof text, HEAD "source web " WEB "\n%s", also[i]);
+        tokmap_run_close(evaluate(text, NULL));
+    }
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -341,6 +365,7 @@ int main(void)
         cmocka_unit_test(what_is_left_out),        cmocka_unit_test(lookaheads),
         cmocka_unit_test(validation_sets),         cmocka_unit_test(trained_validation_sets),
         cmocka_unit_test(chosen_parts_and_values), cmocka_unit_test(refusals),
+        cmocka_unit_test(single_tokens),
     };
     return cmocka_run_group_tests_name("evaluation", tests, NULL, NULL);
 }
