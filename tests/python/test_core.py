@@ -414,7 +414,7 @@ for i in range(20):
         kept = []
 
         class Stopped(tokmap.Loader):
-            def _shape(self, code):
+            def _arrive(self):
                 kept.append(self)
                 raise MemoryError
         run, before = self.run_of(), threads()

@@ -180,6 +180,32 @@ class Sources(WithData):
         self.assertEqual(by_source.result("train/"), {"train/y": 2.0})
 
     @needs("torch")
+    def test_reload(self):
+        """A batch knows its sources, whose numbers a move to an edited run changes; losses are summed by name."""
+        import numpy
+        import torch
+        text = "seq_len 8\nbatch 6\nsource {} synthetic:vocab=50,tokens=900,seed={}\n".format
+        more = "source {} synthetic:vocab=50,tokens=900,seed={}\n".format
+        first = text("a", 1) + more("b", 2) + "phase 0 a 1 b 1\nsteps 9\n"
+        then = text("z", 3) + more("b", 2) + more("a", 1) + "phase 0 a 1 b 1\nphase 3 a 1 b 1 z 1\nsteps 9\n"
+        for framework, of in (("torch", torch.tensor), ("numpy", numpy.array)):
+            with tokmap.Run(text=first) as run, tokmap.Run(text=then) as edited, \
+                    run.loader(fields="inputs source_ids", framework=framework) as loader:
+                by_source, wanted = tokmap.SourceLoss(run), {}
+                for step in range(9):
+                    b = next(loader)
+                    for place in b.places:
+                        wanted.setdefault(f"loss/{place.name}", []).append(float(ord(place.name) + step))
+                    by_source.add(b, of([float(ord(place.name) + step) for place in b.places]))
+                    if step == 2:
+                        loader.reload(edited)
+                self.assertEqual(set(wanted), {"loss/a", "loss/b", "loss/z"})
+                found = by_source.result()
+                self.assertEqual(set(found), set(wanted))
+                for name, losses in wanted.items():
+                    self.assertAlmostEqual(found[name], statistics.mean(losses))
+
+    @needs("torch")
     def test_ranks(self):
         """Each rank has the sums of all, also one without rows."""
         said = python("""

@@ -538,8 +538,13 @@ class Loader(Reader):
         self._out_pointer = byref(self._out) if self.fields else None
         self._works_ahead, self._on_device = self._options.threads != 0, device_name != "cpu"
         run._loaders.add(self)  # before the library opens anything, so that run.close() always closes it
+        self._code = code
         self._origin = self._start(cursor_of_state(resume))
-        self._shape(code)
+        if self._on_device and self._arrays.name == "dlpack":
+            self.device = f"cuda:{self.delivery().device}"
+            self._options.device = self.device.encode()  # load_state_dict() and rewind() open the loader there again
+            self._arrays.opened(self.device)
+        self._arrive()
 
     def _set_hooks(self, alarm: Callable[[Stall], object] | None, push: Callable[[str], object] | None,
                    pop: Callable[[], object] | None) -> None:
@@ -579,23 +584,14 @@ class Loader(Reader):
         self._pending, self._ended = None, False
         self._last = cursor
 
-    def _shape(self, code: str) -> None:
-        """Prepares the shapes of arrays, which follow from the phase of the next step."""
-        if self.device != "cpu" and self._arrays.name == "dlpack":
-            self.device = f"cuda:{self.delivery().device}"
-            self._options.device = self.device.encode()  # load_state_dict() and rewind() open the loader there again
-            self._arrays.opened(self.device)
+    def _arrive(self) -> None:
+        """The end of every move: finds what follows from where the loader is. If an exception such as that of Ctrl-C
+        ends a move before, next() refuses to run, because its arrays could have the shapes of another phase."""
         self.rows = lib.tokmap_loader_rows(self._handle)
         self.calls = self._calls_of(self.run.info.batch_most)
-        self._code = code
-        self._known_makers: dict[tuple[int, int], Any] = {}
-        self._arrive()
-
-    def _arrive(self) -> None:
-        """The end of every move. If an exception such as that of Ctrl-C ends a move before, next() refuses to run,
-        because its arrays could have the shapes of another phase."""
-        self._enter_phase()
         self._assigns = self._options.balance != 0 or self.nodes > 1
+        self._known_makers: dict[tuple[int, int], Any] = {}
+        self._enter_phase()
         self._moving = False
 
     def _cursor(self) -> str:
@@ -911,9 +907,6 @@ class Loader(Reader):
                 self.run = run
             self._origin = self._opened_at = cursor
             self._stand_at(cursor)
-            self._known_makers = {}
-            self.rows = lib.tokmap_loader_rows(handle)
-            self.calls = self._calls_of(run.info.batch_most)
             self._arrive()
 
     def source_stats(self) -> dict[str, SourceStats]:

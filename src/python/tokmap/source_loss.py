@@ -37,11 +37,15 @@ class SourceLoss:
     def add(self, source_ids: Any, losses: Any, weights: Any = None) -> None:
         """Adds the losses of a batch.
 
-        source_ids  the batch's: [count]
+        source_ids  the batch's: [count]. Or the batch, which knows its run, if loader.reload() changes the sources:
+                    they are summed by name
         losses      a tensor of torch or an array of NumPy: [count], or any [count, ...] such as a loss for each token
         weights     how much each counts, in the same shape: a mask, for example, or for losses that are means of rows
                     the number of tokens in each; None: 1 each. A loss whose weight is 0 may be NaN
         """
+        if hasattr(source_ids, "source_ids"):
+            self._rename(source_ids._run.source_names)
+            source_ids = source_ids.source_ids
         if source_ids is None:
             raise ArgumentError("source_ids is None: add \"source_ids\" to the loader's fields")
         count = len(source_ids)
@@ -55,6 +59,14 @@ class SourceLoss:
         else:
             self._add_numpy(source_ids, losses, weights, count)
 
+    def _rename(self, names: tuple[str, ...]) -> None:
+        """Takes the numbers of another run's sources from here on. The column of sums after all sources is always 0."""
+        if names != self.names[:len(names)]:
+            before, self.names = self.names, names + tuple(name for name in self.names if name not in names)
+            if self._sums is not None:
+                order = [before.index(name) if name in before else len(before) for name in self.names]
+                self._sums = self._sums[:, order + [len(before)]]
+
     def _add_torch(self, source_ids: Any, losses: Any, weights: Any, count: int) -> None:
         import torch
         losses = losses.double().reshape(count, -1)
@@ -62,7 +74,7 @@ class SourceLoss:
         weights = weights * (source_ids >= 0).unsqueeze(1)
         losses = torch.where(weights != 0, losses * weights, 0)
         if self._sums is None:
-            self._sums = torch.zeros(2, len(self.names), dtype=torch.float64, device=losses.device)
+            self._sums = torch.zeros(2, len(self.names) + 1, dtype=torch.float64, device=losses.device)
         self._sums.index_add_(1, source_ids.long().clamp(min=0), torch.stack((losses.sum(1), weights.sum(1))))
 
     def _add_numpy(self, source_ids: Any, losses: Any, weights: Any, count: int) -> None:
@@ -72,9 +84,9 @@ class SourceLoss:
         weights = weights * (source_ids >= 0)[:, None]
         losses = numpy.where(weights != 0, losses, 0) * weights
         if self._sums is None:
-            self._sums = numpy.zeros((2, len(self.names)))
+            self._sums = numpy.zeros((2, len(self.names) + 1))
         for into, each in zip(self._sums, (losses, weights)):
-            into += numpy.bincount(source_ids.clip(0), each.sum(1), len(self.names))
+            into += numpy.bincount(source_ids.clip(0), each.sum(1), len(self.names) + 1)
 
     def result(self, prefix: str = "loss/", group: Any = None, keep: bool = False) -> dict[str, float]:
         """The mean loss of each source that had any weight since the last result(), by its name after a prefix. The sums
@@ -94,7 +106,7 @@ class SourceLoss:
         torch: Any = sys.modules.get("torch")
         if torch is None or not torch.distributed.is_available() or not torch.distributed.is_initialized():
             return self._sums
-        sums = torch.zeros(2, len(self.names), dtype=torch.float64) if self._sums is None \
+        sums = torch.zeros(2, len(self.names) + 1, dtype=torch.float64) if self._sums is None \
             else torch.as_tensor(self._sums).clone()
         if torch.distributed.get_backend(group) == "nccl":
             sums = sums.cuda()
