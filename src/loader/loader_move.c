@@ -82,8 +82,6 @@ static enum tokmap_status replace(struct tokmap_loader *loader, struct tokmap_lo
     const struct loader_source **order = malloc(loader->sources * sizeof *order);
     if (!order)
         return error_set_memory(error, "a loader", loader->sources * sizeof *order);
-    /* The storage may have become slow, and have threads that read since this move. */
-    loader_mark_process(loader, other->fill->pool);
     enum tokmap_status status = TOKMAP_OK;
     if (loader->trace) {
         const struct trace_header header = loader_trace_header(other, &other->start.cursor);
@@ -93,8 +91,10 @@ static enum tokmap_status replace(struct tokmap_loader *loader, struct tokmap_lo
         free(order);
         return status;
     }
+    /* From here on nothing can fail. The storage may have become slow, and have threads that read since this move. */
+    loader_mark_process(loader, other->fill->pool);
     if (loader->thread.producer)
-        producer_pause(loader); /* from here on nothing can fail */
+        producer_pause(loader);
     keep_counts(loader);
     carry_sources(other, loader, order);
     free(order);

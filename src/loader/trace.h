@@ -21,7 +21,7 @@ enum tokmap_status trace_open(struct trace **trace, const char *path, const stru
 void trace_close(struct trace *trace, bool drop);
 
 /* Begins another section, after everything that is queued: the loader continues elsewhere. Forgets an unfinished step.
- * The producer must be paused. Statuses: OK, ERROR_IO; after a failure it can be called again. */
+ * For the consumer. Statuses: OK, ERROR_IO; after a failure it can be called again. */
 enum tokmap_status trace_begin(struct trace *trace, const struct trace_header *header, struct tokmap_error *error);
 
 /* ---- by the consumer ---- */

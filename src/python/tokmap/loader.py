@@ -911,11 +911,12 @@ class Loader(Reader):
 
     def source_stats(self) -> dict[str, SourceStats]:
         """What the loader has delivered of each source, by the source's name."""
-        found, stats, run = c.SourceStats(sizeof(c.SourceStats)), {}, self.run
-        for number, name in enumerate(run._names[:run.info.sources]):  # another thread may close the run of found.name
-            self._query(lambda handle, into: lib.tokmap_loader_source_stats(handle, number, into), found)
-            stats[name] = SourceStats(name, found.rows, found.tokens, found.epoch, found.bytes, found.draws,
-                                      found.windows)
+        found, stats = c.SourceStats(sizeof(c.SourceStats)), {}
+        with self._query_lock:  # no reload() comes between; and another thread may close the run of found.name
+            for number, name in enumerate(self.run.source_names):
+                self._query(lambda handle, into: lib.tokmap_loader_source_stats(handle, number, into), found)
+                stats[name] = SourceStats(name, found.rows, found.tokens, found.epoch, found.bytes, found.draws,
+                                          found.windows)
         return stats
 
     def prometheus(self, labels: Mapping[str, str] | None = None) -> str:
