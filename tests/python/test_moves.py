@@ -37,6 +37,15 @@ def sums(loader):
     return steps
 
 
+def replay(run, *arguments):
+    """What `tokmap replay` finds."""
+    done = subprocess.run([TOOL, "replay", run, "--json", "--progress", "none", *arguments], capture_output=True,
+                          text=True)
+    if done.returncode not in (0, 1):
+        raise AssertionError(done.stderr)
+    return json.loads(done.stdout) if done.stdout else done.stderr
+
+
 class Moves(unittest.TestCase):
     def setUp(self):
         self.folder = new_folder()
@@ -50,10 +59,7 @@ class Moves(unittest.TestCase):
         return (run or self.run_).loader(framework="dlpack", **options)
 
     def replay(self, *arguments):
-        done = subprocess.run([TOOL, "replay", self.path, "--json", "--progress", "none", *arguments],
-                              capture_output=True, text=True)
-        self.assertIn(done.returncode, (0, 1), done.stderr)
-        return json.loads(done.stdout) if done.stdout else done.stderr
+        return replay(self.path, *arguments)
 
     def test_shapes_of_phases(self):
         with self.loader(rank=0, world=1, rows=3) as loader:
@@ -268,6 +274,35 @@ class Nodes(unittest.TestCase):
                         self.same(third, loader)
                         third.repartition(0, 4)
                         self.assertEqual(third.nodes, 2)
+
+    def test_traces(self):
+        """They say which nodes there were, and `tokmap replay` finds each row of each step once."""
+        folder = new_folder()
+        path = os.path.join(folder, "blocks.run")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(BLOCKS.replace("40\n", "9\n"))
+        traces = [os.path.join(folder, f"{rank}.trace") for rank in range(8)]
+        with tokmap.Run(path) as run:
+            team = [run.loader(rank=rank, world=4, nodes=2, trace=traces[rank]) for rank in range(4)]
+            for loader in team * 3:
+                next(loader)
+            for rank, loader in enumerate(team):
+                loader.repartition(rank, 8)
+            state = team[0].state_dict()
+            team += [run.loader(rank=rank, world=8, nodes=team[0].nodes, trace=traces[rank], resume=state)
+                     for rank in range(4, 8)]
+            for loader in team * 2:
+                next(loader)
+            state = team[7].state_dict()
+            for loader in team:
+                loader.load_state_dict(state)
+            for loader in team:
+                for _ in loader:
+                    pass
+                loader.close()
+        said = replay(path, "--trace", *traces)
+        self.assertTrue(said["same"], said)
+        self.assertEqual(said["steps"], 9)
 
     def test_teams(self):
         """Survivors and newcomers have each row of a step once, after any moves."""

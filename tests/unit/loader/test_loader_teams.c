@@ -160,6 +160,7 @@ struct team {
     struct reader readers[RANKS], fresh[RANKS];
     char start[TOKMAP_CURSOR_TEXT], at[TOKMAP_CURSOR_TEXT]; /* "": the start of the run */
     uint8_t seen[ROWS];                                     /* rows of the step at hand */
+    bool traced;                                            /* each loader writes a trace */
 };
 
 static uint64_t below(struct team *team, uint64_t limit)
@@ -183,8 +184,12 @@ static void open_one(const struct team *team, struct reader *reader, const struc
 static void join(struct team *team, uint64_t rank, uint64_t nodes)
 {
     struct tokmap_loader_options options = team->options;
+    char trace[40];
+    static unsigned traces;
+    (void)snprintf(trace, sizeof trace, "%u.trace", traces++);
     options.rank = rank;
     options.nodes = nodes;
+    options.trace = team->traced ? in_folder(folder, trace) : NULL;
     open_one(team, &team->readers[rank], team->run, options);
 }
 
@@ -238,6 +243,7 @@ static void team_open(struct team *team, uint64_t number)
     options->io_threads = below(team, 4) ? 0 : 2;
     options->deadline_ns = below(team, 4) ? 0 : 60000000000u;
     options->drop_behind = !below(team, 4);
+    team->traced = !below(team, 4);
     team->run = run_open(kind, 0, kind->remote);
     team->other = run_open(kind, 0, false);
     for (uint64_t rank = 0; rank < RANKS; rank++) {

@@ -51,11 +51,11 @@ static enum tokmap_status csv_line(struct olmo_documents *csv, const char **text
                                    struct tokmap_error *error)
 {
     for (;;) {
-        const char *from = (const char *)csv->buffer.bytes + csv->at;
         const size_t left = csv->buffer.count - csv->at;
+        const char *from = left ? (const char *)csv->buffer.bytes + csv->at : NULL;
         const char *stop = left ? memchr(from, '\n', left) : NULL;
         if (stop || csv->ended) {
-            *text = left ? from : NULL;
+            *text = from;
             *bytes = stop ? (size_t)(stop - from) : left;
             csv->at += *bytes + (stop != NULL);
             csv->line += left != 0;
