@@ -82,6 +82,27 @@ with run.loader(device="cuda:1", framework="dlpack") as one, run.loader(framewor
     same(one.next(), other.next())
 """, "devices=2,delay=100")
 
+    def test_a_loader_stays_on_its_device(self):
+        """Device "cuda" is that of the context that is current when a loader is opened, and not when it moves."""
+        self.program("""
+from stand_ins import Driver
+first, second = Driver(0), Driver(1)  # the second one is current
+with run.loader(device="cuda", framework="dlpack") as one, run.loader(framework="dlpack") as other:
+    assert one.device == "cuda:1" and one.delivery().device == 1
+    state = one.state_dict()
+    first.call("cuCtxSetCurrent", first._context)
+    for again in (lambda loader: loader.load_state_dict(run.cursor(3)), lambda loader: loader.rewind(),
+                  lambda loader: loader.repartition(0, 2), lambda loader: loader.load_state_dict(state)):
+        again(one), again(other)
+        assert one.delivery().device == 1
+        assert one.next().inputs.__dlpack_device__() == (2, 1)
+        other.next()
+        same(one.next(), other.next())
+for each in (second, first):
+    each.call("cuCtxSetCurrent", each._context)
+    each.close()
+""", "devices=2,delay=100")
+
     def test_static_outputs(self):
         """Every batch is written to the same arrays, and read in the stream's order while the loader works ahead."""
         self.program("""

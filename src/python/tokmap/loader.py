@@ -518,8 +518,9 @@ class Loader(Reader):
             alarm_calls=c.number(alarm_calls, "alarm_calls", 0, 2 ** 32 - 1), balance=_balance(balance),
             context_rank=slice_.rank, context_world=slice_.world, context_layout=layout, nodes=c.number(nodes, "nodes"))
         self._set_hooks(alarm, range_push, range_pop)
-        self._arguments = {"fields": self.fields, "dtype": code, "device": device_name, "framework": self._arrays.name,
-                           "deadline": deadline, "context_layout": context_layout}
+        self._arguments: dict[str, Any] = {"fields": self.fields, "dtype": code, "device": device_name,
+                                           "framework": self._arrays.name, "deadline": deadline,
+                                           "context_layout": context_layout}
         # A trace has one writer, so a pickled loader does not take it along.
         self._arguments.update((name, hook) for name, hook in (("alarm", alarm), ("range_push", range_push),
                                                                ("range_pop", range_pop)) if hook is not None)
