@@ -266,8 +266,13 @@ for i in 2 0 1; do
     [ $i != 2 ] || holds err 'more; all tasks together list them in l3.list'
 done
 same one.list l3.list
+# Run again, also with inputs that gave no document, a task has nothing to do, unless the list is gone.
+tokmap pack -q $options $skip --skipped-list l3.list --task 1/3 -o l3 $bad 2>err
+same one.list l3.list
+mv l3.list gone
 exits 1 tokmap pack -q $options $skip --skipped-list l3.list --task 1/3 -o l3 $bad 2>err
 holds err 'the output already exists'
+mv gone l3.list
 # An old list is replaced if the user says so; other files never are.
 exits 1 tokmap pack -q $options $skip --skipped-list l3.list --task 0/2 -o l4 $bad 2>err
 holds err 'l3.list: the list cannot be created; choose another name, or use --force: File exists'
