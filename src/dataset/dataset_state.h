@@ -76,6 +76,7 @@ struct tokmap_dataset {
     uint8_t tokenizer[16];
     const char *kind;                 /* as in struct tokmap_dataset_info */
     uint32_t identity;                /* likewise */
+    bool sparing;                     /* the shards of a folder open when they are needed, as from a manifest */
     bool sealed;                      /* some shard is sealed */
     bool masked;                      /* some shard has a mask */
     bool page_hashes;                 /* all shards with tokens have hashes of pages */

@@ -80,11 +80,11 @@ static enum tokmap_status find_in_list(struct shard_names *names, const char *na
 }
 
 /* Reads a manifest. *found: there is an object of that name, and it is one. */
-static enum tokmap_status find_manifest(struct shard_names *names, const char *name, bool *found,
+static enum tokmap_status find_manifest(struct shard_names *names, const char *name, uint64_t since_ns, bool *found,
                                         struct tokmap_error *error)
 {
     struct bytes_buffer text = {0};
-    enum tokmap_status status = cache_text(names->cache, name, MANIFEST_BYTES_MOST, &text, error);
+    enum tokmap_status status = cache_text(names->cache, name, MANIFEST_BYTES_MOST, since_ns, &text, error);
     *found = !status;
     if (!status && !shard_manifest_begins((const char *)text.bytes, text.count))
         status = error_set(error, TOKMAP_ERROR_FORMAT, name, TOKMAP_NO_OFFSET,
@@ -100,6 +100,7 @@ static enum tokmap_status find_manifest(struct shard_names *names, const char *n
 static enum tokmap_status find(struct shard_names *names, const char *name, struct tokmap_error *error)
 {
     const size_t bytes = strlen(name);
+    const uint64_t since_ns = os_clock_ns();
     struct cache_shard *shard = NULL;
     struct tokmap_error second = {0};
     bool found;
@@ -114,7 +115,7 @@ static enum tokmap_status find(struct shard_names *names, const char *name, stru
     if (!web && (!slash || name[bytes - 1] == '/'))
         return find_in_list(names, name, error);
     if (cache_text_is_kept(names->cache, name)) { /* it was a manifest before */
-        const enum tokmap_status status = find_manifest(names, name, &found, error);
+        const enum tokmap_status status = find_manifest(names, name, since_ns, &found, error);
         if (status != TOKMAP_ERROR_NOT_FOUND)
             return status;
     }
@@ -131,7 +132,7 @@ static enum tokmap_status find(struct shard_names *names, const char *name, stru
     if (shard_file_is_main(name) || (status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_IO))
         return status;
     /* A server that does not let this user list a bucket refuses to say that an object is missing. */
-    const enum tokmap_status other = find_manifest(names, name, &found, &second);
+    const enum tokmap_status other = find_manifest(names, name, since_ns, &found, &second);
     if (found || (other != TOKMAP_ERROR_NOT_FOUND && status == TOKMAP_ERROR_NOT_FOUND)) {
         if (other && error)
             *error = second;

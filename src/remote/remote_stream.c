@@ -212,7 +212,7 @@ enum tokmap_status remote_read(struct remote *remote, char *into, size_t capacit
         const enum http_result result = answer_read(remote, into, capacity, got, &end);
         remote->at += *got;
         remote->client.at = remote->at;
-        remote->client.good += *got;
+        remote_client_came(&remote->client, *got, true);
         if (remote->bytes != UINT64_MAX && remote->at > remote->bytes)
             return changed(remote, error);
         remote->ended = remote->bytes == UINT64_MAX ? !result && end : remote->at == remote->bytes;
