@@ -79,6 +79,35 @@ static enum tokmap_status find_in_list(struct shard_names *names, const char *na
     return status;
 }
 
+/* Checks that a manifest, which somebody elsewhere may have written, names only what has its own scheme, host, and
+ * bucket: not files of this machine, and not what only this machine may reach. */
+static enum tokmap_status lines_check(const struct manifest *manifest, struct tokmap_error *error)
+{
+    const char *host = strstr(manifest->path, "://") + 3;
+    const size_t place = (size_t)(host - manifest->path) + strcspn(host, "/") + 1;
+    for (uint64_t i = 0; i < manifest->count; i++) {
+        const struct manifest_shard *line = &manifest->shards[i];
+        char *path = manifest_index_path(manifest, line);
+        if (!path)
+            return error_set_memory(error, "the path of a shard", 0);
+        bool good = !strncmp(path, manifest->path, place);
+        int depth = 0; /* servers whose buckets are part of the path may resolve ".." */
+        for (const char *at = good ? path + place : ""; *at && good; at += strspn(at, "/")) {
+            const size_t bytes = strcspn(at, "/");
+            depth += bytes == 2 && !memcmp(at, "..", 2) ? -1 : bytes != 1 || *at != '.';
+            good = depth >= 0;
+            at += bytes;
+        }
+        free(path);
+        if (!good)
+            return error_set_line(error, TOKMAP_ERROR_FORMAT, manifest->path, line->line,
+                                  "a manifest that is not on this machine may name only shards of its own host and "
+                                  "bucket, and not '%.200s'; if you trust it, copy it to a file of this machine",
+                                  manifest_name(manifest, line));
+    }
+    return TOKMAP_OK;
+}
+
 /* Reads a manifest. *found: there is an object of that name, and it is one. */
 static enum tokmap_status find_manifest(struct shard_names *names, const char *name, uint64_t since_ns, bool *found,
                                         struct tokmap_error *error)
@@ -92,6 +121,8 @@ static enum tokmap_status find_manifest(struct shard_names *names, const char *n
                            "without its ending, a manifest, or, with a slash, what keys begin with");
     if (!status)
         status = manifest_parse(&names->manifest, name, (const char *)text.bytes, text.count, error);
+    if (!status)
+        status = lines_check(&names->manifest, error);
     names->count = names->manifest.count;
     bytes_free(&text);
     return status;
