@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "platform/os.h"
 #include "shard_open.h"
@@ -174,14 +175,10 @@ static struct shard *shard_add(const struct tokmap_dataset *dataset, struct shar
     if (__atomic_load_n(&slot->holders, __ATOMIC_RELAXED)) { /* only those who have the lock change a 0 */
         __atomic_add_fetch(&slot->holders, 1, __ATOMIC_ACQUIRE);
     } else {
-        if (table.count == table.capacity) {
-            const uint64_t capacity = table.capacity ? 2 * table.capacity : 64;
-            struct entry *grown = realloc(table.entries, capacity * sizeof *grown);
-            *full = !grown;
-            table.entries = grown ? grown : table.entries;
-            table.capacity = grown ? capacity : table.capacity;
-        }
-        if (!*full) {
+        struct entry *grown = list_grown(table.entries, table.count, &table.capacity, sizeof *grown);
+        *full = !grown;
+        if (grown) {
+            table.entries = grown;
             table.entries[table.count++] = (struct entry){dataset, slot};
             table.files += files_of(dataset);
             table.mappings += mappings_of(dataset);

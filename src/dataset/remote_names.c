@@ -90,14 +90,9 @@ static enum tokmap_status lines_check(const struct manifest *manifest, struct to
         char *path = manifest_index_path(manifest, line);
         if (!path)
             return error_set_memory(error, "the path of a shard", 0);
-        bool good = !strncmp(path, manifest->path, place);
-        int depth = 0; /* servers whose buckets are part of the path may resolve ".." */
-        for (const char *at = good ? path + place : ""; *at && good; at += strspn(at, "/")) {
-            const size_t bytes = strcspn(at, "/");
-            depth += bytes == 2 && !memcmp(at, "..", 2) ? -1 : bytes != 1 || *at != '.';
-            good = depth >= 0;
-            at += bytes;
-        }
+        /* Web servers resolve "..", below their host; those of objects may, where buckets are a part of the path. */
+        const bool good = !strncmp(path, manifest->path, place) &&
+                          (remote_kind(path) == REMOTE_WEB || !strstr(path + place - 1, "/../"));
         free(path);
         if (!good)
             return error_set_line(error, TOKMAP_ERROR_FORMAT, manifest->path, line->line,

@@ -162,7 +162,8 @@ static void code_find(const char *body, size_t bytes, char code[CODE_MOST])
     }
 }
 
-bool remote_code_is_of_key(const char *code)
+/* Returns whether an error is about the key or its session. Others come with 403, too, such as QuotaExceeded. */
+static bool code_is_of_key(const char *code)
 {
     return !strcmp(code, "AccessDenied") || !strcmp(code, "InvalidAccessKeyId") ||
            !strcmp(code, "SignatureDoesNotMatch") || !strcmp(code, "RequestTimeTooSkewed") ||
@@ -184,17 +185,18 @@ static void code_read(const struct remote_client *client, char code[CODE_MOST])
     bytes_free(&body);
 }
 
-/* Reports that a server of objects refuses access. */
-static enum tokmap_status access_refused(const struct remote_client *client, uint32_t status,
+/* Reports that a server of objects refuses access, or what its code says. */
+static enum tokmap_status object_refused(const struct remote_client *client, uint32_t status, const char *code,
                                          struct tokmap_error *error)
 {
-    char code[CODE_MOST];
-    code_read(client, code);
     return error_set(error, TOKMAP_ERROR_IO, client->shown, offset_of(client),
-                     "the server refuses access%s (HTTP status %" PRIu32 "%s%s, region %s): %s",
-                     status == 400 ? " or this name" : "", status, *code ? ", " : "", code, client->account.region,
+                     "the server refuses %s (HTTP status %" PRIu32 "%s%s, region %s): %s",
+                     status == 400                    ? "access or this name"
+                     : status == 401 || status == 403 ? "access"
+                                                      : "this request",
+                     status, *code ? ", " : "", code, client->account.region,
                      !strcmp(code, "RequestTimeTooSkewed")    ? "set the clock of this machine"
-                     : *code && !remote_code_is_of_key(code) ? "look that code up in the manual of the storage"
+                     : *code && !code_is_of_key(code) ? "look that code up in the manual of the storage"
                                                              : remote_account_advice(&client->account));
 }
 
@@ -218,8 +220,11 @@ enum tokmap_status remote_client_refused(const struct remote_client *client, con
                          " minutes) %s the server's: signatures are valid for %d minutes only; set "
                          "the clock",
                          status, off, off / 60, ahead ? "ahead of" : "behind", CLOCK_OFF_MOST / 60);
-    if (kind != REMOTE_WEB && (status == 400 || status == 401 || status == 403))
-        return access_refused(client, status, error);
+    char code[CODE_MOST] = "";
+    if (kind != REMOTE_WEB && status / 100 != 3)
+        code_read(client, code);
+    if (kind != REMOTE_WEB && (*code || status == 400 || status == 401 || status == 403))
+        return object_refused(client, status, code, error);
     if (kind != REMOTE_WEB && status > 301 && status < 400 && !*answer->region)
         return error_set(error, TOKMAP_ERROR_IO, client->shown, at,
                          "the server sends this request to another host (HTTP status %" PRIu32
@@ -456,15 +461,4 @@ enum tokmap_status remote_client_fetch(struct remote_client *client, const struc
     if (client->http)
         http_end(client->http);
     return status;
-}
-
-bool remote_client_head(struct remote_client *client, struct http_answer *answer)
-{
-    const struct remote_ask ask = {.method = HTTP_HEAD};
-    const char *headers[HEADERS_MOST];
-    struct http_request request;
-    const bool good =
-        !request_make(client, &ask, headers, &request, NULL) && !http_begin(client->http, &request, answer);
-    http_end(client->http);
-    return good;
 }

@@ -99,9 +99,6 @@ enum tokmap_status remote_client_fetch(struct remote_client *client, const struc
                                        struct bytes_buffer *into, struct http_answer *answer,
                                        struct tokmap_error *error);
 
-/* Sends a HEAD request, once. Returns false if no answer comes. */
-bool remote_client_head(struct remote_client *client, struct http_answer *answer);
-
 /* Notes that bytes of a body have come. kept: they are not read again after a failure. */
 void remote_client_came(struct remote_client *client, size_t bytes, bool kept);
 /* Counts a failure that may pass, and waits. wait_seconds: what the server asks for. Statuses: OK (try again),
@@ -111,8 +108,6 @@ enum tokmap_status remote_client_failed(struct remote_client *client, const char
 /* Does the same for a request that libcurl could not finish. Statuses: also ERROR_MEMORY. */
 enum tokmap_status remote_client_broke(struct remote_client *client, enum http_result result,
                                        struct tokmap_error *error);
-/* Returns whether an error is about the key or its session. Others come with 403, too, such as QuotaExceeded. */
-bool remote_code_is_of_key(const char *code);
 /* Reports an answer that was not wanted, with the code of its body, and that no further attempt would change. Statuses: ERROR_NOT_FOUND,
  * ERROR_IO. */
 enum tokmap_status remote_client_refused(const struct remote_client *client, const struct http_answer *answer,

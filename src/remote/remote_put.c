@@ -41,9 +41,6 @@ enum tokmap_status remote_write(struct remote_client *client, const char *name, 
         (void)snprintf(reason, sizeof reason, "the server answers with HTTP status %" PRIu32 ", %s", *http, code);
         if (*code && code_passes(code))
             status = remote_client_failed(client, reason, written->answer.wait_seconds, error);
-        else if (*code && !remote_code_is_of_key(code) && *http != 401 && *http / 100 != 3)
-            status = error_set(error, TOKMAP_ERROR_IO, client->shown, TOKMAP_NO_OFFSET,
-                               "the object is not written: %s; look that code up in the manual of the storage", reason);
         else
             status = remote_client_refused(client, &written->answer, error);
     }

@@ -231,9 +231,13 @@ enum tokmap_status remote_read(struct remote *remote, char *into, size_t capacit
 
 uint64_t remote_size(struct remote *remote, const char *name)
 {
+    const struct remote_ask ask = {.method = HTTP_HEAD};
+    const uint32_t attempts = remote->client.attempts;
     struct http_answer answer;
+    remote->client.attempts = 1; /* only progress is shown by it */
     const bool good = !remote_client_name(&remote->client, name, NULL, false, NULL) &&
-                      remote_client_head(&remote->client, &answer) && answer.status == 200;
+                      !remote_client_send(&remote->client, &ask, &answer, NULL) && answer.status == 200;
+    remote->client.attempts = attempts;
     remote_close(remote);
     return good ? answer.length : UINT64_MAX;
 }

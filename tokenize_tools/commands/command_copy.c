@@ -7,7 +7,6 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "commands/options/error_options.h"
-#include "common/bytes.h"
 #include "copy/copy_file.h"
 #include "copy/dataset_copy.h"
 #include "platform/os.h"
@@ -80,15 +79,11 @@ static int copy(const struct cli_command *command, const char **operands, size_t
     if (!given->connections || given->connections > COPY_CONNECTIONS_MOST)
         return cli_misused(command, "--connections must be between 1 and %u", COPY_CONNECTIONS_MOST);
     if (given->part_given &&
-        (given->part_bytes < COPY_PART_LEAST || given->part_bytes > COPY_PART_MOST || given->part_bytes % COPY_ALIGN)) {
-        const uint64_t unit = given->part_bytes % 1000000 ? COPY_ALIGN : 1000000; /* 5M becomes 5Mi */
+        (given->part_bytes < COPY_PART_LEAST || given->part_bytes > COPY_PART_MOST || given->part_bytes % COPY_ALIGN))
         return cli_misused(command,
-                           "--part-bytes is %" PRIu64 " bytes, and must be a whole number of MiB from 5Mi to 1Gi: "
-                           "write --part-bytes %" PRIu64 "Mi",
-                           given->part_bytes,
-                           min64(max64(given->part_bytes / unit, COPY_PART_LEAST / COPY_ALIGN),
-                                 COPY_PART_MOST / COPY_ALIGN));
-    }
+                           "--part-bytes is %" PRIu64 " bytes, and must be a whole number of MiB from 5Mi to 1Gi (5M "
+                           "are 5000000 bytes: write 5Mi)",
+                           given->part_bytes);
     if (cli_names_run(operands[0]))
         return cli_misused(command, "'%s' is a run file; name the dataset of one of its sources", operands[0]);
     const struct dataset_copy_options options = {.from = operands[0],

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "inputs/corpus_range.h"
 #include "inputs/stream.h"
@@ -26,14 +27,10 @@ static enum tokmap_status unit_add(struct work_units *units, const struct unit *
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "the inputs are more than %" PRIu64 " units of work; choose larger ones with --unit-bytes",
                          UNITS_MOST);
-    if (units->count == units->capacity) {
-        const uint64_t capacity = units->capacity ? 2 * units->capacity : 64;
-        struct unit *grown = realloc(units->list, capacity * sizeof *grown);
-        if (!grown)
-            return no_memory(error);
-        units->list = grown;
-        units->capacity = capacity;
-    }
+    struct unit *grown = list_grown(units->list, units->count, &units->capacity, sizeof *grown);
+    if (!grown)
+        return no_memory(error);
+    units->list = grown;
     units->list[units->count++] = *unit;
     return TOKMAP_OK;
 }
