@@ -132,22 +132,31 @@ static enum tokmap_status open_shards(struct tokmap_dataset *dataset, struct sha
     return status;
 }
 
-/* Makes a manifest in memory of the shards of a folder, from which they are opened when they are needed. */
+/* Makes a manifest in memory that states all shards, from which they are opened when they are needed. folder: the name,
+ * if it is not that of a manifest. */
 static enum tokmap_status names_state(struct shard_names *names, const char *folder, struct tokmap_error *error)
 {
     struct manifest_text text = {.about = 0};
-    char *path = path_ended(folder, folder[strlen(folder) - 1] == '/' ? "" : "/");
-    const size_t shared = path && !path_is_absolute(path) ? strlen(path) : 0;
+    struct manifest made = {.path = NULL}, *old = &names->manifest;
+    char *path = path_ended(old->path ? old->path : folder,
+                            old->path || folder[strlen(folder) - 1] == '/' ? "" : "/");
     bool good = path != NULL;
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < names->count && good && !status; i++) {
         struct shard *shard;
-        status = shard_open(&shard, strdup(names->index_paths[i]), TOKMAP_READ_PREAD, names->cache, NULL, error);
-        good = status || manifest_text_add(&text, names->index_paths[i] + shared, &shard->index);
+        char *index = shard_names_take(names, i);
+        char *name = index ? strdup(index + (path_is_absolute(index) ? 0 : path_folder_bytes(path))) : NULL;
+        status = shard_open(&shard, index, TOKMAP_READ_PREAD, names->cache, NULL, error);
+        good = name && (status || manifest_text_add(&text, name, &shard->index));
         dataset_shard_free(shard);
+        free(name);
     }
     if (good && !status)
-        status = manifest_parse(&names->manifest, path, (const char *)text.text.bytes, text.text.count, error);
+        status = manifest_parse(&made, path, (const char *)text.text.bytes, text.text.count, error);
+    for (uint64_t i = 0; old->path && i < made.count; i++)
+        made.shards[i].line = old->shards[i].line;
+    manifest_free(old);
+    *old = made;
     manifest_text_free(&text);
     free(path);
     return good ? status : error_set_memory(error, "the shards", names->count);
@@ -166,7 +175,7 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
     }
     dataset->cache = names.cache;
     const enum shard_origin origin = names.manifest.path ? SHARDS_NAMED : SHARDS_OF_FOLDER;
-    if (!status && dataset->sparing && origin == SHARDS_OF_FOLDER)
+    if (!status && dataset->sparing && !manifest_states_all(&names.manifest))
         status = names_state(&names, name, error);
     if (!status)
         status = open_shards(dataset, &names, error);

@@ -37,18 +37,13 @@ static enum tokmap_status unit_add(struct work_units *units, const struct unit *
 
 static enum tokmap_status path_add(struct work_units *units, const char *path, struct tokmap_error *error)
 {
-    if (units->file_count == units->file_capacity) {
-        const uint64_t capacity = units->file_capacity ? 2 * units->file_capacity : 64;
-        char **grown = realloc(units->paths, capacity * sizeof *grown);
-        if (!grown)
-            return no_memory(error);
-        units->paths = grown;
-        uint64_t *cuts = realloc(units->cuts, capacity * sizeof *cuts);
-        if (!cuts)
-            return no_memory(error);
-        units->cuts = cuts;
-        units->file_capacity = capacity;
-    }
+    uint64_t capacity = units->file_capacity;
+    char **grown = list_grown(units->paths, units->file_count, &capacity, sizeof *grown);
+    units->paths = grown ? grown : units->paths;
+    uint64_t *cuts = list_grown(units->cuts, units->file_count, &units->file_capacity, sizeof *cuts);
+    units->cuts = cuts ? cuts : units->cuts;
+    if (!grown || !cuts)
+        return no_memory(error);
     units->cuts[units->file_count] = 0;
     units->paths[units->file_count] = strdup(path);
     return units->paths[units->file_count++] ? TOKMAP_OK : no_memory(error);
