@@ -422,8 +422,7 @@ static enum tokmap_status await(struct cache_shard *shard, uint64_t unit, uint64
             return cache_processes_kept(&cache->processes, cache->folder) ? TOKMAP_OK : cache_replaced(cache, error);
         bool slow, skipped;
         const uint64_t before = os_clock_ns();
-        struct range range = {
-            .shard = shard, .first = unit, .end = unit + 1, .unit = unit, .since_ns = since_ns};
+        struct range range = {.shard = shard, .first = unit, .end = unit + 1, .unit = unit, .since_ns = since_ns};
         const enum cache_phase phase = running_find(shard, unit, &slow, &range);
         if (word & UNIT_GIVEN && before - began > GIVEN_NS_MOST)
             return error_set(error, TOKMAP_ERROR_IO, cache->folder, TOKMAP_NO_OFFSET,

@@ -138,8 +138,7 @@ static enum tokmap_status names_state(struct shard_names *names, const char *fol
 {
     struct manifest_text text = {.about = 0};
     struct manifest made = {.path = NULL}, *old = &names->manifest;
-    char *path = path_ended(old->path ? old->path : folder,
-                            old->path || folder[strlen(folder) - 1] == '/' ? "" : "/");
+    char *path = path_ended(old->path ? old->path : folder, old->path || folder[strlen(folder) - 1] == '/' ? "" : "/");
     bool good = path != NULL;
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < names->count && good && !status; i++) {

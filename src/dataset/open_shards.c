@@ -288,8 +288,8 @@ enum tokmap_status shard_index_keep(const struct tokmap_dataset *dataset, uint64
         status = error_set(error, TOKMAP_ERROR_MISMATCH, shard->index.path, TOKMAP_NO_OFFSET,
                            "the shard was replaced while it was used; open the dataset again");
     shard_release(dataset, number);
-    const bool used = !status && __atomic_compare_exchange_n(&slot->index, &before, made, false, __ATOMIC_ACQ_REL,
-                                                             __ATOMIC_ACQUIRE);
+    const bool used =
+        !status && __atomic_compare_exchange_n(&slot->index, &before, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     *index = used ? made : before; /* another thread was faster */
     if (!used)
         index_drop(made, path);

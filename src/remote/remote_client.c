@@ -15,10 +15,10 @@
 #define CLOCK_OFF_MOST 900 /* seconds; a signature that is further off is refused */
 #define PAUSE_NS ((uint64_t)200 * 1000000u)
 #define PAUSE_NS_MOST ((uint64_t)20 * 1000000000u)
-#define RETRY_AFTER_MOST 60u         /* seconds that a server may ask for, at a time */
+#define RETRY_AFTER_MOST 60u                   /* seconds that a server may ask for, at a time */
 #define ATTEMPT_NS ((uint64_t)5 * 1000000000u) /* that each attempt has, also the last one */
-#define WAIT_TOLD 5u                 /* seconds; a longer wait is announced */
-#define PAGE_STEP ((size_t)64 << 10) /* read at a time of an answer */
+#define WAIT_TOLD 5u                           /* seconds; a longer wait is announced */
+#define PAGE_STEP ((size_t)64 << 10)           /* read at a time of an answer */
 #define CODE_MOST sizeof(((struct remote_client *)0)->code)
 #define ERROR_MOST ((size_t)256 << 10) /* of a document with an error */
 #define HEADERS_MOST (REMOTE_SIGN_LINES + 3)
@@ -195,9 +195,9 @@ static enum tokmap_status object_refused(const struct remote_client *client, uin
                      : status == 401 || status == 403 ? "access"
                                                       : "this request",
                      status, *code ? ", " : "", code, client->account.region,
-                     !strcmp(code, "RequestTimeTooSkewed")    ? "set the clock of this machine"
-                     : *code && !code_is_of_key(code) ? "look that code up in the manual of the storage"
-                                                             : remote_account_advice(&client->account));
+                     !strcmp(code, "RequestTimeTooSkewed") ? "set the clock of this machine"
+                     : *code && !code_is_of_key(code)      ? "look that code up in the manual of the storage"
+                                                           : remote_account_advice(&client->account));
 }
 
 enum tokmap_status remote_client_refused(const struct remote_client *client, const struct http_answer *answer,

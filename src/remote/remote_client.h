@@ -59,7 +59,7 @@ struct remote_client {
     bool endless;      /* only `attempts` is a limit, and no time */
     uint64_t good;     /* bytes since the last failure that are not read again */
     uint64_t begun_ns; /* when the last byte came before the first failure, or the first attempt began */
-    char code[64]; /* of the error document that remote_client_fetch() has read, such as "SlowDown", or "" */
+    char code[64];     /* of the error document that remote_client_fetch() has read, such as "SlowDown", or "" */
 };
 
 /* A request. Zeros: a GET of the whole file. */
@@ -108,8 +108,8 @@ enum tokmap_status remote_client_failed(struct remote_client *client, const char
 /* Does the same for a request that libcurl could not finish. Statuses: also ERROR_MEMORY. */
 enum tokmap_status remote_client_broke(struct remote_client *client, enum http_result result,
                                        struct tokmap_error *error);
-/* Reports an answer that was not wanted, with the code of its body, and that no further attempt would change. Statuses: ERROR_NOT_FOUND,
- * ERROR_IO. */
+/* Reports an answer that was not wanted, with the code of its body, and that no further attempt would change. Statuses:
+ * ERROR_NOT_FOUND, ERROR_IO. */
 enum tokmap_status remote_client_refused(const struct remote_client *client, const struct http_answer *answer,
                                          struct tokmap_error *error);
 

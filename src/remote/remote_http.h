@@ -40,8 +40,9 @@ struct http_request {
     size_t into_bytes; /* not copied by http_read(), which only counts. Valid until http_end() */
     const char *const *headers; /* complete lines of the header, such as "If-Match: \"x\"" */
     size_t header_count;
-    uint64_t within_ns; /* nanoseconds after which a server is given up that has sent nothing, or no answer yet, if the */
-                        /* usual limits are longer */
+    uint64_t
+        within_ns;  /* nanoseconds after which a server is given up that has sent nothing, or no answer yet, if the */
+                    /* usual limits are longer */
     bool keep_host; /* redirections are not followed, because they could lead a secret elsewhere */
 };
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# --task: a task that is run again after the output is complete has nothing to do, although some inputs gave no document;
-# an input that was added, left out, moved in the order, or changed is refused, also if it gave no document.
+# --task: a task that is run again after the output is complete has nothing to do, although some inputs gave no
+# document; an input that was added, left out, moved in the order, or changed is refused, also if it gave no document.
 . "$TOKMAP_CLI/helpers.sh"
 need awk
 

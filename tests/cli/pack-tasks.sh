@@ -191,7 +191,8 @@ auto SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=1 SLURM
 holds err 'has a list of numbers (SLURM_ARRAY_TASK_MIN 1, _MAX 9, _COUNT 3)'
 holds err 'use --array=0-2, or --task I/N'
 # --array=0,2,4: Slurm says no step of a list.
-auto SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=4 SLURM_ARRAY_TASK_STEP=1
+auto SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=4 \
+    SLURM_ARRAY_TASK_STEP=1
 holds err 'has a list of numbers'
 
 # What differs from the first task is named; nothing is lost.

@@ -107,7 +107,7 @@ class Scenario(unittest.TestCase):
             self.assertLess(seconds, LATE)
 
     def scenario_body(self):
-        """A body that breaks off again and again is read again from its beginning: that is no progress."""
+        """A body that breaks off again and again is read again from its beginning, and makes no progress."""
         self.server.set(rules=[{"path": r"\.bin", "fault": "cut"}])
         said, _ = self.end(self.start(TOKMAP, "verify", "-q", "s3://bucket/web"), time.monotonic())
         self.assertRegex(said, r"attempt 8 in \d+ s")

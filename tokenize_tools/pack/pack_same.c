@@ -42,8 +42,8 @@ static bool inputs_are_older(const struct work_units *units, uint64_t named_ns)
 {
     struct os_stat stat;
     for (uint64_t i = 0; i < units->file_count; i++) /* an older file may replace one: its change is newer */
-        if (!remote_kind(units->paths[i]) && (os_stat(units->paths[i], &stat) || stat.modified_ns > named_ns ||
-                                              stat.changed_ns > named_ns))
+        if (!remote_kind(units->paths[i]) &&
+            (os_stat(units->paths[i], &stat) || stat.modified_ns > named_ns || stat.changed_ns > named_ns))
             return false;
     return true;
 }

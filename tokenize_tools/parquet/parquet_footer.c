@@ -465,9 +465,11 @@ static enum tokmap_status extent_add(struct reading *reading, uint64_t leaf, con
     if (!meta->has_meta || meta->elsewhere || meta->encrypted || meta->values <= 0 || begin < 4 ||
         (uint64_t)begin >= data_end)
         return TOKMAP_OK;
-    struct extent *grown = list_grown(reading->extents, reading->extent_count, &reading->extent_capacity, sizeof *grown);
+    struct extent *grown =
+        list_grown(reading->extents, reading->extent_count, &reading->extent_capacity, sizeof *grown);
     if (!grown)
-        return error_set_memory(reading->error, "the columns of a Parquet file", reading->extent_capacity * sizeof *grown);
+        return error_set_memory(reading->error, "the columns of a Parquet file",
+                                reading->extent_capacity * sizeof *grown);
     reading->extents = grown;
     reading->extents[reading->extent_count++] =
         (struct extent){(uint64_t)begin, (uint64_t)begin + min64(bytes, data_end - (uint64_t)begin),

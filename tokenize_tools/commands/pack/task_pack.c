@@ -105,8 +105,7 @@ enum tokmap_status task_pack_run(struct task_pack *tasks, const struct pack_opti
         known.inputs_hash = inputs;
     }
     /* Alone, a process reads what nobody can divide, and leaves out, where it is asked to, what cannot be listed. */
-    const bool skips =
-        status && status != TOKMAP_ERROR_INTERRUPTED && (options->corpus.skip || !options->unit_bytes);
+    const bool skips = status && status != TOKMAP_ERROR_INTERRUPTED && (options->corpus.skip || !options->unit_bytes);
     const bool whole = skips || (!status && (units.indivisible || units.count < 2 || !options->unit_bytes));
     if (!tasks->asked.given && whole)
         status = whole_pack(&known, operands, operand_count, result, error);
