@@ -418,8 +418,9 @@ host = server.url[len('http://'):]
 hostile = ['/etc/passwd', DATA + '/one', 'file://' + DATA + '/one', '//' + host + '/bucket/data/one', 's3://other/one',
            'gs://bucket/data/one', 's3://bucket.evil/one', 's3://bucket', server.other + '/bucket/data/one',
            'https://' + host + '/bucket/data/one', 'http://user@' + host + '/bucket/data/one', server.url + '0/bucket/data/one',
-           '../../../one', 'x/../../../../one', 'ftp://x/y']
-for base, climbing in (('s3://bucket/data/', ['../../other/one', 's3://bucket/../other/one']), (server.url + '/bucket/data/', [])):
+           'ftp://x/y']
+climbs = ['../../other/one', 's3://bucket/../other/one', 'x/../../../other/one'] # on a web server, to the same host
+for base, climbing in (('s3://bucket/data/', climbs), (server.url + '/bucket/data/', [])):
     for number, line in enumerate(hostile + climbing):
         with open(DATA + '/hostile', 'w') as file:
             file.write('tokmap-shards 1\none\n%s\n' % line if number % 2 else
