@@ -29,7 +29,7 @@ fuzz_sources := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(fuzz_sources))
 user_programs := $(if $(wildcard src/loader/*.c),$(BUILD)/tests/consumer $(BUILD)/tests/fault_reader \
   $(BUILD)/tests/fault_writer)
-preloaded := $(BUILD)/tests/inject.so $(BUILD)/tests/record_calls.so
+preloaded := $(patsubst %,$(BUILD)/tests/%.so,fast_clock inject record_calls)
 reference_programs := $(patsubst tests/reference/%.c,$(BUILD)/tests/%,$(wildcard tests/reference/*.c))
 torture_programs := $(patsubst tests/torture/%.c,$(BUILD)/tests/%,$(wildcard tests/torture/*.c))
 

@@ -246,6 +246,7 @@ int main(int argc, char **argv)
 {
     os_standard_files();
     os_file_limit_reported();
+    os_files_raise();
     os_memory_returned();
     if (argc < 2) {
         (void)fputs(start, stderr);

@@ -38,6 +38,7 @@ struct range {
     uint64_t unit;              /* that was asked for, */
     uint64_t distance;          /* and is needed in so many rows, */
     uint64_t farthest;          /* and the others in at most so many */
+    uint64_t since_ns;          /* when whoever needs it began to wait */
     uint64_t from, bytes;
     uint64_t ns[4]; /* by enum cache_phase, how long it took */
 };
@@ -288,6 +289,7 @@ static enum tokmap_status receive(struct range *range, struct cache_client *clie
                                     .into = client->block,
                                     .tag = tag,
                                     .known = true,
+                                    .since_ns = range->since_ns,
                                     .answered = running ? &running->answered : NULL};
         client->wanted = &shard->state.units[range->first];
         const enum tokmap_status status = remote_range_read(&client->client, shard->names[part], &read, error);
@@ -407,7 +409,7 @@ static void waited(struct cache *cache, enum cache_phase phase, uint64_t ns)
 }
 
 /* Waits for a unit that somebody else fetches, or repeats the request when it takes too long. */
-static enum tokmap_status await(struct cache_shard *shard, uint64_t unit, struct tokmap_error *error)
+static enum tokmap_status await(struct cache_shard *shard, uint64_t unit, uint64_t since_ns, struct tokmap_error *error)
 {
     struct cache *cache = shard->cache;
     const uint64_t began = os_clock_ns();
@@ -420,13 +422,14 @@ static enum tokmap_status await(struct cache_shard *shard, uint64_t unit, struct
             return cache_processes_kept(&cache->processes, cache->folder) ? TOKMAP_OK : cache_replaced(cache, error);
         bool slow, skipped;
         const uint64_t before = os_clock_ns();
-        struct range range = {.shard = shard, .first = unit, .end = unit + 1, .unit = unit};
+        struct range range = {.shard = shard, .first = unit, .end = unit + 1, .unit = unit, .since_ns = since_ns};
         const enum cache_phase phase = running_find(shard, unit, &slow, &range);
         if (word & UNIT_GIVEN && before - began > GIVEN_NS_MOST)
             return error_set(error, TOKMAP_ERROR_IO, cache->folder, TOKMAP_NO_OFFSET,
                              "another process has been giving a block of the cache folder up for a minute; end it if "
                              "it is stopped, or name another folder (cache=)");
-        if (!repeated && !(word & UNIT_GIVEN) && (slow || (!phase && before - began > slow_ns(cache)))) {
+        slow = slow || (!phase && before - began > slow_ns(cache)) || before - since_ns > REMOTE_PATIENCE_NS;
+        if (!repeated && !(word & UNIT_GIVEN) && slow) {
             repeated = true;
             repeat_begin(&range);
             const enum tokmap_status status = fetch_range(&range, &skipped, error);
@@ -446,6 +449,7 @@ enum tokmap_status cache_fetch(struct cache_shard *shard, uint64_t unit, uint64_
                                struct tokmap_error *error)
 {
     struct cache *cache = shard->cache;
+    const uint64_t since_ns = os_clock_ns();
     while (!(unit_word(&shard->state.units[unit]) & UNIT_PRESENT)) {
         const uint64_t claim = cache_claim(&cache->processes);
         enum tokmap_status status;
@@ -461,13 +465,14 @@ enum tokmap_status cache_fetch(struct cache_shard *shard, uint64_t unit, uint64_
                                   .claim = claim,
                                   .unit = unit,
                                   .distance = distance,
-                                  .farthest = distance};
+                                  .farthest = distance,
+                                  .since_ns = since_ns};
             claim_beside(&range);
             status = fetch_range(&range, &skipped, error);
             for (int phase = PHASE_STORAGE; wait && phase <= PHASE_DISK; phase++)
                 waited(cache, (enum cache_phase)phase, range.ns[phase]);
         } else {
-            status = wait ? await(shard, unit, error) : TOKMAP_OK;
+            status = wait ? await(shard, unit, since_ns, error) : TOKMAP_OK;
         }
         if (status || !wait)
             return status;

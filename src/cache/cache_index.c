@@ -125,8 +125,9 @@ static enum tokmap_status entry_write(const struct entry *entry, const char *nam
 }
 
 /* Reads an object in parts, each of which is given to take(). *same: it still has the ETag of the entry, and was not
- * read. The entry has the new ETag and size. most: of its bytes. */
+ * read. The entry has the new ETag and size. most: of its bytes. since_ns: when whoever needs it began to wait. */
 static enum tokmap_status object_read(struct cache *cache, const char *name, struct entry *entry, uint64_t most,
+                                      uint64_t since_ns,
                                       enum tokmap_status (*take)(void *user, const uint8_t *bytes, uint64_t count,
                                                                  bool *enough, struct tokmap_error *error),
                                       void *user, bool *same, struct tokmap_error *error)
@@ -148,6 +149,7 @@ static enum tokmap_status object_read(struct cache *cache, const char *name, str
                                     .total = size,
                                     .into = part,
                                     .tag = entry->tag,
+                                    .since_ns = at ? 0 : since_ns,
                                     .unless = !at && *entry->id};
         if (!at && !read.unless)
             *entry->tag = '\0';
@@ -219,8 +221,8 @@ static void text_keep(struct entry *entry, const char *name, const uint8_t *byte
     free(path);
 }
 
-enum tokmap_status cache_text(struct cache *cache, const char *name, uint64_t most, struct bytes_buffer *text,
-                              struct tokmap_error *error)
+enum tokmap_status cache_text(struct cache *cache, const char *name, uint64_t most, uint64_t since_ns,
+                              struct bytes_buffer *text, struct tokmap_error *error)
 {
     struct entry entry;
     struct bytes_buffer kept = {0}, read = {0};
@@ -229,7 +231,7 @@ enum tokmap_status cache_text(struct cache *cache, const char *name, uint64_t mo
     if (!status && *entry.id && !text_kept(&entry, &kept))
         *entry.id = '\0';
     if (!status)
-        status = object_read(cache, name, &entry, most, text_take, &read, &same, error);
+        status = object_read(cache, name, &entry, most, since_ns, text_take, &read, &same, error);
     const struct bytes_buffer *use = same ? &kept : &read;
     if (!status && !same && shard_manifest_begins((const char *)read.bytes, read.count))
         text_keep(&entry, name, read.bytes, read.count);
@@ -360,8 +362,8 @@ static char *index_path(const struct cache *cache, const struct entry *entry)
 
 /* Reads an index into the folder. *same: as for object_read(). The entry is written before the file has its name: with
  * the name, another process may lock the partial file, and must find that there is nothing left to do. */
-static enum tokmap_status index_read_new(struct cache *cache, const char *name, struct entry *entry, bool *same,
-                                         struct tokmap_error *error)
+static enum tokmap_status index_read_new(struct cache *cache, const char *name, struct entry *entry, uint64_t since_ns,
+                                         bool *same, struct tokmap_error *error)
 {
     char *partial = NULL, *path = NULL, *base = path_ended(entry->path, ".tmx");
     struct index_file file = {.entry = entry, .path = cache->folder, .fd = -1};
@@ -376,7 +378,7 @@ static enum tokmap_status index_read_new(struct cache *cache, const char *name, 
         *entry = now; /* somebody else has brought it in the meantime */
         *same = true;
     } else if (!status) {
-        status = object_read(cache, name, entry, INDEX_MOST, index_take, &file, same, error);
+        status = object_read(cache, name, entry, INDEX_MOST, since_ns, index_take, &file, same, error);
     }
     if (!status && !*same) {
         status = index_check(partial, name, entry->id, error);
@@ -404,6 +406,7 @@ enum tokmap_status cache_index_bring(struct cache *cache, const char *name, cons
 {
     struct entry entry;
     char hex[33] = "";
+    const uint64_t since_ns = os_clock_ns(); /* others may be at it now, and fail */
     *path = NULL;
     enum tokmap_status status = entry_read(cache, name, &entry, error);
     const bool confirmed = !content && confirmed_take(cache, name);
@@ -418,7 +421,7 @@ enum tokmap_status cache_index_bring(struct cache *cache, const char *name, cons
             break;
         free(*path);
         *path = NULL;
-        status = index_read_new(cache, name, &entry, &same, error);
+        status = index_read_new(cache, name, &entry, since_ns, &same, error);
         if (status == TOKMAP_ERROR_CORRUPT && !try) { /* perhaps on its way */
             *entry.id = '\0';
             status = TOKMAP_OK;

@@ -7,10 +7,10 @@
 #include "common/bytes_buffer.h"
 
 /* Appends the text of a manifest of at most `most` bytes, which is kept in the folder and read again only when it has
- * changed; of an object that does not begin like one, only its first bytes. Statuses: OK, ERROR_NOT_FOUND, ERROR_LIMIT,
- * ERROR_IO, ERROR_MISMATCH, ERROR_MEMORY. */
-enum tokmap_status cache_text(struct cache *cache, const char *name, uint64_t most, struct bytes_buffer *text,
-                              struct tokmap_error *error);
+ * changed; of an object that does not begin like one, only its first bytes. since_ns: when the caller began to look for
+ * the dataset. Statuses: OK, ERROR_NOT_FOUND, ERROR_LIMIT, ERROR_IO, ERROR_MISMATCH, ERROR_MEMORY. */
+enum tokmap_status cache_text(struct cache *cache, const char *name, uint64_t most, uint64_t since_ns,
+                              struct bytes_buffer *text, struct tokmap_error *error);
 
 /* Returns whether the folder has a manifest of that name. */
 bool cache_text_is_kept(struct cache *cache, const char *name);

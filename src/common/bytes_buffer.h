@@ -45,6 +45,18 @@ static inline bool bytes_append(struct bytes_buffer *buffer, const void *from, s
     return true;
 }
 
+/* Returns a list with room for one element after the first `count`: `list`, which has room for *capacity, or a larger
+ * one in its place. NULL without memory; the list is then unchanged. */
+static inline void *list_grown(void *list, uint64_t count, uint64_t *capacity, size_t element_bytes)
+{
+    const uint64_t more = 2 * *capacity + 16;
+    if (count < *capacity)
+        return list;
+    void *grown = more < SIZE_MAX / 2 / element_bytes ? realloc(list, (size_t)more * element_bytes) : NULL;
+    *capacity = grown ? more : *capacity;
+    return grown;
+}
+
 static inline void bytes_free(struct bytes_buffer *buffer)
 {
     free(buffer->bytes);

@@ -116,6 +116,9 @@ static const char *remedy(int system)
 {
     if (system == ENOSPC || system == EDQUOT)
         return "; free space on its file system, or write elsewhere";
+    if (system == EMFILE || system == ENFILE)
+        return "; raise the limit of open files (ulimit -n), or name shards in a manifest (tokmap merge), from which "
+               "they are opened when they are needed";
     return system == ENOLCK ? "; without locks (flock), two processes could damage one output, so mount this file "
                               "system with locks, or write to another one"
                             : NULL;

@@ -132,6 +132,35 @@ static enum tokmap_status open_shards(struct tokmap_dataset *dataset, struct sha
     return status;
 }
 
+/* Makes a manifest in memory that states all shards, from which they are opened when they are needed. folder: the name,
+ * if it is not that of a manifest. */
+static enum tokmap_status names_state(struct shard_names *names, const char *folder, struct tokmap_error *error)
+{
+    struct manifest_text text = {.about = 0};
+    struct manifest made = {.path = NULL}, *old = &names->manifest;
+    char *path = path_ended(old->path ? old->path : folder, old->path || folder[strlen(folder) - 1] == '/' ? "" : "/");
+    bool good = path != NULL;
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t i = 0; i < names->count && good && !status; i++) {
+        struct shard *shard;
+        char *index = shard_names_take(names, i);
+        char *name = index ? strdup(index + (path_is_absolute(index) ? 0 : path_folder_bytes(path))) : NULL;
+        status = shard_open(&shard, index, TOKMAP_READ_PREAD, names->cache, NULL, error);
+        good = name && (status || manifest_text_add(&text, name, &shard->index));
+        dataset_shard_free(shard);
+        free(name);
+    }
+    if (good && !status)
+        status = manifest_parse(&made, path, (const char *)text.text.bytes, text.text.count, error);
+    for (uint64_t i = 0; old->path && i < made.count; i++)
+        made.shards[i].line = old->shards[i].line;
+    manifest_free(old);
+    *old = made;
+    manifest_text_free(&text);
+    free(path);
+    return good ? status : error_set_memory(error, "the shards", names->count);
+}
+
 static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char *name, struct tokmap_error *error)
 {
     struct shard_names names = {0};
@@ -144,12 +173,14 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
         free(rest);
     }
     dataset->cache = names.cache;
+    const enum shard_origin origin = names.manifest.path ? SHARDS_NAMED : SHARDS_OF_FOLDER;
+    if (!status && dataset->sparing && !manifest_states_all(&names.manifest))
+        status = names_state(&names, name, error);
     if (!status)
         status = open_shards(dataset, &names, error);
     dataset->kind = "shards";
     dataset->identity = TOKMAP_IDENTITY_FULL;
     const bool folder_too = names.folder_too;
-    const enum shard_origin origin = dataset->manifest.path ? SHARDS_NAMED : SHARDS_OF_FOLDER;
     shard_names_free(&names);
     if (!status && folder_too &&
         !dataset_warning_add(
@@ -261,8 +292,8 @@ static enum tokmap_status settle_reading(struct tokmap_dataset *dataset, struct 
     return status;
 }
 
-enum tokmap_status dataset_open_as(struct tokmap_dataset **dataset, const char *name, enum tokmap_reading reading,
-                                   struct tokmap_error *error)
+static enum tokmap_status open_once(struct tokmap_dataset **dataset, const char *name, enum tokmap_reading reading,
+                                    bool sparing, struct tokmap_error *error)
 {
     if ((uint32_t)reading > TOKMAP_READ_PREAD)
         return error_set_field(error, TOKMAP_ERROR_ARGUMENT, name, "reading",
@@ -275,6 +306,7 @@ enum tokmap_status dataset_open_as(struct tokmap_dataset **dataset, const char *
     struct dataset_part part;
     char *base;
     made->reading = reading;
+    made->sparing = sparing;
     enum tokmap_status status = dataset_name_split(name, &base, &part, error);
     if (!status)
         status = open_whole(made, base, error);
@@ -291,6 +323,18 @@ enum tokmap_status dataset_open_as(struct tokmap_dataset **dataset, const char *
     made->documents_unknown = dataset_documents_unknown(made);
     *dataset = made;
     return TOKMAP_OK;
+}
+
+enum tokmap_status dataset_open_as(struct tokmap_dataset **dataset, const char *name, enum tokmap_reading reading,
+                                   struct tokmap_error *error)
+{
+    struct tokmap_error reason = {0};
+    enum tokmap_status status = open_once(dataset, name, reading, false, &reason);
+    if (status && (reason.system == EMFILE || reason.system == ENFILE || reason.system == ENOMEM))
+        status = open_once(dataset, name, reading, true, &reason);
+    if (status && error)
+        *error = reason;
+    return status;
 }
 
 enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const char *name,

@@ -201,11 +201,12 @@ enum tokmap_status tokmap_dataset_value(const struct tokmap_dataset *dataset, ui
         const uint64_t at = dataset_shard_of_document(dataset, number);
         status = find(dataset, at, name, &shard, &column, &found, error);
         if (!status && found) {
-            status = shard_keep(dataset, at, &shard, error); /* the value is in its index */
+            const struct index *index;
+            status = shard_index_keep(dataset, at, &index, error);
             if (!status)
-                status = index_value(&shard->index, &column,
-                                     number - shard->place.first_document + shard->place.skipped_documents,
-                                     &value->json, &value->bytes, error);
+                status =
+                    index_value(index, &column, number - shard->place.first_document + shard->place.skipped_documents,
+                                &value->json, &value->bytes, error);
             shard_release(dataset, at);
             return status;
         }

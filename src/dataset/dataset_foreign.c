@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "platform/os.h"
 #include "remote/remote_url.h"
@@ -42,18 +43,12 @@ static void list_free(struct path_list *list)
 /* Takes ownership of the path, also on failure. Returns false without memory. */
 static bool list_add(struct path_list *list, char *path)
 {
-    if (path && list->count == list->capacity) {
-        const uint64_t capacity = list->capacity ? 2 * list->capacity : 16;
-        char **grown = realloc(list->paths, capacity * sizeof *grown);
-        if (grown) {
-            list->paths = grown;
-            list->capacity = capacity;
-        }
-    }
-    if (!path || list->count == list->capacity) {
+    char **grown = path ? list_grown(list->paths, list->count, &list->capacity, sizeof *grown) : NULL;
+    if (!grown) {
         free(path);
         return false;
     }
+    list->paths = grown;
     list->paths[list->count++] = path;
     return true;
 }

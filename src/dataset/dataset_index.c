@@ -14,6 +14,7 @@
 
 #include "block_scan.h"
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "dataset.h"
@@ -70,14 +71,10 @@ static void fail(struct indexing *indexing, enum tokmap_status status, const str
 
 static bool end_add(struct worker *worker, uint64_t end)
 {
-    if (worker->end_count == worker->end_capacity) {
-        const uint64_t capacity = worker->end_capacity ? 2 * worker->end_capacity : 1024;
-        uint64_t *grown = realloc(worker->ends, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        worker->ends = grown;
-        worker->end_capacity = capacity;
-    }
+    uint64_t *grown = list_grown(worker->ends, worker->end_count, &worker->end_capacity, sizeof *grown);
+    if (!grown)
+        return false;
+    worker->ends = grown;
     worker->ends[worker->end_count++] = end;
     return true;
 }

@@ -44,6 +44,7 @@ struct shard_slot {
     struct shard_place place;
     struct shard *open;      /* NULL: it is not open */
     struct shard_told *told; /* texts that tokmap_dataset_shard() has returned; NULL: none yet */
+    struct index *index;     /* for shard_index_keep(); NULL: it was not asked for. Accessed atomically */
     uint32_t holders;        /* 0: it is not open; 1 + n: it is open, and n hold it; accessed atomically */
     uint32_t line;           /* number in the manifest, from 0 on */
     bool used;               /* since the last search for a shard to close; accessed atomically */
@@ -76,6 +77,7 @@ struct tokmap_dataset {
     uint8_t tokenizer[16];
     const char *kind;                 /* as in struct tokmap_dataset_info */
     uint32_t identity;                /* likewise */
+    bool sparing;                     /* shards open when they are needed, also those that no manifest states */
     bool sealed;                      /* some shard is sealed */
     bool masked;                      /* some shard has a mask */
     bool page_hashes;                 /* all shards with tokens have hashes of pages */

@@ -148,15 +148,16 @@ enum tokmap_status tokmap_dataset_origin(const struct tokmap_dataset *dataset, u
     if (dataset->synthetic)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
                          "the dataset is synthetic: its documents are computed and have no source");
-    const struct shard *from;
-    const enum tokmap_status status = shard_keep(dataset, dataset_shard_of_document(dataset, number), &from, error);
+    const struct index *index;
+    const uint64_t shard = dataset_shard_of_document(dataset, number);
+    const struct shard_place *place = &dataset->slots[shard].place;
+    const enum tokmap_status status = shard_index_keep(dataset, shard, &index, error);
     if (status)
         return status;
-    if (!from->index.bytes)
-        return error_set(error, TOKMAP_ERROR_NOT_FOUND, from->store.path, TOKMAP_NO_OFFSET,
+    if (!index->bytes)
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, shard_held(dataset, shard)->store.path, TOKMAP_NO_OFFSET,
                          "a file of another project does not record where its documents come from");
-    return index_origin(&from->index, number - from->place.first_document + from->place.skipped_documents, origin,
-                        error);
+    return index_origin(index, number - place->first_document + place->skipped_documents, origin, error);
 }
 
 /* Where a search for ends of documents is: what it has found, and what it knows of the current shard. */

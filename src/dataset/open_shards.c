@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "platform/os.h"
 #include "shard_open.h"
@@ -107,10 +108,22 @@ static bool room_make(bool all)
     return some;
 }
 
+/* Closes an index of shard_index_keep(), or what there is of it. */
+static void index_drop(struct index *index, char *path)
+{
+    if (index)
+        index_close(index);
+    free(index);
+    free(path);
+}
+
 void shards_close(struct tokmap_dataset *dataset)
 {
     struct shard *closed[CLOSED_AT_ONCE];
     uint64_t count = CLOSED_AT_ONCE;
+    for (uint64_t i = 0; i < dataset->shard_count; i++)
+        if (dataset->slots[i].index)
+            index_drop(dataset->slots[i].index, (char *)(uintptr_t)dataset->slots[i].index->path);
     while (dataset->manifest.group_count && count == CLOSED_AT_ONCE) {
         count = 0;
         os_process_lock();
@@ -174,14 +187,10 @@ static struct shard *shard_add(const struct tokmap_dataset *dataset, struct shar
     if (__atomic_load_n(&slot->holders, __ATOMIC_RELAXED)) { /* only those who have the lock change a 0 */
         __atomic_add_fetch(&slot->holders, 1, __ATOMIC_ACQUIRE);
     } else {
-        if (table.count == table.capacity) {
-            const uint64_t capacity = table.capacity ? 2 * table.capacity : 64;
-            struct entry *grown = realloc(table.entries, capacity * sizeof *grown);
-            *full = !grown;
-            table.entries = grown ? grown : table.entries;
-            table.capacity = grown ? capacity : table.capacity;
-        }
-        if (!*full) {
+        struct entry *grown = list_grown(table.entries, table.count, &table.capacity, sizeof *grown);
+        *full = !grown;
+        if (grown) {
+            table.entries = grown;
             table.entries[table.count++] = (struct entry){dataset, slot};
             table.files += files_of(dataset);
             table.mappings += mappings_of(dataset);
@@ -258,5 +267,31 @@ enum tokmap_status shard_keep(const struct tokmap_dataset *dataset, uint64_t num
     const enum tokmap_status status = shard_hold(dataset, number, shard, error);
     if (!status && __atomic_exchange_n(&dataset->slots[number].kept, true, __ATOMIC_ACQ_REL))
         shard_release(dataset, number); /* another thread keeps it */
+    return status;
+}
+
+enum tokmap_status shard_index_keep(const struct tokmap_dataset *dataset, uint64_t number, const struct index **index,
+                                    struct tokmap_error *error)
+{
+    struct shard_slot *slot = &dataset->slots[number];
+    const struct shard *shard = shard_if_kept(dataset, number);
+    struct index *before = NULL;
+    *index = shard ? &shard->index : __atomic_load_n(&slot->index, __ATOMIC_ACQUIRE);
+    enum tokmap_status status = *index ? TOKMAP_OK : shard_hold(dataset, number, &shard, error);
+    if (status || *index)
+        return status;
+    struct index *made = calloc(1, sizeof *made);
+    char *path = strdup(shard->index.path);
+    status = made && path ? index_open_as(made, path, dataset->reading, error)
+                          : error_set_memory(error, "an index", sizeof *made);
+    if (!status && made->id != shard->index.id)
+        status = error_set(error, TOKMAP_ERROR_MISMATCH, shard->index.path, TOKMAP_NO_OFFSET,
+                           "the shard was replaced while it was used; open the dataset again");
+    shard_release(dataset, number);
+    const bool used =
+        !status && __atomic_compare_exchange_n(&slot->index, &before, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    *index = used ? made : before; /* another thread was faster */
+    if (!used)
+        index_drop(made, path);
     return status;
 }

@@ -24,6 +24,11 @@ void shard_release(const struct tokmap_dataset *dataset, uint64_t number);
 enum tokmap_status shard_keep(const struct tokmap_dataset *dataset, uint64_t number, const struct shard **shard,
                               struct tokmap_error *error);
 
+/* Opens the index of a shard for memory of it that callers keep until the dataset is closed. The shard's other files
+ * are not kept open. */
+enum tokmap_status shard_index_keep(const struct tokmap_dataset *dataset, uint64_t number, const struct index **index,
+                                    struct tokmap_error *error);
+
 /* Returns a shard that the caller holds, or that is kept. */
 static inline const struct shard *shard_held(const struct tokmap_dataset *dataset, uint64_t number)
 {

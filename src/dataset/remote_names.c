@@ -79,12 +79,36 @@ static enum tokmap_status find_in_list(struct shard_names *names, const char *na
     return status;
 }
 
+/* Checks that a manifest, which somebody elsewhere may have written, names only what has its own scheme, host, and
+ * bucket: not files of this machine, and not what only this machine may reach. */
+static enum tokmap_status lines_check(const struct manifest *manifest, struct tokmap_error *error)
+{
+    const char *host = strstr(manifest->path, "://") + 3;
+    const size_t place = (size_t)(host - manifest->path) + strcspn(host, "/") + 1;
+    for (uint64_t i = 0; i < manifest->count; i++) {
+        const struct manifest_shard *line = &manifest->shards[i];
+        char *path = manifest_index_path(manifest, line);
+        if (!path)
+            return error_set_memory(error, "the path of a shard", 0);
+        /* Web servers resolve "..", below their host; those of objects may, where buckets are a part of the path. */
+        const bool good = !strncmp(path, manifest->path, place) &&
+                          (remote_kind(path) == REMOTE_WEB || !strstr(path + place - 1, "/../"));
+        free(path);
+        if (!good)
+            return error_set_line(error, TOKMAP_ERROR_FORMAT, manifest->path, line->line,
+                                  "a manifest that is not on this machine may name only shards of its own host and "
+                                  "bucket, and not '%.200s'; if you trust it, copy it to a file of this machine",
+                                  manifest_name(manifest, line));
+    }
+    return TOKMAP_OK;
+}
+
 /* Reads a manifest. *found: there is an object of that name, and it is one. */
-static enum tokmap_status find_manifest(struct shard_names *names, const char *name, bool *found,
+static enum tokmap_status find_manifest(struct shard_names *names, const char *name, uint64_t since_ns, bool *found,
                                         struct tokmap_error *error)
 {
     struct bytes_buffer text = {0};
-    enum tokmap_status status = cache_text(names->cache, name, MANIFEST_BYTES_MOST, &text, error);
+    enum tokmap_status status = cache_text(names->cache, name, MANIFEST_BYTES_MOST, since_ns, &text, error);
     *found = !status;
     if (!status && !shard_manifest_begins((const char *)text.bytes, text.count))
         status = error_set(error, TOKMAP_ERROR_FORMAT, name, TOKMAP_NO_OFFSET,
@@ -92,6 +116,8 @@ static enum tokmap_status find_manifest(struct shard_names *names, const char *n
                            "without its ending, a manifest, or, with a slash, what keys begin with");
     if (!status)
         status = manifest_parse(&names->manifest, name, (const char *)text.bytes, text.count, error);
+    if (!status)
+        status = lines_check(&names->manifest, error);
     names->count = names->manifest.count;
     bytes_free(&text);
     return status;
@@ -100,6 +126,7 @@ static enum tokmap_status find_manifest(struct shard_names *names, const char *n
 static enum tokmap_status find(struct shard_names *names, const char *name, struct tokmap_error *error)
 {
     const size_t bytes = strlen(name);
+    const uint64_t since_ns = os_clock_ns();
     struct cache_shard *shard = NULL;
     struct tokmap_error second = {0};
     bool found;
@@ -114,7 +141,7 @@ static enum tokmap_status find(struct shard_names *names, const char *name, stru
     if (!web && (!slash || name[bytes - 1] == '/'))
         return find_in_list(names, name, error);
     if (cache_text_is_kept(names->cache, name)) { /* it was a manifest before */
-        const enum tokmap_status status = find_manifest(names, name, &found, error);
+        const enum tokmap_status status = find_manifest(names, name, since_ns, &found, error);
         if (status != TOKMAP_ERROR_NOT_FOUND)
             return status;
     }
@@ -131,7 +158,7 @@ static enum tokmap_status find(struct shard_names *names, const char *name, stru
     if (shard_file_is_main(name) || (status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_IO))
         return status;
     /* A server that does not let this user list a bucket refuses to say that an object is missing. */
-    const enum tokmap_status other = find_manifest(names, name, &found, &second);
+    const enum tokmap_status other = find_manifest(names, name, since_ns, &found, &second);
     if (found || (other != TOKMAP_ERROR_NOT_FOUND && status == TOKMAP_ERROR_NOT_FOUND)) {
         if (other && error)
             *error = second;

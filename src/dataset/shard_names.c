@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "format/foreign/foreign_file.h"
 #include "format/foreign/foreign_name.h"
@@ -63,16 +64,12 @@ enum tokmap_status shard_names_add(struct shard_names *names, char *path, struct
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "the dataset has more than %" PRIu64 " shards; use fewer and larger shards", SHARDS_MAX);
     }
-    if (names->count == names->capacity) {
-        uint64_t capacity = names->capacity ? 2 * names->capacity : 16;
-        char **paths = realloc(names->index_paths, capacity * sizeof *paths);
-        if (!paths) {
-            free(path);
-            return error_set_memory(error, "the paths of shards", capacity * sizeof *paths);
-        }
-        names->index_paths = paths;
-        names->capacity = capacity;
+    char **paths = list_grown(names->index_paths, names->count, &names->capacity, sizeof *paths);
+    if (!paths) {
+        free(path);
+        return error_set_memory(error, "the paths of shards", names->capacity * sizeof *paths);
     }
+    names->index_paths = paths;
     names->index_paths[names->count++] = path;
     return TOKMAP_OK;
 }
@@ -99,17 +96,13 @@ struct walk {
 
 static int walk_push(struct walk *walk, char *folder)
 {
-    if (walk->count == walk->capacity) {
-        uint64_t capacity = walk->capacity ? 2 * walk->capacity : 16;
-        char **folders = realloc(walk->folders, capacity * sizeof *folders);
-        if (!folders) {
-            free(folder);
-            walk->status = error_set_memory(walk->error, "the list of folders", capacity * sizeof *folders);
-            return -1;
-        }
-        walk->folders = folders;
-        walk->capacity = capacity;
+    char **folders = list_grown(walk->folders, walk->count, &walk->capacity, sizeof *folders);
+    if (!folders) {
+        free(folder);
+        walk->status = error_set_memory(walk->error, "the list of folders", walk->capacity * sizeof *folders);
+        return -1;
     }
+    walk->folders = folders;
     walk->folders[walk->count++] = folder;
     return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes_buffer.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
 
@@ -39,14 +40,10 @@ static uint64_t hash_of(const struct shard_stems *stems, const char *folder, con
 
 bool shard_stems_add(struct shard_stems *stems, const char *folder, const char *name, size_t stem_bytes)
 {
-    if (stems->count == stems->capacity) {
-        const uint64_t capacity = stems->capacity ? 2 * stems->capacity : 64;
-        uint64_t *hashes = realloc(stems->hashes, capacity * sizeof *hashes);
-        if (!hashes)
-            return false;
-        stems->hashes = hashes;
-        stems->capacity = capacity;
-    }
+    uint64_t *hashes = list_grown(stems->hashes, stems->count, &stems->capacity, sizeof *hashes);
+    if (!hashes)
+        return false;
+    stems->hashes = hashes;
     stems->hashes[stems->count++] = hash_of(stems, folder, name, stem_bytes);
     return true;
 }

@@ -26,11 +26,6 @@ enum tokmap_status store_open(struct store *store, struct tokmap_error *error)
     int system = os_open(store->path, OS_READ_NOW, &store->fd);
     if (system) {
         store->fd = -1;
-        if (system == EMFILE || system == ENFILE)
-            return error_set_system(error, system, store->path, TOKMAP_NO_OFFSET,
-                                    "the tokens cannot be opened, because too many files are open. A dataset keeps one "
-                                    "file per shard open: "
-                                    "raise the limit (ulimit -n), or use fewer and larger shards");
         return error_set_system(error, system, store->path, TOKMAP_NO_OFFSET,
                                 "the tokens that belong to the index cannot be opened");
     }

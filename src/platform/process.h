@@ -38,6 +38,9 @@ void os_pipe_broken(void);
  * this, the kernel ends the process, which leaves partial files and says nothing. */
 void os_file_limit_reported(void);
 
+/* Lets this process open as many files as the system allows it: the hard limit instead of the soft one. */
+void os_files_raise(void);
+
 /* From now on free() returns every block of 4 MiB or more to the kernel at once. By itself, glibc raises this limit to
  * 32 MiB when it frees such a block, and then keeps up to 64 MiB of free memory, so that peak memory would depend on
  * the order in which threads free. To be called before other threads are started. Does nothing with other C libraries.

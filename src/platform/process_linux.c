@@ -127,6 +127,15 @@ void os_file_limit_reported(void)
     (void)signal(SIGXFSZ, SIG_IGN);
 }
 
+void os_files_raise(void)
+{
+    struct rlimit limit;
+    if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 void os_memory_returned(void)
 {
 #ifdef M_MMAP_THRESHOLD

@@ -10,14 +10,17 @@
 #include "common/error.h"
 #include "platform/os.h"
 #include "remote_sign.h"
+#include "remote_xml.h"
 
 #define CLOCK_OFF_MOST 900 /* seconds; a signature that is further off is refused */
 #define PAUSE_NS ((uint64_t)200 * 1000000u)
 #define PAUSE_NS_MOST ((uint64_t)20 * 1000000000u)
-#define RETRY_AFTER_MOST 60u         /* seconds that a server may ask for, at a time, */
-#define RETRY_AFTER_ALL 300u         /* and for all failures without progress in between */
-#define WAIT_TOLD 5u                 /* seconds; a longer wait is announced */
-#define PAGE_STEP ((size_t)64 << 10) /* read at a time of an answer */
+#define RETRY_AFTER_MOST 60u                   /* seconds that a server may ask for, at a time */
+#define ATTEMPT_NS ((uint64_t)5 * 1000000000u) /* that each attempt has, also the last one */
+#define WAIT_TOLD 5u                           /* seconds; a longer wait is announced */
+#define PAGE_STEP ((size_t)64 << 10)           /* read at a time of an answer */
+#define CODE_MOST sizeof(((struct remote_client *)0)->code)
+#define ERROR_MOST ((size_t)256 << 10) /* of a document with an error */
 #define HEADERS_MOST (REMOTE_SIGN_LINES + 3)
 
 static bool answered[REMOTE_GS + 1]; /* a server of the kind has answered this process; accessed atomically */
@@ -27,8 +30,11 @@ void remote_client_init(struct remote_client *client, bool (*stop)(void *user), 
 {
     const char *given = secure_getenv("AWS_MAX_ATTEMPTS");
     const uint64_t attempts = given && strlen(given) < 4 ? strtoul(given, NULL, 10) : 0;
-    *client = (struct remote_client){
-        .stop = stop, .user = user, .watch = watch, .attempts = attempts ? (uint32_t)attempts : REMOTE_ATTEMPTS};
+    *client = (struct remote_client){.stop = stop,
+                                     .user = user,
+                                     .watch = watch,
+                                     .attempts = attempts ? (uint32_t)attempts : REMOTE_ATTEMPTS,
+                                     .endless = attempts != 0};
 }
 
 void remote_client_free(struct remote_client *client)
@@ -63,6 +69,22 @@ static uint64_t offset_of(const struct remote_client *client)
     return client->at ? client->at : TOKMAP_NO_OFFSET;
 }
 
+/* Returns how much longer a request may fail. */
+static uint64_t patience(const struct remote_client *client)
+{
+    const uint64_t since = client->since_ns ? client->since_ns : client->begun_ns, waited = os_clock_ns() - since;
+    return client->endless ? UINT64_MAX : REMOTE_PATIENCE_NS - min64(waited, REMOTE_PATIENCE_NS);
+}
+
+void remote_client_came(struct remote_client *client, size_t bytes, bool kept)
+{
+    client->good += kept ? bytes : 0;
+    if (client->good >= REMOTE_PROGRESS)
+        client->failures = 0;
+    if (bytes && !client->failures)
+        client->begun_ns = os_clock_ns();
+}
+
 /* Counts a failure that may pass, and waits. most: how many are allowed. Statuses: OK (try again), ERROR_IO,
  * ERROR_INTERRUPTED. */
 static enum tokmap_status failed(struct remote_client *client, const char *reason, uint64_t wait_seconds, uint32_t most,
@@ -70,14 +92,8 @@ static enum tokmap_status failed(struct remote_client *client, const char *reaso
 {
     uint16_t chance = 0;
     http_end(client->http);
-    if (client->good >= REMOTE_PROGRESS)
-        client->failures = 0;
-    if (!client->failures) {
-        client->begun_ns = os_clock_ns();
-        client->asked = 0;
-    }
     client->good = 0;
-    if (++client->failures >= most)
+    if (++client->failures >= most || !patience(client))
         return error_set(error, TOKMAP_ERROR_IO, client->shown, offset_of(client),
                          "%.300s; this was attempt %" PRIu32 " in %" PRIu64
                          " s: check the name and the network, and run the command again",
@@ -86,9 +102,8 @@ static enum tokmap_status failed(struct remote_client *client, const char *reaso
     uint64_t pause = min64(PAUSE_NS << doublings, PAUSE_NS_MOST);
     (void)os_random(&chance, sizeof chance);
     pause -= pause / 2 * chance / 65536;
-    wait_seconds = min64(min64(wait_seconds, RETRY_AFTER_MOST), RETRY_AFTER_ALL - client->asked);
-    client->asked += wait_seconds;
-    pause = max64(pause, wait_seconds * 1000000000u);
+    wait_seconds = min64(wait_seconds, RETRY_AFTER_MOST);
+    pause = min64(max64(pause, wait_seconds * 1000000000u), patience(client));
     const struct remote_watch *watch = client->watch;
     if (watch && watch->waits && wait_seconds >= WAIT_TOLD)
         watch->waits(watch->user, client->shown, reason, wait_seconds);
@@ -129,6 +144,62 @@ static uint64_t clock_off(const struct http_answer *answer, bool *ahead)
     return answer->date && off > CLOCK_OFF_MOST ? off : 0;
 }
 
+/* Copies the code of an error document, such as "SlowDown"; "" if the document is another one. */
+static void code_find(const char *body, size_t bytes, char code[CODE_MOST])
+{
+    struct xml_scan scan;
+    bool inside = false;
+    *code = '\0';
+    xml_begin(&scan, body, bytes);
+    for (enum xml_event event; (event = xml_next(&scan)) != XML_END && event != XML_WRONG;) {
+        if (event == XML_OPEN && scan.depth == 1 && !xml_is(&scan, "Error"))
+            return;
+        if (event == XML_OPEN)
+            inside = scan.depth == 2 && xml_is(&scan, "Code");
+        else if (event == XML_TEXT && inside && scan.count < CODE_MOST &&
+                 strspn(scan.bytes, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.") >= scan.count)
+            (void)snprintf(code, CODE_MOST, "%.*s", (int)scan.count, scan.bytes);
+    }
+}
+
+/* Returns whether an error is about the key or its session. Others come with 403, too, such as QuotaExceeded. */
+static bool code_is_of_key(const char *code)
+{
+    return !strcmp(code, "AccessDenied") || !strcmp(code, "InvalidAccessKeyId") ||
+           !strcmp(code, "SignatureDoesNotMatch") || !strcmp(code, "RequestTimeTooSkewed") ||
+           !strcmp(code, "ExpiredToken") || !strcmp(code, "InvalidToken");
+}
+
+/* Finds the code of an answer whose body was read, or can be read now. */
+static void code_read(const struct remote_client *client, char code[CODE_MOST])
+{
+    struct bytes_buffer body = {0};
+    memcpy(code, client->code, CODE_MOST);
+    for (bool end = *code || !client->http; !end && body.count < ERROR_MOST && bytes_reserve(&body, PAGE_STEP);) {
+        size_t got;
+        end = http_read(client->http, (char *)body.bytes + body.count, PAGE_STEP, &got, &end) || end;
+        body.count += got;
+    }
+    if (body.count)
+        code_find((const char *)body.bytes, body.count, code);
+    bytes_free(&body);
+}
+
+/* Reports that a server of objects refuses access, or what its code says. */
+static enum tokmap_status object_refused(const struct remote_client *client, uint32_t status, const char *code,
+                                         struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_IO, client->shown, offset_of(client),
+                     "the server refuses %s (HTTP status %" PRIu32 "%s%s, region %s): %s",
+                     status == 400                    ? "access or this name"
+                     : status == 401 || status == 403 ? "access"
+                                                      : "this request",
+                     status, *code ? ", " : "", code, client->account.region,
+                     !strcmp(code, "RequestTimeTooSkewed") ? "set the clock of this machine"
+                     : *code && !code_is_of_key(code)      ? "look that code up in the manual of the storage"
+                                                           : remote_account_advice(&client->account));
+}
+
 enum tokmap_status remote_client_refused(const struct remote_client *client, const struct http_answer *answer,
                                          struct tokmap_error *error)
 {
@@ -149,11 +220,11 @@ enum tokmap_status remote_client_refused(const struct remote_client *client, con
                          " minutes) %s the server's: signatures are valid for %d minutes only; set "
                          "the clock",
                          status, off, off / 60, ahead ? "ahead of" : "behind", CLOCK_OFF_MOST / 60);
-    if (kind != REMOTE_WEB && (status == 400 || status == 401 || status == 403))
-        return error_set(error, TOKMAP_ERROR_IO, client->shown, at,
-                         "the server refuses access%s (HTTP status %" PRIu32 ", region %s): %s",
-                         status == 400 ? " or this name" : "", status, client->account.region,
-                         remote_account_advice(&client->account));
+    char code[CODE_MOST] = "";
+    if (kind != REMOTE_WEB && status / 100 != 3)
+        code_read(client, code);
+    if (kind != REMOTE_WEB && (*code || status == 400 || status == 401 || status == 403))
+        return object_refused(client, status, code, error);
     if (kind != REMOTE_WEB && status > 301 && status < 400 && !*answer->region)
         return error_set(error, TOKMAP_ERROR_IO, client->shown, at,
                          "the server sends this request to another host (HTTP status %" PRIu32
@@ -215,7 +286,8 @@ static enum tokmap_status request_make(struct remote_client *client, const struc
                                      .body_bytes = ask->body_bytes,
                                      .into = ask->into,
                                      .into_bytes = ask->into_bytes,
-                                     .headers = headers};
+                                     .headers = headers,
+                                     .within_ns = max64(patience(client), ATTEMPT_NS)};
     if (ask->condition)
         headers[request->header_count++] = ask->condition;
     if (ask->body_check)
@@ -278,6 +350,9 @@ static bool keys_renew(struct remote_client *client, const struct http_answer *a
 enum tokmap_status remote_client_send(struct remote_client *client, const struct remote_ask *ask,
                                       struct http_answer *answer, struct tokmap_error *error)
 {
+    *client->code = '\0';
+    if (!client->failures)
+        client->begun_ns = os_clock_ns();
     for (bool renewed = false;;) {
         const char *headers[HEADERS_MOST];
         struct http_request request;
@@ -337,7 +412,7 @@ enum tokmap_status remote_client_name(struct remote_client *client, const char *
     client->query = query;
     client->query_of_object = query_of_object;
     client->moved = client->known = false;
-    client->at = client->good = 0;
+    client->at = client->good = client->since_ns = 0;
     client->failures = 0;
     if (kind != REMOTE_WEB)
         return object_prepare(client, kind, error);
@@ -357,7 +432,7 @@ static enum tokmap_status body_read(struct remote_client *client, size_t most, s
         const enum http_result result =
             http_read(client->http, (char *)into->bytes + into->count, PAGE_STEP, &got, &end);
         into->count += got;
-        client->good += got;
+        remote_client_came(client, got, false);
         *again = result != HTTP_OK;
         if (result)
             return remote_client_broke(client, result, error);
@@ -381,18 +456,9 @@ enum tokmap_status remote_client_fetch(struct remote_client *client, const struc
         if (!status)
             status = body_read(client, most, into, &again, error);
     }
+    if (!status)
+        code_find((const char *)into->bytes + before, into->count - before, client->code);
     if (client->http)
         http_end(client->http);
     return status;
-}
-
-bool remote_client_head(struct remote_client *client, struct http_answer *answer)
-{
-    const struct remote_ask ask = {.method = HTTP_HEAD};
-    const char *headers[HEADERS_MOST];
-    struct http_request request;
-    const bool good =
-        !request_make(client, &ask, headers, &request, NULL) && !http_begin(client->http, &request, answer);
-    http_end(client->http);
-    return good;
 }

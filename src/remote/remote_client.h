@@ -5,8 +5,9 @@
  *
  * A request that fails in a way that may pass (no answer, a broken connection, HTTP 408, 429, and 5xx) is repeated,
  * after a pause that doubles from 0.2 s to at most 20 s and is shortened by chance by up to a half, or after what the
- * server asks for, up to a minute at a time and five minutes in all. After REMOTE_ATTEMPTS failures without
- * REMOTE_PROGRESS bytes in between it is an error; the variable AWS_MAX_ATTEMPTS sets another number.
+ * server asks for, up to a minute at a time. After REMOTE_ATTEMPTS failures, or after REMOTE_PATIENCE_NS, without
+ * REMOTE_PROGRESS bytes in between that are not read again, it is an error: a training program is ended when some ranks
+ * wait for others longer than ten minutes. The variable AWS_MAX_ATTEMPTS sets another number, and no limit of time.
  *
  * Thread rule: one thread at a time per client.
  */
@@ -24,6 +25,7 @@
 #define REMOTE_ATTEMPTS 8
 #define REMOTE_ATTEMPTS_FIRST 4 /* to reach a server before any has answered: its name may be misspelled */
 #define REMOTE_PROGRESS ((uint64_t)1 << 20)
+#define REMOTE_PATIENCE_NS ((uint64_t)300 * 1000000000)
 
 /* Receiver of reports about waiting and repeated requests. The functions may be NULL. */
 struct remote_watch {
@@ -42,7 +44,7 @@ struct remote_client {
     struct http *http;                /* NULL until the first name */
     char *shown;                      /* the name, for messages; NULL: there is none */
     uint64_t at;                      /* the byte of the file that a message names; 0: none */
-    uint64_t good;                    /* bytes since the last failure; whoever reads a body counts them */
+    uint64_t since_ns;                /* whoever needs the file waits since then; 0: since the request began */
     /* Private. */
     struct bytes_buffer url;       /* with a zero byte that does not count */
     struct remote_account account; /* of object storage, once it was needed */
@@ -54,8 +56,10 @@ struct remote_client {
     bool known;                    /* the name is that of data that is being read */
     bool ranged;                   /* a server has sent a range of bytes */
     uint32_t failures, attempts;
-    uint64_t asked; /* seconds that it has waited since `failures` was 0, because the server has asked for it */
-    uint64_t begun_ns;
+    bool endless;      /* only `attempts` is a limit, and no time */
+    uint64_t good;     /* bytes since the last failure that are not read again */
+    uint64_t begun_ns; /* when the last byte came before the first failure, or the first attempt began */
+    char code[64];     /* of the error document that remote_client_fetch() has read, such as "SlowDown", or "" */
 };
 
 /* A request. Zeros: a GET of the whole file. */
@@ -95,9 +99,8 @@ enum tokmap_status remote_client_fetch(struct remote_client *client, const struc
                                        struct bytes_buffer *into, struct http_answer *answer,
                                        struct tokmap_error *error);
 
-/* Sends a HEAD request, once. Returns false if no answer comes. */
-bool remote_client_head(struct remote_client *client, struct http_answer *answer);
-
+/* Notes that bytes of a body have come. kept: they are not read again after a failure. */
+void remote_client_came(struct remote_client *client, size_t bytes, bool kept);
 /* Counts a failure that may pass, and waits. wait_seconds: what the server asks for. Statuses: OK (try again),
  * ERROR_IO, ERROR_INTERRUPTED. */
 enum tokmap_status remote_client_failed(struct remote_client *client, const char *reason, uint64_t wait_seconds,
@@ -105,8 +108,8 @@ enum tokmap_status remote_client_failed(struct remote_client *client, const char
 /* Does the same for a request that libcurl could not finish. Statuses: also ERROR_MEMORY. */
 enum tokmap_status remote_client_broke(struct remote_client *client, enum http_result result,
                                        struct tokmap_error *error);
-/* Reports an answer that was not wanted, and that no further attempt would change. Statuses: ERROR_NOT_FOUND,
- * ERROR_IO. */
+/* Reports an answer that was not wanted, with the code of its body, and that no further attempt would change. Statuses:
+ * ERROR_NOT_FOUND, ERROR_IO. */
 enum tokmap_status remote_client_refused(const struct remote_client *client, const struct http_answer *answer,
                                          struct tokmap_error *error);
 

@@ -50,7 +50,7 @@ const char *http_method_name(enum http_method method)
 #define STALL_NS SECONDS(60)
 #define SLOW_NS SECONDS(60) /* of waiting, in which a body must have SLOW_BYTES */
 #define SLOW_BYTES 60000u
-#define ANSWER_NS SECONDS(300) /* of waiting for the first byte of a body, with all redirections */
+#define ANSWER_NS SECONDS(120) /* of waiting for the first byte of a body, with all redirections */
 #define CONNECT_SECONDS 30L
 #define REDIRECTIONS_MOST 10L
 #define HEADER_MOST ((size_t)1 << 20)
@@ -107,6 +107,7 @@ struct http {
     char *into;        /* of the request */
     size_t into_bytes;
     bool direct;               /* the body goes there */
+    uint64_t within_ns;        /* of the request */
     bool sending;              /* the request has a body, */
     curl_off_t sent;           /* of which so many bytes were sent when `waited` was last set to 0 */
     curl_off_t sent_last;      /* and when libcurl last worked */
@@ -383,17 +384,18 @@ static enum http_result ended_with(struct http *http, CURLcode code)
 static bool is_slow(struct http *http)
 {
     const uint64_t got = http->received;
-    if (!http->body_begun && http->waited >= ANSWER_NS) {
-        (void)snprintf(http->reason, sizeof http->reason, "the server has not sent its answer in %u seconds",
-                       (unsigned)(ANSWER_NS / SECONDS(1)));
+    const uint64_t limit = min64(http->body_begun ? SLOW_NS : ANSWER_NS, http->within_ns);
+    const unsigned seconds = (unsigned)(limit / SECONDS(1));
+    if (http->waited < limit)
+        return false;
+    if (!http->body_begun) {
+        (void)snprintf(http->reason, sizeof http->reason, "the server has not sent its answer in %u seconds", seconds);
         return true;
     }
-    if (!http->body_begun || http->waited < SLOW_NS)
-        return false;
     http->waited = http->received = 0;
     if (got < SLOW_BYTES)
         (void)snprintf(http->reason, sizeof http->reason, "the server sent only %u bytes in %u seconds", (unsigned)got,
-                       (unsigned)(SLOW_NS / SECONDS(1)));
+                       seconds);
     return got < SLOW_BYTES;
 }
 
@@ -439,8 +441,10 @@ static enum http_result pump(struct http *http, size_t wanted)
             seen = http->activity;
             since = now;
         }
-        if (now - since > STALL_NS) {
-            (void)snprintf(http->reason, sizeof http->reason, "the server sent nothing for 60 seconds");
+        const uint64_t limit = min64(STALL_NS, http->within_ns);
+        if (now - since > limit) {
+            (void)snprintf(http->reason, sizeof http->reason, "the server sent nothing for %u seconds",
+                           (unsigned)(limit / SECONDS(1)));
             return HTTP_BROKEN;
         }
         struct curl_waitfd wake = {.fd = os_wake(), .events = CURL_WAIT_POLLIN};
@@ -528,6 +532,7 @@ enum http_result http_begin(struct http *http, const struct http_request *reques
     http->ranged = request->ranged;
     http->into = request->into;
     http->into_bytes = request->into_bytes;
+    http->within_ns = request->within_ns;
     http->sending = request->body_bytes != 0;
     http->sent = http->sent_last = 0;
     http->header_bytes = 0;
@@ -556,7 +561,9 @@ enum http_result http_begin(struct http *http, const struct http_request *reques
 enum http_result http_read(struct http *http, char *into, size_t capacity, size_t *got, bool *end)
 {
     *got = 0;
-    *end = false;
+    *end = !http->running;
+    if (*end)
+        return HTTP_OK;
     while (http->at == http->filled && !http->finished) {
         if (http->paused) {
             http->paused = false;

@@ -40,6 +40,9 @@ struct http_request {
     size_t into_bytes; /* not copied by http_read(), which only counts. Valid until http_end() */
     const char *const *headers; /* complete lines of the header, such as "If-Match: \"x\"" */
     size_t header_count;
+    uint64_t
+        within_ns;  /* nanoseconds after which a server is given up that has sent nothing, or no answer yet, if the */
+                    /* usual limits are longer */
     bool keep_host; /* redirections are not followed, because they could lead a secret elsewhere */
 };
 
@@ -76,7 +79,7 @@ const char *http_method_name(enum http_method method);
 enum http_result http_begin(struct http *http, const struct http_request *request, struct http_answer *answer);
 /* Reads up to `capacity` bytes (> 0) of the body. *end: none follow; only then can *got be 0. Of a body that goes to
  * the memory of the request, *got is the number of new bytes there, which may be above `capacity`, and `into` may be
- * NULL. */
+ * NULL. After http_end(), none follow. */
 enum http_result http_read(struct http *http, char *into, size_t capacity, size_t *got, bool *end);
 void http_end(struct http *http); /* ends the request */
 

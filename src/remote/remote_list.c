@@ -29,6 +29,9 @@ struct remote_list {
     struct bytes_buffer page;  /* the document */
     struct xml_scan scan;      /* in it */
     bool has_page, more;       /* more: further pages follow */
+    bool escaped;              /* the keys of the page are, as the page says */
+    bool known, truncated;     /* the page says whether others follow; they do, */
+    struct bytes_buffer next;  /* with this token */
     uint64_t empty_pages;      /* pages without a key, in a row */
     struct bytes_buffer token; /* of the next page */
     struct bytes_buffer path;  /* of the last object, with a zero byte that does not count */
@@ -94,6 +97,7 @@ void remote_list_close(struct remote_list *list)
     remote_client_free(&list->client);
     bytes_free(&list->page);
     bytes_free(&list->token);
+    bytes_free(&list->next);
     bytes_free(&list->path);
     bytes_free(&list->key);
     free(list->glob);
@@ -114,6 +118,35 @@ static enum tokmap_status damaged(const struct remote_list *list, const char *wh
 static enum tokmap_status no_memory(struct tokmap_error *error)
 {
     return error_set_memory(error, "a list of objects", 0);
+}
+
+/* Looks for what a page says of itself, before its objects or after them. Servers that do not know encoding-type send
+ * keys as they are, and do not say EncodingType. */
+static void page_look(struct remote_list *list)
+{
+    struct bytes_buffer text = {0};
+    struct xml_scan *scan = &list->scan;
+    bool good = true;
+    list->escaped = list->known = list->truncated = false;
+    list->next.count = 0;
+    xml_begin(scan, (const char *)list->page.bytes, list->page.count);
+    for (enum xml_event event; good && (event = xml_next(scan)) != XML_END;) {
+        good = event != XML_WRONG;
+        if (event != XML_OPEN || scan->depth != 2)
+            continue;
+        if (xml_is(scan, "IsTruncated")) {
+            list->known = good = xml_element(scan, &text);
+            list->truncated = text.count == 4 && !memcmp(text.bytes, "true", 4);
+        } else if (xml_is(scan, "NextContinuationToken")) {
+            good = xml_element(scan, &list->next);
+        } else if (xml_is(scan, "EncodingType")) {
+            good = xml_element(scan, &text);
+            list->escaped = text.count == 3 && !memcmp(text.bytes, "url", 3);
+        }
+    }
+    list->known = list->known && good;
+    bytes_free(&text);
+    xml_begin(scan, (const char *)list->page.bytes, list->page.count);
 }
 
 /* Asks for the next page. The names of a query are in byte order, because that is how they are signed. */
@@ -141,7 +174,8 @@ static enum tokmap_status page_get(struct remote_list *list, struct tokmap_error
     if (!status && answer.status != 200)
         status = remote_client_refused(&list->client, &answer, error);
     bytes_free(&query);
-    xml_begin(&list->scan, (const char *)list->page.bytes, list->page.count);
+    if (!status)
+        page_look(list);
     return status;
 }
 
@@ -192,7 +226,7 @@ static bool object_read(struct remote_list *list, uint64_t *size, uint64_t *tag)
         if (event != XML_OPEN || scan->depth != depth + 1)
             continue;
         if (xml_is(scan, "Key"))
-            has_key = good = !has_key && xml_element(scan, &list->key) && unescape(&list->key);
+            has_key = good = !has_key && xml_element(scan, &list->key) && (!list->escaped || unescape(&list->key));
         else if (xml_is(scan, "Size"))
             has_size = good = !has_size && xml_element(scan, &number) &&
                               decimal_parse((const char *)number.bytes, number.count, size);
@@ -246,15 +280,17 @@ static enum tokmap_status object_choose(const struct remote_list *list, bool *ch
     return TOKMAP_OK;
 }
 
-/* Takes the rest of the page: the token of the next one. */
-static enum tokmap_status page_end(struct remote_list *list, bool truncated, struct bytes_buffer *next,
-                                   struct tokmap_error *error)
+/* Ends the page, and takes the token of the next one. */
+static enum tokmap_status page_end(struct remote_list *list, struct tokmap_error *error)
 {
+    const struct bytes_buffer *next = &list->next;
     const bool same =
         next->count == list->token.count && (!next->count || !memcmp(next->bytes, list->token.bytes, next->count));
+    if (!list->known)
+        return damaged(list, "does not say whether more follows", error);
     list->has_page = false;
-    list->more = truncated;
-    if (truncated && (!next->count || same || ++list->empty_pages > EMPTY_PAGES_MOST))
+    list->more = list->truncated;
+    if (list->more && (!next->count || same || ++list->empty_pages > EMPTY_PAGES_MOST))
         return damaged(list, "has no end, or cannot be continued", error);
     list->token.count = 0;
     return bytes_append(&list->token, next->bytes, next->count) ? TOKMAP_OK : no_memory(error);
@@ -286,31 +322,6 @@ static enum tokmap_status page_read(struct remote_list *list, bool *found, uint6
     }
 }
 
-/* Looks for IsTruncated and NextContinuationToken, which may precede the objects or follow them. */
-static enum tokmap_status page_continue(struct remote_list *list, struct tokmap_error *error)
-{
-    struct bytes_buffer text = {0}, next = {0};
-    struct xml_scan *scan = &list->scan;
-    bool truncated = false, known = false, good = true;
-    xml_begin(scan, (const char *)list->page.bytes, list->page.count);
-    for (enum xml_event event; good && (event = xml_next(scan)) != XML_END;) {
-        good = event != XML_WRONG;
-        if (event != XML_OPEN || scan->depth != 2)
-            continue;
-        if (xml_is(scan, "IsTruncated")) {
-            known = good = xml_element(scan, &text);
-            truncated = text.count == 4 && !memcmp(text.bytes, "true", 4);
-        } else if (xml_is(scan, "NextContinuationToken")) {
-            good = xml_element(scan, &next);
-        }
-    }
-    const enum tokmap_status status = good && known ? page_end(list, truncated, &next, error)
-                                                    : damaged(list, "does not say whether more follows", error);
-    bytes_free(&text);
-    bytes_free(&next);
-    return status;
-}
-
 enum tokmap_status remote_list_next(struct remote_list *list, const char **path, uint64_t *bytes, uint64_t *tag,
                                     struct tokmap_error *error)
 {
@@ -327,7 +338,7 @@ enum tokmap_status remote_list_next(struct remote_list *list, const char **path,
         }
         status = page_read(list, &found, bytes, tag, error);
         if (status == TOKMAP_END)
-            status = page_continue(list, error);
+            status = page_end(list, error);
         else if (!status)
             status = object_choose(list, &chosen, error);
         *path = (const char *)list->path.bytes;

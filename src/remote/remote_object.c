@@ -32,6 +32,12 @@ enum tokmap_status remote_object_find(struct remote_client *client, const char *
     enum tokmap_status status = remote_client_name(client, name, NULL, false, error);
     if (!status)
         status = remote_client_send(client, &ask, &answer, error);
+    if (!status && remote_kind(name) != REMOTE_WEB && answer.status >= 400 && answer.status <= 403) {
+        const struct remote_ask one = {.ranged = true}; /* the answer to HEAD has no body, and so no code */
+        struct http_answer again;
+        if (!remote_client_send(client, &one, &again, NULL) && again.status >= 400)
+            answer = again;
+    }
     if (!status)
         status = answer.status == 200 ? facts_take(client, &answer, facts, error)
                                       : remote_client_refused(client, &answer, error);

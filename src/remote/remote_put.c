@@ -6,28 +6,8 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "remote_xml.h"
 
 #define ANSWER_MOST ((size_t)16 << 20)
-#define CODE_MOST 64
-
-/* Copies the code of an error document, such as "SlowDown"; "" if the document is another one. */
-static void code_find(const struct bytes_buffer *body, char code[CODE_MOST])
-{
-    struct xml_scan scan;
-    bool inside = false;
-    *code = '\0';
-    xml_begin(&scan, (const char *)body->bytes, body->count);
-    for (enum xml_event event; (event = xml_next(&scan)) != XML_END && event != XML_WRONG;) {
-        if (event == XML_OPEN && scan.depth == 1 && !xml_is(&scan, "Error"))
-            return;
-        if (event == XML_OPEN)
-            inside = scan.depth == 2 && xml_is(&scan, "Code");
-        else if (event == XML_TEXT && inside && scan.count < CODE_MOST &&
-                 strspn(scan.bytes, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.") >= scan.count)
-            (void)snprintf(code, CODE_MOST, "%.*s", (int)scan.count, scan.bytes);
-    }
-}
 
 /* Returns whether an error may pass: bytes that were damaged or delayed on the way, and a server that has too much to
  * do. */
@@ -42,20 +22,13 @@ static bool code_passes(const char *code)
     return false;
 }
 
-/* Returns whether an error is about the key or its session. Others come with 403, too, such as QuotaExceeded. */
-static bool code_is_of_key(const char *code)
-{
-    return !strcmp(code, "AccessDenied") || !strcmp(code, "InvalidAccessKeyId") ||
-           !strcmp(code, "SignatureDoesNotMatch") || !strcmp(code, "RequestTimeTooSkewed") ||
-           !strcmp(code, "ExpiredToken") || !strcmp(code, "InvalidToken");
-}
-
 enum tokmap_status remote_write(struct remote_client *client, const char *name, const char *query,
                                 const struct remote_ask *ask, struct remote_written *written,
                                 struct tokmap_error *error)
 {
     const uint32_t *http = &written->answer.status;
-    char code[CODE_MOST], reason[CODE_MOST + 64];
+    const char *code = client->code;
+    char reason[sizeof client->code + 64];
     *written = (struct remote_written){.body = {0}};
     enum tokmap_status status = remote_client_name(client, name, query, true, error);
     while (!status) {
@@ -63,15 +36,11 @@ enum tokmap_status remote_write(struct remote_client *client, const char *name, 
         status = remote_client_fetch(client, ask, ANSWER_MOST, &written->body, &written->answer, error);
         if (status)
             break;
-        code_find(&written->body, code);
         if (*http / 100 == 2 ? !*code : *http == 404 || *http == 412 || (*http == 409 && !code_passes(code)))
             break;
         (void)snprintf(reason, sizeof reason, "the server answers with HTTP status %" PRIu32 ", %s", *http, code);
         if (*code && code_passes(code))
             status = remote_client_failed(client, reason, written->answer.wait_seconds, error);
-        else if (*code && !code_is_of_key(code) && *http != 401 && *http / 100 != 3)
-            status = error_set(error, TOKMAP_ERROR_IO, client->shown, TOKMAP_NO_OFFSET,
-                               "the object is not written: %s; look that code up in the manual of the storage", reason);
         else
             status = remote_client_refused(client, &written->answer, error);
     }

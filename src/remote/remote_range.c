@@ -85,7 +85,7 @@ static enum http_result body_read(struct remote_client *client, struct remote_ra
         if (result)
             return result;
         range->got += got;
-        client->good += got;
+        remote_client_came(client, got, false);
         if (range->got > wanted)
             break;
     }
@@ -108,6 +108,7 @@ enum tokmap_status remote_range_read(struct remote_client *client, const char *n
     }
     client->at = range->first;
     client->known = range->known;
+    client->since_ns = range->since_ns;
     while (!status) {
         struct http_answer answer;
         const char *reason;

@@ -17,6 +17,7 @@ struct remote_range {
     char *tag;          /* HTTP_TAG_MOST bytes: the ETag of the version that is wanted, or "", and then the answer's */
     bool known;         /* the name was right before: a server that cannot be reached is away */
     bool unless;        /* the version of the tag is not wanted: see *same */
+    uint64_t since_ns;  /* see struct remote_client */
     uint32_t *answered; /* set to 1 when an answer begins, atomically; or NULL */
     /* Results. */
     uint64_t got;      /* bytes; fewer than `count` only without a total */

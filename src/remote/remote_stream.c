@@ -212,7 +212,7 @@ enum tokmap_status remote_read(struct remote *remote, char *into, size_t capacit
         const enum http_result result = answer_read(remote, into, capacity, got, &end);
         remote->at += *got;
         remote->client.at = remote->at;
-        remote->client.good += *got;
+        remote_client_came(&remote->client, *got, true);
         if (remote->bytes != UINT64_MAX && remote->at > remote->bytes)
             return changed(remote, error);
         remote->ended = remote->bytes == UINT64_MAX ? !result && end : remote->at == remote->bytes;
@@ -231,9 +231,13 @@ enum tokmap_status remote_read(struct remote *remote, char *into, size_t capacit
 
 uint64_t remote_size(struct remote *remote, const char *name)
 {
+    const struct remote_ask ask = {.method = HTTP_HEAD};
+    const uint32_t attempts = remote->client.attempts;
     struct http_answer answer;
+    remote->client.attempts = 1; /* only progress is shown by it */
     const bool good = !remote_client_name(&remote->client, name, NULL, false, NULL) &&
-                      remote_client_head(&remote->client, &answer) && answer.status == 200;
+                      !remote_client_send(&remote->client, &ask, &answer, NULL) && answer.status == 200;
+    remote->client.attempts = attempts;
     remote_close(remote);
     return good ? answer.length : UINT64_MAX;
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes_buffer.h"
+
 enum { WORDS_MOST = 16 }; /* of any line but those whose directive takes a list */
 
 static bool is_space(char c)
@@ -18,14 +20,10 @@ static enum tokmap_status add_word(struct run_line *at, char *word)
     if (at->count >= WORDS_MOST && strcmp(at->words[0], "phase") != 0)
         return line_wrong(at, "the line has more words than any directive but 'phase' takes; write one directive on a "
                               "line");
-    if (at->count == at->capacity) {
-        size_t capacity = at->capacity ? 2 * at->capacity : 16;
-        char **grown = realloc(at->words, capacity * sizeof *grown);
-        if (!grown)
-            return error_set_memory(at->error, "the words of a line", capacity * sizeof *grown);
-        at->words = grown;
-        at->capacity = capacity;
-    }
+    char **grown = list_grown(at->words, at->count, &at->capacity, sizeof *grown);
+    if (!grown)
+        return error_set_memory(at->error, "the words of a line", at->capacity * sizeof *grown);
+    at->words = grown;
     at->words[at->count++] = word;
     return TOKMAP_OK;
 }

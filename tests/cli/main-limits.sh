@@ -40,3 +40,9 @@ fi
 
 timeout 60 tokmap info 'synthetic:tokens=1099511627776,vocab=1000,document=1' --seq-len 2147483647 >out
 holds out 'not counted; each row has many millions'
+
+# A size in powers of 1000, where one in powers of 1024 is needed.
+for size in 5M:5000000 16M:16000000 4Mi:4194304 6000000000:6000000000; do
+    exits 2 tokmap copy --part-bytes ${size%:*} data other 2>err
+    holds err "--part-bytes is ${size#*:} bytes, and must be a whole number of MiB from 5Mi to 1Gi (5M are 5000000 bytes: write 5Mi)"
+done

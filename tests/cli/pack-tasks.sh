@@ -188,7 +188,12 @@ holds err 'variables disagree: PMI_RANK and PMI_SIZE say task 2 of 4, and AWS_BA
 auto SLURM_PROCID=0 SLURM_NTASKS=4
 holds err 'SLURM_PROCID in a step of srun'
 auto SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_MAX=9
-holds err 'are not evenly spaced'
+holds err 'has a list of numbers (SLURM_ARRAY_TASK_MIN 1, _MAX 9, _COUNT 3)'
+holds err 'use --array=0-2, or --task I/N'
+# --array=0,2,4: Slurm says no step of a list.
+auto SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=4 \
+    SLURM_ARRAY_TASK_STEP=1
+holds err 'has a list of numbers'
 
 # What differs from the first task is named; nothing is lost.
 mkdir x
@@ -266,8 +271,13 @@ for i in 2 0 1; do
     [ $i != 2 ] || holds err 'more; all tasks together list them in l3.list'
 done
 same one.list l3.list
+# Run again, also with inputs that gave no document, a task has nothing to do, unless the list is gone.
+tokmap pack -q $options $skip --skipped-list l3.list --task 1/3 -o l3 $bad 2>err
+same one.list l3.list
+mv l3.list gone
 exits 1 tokmap pack -q $options $skip --skipped-list l3.list --task 1/3 -o l3 $bad 2>err
 holds err 'the output already exists'
+mv gone l3.list
 # An old list is replaced if the user says so; other files never are.
 exits 1 tokmap pack -q $options $skip --skipped-list l3.list --task 0/2 -o l4 $bad 2>err
 holds err 'l3.list: the list cannot be created; choose another name, or use --force: File exists'

@@ -9,6 +9,7 @@ SECRETS = {'AKIDEXAMPLE': 'wJalr+XUtnFEMI/K7MDENG'}
 TOKEN = None     # the session token that requests must have
 REGION = 'us-east-1'
 PAGE = 1000
+PLAIN = False    # keys of lists are not escaped, whatever is asked for
 ANONYMOUS = False
 AHEAD = 0        # seconds by which the server's clock is ahead of this machine's
 requests = []
@@ -134,9 +135,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         start = int(fields.get('continuation-token', 'at+0')[3:])
         page, more = names[start:start + PAGE], start + PAGE < len(names)
         out = ['<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
-               '<Name>x</Name><IsTruncated>%s</IsTruncated>' % str(more).lower()]
+               '<Name>x</Name><IsTruncated>%s</IsTruncated>%s' %
+               (str(more).lower(), '' if PLAIN else '<EncodingType>url</EncodingType>')]
         for key, size, tag in page:
-            text = escape(urllib.parse.quote_plus(key, safe='/'))
+            text = escape(key if PLAIN else urllib.parse.quote_plus(key, safe='/'))
             if size is None:
                 out.append('<CommonPrefixes><Prefix>%s</Prefix></CommonPrefixes>' % text)
             else:

@@ -407,6 +407,39 @@ fresh()
 assert good('export', 'mixed') == good('export', 'alone')
 good('verify', '-q', 'mixed')
 
+# One that is elsewhere names only shards of its own host and bucket. Others are refused by their line, and nothing is
+# asked for them, nor opened here.
+os.makedirs(TOP + '/other/deep', exist_ok=True)
+for place in TOP + '/other/one', TOP + '/bucket/beside':
+    shutil.copy(DATA + '/one.bin', place + '.bin')
+    shutil.copy(DATA + '/one.tmx', place + '.tmx')
+stated = open(DATA + '/many').read().splitlines()[1:3]
+host = server.url[len('http://'):]
+hostile = ['/etc/passwd', DATA + '/one', 'file://' + DATA + '/one', '//' + host + '/bucket/data/one', 's3://other/one',
+           'gs://bucket/data/one', 's3://bucket.evil/one', 's3://bucket', server.other + '/bucket/data/one',
+           'https://' + host + '/bucket/data/one', 'http://user@' + host + '/bucket/data/one', server.url + '0/bucket/data/one',
+           'ftp://x/y']
+climbs = ['../../other/one', 's3://bucket/../other/one', 'x/../../../other/one'] # on a web server, to the same host
+for base, climbing in (('s3://bucket/data/', climbs), (server.url + '/bucket/data/', [])):
+    for number, line in enumerate(hostile + climbing):
+        with open(DATA + '/hostile', 'w') as file:
+            file.write('tokmap-shards 1\none\n%s\n' % line if number % 2 else
+                       '# tokmap manifest 2\n%s\n%s\t%s\n' % (stated[0], line, stated[1].split('\t')[1]))
+        fresh()
+        before = server.counts()
+        bad(['info', '-q', base + 'hostile'], 'hostile:3: a manifest that is not on this machine .* not \'' + re.escape(line))
+        after = server.counts()
+        assert sum(after[which] - before[which] for which in ('status 200', 'status 206')) == 1, (base, line)
+    bad(['copy', base + 'hostile', os.path.abspath('copied') + '/'], 'is not a name below the folder')
+assert not os.path.exists('copied')
+with open(DATA + '/friendly', 'w') as file:
+    file.write('tokmap-shards 1\none\n%s/bucket/data/one\n../beside\n' % server.url)
+fresh()
+assert good('export', server.url + '/bucket/data/friendly') == good('export', DATA + '/one') * 2 + good('export', TOP + '/bucket/beside')
+with open(DATA + '/friendly', 'w') as file:
+    file.write('tokmap-shards 1\n./one\ns3://bucket/beside\n')
+assert good('export', 's3://bucket/data/friendly') == good('export', DATA + '/one') + good('export', TOP + '/bucket/beside')
+
 # Other masks of the same tokens, under the same names and with the same sizes: the new ones are read.
 fresh()
 said = []

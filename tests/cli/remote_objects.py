@@ -107,6 +107,17 @@ with open('list', 'w') as file:
     file.write('s3://bucket/data/003.txt\ns3://bucket/data/sub/[z].txt\n')
 good(['--files-from', 'list'], ['data/003.txt', 'data/sub/[z].txt'], **signed)
 assert not remote_bucket.problems, remote_bucket.problems
+# A server that does not know encoding-type sends keys as they are, and says no EncodingType.
+remote_bucket.PLAIN = True
+bucket.update({'raw/a+b.txt': b'plus', 'raw/a b.txt': b'blank', 'raw/100%25.txt': b'percent', 'raw/%zz&<.txt': b'no escape'})
+for page in (1000, 1):
+    remote_bucket.PAGE = page
+    good(['s3://bucket/data/'], below, **signed)
+    good(['s3://bucket/raw/'], by_bytes(key for key in bucket if key.startswith('raw/')), **signed)
+remote_bucket.PLAIN, remote_bucket.PAGE = False, 7
+good(['s3://bucket/raw/'], by_bytes(key for key in bucket if key.startswith('raw/')), **signed)
+for key in [key for key in bucket if key.startswith('raw/')]:
+    del bucket[key]
 bad(['s3://bucket/none/'], 's3://bucket/none/', 'no object', **signed)
 bad(['s3://bucket/data'], 'HTTP status 404', 'slash', **signed)
 bad(['s3://other/x'], 'HTTP status 404', **signed)
@@ -118,7 +129,10 @@ bad(['s3://bucket/big.txt'], 's3://bucket/big.txt', 'HTTP status 403', 'AWS_ACCE
 bad(['s3://bucket/data/'], 'HTTP status 403', 'AWS_ACCESS_KEY_ID')
 bad(['s3://bucket/big.txt'], 'AWS_SECRET_ACCESS_KEY', AWS_ACCESS_KEY_ID=KEY)
 bad(['s3://bucket/big.txt'], 'AWS_ACCESS_KEY_ID', AWS_SECRET_ACCESS_KEY=SECRET)
-bad(['s3://bucket/big.txt'], 'HTTP status 403', AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY='wrong' + SECRET[::-1])
+for what in 's3://bucket/big.txt', 's3://bucket/data/':
+    bad([what], '(HTTP status 403, SignatureDoesNotMatch, region us-east-1)', AWS_ACCESS_KEY_ID=KEY,
+        AWS_SECRET_ACCESS_KEY='wrong' + SECRET[::-1])
+    bad([what], '(HTTP status 403, InvalidAccessKeyId, ', AWS_ACCESS_KEY_ID='nobody', AWS_SECRET_ACCESS_KEY='x')
 bad(['s3://bucket/big.txt'], 'control character', AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY=SECRET + '\r\nX: y')
 bad(['s3://bucket/big.txt'], 'AWS_PROFILE', AWS_PROFILE='nobody')
 bad(['s3://bucket/big.txt'], 'AWS_REGION', AWS_REGION='evil.example/x', **signed)
@@ -179,7 +193,7 @@ bad(['gs://bucket/big.txt'], 'GCS_SECRET', GCS_KEY=KEY, **google)
 assert '/auto/s3/' in [h['Authorization'] for p, h in remote_bucket.requests if 'Authorization' in h][-1]
 
 # ---- lists of a hostile or broken server ----
-head = '<ListBucketResult>'
+head = '<ListBucketResult><EncodingType>url</EncodingType>'
 tail = '<IsTruncated>false</IsTruncated></ListBucketResult>'
 
 
@@ -212,7 +226,7 @@ for text, documents in hostile.items():
         bad(['s3://bucket/data/'], 's3://bucket/data/', text, **signed)
 remote_bucket.listing = lambda objects, fields: b'<?xml version="1.0"?><!-- c > --><s:ListBucketResult xmlns:s="a>b"><x/>' \
     b'<s:Contents a=\'"\'><Size>1</Size>\n<Key>data/&#x30;0%31.t&#120;t</Key><y><Key>no</Key></y></s:Contents>' \
-    b'<IsTruncated>false</IsTruncated></s:ListBucketResult>\n'
+    b'<IsTruncated>false</IsTruncated><EncodingType>url</EncodingType></s:ListBucketResult>\n'
 good(['s3://bucket/data/'], ['data/001.txt'], **signed)
 remote_bucket.listing = lambda objects, fields: b'<ListBucketResult>' + b'<x></x>' * 3000000
 bad(['s3://bucket/data/'], 'longer than', **signed)

@@ -53,6 +53,8 @@ FINAL = ("403", "404", "416", "replaced", "other_tag", "wrong_total", "redirect"
 LISTS = ("list_repeat", "list_vanish", "list_ghost", "list_loop", "list_unsorted")
 CHANGES = ("lost", "late_error", "reset_head", "flip", "403", "429", "500", "503")
 CORRUPT = ("flip", "shifted")
+STALLS = ("stall", "dribble")  # no answer ever comes, and a byte of a header now and then
+# Others that are only for rules: "half" sends half of a body and no more, and "cut" breaks off after half of it.
 
 SETTINGS = {
     "seed": 1,
@@ -274,6 +276,14 @@ class Server:
         file_path, size = self.find(request)
         self.find_range(request, size)
         fault = request.fault = self.choose(request)
+        self.counters["begun " + fault] += 1
+        if fault == "dribble":
+            await asyncio.get_running_loop().sock_sendall(request.sock, b"HTTP/1.1 206 OK\r\n")
+            while True:
+                await asyncio.get_running_loop().sock_sendall(request.sock, b"X: y\r\n")
+                await asyncio.sleep(0.05)
+        if fault == "stall":
+            await asyncio.sleep(1000000)
         if fault == "reset_head":
             self.reset(request)
         if fault == "garbage":
@@ -407,6 +417,7 @@ class Server:
         if fault in ("flip", "shifted"):
             return await self.send(request, status, bytes(body), **headers)
         part = int(draw(path, first, self.counters["requests"]) * count)
+        part = count // 2 if fault in ("cut", "half") else part
         await self.send(request, status, length=count, **headers)
         if fault == "drip":
             piece = -(-count // 50)
@@ -417,8 +428,8 @@ class Server:
             return
         await loop.sock_sendall(request.sock, body[:part])
         request.sent += part
-        if fault == "hang":
-            await asyncio.sleep(self.set.slow)
+        if fault in ("hang", "half"):
+            await asyncio.sleep(self.set.slow if fault == "hang" else 1000000)
         if fault == "short":
             raise Stop
         self.reset(request)

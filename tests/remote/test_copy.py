@@ -324,6 +324,16 @@ class Copies(Objects):
         self.server.set(rules=[{"path": "", "method": "PUT", "fault": "QuotaExceeded"}])
         self.assertIn("403, QuotaExceeded", self.copy(self.local("web"), "s3://bucket/9/web", status=1))
 
+    def test_refused_reads(self):
+        """An answer 403 names the server's code, also to HEAD, which has no body."""
+        self.copy(self.local("one"), "s3://bucket/web")
+        for method, place in ("HEAD|GET", "s3://bucket/other"), ("GET", os.path.join(self.top, "back")):
+            source = self.local("one") if method != "GET" else "s3://bucket/web"
+            for fault, said in ("403", r"status 403, AccessDenied, region us-east-1\): the key"), \
+                    ("QuotaExceeded", "status 403, QuotaExceeded, .* look that code up"):
+                self.server.set(rules=[{"path": "", "method": method, "fault": fault}])
+                self.assertRegex(self.copy(source, place, status=1), said)
+
     def test_list_without_end(self):
         """A list of uploads whose pages all say that the same page follows."""
         self.server.set(rules=[{"path": "uploads=.*", "method": "GET", "fault": "list_loop"}])

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* command_copy.c - tokmap copy: moves a dataset between file systems and object storage, and compares it. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,7 +80,10 @@ static int copy(const struct cli_command *command, const char **operands, size_t
         return cli_misused(command, "--connections must be between 1 and %u", COPY_CONNECTIONS_MOST);
     if (given->part_given &&
         (given->part_bytes < COPY_PART_LEAST || given->part_bytes > COPY_PART_MOST || given->part_bytes % COPY_ALIGN))
-        return cli_misused(command, "--part-bytes must be a whole number of MiB between 5 MiB and 1 GiB");
+        return cli_misused(command,
+                           "--part-bytes is %" PRIu64 " bytes, and must be a whole number of MiB from 5Mi to 1Gi (5M "
+                           "are 5000000 bytes: write 5Mi)",
+                           given->part_bytes);
     if (cli_names_run(operands[0]))
         return cli_misused(command, "'%s' is a run file; name the dataset of one of its sources", operands[0]);
     const struct dataset_copy_options options = {.from = operands[0],

@@ -17,6 +17,7 @@
 #include "commands/data/output_file.h"
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "data/local_dataset.h"
 #include "format/manifest.h"
@@ -49,14 +50,10 @@ struct merging {
 static enum tokmap_status shard_take(struct merging *merging, const char *operand,
                                      const struct tokmap_shard_info *shard, struct tokmap_error *error)
 {
-    if (merging->count == merging->capacity) {
-        const size_t capacity = merging->capacity ? 2 * merging->capacity : 64;
-        struct named *grown = realloc(merging->shards, capacity * sizeof *grown);
-        if (!grown)
-            return error_set_memory(error, "the names of shards", capacity * sizeof *grown);
-        merging->shards = grown;
-        merging->capacity = capacity;
-    }
+    struct named *grown = list_grown(merging->shards, merging->count, &merging->capacity, sizeof *grown);
+    if (!grown)
+        return error_set_memory(error, "the names of shards", merging->capacity * sizeof *grown);
+    merging->shards = grown;
     struct named *taken = &merging->shards[merging->count];
     *taken = (struct named){operand, strdup(shard->index_path), shard->tokens, shard->documents, {0}};
     if (!taken->index)

@@ -21,6 +21,7 @@
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "format/trace_file.h"
 #include "platform/os.h"
@@ -118,14 +119,10 @@ static int add_section(void *user, const struct trace_section *found)
     struct replay *replay = user;
     if (!found->records)
         return 0; /* the loader was closed before it had delivered a step */
-    if (replay->count == replay->capacity) {
-        const size_t capacity = replay->capacity ? 2 * replay->capacity : 16;
-        struct section *grown = realloc(replay->sections, capacity * sizeof *grown);
-        if (!grown)
-            return 1;
-        replay->sections = grown;
-        replay->capacity = capacity;
-    }
+    struct section *grown = list_grown(replay->sections, replay->count, &replay->capacity, sizeof *grown);
+    if (!grown)
+        return 1;
+    replay->sections = grown;
     replay->sections[replay->count++] = (struct section){.path = replay->path, .found = *found};
     return 0;
 }

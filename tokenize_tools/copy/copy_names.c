@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "dataset/dataset_name.h"
 #include "dataset/shard_names.h"
@@ -38,13 +39,9 @@ static size_t stem_bytes(const char *name)
 /* Adds a shard: both names belong to the list from now on; NULL stands for no memory. */
 static enum tokmap_status name_add(struct copy_names *names, char *from, char *to, struct tokmap_error *error)
 {
-    if (from && to && names->count == names->capacity) {
-        const uint64_t capacity = names->capacity ? 2 * names->capacity : 16;
-        struct copy_name *grown = realloc(names->shards, capacity * sizeof *grown);
-        names->shards = grown ? grown : names->shards;
-        names->capacity = grown ? capacity : names->capacity;
-    }
-    if (!from || !to || names->count == names->capacity) {
+    struct copy_name *grown = list_grown(names->shards, names->count, &names->capacity, sizeof *grown);
+    names->shards = grown ? grown : names->shards;
+    if (!from || !to || !grown) {
         free(from);
         free(to);
         return no_memory(error);

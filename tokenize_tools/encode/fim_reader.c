@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 
 /* What the token at hand belongs to: text in its order, or a part of a piece. */
@@ -31,14 +32,10 @@ static enum tokmap_status extent_add(struct fim_reader *reader, uint64_t from, u
 {
     if (from == to)
         return TOKMAP_OK;
-    if (reader->count == reader->capacity) {
-        const uint64_t capacity = reader->capacity ? 2 * reader->capacity : 16;
-        struct tokmap_extent *grown = realloc(reader->extents, capacity * sizeof *grown);
-        if (!grown)
-            return error_set_memory(error, "the parts of a document", capacity * sizeof *grown);
-        reader->extents = grown;
-        reader->capacity = capacity;
-    }
+    struct tokmap_extent *grown = list_grown(reader->extents, reader->count, &reader->capacity, sizeof *grown);
+    if (!grown)
+        return error_set_memory(error, "the parts of a document", reader->capacity * sizeof *grown);
+    reader->extents = grown;
     reader->extents[reader->count++] = (struct tokmap_extent){from, to - from};
     return TOKMAP_OK;
 }

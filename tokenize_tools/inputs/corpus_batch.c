@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "parquet/parquet.h"
 
 void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *more)
@@ -187,24 +188,11 @@ bool corpus_batch_reserve(struct corpus_batch *batch, uint64_t capacity)
     return true;
 }
 
-/* Returns the list with room for one more element, or NULL if there is not enough memory. */
-static void *list_grow(void *list, uint64_t count, uint64_t *capacity, size_t element_bytes)
-{
-    assert(count <= *capacity);
-    if (count < *capacity)
-        return list;
-    const uint64_t more = *capacity ? 2 * *capacity : 64;
-    void *grown = more < SIZE_MAX / 2 / element_bytes ? realloc(list, (size_t)more * element_bytes) : NULL;
-    if (grown)
-        *capacity = more;
-    return grown;
-}
-
 /* Appends a zeroed element to a list of the batch and declares `element`, which points to it. If there is not enough
  * memory, the function that contains this returns NULL. */
 #define LIST_ADD(type, list, count, capacity)                                                                          \
     uint64_t room = batch->capacity;                                                                                   \
-    type *grown = list_grow(batch->list, batch->count, &room, sizeof *grown);                                          \
+    type *grown = list_grown(batch->list, batch->count, &room, sizeof *grown);                                         \
     if (!grown)                                                                                                        \
         return NULL;                                                                                                   \
     batch->list = grown;                                                                                               \

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "name_kind.h"
 #include "known_paths.h"
@@ -372,14 +373,10 @@ static int level_filter(struct inputs *inputs, struct names *names)
 static enum tokmap_status folder_enter(struct inputs *inputs, struct tokmap_error *error)
 {
     assert(inputs->path_bytes);
-    if (inputs->depth == inputs->level_capacity) {
-        const size_t capacity = inputs->level_capacity ? 2 * inputs->level_capacity : 16;
-        struct level *grown = realloc(inputs->levels, capacity * sizeof *grown);
-        if (!grown)
-            return no_memory(error);
-        inputs->levels = grown;
-        inputs->level_capacity = capacity;
-    }
+    struct level *grown = list_grown(inputs->levels, inputs->depth, &inputs->level_capacity, sizeof *grown);
+    if (!grown)
+        return no_memory(error);
+    inputs->levels = grown;
     struct level *level = &inputs->levels[inputs->depth];
     memset(level, 0, sizeof *level);
     int system = os_folder_list(inputs->path, name_collect, &level->names);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes_buffer.h"
 #include "platform/os.h"
 #include "platform/table_key.h"
 
@@ -149,14 +150,10 @@ struct folders {
 
 static int folder_add(struct folders *folders, const char *path, const char *end, bool through_link)
 {
-    if (folders->names.count == folders->capacity) {
-        const size_t capacity = folders->capacity ? 2 * folders->capacity : 64;
-        bool *grown = realloc(folders->through_link, capacity * sizeof *grown);
-        if (!grown)
-            return ENOMEM;
-        folders->through_link = grown;
-        folders->capacity = capacity;
-    }
+    bool *grown = list_grown(folders->through_link, folders->names.count, &folders->capacity, sizeof *grown);
+    if (!grown)
+        return ENOMEM;
+    folders->through_link = grown;
     folders->through_link[folders->names.count] = through_link;
     return names_add(&folders->names, path, strlen(path), end);
 }
@@ -342,14 +339,10 @@ void names_clear(struct names *names)
 
 int names_add(struct names *names, const char *first, size_t first_bytes, const char *second)
 {
-    if (names->count == names->capacity) {
-        const size_t capacity = names->capacity ? 2 * names->capacity : 64;
-        char **grown = realloc(names->names, capacity * sizeof *grown);
-        if (!grown)
-            return ENOMEM;
-        names->names = grown;
-        names->capacity = capacity;
-    }
+    char **grown = list_grown(names->names, names->count, &names->capacity, sizeof *grown);
+    if (!grown)
+        return ENOMEM;
+    names->names = grown;
     const size_t second_bytes = strlen(second);
     char *name = malloc(first_bytes + second_bytes + 2);
     if (!name)

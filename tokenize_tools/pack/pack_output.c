@@ -105,6 +105,7 @@ char *pack_output_about(const struct pack_options *options, const struct pack_re
         /* Shuffled shards do not end where units end. */
         .unit_bytes = options->shuffle ? 0 : options->unit_bytes,
         .shard = shard,
+        .inputs = shard ? options->inputs_hash : NULL,
         .fim = options->fim,
         .split = options->split,
         .set = set,

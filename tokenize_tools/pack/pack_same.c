@@ -2,14 +2,13 @@
 /* pack_same.c - see pack_same.h. */
 #include "pack_same.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
+#include "common/hash.h"
 #include "encode/document_encode.h"
-#include "format/index_documents.h"
+#include "format/index_reader.h"
+#include "format/shard_file.h"
 #include "format/shard_ranges.h"
 #include "pack_finish.h"
 #include "pack_output.h"
@@ -18,79 +17,34 @@
 #include "text/path.h"
 #include "work/set_commit.h"
 
-/* An input. `found` is set if a shard has a document of it. */
-struct input {
-    char *shown; /* its name, as shards have it */
-    bool found;
-};
-
-struct inputs_found {
-    struct input *list; /* sorted by name */
-    size_t count;
-};
-
-struct name {
-    const char *bytes;
-    size_t count;
-};
-
-static int input_compare(const void *a, const void *b)
+bool pack_inputs_hash(const struct work_units *units, char hex[33])
 {
-    return strcmp(((const struct input *)a)->shown, ((const struct input *)b)->shown);
+    struct hash_state *state = hash_state_new();
+    bool good = state != NULL;
+    for (uint64_t i = 0; i < units->file_count && good; i++) {
+        char *shown = remote_shown(units->paths[i]);
+        good = shown != NULL;
+        if (good)
+            hash_state_add(state, shown, strlen(shown) + 1);
+        free(shown);
+    }
+    if (good) {
+        uint8_t stored[16];
+        hash128_store(hash_state_128(state), stored);
+        hash128_hex(stored, hex);
+    }
+    hash_state_free(state);
+    return good;
 }
 
-static int name_compare(const void *key, const void *element)
-{
-    const struct name *name = key;
-    const char *shown = ((const struct input *)element)->shown;
-    const int order = strncmp(name->bytes, shown, name->count);
-    return order ? order : -(shown[name->count] != '\0');
-}
-
-/* Takes the names of the inputs, none of which may have changed since the output got its name. */
-static bool inputs_take(struct inputs_found *found, const struct work_units *units, uint64_t named_ns)
+/* Returns true if no input has changed since the output got its name. */
+static bool inputs_are_older(const struct work_units *units, uint64_t named_ns)
 {
     struct os_stat stat;
-    found->list = calloc((size_t)units->file_count + 1, sizeof *found->list);
-    bool good = found->list != NULL;
-    for (; found->count < units->file_count && good; found->count++) {
-        const char *path = units->paths[found->count];
-        char *shown = remote_shown(path);
-        good = shown && (remote_kind(path) || (!os_stat(path, &stat) && stat.modified_ns <= named_ns &&
-                                               stat.changed_ns <= named_ns)); /* an older file may replace it */
-        found->list[found->count].shown = shown;
-    }
-    if (!good)
-        return false;
-    qsort(found->list, found->count, sizeof *found->list, input_compare);
-    size_t kept = 0;
-    for (size_t i = 0; i < found->count; i++) /* an input may be named twice */
-        if (kept && !strcmp(found->list[kept - 1].shown, found->list[i].shown))
-            free(found->list[i].shown);
-        else
-            found->list[kept++] = found->list[i];
-    found->count = kept;
-    return true;
-}
-
-/* Notes the inputs of a shard. Returns false if one is not among them. */
-static bool origins_note(struct inputs_found *found, const struct index *index)
-{
-    struct origin_layout layout;
-    const uint8_t *section = index->bytes + index->origin.offset;
-    if (!index->origin.offset || !origin_layout_of(index, &layout))
-        return false;
-    for (uint64_t i = 0, begin = 0; i < layout.files; i++) {
-        const uint64_t end = load64(section + layout.files_at + 8 * i);
-        if (begin > end || end > layout.path_bytes)
+    for (uint64_t i = 0; i < units->file_count; i++) /* an older file may replace one: its change is newer */
+        if (!remote_kind(units->paths[i]) &&
+            (os_stat(units->paths[i], &stat) || stat.modified_ns > named_ns || stat.changed_ns > named_ns))
             return false;
-        const struct name name = {(const char *)section + layout.paths_at + begin, (size_t)(end - begin)};
-        struct input *input = bsearch(&name, found->list, found->count, sizeof *found->list, name_compare);
-        if (!input)
-            return false;
-        input->found = true;
-        begin = end;
-    }
     return true;
 }
 
@@ -148,7 +102,7 @@ static bool also_is_there(const struct pack_options *options, const char *name)
     return !also || there == also->ending_count - (document_is_masked(&options->corpus) ? 0 : also->mask_endings);
 }
 
-static bool set_is_same(const struct pack_options *options, uint32_t set, const char *name, struct inputs_found *found)
+static bool set_is_same(const struct pack_options *options, uint32_t set, const char *name)
 {
     uint64_t shards;
     bool good = !set_shards_count(name, &shards, NULL);
@@ -157,8 +111,7 @@ static bool set_is_same(const struct pack_options *options, uint32_t set, const 
         char *path = shard_file_numbered(name, i, SHARD_INDEX, SHARD_FINAL);
         good = path && !index_open(&index, path, NULL);
         if (good) {
-            good = (i || about_is_same(options, set, &index)) && origins_note(found, &index) &&
-                   tokens_are_there(path, &index);
+            good = (i || about_is_same(options, set, &index)) && tokens_are_there(path, &index);
             index_close(&index);
         }
         free(path);
@@ -168,19 +121,13 @@ static bool set_is_same(const struct pack_options *options, uint32_t set, const 
 
 bool pack_output_is_same(const struct pack_options *options, const struct work_units *units)
 {
-    struct inputs_found found = {.count = 0};
     struct os_stat manifest;
-    bool good = true;
+    bool good = options->inputs_hash && (!options->other_output || !os_stat(options->other_output, &manifest));
     for (uint32_t set = 0; set < pack_output_sets(options) && good; set++) {
         char *name = pack_set_name(options, set);
         good = name && !os_lstat(name, &manifest) && manifest.kind == OS_KIND_FILE &&
-               (set || inputs_take(&found, units, manifest.modified_ns)) && set_is_same(options, set, name, &found);
+               (set || inputs_are_older(units, manifest.modified_ns)) && set_is_same(options, set, name);
         free(name);
     }
-    for (size_t i = 0; i < found.count; i++) {
-        good = good && found.list[i].found;
-        free(found.list[i].shown);
-    }
-    free(found.list);
     return good;
 }

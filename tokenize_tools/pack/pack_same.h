@@ -9,10 +9,13 @@
 #include "packing_options.h"
 #include "work/work_units.h"
 
-/* Compares an output in sets of numbered shards: the first shard of each set says that it has these options, all
- * shards together have documents of each input and of no other, no input was changed since, and the files of all
- * shards and those of other projects are there. False also if this cannot be found out. An input without documents
- * makes it false. */
+/* Hashes the names of all inputs in their order, as shards have them, into pack_options.inputs_hash. Returns false
+ * without memory. */
+bool pack_inputs_hash(const struct work_units *units, char hex[33]);
+
+/* Compares an output in sets of numbered shards: the first shard of each set says that it has these options and inputs,
+ * no input was changed since, and the files of all shards, those of other projects, and options->other_output are
+ * there. False also if this cannot be found out. */
 bool pack_output_is_same(const struct pack_options *options, const struct work_units *units);
 
 #endif

@@ -111,8 +111,11 @@ struct pack_options {
     const struct tokmap_tokenizer_options *tokenizer_options;
     const char *tokenizer_path; /* its file or folder as the user gave it, for the about section; NULL: it needs none */
     struct skip_limit skip_limit; /* ERROR_LIMIT if more than this is left out */
-    const char *other_output;     /* a file that the caller writes at the same time and that is not an input, or NULL */
-    uint64_t eod_id, bos_id;      /* ids that are written after and before each document, or TOKMAP_NO_ID */
+    /* The hash of the names of all inputs (pack_inputs_hash()), also those without documents, for the about sections of
+     * a set of shards. NULL: they are not known. */
+    const char *inputs_hash;
+    const char *other_output; /* a file that the caller writes at the same time and that is not an input, or NULL */
+    uint64_t eod_id, bos_id;  /* ids that are written after and before each document, or TOKMAP_NO_ID */
     /* pack_run() overwrites vocabulary, cut_anywhere, cut, cut_user, batch_bytes, before_large, stop and user. */
     struct corpus_options corpus;
 

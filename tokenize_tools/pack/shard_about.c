@@ -159,6 +159,8 @@ static void later_options_write(struct cli_json *json, const struct shard_about 
     if (corpus->separator)
         cli_json_bytes(json, "separator", corpus->separator, corpus->separator_bytes);
     list_write(json, "columns", corpus->columns, corpus->column_count);
+    if (about->inputs)
+        cli_json_text(json, "inputs", about->inputs);
 }
 
 static void options_write(struct cli_json *json, const struct shard_about *about)

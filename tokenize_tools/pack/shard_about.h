@@ -46,6 +46,7 @@ struct shard_about {
     uint64_t shard_tokens;
     uint64_t unit_bytes; /* 0, or of input in each unit of the work */
     const struct shard_totals *shard;
+    const char *inputs;        /* the hash of the names of all inputs; NULL: none is stated */
     const struct split *split; /* NULL: none */
     uint32_t set;              /* with a split: the number of the shard's set */
 };

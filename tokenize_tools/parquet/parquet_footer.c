@@ -8,6 +8,7 @@
 
 #include "codec/file_type.h"
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "parquet_thrift.h"
@@ -464,14 +465,12 @@ static enum tokmap_status extent_add(struct reading *reading, uint64_t leaf, con
     if (!meta->has_meta || meta->elsewhere || meta->encrypted || meta->values <= 0 || begin < 4 ||
         (uint64_t)begin >= data_end)
         return TOKMAP_OK;
-    if (reading->extent_count == reading->extent_capacity) {
-        const uint64_t capacity = reading->extent_capacity ? 2 * reading->extent_capacity : 64;
-        struct extent *grown = realloc(reading->extents, capacity * sizeof *grown);
-        if (!grown)
-            return error_set_memory(reading->error, "the columns of a Parquet file", capacity * sizeof *grown);
-        reading->extents = grown;
-        reading->extent_capacity = capacity;
-    }
+    struct extent *grown =
+        list_grown(reading->extents, reading->extent_count, &reading->extent_capacity, sizeof *grown);
+    if (!grown)
+        return error_set_memory(reading->error, "the columns of a Parquet file",
+                                reading->extent_capacity * sizeof *grown);
+    reading->extents = grown;
     reading->extents[reading->extent_count++] =
         (struct extent){(uint64_t)begin, (uint64_t)begin + min64(bytes, data_end - (uint64_t)begin),
                         (uint32_t)reading->footer->group_count, (uint32_t)leaf};

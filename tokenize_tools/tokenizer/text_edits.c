@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "common/bytes_buffer.h"
+
 void text_edits_clear(struct text_edits *edits)
 {
     edits->count = 0;
@@ -21,16 +23,10 @@ bool text_edits_add(struct text_edits *edits, struct text_edit edit)
 {
     assert(edit.from <= edit.to && edit.old_from <= edit.old_to);
     assert(!edits->count || edit.from >= edits->edits[edits->count - 1].to);
-    if (edits->count == edits->capacity) {
-        const uint64_t wanted = edits->capacity ? 2 * edits->capacity : 64;
-        if (wanted > SIZE_MAX / sizeof *edits->edits)
-            return false;
-        struct text_edit *grown = realloc(edits->edits, (size_t)wanted * sizeof *grown);
-        if (!grown)
-            return false;
-        edits->edits = grown;
-        edits->capacity = wanted;
-    }
+    struct text_edit *grown = list_grown(edits->edits, edits->count, &edits->capacity, sizeof *grown);
+    if (!grown)
+        return false;
+    edits->edits = grown;
     edits->edits[edits->count++] = edit;
     return true;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
@@ -417,15 +418,11 @@ static int entry_take(void *user, const char *entry)
     free(path);
     if (!good)
         return 0;
-    if (listing->count == listing->capacity) {
-        const size_t capacity = listing->capacity ? 2 * listing->capacity : 16;
-        struct task_status *list = realloc(listing->list, capacity * sizeof *list);
-        listing->list = list ? list : listing->list;
-        listing->lost = listing->lost || !list;
-        if (listing->lost)
-            return -1;
-        listing->capacity = capacity;
-    }
+    struct task_status *list = list_grown(listing->list, listing->count, &listing->capacity, sizeof *list);
+    listing->list = list ? list : listing->list;
+    listing->lost = listing->lost || !list;
+    if (listing->lost)
+        return -1;
     status.moving = held > 0;
     status.unsure = held < 0;
     listing->list[listing->count++] = status;

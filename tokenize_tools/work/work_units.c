@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "inputs/corpus_range.h"
 #include "inputs/stream.h"
@@ -26,32 +27,23 @@ static enum tokmap_status unit_add(struct work_units *units, const struct unit *
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "the inputs are more than %" PRIu64 " units of work; choose larger ones with --unit-bytes",
                          UNITS_MOST);
-    if (units->count == units->capacity) {
-        const uint64_t capacity = units->capacity ? 2 * units->capacity : 64;
-        struct unit *grown = realloc(units->list, capacity * sizeof *grown);
-        if (!grown)
-            return no_memory(error);
-        units->list = grown;
-        units->capacity = capacity;
-    }
+    struct unit *grown = list_grown(units->list, units->count, &units->capacity, sizeof *grown);
+    if (!grown)
+        return no_memory(error);
+    units->list = grown;
     units->list[units->count++] = *unit;
     return TOKMAP_OK;
 }
 
 static enum tokmap_status path_add(struct work_units *units, const char *path, struct tokmap_error *error)
 {
-    if (units->file_count == units->file_capacity) {
-        const uint64_t capacity = units->file_capacity ? 2 * units->file_capacity : 64;
-        char **grown = realloc(units->paths, capacity * sizeof *grown);
-        if (!grown)
-            return no_memory(error);
-        units->paths = grown;
-        uint64_t *cuts = realloc(units->cuts, capacity * sizeof *cuts);
-        if (!cuts)
-            return no_memory(error);
-        units->cuts = cuts;
-        units->file_capacity = capacity;
-    }
+    uint64_t capacity = units->file_capacity;
+    char **grown = list_grown(units->paths, units->file_count, &capacity, sizeof *grown);
+    units->paths = grown ? grown : units->paths;
+    uint64_t *cuts = list_grown(units->cuts, units->file_count, &units->file_capacity, sizeof *cuts);
+    units->cuts = cuts ? cuts : units->cuts;
+    if (!grown || !cuts)
+        return no_memory(error);
     units->cuts[units->file_count] = 0;
     units->paths[units->file_count] = strdup(path);
     return units->paths[units->file_count++] ? TOKMAP_OK : no_memory(error);

@@ -96,10 +96,7 @@ static enum tokmap_status file_open(const char *path, int *fd, struct os_stat *f
     int system = os_open(path, OS_READ_NOW, fd);
     if (system) {
         *fd = -1;
-        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s cannot be opened%s", what,
-                                system == EMFILE || system == ENFILE
-                                    ? ", because too many files are open: raise the limit (ulimit -n)"
-                                    : "");
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s cannot be opened", what);
     }
     system = os_fstat(*fd, found);
     if (system)

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "commands/options/target.h"
 #include "commands/report/dataset_about.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
@@ -61,17 +62,13 @@ static int entry_take(void *user, const char *name)
         free(path);
         return 0;
     }
-    if (names->count == names->capacity) {
-        const size_t capacity = names->capacity ? 2 * names->capacity : 64;
-        char **grown = realloc(names->paths, capacity * sizeof *grown);
-        names->failed = !grown;
-        if (!grown) {
-            free(path);
-            return -1;
-        }
-        names->paths = grown;
-        names->capacity = capacity;
+    char **grown = list_grown(names->paths, names->count, &names->capacity, sizeof *grown);
+    names->failed = !grown;
+    if (!grown) {
+        free(path);
+        return -1;
     }
+    names->paths = grown;
     names->paths[names->count++] = path;
     return 0;
 }

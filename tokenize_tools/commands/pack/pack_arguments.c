@@ -415,9 +415,10 @@ static int array_read(const struct cli_command *command, struct found *found)
     if (!step || !found->tasks || id < least || id > most || (id - least) % step || (most - least) % step ||
         (most - least) / step != found->tasks - 1)
         return cli_misused(command,
-                           "--task auto: the numbers of this array job are not evenly spaced (SLURM_ARRAY_TASK_MIN "
-                           "%" PRIu64 ", _MAX %" PRIu64 ", _COUNT %" PRIu64 "); use --array 0-N, or --task I/N",
-                           least, most, found->tasks);
+                           "--task auto: this array job has a list of numbers (SLURM_ARRAY_TASK_MIN %" PRIu64
+                           ", _MAX %" PRIu64 ", _COUNT %" PRIu64 "), and Slurm does not say which place in it a task "
+                           "has; use --array=0-%" PRIu64 ", or --task I/N",
+                           least, most, found->tasks, found->tasks - (found->tasks != 0));
     found->task = (id - least) / step;
     return 0;
 }

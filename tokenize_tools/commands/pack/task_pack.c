@@ -14,6 +14,7 @@
 #include "pack/pack.h"
 #include "pack/pack_clear.h"
 #include "pack/pack_finish.h"
+#include "pack/pack_same.h"
 #include "platform/os.h"
 #include "text/path.h"
 #include "work/task_status.h"
@@ -83,29 +84,36 @@ enum tokmap_status task_pack_run(struct task_pack *tasks, const struct pack_opti
                                  struct tokmap_error *error)
 {
     struct work_units units;
-    if (!options->unit_bytes || options->dry_run)
+    if (!options->shard_tokens || options->dry_run)
         return whole_pack(options, operands, operand_count, result, error);
     const struct output_names names = {options->prefix, options->split, true, options->also};
     const struct work_units_options list = {.operands = operands,
                                             .operand_count = operand_count,
                                             .corpus = &options->corpus,
-                                            .unit_bytes = options->unit_bytes,
+                                            .unit_bytes = options->unit_bytes ? options->unit_bytes : UINT64_MAX,
                                             .examine = pack_input_check,
                                             .output = &names,
                                             .stop = options->stop,
                                             .user = options->user};
     *result = (struct pack_result){.tokens = 0};
+    struct pack_options known = *options;
+    char inputs[33];
     enum tokmap_status status = work_units_list(&units, &list, error);
+    if (!status && !units.indivisible) {
+        if (!pack_inputs_hash(&units, inputs))
+            status = error_set_memory(error, "the names of inputs", units.file_count);
+        known.inputs_hash = inputs;
+    }
     /* Alone, a process reads what nobody can divide, and leaves out, where it is asked to, what cannot be listed. */
-    const bool skips = status && status != TOKMAP_ERROR_INTERRUPTED && options->corpus.skip;
-    const bool whole = skips || (!status && (units.indivisible || units.count < 2));
+    const bool skips = status && status != TOKMAP_ERROR_INTERRUPTED && (options->corpus.skip || !options->unit_bytes);
+    const bool whole = skips || (!status && (units.indivisible || units.count < 2 || !options->unit_bytes));
     if (!tasks->asked.given && whole)
-        status = whole_pack(options, operands, operand_count, result, error);
+        status = whole_pack(&known, operands, operand_count, result, error);
     else if (!status && units.indivisible)
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, units.indivisible_path, TOKMAP_NO_OFFSET,
                            "this input cannot be divided among tasks: %s", units.indivisible);
     else if (!status)
-        status = units_pack(tasks, &units, options, operands, operand_count, result, error);
+        status = units_pack(tasks, &units, &known, operands, operand_count, result, error);
     work_units_free(&units);
     return status;
 }

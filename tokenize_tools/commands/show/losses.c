@@ -9,6 +9,7 @@
 
 #include "cli/whole_file.h"
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "inputs/csv_field.h"
 #include "text/decimal.h"
@@ -34,14 +35,10 @@ struct reading {
 static enum tokmap_status add(struct reading *reading, const struct loss *loss)
 {
     struct losses *losses = reading->losses;
-    if (losses->count == reading->capacity) {
-        const uint64_t capacity = reading->capacity ? 2 * reading->capacity : 1024;
-        struct loss *grown = realloc(losses->of, capacity * sizeof *grown);
-        if (!grown)
-            return error_set_memory(reading->error, "the losses", capacity * sizeof *grown);
-        losses->of = grown;
-        reading->capacity = capacity;
-    }
+    struct loss *grown = list_grown(losses->of, losses->count, &reading->capacity, sizeof *grown);
+    if (!grown)
+        return error_set_memory(reading->error, "the losses", reading->capacity * sizeof *grown);
+    losses->of = grown;
     losses->of[losses->count] = *loss;
     if (!loss->of_call) /* the row says it all */
         losses->of[losses->count].rank = losses->of[losses->count].call = 0;

@@ -101,7 +101,8 @@ http {
                 ngx.header.content_type = "application/xml"
                 ngx.print('<?xml version="1.0" encoding="UTF-8"?>\\n<ListBucketResult ' ..
                     'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>', ngx.var.bucket, "</Name><Prefix>",
-                    text(prefix), "</Prefix><KeyCount>", count, "</KeyCount><MaxKeys>1000</MaxKeys><IsTruncated>",
+                    text(prefix), "</Prefix><KeyCount>", count, "</KeyCount><MaxKeys>1000</MaxKeys>",
+                    coded and "<EncodingType>url</EncodingType>" or "", "<IsTruncated>",
                     tostring(more), "</IsTruncated>", table.concat(out), more and "<NextContinuationToken>" ..
                     text(last) .. "</NextContinuationToken>" or "", "</ListBucketResult>")
             }
