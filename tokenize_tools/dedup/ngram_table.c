@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "encode/ordered_workers.h"
@@ -230,20 +231,6 @@ void ngram_table_free(struct ngram_table *table)
     free(table);
 }
 
-/* Makes room for one more element. */
-static bool list_reserve(void **list, uint64_t count, uint64_t *capacity, size_t element_bytes)
-{
-    if (count < *capacity)
-        return true;
-    const uint64_t more = 2 * *capacity + 16;
-    void *grown = more < SIZE_MAX / 2 / element_bytes ? realloc(*list, (size_t)more * element_bytes) : NULL;
-    if (!grown)
-        return false;
-    *list = grown;
-    *capacity = more;
-    return true;
-}
-
 struct adding {
     struct ngram_table *table;
     uint64_t words_end; /* of the text's words in table->words, as far as they are copied */
@@ -257,9 +244,7 @@ static bool ngram_add(void *user, uint64_t sum, const uint8_t *text, uint64_t by
 {
     struct adding *adding = user;
     struct ngram_table *table = adding->table;
-    void *list = table->ngrams;
-    const bool room = list_reserve(&list, table->count, &table->capacity, sizeof *table->ngrams);
-    table->ngrams = list;
+    const bool room = list_room(&table->ngrams, table->count, &table->capacity, sizeof *table->ngrams);
     uint64_t last = bytes;
     while (adding->ngrams && last && text[last - 1] != ' ')
         last--;
@@ -283,11 +268,9 @@ static bool ngram_add(void *user, uint64_t sum, const uint8_t *text, uint64_t by
 
 static enum tokmap_status file_add(struct ngram_table *table, const char *path, struct tokmap_error *error)
 {
-    void *list = table->files;
     if (table->file_count && !strcmp(table->files[table->file_count - 1], path))
         return TOKMAP_OK;
-    const bool room = list_reserve(&list, table->file_count, &table->file_capacity, sizeof *table->files);
-    table->files = list;
+    const bool room = list_room(&table->files, table->file_count, &table->file_capacity, sizeof *table->files);
     char *copy = room ? strdup(path) : NULL;
     if (!copy)
         return error_set_memory(error, "a list of n-grams", table->file_count * sizeof *table->files);
@@ -300,11 +283,9 @@ enum tokmap_status ngram_table_add(struct ngram_table *table, const char *text, 
 {
     struct adding adding = {.table = table, .error = error};
     struct scan scan = {.table = table, .search = &table->search, .ngram = ngram_add, .user = &adding};
-    void *list = table->texts;
     assert(!table->slots);
-    const bool room = list_reserve(&list, table->text_count, &table->text_capacity, sizeof *table->texts);
-    table->texts = list;
-    if (!room || !search_begin(table, &table->search))
+    if (!list_room(&table->texts, table->text_count, &table->text_capacity, sizeof *table->texts) ||
+        !search_begin(table, &table->search))
         return error_set_memory(error, "a list of n-grams", table->text_count * sizeof *table->texts);
     const enum tokmap_status status = file_add(table, path, error);
     if (status)
@@ -340,7 +321,8 @@ enum tokmap_status ngram_table_load(struct ngram_table *table, const char *const
     struct ordered_workers *workers = NULL;
     const struct ordered_workers_options options = {.name = "tokmap-ngrams",
                                                     .threads = 1,
-                                                    .corpus = {.field = field,
+                                                    .corpus = {.select = {.table_files = true},
+                                                               .field = field,
                                                                .separator = "\n",
                                                                .separator_bytes = 1,
                                                                .batch_bytes = (uint64_t)256 << 10,

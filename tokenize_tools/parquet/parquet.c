@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "parquet_thrift.h"
 #include "platform/os.h"
@@ -342,15 +343,8 @@ static void feed_clear(struct feed *feed)
 
 static struct parquet_slice *slice_add(struct parquet_rows *rows)
 {
-    if (rows->slice_count == rows->slice_capacity) {
-        const uint64_t capacity = rows->slice_capacity ? 2 * rows->slice_capacity : 16;
-        struct parquet_slice *grown = realloc(rows->slices, capacity * sizeof *grown);
-        if (!grown)
-            return NULL;
-        rows->slices = grown;
-        rows->slice_capacity = capacity;
-    }
-    return &rows->slices[rows->slice_count++];
+    const bool room = list_room(&rows->slices, rows->slice_count, &rows->slice_capacity, sizeof *rows->slices);
+    return room ? &rows->slices[rows->slice_count++] : NULL;
 }
 
 /* Moves the fragments of the next `count` rows, which are complete, from the queue to the run. */

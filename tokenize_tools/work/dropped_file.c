@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
@@ -239,33 +240,17 @@ static enum tokmap_status bytes_read(struct dropped_file *file, uint64_t at, voi
     return TOKMAP_OK;
 }
 
-/* Makes room for one more element. */
-static bool list_reserve(void **list, uint64_t count, uint64_t *capacity, size_t element_bytes)
-{
-    if (count < *capacity)
-        return true;
-    const uint64_t more = 2 * *capacity + 16;
-    void *grown = more < SIZE_MAX / 2 / element_bytes ? realloc(*list, (size_t)more * element_bytes) : NULL;
-    if (!grown)
-        return false;
-    *list = grown;
-    *capacity = more;
-    return true;
-}
-
 /* Reads a text at `at` and adds it to the list. */
 static enum tokmap_status text_read(struct dropped_file *file, struct texts *texts, uint64_t at, uint32_t count,
                                     struct tokmap_error *error)
 {
-    void *list = texts->list;
     if (!count || count > DROPPED_TEXT_MOST)
         return CORRUPT(file, error, file->at,
                        "a path or an n-gram has %" PRIu32 " bytes, but it must have 1 to %" PRIu32 "; " REMEDY, count,
                        DROPPED_TEXT_MOST);
     if (at > file->header.file_bytes || count > file->header.file_bytes - at)
         return CORRUPT(file, error, at, "the last entry reaches past the end of the file; " REMEDY);
-    const bool room = list_reserve(&list, texts->count, &texts->capacity, sizeof *texts->list);
-    texts->list = list;
+    const bool room = list_room(&texts->list, texts->count, &texts->capacity, sizeof *texts->list);
     char *bytes = room ? malloc(count) : NULL;
     if (!bytes)
         return error_set_memory(error, "the paths of a list of dropped documents", count);
@@ -307,7 +292,6 @@ static enum tokmap_status input_read(struct dropped_file *file, struct tokmap_er
 static enum tokmap_status ngram_read(struct dropped_file *file, struct tokmap_error *error)
 {
     struct dropped_ngram entry;
-    void *list = file->ngrams;
     enum tokmap_status status = bytes_read(file, file->at, &entry, sizeof entry, error);
     if (!status && file->ngram_count == file->header.ngrams)
         status = CORRUPT(file, error, file->at, "there are more n-grams than the header counts; " REMEDY);
@@ -319,9 +303,7 @@ static enum tokmap_status ngram_read(struct dropped_file *file, struct tokmap_er
         status = text_read(file, &file->texts, file->at + sizeof entry + entry.text_bytes, entry.path_bytes, error);
     if (status)
         return status;
-    const bool room = list_reserve(&list, file->ngram_count, &file->ngram_capacity, sizeof *file->ngrams);
-    file->ngrams = list;
-    if (!room)
+    if (!list_room(&file->ngrams, file->ngram_count, &file->ngram_capacity, sizeof *file->ngrams))
         return error_set_memory(error, "the n-grams of a list of dropped documents", sizeof *file->ngrams);
     file->ngrams[file->ngram_count++] = (struct ngram){file->texts.count - 2, file->texts.count - 1, entry.record};
     return entry_end(file, sizeof entry + (uint64_t)entry.text_bytes + entry.path_bytes, error);
