@@ -76,6 +76,15 @@ static inline uint64_t min64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* Returns the value of a hexadecimal digit of either case, or -1. */
+static inline int hex_digit(char digit)
+{
+    return digit >= '0' && digit <= '9'   ? digit - '0'
+           : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
+           : digit >= 'A' && digit <= 'F' ? digit - 'A' + 10
+                                          : -1;
+}
+
 static inline uint64_t max64(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bytes_buffer.h - a buffer of bytes that grows: scratch memory of one thread, which is reused from text to text. */
+/* bytes_buffer.h - a buffer of bytes that grows: scratch memory of one thread, which is reused from text to text; and
+ * lists that grow. */
 #ifndef TOKMAP_COMMON_BYTES_BUFFER_H
 #define TOKMAP_COMMON_BYTES_BUFFER_H
 
@@ -45,22 +46,27 @@ static inline bool bytes_append(struct bytes_buffer *buffer, const void *from, s
     return true;
 }
 
-/* Returns a list with room for one element after the first `count`: `list`, which has room for *capacity, or a larger
- * one in its place. NULL without memory; the list is then unchanged. */
-static inline void *list_grown(void *list, uint64_t count, uint64_t *capacity, size_t element_bytes)
-{
-    const uint64_t more = 2 * *capacity + 16;
-    if (count < *capacity)
-        return list;
-    void *grown = more < SIZE_MAX / 2 / element_bytes ? realloc(list, (size_t)more * element_bytes) : NULL;
-    *capacity = grown ? more : *capacity;
-    return grown;
-}
-
 static inline void bytes_free(struct bytes_buffer *buffer)
 {
     free(buffer->bytes);
     *buffer = (struct bytes_buffer){NULL, 0, 0};
+}
+
+/* Makes room for one more element after the first `count`. list: the address of the pointer to them. Returns false if
+ * there is no memory; nothing has changed then. */
+static inline bool list_room(void *list, uint64_t count, uint64_t *capacity, size_t element_bytes)
+{
+    void *elements;
+    const uint64_t more = 2 * *capacity + 16;
+    if (count < *capacity)
+        return true;
+    memcpy(&elements, list, sizeof elements);
+    elements = more < SIZE_MAX / 2 / element_bytes ? realloc(elements, (size_t)more * element_bytes) : NULL;
+    if (!elements)
+        return false;
+    memcpy(list, &elements, sizeof elements);
+    *capacity = more;
+    return true;
 }
 
 /* Empties the buffer, and frees it if one long text has made it larger than BYTES_BUFFER_KEPT. */

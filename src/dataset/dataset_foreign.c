@@ -43,12 +43,10 @@ static void list_free(struct path_list *list)
 /* Takes ownership of the path, also on failure. Returns false without memory. */
 static bool list_add(struct path_list *list, char *path)
 {
-    char **grown = path ? list_grown(list->paths, list->count, &list->capacity, sizeof *grown) : NULL;
-    if (!grown) {
+    if (!path || !list_room(&list->paths, list->count, &list->capacity, sizeof *list->paths)) {
         free(path);
         return false;
     }
-    list->paths = grown;
     list->paths[list->count++] = path;
     return true;
 }

@@ -71,10 +71,8 @@ static void fail(struct indexing *indexing, enum tokmap_status status, const str
 
 static bool end_add(struct worker *worker, uint64_t end)
 {
-    uint64_t *grown = list_grown(worker->ends, worker->end_count, &worker->end_capacity, sizeof *grown);
-    if (!grown)
+    if (!list_room(&worker->ends, worker->end_count, &worker->end_capacity, sizeof *worker->ends))
         return false;
-    worker->ends = grown;
     worker->ends[worker->end_count++] = end;
     return true;
 }

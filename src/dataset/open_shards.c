@@ -187,10 +187,8 @@ static struct shard *shard_add(const struct tokmap_dataset *dataset, struct shar
     if (__atomic_load_n(&slot->holders, __ATOMIC_RELAXED)) { /* only those who have the lock change a 0 */
         __atomic_add_fetch(&slot->holders, 1, __ATOMIC_ACQUIRE);
     } else {
-        struct entry *grown = list_grown(table.entries, table.count, &table.capacity, sizeof *grown);
-        *full = !grown;
-        if (grown) {
-            table.entries = grown;
+        *full = !list_room(&table.entries, table.count, &table.capacity, sizeof *table.entries);
+        if (!*full) {
             table.entries[table.count++] = (struct entry){dataset, slot};
             table.files += files_of(dataset);
             table.mappings += mappings_of(dataset);

@@ -64,12 +64,10 @@ enum tokmap_status shard_names_add(struct shard_names *names, char *path, struct
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "the dataset has more than %" PRIu64 " shards; use fewer and larger shards", SHARDS_MAX);
     }
-    char **paths = list_grown(names->index_paths, names->count, &names->capacity, sizeof *paths);
-    if (!paths) {
+    if (!list_room(&names->index_paths, names->count, &names->capacity, sizeof *names->index_paths)) {
         free(path);
-        return error_set_memory(error, "the paths of shards", names->capacity * sizeof *paths);
+        return error_set_memory(error, "the paths of shards", names->capacity * sizeof *names->index_paths);
     }
-    names->index_paths = paths;
     names->index_paths[names->count++] = path;
     return TOKMAP_OK;
 }
@@ -96,13 +94,11 @@ struct walk {
 
 static int walk_push(struct walk *walk, char *folder)
 {
-    char **folders = list_grown(walk->folders, walk->count, &walk->capacity, sizeof *folders);
-    if (!folders) {
+    if (!list_room(&walk->folders, walk->count, &walk->capacity, sizeof *walk->folders)) {
         free(folder);
-        walk->status = error_set_memory(walk->error, "the list of folders", walk->capacity * sizeof *folders);
+        walk->status = error_set_memory(walk->error, "the list of folders", walk->capacity * sizeof *walk->folders);
         return -1;
     }
-    walk->folders = folders;
     walk->folders[walk->count++] = folder;
     return 0;
 }

@@ -40,10 +40,8 @@ static uint64_t hash_of(const struct shard_stems *stems, const char *folder, con
 
 bool shard_stems_add(struct shard_stems *stems, const char *folder, const char *name, size_t stem_bytes)
 {
-    uint64_t *hashes = list_grown(stems->hashes, stems->count, &stems->capacity, sizeof *hashes);
-    if (!hashes)
+    if (!list_room(&stems->hashes, stems->count, &stems->capacity, sizeof *stems->hashes))
         return false;
-    stems->hashes = hashes;
     stems->hashes[stems->count++] = hash_of(stems, folder, name, stem_bytes);
     return true;
 }

@@ -11,6 +11,7 @@
 #define LIBZSTD_FUNCTIONS(X)                                                                                           \
     X(ZSTD_CCtx_setParameter)                                                                                          \
     X(ZSTD_CStreamOutSize)                                                                                             \
+    X(ZSTD_DCtx_loadDictionary)                                                                                        \
     X(ZSTD_DCtx_reset)                                                                                                 \
     X(ZSTD_DCtx_setParameter)                                                                                          \
     X(ZSTD_DStreamOutSize)                                                                                             \
@@ -25,6 +26,7 @@
     X(ZSTD_findFrameCompressedSize)                                                                                    \
     X(ZSTD_freeCCtx)                                                                                                   \
     X(ZSTD_freeDCtx)                                                                                                   \
+    X(ZSTD_getDictID_fromFrame)                                                                                        \
     X(ZSTD_getErrorCode)                                                                                               \
     X(ZSTD_getErrorName)                                                                                               \
     X(ZSTD_isError)

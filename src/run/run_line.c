@@ -20,10 +20,8 @@ static enum tokmap_status add_word(struct run_line *at, char *word)
     if (at->count >= WORDS_MOST && strcmp(at->words[0], "phase") != 0)
         return line_wrong(at, "the line has more words than any directive but 'phase' takes; write one directive on a "
                               "line");
-    char **grown = list_grown(at->words, at->count, &at->capacity, sizeof *grown);
-    if (!grown)
-        return error_set_memory(at->error, "the words of a line", at->capacity * sizeof *grown);
-    at->words = grown;
+    if (!list_room(&at->words, at->count, &at->capacity, sizeof *at->words))
+        return error_set_memory(at->error, "the words of a line", at->capacity * sizeof *at->words);
     at->words[at->count++] = word;
     return TOKMAP_OK;
 }

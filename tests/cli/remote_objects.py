@@ -106,6 +106,28 @@ good(['--hidden', 's3://bucket/data/sub/'], by_bytes(k for k in bucket if k.star
 with open('list', 'w') as file:
     file.write('s3://bucket/data/003.txt\ns3://bucket/data/sub/[z].txt\n')
 good(['--files-from', 'list'], ['data/003.txt', 'data/sub/[z].txt'], **signed)
+# Hidden names beside tables, and tables themselves, which a .parquet object makes tokmap look for.
+lake = BUCKETS['lake'] = {key: b'text of ' + key.encode() for key in (
+    'src/__init__.py', 'src/_a/__init__.py', 'src/_a/_b/_c.py', 'src/m.py', 'json/_SUCCESS', 'json/_t/0', 'json/a.txt',
+    'json/sub/_x', 'mixed/_committed_1', 'mixed/_m/y.txt', 'mixed/a.txt', 'mixed/z.parquet', 'delta/_delta_log/0.json',
+    'delta/day=1/x.parquet', 'ice/n/t/data/x.parquet', 'ice/n/t/metadata/1-a.metadata.json', 'ice/n/u/data/y.parquet')}
+for page in (1000, 1):
+    remote_bucket.PAGE = page
+    bucket = lake
+    good(['s3://lake/src/'], by_bytes(key for key in lake if key.startswith('src/')), **signed)
+    good(['s3://lake/json/'], ['json/a.txt', 'json/sub/_x'], **signed)
+    good(['s3://lake/json/*'], ['json/a.txt'], **signed)
+    good(['--hidden', 's3://lake/json/_*', 's3://lake/json/a.txt'], ['json/_SUCCESS', 'json/a.txt'], **signed)
+    good(['s3://lake/json/_SUCCESS', 's3://lake/json/_t/0'], ['json/_t/0'], **signed)
+    good(['--exclude', '*.parquet', 's3://lake/mixed/'], ['mixed/a.txt'], **signed)
+    for names, folder in ((['s3://lake/delta/'], 's3://lake/delta/'), (['s3://lake/delta/day=1/'], 's3://lake/delta/'),
+                          (['s3://lake/delta/day=1/x.parquet'], 's3://lake/delta/'),
+                          (['s3://lake/delta/**/*.parquet', '--on-error', 'skip'], 's3://lake/delta/'),
+                          (['s3://lake/ice/'], 's3://lake/ice/n/t/'), (['s3://lake/ice/n/t/data/*'], 's3://lake/ice/n/t/')):
+        bad(names, folder + ': the folder is a table of ', '--table-files', **signed)
+    for names in (['s3://lake/ice/n/u/data/y.parquet'], ['--table-files', 's3://lake/delta/day=1/x.parquet']):
+        bad(names, 'is a Parquet file', **signed)
+bucket, remote_bucket.PAGE = BUCKETS['bucket'], 7
 assert not remote_bucket.problems, remote_bucket.problems
 # A server that does not know encoding-type sends keys as they are, and says no EncodingType.
 remote_bucket.PLAIN = True

@@ -291,6 +291,7 @@ class Readme(unittest.TestCase):
         tested |= {"run", "nanogpt", "conversations", "apart_plans", "taken"}  # prepare(), and tests with other names
         tested |= {"torchrun", "torchtitan", "megatron", "sampler", "context"}  # test_distributed.py
         tested |= {"controller"}                                      # test_controller.py
+        tested |= {"delta", "iceberg"}                                # test_lakes.py
         self.assertEqual(sorted({*examples(), *examples("sh")} - tested), [])
 
     def test_each_page_begins_with_an_example(self):

@@ -145,6 +145,10 @@ class Arrow(unittest.TestCase):
             self.tokenizer.encode_batch(pyarrow.array(["a", "b", None]))
         with self.assertRaisesRegex(class_of("ERROR_UNSUPPORTED"), "has the Arrow type 'l'"):
             self.tokenizer.encode_batch(pyarrow.array([1]))
+        coded = pyarrow.array(["a", "b"]).dictionary_encode()
+        for words in coded, pyarrow.table({"x": coded}):
+            with self.assertRaisesRegex(class_of("ERROR_UNSUPPORTED"), "Arrow type 'dictionary'.*categories of pandas"):
+                self.tokenizer.encode_batch(words)
         with self.assertRaisesRegex(tokmap.ArgumentError, "several columns.*'text', 'n'"):
             self.tokenizer.encode_batch(table)
         with self.assertRaisesRegex(tokmap.ArgumentError, "no column 'x'"):
@@ -155,6 +159,13 @@ class Arrow(unittest.TestCase):
         import polars
         self.assertEqual(lists(self.tokenizer.encode_batch(polars.Series(self.texts))), self.wanted)
         self.assertEqual(lists(self.tokenizer.encode_batch(polars.DataFrame({"text": self.texts}))), self.wanted)
+
+    def test_what_is_not_read_yet(self):
+        """As Polars' own class, which has none of Arrow's methods."""
+        lazy = type("LazyFrame", (), {"collect": None})()
+        for read in self.tokenizer.encode_batch, lambda frame: tokmap.pack(frame, os.path.join(new_folder(), "out")):
+            with self.assertRaisesRegex(tokmap.ArgumentError, r"a LazyFrame has no rows .*its method collect\(\)"):
+                read(lazy)
 
     @needs("duckdb")
     def test_duckdb(self):

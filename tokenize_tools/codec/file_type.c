@@ -30,6 +30,8 @@ static const struct {
     {"\x04\x22\x4d\x18", 4, FILE_TYPE_LZ4, "an LZ4 file", ""},
     {"\x02\x21\x4c\x18", 4, FILE_TYPE_REFUSED, "an LZ4 file in the format of 'lz4 -l'", UNPACK},
     {"\x1f\x9d", 2, FILE_TYPE_REFUSED, "a compress (.Z) file", UNPACK},
+    {"]\0\0", 3, FILE_TYPE_REFUSED, "an LZMA file (.lzma)", "pipe the output of 'xz -dc' into tokmap"},
+    {"LZIP\x01", 5, FILE_TYPE_REFUSED, "an lzip file", UNPACK},
     {"\xff\x06\x00\x00sNaPpY", 10, FILE_TYPE_REFUSED, "a Snappy file", UNPACK},
     {"PK\x03\x04", 4, FILE_TYPE_REFUSED, "a zip archive", EXTRACT},
     {"7z\xbc\xaf\x27\x1c", 6, FILE_TYPE_REFUSED, "a 7z archive", EXTRACT},

@@ -10,19 +10,25 @@
 
 #include "codec_libraries.h"
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "platform/zstd_library.h"
 
 #define ZSTD_WINDOW_LOG 27              /* 128 MiB, which is also the default limit of 'zstd -d' */
 #define XZ_MEMORY ((uint64_t)144 << 20) /* for a dictionary of 128 MiB; 'xz -9' makes one of 64 MiB */
+#define DICTIONARY_FRAME 0x5d           /* the first byte of a skippable frame that may have a dictionary */
+#define DICTIONARY_MOST ((size_t)16 << 20)
 
 struct unpacker {
     enum file_type type;
     bool inside;      /* a frame has begun and is not complete */
     uint32_t padding; /* bytes after the last xz frame, modulo 4 */
     bool filled;      /* zero bytes follow the last gzip member, as on tapes: gzip(1) ignores them, too */
-    char reason[160];
+    char reason[200];
     ZSTD_DCtx *zstd;
+    struct bytes_buffer dictionary;     /* the skippable frame that is being read, if it may have one */
+    bool frames_begun, late_dictionary; /* a frame came before a dictionary */
+    uint64_t head;                      /* of the gzip member: bytes that have been read */
 #ifdef HAVE_ISAL
     struct inflate_state *gzip;
 #endif
@@ -40,12 +46,13 @@ struct unpacker {
 
 static const struct {
     const char *name, *article, *library, *command, *package;
+    struct library *reader; /* NULL: not in this build */
 } kinds[] = {
-    [FILE_TYPE_GZIP] = {"gzip", "a", "ISA-L", "gzip", "libisal-dev"},
-    [FILE_TYPE_ZSTD] = {"zstd", "a", "zstd", "zstd", "libzstd-dev"},
-    [FILE_TYPE_BZIP2] = {"bzip2", "a", "bzip2", "bzip2", "libbz2-dev"},
-    [FILE_TYPE_XZ] = {"xz", "an", "xz", "xz", "liblzma-dev"},
-    [FILE_TYPE_LZ4] = {"LZ4", "an", "LZ4", "lz4", "liblz4-dev"},
+    [FILE_TYPE_GZIP] = {"gzip", "a", "ISA-L", "gzip", "libisal-dev", ISAL_LIBRARY},
+    [FILE_TYPE_ZSTD] = {"zstd", "a", "zstd", "zstd", "libzstd-dev", &libzstd_library},
+    [FILE_TYPE_BZIP2] = {"bzip2", "a", "bzip2", "bzip2", "libbz2-dev", BZIP2_LIBRARY},
+    [FILE_TYPE_XZ] = {"xz", "an", "xz", "xz", "liblzma-dev", XZ_LIBRARY},
+    [FILE_TYPE_LZ4] = {"LZ4", "an", "LZ4", "lz4", "liblz4-dev", LZ4_LIBRARY},
 };
 
 const char *unpack_name(enum file_type type)
@@ -57,60 +64,24 @@ const char *unpack_name(enum file_type type)
 bool unpack_is_built(enum file_type type)
 {
     assert(file_type_is_packed(type));
-    if (type == FILE_TYPE_ZSTD)
-        return true;
-#ifdef HAVE_ISAL
-    if (type == FILE_TYPE_GZIP)
-        return true;
-#endif
-#ifdef HAVE_BZIP2
-    if (type == FILE_TYPE_BZIP2)
-        return true;
-#endif
-#ifdef HAVE_XZ
-    if (type == FILE_TYPE_XZ)
-        return true;
-#endif
-#ifdef HAVE_LZ4
-    if (type == FILE_TYPE_LZ4)
-        return true;
-#endif
-    return false;
+    return kinds[type].reader != NULL;
 }
 
-/* Returns the library that decompresses the type, which unpack_is_built(). */
-static struct library *library_of(enum file_type type)
+/* Allocates what frames of the type need; what later frames allocate depends on them. again: a dictionary stays.
+ * Returns false without memory. */
+static bool prepare(struct unpacker *unpacker, bool again)
 {
-    switch ((int)type) {
-#ifdef HAVE_ISAL
-    case FILE_TYPE_GZIP:
-        return &libisal_library;
-#endif
-#ifdef HAVE_BZIP2
-    case FILE_TYPE_BZIP2:
-        return &libbz2_library;
-#endif
-#ifdef HAVE_XZ
-    case FILE_TYPE_XZ:
-        return &liblzma_library;
-#endif
-#ifdef HAVE_LZ4
-    case FILE_TYPE_LZ4:
-        return &liblz4_library;
-#endif
-    default:
-        return &libzstd_library;
-    }
-}
-
-/* Allocates what frames of the type need; what later frames allocate depends on them. Returns false without memory. */
-static bool prepare(struct unpacker *unpacker)
-{
+    unpacker->inside = unpacker->filled = false;
+    unpacker->padding = 0;
+    unpacker->dictionary.count = 0;
+    unpacker->frames_begun = again;
+    unpacker->late_dictionary = false;
     if (unpacker->type == FILE_TYPE_ZSTD) {
         if (!unpacker->zstd)
             unpacker->zstd = libzstd.ZSTD_createDCtx();
         return unpacker->zstd &&
-               !libzstd.ZSTD_isError(libzstd.ZSTD_DCtx_reset(unpacker->zstd, ZSTD_reset_session_only)) &&
+               !libzstd.ZSTD_isError(libzstd.ZSTD_DCtx_reset(
+                   unpacker->zstd, again ? ZSTD_reset_session_only : ZSTD_reset_session_and_parameters)) &&
                !libzstd.ZSTD_isError(
                    libzstd.ZSTD_DCtx_setParameter(unpacker->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG));
     }
@@ -142,7 +113,7 @@ enum tokmap_status unpacker_open(struct unpacker **unpacker, enum file_type type
                          kinds[type].article, kinds[type].name, kinds[type].library, kinds[type].name,
                          kinds[type].command, kinds[type].package);
     char reason[LIBRARY_REASON];
-    struct library *library = library_of(type);
+    struct library *library = kinds[type].reader;
     if (!library_load(library, reason, sizeof reason))
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                          "the input is %s %s file, and the library that reads it cannot be loaded (%s); install it "
@@ -153,10 +124,17 @@ enum tokmap_status unpacker_open(struct unpacker **unpacker, enum file_type type
     if (!*unpacker)
         return error_set_memory(error, "decompression", sizeof **unpacker);
     (*unpacker)->type = type;
-    (*unpacker)->inside = false;
-    (*unpacker)->padding = 0;
-    (*unpacker)->filled = false;
-    return prepare(*unpacker) ? TOKMAP_OK : error_set_memory(error, "decompression", UINT64_MAX);
+    return prepare(*unpacker, false) ? TOKMAP_OK : error_set_memory(error, "decompression", UINT64_MAX);
+}
+
+bool unpacker_continue(struct unpacker *unpacker)
+{
+    return prepare(unpacker, true);
+}
+
+bool unpacker_may_continue(const struct unpacker *unpacker)
+{
+    return !unpacker->late_dictionary;
 }
 
 void unpacker_free(struct unpacker *unpacker)
@@ -165,6 +143,7 @@ void unpacker_free(struct unpacker *unpacker)
         return;
     if (unpacker->zstd)
         (void)libzstd.ZSTD_freeDCtx(unpacker->zstd);
+    bytes_free(&unpacker->dictionary);
 #ifdef HAVE_ISAL
     free(unpacker->gzip);
 #endif
@@ -199,23 +178,62 @@ static enum unpack_result damaged(struct unpack_step *step, const char *reason)
     return UNPACK_DAMAGED;
 }
 
+/* Takes what was read of a skippable frame as the dictionary of the frames after it, if it is one, perhaps compressed
+ * (.warc.zst). */
+static enum unpack_result dictionary_take(struct unpacker *unpacker, struct unpack_step *step)
+{
+    const uint8_t *found = unpacker->dictionary.bytes + 8;
+    const size_t bytes = unpacker->dictionary.count - 8;
+    const bool whole = bytes >= 4 && bytes == load32(found - 4), packed = whole && load32(found) == ZSTD_MAGICNUMBER;
+    size_t result = bytes;
+    unpacker->dictionary.count = 0;
+    if (!whole || (!packed && load32(found) != ZSTD_MAGIC_DICTIONARY))
+        return UNPACK_END;
+    uint8_t *made = packed ? malloc(DICTIONARY_MOST) : NULL;
+    if (packed && !made)
+        return UNPACK_MEMORY;
+    if (packed)
+        result = libzstd.ZSTD_decompressDCtx(unpacker->zstd, made, DICTIONARY_MOST, found, bytes);
+    if (!libzstd.ZSTD_isError(result))
+        result = libzstd.ZSTD_DCtx_loadDictionary(unpacker->zstd, packed ? made : found, result);
+    free(made);
+    unpacker->late_dictionary |= unpacker->frames_begun;
+    return libzstd.ZSTD_isError(result) ? damaged(step, "the dictionary is not valid") : UNPACK_END;
+}
+
 static enum unpack_result step_zstd(struct unpacker *unpacker, struct unpack_step *step)
 {
     ZSTD_inBuffer in = {step->in, step->in_bytes, 0};
     ZSTD_outBuffer out = {step->out, step->out_room, 0};
+    struct bytes_buffer *frame = &unpacker->dictionary;
+    const bool dictionary = frame->count || (!unpacker->inside && step->in[0] == DICTIONARY_FRAME);
     const size_t result = libzstd.ZSTD_decompressStream(unpacker->zstd, &out, &in);
+    const ZSTD_ErrorCode error = libzstd.ZSTD_getErrorCode(result);
     step->used = in.pos;
     step->made = out.pos;
-    if (!libzstd.ZSTD_isError(result))
+    unpacker->frames_begun |= !dictionary;
+    if (dictionary && !error && frame->count <= DICTIONARY_MOST && !bytes_append(frame, step->in, in.pos))
+        return UNPACK_MEMORY;
+    if (!error && !result && dictionary)
+        return dictionary_take(unpacker, step);
+    if (!error)
         return result ? UNPACK_MORE : UNPACK_END;
-    if (libzstd.ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge) {
+    step->reason = libzstd.ZSTD_getErrorName(result);
+    if (error == ZSTD_error_frameParameter_windowTooLarge) {
         step->reason =
             "the zstd frame needs a window larger than 128 MiB; pipe the output of 'zstd -dc --long=31' into "
             "tokmap";
         return UNPACK_LIMIT;
     }
-    step->reason = libzstd.ZSTD_getErrorName(result);
-    return unpacker->inside ? UNPACK_DAMAGED : UNPACK_FOREIGN;
+    if (error == ZSTD_error_dictionary_wrong) {
+        (void)snprintf(unpacker->reason, sizeof unpacker->reason,
+                       "the zstd data was made with a dictionary (id %u) that is not in the file; pipe the "
+                       "output of 'zstd -dc -D DICTIONARY' into tokmap, where DICTIONARY is the file of the dictionary",
+                       unpacker->inside ? 0 : libzstd.ZSTD_getDictID_fromFrame(step->in, step->in_bytes));
+        step->reason = unpacker->reason;
+        return UNPACK_REFUSED;
+    }
+    return error == ZSTD_error_prefix_unknown && !unpacker->inside ? UNPACK_FOREIGN : UNPACK_DAMAGED;
 }
 
 static enum unpack_result step_gzip(struct unpacker *unpacker, struct unpack_step *step)
@@ -233,8 +251,14 @@ static enum unpack_result step_gzip(struct unpacker *unpacker, struct unpack_ste
             return UNPACK_FOREIGN;
         libisal.isal_inflate_init(gzip);
         gzip->crc_flag = ISAL_GZIP;
+        unpacker->head = 0;
     }
     const size_t in_bytes = (size_t)min64(step->in_bytes, UINT32_MAX);
+    if (unpacker->head < 4 && in_bytes > 3 - unpacker->head && (step->in[3 - unpacker->head] & 0xe0)) {
+        step->reason = "the header of the gzip data has a reserved flag, which may change what follows, so RFC 1952 "
+                       "forbids to read on; compress the file again with 'gzip'";
+        return UNPACK_REFUSED;
+    }
     const size_t out_room = (size_t)min64(step->out_room, UINT32_MAX);
     gzip->next_in = (uint8_t *)(uintptr_t)step->in;
     gzip->avail_in = (uint32_t)in_bytes;
@@ -242,6 +266,7 @@ static enum unpack_result step_gzip(struct unpacker *unpacker, struct unpack_ste
     gzip->avail_out = (uint32_t)out_room;
     const int result = libisal.isal_inflate(gzip);
     step->used = in_bytes - gzip->avail_in;
+    unpacker->head += step->used;
     step->made = out_room - gzip->avail_out;
     if (result != ISAL_DECOMP_OK && result != ISAL_END_INPUT)
         return damaged(step, result == ISAL_INCORRECT_CHECKSUM ? "the checksum does not match the data"

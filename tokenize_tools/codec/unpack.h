@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * unpack.h - decompresses files that are read from beginning to end: gzip, zstd, bzip2, xz, and LZ4. A file is one or
- * more *frames* in a row (gzip calls them members; bzip2 and xz, streams). The libraries but zstd are optional at build
- * time. An unpacker is reused for file after file. Thread rule: one thread at a time.
+ * more *frames* in a row (gzip calls them members; bzip2 and xz, streams). A skippable frame 0x184D2A5D of zstd may
+ * have the dictionary of those after it, as in .warc.zst. The libraries but zstd are optional at build time. An
+ * unpacker is reused for file after file. Thread rule: one thread at a time.
  */
 #ifndef TOKMAP_CODEC_UNPACK_H
 #define TOKMAP_CODEC_UNPACK_H
@@ -28,12 +29,18 @@ enum tokmap_status unpacker_open(struct unpacker **unpacker, enum file_type type
                                  struct tokmap_error *error);
 void unpacker_free(struct unpacker *unpacker); /* accepts NULL */
 
+/* Prepares the unpacker for another frame of the file. Returns false without memory. */
+bool unpacker_continue(struct unpacker *unpacker);
+/* Returns false if the frames from here on need a dictionary that does not precede all frames. */
+bool unpacker_may_continue(const struct unpacker *unpacker);
+
 enum unpack_result {
     UNPACK_MORE,    /* the frame is not complete: the step needs more input, or more room */
     UNPACK_END,     /* the frame is complete: the next step begins another */
     UNPACK_FOREIGN, /* these bytes do not begin a frame; no byte is used */
     UNPACK_DAMAGED, /* *reason says why */
     UNPACK_LIMIT,   /* the frame needs more memory than is allowed; *reason says how much and what to do */
+    UNPACK_REFUSED, /* *reason says what is not read, and what to do */
     UNPACK_MEMORY   /* there is no memory */
 };
 

@@ -50,10 +50,8 @@ struct merging {
 static enum tokmap_status shard_take(struct merging *merging, const char *operand,
                                      const struct tokmap_shard_info *shard, struct tokmap_error *error)
 {
-    struct named *grown = list_grown(merging->shards, merging->count, &merging->capacity, sizeof *grown);
-    if (!grown)
-        return error_set_memory(error, "the names of shards", merging->capacity * sizeof *grown);
-    merging->shards = grown;
+    if (!list_room(&merging->shards, merging->count, &merging->capacity, sizeof *merging->shards))
+        return error_set_memory(error, "the names of shards", merging->capacity * sizeof *merging->shards);
     struct named *taken = &merging->shards[merging->count];
     *taken = (struct named){operand, strdup(shard->index_path), shard->tokens, shard->documents, {0}};
     if (!taken->index)

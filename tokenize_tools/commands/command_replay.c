@@ -119,10 +119,8 @@ static int add_section(void *user, const struct trace_section *found)
     struct replay *replay = user;
     if (!found->records)
         return 0; /* the loader was closed before it had delivered a step */
-    struct section *grown = list_grown(replay->sections, replay->count, &replay->capacity, sizeof *grown);
-    if (!grown)
+    if (!list_room(&replay->sections, replay->count, &replay->capacity, sizeof *replay->sections))
         return 1;
-    replay->sections = grown;
     replay->sections[replay->count++] = (struct section){.path = replay->path, .found = *found};
     return 0;
 }

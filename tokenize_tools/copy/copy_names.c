@@ -39,9 +39,7 @@ static size_t stem_bytes(const char *name)
 /* Adds a shard: both names belong to the list from now on; NULL stands for no memory. */
 static enum tokmap_status name_add(struct copy_names *names, char *from, char *to, struct tokmap_error *error)
 {
-    struct copy_name *grown = list_grown(names->shards, names->count, &names->capacity, sizeof *grown);
-    names->shards = grown ? grown : names->shards;
-    if (!from || !to || !grown) {
+    if (!from || !to || !list_room(&names->shards, names->count, &names->capacity, sizeof *names->shards)) {
         free(from);
         free(to);
         return no_memory(error);

@@ -244,14 +244,13 @@ static bool ngram_add(void *user, uint64_t sum, const uint8_t *text, uint64_t by
 {
     struct adding *adding = user;
     struct ngram_table *table = adding->table;
-    void *grown = list_grown(table->ngrams, table->count, &table->capacity, sizeof *table->ngrams);
-    table->ngrams = grown ? grown : table->ngrams;
+    const bool room = list_room(&table->ngrams, table->count, &table->capacity, sizeof *table->ngrams);
     uint64_t last = bytes;
     while (adding->ngrams && last && text[last - 1] != ' ')
         last--;
     last = adding->ngrams ? last : 0;
     const bool blank = adding->ngrams && table->words.count;
-    if (!grown || bytes > UINT32_MAX || (blank && !bytes_append(&table->words, " ", 1)) ||
+    if (!room || bytes > UINT32_MAX || (blank && !bytes_append(&table->words, " ", 1)) ||
         !bytes_append(&table->words, text + last, (size_t)(bytes - last))) {
         adding->status = error_set_memory(adding->error, "a list of n-grams", table->count * sizeof *table->ngrams);
         return false;
@@ -271,9 +270,8 @@ static enum tokmap_status file_add(struct ngram_table *table, const char *path, 
 {
     if (table->file_count && !strcmp(table->files[table->file_count - 1], path))
         return TOKMAP_OK;
-    void *grown = list_grown(table->files, table->file_count, &table->file_capacity, sizeof *table->files);
-    table->files = grown ? grown : table->files;
-    char *copy = grown ? strdup(path) : NULL;
+    const bool room = list_room(&table->files, table->file_count, &table->file_capacity, sizeof *table->files);
+    char *copy = room ? strdup(path) : NULL;
     if (!copy)
         return error_set_memory(error, "a list of n-grams", table->file_count * sizeof *table->files);
     table->files[table->file_count++] = copy;
@@ -286,9 +284,8 @@ enum tokmap_status ngram_table_add(struct ngram_table *table, const char *text, 
     struct adding adding = {.table = table, .error = error};
     struct scan scan = {.table = table, .search = &table->search, .ngram = ngram_add, .user = &adding};
     assert(!table->slots);
-    void *grown = list_grown(table->texts, table->text_count, &table->text_capacity, sizeof *table->texts);
-    table->texts = grown ? grown : table->texts;
-    if (!grown || !search_begin(table, &table->search))
+    if (!list_room(&table->texts, table->text_count, &table->text_capacity, sizeof *table->texts) ||
+        !search_begin(table, &table->search))
         return error_set_memory(error, "a list of n-grams", table->text_count * sizeof *table->texts);
     const enum tokmap_status status = file_add(table, path, error);
     if (status)
@@ -324,7 +321,8 @@ enum tokmap_status ngram_table_load(struct ngram_table *table, const char *const
     struct ordered_workers *workers = NULL;
     const struct ordered_workers_options options = {.name = "tokmap-ngrams",
                                                     .threads = 1,
-                                                    .corpus = {.field = field,
+                                                    .corpus = {.select = {.table_files = true},
+                                                               .field = field,
                                                                .separator = "\n",
                                                                .separator_bytes = 1,
                                                                .batch_bytes = (uint64_t)256 << 10,

@@ -32,10 +32,8 @@ static enum tokmap_status extent_add(struct fim_reader *reader, uint64_t from, u
 {
     if (from == to)
         return TOKMAP_OK;
-    struct tokmap_extent *grown = list_grown(reader->extents, reader->count, &reader->capacity, sizeof *grown);
-    if (!grown)
-        return error_set_memory(error, "the parts of a document", reader->capacity * sizeof *grown);
-    reader->extents = grown;
+    if (!list_room(&reader->extents, reader->count, &reader->capacity, sizeof *reader->extents))
+        return error_set_memory(error, "the parts of a document", reader->capacity * sizeof *reader->extents);
     reader->extents[reader->count++] = (struct tokmap_extent){from, to - from};
     return TOKMAP_OK;
 }

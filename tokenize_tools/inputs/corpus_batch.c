@@ -12,49 +12,17 @@
 
 void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *more)
 {
-    sum->files += more->files;
-    for (int i = 0; i < CORPUS_FORMATS; i++)
-        sum->files_of[i] += more->files_of[i];
-    sum->files_skipped += more->files_skipped;
-    sum->stored_bytes += more->stored_bytes;
-    sum->stream_bytes += more->stream_bytes;
-    sum->documents += more->documents;
-    sum->records_skipped += more->records_skipped;
-    sum->blank_lines += more->blank_lines;
-    sum->lines += more->lines;
-    sum->about_records += more->about_records;
-    sum->empty_files += more->empty_files;
-    sum->empty_documents += more->empty_documents;
-    sum->replaced += more->replaced;
-    sum->not_finite += more->not_finite;
-    sum->marks += more->marks;
-    sum->undivided += more->undivided;
-    sum->document_bytes += more->document_bytes;
-    sum->structure_bytes += more->structure_bytes;
-    sum->skipped_bytes += more->skipped_bytes;
-    sum->text_bytes += more->text_bytes;
-    sum->not_read.files_hidden += more->not_read.files_hidden;
-    sum->not_read.folders_hidden += more->not_read.folders_hidden;
-    sum->not_read.files_excluded += more->not_read.files_excluded;
-    sum->not_read.folders_excluded += more->not_read.folders_excluded;
-    sum->not_read.links += more->not_read.links;
-    sum->not_read.specials += more->not_read.specials;
-    for (int i = 0; i < CORPUS_REASONS; i++) {
-        sum->left_out[i].files += more->left_out[i].files;
-        sum->left_out[i].records += more->left_out[i].records;
-        sum->left_out[i].bytes += more->left_out[i].bytes;
-    }
+    uint64_t *into = (uint64_t *)sum;
+    for (size_t i = 0; i < sizeof *sum / sizeof *into; i++)
+        into[i] += ((const uint64_t *)more)[i];
 }
 
 void corpus_counts_not_read(struct inputs_counts *sum, const struct inputs_counts *before,
                             const struct inputs_counts *now)
 {
-    sum->files_hidden += now->files_hidden - before->files_hidden;
-    sum->folders_hidden += now->folders_hidden - before->folders_hidden;
-    sum->files_excluded += now->files_excluded - before->files_excluded;
-    sum->folders_excluded += now->folders_excluded - before->folders_excluded;
-    sum->links += now->links - before->links;
-    sum->specials += now->specials - before->specials;
+    uint64_t *into = (uint64_t *)sum;
+    for (size_t i = 0; i < sizeof *sum / sizeof *into; i++)
+        into[i] += ((const uint64_t *)now)[i] - ((const uint64_t *)before)[i];
 }
 
 static const struct {
@@ -192,12 +160,10 @@ bool corpus_batch_reserve(struct corpus_batch *batch, uint64_t capacity)
  * memory, the function that contains this returns NULL. */
 #define LIST_ADD(type, list, count, capacity)                                                                          \
     uint64_t room = batch->capacity;                                                                                   \
-    type *grown = list_grown(batch->list, batch->count, &room, sizeof *grown);                                         \
-    if (!grown)                                                                                                        \
+    if (!list_room(&batch->list, batch->count, &room, sizeof *batch->list))                                            \
         return NULL;                                                                                                   \
-    batch->list = grown;                                                                                               \
     batch->capacity = (__typeof__(batch->capacity))room;                                                               \
-    type *element = &grown[batch->count++];                                                                            \
+    type *element = &batch->list[batch->count++];                                                                      \
     memset(element, 0, sizeof *element)
 
 struct corpus_part *corpus_batch_add_part(struct corpus_batch *batch)

@@ -132,7 +132,7 @@ struct corpus_issue {
 };
 
 /* Totals of one batch. Packing and training add up those of all batches. Flat: a list of counters, each of which is a
- * line of the report. */
+ * line of the report, and all of the type uint64_t, also those of structs in it. */
 struct corpus_counts {
     uint64_t files; /* files that were read to the end and used; every other file is in files_skipped */
     uint64_t files_of[CORPUS_FORMATS]; /* `files`, by format */

@@ -39,6 +39,7 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
     const enum tokmap_status status = TOKMAP_ERROR_INPUT;
     const char *path = stream_name(issue->path);
     const bool table = issue->format == CORPUS_CSV || issue->format == CORPUS_TSV;
+    const bool null = !strcmp(issue->reason, JSON_FIELD_NULL);
     char subject[64];
     subject_write(subject, sizeof subject, issue, "the text");
     if (!strcmp(issue->reason, JSON_FIELD_MISSING) && issue->format == CORPUS_PARQUET)
@@ -54,18 +55,10 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
             error, status, path, issue->offset,
             "the field '%s' of %s has a value that is not JSON: NaN or Infinity; write null in place of it%s", field,
             subject, after);
-    else if (!strcmp(issue->reason, JSON_FIELD_NOT_STRING))
-        (void)error_set(error, status, path, issue->offset,
-                        "the field '%s' of %s is not a string; name another field with %s%s", field, subject, option,
-                        after);
-    else if (!strcmp(issue->reason, JSON_FIELD_NULL))
-        (void)error_set(error, status, path, issue->offset,
-                        "the field '%s' of %s is null, so the record has no text; name another field with %s%s", field,
-                        subject, option, after);
-    else if (!strcmp(issue->reason, JSON_FIELD_NOT_LIST))
-        (void)error_set(error, status, path, issue->offset,
-                        "the field '%s' of %s is not a list; name another field with %s%s", field, subject, option,
-                        after);
+    else if (null || !strcmp(issue->reason, JSON_FIELD_NOT_STRING) || !strcmp(issue->reason, JSON_FIELD_NOT_LIST))
+        (void)error_set(error, status, path, issue->offset, "the field '%s' of %s%s%s; name another field with %s%s",
+                        field, subject, issue->reason + strlen("the field"), null ? ", so the record has no text" : "",
+                        option, after);
     else if (issue->left_out == CORPUS_REASON_TOKEN)
         (void)error_set(error, status, path, issue->offset,
                         "the field '%s' of %s has a token id that cannot be used: %s; correct the record%s%s", field,

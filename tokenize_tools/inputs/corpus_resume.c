@@ -158,7 +158,7 @@ enum tokmap_status corpus_resume(struct corpus *corpus, const struct corpus_plac
         const enum tokmap_status found = inputs_next(corpus->inputs, &path, &why);
         if (found == TOKMAP_END)
             status = changed(corpus, error);
-        else if (found == TOKMAP_ERROR_INTERRUPTED || found == TOKMAP_ERROR_MEMORY ||
+        else if (found == TOKMAP_ERROR_INTERRUPTED || found == TOKMAP_ERROR_MEMORY || found == TOKMAP_ERROR_FORMAT ||
                  (found && place->open && corpus->named + 1 == place->inputs)) {
             status = found;
             if (error)

@@ -54,8 +54,8 @@ enum tokmap_status corpus_file_failed(struct corpus *corpus, struct corpus_batch
                                       struct tokmap_error *error)
 {
     const bool passing = status == TOKMAP_ERROR_IO || status == TOKMAP_ERROR_MISMATCH;
-    if (status == TOKMAP_ERROR_INTERRUPTED || status == TOKMAP_ERROR_MEMORY || stream_is_feed(corpus->stream) ||
-        (corpus_own_groups(corpus) && (passing || !corpus->file.begun))) {
+    if (status == TOKMAP_ERROR_INTERRUPTED || status == TOKMAP_ERROR_MEMORY || status == TOKMAP_ERROR_FORMAT ||
+        stream_is_feed(corpus->stream) || (corpus_own_groups(corpus) && (passing || !corpus->file.begun))) {
         if (error)
             *error = *why;
         return status;

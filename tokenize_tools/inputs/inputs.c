@@ -19,6 +19,8 @@
 #include "remote/remote_stream.h"
 #include "remote/remote_url.h"
 #include "stream.h"
+#include "table_folder.h"
+#include "text/path.h"
 #include "text/path_glob.h"
 
 #define REMOTE_ASKED_MOST 200 /* URLs whose servers are asked for the size; of more the total is unknown */
@@ -164,11 +166,13 @@ struct inputs {
     size_t base; /* bytes of the path that globs are not compared with: the folder that was named, with its slash */
     struct pattern_matches matches; /* of the current operand, if it is a pattern */
     size_t match_next, unreadable_next, pattern_fixed;
+    struct table_search tables;
+    bool walked;                 /* the real folder of an operand is no table; there are no links below it */
     struct remote_list *objects; /* the open list of objects, or NULL */
     uint64_t bytes;              /* of the last path, or UINT64_MAX */
     uint64_t tag;                /* of the last path, or 0 */
     struct level *levels;
-    size_t depth, level_capacity;
+    uint64_t depth, level_capacity;
     char *kinds[2];           /* the first file with a name of a text, and of records, that the operand names */
     bool is_several, mixed;   /* the operand names several files; selection->mixed() was called for it */
     struct known_paths paths; /* of selection->repeated() */
@@ -196,6 +200,7 @@ enum tokmap_status inputs_new(struct inputs **inputs, const char *const *operand
     (*inputs)->selection = selection;
     (*inputs)->stop = stop;
     (*inputs)->user = user;
+    (*inputs)->tables = (struct table_search){stop, user, &selection->watch, {0}, NULL, false};
     return TOKMAP_OK;
 }
 
@@ -272,6 +277,8 @@ void inputs_free(struct inputs *inputs)
     remote_list_close(inputs->objects);
     kinds_clear(inputs);
     known_paths_free(&inputs->paths);
+    known_paths_free(&inputs->tables.looked);
+    free(inputs->tables.asked);
     free(inputs->levels);
     free(inputs->path);
     free(inputs);
@@ -322,12 +329,39 @@ static bool folder_is_excluded(const struct inputs *inputs, const char *path)
     return false;
 }
 
+/* Returns true if one of the names in the path, from byte `base` on, is hidden. dots: also by a dot. */
+static bool is_hidden(struct inputs *inputs, const char *path, size_t base, bool dots)
+{
+    for (const char *name = path + base; !inputs->selection->hidden; name++) {
+        if ((dots && *name == '.') || (*name == '_' && table_folder(&inputs->tables, path, (size_t)(name - path))))
+            return true;
+        name = strchr(name, '/');
+        if (!name)
+            break;
+    }
+    return false;
+}
+
+/* Leaves out a hidden match of a pattern, unless the pattern has the underscore. */
+static bool match_is_left_out(struct inputs *inputs, const char *path)
+{
+    const char *pattern = inputs->operands[inputs->operand_next - 1] + inputs->pattern_fixed;
+    struct os_stat found = {.kind = OS_KIND_FILE};
+    if (*pattern == '_' || strstr(pattern, "/_") || !is_hidden(inputs, path, inputs->pattern_fixed, false))
+        return false;
+    (void)os_stat(path, &found);
+    inputs->counts.files_hidden += found.kind != OS_KIND_FOLDER;
+    inputs->counts.folders_hidden += found.kind == OS_KIND_FOLDER;
+    return true;
+}
+
 /* Returns true if a name in a folder is left out, and counts it. inputs->path is its path; found: what it is. */
 static bool name_is_left_out(struct inputs *inputs, const char *name, const struct os_stat *found)
 {
     struct inputs_counts *counts = &inputs->counts;
     const bool folder = found->kind == OS_KIND_FOLDER;
-    const bool file = found->kind == OS_KIND_FILE, hidden = *name == '.' && !inputs->selection->hidden;
+    const bool file = found->kind == OS_KIND_FILE;
+    const bool hidden = is_hidden(inputs, inputs->path, inputs->path_bytes - strlen(name), true);
     const bool excluded =
         !hidden && (folder ? folder_is_excluded(inputs, inputs->path) : !file_is_chosen(inputs, inputs->path));
     counts->folders_hidden += folder && hidden;
@@ -373,10 +407,8 @@ static int level_filter(struct inputs *inputs, struct names *names)
 static enum tokmap_status folder_enter(struct inputs *inputs, struct tokmap_error *error)
 {
     assert(inputs->path_bytes);
-    struct level *grown = list_grown(inputs->levels, inputs->depth, &inputs->level_capacity, sizeof *grown);
-    if (!grown)
+    if (!list_room(&inputs->levels, inputs->depth, &inputs->level_capacity, sizeof *inputs->levels))
         return no_memory(error);
-    inputs->levels = grown;
     struct level *level = &inputs->levels[inputs->depth];
     memset(level, 0, sizeof *level);
     int system = os_folder_list(inputs->path, name_collect, &level->names);
@@ -405,7 +437,8 @@ static enum tokmap_status folder_is_empty(const struct inputs *inputs, struct to
     if (hidden)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, inputs->path, TOKMAP_NO_OFFSET,
                          "the folder contains nothing but %" PRIu64
-                         " hidden files and folders, whose names begin with a dot; read them with --hidden",
+                         " hidden files and folders, whose names begin with a dot or, beside tables, with an "
+                         "underscore; read them with --hidden",
                          hidden);
     return error_set(error, TOKMAP_ERROR_NOT_FOUND, inputs->path, TOKMAP_NO_OFFSET,
                      "the folder contains no regular files, and symbolic links are not followed; name a folder that "
@@ -464,6 +497,7 @@ static enum tokmap_status path_begin(struct inputs *inputs, const char *path, si
     inputs->found_any = false;
     inputs->before = inputs->counts;
     inputs->base = base;
+    inputs->walked = false;
     if (!strcmp(path, "-"))
         return TOKMAP_OK;
     if (!remote_kind(path) && !os_stat(path, &stat) && stat.kind == OS_KIND_FOLDER) {
@@ -509,12 +543,6 @@ static enum tokmap_status pattern_begin(struct inputs *inputs, const char *patte
     return status;
 }
 
-/* Returns true if a folder or name below `base` begins with a dot. */
-static bool object_is_hidden(const char *path, size_t base)
-{
-    return path[base] == '.' || strstr(path + base, "/.");
-}
-
 /* Sets the path to the next object of the open list that is chosen. Returns END if there is none. */
 static enum tokmap_status objects_next(struct inputs *inputs, struct tokmap_error *error)
 {
@@ -524,7 +552,7 @@ static enum tokmap_status objects_next(struct inputs *inputs, struct tokmap_erro
         enum tokmap_status status = remote_list_next(inputs->objects, &path, &inputs->bytes, &inputs->tag, error);
         if (!status) {
             inputs->found_any = true;
-            const bool hidden = !inputs->selection->hidden && object_is_hidden(path, inputs->base);
+            const bool hidden = is_hidden(inputs, path, inputs->base, true);
             const bool chosen = !hidden && file_is_chosen(inputs, path);
             counts->files_hidden += hidden;
             counts->files_excluded += !hidden && !chosen;
@@ -629,20 +657,51 @@ static enum tokmap_status inputs_end(struct inputs *inputs, struct tokmap_error 
                      files, folders);
 }
 
+/* Looks at the names around a file. Returns END if it is what is beside tables, however it was named. */
+static enum tokmap_status table_look(struct inputs *inputs, struct tokmap_error *error)
+{
+    char *folder = NULL, *real = NULL;
+    const char *path = inputs->path, *name = path_name(path), *table = NULL;
+    const bool local = !remote_kind(path);
+    if (!inputs->selection->hidden && table_mark(name, strlen(name))) {
+        inputs->counts.files_hidden++;
+        return TOKMAP_END;
+    }
+    if (inputs->selection->table_files || !strcmp(path, "-"))
+        return TOKMAP_OK;
+    if (local || name_kind_of(path) == NAME_PARQUET) /* what a bucket is asked for has a price */
+        table = table_find(&inputs->tables, path, &folder);
+    if (!table && local && !inputs->walked && !os_real_path(path, &real))
+        table = table_find(&inputs->tables, real, &folder);
+    inputs->walked = inputs->depth > 0;
+    if (table)
+        (void)error_set(error, TOKMAP_ERROR_FORMAT, folder, TOKMAP_NO_OFFSET,
+                        "the folder is %s: its files also have rows that were deleted or replaced; give the rows to "
+                        "tokmap.pack in Python (LAKES.md), or pack all files with --table-files",
+                        table);
+    free(folder);
+    free(real);
+    return table ? TOKMAP_ERROR_FORMAT : TOKMAP_OK;
+}
+
 enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct tokmap_error *error)
 {
     inputs->bytes = UINT64_MAX;
     inputs->tag = 0;
-    enum tokmap_status status = inputs->depth     ? folders_next(inputs, error)
-                                : inputs->objects ? objects_next(inputs, error)
-                                                  : TOKMAP_END;
+    enum tokmap_status status = TOKMAP_END;
     while (status == TOKMAP_END) {
         const struct pattern_matches *matches = &inputs->matches;
-        if (inputs->unreadable_next < matches->unreadable.count) {
+        if (inputs->depth) {
+            status = folders_next(inputs, error);
+        } else if (inputs->objects) {
+            status = objects_next(inputs, error);
+        } else if (inputs->unreadable_next < matches->unreadable.count) {
             status = error_set_system(error, matches->system, matches->unreadable.names[inputs->unreadable_next++],
                                       TOKMAP_NO_OFFSET, "the folder cannot be read, and may contain matches");
         } else if (inputs->match_next < matches->paths.count) {
-            status = path_begin(inputs, matches->paths.names[inputs->match_next++], inputs->pattern_fixed, error);
+            const char *match = matches->paths.names[inputs->match_next++];
+            if (!match_is_left_out(inputs, match))
+                status = path_begin(inputs, match, inputs->pattern_fixed, error);
         } else if (inputs->operand_next < inputs->operand_count) {
             pattern_matches_clear(&inputs->matches);
             inputs->match_next = inputs->unreadable_next = 0;
@@ -654,6 +713,8 @@ enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct 
         } else {
             return inputs_end(inputs, error);
         }
+        if (!status)
+            status = table_look(inputs, error);
     }
     if (!status)
         status = kinds_look(inputs, error);
@@ -666,14 +727,22 @@ enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct 
 
 /* ---- sizes ---- */
 
-/* Adds the size of a URL. Returns false if it is unknown. */
-static bool remote_total(struct remote **remote, const char *name, bool (*stop)(void *user), void *user,
-                         uint64_t *total)
+/* Sets *bytes to the size of a file or URL that is not in a list, or to 0 for one that has none here. Returns false if
+ * it is unknown. */
+static bool size_find(struct remote **remote, const char *name, bool (*stop)(void *user), void *user, uint64_t *bytes)
 {
-    if (!*remote && remote_new(remote, stop, user, NULL, NULL))
-        return false;
-    const uint64_t bytes = remote_size(*remote, name);
-    return bytes != UINT64_MAX && !add_overflows(*total, bytes, total);
+    struct os_stat stat;
+    *bytes = 0;
+    if (remote_kind(name)) {
+        if (!*remote && remote_new(remote, stop, user, NULL, NULL))
+            return false;
+        *bytes = remote_size(*remote, name);
+        return *bytes != UINT64_MAX;
+    }
+    if (!strcmp(name, "-") || os_stat(name, &stat))
+        return true;
+    *bytes = stat.bytes;
+    return stat.kind == OS_KIND_FILE;
 }
 
 uint64_t corpus_size(const char *const *operands, size_t count, const struct inputs_selection *select,
@@ -693,27 +762,11 @@ uint64_t corpus_size(const char *const *operands, size_t count, const struct inp
         const enum tokmap_status status = inputs_next(inputs, &path, NULL);
         if (status == TOKMAP_END)
             break;
-        if (status == TOKMAP_ERROR_INTERRUPTED || (stop && stop(user))) {
-            total = 0;
-            break;
-        }
-        if (!status && inputs_bytes(inputs) != UINT64_MAX) {
-            if (add_overflows(total, inputs_bytes(inputs), &total)) {
-                total = 0;
-                break;
-            }
-            continue;
-        }
-        if (!status && remote_kind(path)) {
-            if (asked++ == REMOTE_ASKED_MOST || !remote_total(&remote, path, stop, user, &total)) {
-                total = 0;
-                break;
-            }
-            continue;
-        }
-        if (status || !strcmp(path, "-") || os_stat(path, &stat))
-            continue;
-        if (stat.kind != OS_KIND_FILE || add_overflows(total, stat.bytes, &total)) {
+        uint64_t bytes = status ? 0 : inputs_bytes(inputs);
+        const bool unknown = bytes == UINT64_MAX;
+        asked += unknown && remote_kind(path);
+        if (status == TOKMAP_ERROR_INTERRUPTED || (stop && stop(user)) || asked > REMOTE_ASKED_MOST ||
+            (unknown && !size_find(&remote, path, stop, user, &bytes)) || add_overflows(total, bytes, &total)) {
             total = 0;
             break;
         }

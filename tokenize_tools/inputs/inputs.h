@@ -4,16 +4,17 @@
  * lists of paths name.
  *
  * Operands keep their order. A folder represents all regular files in it and in its subfolders, in byte order of path;
- * symbolic links in it are not followed, and names that begin with a dot are left out unless options.hidden is set. An
- * operand that contains * ? or [ and does not exist as a file is a pattern, as in the shell, and represents its matches
- * in byte order; names that begin with a dot match only if the pattern has that dot or options.hidden is set. A
- * component of a pattern that is two stars matches any number of folders, also none, and follows symbolic links except
- * into a folder that contains them; it is an error if they lead to one folder on more than a few paths. Such a pattern
- * matches only files, because a folder and the files in it would both match. Paths in lists are names of files, not
- * patterns.
+ * symbolic links in it are not followed, and hidden names are left out unless options.hidden is set: those that begin
+ * with a dot, and in a folder of tables (table_folder.h) those that begin with _. A file of a table of Delta Lake,
+ * Hudi, or Iceberg is an error unless options.table_files is set, whatever names it. An operand that contains * ? or [
+ * and does not exist as a file is a pattern, as in the shell, and represents its matches in byte order; names that
+ * begin with a dot match only if the pattern has that dot or options.hidden is set. A component of a pattern that is
+ * two stars matches any number of folders, also none, and follows symbolic links except into a folder that contains
+ * them; it is an error if they lead to one folder on more than a few paths. Such a pattern matches only files, because
+ * a folder and the files in it would both match. Paths in lists are names of files, not patterns.
  *
  * URLs (remote_url.h) are inputs, too, also in lists. An operand that names several objects of a bucket (remote_list.h)
- * represents them, like a folder its files: those are left out below whose prefix a name begins with a dot.
+ * represents them, like a folder its files, and hidden names below its prefix are left out.
  *
  * Files may be excluded by globs (path_glob.h), which are compared with the path below the folder that an operand
  * names, with the path after the fixed folders of a pattern, or else with the path as it was named.
@@ -36,7 +37,8 @@ struct inputs_selection {
     const char *const *lists; /* files that contain a path per line; "-" is standard input */
     size_t list_count;
     bool null;   /* the paths in lists end with a zero byte instead of a newline */
-    bool hidden; /* names that begin with a dot are not left out */
+    bool hidden; /* hidden names are not left out */
+    bool table_files;
 
     /* Called, from any thread, for the first file that inputs_next() returns of an operand that names several (a
      * folder, a pattern, a list of objects) once both kinds of files are known among them: those that have the name of
@@ -54,7 +56,7 @@ struct inputs_selection {
 /* Reads exactly the operands, and makes the same calls about URLs. */
 static inline struct inputs_selection inputs_selection_watching(const struct inputs_selection *all)
 {
-    return (struct inputs_selection){.hidden = true, .watch = all->watch};
+    return (struct inputs_selection){.hidden = true, .table_files = true, .watch = all->watch};
 }
 
 /* Counts of what was left out without being opened. */
@@ -80,7 +82,8 @@ void inputs_free(struct inputs *inputs); /* accepts NULL */
  * opens the file. Statuses: OK, END, ERROR_NOT_FOUND (a pattern without matches, a folder without files, an empty
  * name, a list without paths, no file that the globs choose), ERROR_ARGUMENT (a folder in a list), ERROR_IO (a folder,
  * also one in which a pattern looks for matches, or a list cannot be read), ERROR_LIMIT (a path in a list is too
- * long; a pattern follows too many links), those of remote_list_next(), ERROR_INTERRUPTED, ERROR_MEMORY. */
+ * long; a pattern follows too many links), ERROR_FORMAT (a file of a table; ends the work), those of
+ * remote_list_next(), ERROR_INTERRUPTED, ERROR_MEMORY. */
 enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct tokmap_error *error);
 
 /* Returns the size of the last path, where a list of objects said it; otherwise UINT64_MAX. */

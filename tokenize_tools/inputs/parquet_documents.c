@@ -280,6 +280,8 @@ static enum tokmap_status list_take(struct row_reading *reading, size_t field, c
     const char *name = reading->names[field];
     struct row_list list;
     uint64_t done = 0;
+    if (is_mask && options->labels && !ids->numbers)
+        return row_issue(reading, CORPUS_REASON_MASK, "", name, "it is a list and the ids are JSON; write both alike");
     enum tokmap_status status = list_find(reading, cursor, name, &list);
     if (!status && list.is_null)
         status = row_issue(reading, CORPUS_REASON_FIELD, JSON_FIELD_MISSING, name, NULL);
@@ -518,7 +520,7 @@ static enum tokmap_status field_take(struct row_reading *reading, size_t field, 
     if (!reading->field_columns[field])
         return TOKMAP_OK;
     struct cursor *cursor = &reading->cursors[reading->field_first[field]];
-    if (content && options->content == CORPUS_CONTENT_IDS)
+    if (content && options->content == CORPUS_CONTENT_IDS && cursor->column->max_repetition)
         return list_take(reading, field, field ? value - field : NULL, value);
     if (cursor->column->max_repetition)
         return messages_take(reading, field, value);

@@ -11,12 +11,14 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes_buffer.h"
+#include "known_paths.h"
 #include "platform/os.h"
-#include "platform/table_key.h"
 
 struct match {
     struct names *into;
@@ -63,18 +65,11 @@ static bool leads_back(char *path, size_t from, const struct os_stat *folder)
     return false;
 }
 
-/* A folder to which two stars lead through a symbolic link, and on how many paths. */
-struct linked {
-    uint64_t device, inode, paths;
-};
-
 struct expansion {
     bool hidden;
     bool (*stop)(void *user); /* may be NULL */
     void *user;
-    struct linked *linked; /* a table: a folder's place is the first free one from its hash on */
-    size_t linked_count, linked_capacity;
-    struct table_key key; /* of the table's hashes */
+    struct known_paths linked; /* "device inode number" for each path through a symbolic link to a folder */
     struct pattern_matches *matches;
 };
 
@@ -83,39 +78,18 @@ static bool is_stopped(const struct expansion *expansion)
     return expansion->stop && expansion->stop(expansion->user);
 }
 
-static struct linked *linked_place(struct linked *table, size_t capacity, struct table_key key, uint64_t device,
-                                   uint64_t inode)
-{
-    for (size_t at = (size_t)table_mix(key, device, inode) & (capacity - 1);; at = (at + 1) & (capacity - 1))
-        if (!table[at].paths || (table[at].device == device && table[at].inode == inode))
-            return &table[at];
-}
-
 /* Counts a path through a symbolic link to a folder. Links can lead to the same folders on many more paths than there
  * are folders: among 10 folders that each have a link to every other one, there are more than 9 million. Returns 0,
  * ENOMEM, or ELOOP if there are too many. */
 static int linked_count(struct expansion *expansion, const char *path, const struct os_stat *folder)
 {
-    if (2 * expansion->linked_count >= expansion->linked_capacity) {
-        const size_t capacity = expansion->linked_capacity ? 2 * expansion->linked_capacity : 64;
-        struct linked *grown = calloc(capacity, sizeof *grown);
-        if (!grown)
-            return ENOMEM;
-        for (size_t i = 0; i < expansion->linked_capacity; i++)
-            if (expansion->linked[i].paths)
-                *linked_place(grown, capacity, expansion->key, expansion->linked[i].device,
-                              expansion->linked[i].inode) = expansion->linked[i];
-        free(expansion->linked);
-        expansion->linked = grown;
-        expansion->linked_capacity = capacity;
+    for (int i = 0; i < PATTERN_LINKED_MOST; i++) {
+        char text[64];
+        (void)snprintf(text, sizeof text, "%" PRIx64 " %" PRIx64 " %d", folder->device, folder->inode, i);
+        const enum known_paths_result result = known_paths_add(&expansion->linked, text, true);
+        if (result != PATH_KNOWN)
+            return result == PATH_NEW ? 0 : ENOMEM;
     }
-    struct linked *linked =
-        linked_place(expansion->linked, expansion->linked_capacity, expansion->key, folder->device, folder->inode);
-    expansion->linked_count += !linked->paths;
-    linked->device = folder->device;
-    linked->inode = folder->inode;
-    if (++linked->paths <= PATTERN_LINKED_MOST)
-        return 0;
     return names_add(&expansion->matches->paths, path, strlen(path), "") ? ENOMEM : ELOOP;
 }
 
@@ -145,15 +119,13 @@ static int folder_collect(struct expansion *expansion, const char *path, int (*c
 struct folders {
     struct names names;
     bool *through_link;
-    size_t capacity;
+    uint64_t capacity;
 };
 
 static int folder_add(struct folders *folders, const char *path, const char *end, bool through_link)
 {
-    bool *grown = list_grown(folders->through_link, folders->names.count, &folders->capacity, sizeof *grown);
-    if (!grown)
+    if (!list_room(&folders->through_link, folders->names.count, &folders->capacity, sizeof *folders->through_link))
         return ENOMEM;
-    folders->through_link = grown;
     folders->through_link[folders->names.count] = through_link;
     return names_add(&folders->names, path, strlen(path), end);
 }
@@ -199,9 +171,7 @@ static int stars_expand(struct expansion *expansion, const struct names *from, s
         for (size_t at = first; at < folders.names.count && !system; at++)
             system = is_stopped(expansion) ? EINTR : folders_add(expansion, &folders, at, bytes ? bytes - 1 : 0);
         /* Another path of `from` may lead to the same folders by the same links. */
-        free(expansion->linked);
-        expansion->linked = NULL;
-        expansion->linked_count = expansion->linked_capacity = 0;
+        known_paths_free(&expansion->linked);
     }
     free(folders.through_link);
     *into = folders.names;
@@ -308,12 +278,11 @@ void pattern_matches_clear(struct pattern_matches *matches)
 int pattern_expand(const char *pattern, bool hidden, bool (*stop)(void *user), void *user,
                    struct pattern_matches *matches)
 {
-    struct expansion expansion = {
-        .hidden = hidden, .stop = stop, .user = user, .key = table_key_new(), .matches = matches};
+    struct expansion expansion = {.hidden = hidden, .stop = stop, .user = user, .matches = matches};
     struct names from = {0};
     bool stars = false;
     const int system = components_expand(&expansion, pattern, &from, &stars);
-    free(expansion.linked);
+    known_paths_free(&expansion.linked);
     if (system) {
         names_clear(&from);
         return system;
@@ -339,10 +308,8 @@ void names_clear(struct names *names)
 
 int names_add(struct names *names, const char *first, size_t first_bytes, const char *second)
 {
-    char **grown = list_grown(names->names, names->count, &names->capacity, sizeof *grown);
-    if (!grown)
+    if (!list_room(&names->names, names->count, &names->capacity, sizeof *names->names))
         return ENOMEM;
-    names->names = grown;
     const size_t second_bytes = strlen(second);
     char *name = malloc(first_bytes + second_bytes + 2);
     if (!name)

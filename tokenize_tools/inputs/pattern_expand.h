@@ -10,7 +10,7 @@
 /* A growing list of names or paths. Begins as zeros. The names belong to the list. */
 struct names {
     char **names;
-    size_t count, capacity;
+    uint64_t count, capacity;
 };
 
 void names_clear(struct names *names); /* frees everything */

@@ -5,10 +5,12 @@
 #include <assert.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "json_field.h"
 #include "text/utf8.h"
 
 #define ALL_IDS ((uint64_t)UINT32_MAX + 1)
+#define HIVE_NULL "__HIVE_DEFAULT_PARTITION__"
 
 /* A document in the making. */
 struct drafting {
@@ -225,6 +227,31 @@ static enum tokmap_status value_copy(struct drafting *drafting, const struct rec
     return TOKMAP_OK;
 }
 
+/* Takes a column from the folders of the path, which Hive and others call NAME=VALUE, with escapes as in URLs. The
+ * first one counts. *value stays if there is none, or if it is what stands for null. */
+static enum tokmap_status partition_take(struct drafting *drafting, const char *column, struct record_value *value)
+{
+    const char *at = drafting->making->batch->parts[drafting->source->part].path;
+    const size_t name = strlen(column);
+    for (const char *end; (end = strchr(at, '/')); at = end + 1) {
+        if (strncmp(at, column, name) != 0 || at[name] != '=')
+            continue;
+        char *text = corpus_batch_take(drafting->making->batch, (uint64_t)(end - at));
+        if (!text)
+            return making_no_memory(drafting->making);
+        *value = (struct record_value){.kind = JSON_STRING, .text = text, .offset = TOKMAP_NO_OFFSET};
+        for (at += name + 1; at < end; at++) {
+            const bool escape = *at == '%' && hex_digit(at[1]) >= 0 && hex_digit(at[2]) >= 0;
+            text[value->bytes++] = escape ? (char)(hex_digit(at[1]) * 16 + hex_digit(at[2])) : *at;
+            at += escape ? 2 : 0;
+        }
+        if (value->bytes == sizeof HIVE_NULL - 1 && !memcmp(text, HIVE_NULL, value->bytes))
+            value->kind = JSON_NOTHING;
+        break;
+    }
+    return TOKMAP_OK;
+}
+
 static enum tokmap_status columns_make(struct drafting *drafting, const struct record_value *values)
 {
     const struct corpus_options *options = drafting->making->options;
@@ -232,13 +259,15 @@ static enum tokmap_status columns_make(struct drafting *drafting, const struct r
         corpus_batch_take(drafting->making->batch, options->column_count * sizeof(struct corpus_value));
     enum tokmap_status status = kept ? TOKMAP_OK : making_no_memory(drafting->making);
     for (size_t i = 0; i < options->column_count && !status && drafting->used; i++) {
-        const struct record_value *value = &values[i];
-        const bool deep = value->kind == JSON_ARRAY || value->kind == JSON_OBJECT;
+        struct record_value value = values[i];
+        const bool deep = value.kind == JSON_ARRAY || value.kind == JSON_OBJECT;
         kept[i] = (struct corpus_value){NULL, 0};
-        if (deep && value->bytes > CORPUS_VALUE_DEPTH && !json_is_valid(value->text, value->bytes, CORPUS_VALUE_DEPTH))
-            status = value_wrong(drafting, value, CORPUS_REASON_FIELD, CORPUS_VALUE_DEEP, options->columns[i]);
-        else if (value->kind != JSON_NOTHING)
-            status = value_copy(drafting, value, &kept[i]);
+        if (value.kind == JSON_NOTHING)
+            status = partition_take(drafting, options->columns[i], &value);
+        if (deep && value.bytes > CORPUS_VALUE_DEPTH && !json_is_valid(value.text, value.bytes, CORPUS_VALUE_DEPTH))
+            status = value_wrong(drafting, &value, CORPUS_REASON_FIELD, CORPUS_VALUE_DEEP, options->columns[i]);
+        else if (!status && value.kind != JSON_NOTHING)
+            status = value_copy(drafting, &value, &kept[i]);
     }
     drafting->made.values = kept;
     return status;

@@ -220,22 +220,17 @@ static enum tokmap_status text_read(struct reading *reading, const struct source
                                     const struct source_text *text)
 {
     struct making *making = &reading->making;
-    struct corpus_document made = {.source_bytes = text->bytes};
-    uint64_t replaced = 0;
-    bool used;
-    enum tokmap_status status = making_text(making, source, text, &made.text, &made.bytes, &replaced, &used);
-    if (status || !used)
-        return status;
-    making->batch->counts.marks += !text->offset && made.bytes >= 3 && !memcmp(made.text, BOM, 3);
-    if (making->options->column_count) { /* a text file has no fields */
-        const size_t room = making->options->column_count * sizeof(struct corpus_value);
-        struct corpus_value *none = corpus_batch_take(making->batch, room);
-        if (!none)
-            return making_no_memory(making);
-        memset(none, 0, room);
-        made.values = none;
-    }
-    return making_document(making, source, &made, replaced);
+    struct record_value values[RECORD_FIELDS_MOST];
+    const uint64_t documents = making->batch->document_count;
+    const bool mark = !text->offset && text->bytes >= 3 && !memcmp(text->text, BOM, 3);
+    bool unused;
+    values[0] = (struct record_value){
+        .kind = JSON_STRING, .text = text->text, .bytes = text->bytes, .offset = text->offset, .line = source->line};
+    for (size_t i = 0; i < making->options->column_count; i++) /* a text file has no fields */
+        values[1 + i] = (struct record_value){.kind = JSON_NOTHING};
+    const enum tokmap_status status = record_document(making, source, values, false, &unused);
+    making->batch->counts.marks += mark && making->batch->document_count > documents;
+    return status;
 }
 
 /* Writes the separator with the other line ends: CRLF for newlines, or newlines for CRLF. Returns its length. */

@@ -295,7 +295,7 @@ static void frame_ended(struct stream *stream)
 {
     const struct frame_begin next = {stream_stored(stream), decompressed(stream)};
     const uint64_t last = stream->frame_count ? stream->frames[(stream->frame_count - 1) % FRAMES_KEPT].begins : 0;
-    if (stream_is_regular(stream) && next.begins - last >= FRAMES_APART)
+    if (stream_is_regular(stream) && next.begins - last >= FRAMES_APART && unpacker_may_continue(stream->unpacker))
         stream->frames[stream->frame_count++ % FRAMES_KEPT] = next;
 }
 
@@ -322,8 +322,9 @@ static enum tokmap_status decompress(struct stream *stream, struct tokmap_error 
         if (result == UNPACK_MEMORY)
             return error_set_memory(error, "decompression", UINT64_MAX);
         stream->input_at += step.used;
-        if (result == UNPACK_LIMIT)
-            return error_set(error, TOKMAP_ERROR_LIMIT, stream->source.name, decompressed(stream), "%s", step.reason);
+        if (result == UNPACK_LIMIT || result == UNPACK_REFUSED)
+            return error_set(error, result == UNPACK_LIMIT ? TOKMAP_ERROR_LIMIT : TOKMAP_ERROR_UNSUPPORTED,
+                             stream->source.name, decompressed(stream), "%s", step.reason);
         if (result == UNPACK_DAMAGED || result == UNPACK_FOREIGN)
             return damaged(stream, step.reason, error);
         stream->output_end += step.made;
@@ -435,11 +436,9 @@ void stream_frame_before(const struct stream *stream, uint64_t offset, uint64_t 
 
 bool stream_seek_frame(struct stream *stream, uint64_t stored, uint64_t begins)
 {
-    struct tokmap_error ignored;
     assert(stream->source.open);
     if (!stream->begun || !stream_is_regular(stream) || !stream_is_compressed(stream) ||
-        stored > stream->source.stat.bytes ||
-        unpacker_open(&stream->unpacker, stream->type, stream->source.name, &ignored))
+        stored > stream->source.stat.bytes || !unpacker_continue(stream->unpacker))
         return false;
     stream->source.stored = stored;
     stream->delivered = begins;

@@ -343,11 +343,8 @@ static void feed_clear(struct feed *feed)
 
 static struct parquet_slice *slice_add(struct parquet_rows *rows)
 {
-    struct parquet_slice *grown = list_grown(rows->slices, rows->slice_count, &rows->slice_capacity, sizeof *grown);
-    if (!grown)
-        return NULL;
-    rows->slices = grown;
-    return &rows->slices[rows->slice_count++];
+    const bool room = list_room(&rows->slices, rows->slice_count, &rows->slice_capacity, sizeof *rows->slices);
+    return room ? &rows->slices[rows->slice_count++] : NULL;
 }
 
 /* Moves the fragments of the next `count` rows, which are complete, from the queue to the run. */

@@ -53,40 +53,19 @@ struct page {
     struct tokmap_error *error;
 };
 
-#ifdef HAVE_ISAL
-#define BUILT_GZIP true
-#else
-#define BUILT_GZIP false
-#endif
-#ifdef HAVE_SNAPPY
-#define BUILT_SNAPPY true
-#else
-#define BUILT_SNAPPY false
-#endif
-#ifdef HAVE_LZ4
-#define BUILT_LZ4 true
-#else
-#define BUILT_LZ4 false
-#endif
-#ifdef HAVE_BROTLI
-#define BUILT_BROTLI true
-#else
-#define BUILT_BROTLI false
-#endif
-
 static const struct {
     const char *name;
-    bool built;
+    struct library *reader; /* NULL: none is needed, or not in this build */
     const char *library, *package;
 } kinds[PARQUET_CODEC_COUNT] = {
-    [PARQUET_CODEC_NONE] = {"no compression", true, "", ""},
-    [PARQUET_CODEC_SNAPPY] = {"Snappy", BUILT_SNAPPY, "Snappy", "libsnappy-dev"},
-    [PARQUET_CODEC_GZIP] = {"gzip", BUILT_GZIP, "ISA-L", "libisal-dev"},
-    [PARQUET_CODEC_LZO] = {"LZO", false, NULL, NULL},
-    [PARQUET_CODEC_BROTLI] = {"Brotli", BUILT_BROTLI, "Brotli", "libbrotli-dev"},
-    [PARQUET_CODEC_LZ4_OLD] = {"LZ4", BUILT_LZ4, "LZ4", "liblz4-dev"},
-    [PARQUET_CODEC_ZSTD] = {"zstd", true, "", ""},
-    [PARQUET_CODEC_LZ4_RAW] = {"LZ4", BUILT_LZ4, "LZ4", "liblz4-dev"},
+    [PARQUET_CODEC_NONE] = {"no compression", NULL, "", ""},
+    [PARQUET_CODEC_SNAPPY] = {"Snappy", SNAPPY_LIBRARY, "Snappy", "libsnappy-dev"},
+    [PARQUET_CODEC_GZIP] = {"gzip", ISAL_LIBRARY, "ISA-L", "libisal-dev"},
+    [PARQUET_CODEC_LZO] = {"LZO", NULL, NULL, NULL},
+    [PARQUET_CODEC_BROTLI] = {"Brotli", BROTLI_LIBRARY, "Brotli", "libbrotli-dev"},
+    [PARQUET_CODEC_LZ4_OLD] = {"LZ4", LZ4_LIBRARY, "LZ4", "liblz4-dev"},
+    [PARQUET_CODEC_ZSTD] = {"zstd", &libzstd_library, "", ""},
+    [PARQUET_CODEC_LZ4_RAW] = {"LZ4", LZ4_LIBRARY, "LZ4", "liblz4-dev"},
 };
 
 const char *parquet_codec_name(int64_t codec)
@@ -96,42 +75,14 @@ const char *parquet_codec_name(int64_t codec)
 
 bool parquet_codec_is_built(int64_t codec)
 {
-    return parquet_codec_name(codec) && kinds[codec].built;
-}
-
-/* Returns the library of a codec that is built; NULL for no compression. */
-static struct library *library_of(int64_t codec)
-{
-    switch (codec) {
-#ifdef HAVE_SNAPPY
-    case PARQUET_CODEC_SNAPPY:
-        return &libsnappy_library;
-#endif
-#ifdef HAVE_ISAL
-    case PARQUET_CODEC_GZIP:
-        return &libisal_library;
-#endif
-#ifdef HAVE_BROTLI
-    case PARQUET_CODEC_BROTLI:
-        return &libbrotli_library;
-#endif
-#ifdef HAVE_LZ4
-    case PARQUET_CODEC_LZ4_OLD:
-    case PARQUET_CODEC_LZ4_RAW:
-        return &liblz4_library;
-#endif
-    case PARQUET_CODEC_ZSTD:
-        return &libzstd_library;
-    default:
-        return NULL;
-    }
+    return codec == PARQUET_CODEC_NONE || (parquet_codec_name(codec) && kinds[codec].reader);
 }
 
 /* Loads the library of a codec that is built. */
 static enum tokmap_status codec_load(int64_t codec, struct tokmap_error *error)
 {
     char reason[LIBRARY_REASON];
-    struct library *library = library_of(codec);
+    struct library *library = kinds[codec].reader;
     if (!library || library_load(library, reason, sizeof reason))
         return TOKMAP_OK;
     return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
@@ -148,7 +99,7 @@ enum tokmap_status parquet_codec_check(int64_t codec, struct tokmap_error *error
                          "the column is compressed with codec number %" PRId64
                          ", which tokmap does not know; write the file again with zstd",
                          codec);
-    if (kinds[codec].built)
+    if (parquet_codec_is_built(codec))
         return codec_load(codec, error);
     if (!kinds[codec].library)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
@@ -285,6 +236,8 @@ static enum tokmap_status decode_gzip(struct page *page)
     for (size_t at = 0; at < page->stored || !at;) {
         const uint8_t *head = page->from + at;
         const bool zlib = page->stored - at >= 2 && (head[0] & 15) == 8 && ((uint32_t)head[0] << 8 | head[1]) % 31 == 0;
+        if (!zlib && page->stored - at > 3 && (head[3] & 0xe0))
+            return damaged(page, "its header has a reserved flag");
         libisal.isal_inflate_init(gzip);
         gzip->crc_flag = zlib ? ISAL_ZLIB : ISAL_GZIP;
         do {

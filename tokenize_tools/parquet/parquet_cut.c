@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
 
@@ -27,13 +28,8 @@ struct parquet_part parquet_cut_part(const struct parquet_footer *footer, uint64
 static enum tokmap_status part_add(struct parquet_cut *cut, uint64_t *capacity, const struct parquet_part *part,
                                    struct tokmap_error *error)
 {
-    if (cut->count == *capacity) {
-        *capacity = *capacity ? 2 * *capacity : 16;
-        struct parquet_part *grown = realloc(cut->parts, *capacity * sizeof *grown);
-        if (!grown)
-            return error_set_memory(error, "the parts of a Parquet file", *capacity * sizeof *grown);
-        cut->parts = grown;
-    }
+    if (!list_room(&cut->parts, cut->count, capacity, sizeof *cut->parts))
+        return error_set_memory(error, "the parts of a Parquet file", sizeof *cut->parts);
     cut->parts[cut->count++] = *part;
     return TOKMAP_OK;
 }

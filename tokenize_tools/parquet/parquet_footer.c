@@ -174,20 +174,21 @@ static bool path_matches(const char *path, uint64_t bytes, const char *field, bo
 #define MEANS(meaning) (1u << PARQUET_IS_##meaning)
 static const struct {
     unsigned meanings;
-    uint8_t lists_least, lists_most; /* number of lists that the values are in */
+    uint8_t lists_most; /* number of lists that the values are in; numbers are in one, and a text of them in none */
     const char *text;
 } uses[] = {
-    [PARQUET_USE_TEXT] = {MEANS(TEXT), 0, 0, "a column of text"},
-    [PARQUET_USE_NUMBERS] = {MEANS(INTEGER) | MEANS(BOOL), 1, 1, "a list of integers"},
-    [PARQUET_USE_VALUE] = {~MEANS(OTHER), 0, 0, "a column of text, numbers, or bools"},
-    [PARQUET_USE_BESIDE] = {~MEANS(OTHER), 0, 0, "a column of text, numbers, or bools"},
-    [PARQUET_USE_MESSAGES] = {MEANS(TEXT), 0, 1, "a list of structs of text"},
+    [PARQUET_USE_TEXT] = {MEANS(TEXT), 0, "a column of text"},
+    [PARQUET_USE_NUMBERS] = {MEANS(INTEGER) | MEANS(BOOL) | MEANS(TEXT), 1, "a list of integers"},
+    [PARQUET_USE_VALUE] = {~MEANS(OTHER), 0, "a column of text, numbers, or bools"},
+    [PARQUET_USE_BESIDE] = {~MEANS(OTHER), 0, "a column of text, numbers, or bools"},
+    [PARQUET_USE_MESSAGES] = {MEANS(TEXT), 1, "a list of structs of text"},
 };
 
 static bool is_usable(const struct parquet_column *column, enum parquet_use use)
 {
-    return (uses[use].meanings >> column->meaning & 1) && column->max_repetition >= uses[use].lists_least &&
-           column->max_repetition <= uses[use].lists_most;
+    const bool numbers = use == PARQUET_USE_NUMBERS, text = column->meaning == PARQUET_IS_TEXT;
+    return (uses[use].meanings >> column->meaning & 1) && column->max_repetition <= uses[use].lists_most &&
+           (!numbers || text == !column->max_repetition);
 }
 
 static const char *shape_text(const struct parquet_column *column)
@@ -381,8 +382,7 @@ static enum tokmap_status columns_check(struct reading *reading)
                              "the field '%s' is beside the messages in the Parquet file and is not a column of "
                              "text, so no template can write it; write it as a text of JSON, or leave it out with %s",
                              field, option);
-        const bool single = use == PARQUET_USE_TEXT || use == PARQUET_USE_VALUE;
-        if (use != PARQUET_USE_MESSAGES && (found > 1 || (single && column->inside && !column->max_repetition)))
+        if (use != PARQUET_USE_MESSAGES && (found > 1 || (column->inside && !column->max_repetition)))
             return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
                              "the field '%s' of the Parquet file is a group of columns: %s; name one with %s", field,
                              reading->inside.text, option);
@@ -465,12 +465,8 @@ static enum tokmap_status extent_add(struct reading *reading, uint64_t leaf, con
     if (!meta->has_meta || meta->elsewhere || meta->encrypted || meta->values <= 0 || begin < 4 ||
         (uint64_t)begin >= data_end)
         return TOKMAP_OK;
-    struct extent *grown =
-        list_grown(reading->extents, reading->extent_count, &reading->extent_capacity, sizeof *grown);
-    if (!grown)
-        return error_set_memory(reading->error, "the columns of a Parquet file",
-                                reading->extent_capacity * sizeof *grown);
-    reading->extents = grown;
+    if (!list_room(&reading->extents, reading->extent_count, &reading->extent_capacity, sizeof *reading->extents))
+        return error_set_memory(reading->error, "the columns of a Parquet file", sizeof *reading->extents);
     reading->extents[reading->extent_count++] =
         (struct extent){(uint64_t)begin, (uint64_t)begin + min64(bytes, data_end - (uint64_t)begin),
                         (uint32_t)reading->footer->group_count, (uint32_t)leaf};

@@ -36,7 +36,7 @@
 /* Uses of a field, which decide the columns that it can be (parquet_types.h). */
 enum parquet_use {
     PARQUET_USE_TEXT,    /* texts */
-    PARQUET_USE_NUMBERS, /* lists of integers or bools */
+    PARQUET_USE_NUMBERS, /* lists of integers or bools, or texts, which then are JSON */
     PARQUET_USE_VALUE,   /* texts, numbers, bools and others that JSON can have */
     PARQUET_USE_BESIDE,  /* the same; others are refused because nobody would see what they say */
     PARQUET_USE_MESSAGES /* lists of structs of texts, and of structs of them, or texts, which then are JSON */

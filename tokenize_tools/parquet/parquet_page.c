@@ -118,13 +118,13 @@ const char *parquet_page_header_read(struct parquet_page_header *header, const u
         return thrift.fault;
     const bool is_index = header->kind == PARQUET_PAGE_INDEX;
     if (header->kind > PARQUET_PAGE_DATA_2)
-        return "it is of a kind that does not exist, or is newer than this tokmap";
+        return "it is of a kind that is not known to this tokmap" PARQUET_REWRITE " with pages of version 1 or 2";
     if (is_index ? other_described : !described)
         return "its header lacks the kind of the page or its description, or the two differ";
     if (header->bytes > INT32_MAX || header->stored > INT32_MAX)
         return "its header has a size above 2 GiB";
     if (header->entries > PARQUET_ENTRIES_MOST)
-        return "it has more than 2^26 values; write the file with smaller pages";
+        return "it has more than 2^26 values" PARQUET_REWRITE " with smaller pages";
     if (header->kind == PARQUET_PAGE_DATA_2 &&
         (header->definition_bytes > header->stored || header->definition_bytes > header->bytes ||
          header->repetition_bytes > header->stored - header->definition_bytes ||
@@ -199,7 +199,8 @@ void parquet_page_release(struct parquet_page *page)
 enum tokmap_status parquet_page_fault(const struct parquet_file *file, uint64_t group, uint32_t column, uint64_t offset,
                                       enum tokmap_status status, const char *reason, struct tokmap_error *error)
 {
-    const bool damaged = status == TOKMAP_ERROR_CORRUPT;
+    const bool damaged = status == TOKMAP_ERROR_CORRUPT && !strstr(reason, PARQUET_REWRITE);
+    status = status == TOKMAP_ERROR_CORRUPT && !damaged ? TOKMAP_ERROR_UNSUPPORTED : status;
     return error_set(error, status, file->path, offset,
                      "row group %" PRIu64 ", column '%s', page at byte %" PRIu64 ": %s%s", group,
                      file->footer.columns[column].name, offset, reason,

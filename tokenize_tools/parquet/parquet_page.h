@@ -103,7 +103,8 @@ enum tokmap_status parquet_page_divide(struct parquet_page *page, struct tokmap_
  * Statuses: OK, ERROR_CORRUPT, ERROR_UNSUPPORTED (a codec or an encoding), ERROR_MEMORY. */
 enum tokmap_status parquet_page_decode(struct parquet_page *page, struct tokmap_error *error);
 
-/* Says what is wrong with a page: sets the error and returns `status`. */
+/* Says what is wrong with a page: sets the error and returns `status`, or ERROR_UNSUPPORTED in place of ERROR_CORRUPT
+ * if the reason says to write the file again. */
 enum tokmap_status parquet_page_fault(const struct parquet_file *file, uint64_t group, uint32_t column, uint64_t offset,
                                       enum tokmap_status status, const char *reason, struct tokmap_error *error);
 

@@ -470,7 +470,7 @@ const char *parquet_values_decode(struct parquet_values *values, const struct pa
     case PARQUET_BYTE_STREAM_SPLIT:
         return stream_split(&decoding);
     default:
-        return "its encoding does not exist, or is newer than this tokmap";
+        return "its encoding is not known to this tokmap" PARQUET_REWRITE " with another encoding, such as PLAIN";
     }
 }
 

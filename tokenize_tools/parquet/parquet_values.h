@@ -22,6 +22,8 @@
 
 #include "parquet_footer.h"
 
+#define PARQUET_REWRITE "; write the file again" /* in the reason of a fault: the page is not damaged */
+
 /* The numbers of the format. */
 enum parquet_encoding {
     PARQUET_PLAIN = 0,

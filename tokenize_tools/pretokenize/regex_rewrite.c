@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "unicode/code_sets.h"
 #include "text/code_point.h"
 
@@ -141,13 +142,6 @@ static bool code_write(struct rewriter *r, uint32_t code)
 
 /* ---- escapes ---- */
 
-static int hex_value(char digit)
-{
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    return (digit | 32) >= 'a' && (digit | 32) <= 'f' ? (digit | 32) - 'a' + 10 : -1;
-}
-
 /* Parses exactly `most` hexadecimal digits or, in braces, 1 to 8. */
 static bool parse_hex(struct rewriter *r, int most, uint32_t *code)
 {
@@ -155,8 +149,8 @@ static bool parse_hex(struct rewriter *r, int most, uint32_t *code)
     uint32_t value = 0;
     int digits = 0;
     r->at += braces;
-    for (; r->at < r->end && digits < (braces ? 8 : most) && hex_value(*r->at) >= 0; r->at++, digits++)
-        value = value << 4 | (uint32_t)hex_value(*r->at);
+    for (; r->at < r->end && digits < (braces ? 8 : most) && hex_digit(*r->at) >= 0; r->at++, digits++)
+        value = value << 4 | (uint32_t)hex_digit(*r->at);
     if (!digits || (!braces && digits < most) || (braces && (r->at == r->end || *r->at++ != '}')))
         return refuse(r, "there are too few or too many hexadecimal digits");
     if (value >= CODES || (value >= 0xD800 && value < 0xE000) || (!braces && most == 2 && value >= 0x80))

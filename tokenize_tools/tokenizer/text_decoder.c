@@ -281,18 +281,13 @@ static void put_strip_front(struct text_decoding *own, uint32_t at, const uint8_
 
 /* ---- bytes that tokens name ---- */
 
-static int hex_digit(uint8_t c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-}
-
 /* Returns the byte that a token names, or -1. The reference parses the two characters as a number with an optional
  * sign, so "<0x+A>" is a name, too. */
 static int named_byte(const uint8_t *text, size_t count)
 {
     if (count != BYTE_NAME_BYTES || memcmp(text, "<0x", 3) || text[5] != '>')
         return -1;
-    const int high = text[3] == '+' ? 0 : hex_digit(text[3]), low = hex_digit(text[4]);
+    const int high = text[3] == '+' ? 0 : hex_digit((char)text[3]), low = hex_digit((char)text[4]);
     return high < 0 || low < 0 ? -1 : 16 * high + low;
 }
 

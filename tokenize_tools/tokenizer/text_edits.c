@@ -23,10 +23,8 @@ bool text_edits_add(struct text_edits *edits, struct text_edit edit)
 {
     assert(edit.from <= edit.to && edit.old_from <= edit.old_to);
     assert(!edits->count || edit.from >= edits->edits[edits->count - 1].to);
-    struct text_edit *grown = list_grown(edits->edits, edits->count, &edits->capacity, sizeof *grown);
-    if (!grown)
+    if (!list_room(&edits->edits, edits->count, &edits->capacity, sizeof *edits->edits))
         return false;
-    edits->edits = grown;
     edits->edits[edits->count++] = edit;
     return true;
 }

@@ -34,8 +34,9 @@ static enum tokmap_status unpack(struct unpacker *unpacker, const char *path, co
             return error_set(error, TOKMAP_ERROR_FORMAT, path, at,
                              "the compressed file is damaged (%s); copy or download it again",
                              result == UNPACK_DAMAGED ? step.reason : "other bytes come after its end");
-        if (result == UNPACK_LIMIT)
-            return error_set(error, TOKMAP_ERROR_LIMIT, path, at, "%s", step.reason);
+        if (result == UNPACK_LIMIT || result == UNPACK_REFUSED)
+            return error_set(error, result == UNPACK_LIMIT ? TOKMAP_ERROR_LIMIT : TOKMAP_ERROR_UNSUPPORTED, path, at,
+                             "%s", step.reason);
         if (result == UNPACK_MEMORY)
             return error_set_memory(error, "a vocabulary file", into->count + ROOM);
     }

@@ -250,9 +250,8 @@ static enum tokmap_status text_read(struct dropped_file *file, struct texts *tex
                        DROPPED_TEXT_MOST);
     if (at > file->header.file_bytes || count > file->header.file_bytes - at)
         return CORRUPT(file, error, at, "the last entry reaches past the end of the file; " REMEDY);
-    void *grown = list_grown(texts->list, texts->count, &texts->capacity, sizeof *texts->list);
-    texts->list = grown ? grown : texts->list;
-    char *bytes = grown ? malloc(count) : NULL;
+    const bool room = list_room(&texts->list, texts->count, &texts->capacity, sizeof *texts->list);
+    char *bytes = room ? malloc(count) : NULL;
     if (!bytes)
         return error_set_memory(error, "the paths of a list of dropped documents", count);
     const enum tokmap_status status = bytes_read(file, at, bytes, count, error);
@@ -304,9 +303,7 @@ static enum tokmap_status ngram_read(struct dropped_file *file, struct tokmap_er
         status = text_read(file, &file->texts, file->at + sizeof entry + entry.text_bytes, entry.path_bytes, error);
     if (status)
         return status;
-    void *grown = list_grown(file->ngrams, file->ngram_count, &file->ngram_capacity, sizeof *file->ngrams);
-    file->ngrams = grown ? grown : file->ngrams;
-    if (!grown)
+    if (!list_room(&file->ngrams, file->ngram_count, &file->ngram_capacity, sizeof *file->ngrams))
         return error_set_memory(error, "the n-grams of a list of dropped documents", sizeof *file->ngrams);
     file->ngrams[file->ngram_count++] = (struct ngram){file->texts.count - 2, file->texts.count - 1, entry.record};
     return entry_end(file, sizeof entry + (uint64_t)entry.text_bytes + entry.path_bytes, error);

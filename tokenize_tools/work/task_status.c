@@ -418,11 +418,10 @@ static int entry_take(void *user, const char *entry)
     free(path);
     if (!good)
         return 0;
-    struct task_status *list = list_grown(listing->list, listing->count, &listing->capacity, sizeof *list);
-    listing->list = list ? list : listing->list;
-    listing->lost = listing->lost || !list;
-    if (listing->lost)
+    if (listing->lost || !list_room(&listing->list, listing->count, &listing->capacity, sizeof *listing->list)) {
+        listing->lost = true;
         return -1;
+    }
     status.moving = held > 0;
     status.unsure = held < 0;
     listing->list[listing->count++] = status;

@@ -418,7 +418,7 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
             return TOKMAP_OK;
         if (options->stop && options->stop(options->user))
             return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
-        if (status == TOKMAP_ERROR_INTERRUPTED || status == TOKMAP_ERROR_MEMORY)
+        if (status == TOKMAP_ERROR_INTERRUPTED || status == TOKMAP_ERROR_MEMORY || status == TOKMAP_ERROR_FORMAT)
             return status;
         if (status) {
             path = ""; /* an operand without files, which reading the inputs reports, or leaves out */

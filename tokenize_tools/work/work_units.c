@@ -27,10 +27,8 @@ static enum tokmap_status unit_add(struct work_units *units, const struct unit *
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "the inputs are more than %" PRIu64 " units of work; choose larger ones with --unit-bytes",
                          UNITS_MOST);
-    struct unit *grown = list_grown(units->list, units->count, &units->capacity, sizeof *grown);
-    if (!grown)
+    if (!list_room(&units->list, units->count, &units->capacity, sizeof *units->list))
         return no_memory(error);
-    units->list = grown;
     units->list[units->count++] = *unit;
     return TOKMAP_OK;
 }
@@ -38,11 +36,8 @@ static enum tokmap_status unit_add(struct work_units *units, const struct unit *
 static enum tokmap_status path_add(struct work_units *units, const char *path, struct tokmap_error *error)
 {
     uint64_t capacity = units->file_capacity;
-    char **grown = list_grown(units->paths, units->file_count, &capacity, sizeof *grown);
-    units->paths = grown ? grown : units->paths;
-    uint64_t *cuts = list_grown(units->cuts, units->file_count, &units->file_capacity, sizeof *cuts);
-    units->cuts = cuts ? cuts : units->cuts;
-    if (!grown || !cuts)
+    if (!list_room(&units->paths, units->file_count, &capacity, sizeof *units->paths) ||
+        !list_room(&units->cuts, units->file_count, &units->file_capacity, sizeof *units->cuts))
         return no_memory(error);
     units->cuts[units->file_count] = 0;
     units->paths[units->file_count] = strdup(path);

@@ -52,9 +52,20 @@ _capsule.argtypes = [py_object, c_char_p]
 FORMATS = {"u": "utf8", "z": "binary", "U": "large_utf8", "Z": "large_binary", "vu": "utf8_view", "vz": "binary_view"}
 
 
+#: What returns the rows of tables and queries that have none themselves: of Polars, deltalake, pyiceberg.
+_READ = {"LazyFrame": "collect", "DeltaTable": "to_pyarrow_table", "DataScan": "to_arrow"}
+
+
 def is_arrow(value: Any) -> bool:
-    """Whether a value has the Arrow PyCapsule interface."""
+    """Whether a value has the Arrow PyCapsule interface. Raises for one that has to be read first."""
+    name = type(value).__name__
+    if name in _READ and hasattr(value, _READ[name]) and not hasattr(value, "__arrow_c_stream__"):
+        raise ArgumentError(f"a {name} has no rows until it is read; pass the result of its method {_READ[name]}()")
     return hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
+
+
+def _format(schema: ArrowSchema) -> str:
+    return "dictionary" if schema.dictionary else schema.format.decode()
 
 
 def _release(struct: Any) -> None:
@@ -68,7 +79,8 @@ class Column:
     def __init__(self, array: ArrowArray, format: str, name: str, first: int) -> None:
         if format not in FORMATS:
             raise error_of("ERROR_UNSUPPORTED", f"{name} has the Arrow type '{format}', but texts must be one of: "
-                           f"{', '.join(FORMATS.values())}; cast it first")
+                           f"{', '.join(FORMATS.values())}; cast it first"
+                           + " (categories of pandas and Polars are such a type)" * (format == "dictionary"))
         self.array = array
         self.format = format
         self.name = name
@@ -128,7 +140,7 @@ class Column:
 
 def _chosen(schema: ArrowSchema, array: ArrowArray, field: str | None, first: int) -> Column:
     """The column of a chunk: the array itself, or a field of a table."""
-    format = schema.format.decode()
+    format = _format(schema)
     if format != "+s":
         return Column(array, format, "the array", first)
     names = [schema.children[i].contents.name.decode("utf-8", "replace") for i in range(schema.n_children)]
@@ -142,7 +154,7 @@ def _chosen(schema: ArrowSchema, array: ArrowArray, field: str | None, first: in
     child = array.children[number].contents
     if array.offset or child.length != array.length:
         raise error_of("ERROR_UNSUPPORTED", "a struct array with an offset cannot be read; pass the column itself")
-    return Column(child, schema.children[number].contents.format.decode(), f"the column {field!r}", first)
+    return Column(child, _format(schema.children[number].contents), f"the column {field!r}", first)
 
 
 def _of_array(value: Any, field: str | None) -> Iterator[Column]:

@@ -112,6 +112,7 @@ class FileOptions(TypedDict, total=False):
     split: Union[str, Sequence[str]]
     split_seed: int
     status: Union[bool, str]
+    table_files: bool
     task: str
     unit_bytes: Size
     vocab_size: int

@@ -591,6 +591,21 @@ static void test_zstd(void **state)
     const struct corpus_options options = usual();
     assert_int_equal(collect_one(&options, "skippable"), TOKMAP_END);
     text_is(0, "skippable", 0, "onetwo");
+    /* Metadata in the frame that may have a dictionary; also a frame that is not one, since its end is missing. */
+    packed[0] = 0x5d;
+    file_write("skippable", packed, made);
+    assert_int_equal(collect_one(&options, "skippable"), TOKMAP_END);
+    text_is(0, "skippable", 0, "onetwo");
+    file_write("skippable", "\x5d\x2a\x4d\x18\x09\0\0\0\x37\xa4\x30\xec", 12);
+    (void)collect_one(&options, "skippable");
+    assert_int_equal(all.issues[0].status, TOKMAP_ERROR_TRUNCATED);
+    /* A header with the number of a dictionary, which the file does not have: what to do, and no advice to copy it. */
+    file_write("dictionary.zst", "\x28\xb5\x2f\xfd\x23\x8f\x5f\x44\x15\x01\x01\0\0x", 14);
+    (void)collect_one(&options, "dictionary.zst");
+    assert_int_equal(all.issues[0].status, TOKMAP_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(all.issues[0].message, "made with a dictionary (id 356802447) that is not in the file; pipe "
+                                                  "the output of 'zstd -dc -D DICTIONARY' into tokmap"));
+    assert_null(strstr(all.issues[0].message, "copy"));
 }
 
 static void test_gzip(void **state)
@@ -605,6 +620,18 @@ static void test_gzip(void **state)
     (void)collect_one(&options, "packed.gz");
     assert_int_equal(all.issues_count, 1);
     assert_int_equal(all.issues[0].status, TOKMAP_ERROR_CORRUPT);
+    /* Reserved flags (RFC 1952, 2.3.1.2), in the first member or in another one. */
+    for (size_t member = 0; member < 2; member++)
+        for (uint8_t flag = 0x20; flag; flag = (uint8_t)(flag << 1)) {
+            const size_t one = gzip_member(packed, "some text", 9);
+            memcpy(packed + one, packed, one);
+            packed[member * one + 3] |= flag;
+            file_write("packed.gz", packed, 2 * one);
+            (void)collect_one(&options, "packed.gz");
+            assert_int_equal(all.issues_count, 1);
+            assert_int_equal(all.issues[0].status, TOKMAP_ERROR_UNSUPPORTED);
+            assert_non_null(strstr(all.issues[0].message, "has a reserved flag"));
+        }
 #else
     uint8_t packed[100];
     const struct corpus_options options = usual();
@@ -860,6 +887,8 @@ static void test_file_types(void **state)
         const char *name;
     } cases[] = {
         {"\x02\x21\x4c\x18....", 8, "lz4 -l"},
+        {"]\0\0\x80\0........", 13, "an LZMA file (.lzma), which tokmap cannot read; pipe the output of 'xz -dc'"},
+        {"LZIP\x01....", 9, "lzip"},
         {"PK\3\4....", 8, "zip"},
         {"PARE\x16\x02\0\0..", 10, "encrypted Parquet"},
         {"\x7f"
@@ -940,6 +969,15 @@ static void test_pipe(void **state)
     assert_int_equal(collect_pipe(&options, "cat long"), TOKMAP_END);
     assert_int_equal(all.documents_count, 0);
     assert_int_equal(all.issues[0].status, TOKMAP_ERROR_LIMIT);
+#ifdef HAVE_ISAL
+    uint8_t packed[100];
+    const size_t made = gzip_member(packed, "some text", 9);
+    packed[3] = 0x80; /* the last test of gzip, with bytes that come one by one */
+    file_write("slow.gz", packed, made);
+    (void)collect_pipe(&options, "for i in 1 2 3 4 5 6; do head -c 1; sleep 0.002; done <slow.gz; tail -c +7 slow.gz");
+    assert_int_equal(all.issues_count, 1);
+    assert_int_equal(all.issues[0].status, TOKMAP_ERROR_UNSUPPORTED);
+#endif
 }
 
 /* ---- inputs ---- */

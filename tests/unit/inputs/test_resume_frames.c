@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zdict.h>
 #include <zstd.h>
 #ifdef HAVE_BZIP2
 #include <bzlib.h>
@@ -29,6 +30,7 @@
 #include <lzma.h>
 #endif
 
+#include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "inputs/corpus.h"
 #include "inputs/corpus_issue.h"
@@ -52,6 +54,49 @@ static size_t pack_zstd(uint8_t *into, size_t room, const char *bytes, size_t co
     assert_false(ZSTD_isError(made));
     (void)ZSTD_freeCCtx(zstd);
     return made;
+}
+
+static uint8_t dictionaries[2][4096];
+static size_t dictionary_bytes[2];
+static uint64_t frames_packed; /* of the file */
+static bool is_changing;       /* another dictionary comes in the middle of the file */
+
+static void dictionary_make(int which)
+{
+    static char samples[60000];
+    size_t sizes[1000], count = 0;
+    for (int i = 0; i < 1000; i++) {
+        sizes[i] = (size_t)sprintf(samples + count, which ? "{\"text\": \"%d and %d\"}" : "%d, then %d\n", i, i * i);
+        count += sizes[i];
+    }
+    dictionary_bytes[which] =
+        ZDICT_trainFromBuffer(dictionaries[which], sizeof dictionaries[which], samples, sizes, 1000);
+    assert_false(ZDICT_isError(dictionary_bytes[which]));
+}
+
+/* As in .warc.zst: a skippable frame has the dictionary of the frames after it, every other one compressed. */
+static size_t pack_dictionary(uint8_t *into, size_t room, const char *bytes, size_t count)
+{
+    const int which = is_changing && frames_packed >= 60;
+    size_t made = 0;
+    if (!frames_packed || (is_changing && frames_packed == 60)) {
+        made = which ? ZSTD_compress(into + 8, room - 8, dictionaries[which], dictionary_bytes[which], 3)
+                     : dictionary_bytes[which];
+        if (!which)
+            memcpy(into + 8, dictionaries[which], made);
+        memcpy(into, "\x5d\x2a\x4d\x18", 4);
+        store32(into + 4, (uint32_t)made);
+        made += 8;
+    }
+    frames_packed++;
+    ZSTD_CCtx *zstd = ZSTD_createCCtx();
+    assert_non_null(zstd);
+    assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1)));
+    assert_false(ZSTD_isError(ZSTD_CCtx_loadDictionary(zstd, dictionaries[which], dictionary_bytes[which])));
+    const size_t frame = ZSTD_compress2(zstd, into + made, room - made, bytes, count);
+    assert_false(ZSTD_isError(frame));
+    (void)ZSTD_freeCCtx(zstd);
+    return made + frame;
 }
 
 #ifdef HAVE_ISAL
@@ -137,6 +182,7 @@ static void file_pack(struct file *file, pack_function *pack, uint64_t *random, 
     file->packed = malloc(room);
     assert_non_null(file->packed);
     file->packed_count = 0;
+    frames_packed = 0;
     for (size_t done = 0, part; done < file->count; done += part) {
         part = random_below(random, 8) ? 1 + random_below(random, most) : 0;
         part = part < file->count - done ? part : file->count - done;
@@ -315,6 +361,30 @@ static void test_zstd(void **unused)
     check_kind(pack_zstd);
 }
 
+static void test_dictionary(void **unused)
+{
+    (void)unused;
+    dictionary_make(0);
+    dictionary_make(1);
+    is_changing = false;
+    check_kind(pack_dictionary);
+    /* Two such files after another: a frame is not continued at if the dictionary for it would not be read before. */
+    is_changing = true;
+    uint64_t random = 1;
+    struct file file;
+    struct read whole = {.batches = 0};
+    const struct corpus_options options = options_of(true);
+    text_make(&file, &random, true);
+    file_pack(&file, pack_dictionary, &random, 20000);
+    assert_true(frames_packed > 70);
+    read_file(&whole, &options, NULL);
+    assert_int_equal(whole.counts.files_skipped + whole.counts.records_skipped, 0);
+    assert_int_equal(whole.counts.stream_bytes, file.count);
+    assert_true(check_places(&file, &whole, &options, false) > 0);
+    bytes_free(&whole.out);
+    file_free(&file);
+}
+
 static void test_gzip(void **unused)
 {
     (void)unused;
@@ -358,8 +428,8 @@ static void test_lz4(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zstd), cmocka_unit_test(test_gzip), cmocka_unit_test(test_bzip2),
-        cmocka_unit_test(test_xz),   cmocka_unit_test(test_lz4),
+        cmocka_unit_test(test_zstd),  cmocka_unit_test(test_dictionary), cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_bzip2), cmocka_unit_test(test_xz),         cmocka_unit_test(test_lz4),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -469,6 +469,75 @@ static void test_lists_refused(void **state)
     assert_non_null(strstr(all.issues[3].message, "4294967296, is not below 2^32"));
 }
 
+/* Lists as texts of JSON, as fastparquet writes them: ids, a mask, and labels; each fault is one of its row alone. */
+static void test_lists_as_json(void **state)
+{
+    static const char *const columns[3][6] = {
+        {"[1, 2,3]", " []\n", "[4]", "[5, -1]", "nothing", "[6]"},
+        {"[0,1, true]", "[]", "[1]", "[1,1]", "[1]", "[7]"},
+        {"[-100,2,3]", "[]", "[-100]", "[5,6]", "[1]", "[7]"},
+    };
+    static const char *const names[] = {"ids", "mask", "labels"};
+    struct made_file file;
+    made_begin(&file);
+    for (uint32_t c = 0; c < 3; c++)
+        made_element(&file, names[c], TEXT, REQUIRED, 0);
+    for (uint32_t c = 0; c < 3; c++) {
+        struct made_page page = {.version = 1, .entries = 6, .rows = 6};
+        for (int i = 0; i < 6; i++)
+            made_plain_text(&page.values, columns[c][i], (uint32_t)strlen(columns[c][i]));
+        made_data(&file, c, &page);
+    }
+    made_group_end(&file, 6);
+    made_file_end(&file, "t.parquet");
+    struct corpus_options options = ids_options(NULL);
+    options.skip = true;
+    assert_string_equal(read_with(&options, "t.parquet"), "0:[1 2 3]|1:[]|2:[4]|5:[6]|");
+    assert_int_equal(all.issue_count, 2);
+    assert_non_null(strstr(all.issues[0].message, "number 2 of the list, -1, is negative"));
+    assert_non_null(strstr(all.issues[1].message, "the field 'ids' of row 4 (in row group 0) is not a list"));
+    options.second_field = "mask";
+    assert_string_equal(read_with(&options, "t.parquet"), "0:[1- 2+ 3+]|1:[]|2:[4+]|");
+    options.second_field = "labels";
+    options.labels = true;
+    assert_string_equal(read_with(&options, "t.parquet"), "0:[1- 2+ 3+]|1:[]|2:[4-]|");
+    assert_int_equal(all.issue_count, 3);
+    assert_non_null(strstr(all.issues[2].message, "is neither -100 nor the id in its place"));
+}
+
+/* A list of labels is compared with ids that are numbers. Beside ids that are JSON, no label could be called wrong. */
+static void test_labels_beside_json(void **state)
+{
+    struct corpus_options options = ids_options("labels");
+    struct made_file file;
+    struct made_page page = {.version = 1, .entries = 1, .rows = 1};
+    made_begin(&file);
+    made_element(&file, "ids", TEXT, REQUIRED, 0);
+    made_element(&file, "labels", INT64, REPEATED, 0);
+    made_plain_text(&page.values, "[1]", 3);
+    made_data(&file, 0, &page);
+    static const uint8_t definitions[] = {1}, repetitions[] = {0};
+    static const int64_t numbers[] = {2};
+    page = (struct made_page){.version = 2,
+                              .entries = 1,
+                              .rows = 1,
+                              .definitions = definitions,
+                              .definition_most = 1,
+                              .repetitions = repetitions,
+                              .repetition_most = 1};
+    numbers_put(&page.values, INT64, numbers, 1);
+    made_data(&file, 1, &page);
+    made_group_end(&file, 1);
+    made_file_end(&file, "t.parquet");
+    options.labels = true;
+    (void)read_with(&options, "t.parquet");
+    issue_is(TOKMAP_ERROR_INPUT, "it is a list and the ids are JSON; write both alike");
+    /* A mask needs no ids to be right. */
+    options.labels = false;
+    (void)read_with(&options, "t.parquet");
+    issue_is(TOKMAP_ERROR_INPUT, "number 1 of the list, 2, is neither 0 nor 1");
+}
+
 /* Adds a page of version 2 with ids from `first` on, whose header says that it has `rows` rows. */
 static void list_page(struct made_file *file, const uint8_t *repetitions, int64_t entries, int64_t rows, int64_t first,
                       int64_t encoding)
@@ -542,7 +611,8 @@ static void test_rows_of_a_failed_page(void **state)
             assert_string_equal(read_with(&options, "t.parquet"),
                                 failed < 0 ? cases[i].whole : cases[i].without[failed]);
             if (failed >= 0)
-                issue_is(TOKMAP_ERROR_CORRUPT, "its encoding does not exist");
+                issue_is(TOKMAP_ERROR_UNSUPPORTED,
+                         "its encoding is not known to this tokmap; write the file again with");
             assert_int_equal(all.counts.records_skipped, failed < 0 ? 0 : cases[i].skipped[failed]);
         }
 }
@@ -1259,6 +1329,11 @@ LIE(lie_children, , file->root_children = 1000000)
 LIE(lie_elsewhere, , file->chunks[0][0].file_path = "part-1")
 LIE(lie_encrypted, , file->chunks[0][0].encrypted = true)
 
+/* The whole end of the message: it does not say that the file is damaged. */
+#define UNKNOWN_ENCODING                                                                                               \
+    "page at byte 4: its encoding is not known to this tokmap; write the file again with another encoding, such as "   \
+    "PLAIN"
+
 static void test_one_fault(void **state)
 {
     static const struct {
@@ -1270,7 +1345,7 @@ static void test_one_fault(void **state)
         {lie_crc, TOKMAP_ERROR_CORRUPT, "row group 0, column 'text', page at byte 4: its checksum", false},
         {lie_text_length, TOKMAP_ERROR_CORRUPT, "its bytes end before its last value", false},
         {lie_text_length_huge, TOKMAP_ERROR_CORRUPT, "its bytes end before its last value", false},
-        {lie_encoding, TOKMAP_ERROR_CORRUPT, "its encoding does not exist", false},
+        {lie_encoding, TOKMAP_ERROR_UNSUPPORTED, UNKNOWN_ENCODING, false},
         {lie_index, TOKMAP_ERROR_CORRUPT, "an index is outside of the dictionary", false},
         {lie_no_dictionary, TOKMAP_ERROR_CORRUPT, "its column has none in this row group", false},
         {lie_page_huge, TOKMAP_ERROR_CORRUPT, "another size than its header says", false},
@@ -1435,8 +1510,11 @@ static void test_unknown_kinds(void **state)
             two_columns(&file, kinds[i]);
             made_file_end(&file, "t.parquet");
             assert_string_equal(read_with(&options, "t.parquet"), "0:mine 0|");
-            issue_is(TOKMAP_ERROR_CORRUPT, kinds[i] < 4 ? "lacks the kind of the page or its description"
-                                                        : "it is of a kind that does not exist");
+            if (kinds[i] < 4)
+                issue_is(TOKMAP_ERROR_CORRUPT, "lacks the kind of the page or its description");
+            else
+                issue_is(TOKMAP_ERROR_UNSUPPORTED, "it is of a kind that is not known to this tokmap; write the file "
+                                                   "again with pages of version 1 or 2");
         }
 }
 
@@ -1732,6 +1810,8 @@ int main(void)
         cmocka_unit_test(test_many_pages),
         cmocka_unit_test(test_shapes_of_lists),
         cmocka_unit_test(test_lists_refused),
+        cmocka_unit_test(test_lists_as_json),
+        cmocka_unit_test(test_labels_beside_json),
         cmocka_unit_test(test_rows_of_a_page),
         cmocka_unit_test(test_rows_of_a_failed_page),
         cmocka_unit_test(test_values_not_counted),

@@ -419,12 +419,32 @@ static void test_missing_library(void **state)
 #endif
 }
 
+/* RFC 1952, 2.3.1.2: a reserved flag of a member, here also of the second one, is an error. */
+static void test_reserved_flags(void **state)
+{
+#ifdef HAVE_ISAL
+    uint8_t stored[400];
+    struct tokmap_error error;
+    for (uint8_t flag = 0x20; flag; flag = (uint8_t)(flag << 1)) {
+        const size_t first = store_gzip(stored, 200, (const uint8_t *)"ab", 2);
+        const size_t made = first + store_gzip(stored + first, 200, (const uint8_t *)"c", 1);
+        assert_int_equal(parquet_codec_decode(codecs, PARQUET_CODEC_GZIP, stored, made, &page, 3, &error), TOKMAP_OK);
+        stored[first + 3] |= flag;
+        assert_int_equal(parquet_codec_decode(codecs, PARQUET_CODEC_GZIP, stored, made, &page, 3, &error),
+                         TOKMAP_ERROR_CORRUPT);
+        assert_non_null(strstr(error.message, "its header has a reserved flag"));
+    }
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trips), cmocka_unit_test(test_wrong_sizes),     cmocka_unit_test(test_claims),
-        cmocka_unit_test(test_truncated),   cmocka_unit_test(test_damaged),         cmocka_unit_test(test_hadoop),
-        cmocka_unit_test(test_unknown),     cmocka_unit_test(test_missing_library),
+        cmocka_unit_test(test_round_trips),    cmocka_unit_test(test_wrong_sizes),
+        cmocka_unit_test(test_claims),         cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_damaged),        cmocka_unit_test(test_hadoop),
+        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_missing_library),
+        cmocka_unit_test(test_reserved_flags),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

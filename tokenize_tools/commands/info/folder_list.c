@@ -62,13 +62,11 @@ static int entry_take(void *user, const char *name)
         free(path);
         return 0;
     }
-    char **grown = list_grown(names->paths, names->count, &names->capacity, sizeof *grown);
-    names->failed = !grown;
-    if (!grown) {
+    names->failed = !list_room(&names->paths, names->count, &names->capacity, sizeof *names->paths);
+    if (names->failed) {
         free(path);
         return -1;
     }
-    names->paths = grown;
     names->paths[names->count++] = path;
     return 0;
 }

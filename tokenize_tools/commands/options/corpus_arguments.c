@@ -5,16 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "platform/os.h"
 #include "platform/process.h"
-
-static int hex_digit(char digit)
-{
-    return digit >= '0' && digit <= '9'   ? digit - '0'
-           : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
-           : digit >= 'A' && digit <= 'F' ? digit - 'A' + 10
-                                          : -1;
-}
 
 /* Decodes one escape of --separator, which begins after its backslash. Returns how many bytes it has, or 0. */
 static size_t escape_read(const char *at, char *byte)
@@ -112,7 +105,8 @@ void corpus_arguments_apply(const struct corpus_arguments *arguments, struct cor
                                                 .lists = arguments->lists.values,
                                                 .list_count = arguments->lists.count,
                                                 .null = arguments->null,
-                                                .hidden = arguments->hidden};
+                                                .hidden = arguments->hidden,
+                                                .table_files = arguments->table_files};
 }
 
 /* ---- the size of the inputs ---- */

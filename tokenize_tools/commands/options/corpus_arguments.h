@@ -17,7 +17,7 @@ struct corpus_arguments {
     uint64_t separator_bytes;
     uint64_t max_record, max_document; /* bytes */
     struct cli_list include, exclude, lists;
-    bool null, hidden;
+    bool null, hidden, table_files;
     uint64_t feeder; /* a process id, or 0; only commands that offer CORPUS_OPTION_FEEDER set it */
     bool feeder_given;
 };
@@ -40,7 +40,7 @@ struct corpus_arguments {
     {0, "separator", CLI_TEXT, &(corpus).separator, NULL, "TEXT",                                                      \
      "what separates the documents of a text file, such as '<|endoftext|>' or '\\n\\n'; \\n, \\t, \\r, \\\\, and "     \
      "\\xHH are escapes (default: a text file is one document)", NULL}
-/* These five say which files are read. */
+/* These six say which files are read. */
 #define CORPUS_OPTIONS_FILES(corpus)                                                                                   \
     {0, "include", CLI_LIST, &(corpus).include, NULL, "GLOB",                                                          \
      "read only files whose name matches, or whose path below the folder matches if GLOB has a slash; may be repeated", \
@@ -48,7 +48,9 @@ struct corpus_arguments {
     {0, "exclude", CLI_LIST, &(corpus).exclude, NULL, "GLOB",                                                          \
      "leave out files and folders whose name or path matches; may be repeated", NULL},                                 \
     {0, "hidden", CLI_FLAG, &(corpus).hidden, NULL, NULL,                                                              \
-     "read also hidden files and folders, whose names begin with a dot", NULL},                                        \
+     "read also hidden files and folders, whose names begin with a dot, or with _ beside tables", NULL},               \
+    {0, "table-files", CLI_FLAG, &(corpus).table_files, NULL, NULL,                                                    \
+     "read all files of tables of Delta Lake, Iceberg, and Hudi, with rows that were deleted or replaced", NULL},      \
     {0, "files-from", CLI_LIST, &(corpus).lists, NULL, "FILE",                                                         \
      "read also the files that FILE lists, one path per line; - is standard input; may be repeated", NULL},            \
     {'0', "null", CLI_FLAG, &(corpus).null, NULL, NULL,                                                                \

@@ -35,10 +35,8 @@ struct reading {
 static enum tokmap_status add(struct reading *reading, const struct loss *loss)
 {
     struct losses *losses = reading->losses;
-    struct loss *grown = list_grown(losses->of, losses->count, &reading->capacity, sizeof *grown);
-    if (!grown)
-        return error_set_memory(reading->error, "the losses", reading->capacity * sizeof *grown);
-    losses->of = grown;
+    if (!list_room(&losses->of, losses->count, &reading->capacity, sizeof *losses->of))
+        return error_set_memory(reading->error, "the losses", reading->capacity * sizeof *losses->of);
     losses->of[losses->count] = *loss;
     if (!loss->of_call) /* the row says it all */
         losses->of[losses->count].rank = losses->of[losses->count].call = 0;
