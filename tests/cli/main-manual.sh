@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
-# Every manual page fits 80 columns, and its formatter has no warning about it. It is the groff of this machine, with the
-# options of man-db for MANWIDTH=80. Version 1.22 (Debian 12) indents a page by 5 columns, and 1.23 (Debian 13) by 7, so a
-# line is counted with the wider indent. A sign of East Asia takes two columns.
+# Every manual page fits 80 columns, and its formatter has no warning about it. It is the groff of this machine, with
+# the options of man-db for MANWIDTH=80. Version 1.22 (Debian 12) indents a page by 5 columns, and 1.23 (Debian 13) by
+# 7, so a line is counted with the wider indent. A sign of East Asia takes two columns.
 . "$TOKMAP_CLI/helpers.sh"
+# The pages in which somebody looks for it say that pack writes to object storage.
+for page in README.md src/python/STORAGE.md tokenize_tools/pack/PACKING.md tokenize_tools/pack/CLUSTER.md; do
+    holds "$TOKMAP_TREE/$page" "-o s3://"
+done
 need groff python3
 cat >manual.py <<'END'
 import re

@@ -77,8 +77,7 @@ enum tokmap_status chat_render_record(const struct chat_template *template, cons
 /* Returns the most ids that chat_encode() makes of the text, without a prefix and a suffix. */
 uint64_t chat_ids_most(const struct tokenizer *tokenizer, const struct chat_text *text);
 
-/* Encodes a conversation that chat_render_record() has written without a reason, as tokenizer_encode() does with a batch of
- * one document.
+/* Encodes a conversation that was written without a reason, as tokenizer_encode() does with a batch of one document.
  *   out       `capacity` of at least chat_ids_most(), plus one each for prefix and suffix
  *   counted   NULL, or a byte for each of out->capacity ids: CHAT_COUNTED() of the role from the token with the first
  *             byte of what counts to the token with its last byte, else 0, as transformers decides it. Prefix and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chat_templates.h - the chat templates that are built in. chat.c opens them and chat_render_record() of chat.h calls them.
+ * chat_templates.h - the chat templates that are built in. chat.c opens them and the functions of chat.h call them.
  *
  * Each template is a function, with forms or other constants, that appends to a struct chat_writer what its Jinja
  * original writes, token by token. The tokens that it uses are a table of texts: those that a vocabulary has as added

@@ -129,7 +129,7 @@ static void check_peak(uint32_t threads, const char *const *operands, uint32_t c
         _exit(status != TOKMAP_OK                                                             ? 1
               : count == 2 && result.counts.documents != 4                                    ? 2
               : count == 2 && result.counts.text_bytes != ((uint64_t)1 << 30) + 2 * LINE - 40 ? 3
-              : memory_peak() >= most                                             ? 4
+              : memory_peak() >= most                                                         ? 4
                                                                                               : 0);
     }
     assert_int_equal(waitpid(child, &child_status, 0), child);

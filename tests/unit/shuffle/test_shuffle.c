@@ -470,8 +470,7 @@ static void test_many_tiny(void **state)
     assert_int_equal(pack_run(&options, &operand, 1, &result, &error), TOKMAP_OK);
     assert_int_equal(result.counts.documents, 1000000);
     assert_int_equal(result.tokens, 2000000);
-    assert_in_range(memory_peak() - before, 0,
-                    (4 + 4 + 8) << 20); /* two passes, sort, spills of the index */
+    assert_in_range(memory_peak() - before, 0, (4 + 4 + 8) << 20); /* two passes, sort, spills of the index */
 }
 #endif
 
