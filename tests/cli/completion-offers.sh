@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # What the commands offer to a shell for the word at the cursor.
 . "$TOKMAP_CLI/helpers.sh"
 # offers WORD...: the offers of `tokmap` without descriptions, sorted and on one line.
