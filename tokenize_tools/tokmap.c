@@ -25,6 +25,10 @@ struct subcommand {
 static const struct subcommand subcommands[] = {COMMANDS(SUBCOMMAND_ROW, SUBCOMMAND_GROUP)};
 #define SUBCOMMANDS (sizeof subcommands / sizeof subcommands[0])
 
+/* Manual pages that are not those of commands: of section 7, and that of run files. */
+static const char *const subjects[] = {"chat", "documents", "inputs", "remote", "run", "tasks"};
+#define SUBJECTS (sizeof subjects / sizeof subjects[0])
+
 /* The first screen for a user who typed only "tokmap". */
 static const char start[] = "tokmap turns text into token ids and feeds them to training programs. To begin:\n"
                             "  tokmap pack -t tokenizer.json -o web texts/   tokenize files and folders\n"
@@ -35,13 +39,14 @@ static const char start[] = "tokmap turns text into token ids and feeds them to 
 static int help_print(void)
 {
     printf("Usage: tokmap COMMAND [ARGUMENT]...\n"
-           "       tokmap help COMMAND\n\n"
+           "       tokmap help COMMAND|SUBJECT\n\n"
            "Turns text into datasets of token ids that training programs read in place,\n"
            "in an order that can be computed, audited, and resumed exactly.\n");
 #define HELP_ROW(suffix, name, text) printf("  %-15s %s\n", name, text);
 #define HELP_GROUP(heading) printf("\n%s:\n", heading);
     COMMANDS(HELP_ROW, HELP_GROUP)
-    printf("\nOptions:\n"
+    printf("\nSubjects, which have manual pages: chat, documents, inputs, remote, run, tasks\n"
+           "\nOptions:\n"
            "  -h, --help     print this help; 'tokmap COMMAND --help' prints that of a command\n"
            "  -V, --version  print the version, the CPU variant in use, and what this build\n"
            "                 can read; with --json as a JSON object\n\n"
@@ -182,8 +187,10 @@ static int complete(int argc, char **argv)
     if (argc == 2 || is_help) {
         for (size_t i = 0; i < SUBCOMMANDS; i++)
             cli_offer(typed, subcommands[i].name, subcommands[i].text);
+        for (size_t i = 0; i < SUBJECTS && is_help; i++)
+            cli_offer(typed, subjects[i], "open the manual page");
         if (!is_help) {
-            cli_offer(typed, "help", "print the help of a command");
+            cli_offer(typed, "help", "print the help of a command or open a manual page");
             cli_offer(typed, "--help", "list the commands");
             cli_offer(typed, "--version", "print the version and what this build can read");
         }
@@ -205,18 +212,24 @@ static int complete(int argc, char **argv)
 
 static int unknown(const char *what, const char *name)
 {
-    const char *names[SUBCOMMANDS + 3] = {"help", "--help", "--version"};
+    const char *names[SUBCOMMANDS + SUBJECTS + 3] = {"help", "--help", "--version"};
     for (size_t i = 0; i < SUBCOMMANDS; i++)
         names[3 + i] = subcommands[i].name;
-    /* Names of commands in other projects; "tokenize" would be near to "tokenizer". */
+    const size_t count = SUBCOMMANDS + 3 + (strchr(what, ' ') ? SUBJECTS : 0);
+    for (size_t i = SUBCOMMANDS + 3; i < count; i++)
+        names[i] = subjects[i - SUBCOMMANDS - 3];
+    /* Names of commands in other projects ("tokenize" would be near to "tokenizer"), and what pages are about. */
     static const char *const others[][2] = {
-        {"tokenize", "pack"}, {"preprocess", "pack"},    {"prepare", "pack"},
-        {"inspect", "info"},  {"describe", "info"},      {"validate", "verify"},
-        {"check", "verify"},  {"bench", "tokmap-bench"}, {"report", "tokmap-bench report"}};
+        {"tokenize", "pack"},        {"preprocess", "pack"},      {"prepare", "pack"},
+        {"inspect", "info"},         {"describe", "info"},        {"validate", "verify"},
+        {"check", "verify"},         {"bench", "tokmap-bench"},   {"report", "tokmap-bench report"},
+        {"fim", "help documents"},   {"dedup", "help documents"}, {"shuffle", "help documents"},
+        {"split", "help documents"}, {"parquet", "help inputs"},  {"s3", "help remote"},
+        {"slurm", "help tasks"},     {"chat", "help chat"},       {"template", "help chat"}};
     const char *nearest = NULL;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         nearest = strcmp(name, others[i][0]) == 0 ? others[i][1] : nearest;
-    nearest = nearest ? nearest : cli_nearest(name, names, SUBCOMMANDS + 3);
+    nearest = nearest ? nearest : cli_nearest(name, names, count);
     if (!nearest) { /* options without their dashes, or with one */
         char option[64];
         snprintf(option, sizeof option, "--%.60s", name + strspn(name, "-"));
@@ -230,13 +243,34 @@ static int unknown(const char *what, const char *name)
     return CLI_MISUSED;
 }
 
+/* Opens a manual page. In a tree that is built but not installed, man does not find it by its name. */
+static int subject_open(const char *subject)
+{
+    const char *section = strcmp(subject, "run") == 0 ? "5" : "7";
+    char page[4200] = "", name[32];
+    struct os_stat found;
+    snprintf(name, sizeof name, "tokmap-%s", subject);
+    (void)os_program_path(page, sizeof page / 2);
+    char *slash = strrchr(page, '/');
+    if (slash)
+        snprintf(slash, sizeof page / 2, "/../../tokenize_tools/man/%s.%s", name, section);
+    const char *by_path[] = {"man", page, NULL}, *by_name[] = {"man", section, name, NULL};
+    const int system = os_program_become(os_stat(page, &found) ? by_name : by_path);
+    cli_say(PROGRAM, "the manual page %s(%s) needs the command man, which cannot be run: %s; install man-db", name,
+            section, strerror(system));
+    return CLI_FAILED;
+}
+
 static int help(int argc, char **argv)
 {
     if (argc < 2 || strcmp(argv[1], "help") == 0)
         return help_print();
+    for (size_t i = 0; i < SUBJECTS; i++)
+        if (strcmp(argv[1], subjects[i]) == 0)
+            return subject_open(subjects[i]);
     const struct subcommand *command = subcommand_find(argv[1]);
     if (!command)
-        return unknown("command", argv[1]);
+        return unknown("command or subject", argv[1]);
     char option[] = "--help";
     char *arguments[] = {argv[1], option, NULL};
     return command->run(2, arguments);

@@ -39,21 +39,21 @@ void cli_offer(const char *typed, const char *word, const char *help)
     putchar('\n');
 }
 
-/* Prints the choices that begin with `typed`, each after `before_length` bytes of `before`. */
-static void choices_print(const char *before, size_t before_length, const char *typed, const char *choices)
+/* Prints the choices that begin with what was typed in `word` from the byte `from` on, each after the bytes before it.
+ * Returns whether there are any. */
+static bool choices_print(const char *word, size_t from, const char *choices)
 {
-    const size_t end = cli_choices_listed(choices), length = strlen(typed);
-    size_t word;
-    for (size_t at = 0; at < end; at += word + 1) {
-        word = strcspn(choices + at, "|");
-        if (word >= length && memcmp(choices + at, typed, length) == 0)
-            printf("%.*s%.*s\n", (int)before_length, before, (int)word, choices + at);
+    const size_t end = cli_choices_listed(choices), length = strlen(word + from);
+    bool found = false;
+    size_t bytes;
+    for (size_t at = 0; at < end; at += bytes + 1) {
+        bytes = strcspn(choices + at, "|, ");
+        if (!bytes || bytes < length || memcmp(choices + at, word + from, length) != 0)
+            continue;
+        printf("%.*s%.*s\n", (int)from, word, (int)bytes, choices + at);
+        found = true;
     }
-}
-
-void cli_offer_choices(const char *typed, const char *choices)
-{
-    choices_print("", 0, typed, choices);
+    return found;
 }
 
 /* ---- datasets and runs ---- */
@@ -107,44 +107,69 @@ static int listing_entry(void *user, const char *name)
     return 0;
 }
 
+/* Returns the first bytes of `typed` as a path, whose "~/" is the home folder; NULL if memory is short. */
+static char *path_typed(const char *typed, size_t bytes)
+{
+    const char *home = secure_getenv("HOME");
+    char *path = strndup(typed, bytes);
+    if (!path || strncmp(path, "~/", 2) != 0 || !home)
+        return path;
+    char *whole = path_in(home, path + 2);
+    free(path);
+    return whole;
+}
+
 /* Prints the datasets and runs whose names begin with `typed`, and the folders, which may contain some. If there are
  * none, asks the shell for files: a run file or a manifest may have any name. */
 static void datasets_print(const char *before, size_t before_length, const char *typed, unsigned wanted)
 {
     struct listing listing = {
         .typed = typed, .folder = path_folder_bytes(typed), .before = before, .before_length = before_length};
-    const char *home = secure_getenv("HOME");
-    const bool in_home = typed[0] == '~' && typed[1] == '/' && home;
     listing.wanted = wanted;
-    char *folder = listing.folder ? malloc(listing.folder + 1) : NULL, *path;
-    if (folder)
-        snprintf(folder, listing.folder + 1, "%s", typed);
-    path = in_home && folder ? path_in(home, folder + 2) : NULL;
-    listing.path = path ? path : folder ? folder : ".";
-    if (!strpbrk(typed, "\n\t") && (folder || !listing.folder))
+    char *folder = path_typed(typed, listing.folder);
+    listing.path = listing.folder ? folder : ".";
+    if (!strpbrk(typed, "\n\t") && listing.path)
         (void)os_folder_list(listing.path, listing_entry, &listing);
     if (!listing.offers)
         puts(":files");
     free(folder);
+}
+
+/* Prints the sources and validation sets in the run file `typed`, as choices_print(). */
+static void sources_print(const char *typed, const char *word, size_t from)
+{
+    char *path = path_typed(typed, strlen(typed)), text[1 << 16] = "", *rest = text, *line;
+    size_t got;
+    if (path && cli_names_run(path))
+        (void)cli_head_read(path, text, sizeof text - 1, &got);
+    while ((line = strsep(&rest, "\n"))) {
+        const char *kind = strtok_r(line, " \t\r", &line), *name = strtok_r(NULL, " \t\r", &line);
+        if (name && (strcmp(kind, "source") == 0 || strcmp(kind, "validation") == 0))
+            (void)choices_print(word, from, name);
+    }
     free(path);
 }
 
 /* ---- options and operands ---- */
 
-/* Prints the values of an option that begin with `typed`; `before` is what precedes the value in the same word. */
-static void values_print(const struct cli_option *option, const char *before, size_t before_length, const char *typed)
+/* Prints the values of an option that begin with what was typed in `word` from the byte `from` on. `run`: the last
+ * operand before it, or NULL. */
+static void values_print(const struct cli_option *option, const char *run, const char *word, size_t from)
 {
-    const char *value = option->value ? option->value : "";
-    if (option->kind == CLI_CHOICE)
-        choices_print(before, before_length, typed, option->choices);
-    else if (option->kind != CLI_TEXT && option->kind != CLI_LIST)
+    const char *value = option->value ? option->value : "", *comma = strrchr(word + from, ',');
+    if (strstr(value, ",...") && comma)
+        from = (size_t)(comma + 1 - word);
+    if ((option->choices && choices_print(word, from, option->choices)) ||
+        (option->kind != CLI_TEXT && option->kind != CLI_LIST))
         return;
-    else if (strstr(value, "FILE") || strstr(value, "PREFIX"))
+    if (strcmp(value, "SOURCE") == 0 && run)
+        sources_print(run, word, from);
+    else if (strstr(value, "FILE") || strstr(value, "PREFIX") || strcmp(value, "LIST") == 0)
         puts(":files");
     else if (strstr(value, "FOLDER"))
         puts(":folders");
     else if (strstr(value, "DATASET") || strstr(value, "RUN"))
-        datasets_print(before, before_length, typed,
+        datasets_print(word, from, word + from,
                        (strstr(value, "DATASET") ? CLI_DATASETS : 0) | (strstr(value, "RUN") ? CLI_RUNS : 0));
 }
 
@@ -203,7 +228,7 @@ static void options_print(const struct cli_command *command, const char *typed)
 static void operand_print(const struct cli_command *command, const char *typed, size_t place)
 {
     if (place == 0 && command->first_operand)
-        cli_offer_choices(typed, command->first_operand);
+        (void)choices_print(typed, 0, command->first_operand);
     else if (command->operands & (CLI_DATASETS | CLI_RUNS))
         datasets_print("", 0, typed, command->operands);
     else if (command->operands & CLI_FILES)
@@ -213,6 +238,7 @@ static void operand_print(const struct cli_command *command, const char *typed, 
 void cli_complete(const struct cli_command *command, int count, char **words)
 {
     const struct cli_option *awaits = NULL;
+    const char *operand = NULL;
     bool options_end = false;
     size_t operands = 0;
     assert(command && count >= 1 && words);
@@ -221,6 +247,7 @@ void cli_complete(const struct cli_command *command, int count, char **words)
             awaits = NULL;
         } else if (options_end || words[i][0] != '-' || !words[i][1]) {
             operands++;
+            operand = words[i];
         } else if (strcmp(words[i], "--") == 0) {
             options_end = true;
         } else {
@@ -230,13 +257,13 @@ void cli_complete(const struct cli_command *command, int count, char **words)
     const char *typed = words[count - 1];
     const char *equals = strchr(typed, '=');
     if (awaits) {
-        values_print(awaits, "", 0, typed);
+        values_print(awaits, operand, typed, 0);
     } else if (options_end || typed[0] != '-') {
         operand_print(command, typed, operands);
     } else if (typed[1] == '-' && equals) {
         const struct cli_option *option = option_find(command, typed, (size_t)(equals - typed));
         if (option)
-            values_print(option, typed, (size_t)(equals + 1 - typed), equals + 1);
+            values_print(option, operand, typed, (size_t)(equals + 1 - typed));
     } else {
         options_print(command, typed);
     }

@@ -25,7 +25,4 @@ void cli_complete(const struct cli_command *command, int count, char **words);
 /* Prints an offer if it begins with `typed`. `help` may be NULL. */
 void cli_offer(const char *typed, const char *word, const char *help);
 
-/* Prints those of the choices, as of CLI_CHOICE, that begin with `typed` and are listed. */
-void cli_offer_choices(const char *typed, const char *choices);
-
 #endif

@@ -39,7 +39,8 @@ struct cli_option {
     bool *given; /* set to true if the option is present; may be NULL */
     const char *value;   /* the value's name in the help: "PREFIX"; NULL for flags */
     const char *help;    /* the help wraps it; see cli_is_internal() */
-    const char *choices; /* of CLI_CHOICE, else NULL */
+    const char *choices; /* of CLI_CHOICE; else NULL, or words between | or , that completion offers, each time where
+                          * `value` ends in ",...". For the value SOURCE, it offers the sources of the run. */
 };
 
 /* A row of a table of options that is not an option: in the help, the options after it appear under this heading, up to

@@ -23,8 +23,7 @@ static bool exists_with(const char *name, const char *ending)
     return exists;
 }
 
-/* Reads the beginning of a file. Returns false if it cannot be opened or read. */
-static bool head_read(const char *path, char *head, size_t room, size_t *got)
+bool cli_head_read(const char *path, char *head, size_t room, size_t *got)
 {
     int fd;
     *got = 0;
@@ -39,7 +38,7 @@ bool cli_is_manifest(const char *path)
 {
     char head[64];
     size_t got;
-    return head_read(path, head, sizeof head, &got) && shard_manifest_begins(head, got);
+    return cli_head_read(path, head, sizeof head, &got) && shard_manifest_begins(head, got);
 }
 
 /* Returns whether the bytes before a zero byte are lines of text. The file is then a damaged run file, whose reader
@@ -58,7 +57,7 @@ static bool is_plain_text(const char *name)
 {
     char head[4096];
     size_t got;
-    if (!head_read(name, head, sizeof head, &got))
+    if (!cli_head_read(name, head, sizeof head, &got))
         return false;
     const char *zero = memchr(head, '\0', got);
     return (!zero || is_damaged_text(head, (size_t)(zero - head))) && !shard_manifest_begins(head, got);

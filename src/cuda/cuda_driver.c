@@ -187,7 +187,7 @@ enum tokmap_status cuda_driver_open(const struct cuda_driver **driver, struct to
     char reason[400];
     void *handle;
     if (!os_library_open(given && *given ? given : LIBRARY, &handle, reason, sizeof reason))
-        return no_driver(error, "the library of the driver cannot be opened: ", reason);
+        return no_driver(error, "install NVIDIA's driver, or name no device: ", reason);
     enum tokmap_status status = find(handle, driver, error);
     os_library_close(handle);
     return status;

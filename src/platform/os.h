@@ -238,9 +238,8 @@ uint64_t os_process_cpu_ns(void); /* CPU time of all threads */
 /* Returns when the process started, on the clock of os_clock_ns(), to about 10 ms; 0 if unknown. */
 uint64_t os_process_start_ns(void);
 void os_sleep_ns(uint64_t ns);
-uint32_t os_processors(void);           /* on which this process may run; at least 1 */
-uint64_t os_memory_resident(void);      /* bytes of RAM that the process uses, 0 if unknown */
-uint64_t os_memory_resident_peak(void); /* the most that it has used so far, 0 if unknown */
+uint32_t os_processors(void);      /* on which this process may run; at least 1 */
+uint64_t os_memory_resident(void); /* bytes of RAM that the process uses, 0 if unknown */
 /* Bytes that this process has caused to be read from storage so far; UINT64_MAX if unknown. */
 uint64_t os_storage_bytes_read(void);
 /* Fills at most 256 bytes with random numbers of the kernel. Never waits: EAGAIN shortly after the machine's start. */

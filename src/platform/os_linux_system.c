@@ -22,7 +22,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -118,12 +117,6 @@ uint64_t os_memory_resident(void)
 {
     uint64_t kib = field_in("/proc/self/status", "VmRSS:");
     return kib == UINT64_MAX ? 0 : kib * 1024;
-}
-
-uint64_t os_memory_resident_peak(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) ? 0 : (uint64_t)usage.ru_maxrss * 1024;
 }
 
 uint64_t os_storage_bytes_read(void)

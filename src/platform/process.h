@@ -80,6 +80,8 @@ void os_child_end(const struct os_child *child, uint64_t ns);
  * EINTR, once, if a signal has been caught: the caller may stop the child, and then waits again. */
 int os_child_wait(struct os_child *child, int *exit_status);
 
+/* Becomes the program `arguments[0]`, which is searched for in $PATH, and so returns only if it cannot be run. */
+int os_program_become(const char *const *arguments);
 /* Stores the path of the running program. ENAMETOOLONG if it does not fit. */
 int os_program_path(char *path, size_t capacity);
 /* Writes all dirty data of the machine to storage, then empties its caches of file data, names, and inodes. EACCES if

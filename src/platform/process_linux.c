@@ -307,6 +307,12 @@ int os_child_wait(struct os_child *child, int *exit_status)
     return system;
 }
 
+int os_program_become(const char *const *arguments)
+{
+    (void)execvp(arguments[0], (char *const *)(uintptr_t)arguments);
+    return errno;
+}
+
 int os_program_path(char *path, size_t capacity)
 {
     ssize_t length = readlink("/proc/self/exe", path, capacity);

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ci: asan
 # What the commands offer to a shell for the word at the cursor.
 . "$TOKMAP_CLI/helpers.sh"
 # offers WORD...: the offers of `tokmap` without descriptions, sorted and on one line.
@@ -62,6 +63,42 @@ wanted=":files" offers info no/such/folder/x
 HOME=$PWD wanted='~/data/web' offers audit '~/data/we'
 tokmap-bench --complete loader data/we >out
 equal "$(cat out)" data/web
+# Words that an option knows: templates of conversations, and else files; words of a list, each after a comma.
+wanted="qwen2.5 qwen3 qwen3-2507" offers pack --chat-template qw
+wanted="--chat-template=zephyr" offers pack --chat-template=ze
+wanted=":files" offers pack --chat-template my-
+wanted="-calls -thinking assistant last system tool user" offers pack --learn ''
+wanted="assistant,-calls assistant,-thinking" offers pack --learn assistant,-
+wanted="--learn=assistant,tool,last" offers pack --learn=assistant,tool,l
+wanted="datatrove llmc megatron nanogpt olmo" offers pack --also ''
+wanted="megatron,olmo" offers pack --also megatron,o
+wanted="kimi llama3 llama4" offers encode --cut-as ''
+wanted="auto" offers pack --task a
+wanted="document" offers pack --fim-unit d
+wanted=":files" offers show --exposures ''
+# The message about a wrong one has the same words.
+ranks
+for option in '--pattern gpt2 --chat-template' --pattern; do
+    # shellcheck disable=SC2086 # words
+    exits 1 tokmap pack -t v.tiktoken --messages-field m $option no -o none text 2>err
+    holds err "'no'"
+    tokmap --complete pack ${option##* } '' | while read -r word; do holds err "$word"; done
+done
+# The sources and validation sets of the run that was named before.
+printf ' source\tweb  data/web # text\nsource code data/web\r\nvalidation  web-val data/web\nphase 0 web 1\nsources x y\n' \
+    >mixed.run
+cp mixed.run home.run
+wanted="code web web-val" offers find mixed.run --source ''
+wanted="web web-val" offers show --step 5 mixed.run --source w
+wanted="--source=code" offers find mixed.run -d 3 --source=c
+HOME=$PWD wanted="code" offers find '~/home.run' --source c
+wanted="" offers find --source ''
+wanted="" offers find data/web --source ''
+wanted="" offers find no-such.run --source ''
+# Subjects of manual pages.
+tokmap --help | sed -n 's/^Subjects.*: //p' | tr -d , | tr ' ' '\n' >subjects
+tokmap --complete help '' | sed -n 's/	open the manual page$//p' >got
+[ -s got ] && same got subjects
 # Every command that takes datasets or files offers them.
 while read -r command; do
     case $command in order | completion) continue ;; esac

@@ -68,9 +68,19 @@ for command in pack encode train-tokenizer; do
     [ "$(grep -c '^  \(-., \|    \)--' two)" -gt "$(grep -c '^  \(-., \|    \)--' one)" ]
 done
 for option in -o -t --field --input-format --split --shuffle --shard-tokens --dedup --separator --columns \
-    --messages-field --chat-template --on-error --force -j; do
+    --messages-field --chat-template --include --on-error --force -j; do
     tokmap pack --help | grep -q "^ *$option[, ]" || { echo "FAULT: pack --help lacks $option" >&2; exit 1; }
 done
+# What the message about a file that is not text names is in the help that it names.
+printf '\177ELF\0' >texts/b
+for command in 'pack -o x' 'train-tokenizer -o x --vocab-size 257'; do
+    # shellcheck disable=SC2086 # words
+    exits 1 tokmap $command texts 2>err >/dev/null
+    holds err "--include"
+    tokmap ${command%% *} --help >one
+    holds one "--include"
+done
+rm texts/b
 exits 2 tokmap verfy 2>err
 holds err "did you mean 'verify'?"
 exits 2 tokmap help verfy 2>err
@@ -87,6 +97,32 @@ tokmap help >one
 same one two
 exits 2 tokmap --hlep 2>err
 holds err "unknown option '--hlep'; did you mean '--help'?"
+# Subjects have manual pages: in a tree, man gets the file of this version.
+mkdir -p bin tree/build/bin tree/tokenize_tools
+cp "$TOKMAP_BIN/tokmap" tree/build/bin/
+printf '#!/bin/sh\nprintf "<%%s>" "$@"\n' >bin/man
+chmod +x bin/man
+tokmap --help | sed -n 's/^Subjects.*: //p' | tr -d , | tr ' ' '\n' >subjects
+while read -r subject; do
+    section=7
+    [ "$subject" != run ] || section=5
+    [ -f "$TOKMAP_TREE/tokenize_tools/man/tokmap-$subject.$section" ]
+    equal "$(PATH=$PWD/bin:$PATH tree/build/bin/tokmap help "$subject")" "<$section><tokmap-$subject>"
+    PATH=/none exits 1 "$TOKMAP_BIN/tokmap" help "$subject" 2>err
+    holds err "the manual page tokmap-$subject($section) needs the command man"
+done <subjects
+equal "$(ls "$TOKMAP_TREE"/tokenize_tools/man/tokmap-*.[57] | wc -l)" "$(wc -l <subjects)" "pages of section 5 and 7:"
+cp -R "$TOKMAP_TREE/tokenize_tools/man" tree/tokenize_tools/
+PATH=$PWD/bin:$PATH tree/build/bin/tokmap help chat >out
+holds out "/tokenize_tools/man/tokmap-chat.7>"
+exits 2 tokmap help chta 2>err
+holds err "unknown command or subject 'chta'; did you mean 'chat'?"
+exits 2 tokmap help fim 2>err
+holds err "did you mean 'help documents'?"
+exits 2 tokmap chat 2>err
+holds err "unknown command 'chat'; did you mean 'help chat'?"
+exits 2 tokmap task 2>err
+! grep -q "'tasks'" err
 # A bad environment variable is not an error in the options of the command.
 TOKMAP_CPU=none exits 2 tokmap info x 2>err
 equal "$(cat err)" "$(sed -n 1p err)"

@@ -126,6 +126,7 @@ refused()
 }
 refused 'less than 1 together' --split train=0.9,val=0.05
 refused 'more than 1 together' --split train=0.9,val=0.2
+refused 'more than 1 together; for nine tenths write 0.9, or 90%' --split train=90,val=10
 refused 'the share of a set' --split train=0.9,val=
 refused 'the share of a set' --split train=1,val=0
 refused 'the share of a set' --split train=1e0

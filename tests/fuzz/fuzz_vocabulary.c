@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "support/decode_once.h"
 #include "text/utf8.h"
 #include "vocabulary/vocabulary.h"
 #include "fuzz_case.h"

@@ -351,7 +351,7 @@ try:
 except tokmap.DeviceError as problem:
     print(problem)
 """, self.prefix, TOKMAP_CUDA_DRIVER="/no/such/libcuda.so.1")
-        self.assertIn("GPU", said)
+        self.assertIn("no usable GPU: install NVIDIA's driver, or name no device", said)
         self.assertIn("/no/such/libcuda.so.1", said)
 
     def test_outputs(self):

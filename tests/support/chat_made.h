@@ -16,6 +16,12 @@ int chat_setup(void **state);
 int chat_teardown(void **state);
 
 struct chat_template *chat_opened(const char *choice);
+/* Writes a conversation that has nothing beside its messages. */
+static inline enum tokmap_status chat_render(const struct chat_template *template, const char *json, uint64_t bytes,
+                                             struct chat_text *out, struct tokmap_error *error)
+{
+    return chat_render_record(template, json, bytes, NULL, 0, out, error);
+}
 /* The text with 0x01 and 0x02 around what counts. */
 const char *chat_shown(const struct chat_text *text);
 void chat_marks_check(const struct chat_text *text);

@@ -123,21 +123,9 @@ static enum tokmap_status beside_read(struct chat_config *config, const char *to
 /* Reports that a word is neither a template nor a file. */
 static enum tokmap_status refuse_choice(const char *choice, struct tokmap_error *error)
 {
-    char all[512] = "";
-    size_t used = 0;
-    for (const char *const *name = chat_known_names(); *name; name++) {
-        const size_t bytes = strlen(*name);
-        assert(used + bytes + 3 < sizeof all);
-        if (used) {
-            memcpy(all + used, ", ", 2);
-            used += 2;
-        }
-        memcpy(all + used, *name, bytes + 1);
-        used += bytes;
-    }
     return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                      "'%s' is neither a file nor a chat template; --chat-template takes a file or one of %s", choice,
-                     all);
+                     chat_known_list());
 }
 
 static enum tokmap_status choose(const char *choice, const char *tokenizer_path, struct chat_config *config,
@@ -206,12 +194,6 @@ void chat_text_free(struct chat_text *text)
         free(text->parsed);
     }
     *text = (struct chat_text){0};
-}
-
-enum tokmap_status chat_render(const struct chat_template *template, const char *json, uint64_t bytes,
-                               struct chat_text *out, struct tokmap_error *error)
-{
-    return chat_render_record(template, json, bytes, NULL, 0, out, error);
 }
 
 enum tokmap_status chat_render_record(const struct chat_template *template, const char *json, uint64_t bytes,

@@ -63,13 +63,13 @@ void chat_text_free(struct chat_text *text);
  * "weight" 0 and "train" false mask what a message says; 1 and true, which only an assistant may
  * have unless chat_template_learn() says otherwise, make all of it count. Other keys that change what programs write
  * ("function_call", "images", and so on) are refused unless their value is null, false, or empty; further keys are
- * ignored, as the templates do. json, bytes   valid UTF-8 beside        for chat_render_record(): NULL, or a JSON
- * object of those keys beside the messages that say something (chat_beside_keys() of chat_messages.h), valid UTF-8.
- * What the template does not write is refused out           what it had before is overwritten; its memory is used again
+ * ignored, as the templates do.
+ *   json, bytes   valid UTF-8
+ *   beside        NULL, or a JSON object of those keys beside the messages that say something (chat_beside_keys() of
+ *                 chat_messages.h), valid UTF-8; what the template does not write is refused
+ *   out           what it had before is overwritten; its memory is used again
  * Statuses: OK (also if out->reason says why the conversation cannot be written; `text` is then incomplete),
  * ERROR_MEMORY. */
-enum tokmap_status chat_render(const struct chat_template *template, const char *json, uint64_t bytes,
-                               struct chat_text *out, struct tokmap_error *error);
 enum tokmap_status chat_render_record(const struct chat_template *template, const char *json, uint64_t bytes,
                                       const char *beside, uint64_t beside_bytes, struct chat_text *out,
                                       struct tokmap_error *error);
@@ -77,8 +77,7 @@ enum tokmap_status chat_render_record(const struct chat_template *template, cons
 /* Returns the most ids that chat_encode() makes of the text, without a prefix and a suffix. */
 uint64_t chat_ids_most(const struct tokenizer *tokenizer, const struct chat_text *text);
 
-/* Encodes a conversation that chat_render() has written without a reason, as tokenizer_encode() does with a batch of
- * one document.
+/* Encodes a conversation that was written without a reason, as tokenizer_encode() does with a batch of one document.
  *   out       `capacity` of at least chat_ids_most(), plus one each for prefix and suffix
  *   counted   NULL, or a byte for each of out->capacity ids: CHAT_COUNTED() of the role from the token with the first
  *             byte of what counts to the token with its last byte, else 0, as transformers decides it. Prefix and

@@ -540,10 +540,17 @@ static const struct chat_known known[] = {
     KNOWN_MAP(KNOWN_STRUCT){"rendered", no_tokens, CHAT_IS_RENDERED, rendered_render, NULL}};
 #define KNOWN_NAME(name, tokens, render, how, abilities) name,
 static const char *const names[] = {KNOWN_MAP(KNOWN_NAME) NULL};
+#define KNOWN_LISTED(name, tokens, render, how, abilities) ", " name
+static const char list[] = KNOWN_MAP(KNOWN_LISTED);
 
 const char *const *chat_known_names(void)
 {
     return names;
+}
+
+const char *chat_known_list(void)
+{
+    return list + 2; /* after the first comma */
 }
 
 const struct chat_known *chat_known_by_name(const char *name)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chat_templates.h - the chat templates that are built in. chat.c opens them and chat_render() of chat.h calls them.
+ * chat_templates.h - the chat templates that are built in. chat.c opens them and the functions of chat.h call them.
  *
  * Each template is a function, with forms or other constants, that appends to a struct chat_writer what its Jinja
  * original writes, token by token. The tokens that it uses are a table of texts: those that a vocabulary has as added
@@ -24,6 +24,8 @@ struct chat_known {
 uint64_t chat_added_id(const struct tokenizer *tokenizer, const char *text, size_t bytes);
 /* Returns the names of all templates in alphabetical order, and a NULL; static. */
 const char *const *chat_known_names(void);
+/* Returns the same names as a text, with a comma and a blank between them. */
+const char *chat_known_list(void);
 /* Finds a template by its name, or returns NULL. "rendered", which chat_known_names() does not name, is for programs
  * that render conversations on their own, as tokmap.pack() of Python does with transformers: each message is a section
  * of the text, and its role is "text", or "token" for a special token, or, for what counts, "said" or "said-token" for

@@ -27,7 +27,7 @@ struct chat_text {
     uint64_t message; /* with a reason: the number of the message, from 0, or UINT64_MAX: the whole conversation */
     char detail[96];  /* with a reason: a word of the conversation that it is about, such as a role, or "" */
     uint32_t width;   /* bytes of an id of the template's tokenizer */
-    struct chat_messages *parsed;   /* memory of chat_render() */
+    struct chat_messages *parsed;   /* memory of chat_render_record() */
     struct tokenizer_place *places; /* memory of chat_encode() */
     uint64_t *offsets;
     uint64_t place_capacity, offset_capacity;

@@ -494,9 +494,17 @@ static int train(const struct cli_command *command, const char **operands, size_
     return status;
 }
 
-static const struct cli_often often[] = {
-    {"output", NULL},       {"vocab-size", NULL}, {"model", NULL},    {"special-tokens", NULL}, {"pattern", NULL},
-    {"input-format", NULL}, {"field", NULL},      {"on-error", NULL}, {"force", NULL},          {"threads", NULL}};
+static const struct cli_often often[] = {{"output", NULL},
+                                         {"vocab-size", NULL},
+                                         {"model", NULL},
+                                         {"special-tokens", NULL},
+                                         {"input-format", NULL},
+                                         {"pattern", "bpe: cl100k_base (default), gpt2, o200k_base, ..."},
+                                         {"include", "read only the files of folders that match GLOB"},
+                                         {"field", NULL},
+                                         {"on-error", NULL},
+                                         {"force", NULL},
+                                         {"threads", NULL}};
 
 int command_train_tokenizer(int argc, char **argv)
 {
@@ -519,9 +527,7 @@ int command_train_tokenizer(int argc, char **argv)
          "special tokens; they get the last ids, in this order", NULL},
         CLI_HEADING("Models"),
         {0, "pattern", CLI_TEXT, &training.pattern, &training.given.pattern, "NAME",
-         "bpe: how text is cut into pieces: gpt2, r50k_base, p50k_base, p50k_edit, cl100k_base (default), llama3, "
-         "qwen2, qwen3_5, o200k_base, o200k_harmony, llama4, tekken, nanochat, deepseek_v3",
-         NULL},
+         "bpe: how text is cut into pieces (default: cl100k_base): " SPLIT_RULES_NAMES, SPLIT_RULES_NAMES},
         {0, "min-frequency", CLI_NUMBER, &training.min_frequency, &training.given.min_frequency, "N",
          "bpe, wordpiece: merge only pairs that appear at least N times in the text (default: 1)", NULL},
         {0, "character-coverage", CLI_REAL, &training.unigram.coverage, &training.given.coverage, "SHARE",

@@ -397,7 +397,7 @@ static void counts_correct(struct corpus_counts *counts, const struct corpus_doc
 
 /* ---- conversations ---- */
 
-/* Leaves the conversation out because of what chat_render() has found. */
+/* Leaves the conversation out because of what chat_render_record() has found. */
 static enum tokmap_status conversation_wrong(struct encoding *encoding)
 {
     const struct chat_text *chat = &encoding->encoder->chat;

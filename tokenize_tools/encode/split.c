@@ -60,7 +60,7 @@ const char *split_parse(const char *text, struct split *split)
         split->sets[i].begin = sum < SHARE_ONE ? share_bound((uint64_t)sum) : 0;
         sum += shares[i];
         if (sum > SHARE_ONE)
-            return "the shares of the sets are more than 1 together";
+            return "the shares of the sets are more than 1 together; for nine tenths write 0.9, or 90%";
     }
     return sum == SHARE_ONE ? NULL : "the shares of the sets are less than 1 together; name the rest as a set, too";
 }

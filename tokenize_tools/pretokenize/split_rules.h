@@ -66,7 +66,10 @@ const char *split_rules_regex(const struct split_rules *rules);
 /* DeepSeek's regular expressions. Each is applied to the pieces of the previous one. */
 #define SPLIT_STEPS 3
 extern const char *const split_deepseek_steps[SPLIT_STEPS];
-/* Returns all names; NULL ends the list. */
+/* Returns all names; NULL ends the list. The text has the same. */
+#define SPLIT_RULES_NAMES                                                                                              \
+    "gpt2, r50k_base, p50k_base, p50k_edit, cl100k_base, llama3, qwen2, qwen3_5, o200k_base, o200k_harmony, llama4, "  \
+    "tekken, nanochat, deepseek_v3"
 const char *const *split_rules_names(void);
 
 #endif

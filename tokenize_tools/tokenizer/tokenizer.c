@@ -147,21 +147,6 @@ uint64_t tokenizer_decoder_replaced(const struct tokenizer_decoder *decoder)
     return decoder->replaced;
 }
 
-enum tokmap_status tokenizer_decode(const struct tokenizer *tokenizer, const void *tokens, uint64_t count,
-                                    bool specials, bool resumed, struct text_buffer *text, struct tokmap_error *error)
-{
-    struct tokenizer_decoder *decoder;
-    enum tokmap_status status = tokenizer_decoder_new(&decoder, tokenizer, specials, error);
-    if (status)
-        return status;
-    tokenizer_decoder_begin(decoder, resumed);
-    status = tokenizer_decoder_add(decoder, tokens, count, text, error);
-    if (!status)
-        status = tokenizer_decoder_end(decoder, text, error);
-    tokenizer_decoder_free(decoder);
-    return status;
-}
-
 bool tokenizer_token(const struct tokenizer *tokenizer, uint64_t id, const uint8_t **bytes, uint32_t *count)
 {
     return id < tokenizer->info.vocabulary && tokenizer->kind->token(tokenizer, id, bytes, count);

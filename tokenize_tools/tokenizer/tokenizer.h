@@ -186,9 +186,6 @@ enum tokmap_status tokenizer_decoder_end(struct tokenizer_decoder *decoder, stru
                                          struct tokmap_error *error);
 /* Returns how many U+FFFD a decoder has written since it was made for bytes that are not UTF-8. */
 uint64_t tokenizer_decoder_replaced(const struct tokenizer_decoder *decoder);
-/* Does the same in one call: appends the text of `count` ids to *text. Statuses: those of the functions before. */
-enum tokmap_status tokenizer_decode(const struct tokenizer *tokenizer, const void *tokens, uint64_t count,
-                                    bool specials, bool resumed, struct text_buffer *text, struct tokmap_error *error);
 
 /* Finds the bytes that an id stands for: of a special token its name, of any other token the bytes of text that become
  * it. Returns false if the id is not in the vocabulary. *bytes is valid as long as the tokenizer. */

@@ -85,18 +85,11 @@ static enum tokmap_status regex_choose(struct rank_file *file, struct pipeline_p
 
 static enum tokmap_status pattern_refuse(const char *path, const char *name, struct tokmap_error *error)
 {
-    char names[256] = "";
-    size_t used = 0;
-    for (const char *const *known = split_rules_names(); *known; known++) {
-        const int more = snprintf(names + used, sizeof names - used, " %s", *known);
-        used = more > 0 && (size_t)more < sizeof names - used ? used + (size_t)more : used;
-    }
     return name ? error_set_field(error, TOKMAP_ERROR_ARGUMENT, path, "pattern",
-                                  " is '%s', which is not a split pattern; set it to one of%s", name, names)
+                                  " is '%s', which is not a split pattern; set it to one of " SPLIT_RULES_NAMES, name)
                 : error_set_field(error, TOKMAP_ERROR_ARGUMENT, path, "pattern",
                                   " is missing: a rank file does not contain its split pattern, and this one is not "
-                                  "a file that tokmap recognizes; set it to one of%s",
-                                  names);
+                                  "a file that tokmap recognizes; set it to one of " SPLIT_RULES_NAMES);
 }
 
 /* Chooses how text is split: by the pattern in the options, else by the one that the catalog has for the file, else by

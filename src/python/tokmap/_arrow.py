@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Texts from any library that has the Arrow PyCapsule interface (__arrow_c_array__, __arrow_c_stream__): pyarrow,
-Polars, DuckDB, datasets, pandas. The structs of the Arrow C data interface are read in place with ctypes, so pyarrow is
+Polars, DuckDB, pandas. The structs of the Arrow C data interface are read in place with ctypes, so pyarrow is
 not needed and no text is copied. What a producer hands over is released as soon as it has been read.
 """
 from __future__ import annotations

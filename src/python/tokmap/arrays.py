@@ -293,8 +293,9 @@ class TorchArrays(Arrays):
         if device != "cpu":
             if not torch.cuda.is_available():
                 raise error_of("ERROR_NO_DEVICE", f"device is {device!r}, but torch cannot use a GPU: " +
-                               ("it was built without CUDA" if torch.version.cuda is None else
-                                "torch.cuda.is_available() is False"))
+                               ("it was built without CUDA; install a torch with it" if torch.version.cuda is None else
+                                "torch.cuda.is_available() is False; see whether nvidia-smi finds the GPU") +
+                               ", or pass device='cpu'")
             if device == "cuda":
                 device = f"cuda:{torch.cuda.current_device()}"
             if int(device[5:]) >= torch.cuda.device_count():

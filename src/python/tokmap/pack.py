@@ -520,7 +520,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     source     a path or pattern (str or PathLike), or a list of PathLike: the command packs these files, and takes its
                other options as keywords, such as input_format="jsonl". Or an iterable of documents: str, bytes, or
                dicts (a list of str is a list of texts, and an error if each is the name of a file; a dict is an error,
-               too). Or a table or column of any library with __arrow_c_stream__: pyarrow, Polars, DuckDB, datasets
+               too). Or a table or column of any library with __arrow_c_stream__: pyarrow, Polars, DuckDB, pandas
     tokenizer  a Tokenizer, or its path
     eod, bos   True, an id, or the name of a special token; eod=None: the vocabulary's, where it names one. They are
                added to each document, but not to ids that end or begin with them already

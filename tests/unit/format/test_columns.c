@@ -21,6 +21,7 @@
 #include "format/shard_mask.h"
 #include "platform/os.h"
 #include "fuzz/index_exercise.h"
+#include "support/memory_peak.h"
 #include "support/scratch_folder.h"
 #include "support/shard_help.h"
 
@@ -263,7 +264,7 @@ static void memory_does_not_grow_with_documents(void **unused)
     static const char *const names[] = {"url"};
     struct shard_writer *writer = open_writer("many", names, 1);
     add_documents(writer, DOCUMENTS);
-    const uint64_t before = os_memory_resident_peak();
+    const uint64_t before = memory_peak();
     for (uint64_t d = 0; d < DOCUMENTS; d++) {
         char text[64];
         const int bytes = snprintf(text, sizeof text, "\"https://example.org/%036llu\"", (unsigned long long)d);
@@ -272,7 +273,7 @@ static void memory_does_not_grow_with_documents(void **unused)
     }
     MUST(shard_writer_commit(writer, NULL, 0, NULL, &error));
     if (before)
-        assert_in_range(os_memory_resident_peak() - before, 0, 20 << 20);
+        assert_in_range(memory_peak() - before, 0, 20 << 20);
     assert_int_equal(column_at("many", 0).head.values, DOCUMENTS);
 }
 

@@ -17,6 +17,7 @@
 #include <zstd.h>
 
 #include "pack/pack.h"
+#include "support/memory_peak.h"
 #include "support/sanitized.h"
 #include "support/scratch.h"
 #include "platform/os.h"
@@ -123,12 +124,12 @@ static void check_peak(uint32_t threads, const char *const *operands, uint32_t c
         options.corpus.field = "text";
         options.corpus.record_limit = options.corpus.document_limit = LINE;
         const enum tokmap_status status = pack_run(&options, operands, count, &result, &error);
-        print_message("peak: %llu MiB\n", (unsigned long long)(os_memory_resident_peak() >> 20));
+        print_message("peak: %llu MiB\n", (unsigned long long)(memory_peak() >> 20));
         (void)fflush(stdout);
         _exit(status != TOKMAP_OK                                                             ? 1
               : count == 2 && result.counts.documents != 4                                    ? 2
               : count == 2 && result.counts.text_bytes != ((uint64_t)1 << 30) + 2 * LINE - 40 ? 3
-              : os_memory_resident_peak() >= most                                             ? 4
+              : memory_peak() >= most                                                         ? 4
                                                                                               : 0);
     }
     assert_int_equal(waitpid(child, &child_status, 0), child);
@@ -180,8 +181,8 @@ static void test_idle_threads(void **state)
     options.corpus.record_limit = options.corpus.document_limit = LINE;
     assert_int_equal(pack_run(&options, operands, 1, &result, &error), TOKMAP_OK);
     assert_int_equal(result.counts.documents, 1);
-    print_message("peak: %llu MiB\n", (unsigned long long)(os_memory_resident_peak() >> 20));
-    assert_true(os_memory_resident_peak() < (uint64_t)512 << 20);
+    print_message("peak: %llu MiB\n", (unsigned long long)(memory_peak() >> 20));
+    assert_true(memory_peak() < (uint64_t)512 << 20);
     tokenizer_close(ranks);
 }
 #endif

@@ -26,6 +26,7 @@
 #include "platform/os.h"
 #include "shuffle/shuffle_chunks.h"
 #include "shuffle/shuffle_merge.h"
+#include "support/memory_peak.h"
 #include "support/sanitized.h"
 #include "support/scratch.h"
 #include "vocabulary/vocabulary.h"
@@ -464,13 +465,12 @@ static void test_many_tiny(void **state)
     assert_int_equal(fclose(file), 0);
     struct pack_options options = usual("tiny", NULL);
     assert_int_equal(pack_run(&options, &operand, 1, &result, &error), TOKMAP_OK);
-    const uint64_t before = os_memory_resident_peak();
+    const uint64_t before = memory_peak();
     options.shuffle = &shuffle;
     assert_int_equal(pack_run(&options, &operand, 1, &result, &error), TOKMAP_OK);
     assert_int_equal(result.counts.documents, 1000000);
     assert_int_equal(result.tokens, 2000000);
-    assert_in_range(os_memory_resident_peak() - before, 0,
-                    (4 + 4 + 8) << 20); /* two passes, sort, spills of the index */
+    assert_in_range(memory_peak() - before, 0, (4 + 4 + 8) << 20); /* two passes, sort, spills of the index */
 }
 #endif
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/decode_once.h"
 #include "vocabulary/vocabulary.h"
 #include "common/cpu.h"
 #include "tokenizer/widen.h"

@@ -20,6 +20,7 @@
 
 #include "vocabulary/vocabulary.h"
 #include "support/awkward_text.h"
+#include "support/decode_once.h"
 #include "support/reference_data.h"
 
 /* Rows whose vocabulary is opened otherwise than by the path in index.tsv. */

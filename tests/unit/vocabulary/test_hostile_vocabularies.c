@@ -27,6 +27,7 @@
 
 #include "vocabulary/vocabulary.h"
 #include "support/awkward_text.h"
+#include "support/decode_once.h"
 #include "support/model_made.h"
 #include "support/sanitized.h"
 

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "sentencepiece/sp_source.h"
+#include "support/decode_once.h"
 #include "support/scratch_folder.h"
 #include "vocabulary/vocabulary.h"
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/decode_once.h"
 #include "vocabulary/rank_file.h"
 #include "vocabulary/rank_tokenizer.h"
 #include "tokenizer/tokenizer.h"

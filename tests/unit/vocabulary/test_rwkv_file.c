@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/decode_once.h"
 #include "vocabulary/rwkv_file.h"
 
 static char text[65536];

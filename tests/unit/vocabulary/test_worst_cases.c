@@ -21,6 +21,7 @@
 
 #include "vocabulary/vocabulary.h"
 #include "support/awkward_text.h"
+#include "support/decode_once.h"
 #include "support/reference_data.h"
 
 /* clang-format off */

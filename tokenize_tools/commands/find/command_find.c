@@ -442,7 +442,7 @@ int command_find(int argc, char **argv)
         {0, "words", CLI_NUMBER, &given.words, &given.words_given, "N", "with --ngrams, how many (default: 13)", NULL},
         {0, "field", CLI_TEXT, &given.field, NULL, "NAME",
          "with --ngrams, the field of records that has the text (default: text)", NULL},
-        {0, "source", CLI_TEXT, &given.source, NULL, "NAME", "only documents of this source of a run", NULL},
+        {0, "source", CLI_TEXT, &given.source, NULL, "SOURCE", "only documents of this source of a run", NULL},
         CLI_HEADING("Tokenizer of the texts"),
         TOKENIZER_OPTIONS_RECORDED(given.tokenizer),
         CLI_HEADING("General"),

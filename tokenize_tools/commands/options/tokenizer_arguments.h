@@ -4,6 +4,8 @@
 #ifndef TOKMAP_COMMANDS_OPTIONS_TOKENIZER_ARGUMENTS_H
 #define TOKMAP_COMMANDS_OPTIONS_TOKENIZER_ARGUMENTS_H
 
+#include "pretokenize/split_rules.h"
+#include "tokenizer/text_cuts.h"
 #include "tokenizer/tokenizer.h"
 #include "cli/cli.h"
 
@@ -31,14 +33,14 @@ struct tokenizer_arguments {
 /* Rows for a table of options: the three that describe a rank file, how texts are cut, and one without effect, ... */
 #define TOKENIZER_OPTIONS_RANK_FILE(tokenizer)                                                                         \
     {0, "pattern", CLI_TEXT, &(tokenizer).options.pattern, NULL, "NAME",                                               \
-     "how an unrecognized rank file splits text: cl100k_base, o200k_base, gpt2, ...", NULL},                           \
+     "how an unrecognized rank file splits text: cl100k_base, o200k_base, gpt2, ...", SPLIT_RULES_NAMES},              \
     {0, "pattern-regex", CLI_TEXT, &(tokenizer).options.pattern_regex, NULL, "REGEX",                                  \
      "the same, as a regular expression in tiktoken's syntax", NULL},                                                  \
     {0, "special-tokens", CLI_TEXT, &(tokenizer).options.special_tokens, NULL, "FILE",                                 \
      "the special tokens of a rank file: a JSON object that maps each text to its id", NULL},                          \
     {0, "cut-as", CLI_TEXT, &(tokenizer).options.cut_as, NULL, "NAME",                                                 \
      "cut long texts before they are encoded, as the code of this model does: kimi, llama3, or llama4 (default: each "  \
-     "text is encoded as a whole)", NULL},                                                                             \
+     "text is encoded as a whole)", text_cuts_names()},                                                                \
     {0, "no-cache", CLI_FLAG, &(tokenizer).no_cache, NULL, NULL,                                                       \
      "has no effect, because no tables are kept from run to run; accepted for scripts that pass it", NULL}
 /* ... the tokenizer with these five, ... */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "also_arguments.h"
+#include "chat/chat_templates.h"
 #include "cli/cli.h"
 #include "commands/commands.h"
 #include "commands/data/output_file.h"
@@ -661,10 +662,11 @@ static const struct cli_often often[] = {
     {"tokenizer", "the tokenizer's file or folder (default: bytes)"},
     {"field", "the field that holds the text (default: text)"},
     {"input-format", "text, jsonl, csv, parquet, ... (default: auto)"},
+    {"include", "read only the files of folders that match GLOB"},
     {"separator", "what separates documents of a text file: '\\n\\n'"},
     {"messages-field", "the field of a record that holds a conversation"},
     {"chat-template", "how it is written (default: the tokenizer's)"},
-    {"learn", "the roles that are learned, such as assistant,-thinking"},
+    {"learn", "what is learned, such as assistant,-thinking"},
     {"columns", "fields of records whose values are kept in the index"},
     {"split", "sets by a hash of the text, such as train=99%,val=1%"},
     {"shuffle", "put the documents in a random order"},
@@ -695,10 +697,10 @@ int command_pack(int argc, char **argv)
          "folder in which an output for object storage is made, with space for all of it (default: NAME.upload in this "
          "one)",
          NULL},
-        {0, "also", CLI_TEXT, &packing.also.typed, NULL, "FORMATS",
+        {0, "also", CLI_TEXT, &packing.also.typed, NULL, "FORMAT,...",
          "also write the files of other projects for each shard, which share the tokens where they can: a list such as "
          "megatron,olmo of megatron, llmc, datatrove, olmo, nanogpt. With --seal each has a copy of the tokens",
-         NULL},
+         FOREIGN_TARGET_NAMES},
         {0, "shard-tokens", CLI_SIZE, &packing.shard_tokens, &packing.shard_given, "N",
          "write shards of at most N tokens (1G: 10^9), cut at ends of documents: PREFIX-00000.bin and so on, and "
          "PREFIX, a manifest that makes them one dataset",
@@ -733,7 +735,7 @@ int command_pack(int argc, char **argv)
         {0, "task", CLI_TEXT, &packing.tasks.asked.task_text, NULL, "I/N|auto",
          "with --shard-tokens: be one of N processes, numbered from 0, that make the output together; auto: take the "
          "numbers from the environment of Slurm, MPI, Kubernetes (with TOKMAP_TASKS), AWS Batch, or torchrun",
-         NULL},
+         "auto"},
         {0, "finish", CLI_FLAG, &packing.tasks.asked.finish, NULL, NULL,
          "only give the shards of all tasks their names, which otherwise the last task does; fails and names what is "
          "missing",
@@ -789,14 +791,14 @@ int command_pack(int argc, char **argv)
         {0, "chat-template", CLI_TEXT, &packing.content.chat_template, NULL, "NAME|FILE",
          "how a conversation is written: a built-in template (chatml, llama3, ...), or a file or folder that holds one "
          "(default: the tokenizer's own)",
-         NULL},
+         chat_known_list()},
         {0, "learn", CLI_TEXT, &packing.content.learn_text, NULL, "WORD,...",
          "which tokens of a conversation count: those of roles (assistant, tool, system, user; default: assistant), "
          "and "
          "the token that ends the turn; -thinking: not what is between thinking tags; -calls: not calls of tools; "
          "last: "
          "only the answers to the last question. A message with a weight of 0 or 1 decides for itself",
-         NULL},
+         CHAT_LEARN_WORDS},
         {0, "ignore-fields", CLI_LIST, &packing.content.ignore, NULL, "NAME,...",
          "with --messages-field: keys beside the messages, or in them, that count for nothing though they say "
          "something, such as tools; may be repeated",
@@ -810,7 +812,7 @@ int command_pack(int argc, char **argv)
          "the suffix comes first (default: 0.5)",
          NULL},
         {0, "fim-unit", CLI_TEXT, &packing.fim.unit, NULL, "LENGTH|document",
-         "what is rearranged: a document (default), or each piece of LENGTH characters of it", NULL},
+         "what is rearranged: a document (default), or each piece of LENGTH characters of it", "document"},
         {0, "fim-tokens", CLI_TEXT, &packing.fim.tokens, NULL, "P,M,S[,E]",
          "special tokens before prefix, middle, and suffix, and perhaps one that ends a middle, by name or id "
          "(default: those of StarCoder, Code Llama, DeepSeek-Coder, Qwen, Codestral, or Gemma)",

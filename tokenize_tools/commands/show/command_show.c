@@ -777,7 +777,7 @@ int command_show(int argc, char **argv)
          "list the documents that `tokmap pack --dedup` and --exclude-ngrams have dropped, and why", NULL},
         {0, "step", CLI_NUMBER, &given.of_step.step, &given.step_given, "N",
          "show the rows of step N of a run; a dataset needs --seq-len and --batch", NULL},
-        {0, "source", CLI_TEXT, &given.source, NULL, "NAME",
+        {0, "source", CLI_TEXT, &given.source, NULL, "SOURCE",
          "the source or validation set of a run to which documents, windows, and tokens belong; needed if the run has "
          "several sources",
          NULL},
