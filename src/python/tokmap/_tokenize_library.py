@@ -13,6 +13,7 @@ from ctypes import Structure, c_char_p, c_int, c_size_t, c_uint8, c_uint32, c_ui
 from .errors import ArgumentError
 from .handles import Handle, as_method, new
 from ._library import library_path, load
+from ._memory import elements
 from ._version import __version__
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -158,10 +159,8 @@ def library() -> Library:
 
 def id_array(ids: Any) -> array[int]:
     """Ids of any kind as an array of 32 bits."""
-    if hasattr(ids, "tolist"):
-        ids = ids.tolist()
     try:
-        return array("I", ids)
+        return array("I", ids if isinstance(ids, (list, tuple)) else elements(ids, "ids", anywhere=True).tolist())
     except (TypeError, OverflowError):
         raise ArgumentError("ids must be a list of whole numbers from 0 to 4294967295, or an array of one dimension"
                             ) from None

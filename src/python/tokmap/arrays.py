@@ -9,6 +9,7 @@ import sys
 from ctypes import addressof, c_char, c_uint8, c_void_p
 from functools import partial
 
+from ._memory import find, rows_of
 from .device import Pool, order, owns, stream_handle
 from .dlpack import BYTES, Array, sweep
 from .errors import ArgumentError, TokmapError, error_of
@@ -113,13 +114,6 @@ def _no_stream(stream: int) -> int:
     return stream
 
 
-def _row_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides = [1]
-    for length in reversed(shape[1:]):
-        strides.insert(0, strides[0] * length)
-    return tuple(strides)
-
-
 #: Host arrays of at least this many bytes reuse the memory of earlier ones. malloc() returns blocks of this size to the
 #: kernel, and having the kernel clear new pages takes longer than filling the array.
 _REUSED_BYTES = 65536
@@ -185,10 +179,30 @@ class Arrays:
         """The address of an array's first element."""
         raise NotImplementedError
 
+    def _taken(self, array: AnyArray) -> str:
+        """"" if outputs can be arrays of this kind; otherwise what they must be."""
+        raise NotImplementedError
+
     def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
         """Raises an ArgumentError if the library cannot write this field to an array of the caller; otherwise returns
         the array's address."""
-        raise NotImplementedError
+        wanted, found = self._taken(array), None
+        if not wanted:
+            found = find(array, f"out.{field}")
+        if found is None:
+            raise _wrong(field, "kind", wanted, type(array).__name__)
+        if found.device not in (self.device_name, self.device_name.partition(":")[0]):
+            raise _wrong(field, "device", self.device_name, found.device)
+        for what, expected, seen in (("dtype", code, found.type), ("shape", shape, found.shape)):
+            if expected != seen:
+                raise _wrong(field, what, expected, seen)
+        if not found.contiguous:
+            unit, of = (1, "bytes") if self.name == "dlpack" else (found.bytes, "elements")
+            raise _wrong(field, "strides", f"{rows_of(shape, found.bytes // unit)} {of} (C-contiguous)",
+                         tuple(stride // unit for stride in found.strides))
+        if not found.writable:
+            raise _wrong(field, "access", "a writable array", "a read-only one")
+        return found.address
 
     def use(self, outputs: Any, wanted: list[tuple[str, tuple[int, ...], str]], arrays: list[AnyArray]) -> None:
         """Makes arrays of the caller the outputs of the library, by field, shape, and code: see check()."""
@@ -260,22 +274,14 @@ class NumpyArrays(Arrays):
             else:
                 setattr(outputs, field, self.check(field, array, shape, code))
 
+    def _taken(self, array: AnyArray) -> str:
+        return "" if isinstance(array, self._numpy.ndarray) else "a numpy.ndarray"
+
     def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
-        if not isinstance(array, self._numpy.ndarray):
-            raise _wrong(field, "kind", "a numpy.ndarray", type(array).__name__)
-        if array.dtype != self._numpy.dtype(code):
-            raise _wrong(field, "dtype", code, array.dtype)
-        if array.shape != shape:
-            raise _wrong(field, "shape", shape, array.shape)
-        if not array.flags.c_contiguous:
-            raise _wrong(field, "strides", f"{_row_strides(shape)} elements (C-contiguous)",
-                         tuple(stride // array.itemsize for stride in array.strides))
-        if not array.flags.writeable:
-            raise _wrong(field, "access", "a writable array", "a read-only one")
-        address: int = array.__array_interface__["data"][0]
+        address = super().check(field, array, shape, code)
         # PyArray_DATA of NumPy's C API reads the first member after the head of every object.
         member = c_void_p.from_address(id(array) + _OBJECT_HEAD)
-        if member.value == address:
+        if member.value == address and type(array) is self._numpy.ndarray:
             self._seen[field] = array, member
         return address
 
@@ -341,19 +347,12 @@ class TorchArrays(Arrays):
             else:
                 setattr(outputs, field, self.check(field, array, shape, code))
 
+    def _taken(self, array: AnyArray) -> str:
+        return "" if isinstance(array, self._torch.Tensor) else "a torch.Tensor"
+
     def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
-        if not isinstance(array, self._torch.Tensor):
-            raise _wrong(field, "kind", "a torch.Tensor", type(array).__name__)
-        if array.dtype != self._dtype(code):
-            raise _wrong(field, "dtype", self._dtype(code), array.dtype)
-        if tuple(array.shape) != shape:
-            raise _wrong(field, "shape", shape, tuple(array.shape))
-        if array.device != self._device:
-            raise _wrong(field, "device", self._device, array.device)
-        if not array.is_contiguous():
-            raise _wrong(field, "strides", f"{_row_strides(shape)} elements (contiguous)", tuple(array.stride()))
+        address = super().check(field, array, shape, code)
         self._seen[field] = array, array.dtype
-        address: int = array.data_ptr()
         return address
 
     def stream(self) -> int:
@@ -434,30 +433,10 @@ class OwnArrays(Arrays):
         address: int = array.address if isinstance(array, Array) else array.__cuda_array_interface__["data"][0]
         return address
 
-    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
-        found = array
-        if not isinstance(array, Array):
-            described = getattr(array, "__cuda_array_interface__", None) if self._pool else None
-            if described is None:
-                kinds = "a tokmap.Array" + (" or one with __cuda_array_interface__" if self._pool else "")
-                raise _wrong(field, "kind", kinds, type(array).__name__)
-            if described["typestr"] != f"<{'u' if code[0] == 'u' else 'i'}{BYTES[code]}":
-                raise _wrong(field, "dtype", code, described["typestr"])
-            strides = tuple(length * BYTES[code] for length in _row_strides(shape))
-            if described.get("strides") not in (None, strides):
-                raise _wrong(field, "strides", f"{strides} bytes (C-contiguous)", described["strides"])
-            if described["data"][1]:
-                raise _wrong(field, "access", "a writable array", "a read-only one")
-            if tuple(described["shape"]) != shape:
-                raise _wrong(field, "shape", shape, tuple(described["shape"]))
-            return self.pointer(array)
-        if found.dtype != code:
-            raise _wrong(field, "dtype", code, found.dtype)
-        if found.shape != shape:
-            raise _wrong(field, "shape", shape, found.shape)
-        if found.device != self.device_name:
-            raise _wrong(field, "device", self.device_name, found.device)
-        return self.pointer(array)
+    def _taken(self, array: AnyArray) -> str:
+        if isinstance(array, Array) or (self._pool and hasattr(array, "__cuda_array_interface__")):
+            return ""
+        return "a tokmap.Array" + (" or one with __cuda_array_interface__" if self._pool else "")
 
     def stream(self) -> int:
         self._stream = 0

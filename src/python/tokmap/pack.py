@@ -15,6 +15,7 @@ from ._arrow import columns as arrow_columns, is_arrow
 from ._conversations import Conversations, value_of
 from ._learn import Learn
 from ._library import counted, did_you_mean, names_argument, number, of_type
+from ._memory import check_unmasked, elements
 from .dataset import Dataset
 from .errors import ArgumentError, InputError, class_of, error_of
 from .tokenizer import Tokenizer
@@ -178,7 +179,13 @@ def _numbers(values: Any) -> list[Any]:
     """The elements of a list or an array."""
     if isinstance(values, (str, bytes, dict, set, frozenset)):
         raise TypeError
-    return list(values.tolist() if hasattr(values, "tolist") else values)
+    if isinstance(values, (list, tuple)):
+        return list(values)
+    try:
+        check_unmasked(values, "it")
+        return list(values.tolist()) if hasattr(values, "dtype") else elements(values, "it").tolist()
+    except (ValueError, RuntimeError):
+        raise TypeError from None
 
 
 def _first_wrong(values: Any, limit: int) -> str:

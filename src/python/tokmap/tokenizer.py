@@ -12,6 +12,7 @@ from . import _library as c
 from . import _tokenize_library as t
 from ._batches import decode, encode
 from ._library import check, numpy_or_none, table
+from ._memory import find
 from .errors import ArgumentError, InputError, TokmapError, error_of
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -218,10 +219,14 @@ class Tokenizer:
         """
         narrow = self._vocabulary <= 65536
         if out is not None:
-            kind = out.dtype.name if hasattr(out, "dtype") else type(out).__name__
+            numpy = numpy_or_none()
+            kind = out.dtype.name if numpy and isinstance(out, numpy.ndarray) else type(out).__name__
             if kind not in (_NARROW if narrow else _WIDE) or out.ndim != 1:
                 raise ArgumentError(f"out must be an array of NumPy with one dimension and one of the types "
                                     f"{', '.join(_NARROW if narrow else _WIDE)}, but it is {kind}")
+            place = find(out, "out")
+            if place is None or not place.writable:
+                raise ArgumentError("out must be an array of NumPy that may be written, but it is a read-only one")
         handle = self._handle or self._open()
         if allowed_special is not None or disallowed_special is not None:
             handle = self._policy((text,), allowed_special, disallowed_special)
