@@ -81,6 +81,16 @@ enum tokmap_status trace_flush(struct trace *trace, struct tokmap_error *error)
     return status;
 }
 
+enum tokmap_status trace_end(struct trace *trace, struct tokmap_error *error)
+{
+    os_mutex_lock(trace->lock);
+    const enum tokmap_status status = write_queued(trace, error);
+    if (!status)
+        trace_writer_leave(trace->writer);
+    os_mutex_unlock(trace->lock);
+    return status;
+}
+
 void trace_drain(struct trace *trace)
 {
     if (__atomic_load_n(&trace->queued, __ATOMIC_RELAXED) != __atomic_load_n(&trace->written, __ATOMIC_RELAXED))

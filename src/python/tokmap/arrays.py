@@ -300,7 +300,7 @@ class TorchArrays(Arrays):
             if not torch.cuda.is_available():
                 raise error_of("ERROR_NO_DEVICE", f"device is {device!r}, but torch cannot use a GPU: " +
                                ("it was built without CUDA" if torch.version.cuda is None else
-                                "torch.cuda.is_available() is False"))
+                                "torch.cuda.is_available() is False") + "; pass device=\"cpu\"")
             if device == "cuda":
                 device = f"cuda:{torch.cuda.current_device()}"
             if int(device[5:]) >= torch.cuda.device_count():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from array import array
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
+from time import time
 
 from ._arrow import columns as arrow_columns, is_arrow
 from ._conversations import Conversations, value_of
@@ -17,8 +19,8 @@ from ._learn import Learn
 from ._library import counted, did_you_mean, names_argument, number, of_type
 from ._memory import check_unmasked, elements
 from .dataset import Dataset
-from .errors import ArgumentError, InputError, class_of, error_of
-from .tokenizer import Tokenizer
+from .errors import ArgumentError, InputError, TokmapError, class_of, error_of
+from .tokenizer import Tokenizer, path_of
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ class _Records:
             self.names.append(name)
 
     def __iter__(self) -> Iterator[Any]:
-        first = next(iter(self.content.fields.values()))
+        argument, first = next(iter(self.content.fields.items()))
         for index, item in enumerate(self.source):
             try:
                 record = {first: item} if self.content.plain and isinstance(item, (str, bytes)) else item
@@ -105,8 +107,10 @@ class _Records:
                                      f"a dict with the field {first!r}")
                 made = {**dict(zip(self.names, self.content.read(record, index))),
                         **_row(record, self.columns, index)}
-            except InputError:
+            except InputError as problem:
                 if not self.skip:
+                    names = f"{argument}= names it, and " if f"no field {first!r};" in problem.text else ""
+                    problem.text += f'; {names}on_error="skip" leaves such documents out'
                     raise
                 made = None  # which the command leaves out and counts
             yield made
@@ -406,7 +410,7 @@ def command_path(wanted: str) -> str:
     return program
 
 
-def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, options: dict[str, Any],
+def _command(paths: list[str], out: str, tokenizer: Tokenizer | Path, eod: Any, options: dict[str, Any],
              progress: bool | None, documents: Iterable[Any] | None = None) -> Packed:
     """Runs tokmap pack, of files or of documents that it reads from its standard input."""
     import subprocess
@@ -417,6 +421,7 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         options = {"special": None if special == "text" else special, "pattern": pattern, "pattern_regex": regex,
                    "special_tokens": special_tokens, "cut_as": cut_as, **options}
         tokenizer = tokenizer.path
+    tokenizer = path_of(tokenizer)
     comma = next((name for name in options["columns"] if "," in name), None)
     if comma is not None:
         raise ArgumentError(f"columns contains {comma!r}, but the command tokmap, which packs this source, splits "
@@ -427,7 +432,7 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         with suppress(OSError):  # the command says why it cannot write into it
             os.makedirs(folder, exist_ok=True)
     shown = sys.stderr.isatty() if progress is None else progress
-    process_id, stopping = os.getpid(), _stopping()
+    process_id, stopping, began = os.getpid(), _stopping(), time()
     command = [program, "pack", "--json", "-o", out, "-t", tokenizer, *border, *_arguments(options),
                *([] if documents is None else [f"--feeder={process_id}"]),
                *([] if shown else ["--progress=none"]), "--", *paths]
@@ -443,35 +448,96 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         except BaseException:  # Ctrl-C, or an error of the source: the command removes what it has written
             for process in started if os.getpid() == process_id else ():  # it is not the command of a forked child
                 _stop(process, stopping)
+                _clear(out, began)
             raise
         messages.seek(0)
         said = messages.read()
+    text = _in_python(said.decode("utf-8", "replace")).strip()
     if process.returncode:
-        text = said.decode("utf-8", "replace").strip() if said else f"tokmap pack ended with {process.returncode}"
-        if "the output already exists; choose another name, or use --force" in text:
-            raise error_of("ERROR_EXISTS", text.replace("use --force", "pass force=True"))
-        if process.returncode == 2:
-            raise ArgumentError(text)
-        if documents is not None and ("no document is left to pack" in text or "contain no documents" in text):
-            raise InputError(f"the inputs contain no documents: {count} were left out" + _NONE)
-        absent = next((path for path in (*paths, tokenizer) if path not in ("-", "bytes") and "://" not in path and
-                       set(path).isdisjoint("*?[") and not os.path.exists(path)), None)
-        raise InputError(text) if absent is None else \
-            class_of("ERROR_INPUT", FileNotFoundError)(text, path=absent, status="ERROR_NOT_FOUND")
+        named = (*paths, tokenizer)
+        raise _failure(process.returncode, text, out, began, named, count if documents is not None else None)
     skipped, counts, learned = 0, {}, {}
     try:
         report = json.loads(printed)
         skipped, counts = int(report["records_skipped"]), report.get("columns", {})
         learned = report.get("counted_tokens_of", {})
+        if isinstance(getattr(documents, "content", None), Conversations) and not learned:  # which gave ids and a mask
+            learned = {"assistant": report["counted_tokens"]}
     except ValueError:
         pass
     if not shown:  # otherwise the command has said so
-        for line in said.decode("utf-8", "replace").splitlines():
-            _, mark, text = line.partition("tokmap pack: warning: ")
-            if mark and " of --columns: its column is empty" not in text:  # which is said below, as Python calls it
-                warnings.warn(text, stacklevel=3)
+        for line in text.splitlines():
+            _, mark, warning = line.partition("tokmap pack: warning: ")
+            if mark and not warning.endswith(": its column is empty"):  # which is said below
+                warnings.warn(warning, stacklevel=3)
         _warn_of_empty((name for name in counts if not counts[name]), 3)
     return _packed(out, skipped, learned)
+
+
+def _in_python(text: str) -> str:
+    """What the command says, with the arguments of pack() in place of the command's options. Commands that a reader is
+    to type, in `backquotes`, stay."""
+    from .hints import FileOptions  # here, because it needs the module typing
+    kinds = {**dict.fromkeys(pack.__kwdefaults__ or (), ""), "force": "bool", **FileOptions.__annotations__}
+
+    def argument(found: re.Match[str]) -> str:
+        name, value = found[1].replace("-", "_"), found[2]
+        if name == "no_eod" or name not in kinds:
+            return "eod=False" if name == "no_eod" else found[0]
+        if value is None:
+            return f"{name}=" + ("True" if "bool" in str(kinds[name]) else "")
+        return f"{name}={value if value.isdigit() or value.isupper() else repr(value)}"
+
+    for words, other in (("Try 'tokmap pack --help'", "help(tokmap.pack) lists the arguments"), (" -t FILE", " tokenizer=FILE")):
+        text = text.replace(words, other)
+    parts = text.split("`")
+    parts[::2] = [re.sub(r"(?<![\w-])--([a-z][a-z0-9-]*)(?:[ =](\d\w*|[A-Z]+\b|skip|\w+=[\w.=%,]*\w))?", argument, part)
+                  for part in parts[::2]]
+    return "`".join(parts)
+
+
+def _clear(out: str, began: float) -> bool:
+    """Removes what a command that was killed has left of an output, unless work is kept that the same call continues:
+    the files that end in .partial, of this call, and that no other process writes. Returns whether work is kept."""
+    import fcntl
+    folder, name = os.path.split(out)
+    if os.path.exists(out + ".work") or "://" in out:
+        return "://" not in out
+    for entry in os.listdir(folder or ".") if os.path.isdir(folder or ".") else ():
+        if entry.startswith((name + ".", name + "-")) and entry.endswith(".partial"):
+            with suppress(OSError), open(os.path.join(folder, entry), "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(file.fileno()).st_mtime > began - 1:
+                    os.remove(file.name)
+    return False
+
+
+def _failure(code: int, said: str, out: str, began: float, named: Iterable[str], count: int | None) -> TokmapError:
+    """The exception for a command that has failed. named: the paths that were passed. count: of documents that were
+    fed to it."""
+    import errno
+    import signal
+    text = said or f"tokmap pack ended with {code}"
+    if code < 0:
+        rest = f"the same call continues (its work so far is in {out}.work)" if _clear(out, began) else \
+            "the unfinished output has been removed"
+        return error_of("ERROR_INTERRUPTED", f"the command tokmap pack was killed by {signal.Signals(-code).name}, by the "
+                        f"system if memory was short (lower threads, or allow more memory); {rest}")
+    if "the output already exists; choose another name, or use force=True" in text:
+        return error_of("ERROR_EXISTS", text.replace("use force", "pass force"))
+    if code == 2:
+        return ArgumentError(text)
+    if text.endswith("choose one with chat_template="):
+        return ArgumentError(f"{text}: a name, such as \"chatml\", a file or folder, or a tokenizer of transformers")
+    if count is not None and ("no document is left to pack" in text or "contain no documents" in text):
+        return InputError(f"the inputs contain no documents: {count} were left out" + _NONE)
+    absent = next((path for path in named if path not in ("-", "bytes") and "://" not in path and
+                   set(path).isdisjoint("*?[") and not os.path.exists(path)), None)
+    if absent is not None:
+        return class_of("ERROR_INPUT", FileNotFoundError)(text, path=absent, status="ERROR_NOT_FOUND")
+    system = next((number for number in errno.errorcode if f": {os.strerror(number)}\n" in text + "\n"), 0)
+    return error_of("ERROR_MEMORY" if system == errno.ENOMEM else "ERROR_IO" if system else "ERROR_INPUT", text,
+                    system=system)
 
 
 def _warn_of_empty(columns: Iterable[str], frames: int) -> None:
@@ -540,8 +606,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     prompt_field, completion_field
                both are encoded, and only the tokens of the completion count
     messages_field, chat_template
-               the field that has a conversation, and the name of a template or a file, as for the command. Or, not
-               for files, a tokenizer of transformers whose template, which must mark what the assistant says with
+               the field that has a conversation, and the name of a template or a file, as for the command; None: the
+               template beside the tokenizer. Or, not for files, a tokenizer of transformers whose template, which must mark what the assistant says with
                {% generation %}, renders it, with the record's tools, documents, and chat_template_kwargs; the command
                makes the tokens, so what reads like a special token in a message is text. No eod is added then unless
                asked for. A message with "weight": 0 or "train": False is not learned
@@ -585,12 +651,11 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                    "messages_field": messages_field, "chat_template": chat_template, "ignore_fields": ignored,
                    "learn": words and words.text, "columns": chosen, "min_tokens": min_tokens,
                    "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force, **command}
-        return _command(paths, os.fspath(out), tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer),
-                        eod, options, progress)
+        return _command(paths, os.fspath(out), tokenizer, eod, options, progress)
     fim = {name: value for name, value in command.items() if name.startswith("fim")}
     if len(command) > len(fim):
         raise ArgumentError(f"{', '.join(name for name in command if name not in fim)}: these options are for files, "
-                            "but source is not a path")
+                            "but source is not a path; write the documents to files first, such as JSONL or Parquet")
     _check_fields(field, ids_field, mask_field, labels_field, prompt_field, completion_field, messages_field,
                   chat_template)
     is_text = ids_field is None and prompt_field is None and messages_field is None
@@ -598,11 +663,10 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force, **fim}
     documents = source if not is_arrow(source) else _texts_of(source, field) if is_text and not chosen else \
         _rows_of(source)
-    if isinstance(chat_template, (str, os.PathLike)):  # the command has the templates
+    if messages_field and (chat_template is None or isinstance(chat_template, (str, os.PathLike))):  # which are the command's
         options.update(messages_field=messages_field, chat_template=chat_template, ignore_fields=ignored,
                        learn=words and words.text)
-        return _command(["-"], os.fspath(out), tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer),
-                        eod, options, progress, documents)
+        return _command(["-"], os.fspath(out), tokenizer, eod, options, progress, documents)
     if messages_field is not None and not hasattr(chat_template, "apply_chat_template"):
         raise ArgumentError("chat_template must be a tokenizer of transformers, the name of a template, or a path")
     opened = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer(tokenizer)
@@ -644,5 +708,5 @@ def _check_fields(field: str | None, ids: str | None, mask: str | None, labels: 
         raise ArgumentError("prompt_field and completion_field belong together")
     if (mask is not None or labels is not None) and ids is None:
         raise ArgumentError("mask_field and labels_field need ids_field")
-    if (messages is None) != (chat is None):
+    if messages is None and chat is not None:
         raise ArgumentError("messages_field and chat_template belong together")

@@ -56,7 +56,8 @@ def _json(value: object, name: str) -> bytes:
 
 
 def _fingerprint(tokenizer: Tokenizer | str | None) -> bytes:
-    text = "" if tokenizer is None else tokenizer if isinstance(tokenizer, str) else tokenizer.fingerprint
+    text = "" if tokenizer is None else tokenizer if isinstance(tokenizer, str) else \
+        getattr(tokenizer, "fingerprint", "not one")
     try:
         found = bytes.fromhex(text)
     except (TypeError, ValueError):

@@ -34,6 +34,21 @@ _NARROW = ("uint16", *_WIDE)                     # and those that hold the ids o
 #: thread nor a signal handler that encodes can change ids that have not been copied yet.
 _spare: dict[str, list[tuple[array[int], t.Encoded, Any, c.Error, Any]]] = {"I": [], "H": []}
 _DTYPES: dict[str, Any] = {}  # NumPy's types for the codes
+#: By a method of tokenizers of transformers, tokenizers, SentencePiece, and tiktoken: what to pass in their place.
+_SAVED = {"save_pretrained": 'call its save_pretrained("FOLDER"), and pass "FOLDER"',
+          "save": 'call its save("tokenizer.json"), and pass "tokenizer.json"',
+          "serialized_model_proto": "pass the .model file that it was loaded from",
+          "_mergeable_ranks": "pass the .tiktoken file that it was loaded from"}
+
+
+def path_of(tokenizer: Any) -> str:
+    """The path of a vocabulary. A tokenizer of another package is refused with what takes its place."""
+    try:
+        return os.fspath(tokenizer)  # type: ignore[no-any-return]
+    except TypeError:
+        advice = next((advice for name, advice in _SAVED.items() if hasattr(tokenizer, name)), "pass one of these")
+        raise error_of("ERROR_ARGUMENT", f"tokenizer is {c.of_type(tokenizer)}, but it must be a tokmap.Tokenizer or the "
+                       f"path of a vocabulary: {advice}", TypeError) from None
 
 
 class Tokenizer:
@@ -63,7 +78,7 @@ class Tokenizer:
         self._handle: Handle | None = None
         self._shared: dict[str, Handle] = {}  # by policy for special tokens: handles that share the vocabulary
         self._tokens: dict[str, tuple[int, bool]] | None = None
-        self.path = os.fspath(path)
+        self.path = path_of(path)
         self._asked = (special, pattern, pattern_regex, None if special_tokens is None else os.fspath(special_tokens),
                        cut_as)
         loaded = t.library()
