@@ -24,7 +24,6 @@ struct trace_writer {
     const char *path;
     int fd;
     uint64_t end; /* of what is complete */
-    bool left;    /* another process may have taken the lock and written */
 };
 
 uint64_t trace_hash(const void *row, uint64_t bytes, uint64_t number)
@@ -338,12 +337,6 @@ enum tokmap_status trace_writer_open(struct trace_writer **made, const char *pat
     return TOKMAP_OK;
 }
 
-void trace_writer_leave(struct trace_writer *writer)
-{
-    writer->left = true;
-    os_unlock(writer->fd);
-}
-
 void trace_writer_close(struct trace_writer *writer)
 {
     if (!writer)
@@ -370,10 +363,6 @@ enum tokmap_status trace_writer_begin(struct trace_writer *writer, const struct 
 {
     uint8_t bytes[TRACE_HEADER_BYTES_MOST];
     const size_t count = header_store(header, bytes);
-    const enum tokmap_status status = writer->left ? writer_continue(writer, error) : TOKMAP_OK;
-    if (status)
-        return status;
-    writer->left = false;
     return writer_append(writer, bytes, count, error);
 }
 

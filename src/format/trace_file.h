@@ -63,9 +63,6 @@ struct trace_writer;
 enum tokmap_status trace_writer_open(struct trace_writer **writer, const char *path, struct tokmap_error *error);
 void trace_writer_close(struct trace_writer *writer); /* accepts NULL */
 
-/* Lets another writer have the file until the next trace_writer_begin(), which continues at its end. */
-void trace_writer_leave(struct trace_writer *writer);
-
 /* Begin a section, and append records to it. After a failure the file is as before. Statuses: OK, ERROR_IO. */
 enum tokmap_status trace_writer_begin(struct trace_writer *writer, const struct trace_header *header,
                                       struct tokmap_error *error);

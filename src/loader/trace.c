@@ -18,7 +18,7 @@
 #define QUEUE 256 /* records; a power of two */
 
 struct trace {
-    struct trace_writer *writer;
+    struct trace_writer *writer; /* NULL between the end of a run and trace_begin() */
     struct os_mutex *lock;
     char *path;
     uint64_t queued, written; /* records so far; accessed atomically */
@@ -85,8 +85,10 @@ enum tokmap_status trace_end(struct trace *trace, struct tokmap_error *error)
 {
     os_mutex_lock(trace->lock);
     const enum tokmap_status status = write_queued(trace, error);
-    if (!status)
-        trace_writer_leave(trace->writer);
+    if (!status) {
+        trace_writer_close(trace->writer);
+        trace->writer = NULL;
+    }
     os_mutex_unlock(trace->lock);
     return status;
 }
@@ -101,6 +103,8 @@ enum tokmap_status trace_begin(struct trace *trace, const struct trace_header *h
 {
     os_mutex_lock(trace->lock);
     enum tokmap_status status = write_queued(trace, error);
+    if (!status && !trace->writer)
+        status = trace_writer_open(&trace->writer, trace->path, error);
     if (!status)
         status = trace_writer_begin(trace->writer, header, error);
     os_mutex_unlock(trace->lock);

@@ -107,7 +107,6 @@ int os_real_path(const char *path, char **real);
 int os_lock(int fd);
 /* Locks the file together with others that lock it so. It suffices that the file is open for reading. */
 int os_lock_shared(int fd);
-void os_unlock(int fd); /* gives a lock back before the file is closed */
 
 /* Opens those of the descriptors 0, 1, and 2 that are closed, on a file for which reads and writes fail. Commands call
  * it first, so that no file that they open later gets such a number and then receives what is printed. */

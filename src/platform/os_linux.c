@@ -532,11 +532,6 @@ int os_lock_shared(int fd)
     return lock(fd, LOCK_SH);
 }
 
-void os_unlock(int fd)
-{
-    (void)flock(fd, LOCK_UN);
-}
-
 void os_standard_files(void)
 {
     /* The access mode is wrong on purpose, so that reads and writes fail. open() returns the lowest free descriptor. */

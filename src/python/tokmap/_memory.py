@@ -29,17 +29,13 @@ class Memory:
     """Elements in memory: the address of the first one, their type ("int64", "bool"; the buffer's own word for what are
     not whole numbers in the byte order of this machine), their shape, strides in bytes, and the bytes of each; whether
     they may be written; and their device. `owner` keeps them alive."""
-    __slots__ = ("address", "type", "shape", "strides", "bytes", "writable", "device", "owner")
+    __slots__ = ("address", "type", "shape", "strides", "bytes", "writable", "device", "owner", "count")
 
     def __init__(self, address: int, type: str, shape: tuple[int, ...], strides: tuple[int, ...] | None, bytes: int,
                  owner: object, writable: bool = True, device: str = "cpu") -> None:
         self.address, self.type, self.shape, self.bytes, self.owner = address, type, shape, bytes, owner
         self.strides, self.writable, self.device = strides or rows_of(shape, bytes), writable, device
-
-    @property
-    def count(self) -> int:
-        """The number of elements of an array of one dimension."""
-        return self.shape[0]
+        self.count = shape[0] if shape else 1
 
     @property
     def contiguous(self) -> bool:
@@ -61,19 +57,13 @@ def rows_of(shape: tuple[int, ...], bytes: int) -> tuple[int, ...]:
     return tuple(strides[:len(shape)])
 
 
-def check_unmasked(value: Any, name: str) -> None:
-    """Refuses a masked array of NumPy some of whose elements are masked, and views of one: what they hide is no data."""
-    module: Any = sys.modules.get("numpy.ma")
-    if isinstance(value, memoryview):
-        value = value.obj
-    if module is not None and isinstance(value, module.MaskedArray) and module.is_masked(value):
-        raise ArgumentError(f"{name} has elements that are masked; pass {name}.compressed(), or {name}.filled(VALUE)")
-
-
 def find(value: Any, name: str) -> Memory | None:
     """Where the elements of an array, a tensor, or a buffer are; None of any other object."""
+    masked: Any = sys.modules.get("numpy.ma")
     try:
-        check_unmasked(value, name)
+        exporter = value.obj if isinstance(value, memoryview) else value
+        if masked is not None and isinstance(exporter, masked.MaskedArray) and masked.is_masked(exporter):
+            raise ValueError("some are masked; pass its .compressed(), or .filled(VALUE)")
         if hasattr(value, "data_ptr") and hasattr(value, "element_size"):
             found = _of_torch(value)
         elif isinstance(value, Array):
@@ -81,13 +71,11 @@ def find(value: Any, name: str) -> Memory | None:
         elif hasattr(value, "__cuda_array_interface__") and not hasattr(value, "__array_interface__"):
             found = _of_cuda(value)
         else:
-            found = _of_buffer(memoryview(value), name)
+            found = _of_buffer(memoryview(value))
         if not found.address and 0 not in found.shape and found.device == "cpu":
             raise BufferError("they have no address")  # of a masked tensor of torch, for example
     except TypeError:
         return None
-    except ArgumentError:
-        raise
     except (ValueError, BufferError, RuntimeError) as problem:  # dates of NumPy, sparse tensors, a view that was released
         raise ArgumentError(f"the elements of {name}, {of_type(value)}, cannot be read in memory: {problem}") from None
     return found
@@ -109,8 +97,7 @@ def _of_cuda(value: Any) -> Memory:
                   described.get("strides"), size, value, not described["data"][1], "cuda")
 
 
-def _of_buffer(view: memoryview, name: str) -> Memory:
-    check_unmasked(view, name)
+def _of_buffer(view: memoryview) -> Memory:
     raw = (c_void_p * 16)()  # a Py_buffer, whose first member is the address of the first element
     _get(view, raw, _FULL_RO)
     address = raw[0] or 0
@@ -143,10 +130,9 @@ def elements(values: Any, name: str, anywhere: bool = False) -> Memory:
         numpy = numpy_or_none()
     if numpy is not None:
         try:
-            made: Any = numpy.asanyarray(values) if hasattr(values, "__array__") else numpy.from_dlpack(values)
+            found = find(numpy.asanyarray(values) if hasattr(values, "__array__") else numpy.from_dlpack(values), name)
         except (TypeError, BufferError, RuntimeError) as problem:
             raise ArgumentError(f"{name} cannot be read as an array: {problem}") from None
-        found = find(made, name)
     if found is None:
         return _of_sequence(values, name)
     if anywhere and hasattr(values, "dtype") and found.device != "meta" and \

@@ -81,14 +81,6 @@ class Decoded(Structure):
                 ("resumed", c_uint32), ("bytes", c_uint64)]
 
 
-#: The structs by their names in C, for the test of their layouts.
-STRUCTS = {"tokmap_tokenizer_options": TokenizerOptions, "tokmap_tokenizer_info": TokenizerInfo,
-           "tokmap_encoded": Encoded, "tokmap_decoded": Decoded,
-           "tokmap_text": Text, "tokmap_texts": Texts,
-           "tokmap_encode_options": EncodeOptions, "tokmap_ids": Ids, "tokmap_decode_options": DecodeOptions,
-           "tokmap_tokenizer_batch_info": BatchInfo, "tokmap_tokenizer_batch_out": BatchOut,
-           "tokmap_added_token": AddedToken}
-
 _P = c_void_p  # a handle, or any pointer
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     # name: (type of the result, types of the arguments); a status is an int

@@ -6,7 +6,7 @@ Each class makes arrays of its kind, returns their addresses, and checks arrays 
 from __future__ import annotations
 
 import sys
-from ctypes import addressof, c_char, c_uint8, c_void_p
+from ctypes import addressof, c_char, c_uint8
 from functools import partial
 
 from ._memory import find, rows_of
@@ -163,6 +163,7 @@ class Arrays:
     """What a loader needs to know about the arrays of one framework. What follows holds for all of them on the host."""
     name: str
     device_name = "cpu"
+    _seen: dict[str, tuple[AnyArray, Any]] = {}  # by field, the last array of the caller, and its type
 
     def maker(self, shape: tuple[int, ...], code: str) -> Maker:
         """Returns a function that makes an array of this shape and element type, and returns it with its address."""
@@ -205,9 +206,21 @@ class Arrays:
         return found.address
 
     def use(self, outputs: Any, wanted: list[tuple[str, tuple[int, ...], str]], arrays: list[AnyArray]) -> None:
-        """Makes arrays of the caller the outputs of the library, by field, shape, and code: see check()."""
+        """Makes arrays of the caller the outputs of the library, by field, shape, and code: see check(). The usual array
+        is that of the last call. What a program can change of it in place is compared, and its address asked for."""
         for (field, shape, code), array in zip(wanted, arrays):
-            setattr(outputs, field, self.check(field, array, shape, code))
+            seen = self._seen.get(field)
+            if seen is not None and seen[0] is array and array.shape == shape and array.dtype is seen[1] and \
+                    self._is_ready(array):
+                setattr(outputs, field, self.pointer(array))
+            else:
+                setattr(outputs, field, self.check(field, array, shape, code))
+                if self._is_ready(array):
+                    self._seen[field] = array, array.dtype
+
+    def _is_ready(self, array: AnyArray) -> bool:
+        """Whether the elements of an array of the right shape and type can be written, one after another."""
+        return False
 
     def opened(self, device: str) -> None:
         """Called with the name of the GPU after the library's loader has opened it."""
@@ -229,9 +242,7 @@ class Arrays:
 
     def close(self) -> None:
         """Called when the loader is closed. Arrays may live on."""
-
-
-_OBJECT_HEAD = object.__basicsize__  # bytes of the head of every object of this Python
+        self._seen.clear()
 
 
 class NumpyArrays(Arrays):
@@ -241,9 +252,7 @@ class NumpyArrays(Arrays):
     def __init__(self) -> None:
         import numpy
         self._numpy = numpy
-        self._dtypes = {code: numpy.dtype(code) for code in BYTES}
-        # By field, the last array of the caller and the member of its C struct that holds the address of its elements.
-        self._seen: dict[str, tuple[AnyArray, c_void_p]] = {}
+        self._seen = {}
 
     def maker(self, shape: tuple[int, ...], code: str) -> Maker:
         count, new, dtype = _bytes(shape, code), self._numpy.ndarray, self._numpy.dtype(code)
@@ -263,30 +272,11 @@ class NumpyArrays(Arrays):
             address: int = array.__array_interface__["data"][0]
             return address
 
-    def use(self, outputs: Any, wanted: list[tuple[str, tuple[int, ...], str]], arrays: list[AnyArray]) -> None:
-        # The usual array is that of the last call. The properties that a program can change in place are compared, and
-        # the address is read from the array itself. `carray`: contiguous, aligned, and writable.
-        for (field, shape, code), array in zip(wanted, arrays):
-            seen = self._seen.get(field)
-            if seen is not None and seen[0] is array and array.shape == shape and array.dtype is self._dtypes[code] \
-                    and array.flags.carray:
-                setattr(outputs, field, seen[1].value)
-            else:
-                setattr(outputs, field, self.check(field, array, shape, code))
+    def _is_ready(self, array: AnyArray) -> bool:
+        return type(array) is self._numpy.ndarray and bool(array.flags.carray)
 
     def _taken(self, array: AnyArray) -> str:
         return "" if isinstance(array, self._numpy.ndarray) else "a numpy.ndarray"
-
-    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
-        address = super().check(field, array, shape, code)
-        # PyArray_DATA of NumPy's C API reads the first member after the head of every object.
-        member = c_void_p.from_address(id(array) + _OBJECT_HEAD)
-        if member.value == address and type(array) is self._numpy.ndarray:
-            self._seen[field] = array, member
-        return address
-
-    def close(self) -> None:
-        self._seen.clear()
 
 
 class TorchArrays(Arrays):
@@ -313,7 +303,7 @@ class TorchArrays(Arrays):
         # A private function of torch, which makes no object for each batch. Not every version has it.
         self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
         self._written: tuple[int, list[AnyArray]] = 0, []  # the last outputs of the caller, and their stream
-        self._seen: dict[str, tuple[AnyArray, torch.dtype]] = {}  # by field, the last array of the caller
+        self._seen = {}
 
     def _dtype(self, code: str) -> torch.dtype:
         found: torch.dtype | None = getattr(self._torch, code, None)
@@ -337,23 +327,11 @@ class TorchArrays(Arrays):
         address: int = array.data_ptr()
         return address
 
-    def use(self, outputs: Any, wanted: list[tuple[str, tuple[int, ...], str]], arrays: list[AnyArray]) -> None:
-        # The usual array is that of the last call. The properties that a program can change in place are compared.
-        for (field, shape, code), array in zip(wanted, arrays):
-            seen = self._seen.get(field)
-            if seen is not None and seen[0] is array and array.shape == shape and array.dtype is seen[1] and \
-                    array.is_contiguous() and (array.is_cpu if self._on_host else array.device == self._device):
-                setattr(outputs, field, array.data_ptr())
-            else:
-                setattr(outputs, field, self.check(field, array, shape, code))
+    def _is_ready(self, array: AnyArray) -> bool:
+        return bool(array.is_contiguous() and (array.is_cpu if self._on_host else array.device == self._device))
 
     def _taken(self, array: AnyArray) -> str:
         return "" if isinstance(array, self._torch.Tensor) else "a torch.Tensor"
-
-    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
-        address = super().check(field, array, shape, code)
-        self._seen[field] = array, array.dtype
-        return address
 
     def stream(self) -> int:
         if self._on_host:
@@ -384,8 +362,8 @@ class TorchArrays(Arrays):
             self._written = stream, arrays
 
     def close(self) -> None:
+        super().close()
         self._written = 0, []
-        self._seen.clear()
 
 
 class OwnArrays(Arrays):

@@ -219,7 +219,9 @@ class Batch:
     epoch            the number of the pass over the data that these rows belong to, from 0; where a pass ends among
                      them, that of the later pass
 
-    share            count / run.rows(step): what a loss averaged over these rows weighs in the step
+    share            count / run.rows(step): what a loss averaged over these rows weighs in the step, where every target
+                     counts. Where some are masked (mask_targets, padding), their number differs between rows: add up
+                     the sums of the losses, and divide by the targets of the step that count, on all ranks
     places           for each row, the Place that says which window it holds
 
     The fields that the loader was opened with, in the order in which they were named, are what a batch unpacks to
@@ -311,17 +313,21 @@ class Batch:
 
             file.write(b.rows_of_loss(losses))
 
-        losses is a tensor or an array [count], or [count, ...], such as a loss for each token, of which a row has the
-        mean. Rows of padding have no line."""
+        losses is a tensor or an array [count], or [count, ...], such as a loss for each token. Of these a row has the
+        mean over its targets that count, as the field loss_mask or targets says. A row without any has no line, nor has
+        one of padding."""
         if not hasattr(losses, "ndim"):
             raise ArgumentError(f"losses is a {type(losses).__name__}, but it must be a tensor or an array")
         if losses.ndim < 1 or len(losses) != self.count:
             raise ArgumentError(f"losses have the shape {tuple(losses.shape)}, but the batch has {self.count} rows: "
                                 f"pass a loss for each row or token (reduction=\"none\"), as [{self.count}] or "
                                 f"[{self.count}, ...]")
-        of_rows = losses if losses.ndim == 1 else losses.reshape(self.count, -1).mean(1)
+        of_rows = (losses if losses.ndim == 1 else losses.reshape(self.count, -1).mean(1)).tolist()
+        counts = self.loss_mask != 0 if "loss_mask" in self else self.targets != -100 if "targets" in self else None
+        if getattr(counts, "shape", None) == losses.shape:
+            of_rows = [row[one].mean().item() if one.any() else None for row, one in zip(losses, counts)]
         return "".join(dumps({"step": self.step, "row": row, "loss": loss}) + "\n"
-                       for row, loss in zip(self.row_numbers, of_rows.tolist()[:self.real_rows]))
+                       for row, loss in zip(self.row_numbers, of_rows[:self.real_rows]) if loss is not None)
 
     @property
     def epoch(self) -> int:

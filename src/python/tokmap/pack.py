@@ -17,9 +17,10 @@ from ._arrow import columns as arrow_columns, is_arrow
 from ._conversations import Conversations, value_of
 from ._learn import Learn
 from ._library import counted, did_you_mean, names_argument, number, of_type
-from ._memory import check_unmasked, elements
+from ._memory import elements, find
 from .dataset import Dataset
 from .errors import ArgumentError, InputError, TokmapError, class_of, error_of
+from .shard_writer import plain
 from .tokenizer import Tokenizer, path_of
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -186,7 +187,7 @@ def _numbers(values: Any) -> list[Any]:
     if isinstance(values, (list, tuple)):
         return list(values)
     try:
-        check_unmasked(values, "it")
+        find(values, "it")  # which refuses a masked array
         return list(values.tolist()) if hasattr(values, "dtype") else elements(values, "it").tolist()
     except (ValueError, RuntimeError):
         raise TypeError from None
@@ -320,7 +321,7 @@ def _feed(process: Any, documents: Iterable[Any], skip: bool) -> int:
     try:
         for index, document in enumerate(documents):
             try:
-                line = json.dumps(document, default=_plain)
+                line = json.dumps(document, default=plain)
             except (TypeError, ValueError, RecursionError) as problem:
                 if not skip:
                     raise InputError(f"document {index} cannot be written as JSON: {problem}") from None
@@ -332,13 +333,6 @@ def _feed(process: Any, documents: Iterable[Any], skip: bool) -> int:
     except _Unread:
         pass
     return index + 1
-
-
-def _plain(value: Any) -> Any:
-    """Arrays of NumPy and torch, as JSON can express them."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def _start(started: list[subprocess.Popen[bytes]], command: list[str], **options: Any) -> None:
@@ -475,41 +469,36 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | Path, eod: Any, 
 
 
 def _in_python(text: str) -> str:
-    """What the command says, with the arguments of pack() in place of the command's options. Commands that a reader is
-    to type, in `backquotes`, stay."""
+    """What the command says, with the arguments of pack() in place of the command's options, but for commands to type,
+    which are in `backquotes`."""
     from .hints import FileOptions  # here, because it needs the module typing
-    kinds = {**dict.fromkeys(pack.__kwdefaults__ or (), ""), "force": "bool", **FileOptions.__annotations__}
+    known = {*FileOptions.__annotations__, *(pack.__kwdefaults__ or ())}
 
     def argument(found: re.Match[str]) -> str:
-        name, value = found[1].replace("-", "_"), found[2]
-        if name == "no_eod" or name not in kinds:
-            return "eod=False" if name == "no_eod" else found[0]
-        if value is None:
-            return f"{name}=" + ("True" if "bool" in str(kinds[name]) else "")
-        return f"{name}={value if value.isdigit() or value.isupper() else repr(value)}"
+        name = found[1].replace("-", "_")
+        return "eod=False" if name == "no_eod" else f"{name}={found[2] or ''}" if name in known else found[0]
 
-    for words, other in (("Try 'tokmap pack --help'", "help(tokmap.pack) lists the arguments"), (" -t FILE", " tokenizer=FILE")):
-        text = text.replace(words, other)
+    text = text.replace("Try 'tokmap pack --help'", "help(tokmap.pack) lists the arguments").replace(" -t ", " --tokenizer ")
     parts = text.split("`")
     parts[::2] = [re.sub(r"(?<![\w-])--([a-z][a-z0-9-]*)(?:[ =](\d\w*|[A-Z]+\b|skip|\w+=[\w.=%,]*\w))?", argument, part)
                   for part in parts[::2]]
     return "`".join(parts)
 
 
-def _clear(out: str, began: float) -> bool:
-    """Removes what a command that was killed has left of an output, unless work is kept that the same call continues:
-    the files that end in .partial, of this call, and that no other process writes. Returns whether work is kept."""
+def _clear(out: str, began: float) -> str:
+    """Removes what a command that was killed has left of an output: the files that end in .partial, if they are of this
+    call and nobody writes them. Work that the same call continues stays. Returns what became of it."""
     import fcntl
     folder, name = os.path.split(out)
-    if os.path.exists(out + ".work") or "://" in out:
-        return "://" not in out
+    if os.path.exists(out + ".work"):
+        return f"the same call continues (its work so far is in {out}.work)"
     for entry in os.listdir(folder or ".") if os.path.isdir(folder or ".") else ():
         if entry.startswith((name + ".", name + "-")) and entry.endswith(".partial"):
             with suppress(OSError), open(os.path.join(folder, entry), "rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if os.fstat(file.fileno()).st_mtime > began - 1:
                     os.remove(file.name)
-    return False
+    return "the unfinished output has been removed"
 
 
 def _failure(code: int, said: str, out: str, began: float, named: Iterable[str], count: int | None) -> TokmapError:
@@ -519,16 +508,14 @@ def _failure(code: int, said: str, out: str, began: float, named: Iterable[str],
     import signal
     text = said or f"tokmap pack ended with {code}"
     if code < 0:
-        rest = f"the same call continues (its work so far is in {out}.work)" if _clear(out, began) else \
-            "the unfinished output has been removed"
         return error_of("ERROR_INTERRUPTED", f"the command tokmap pack was killed by {signal.Signals(-code).name}, by the "
-                        f"system if memory was short (lower threads, or allow more memory); {rest}")
-    if "the output already exists; choose another name, or use force=True" in text:
-        return error_of("ERROR_EXISTS", text.replace("use force", "pass force"))
+                        f"system if memory was short (lower threads, or allow more memory); {_clear(out, began)}")
+    if "the output already exists; choose another name, or use force=" in text:
+        return error_of("ERROR_EXISTS", text.replace("use force=", "pass force=True"))
     if code == 2:
         return ArgumentError(text)
     if text.endswith("choose one with chat_template="):
-        return ArgumentError(f"{text}: a name, such as \"chatml\", a file or folder, or a tokenizer of transformers")
+        return ArgumentError(f'{text}"chatml", for example, a file or folder, or a tokenizer of transformers')
     if count is not None and ("no document is left to pack" in text or "contain no documents" in text):
         return InputError(f"the inputs contain no documents: {count} were left out" + _NONE)
     absent = next((path for path in named if path not in ("-", "bytes") and "://" not in path and

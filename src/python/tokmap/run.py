@@ -27,14 +27,11 @@ if TYPE_CHECKING:
     Opened = TypeVar("Opened")
 
 
-_AHEAD = "a loader works ahead by itself, with threads=1 and read_ahead=; workers are for a DataLoader over run.dataset()"
-_ORDER = "the run has the order of all rows: pass order= and seed= to tokmap.Run()"
-#: What takes the place of arguments of torch's DataLoader and of other loaders.
+#: What takes the place of arguments of torch's DataLoader.
 _INSTEAD = {
     "batch_size": "the run has the rows of a step, tokmap.Run(batch=); rows= of loader() are the most of one call",
-    **dict.fromkeys(("num_workers", "prefetch_factor", "persistent_workers"), _AHEAD),
-    **dict.fromkeys(("shuffle", "seed", "sampler", "batch_sampler", "generator"), _ORDER),
-    "pin_memory": "with device=\"cuda\" a loader has pinned memory of its own, and delivers on the GPU",
+    "num_workers": "a loader works ahead by itself, with threads=1; workers are for a DataLoader over run.dataset()",
+    "shuffle": "the run has the order of all rows: pass order= and seed= to tokmap.Run()",
     "drop_last": "the run says how it ends: pass tail= to tokmap.Run()"}
 
 

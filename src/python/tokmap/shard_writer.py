@@ -43,11 +43,14 @@ def _mask(values: Any, count: int) -> Memory | None:
         raise InputError("the mask has a number other than 0 and 1", status="ERROR_INPUT") from None
 
 
+def plain(value: Any) -> Any:
+    """Numbers and arrays of NumPy and torch, as JSON can express them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
 def _json(value: object, name: str) -> bytes:
-    def plain(other: Any) -> Any:  # numbers and arrays of NumPy and torch
-        if hasattr(other, "tolist"):
-            return other.tolist()
-        raise TypeError(f"{type(other).__name__} is not a JSON value")
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain).encode()
     except (TypeError, ValueError, RecursionError) as problem:

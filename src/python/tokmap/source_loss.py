@@ -20,7 +20,6 @@ class SourceLoss:
         for b in loader:
             losses = cross_entropy(model(b.inputs).transpose(1, 2), b.targets, reduction="none")  # [count, seq_len]
             by_source.add(b.source_ids, losses, b.targets != tokmap.IGNORE)
-            losses.mean().backward()
             if b.step % 100 == 99 and b.last_in_step:
                 wandb.log(by_source.result())  # {"loss/prose": 2.31, "loss/code": 1.07}
 
@@ -32,6 +31,7 @@ class SourceLoss:
 
     def __init__(self, run: OpenedRun | Iterable[str]) -> None:
         self.names = run.source_names if isinstance(run, OpenedRun) else tuple(run)
+        self._masked = isinstance(run, OpenedRun) and any(source.dataset.info.masked for source in run.sources)
         self._sums: Any = None  # float64 [2, sources]: losses times weights, and weights
 
     def add(self, source_ids: Any, losses: Any, weights: Any = None) -> None:
@@ -40,7 +40,8 @@ class SourceLoss:
         source_ids  the batch's: [count]
         losses      a tensor of torch or an array of NumPy: [count], or any [count, ...] such as a loss for each token
         weights     how much each counts, in the same shape: a mask, for example, or for losses that are means of rows
-                    the number of tokens in each; None: 1 each. A loss whose weight is 0 may be NaN
+                    the number of targets in each that count; None: 1 each, which is right only where all targets
+                    count. A loss whose weight is 0 may be NaN
         """
         if source_ids is None:
             raise ArgumentError("source_ids is None: add \"source_ids\" to the loader's fields")
@@ -50,6 +51,9 @@ class SourceLoss:
                                 (f" and weights {tuple(weights.shape)}" if weights is not None else "") +
                                 f", but source_ids {tuple(source_ids.shape)}: pass a loss for each row or token of the "
                                 f"batch (reduction=\"none\"), and weights of that shape")
+        if weights is None and self._masked and losses.ndim > 1:
+            raise ArgumentError("weights is missing, but some targets of the data do not count: pass weights=b.targets != "
+                                "tokmap.IGNORE, of a loader with mask_targets=True, or b.loss_mask")
         if type(losses).__module__.partition(".")[0] == "torch":
             self._add_torch(source_ids, losses.detach(), weights, count)
         else:

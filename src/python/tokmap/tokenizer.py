@@ -34,21 +34,16 @@ _NARROW = ("uint16", *_WIDE)                     # and those that hold the ids o
 #: thread nor a signal handler that encodes can change ids that have not been copied yet.
 _spare: dict[str, list[tuple[array[int], t.Encoded, Any, c.Error, Any]]] = {"I": [], "H": []}
 _DTYPES: dict[str, Any] = {}  # NumPy's types for the codes
-#: By a method of tokenizers of transformers, tokenizers, SentencePiece, and tiktoken: what to pass in their place.
-_SAVED = {"save_pretrained": 'call its save_pretrained("FOLDER"), and pass "FOLDER"',
-          "save": 'call its save("tokenizer.json"), and pass "tokenizer.json"',
-          "serialized_model_proto": "pass the .model file that it was loaded from",
-          "_mergeable_ranks": "pass the .tiktoken file that it was loaded from"}
 
 
 def path_of(tokenizer: Any) -> str:
     """The path of a vocabulary. A tokenizer of another package is refused with what takes its place."""
-    try:
-        return os.fspath(tokenizer)  # type: ignore[no-any-return]
-    except TypeError:
-        advice = next((advice for name, advice in _SAVED.items() if hasattr(tokenizer, name)), "pass one of these")
+    if not hasattr(tokenizer, "__fspath__") and not isinstance(tokenizer, (str, bytes)):
+        advice = "pass its file" if not hasattr(tokenizer, "save_pretrained") else \
+            'call its save_pretrained("FOLDER"), and pass "FOLDER"'
         raise error_of("ERROR_ARGUMENT", f"tokenizer is {c.of_type(tokenizer)}, but it must be a tokmap.Tokenizer or the "
-                       f"path of a vocabulary: {advice}", TypeError) from None
+                       f"path of a vocabulary: {advice}", TypeError)
+    return os.fspath(tokenizer)  # type: ignore[no-any-return]
 
 
 class Tokenizer:
@@ -239,8 +234,8 @@ class Tokenizer:
             if kind not in (_NARROW if narrow else _WIDE) or out.ndim != 1:
                 raise ArgumentError(f"out must be an array of NumPy with one dimension and one of the types "
                                     f"{', '.join(_NARROW if narrow else _WIDE)}, but it is {kind}")
-            place = find(out, "out")
-            if place is None or not place.writable:
+            find(out, "out")  # which refuses a masked one
+            if not out.flags.writeable:
                 raise ArgumentError("out must be an array of NumPy that may be written, but it is a read-only one")
         handle = self._handle or self._open()
         if allowed_special is not None or disallowed_special is not None:
