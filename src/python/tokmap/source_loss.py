@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from math import prod
 
 from .errors import ArgumentError
 from .opened_run import OpenedRun
@@ -61,8 +62,9 @@ class SourceLoss:
 
     def _add_torch(self, source_ids: Any, losses: Any, weights: Any, count: int) -> None:
         import torch
-        losses = losses.double().reshape(count, -1)
-        weights = torch.ones_like(losses) if weights is None else weights.double().reshape(count, -1)
+        shape = count, prod(losses.shape[1:])
+        losses = losses.double().reshape(shape)
+        weights = torch.ones_like(losses) if weights is None else weights.double().reshape(shape)
         weights = weights * (source_ids >= 0).unsqueeze(1)
         losses = torch.where(weights != 0, losses * weights, 0)
         if self._sums is None:
@@ -71,8 +73,9 @@ class SourceLoss:
 
     def _add_numpy(self, source_ids: Any, losses: Any, weights: Any, count: int) -> None:
         import numpy
-        losses = losses.astype("float64").reshape(count, -1)
-        weights = numpy.ones_like(losses) if weights is None else weights.astype("float64").reshape(count, -1)
+        shape = count, prod(losses.shape[1:])
+        losses = losses.astype("float64").reshape(shape)
+        weights = numpy.ones_like(losses) if weights is None else weights.astype("float64").reshape(shape)
         weights = weights * (source_ids >= 0)[:, None]
         losses = numpy.where(weights != 0, losses, 0) * weights
         if self._sums is None:
