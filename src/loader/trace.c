@@ -83,13 +83,11 @@ enum tokmap_status trace_flush(struct trace *trace, struct tokmap_error *error)
 
 enum tokmap_status trace_end(struct trace *trace, struct tokmap_error *error)
 {
-    os_mutex_lock(trace->lock);
-    const enum tokmap_status status = write_queued(trace, error);
+    const enum tokmap_status status = trace_flush(trace, error); /* nothing is queued after it, so nobody needs a writer */
     if (!status) {
         trace_writer_close(trace->writer);
         trace->writer = NULL;
     }
-    os_mutex_unlock(trace->lock);
     return status;
 }
 

@@ -13,7 +13,7 @@ import tokmap
 from tokmap.errors import class_of
 from support import WithData, importable, needs, values
 
-REFUSED = (tokmap.TokmapError, TypeError)
+REFUSED = (tokmap.TokmapError, TypeError, ValueError)  # ValueError: of NumPy, for a read-only output
 WHOLE = list(range(40, 100))
 
 

@@ -2,6 +2,7 @@
 """The training programs of the pages, on data most of whose targets are masked, in some rows all of them: with any number
 of rows a call and any number of ranks, a step has the gradient of the mean over its targets that count."""
 import contextlib
+import io
 import os
 import pickle
 import random
@@ -22,6 +23,9 @@ STEPS = 3
 PROGRAMS = {"top": ((), False, "linear"), "nanogpt": (("train.run", "OUT"), False, None), "mixture": ((), False, "linear"),
             "finetune": ((), False, "linear"), "torchrun": ((), True, "linear"), "controller": ((), True, "linear"),
             "lightning": (("OUT", "WORLD", str(STEPS)), True, "table")}
+
+
+losses = {}  # by step, the right ones
 
 
 class Enough(BaseException):
@@ -78,23 +82,25 @@ class Weighing(unittest.TestCase):
 
         def stepped(optimizer, *_):
             gradients = [each.grad.clone() for each in optimizer.param_groups[0]["params"]]
-            found.append((gradients, *self.wanted(kind, before, opened, len(found))))
+            found.append((gradients, *self.wanted(kind, before, opened, len(found), said.getvalue())))
             if len(found) == STEPS:
                 raise Enough
-        before = []
+        before, said = [], io.StringIO()
         hooks.register_optimizer_step_pre_hook(stepping)
         hooks.register_optimizer_step_post_hook(stepped)
         sys.argv = [name, *(out if each == "OUT" else str(world) if each == "WORLD" else each for each in arguments)]
         with mock.patch.object(tokmap.Run, "loader", loader), contextlib.suppress(Enough), \
-                open(os.devnull, "w", encoding="utf-8") as nothing, contextlib.redirect_stdout(nothing):
+                contextlib.redirect_stdout(said):
             exec(compile(self.programs[name], name, "exec"), {"__name__": "__main__"})  # pylint: disable=exec-used
         return found
 
     @staticmethod
-    def wanted(kind, parameters, opened, step):
-        """The right gradients, of all rows of a step at once, and the targets of this rank that count."""
+    def wanted(kind, parameters, opened, step, said):
+        """The right gradients, of all rows of a step at once, and the targets of this rank that count. The loss of the last
+        step that the program has printed is compared."""
         import torch
         from torch.nn.functional import cross_entropy, embedding, linear
+        world = int(os.environ.get("WORLD_SIZE", 1))
         run, options = next(each for each in opened if each[1].get("rows") or "source_ids" in each[1].get("fields", ""))
         fields = options.get("fields", "inputs targets")
         mine = options | {"rows": 0, "resume": run.cursor(step)}
@@ -105,7 +111,13 @@ class Weighing(unittest.TestCase):
             return None, counted
         copies = [each.requires_grad_() for each in parameters]
         logits = copies[0][b.inputs] if kind == "table" else linear(embedding(b.inputs, copies[0]), *copies[1:])
-        cross_entropy(logits.flatten(0, 1), b.targets.flatten()).backward()
+        loss = cross_entropy(logits.flatten(0, 1), b.targets.flatten())
+        loss.backward()
+        losses[step] = loss.item()
+        printed = re.findall(r"(?m)^(?:step )?(\d+) (?:loss )?(\d+\.\d+)(?: tokmap1 .*)?$", said)
+        assert len(printed) in (0, step), said
+        if printed and world == 1:
+            assert abs(float(printed[-1][1]) - losses[step - 1]) < 1e-4, (said, losses)
         assert "targets" in fields
         return [each.grad for each in copies], counted
 

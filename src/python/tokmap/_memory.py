@@ -9,7 +9,7 @@ from array import array
 from ctypes import PYFUNCTYPE, c_char, c_int, c_void_p, py_object, pythonapi
 
 from ._library import numpy_or_none, of_type
-from .dlpack import BYTES, Array
+from .dlpack import BYTES, Array, rows_of
 from .errors import ArgumentError, error_of
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -29,7 +29,6 @@ class Memory:
     """Elements in memory: the address of the first one, their type ("int64", "bool"; the buffer's own word for what are
     not whole numbers in the byte order of this machine), their shape, strides in bytes, and the bytes of each; whether
     they may be written; and their device. `owner` keeps them alive."""
-    __slots__ = ("address", "type", "shape", "strides", "bytes", "writable", "device", "owner", "count")
 
     def __init__(self, address: int, type: str, shape: tuple[int, ...], strides: tuple[int, ...] | None, bytes: int,
                  owner: object, writable: bool = True, device: str = "cpu") -> None:
@@ -47,14 +46,6 @@ class Memory:
         """The elements of a contiguous array of whole numbers."""
         raw: Any = (c_char * (self.count * self.bytes)).from_address(self.address) if self.count else b""
         return memoryview(raw).cast("B").cast(_CODES[self.type]).tolist()  # type: ignore[call-overload,no-any-return]
-
-
-def rows_of(shape: tuple[int, ...], bytes: int) -> tuple[int, ...]:
-    """The strides of contiguous elements."""
-    strides = [bytes]
-    for length in reversed(shape[1:]):
-        strides.insert(0, strides[0] * length)
-    return tuple(strides[:len(shape)])
 
 
 def find(value: Any, name: str) -> Memory | None:
@@ -104,7 +95,7 @@ def _of_buffer(view: memoryview) -> Memory:
     _release(raw)
     word = view.format.lstrip("@=<" if len(view.format) > 1 else "")
     type = "bool" if word == "?" else f"{_KINDS[word]}{8 * view.itemsize}" if word in _KINDS else view.format
-    return Memory(address, type, view.shape, view.strides, view.itemsize, view, not view.readonly)
+    return Memory(address, type, tuple(view.shape or ()), view.strides, view.itemsize, view, not view.readonly)
 
 
 def _of_sequence(values: Any, name: str) -> Memory:
@@ -114,8 +105,7 @@ def _of_sequence(values: Any, name: str) -> Memory:
         raise error_of("ERROR_TOKEN", f"{name} has a number that is too large for an id") from None
     except TypeError:
         raise ArgumentError(f"{name} must be {_WANTED}") from None
-    address, count = stored.buffer_info()
-    return Memory(address, "int64", (count,), None, 8, stored)
+    return _of_buffer(memoryview(stored))
 
 
 def elements(values: Any, name: str, anywhere: bool = False) -> Memory:
@@ -138,11 +128,9 @@ def elements(values: Any, name: str, anywhere: bool = False) -> Memory:
     if anywhere and hasattr(values, "dtype") and found.device != "meta" and \
             (found.device != "cpu" or found.type not in _CODES):
         return _of_sequence(values.tolist(), name)
-    if found.type not in _CODES:
-        raise ArgumentError(f"{name} has elements of the type '{found.type}', but must have whole numbers in the byte "
-                            f"order of this machine: {_WANTED}")
-    if found.device != "cpu":
-        raise ArgumentError(f"{name} is on {found.device}; copy it to the host with .cpu()")
+    if found.type not in _CODES or found.device != "cpu":
+        raise ArgumentError(f"{name} has elements of the type '{found.type}' on {found.device}, but must have whole numbers "
+                            f"in the byte order of this machine, on the host (.cpu() copies a tensor): {_WANTED}")
     if len(found.shape) != 1:
         raise ArgumentError(f"{name} has {len(found.shape)} dimensions, but must have 1; use .flatten()")
     if found.contiguous:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import sys
 from ctypes import addressof, c_char, c_uint8
 from functools import partial
+from math import prod
 
-from ._memory import find, rows_of
+from ._memory import find
 from .device import Pool, order, owns, stream_handle
-from .dlpack import BYTES, Array, sweep
+from .dlpack import BYTES, Array, rows_of, sweep
 from .errors import ArgumentError, TokmapError, error_of
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -153,10 +154,7 @@ def block_pool(count: int) -> Callable[[], tuple[Any, int]]:
 
 
 def _bytes(shape: tuple[int, ...], code: str) -> int:
-    count = BYTES[code]
-    for length in shape:
-        count *= length
-    return count
+    return BYTES[code] * prod(shape)
 
 
 class Arrays:

@@ -323,7 +323,7 @@ class Batch:
                                 f"pass a loss for each row or token (reduction=\"none\"), as [{self.count}] or "
                                 f"[{self.count}, ...]")
         of_rows = losses.tolist() if losses.ndim == 1 or not self.count else losses.reshape(self.count, -1).mean(1).tolist()
-        counts = self.loss_mask != 0 if "loss_mask" in self else self.targets != -100 if "targets" in self else None
+        counts: Any = self.loss_mask != 0 if "loss_mask" in self else self.targets != -100 if "targets" in self else None
         if getattr(counts, "shape", None) == losses.shape:
             of_rows = [row[one].mean().item() if one.any() else None for row, one in zip(losses, counts)]
         return "".join(dumps({"step": self.step, "row": row, "loss": loss}) + "\n"

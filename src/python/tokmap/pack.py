@@ -489,15 +489,14 @@ def _clear(out: str, began: float) -> str:
     """Removes what a command that was killed has left of an output: the files that end in .partial, if they are of this
     call and nobody writes them. Work that the same call continues stays. Returns what became of it."""
     import fcntl
-    folder, name = os.path.split(out)
+    from glob import escape, iglob
     if os.path.exists(out + ".work"):
         return f"the same call continues (its work so far is in {out}.work)"
-    for entry in os.listdir(folder or ".") if os.path.isdir(folder or ".") else ():
-        if entry.startswith((name + ".", name + "-")) and entry.endswith(".partial"):
-            with suppress(OSError), open(os.path.join(folder, entry), "rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.fstat(file.fileno()).st_mtime > began - 1:
-                    os.remove(file.name)
+    for path in iglob(escape(out) + "[.-]*.partial"):
+        with suppress(OSError), open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(file.fileno()).st_mtime > began - 1:
+                os.remove(path)
     return "the unfinished output has been removed"
 
 

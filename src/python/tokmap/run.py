@@ -38,7 +38,7 @@ _INSTEAD = {
 def _opener(kind: Callable[Concatenate[Any, Arguments], Opened]) -> Callable[Concatenate[Any, Arguments], Opened]:
     """A method that opens a reader of a run. Its arguments are those of the class, without the run."""
     def opened(run: Any, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Opened:
-        known: Any = kind.__init__.__kwdefaults__  # type: ignore[misc]
+        known: Any = kind.__init__.__kwdefaults__
         for name in options.keys() - known.keys():
             instead = f"; {_INSTEAD[name]}" if name in _INSTEAD else did_you_mean(name, known)
             raise error_of("ERROR_ARGUMENT", f"{opened.__name__}() has no argument {name!r}{instead}", TypeError)

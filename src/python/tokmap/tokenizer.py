@@ -234,9 +234,7 @@ class Tokenizer:
             if kind not in (_NARROW if narrow else _WIDE) or out.ndim != 1:
                 raise ArgumentError(f"out must be an array of NumPy with one dimension and one of the types "
                                     f"{', '.join(_NARROW if narrow else _WIDE)}, but it is {kind}")
-            find(out, "out")  # which refuses a masked one
-            if not out.flags.writeable:
-                raise ArgumentError("out must be an array of NumPy that may be written, but it is a read-only one")
+            find(out, "out")  # which refuses a masked one; NumPy refuses to write to a read-only one
         handle = self._handle or self._open()
         if allowed_special is not None or disallowed_special is not None:
             handle = self._policy((text,), allowed_special, disallowed_special)
