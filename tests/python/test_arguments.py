@@ -38,8 +38,8 @@ class Packing(WithData):
     def test_the_template_of_a_folder(self):
         """It is found as the command finds it, and what is learned is counted without learn=, too."""
         talks = [{"messages": [{"role": "user", "content": "ab"}, {"role": "assistant", "content": "cd cd"}]}] * 3
-        template = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
-                    "'<|im_end|>' + '\n'}}{% endfor %}")
+        template = (r"{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
+                    r"'<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}")
         from test_tokenizer import small
         flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
         tokens = [{"id": 11 + i, "content": name, **flags} for i, name in enumerate(("<|im_start|>", "<|im_end|>"))]
@@ -76,7 +76,7 @@ class Packing(WithData):
         self.refused(tokmap.ArgumentError, "split: these options are for files, but source is not a path; write the documents "
                      "to files", split="train=1")
         for source in (["text"], file):
-            self.refused(tokmap.ArgumentError, "name them with fim_tokens=PREFIX,MIDDLE,SUFFIX.*help\\(tokmap.pack\\) lists",
+            self.refused(tokmap.ArgumentError, "(?s)name them with fim_tokens=PREFIX,MIDDLE,SUFFIX.*help\\(tokmap.pack\\) lists",
                          source, fim=0.5)
         self.refused(tokmap.ArgumentError, "with shuffle=7", file, shuffle_memory=5000)
         self.refused(tokmap.ArgumentError, "threads= must be between 1 and", file, threads=0)
