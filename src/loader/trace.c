@@ -83,7 +83,7 @@ enum tokmap_status trace_flush(struct trace *trace, struct tokmap_error *error)
 
 enum tokmap_status trace_end(struct trace *trace, struct tokmap_error *error)
 {
-    const enum tokmap_status status = trace_flush(trace, error); /* nothing is queued after it, so nobody needs a writer */
+    const enum tokmap_status status = trace_flush(trace, error); /* after which nobody needs a writer */
     if (!status) {
         trace_writer_close(trace->writer);
         trace->writer = NULL;

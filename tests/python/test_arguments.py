@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The first mistakes of a user: what is refused, or taken, and which argument the message names. And what a loader counts
-after a resume, and leaves to others after its end."""
+"""The first mistakes of a user: what is refused, or taken, and which argument the message names. And what a loader
+counts after a resume, and leaves to others after its end."""
 import os
 import unittest
 import warnings

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Everything that takes a program's memory gets every kind of view of it: slices, reversed, cast, read-only, empty, in
-other types and orders of bytes, with 0 and 2 dimensions, of all that has memory. The values say which elements they are,
-so a view that is read at another place, or with another length, stride, or type, gives others."""
+other types and orders of bytes, with 0 and 2 dimensions, of all that has memory. The values say which elements they
+are, so a view that is read at another place, or with another length, stride, or type, gives others."""
 import array
 import ctypes
 import mmap
@@ -22,8 +22,8 @@ def sliced(whole):
     view = memoryview(whole)
     yield "whole", whole, WHOLE
     for name, of in (("view", view), ("read-only", view.toreadonly())):
-        for part in (slice(None), slice(10, 20), slice(59, None), slice(20, 20), slice(None, None, 7), slice(None, None, -1),
-                     slice(50, 9, -3)):
+        for part in (slice(None), slice(10, 20), slice(59, None), slice(20, 20), slice(None, None, 7),
+                     slice(None, None, -1), slice(50, 9, -3)):
             yield f"{name} {part}", of[part], WHOLE[part]
     yield "slice of a slice", view[10:50][5:9], WHOLE[15:19]
     yield "reversed of reversed", view[::-1][::-1][3:6], WHOLE[3:6]
@@ -247,7 +247,8 @@ class Doors(WithData):
                     view = whole[part]
                     self.assertEqual(tokenizer.decode_batch(tokenizer.encode_batch(view, flat=True)), texts[part], kind)
                     chunks = pyarrow.chunked_array([view, whole[3:5]], kind)
-                    self.assertEqual(tokenizer.decode_batch(tokenizer.encode_batch(chunks)), texts[part] + texts[3:5], kind)
+                    again = tokenizer.decode_batch(tokenizer.encode_batch(chunks))
+                    self.assertEqual(again, texts[part] + texts[3:5], kind)
 
             for mask, offset in ([True, False, False], 0), (None, 1):
                 structs = pyarrow.StructArray.from_arrays([pyarrow.array(["a", "b", "c"])], ["t"], mask=mask and pyarrow.array(mask))

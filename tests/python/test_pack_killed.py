@@ -144,8 +144,8 @@ class Killed(unittest.TestCase):
                     self.assertIn("program that writes the documents ended before it had written all", errors)
 
     def test_a_command_that_is_killed(self):
-        """The error names the signal, and that memory may have been short. Nothing of this call stays, and nothing of others
-        goes."""
+        """The error names the signal, and that memory may have been short. Nothing of this call stays, and nothing of
+        others goes."""
         module, started = sys.modules["tokmap.pack"], []
 
         def start(into, *arguments, **options):
@@ -187,8 +187,8 @@ class Killed(unittest.TestCase):
     def test_failures_of_the_system(self):
         """They have the class of what failed, whatever was packed."""
         failure = sys.modules["tokmap.pack"]._failure
-        for number, kind in ((errno.ENOSPC, tokmap.IoError), (errno.EDQUOT, tokmap.IoError), (errno.EIO, tokmap.IoError),
-                             (errno.ENOMEM, MemoryError)):
+        for number, kind in ((errno.ENOSPC, tokmap.IoError), (errno.EDQUOT, tokmap.IoError),
+                             (errno.EIO, tokmap.IoError), (errno.ENOMEM, MemoryError)):
             said = f"tokmap pack: warning: w\ntokmap pack: made.bin.partial: the tokens cannot be written: {os.strerror(number)}"
             made = failure(1, said + "\ntokmap pack: the work so far is kept", "made", 0, [], None)
             self.assertIsInstance(made, kind)

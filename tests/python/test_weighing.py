@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The training programs of the pages, on data most of whose targets are masked, in some rows all of them: with any number
-of rows a call and any number of ranks, a step has the gradient of the mean over its targets that count."""
+"""The training programs of the pages, on data most of whose targets are masked, in some rows all of them: with any
+number of rows a call and any number of ranks, a step has the gradient of the mean over its targets that count."""
 import contextlib
 import io
 import os
@@ -135,8 +135,8 @@ class Weighing(unittest.TestCase):
                 try:
                     found = self.gradients(name, rows, rank, world, port)
                     with open(path, "wb") as file:
-                        pickle.dump([[[each.tolist() for each in some or ()] for some in step[:2]] + [step[2]] for step in found],
-                                    file)
+                        lists = [[[each.tolist() for each in some or ()] for some in step[:2]] for step in found]
+                        pickle.dump([[*some, step[2]] for some, step in zip(lists, found)], file)
                     status = 0
                 except BaseException:
                     traceback.print_exc()

@@ -141,8 +141,7 @@ def _chosen(schema: ArrowSchema, array: ArrowArray, field: str | None, first: in
     number = names.index(field)
     child = array.children[number].contents
     if array.offset or child.length != array.length or (array.null_count and array.buffers[0]):
-        raise error_of("ERROR_UNSUPPORTED", "a struct array with an offset or with nulls cannot be read; pass the column "
-                       "itself")
+        raise error_of("ERROR_UNSUPPORTED", "a struct array with an offset or nulls cannot be read; pass its column")
     return Column(child, schema.children[number].contents.format.decode(), f"the column {field!r}", first)
 
 

@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 _KINDS = {**dict.fromkeys("bhilqn", "int"), **dict.fromkeys("BHILQN", "uint")}
-_CODES = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "bool": "B", "uint8": "B", "uint16": "H", "uint32": "I",
-          "uint64": "Q"}
-_WANTED = "a list of whole numbers, an array.array, a NumPy array or torch tensor of integers in memory, or another buffer"
+_CODES = {"bool": "B", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H",
+          "uint32": "I", "uint64": "Q"}
+_WANTED = "a list of whole numbers, an array.array, a NumPy array or torch tensor of integers, or another buffer"
 _get = PYFUNCTYPE(c_int, py_object, c_void_p, c_int)(("PyObject_GetBuffer", pythonapi))
 _release = PYFUNCTYPE(None, c_void_p)(("PyBuffer_Release", pythonapi))
-_FULL_RO = 0x11c  # PyBUF_FULL_RO: of any strides, and also what may not be written
 
 
 class Memory:
@@ -67,7 +66,7 @@ def find(value: Any, name: str) -> Memory | None:
             raise BufferError("they have no address")  # of a masked tensor of torch, for example
     except TypeError:
         return None
-    except (ValueError, BufferError, RuntimeError) as problem:  # dates of NumPy, sparse tensors, a view that was released
+    except (ValueError, BufferError, RuntimeError) as problem:  # NumPy's dates, sparse tensors, released views
         raise ArgumentError(f"the elements of {name}, {of_type(value)}, cannot be read in memory: {problem}") from None
     return found
 
@@ -90,7 +89,7 @@ def _of_cuda(value: Any) -> Memory:
 
 def _of_buffer(view: memoryview) -> Memory:
     raw = (c_void_p * 16)()  # a Py_buffer, whose first member is the address of the first element
-    _get(view, raw, _FULL_RO)
+    _get(view, raw, 0x11c)  # PyBUF_FULL_RO: with any strides, and also what may not be written
     address = raw[0] or 0
     _release(raw)
     word = view.format.lstrip("@=<" if len(view.format) > 1 else "")
@@ -129,8 +128,8 @@ def elements(values: Any, name: str, anywhere: bool = False) -> Memory:
             (found.device != "cpu" or found.type not in _CODES):
         return _of_sequence(values.tolist(), name)
     if found.type not in _CODES or found.device != "cpu":
-        raise ArgumentError(f"{name} has elements of the type '{found.type}' on {found.device}, but must have whole numbers "
-                            f"in the byte order of this machine, on the host (.cpu() copies a tensor): {_WANTED}")
+        raise ArgumentError(f"{name} has elements of the type '{found.type}' on {found.device}, but must have whole "
+                            f"numbers in this machine's byte order on the host (.cpu() copies a tensor): {_WANTED}")
     if len(found.shape) != 1:
         raise ArgumentError(f"{name} has {len(found.shape)} dimensions, but must have 1; use .flatten()")
     if found.contiguous:

@@ -204,8 +204,8 @@ class Arrays:
         return found.address
 
     def use(self, outputs: Any, wanted: list[tuple[str, tuple[int, ...], str]], arrays: list[AnyArray]) -> None:
-        """Makes arrays of the caller the outputs of the library, by field, shape, and code: see check(). The usual array
-        is that of the last call. What a program can change of it in place is compared, and its address asked for."""
+        """Makes arrays of the caller the outputs of the library, by field, shape, and code: see check(). The usual
+        array is that of the last call. What a program can change of it in place is compared, and its address asked."""
         for (field, shape, code), array in zip(wanted, arrays):
             seen = self._seen.get(field)
             if seen is not None and seen[0] is array and array.shape == shape and array.dtype is seen[1] and \

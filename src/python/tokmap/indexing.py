@@ -68,9 +68,9 @@ def index(name: Path, *, threads: int = 0, replace: bool = False,
     ends      called as ends(path, tokens) for each file whose format does not say where its documents end. It returns
               these ends, in tokens, in order, or None if it does not know: then the EOD and BOS of the name tell. The
               iterable is read as the index is written, so it can be a generator.
-    tokenizer the tokmap.Tokenizer that made the ids, or its path. The indexes record it, as those of packed shards do: then texts
-              can be shown, and data of another tokenizer is not combined with this. An id that it does not have is an
-              error
+    tokenizer the tokmap.Tokenizer that made the ids, or its path. The indexes record it, as those of packed shards do:
+              then texts can be shown, and data of another tokenizer is not combined with this. An id that it does not
+              have is an error
 
     Ctrl-C interrupts it. An index appears complete or not at all."""
     result, error = c.IndexResult(sizeof(c.IndexResult)), c.Error()
@@ -89,8 +89,7 @@ def index(name: Path, *, threads: int = 0, replace: bool = False,
         c.PROGRESS(lambda _user, done, total: call.guard(progress, lambda: (done, total))),
         c.ENDS() if asked is None else c.ENDS(on_ends), None)
     if tokenizer is not None:
-        if not isinstance(tokenizer, Tokenizer):
-            tokenizer = Tokenizer(tokenizer)
+        tokenizer = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer(tokenizer)
         fingerprint = (c_uint8 * 16)(*bytes.fromhex(tokenizer.fingerprint))
         options.tokenizer, options.vocabulary = addressof(fingerprint), tokenizer.vocab_size
         options.tokenizer_about = json.dumps(tokenizer._about()).encode()

@@ -279,7 +279,8 @@ class Batch:
 
         def __getstate__(self) -> tuple[None, dict[str, object]]:
             """What copies and pickles have: all members, because the library's struct has pointers."""
-            return None, {name: getattr(self, name) for name in self.__slots__ if name != "_found" and hasattr(self, name)}
+            return None, {name: getattr(self, name) for name in self.__slots__
+                          if name != "_found" and hasattr(self, name)}
 
     def keys(self) -> tuple[str, ...]:
         """The names of the fields."""
@@ -322,8 +323,9 @@ class Batch:
             raise ArgumentError(f"losses have the shape {tuple(losses.shape)}, but the batch has {self.count} rows: "
                                 f"pass a loss for each row or token (reduction=\"none\"), as [{self.count}] or "
                                 f"[{self.count}, ...]")
-        of_rows = losses.tolist() if losses.ndim == 1 or not self.count else losses.reshape(self.count, -1).mean(1).tolist()
-        counts: Any = self.loss_mask != 0 if "loss_mask" in self else self.targets != -100 if "targets" in self else None
+        of_rows = (losses if losses.ndim == 1 or not self.count else losses.reshape(self.count, -1).mean(1)).tolist()
+        targets = self.targets if "targets" in self else None
+        counts: Any = self.loss_mask != 0 if "loss_mask" in self else targets != -100
         if getattr(counts, "shape", None) == losses.shape:
             of_rows = [row[one].mean().item() if one.any() else None for row, one in zip(losses, counts)]
         return "".join(dumps({"step": self.step, "row": row, "loss": loss}) + "\n"

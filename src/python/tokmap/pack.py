@@ -476,12 +476,14 @@ def _in_python(text: str) -> str:
 
     def argument(found: re.Match[str]) -> str:
         name = found[1].replace("-", "_")
-        return "eod=False" if name == "no_eod" else f"{name}={found[2] or ''}" if name in known else found[0]
+        value = found[2] or ""
+        value = value if value.isupper() or not value[:1].isalpha() else repr(value)
+        return "eod=False" if name == "no_eod" else f"{name}={value}" if name in known else found[0]
 
-    text = text.replace("Try 'tokmap pack --help'", "help(tokmap.pack) lists the arguments").replace(" -t ", " --tokenizer ")
-    parts = text.split("`")
-    parts[::2] = [re.sub(r"(?<![\w-])--([a-z][a-z0-9-]*)(?:[ =](\d\w*|[A-Z]+\b|skip|\w+=[\w.=%,]*\w))?", argument, part)
-                  for part in parts[::2]]
+    text = text.replace("Try 'tokmap pack --help'", "help(tokmap.pack) lists the arguments")
+    parts = text.replace(" -t ", " --tokenizer ").split("`")
+    option = r"(?<![\w-])--([a-z][a-z0-9-]*)(?:[ =](\d\w*|[A-Z]+\b|skip|(?<=learn )[\w,-]+|\w+=[\w.=%,]*\w))?"
+    parts[::2] = [re.sub(option, argument, part) for part in parts[::2]]
     return "`".join(parts)
 
 
@@ -507,8 +509,8 @@ def _failure(code: int, said: str, out: str, began: float, named: Iterable[str],
     import signal
     text = said or f"tokmap pack ended with {code}"
     if code < 0:
-        return error_of("ERROR_INTERRUPTED", f"the command tokmap pack was killed by {signal.Signals(-code).name}, by the "
-                        f"system if memory was short (lower threads, or allow more memory); {_clear(out, began)}")
+        return error_of("ERROR_INTERRUPTED", f"the command tokmap pack was killed by {signal.Signals(-code).name}, by "
+                        f"the system if memory was short (lower threads, or allow more memory); {_clear(out, began)}")
     if "the output already exists; choose another name, or use force=" in text:
         return error_of("ERROR_EXISTS", text.replace("use force=", "pass force=True"))
     if code == 2:
@@ -593,10 +595,10 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                both are encoded, and only the tokens of the completion count
     messages_field, chat_template
                the field that has a conversation, and the name of a template or a file, as for the command; None: the
-               template beside the tokenizer. Or, not for files, a tokenizer of transformers whose template, which must mark what the assistant says with
-               {% generation %}, renders it, with the record's tools, documents, and chat_template_kwargs; the command
-               makes the tokens, so what reads like a special token in a message is text. No eod is added then unless
-               asked for. A message with "weight": 0 or "train": False is not learned
+               template beside the tokenizer. Or, not for files, a tokenizer of transformers whose template, which must
+               mark what the assistant says with {% generation %}, renders it, with the record's tools, documents, and
+               chat_template_kwargs; the command makes the tokens, so what reads like a special token in a message is
+               text. No eod is added then unless asked for. A message with "weight": 0 or "train": False is not learned
     ignore_fields
                keys beside the messages, or in them, that count for nothing though they say something, such as "tools".
                Those that the template does not write are an error otherwise
@@ -649,7 +651,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force, **fim}
     documents = source if not is_arrow(source) else _texts_of(source, field) if is_text and not chosen else \
         _rows_of(source)
-    if messages_field and (chat_template is None or isinstance(chat_template, (str, os.PathLike))):  # which are the command's
+    if messages_field and (chat_template is None or isinstance(chat_template, (str, os.PathLike))):  # of the command
         options.update(messages_field=messages_field, chat_template=chat_template, ignore_fields=ignored,
                        learn=words and words.text)
         return _command(["-"], os.fspath(out), tokenizer, eod, options, progress, documents)

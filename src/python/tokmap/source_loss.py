@@ -32,7 +32,7 @@ class SourceLoss:
 
     def __init__(self, run: OpenedRun | Iterable[str]) -> None:
         self.names = run.source_names if isinstance(run, OpenedRun) else tuple(run)
-        self._masked = isinstance(run, OpenedRun) and any(source.dataset.info.masked for source in run.sources)
+        self._masked = isinstance(run, OpenedRun) and any(each.dataset.info.masked for each in run.sources)
         self._sums: Any = None  # float64 [2, sources]: losses times weights, and weights
 
     def add(self, source_ids: Any, losses: Any, weights: Any = None) -> None:
@@ -53,8 +53,8 @@ class SourceLoss:
                                 f", but source_ids {tuple(source_ids.shape)}: pass a loss for each row or token of the "
                                 f"batch (reduction=\"none\"), and weights of that shape")
         if weights is None and self._masked and losses.ndim > 1:
-            raise ArgumentError("weights is missing, but some targets of the data do not count: pass weights=b.targets != "
-                                "tokmap.IGNORE, of a loader with mask_targets=True, or b.loss_mask")
+            raise ArgumentError("weights is missing, but some targets of the data do not count: pass weights=b.targets "
+                                "!= tokmap.IGNORE, of a loader with mask_targets=True, or b.loss_mask")
         if type(losses).__module__.partition(".")[0] == "torch":
             self._add_torch(source_ids, losses.detach(), weights, count)
         else:

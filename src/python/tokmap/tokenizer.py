@@ -41,8 +41,8 @@ def path_of(tokenizer: Any) -> str:
     if not hasattr(tokenizer, "__fspath__") and not isinstance(tokenizer, (str, bytes)):
         advice = "pass its file" if not hasattr(tokenizer, "save_pretrained") else \
             'call its save_pretrained("FOLDER"), and pass "FOLDER"'
-        raise error_of("ERROR_ARGUMENT", f"tokenizer is {c.of_type(tokenizer)}, but it must be a tokmap.Tokenizer or the "
-                       f"path of a vocabulary: {advice}", TypeError)
+        raise error_of("ERROR_ARGUMENT", f"tokenizer is {c.of_type(tokenizer)}, but it must be a tokmap.Tokenizer or "
+                       f"the path of a vocabulary: {advice}", TypeError)
     return os.fspath(tokenizer)  # type: ignore[no-any-return]
 
 
