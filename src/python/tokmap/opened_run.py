@@ -234,7 +234,8 @@ class OpenedRun:
                                 "sources (datasets by name)")
         more = (weights, phases, stride, tail, pad, skip, validation, exclude)
         given = (seq_len, batch, seed, lookahead, order, steps, passes, "auto" if path is None else reading) + more
-        if data is sources is None and given != (None, None, 0, 1, "shuffle", None, None, "auto") + (None,) * 8:
+        unset = given == (None, None, 0, 1, "shuffle", None, None, "auto") + (None,) * 8
+        if data is None and sources is None and not unset:
             raise ArgumentError("a run file or text sets seq_len, batch, seed and the other values itself: pass them "
                                 "as arguments only together with data")
         if text is None and sources is None and folder is not None:
