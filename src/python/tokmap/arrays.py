@@ -218,7 +218,7 @@ class Arrays:
 
     def _is_ready(self, array: AnyArray) -> bool:
         """Whether the elements of an array of the right shape and type can be written, one after another."""
-        return False
+        return isinstance(array, Array)
 
     def opened(self, device: str) -> None:
         """Called with the name of the GPU after the library's loader has opened it."""
