@@ -273,7 +273,7 @@ static enum tokmap_status next(struct tokmap_loader *loader, const struct tokmap
     struct tokmap_batch made;
     uint64_t waited;
     if (loader->trace && (loader->next.ended || !trace_is_ready(loader->trace)) &&
-        (status = trace_flush(loader->trace, error)))
+        (status = (loader->next.ended ? trace_end : trace_flush)(loader->trace, error)))
         return status;
     if (loader->next.ended)
         return report_fault(loader, TOKMAP_END, error);
@@ -283,7 +283,7 @@ static enum tokmap_status next(struct tokmap_loader *loader, const struct tokmap
     const struct slot *slot = take(loader, out ? where : NULL, &waited);
     if (slot->status == TOKMAP_END && loader->trace) {
         loader->next.ended = true;
-        if ((status = trace_flush(loader->trace, error)))
+        if ((status = trace_end(loader->trace, error)))
             return status;
     }
     if (slot->status)

@@ -18,7 +18,7 @@
 #define QUEUE 256 /* records; a power of two */
 
 struct trace {
-    struct trace_writer *writer;
+    struct trace_writer *writer; /* NULL between the end of a run and trace_begin() */
     struct os_mutex *lock;
     char *path;
     uint64_t queued, written; /* records so far; accessed atomically */
@@ -81,6 +81,16 @@ enum tokmap_status trace_flush(struct trace *trace, struct tokmap_error *error)
     return status;
 }
 
+enum tokmap_status trace_end(struct trace *trace, struct tokmap_error *error)
+{
+    const enum tokmap_status status = trace_flush(trace, error); /* after which nobody needs a writer */
+    if (!status) {
+        trace_writer_close(trace->writer);
+        trace->writer = NULL;
+    }
+    return status;
+}
+
 void trace_drain(struct trace *trace)
 {
     if (__atomic_load_n(&trace->queued, __ATOMIC_RELAXED) != __atomic_load_n(&trace->written, __ATOMIC_RELAXED))
@@ -91,6 +101,8 @@ enum tokmap_status trace_begin(struct trace *trace, const struct trace_header *h
 {
     os_mutex_lock(trace->lock);
     enum tokmap_status status = write_queued(trace, error);
+    if (!status && !trace->writer)
+        status = trace_writer_open(&trace->writer, trace->path, error);
     if (!status)
         status = trace_writer_begin(trace->writer, header, error);
     os_mutex_unlock(trace->lock);

@@ -32,6 +32,10 @@ bool trace_is_ready(const struct trace *trace);
 /* Adds a batch. last: it is the step's last one. */
 void trace_add(struct trace *trace, uint64_t step, uint64_t sum, bool last);
 
+/* Writes what is queued, at the end of the run: another loader may write to the file until the next trace_begin().
+ * Statuses: OK, ERROR_IO. */
+enum tokmap_status trace_end(struct trace *trace, struct tokmap_error *error);
+
 /* ---- by any of the two threads ---- */
 
 /* Writes what is queued. Statuses: OK, ERROR_IO. */

@@ -348,7 +348,7 @@ with run.loader(device="cuda", framework="dlpack", fields="inputs") as one:
     wrong = None
 """)
         words = ("device: expected cuda:0, found cpu", "shape: expected (6, 48), found (3, 48)", "kind",
-                 "dtype: expected int64, found <i4", "strides: expected (384, 8) bytes (C-contiguous), found (8, 48)",
+                 "dtype: expected int64, found int32", "strides: expected (384, 8) bytes (C-contiguous), found (8, 48)",
                  "access: expected a writable array", "shape: expected (6, 48), found (48, 6)")
         self.assertEqual(len(said.splitlines()), len(words), said)
         for line, word in zip(said.splitlines(), words):

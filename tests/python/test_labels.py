@@ -156,7 +156,7 @@ class Batches(WithData):
         self.assertEqual(list(map(id, b.values())), [id(b.targets), id(b.inputs)])
         self.assertIn("inputs", b)
         self.assertNotIn("labels", b)
-        self.assertIsNone(b.labels)
+        self.assertFalse(hasattr(b, "labels"))
         self.assertIs(b["targets"], b.targets)
         with self.assertRaises(KeyError):
             b["labels"]

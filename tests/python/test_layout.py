@@ -28,7 +28,21 @@ CONSTANTS = {
 }
 
 
-STRUCTS = {**_library.STRUCTS, **_tokenize_library.STRUCTS}
+def structs():
+    """The structs of the package by their names in C."""
+    other = {"FoundValue": None,  # struct tokmap_value as a result
+             "BatchInfo": "tokmap_tokenizer_batch_info", "BatchOut": "tokmap_tokenizer_batch_out"}
+    found = {}
+    for module in (_library, _tokenize_library):
+        for kind in vars(module).values():
+            if isinstance(kind, type) and issubclass(kind, ctypes.Structure) and kind.__module__ == module.__name__:
+                words = re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
+                found[other.get(kind.__name__, f"tokmap_{words}")] = kind
+    del found[None]
+    return found
+
+
+STRUCTS = structs()
 FUNCTIONS = {**_library._FUNCTIONS, **_tokenize_library.FUNCTIONS}
 
 

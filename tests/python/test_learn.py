@@ -161,7 +161,7 @@ class Learned(WithChat, unittest.TestCase):
         for chat in "chatml", self.chat:
             with self.assertRaisesRegex(tokmap.ArgumentError, "did you mean 'assistant'"):
                 self.pack([talk("q", "a")], chat, learn="asistant")
-            with self.assertRaisesRegex(tokmap.InputError, "no token of 1 conversations is learned with --learn tool"):
+            with self.assertRaisesRegex(tokmap.InputError, "no token of 1 conversations is learned with learn='tool'"):
                 self.pack([talk("q", "a")], chat, learn=["tool"])
             for weight in 0.5, 2, "1":
                 with self.assertRaisesRegex(tokmap.InputError, "neither 0 nor 1"):

@@ -418,9 +418,9 @@ class Evaluation(unittest.TestCase):
                 self.assertEqual(again.locate(3, 1), evaluation.locate(3, 1))
             with run.evaluation("web", seq_len=50, steps=3) as evaluation:
                 self.assertEqual((evaluation.info.seq_len, evaluation.info.steps, evaluation.info.batch), (50, 3, 10))
-            with self.assertRaises(class_of("ERROR_NOT_FOUND")):
+            with self.assertRaisesRegex(tokmap.ArgumentError, "leaves out no data of source 'wiki'"):
                 run.evaluation("wiki")
-            with self.assertRaises(class_of("ERROR_NOT_FOUND")):
+            with self.assertRaisesRegex(tokmap.ArgumentError, "no source 'none'"):
                 run.evaluation("none")
             with self.assertRaises(tokmap.TokmapError):
                 run.evaluation("web", part="docs=0..10%")

@@ -2,11 +2,14 @@
 """tokmap.pack() in a process that ends in the middle of the documents: it is killed, or calls os._exit(), or its main
 thread ends. No shard gets the name, whether the process writes it or feeds the command, and the next call packs all
 documents."""
+import errno
 import os
 import signal
 import subprocess
 import sys
+import time
 import unittest
+from unittest import mock
 
 import tokmap
 from support import new_folder
@@ -139,6 +142,59 @@ class Killed(unittest.TestCase):
                 with self.subTest(kind=kind, ends=ends):
                     errors = self.cut_off(kind, ends, status)
                     self.assertIn("program that writes the documents ended before it had written all", errors)
+
+    def test_a_command_that_is_killed(self):
+        """The error names the signal, and that memory may have been short. Nothing of this call stays, and nothing of
+        others goes."""
+        module, started = sys.modules["tokmap.pack"], []
+
+        def start(into, *arguments, **options):
+            begun(into, *arguments, **options)
+            started.append(into[0].pid)
+            if at is None:
+                os.kill(into[0].pid, signal.SIGKILL)
+
+        def happen(i):
+            if i == at:
+                while not any(name.endswith(".partial") for name in os.listdir(folder) if name.startswith("made.")):
+                    time.sleep(0.01)
+                os.kill(started[-1], number)
+        begun = module._start
+        for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM):
+            folder, at = new_folder(), 2000
+            others = [os.path.join(folder, name) for name in ("made.old.bin.partial", "mode.bin.partial")]
+            for path in others:
+                with open(path, "wb"):
+                    os.utime(path, (1, 1))
+            with mock.patch.object(module, "_start", start), self.assertRaises(InterruptedError) as caught:
+                tokmap.pack(documents("text", happen), os.path.join(folder, "made"), eod=False, progress=False)
+            self.assertIsInstance(caught.exception, tokmap.TokmapError)
+            self.assertNotIsInstance(caught.exception, tokmap.InputError)
+            self.assertEqual(caught.exception.status, "ERROR_INTERRUPTED")
+            self.assertRegex(str(caught.exception), f"killed by {number.name}, .*memory was short.*output has been removed")
+            self.assertEqual(sorted(os.listdir(folder)), ["made.old.bin.partial", "mode.bin.partial"])
+            made = tokmap.pack(documents("text"), os.path.join(folder, "made"), eod=False, progress=False)
+            self.assertEqual(made.documents, 3000)
+        at, path = None, os.path.join(folder, "in.txt")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("text")
+        with mock.patch.object(module, "_start", start), self.assertRaisesRegex(InterruptedError, "killed by SIGKILL"):
+            tokmap.pack(path, os.path.join(folder, "files"), progress=False)
+        with mock.patch.object(module, "_start", start), self.assertRaisesRegex(InterruptedError, "the same call continues"):
+            os.mkdir(os.path.join(folder, "files.work"))
+            tokmap.pack(path, os.path.join(folder, "files"), progress=False)
+
+    def test_failures_of_the_system(self):
+        """They have the class of what failed, whatever was packed."""
+        failure = sys.modules["tokmap.pack"]._failure
+        for number, kind in ((errno.ENOSPC, tokmap.IoError), (errno.EDQUOT, tokmap.IoError),
+                             (errno.EIO, tokmap.IoError), (errno.ENOMEM, MemoryError)):
+            said = f"tokmap pack: warning: w\ntokmap pack: made.bin.partial: the tokens cannot be written: {os.strerror(number)}"
+            made = failure(1, said + "\ntokmap pack: the work so far is kept", "made", 0, [], None)
+            self.assertIsInstance(made, kind)
+            self.assertEqual(made.system, number)
+        self.assertIsInstance(failure(1, "tokmap pack: in.jsonl: record 1 has no field 'text'", "made", 0, [], None),
+                              tokmap.InputError)
 
     def test_a_thread_that_ends_with_the_process(self):
         for kind in self.whole:

@@ -220,6 +220,10 @@ class Readme(unittest.TestCase):
         self.assertEqual(said.count("<|im_start|>assistant\n"), 2)
         learned = int(re.search(r"tokens that are learned: (\d+) of 128", said).group(1))
         self.assertTrue(8 <= learned <= 32, said)
+        if importable("torch") is None:
+            losses = [float(line.split()[1]) for line in self.finish(self.start("finetune")).splitlines()]
+            self.assertEqual(len(losses), 20)
+            self.assertLess(losses[-1], 0.8 * losses[0])
 
     @needs("torch")
     def test_top(self):
@@ -288,7 +292,7 @@ class Readme(unittest.TestCase):
 
     def test_every_example_has_a_test(self):
         tested = {name[len("test_"):] for name in dir(self) if name.startswith("test_")}
-        tested |= {"run", "nanogpt", "conversations", "apart_plans", "taken"}  # prepare(), and tests with other names
+        tested |= {"run", "nanogpt", "conversations", "apart_plans", "taken", "finetune"}  # prepare(), and tests with other names
         tested |= {"torchrun", "torchtitan", "megatron", "sampler", "context"}  # test_distributed.py
         tested |= {"controller"}                                      # test_controller.py
         tested |= {"delta", "iceberg"}                                # test_lakes.py

@@ -30,14 +30,6 @@ from .device import Gpu, gpus
 #: The value of masked targets (mask_targets=True). torch's cross_entropy ignores it by default.
 IGNORE = -100
 
-TYPE_CHECKING = False  # as in typing
-if not TYPE_CHECKING:  # tools that read types would take every name for one of this package
-    def __getattr__(name):
-        """Says what became of a class of errors that had a name of its own."""
-        if name in errors.FORMER:
-            raise AttributeError(f"tokmap.{name} has become part of tokmap.{errors.FORMER[name]}: catch that")
-        raise AttributeError(f"module 'tokmap' has no attribute {name!r}")
-
 __all__ = [
     "Run", "Loader", "Batch", "Stats", "SourceStats", "Stall", "LoaderDevice", "SourceLoss", "RunDataset", "Columns", "collate",
     "Dataset", "Array", "Tokenizer", "ShardWriter", "Packed", "pack",

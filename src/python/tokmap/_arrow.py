@@ -152,8 +152,8 @@ def _chosen(schema: ArrowSchema, array: ArrowArray, field: str | None, first: in
                             f"a table has several columns ({have}); choose one of them")
     number = names.index(field)
     child = array.children[number].contents
-    if array.offset or child.length != array.length:
-        raise error_of("ERROR_UNSUPPORTED", "a struct array with an offset cannot be read; pass the column itself")
+    if array.offset or child.length != array.length or (array.null_count and array.buffers[0]):
+        raise error_of("ERROR_UNSUPPORTED", "a struct array with an offset or nulls cannot be read; pass its column")
     return Column(child, _format(schema.children[number].contents), f"the column {field!r}", first)
 
 

@@ -252,22 +252,6 @@ class LoaderDevice(Structure):
                 ("coherent", c_int)]
 
 
-#: The structs by their names in C, for the test of their layouts.
-STRUCTS = {
-    "tokmap_error": Error, "tokmap_dataset_options": DatasetOptions, "tokmap_dataset_info": DatasetInfo,
-    "tokmap_shard_info": ShardInfo, "tokmap_span": Span, "tokmap_document": Document, "tokmap_origin": Origin,
-    "tokmap_value": Value, "tokmap_column_info": ColumnInfo, "tokmap_writer_options": WriterOptions,
-    "tokmap_documents": Documents, "tokmap_writer_info": WriterInfo,
-    "tokmap_verify_options": VerifyOptions, "tokmap_verify_result": VerifyResult,
-    "tokmap_index_options": IndexOptions, "tokmap_index_result": IndexResult, "tokmap_run_options": RunOptions,
-    "tokmap_run_info": RunInfo, "tokmap_source_info": SourceInfo, "tokmap_phase_info": PhaseInfo,
-    "tokmap_share_info": ShareInfo, "tokmap_extent": Extent, "tokmap_evaluation_options": EvaluationOptions,
-    "tokmap_place": Place, "tokmap_cursor": Cursor,
-    "tokmap_stall": Stall, "tokmap_source_stats": SourceStats, "tokmap_loader_options": LoaderOptions,
-    "tokmap_out": Out, "tokmap_batch": Batch, "tokmap_stats": Stats,
-    "tokmap_cuda_info": CudaInfo, "tokmap_cuda_device_info": CudaDeviceInfo, "tokmap_loader_device": LoaderDevice,
-}
-
 _P = c_void_p  # a handle, or any pointer
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
     # name: (type of the result, types of the arguments); a status is an int. The arguments of functions that every

@@ -13,6 +13,7 @@ from ctypes import Structure, c_char_p, c_int, c_size_t, c_uint8, c_uint32, c_ui
 from .errors import ArgumentError
 from .handles import Handle, as_method, new
 from ._library import library_path, load
+from ._memory import elements
 from ._version import __version__
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -79,14 +80,6 @@ class Decoded(Structure):
     _fields_ = [("size", c_size_t), ("text", c_void_p), ("room", c_uint64), ("specials", c_uint32),
                 ("resumed", c_uint32), ("bytes", c_uint64)]
 
-
-#: The structs by their names in C, for the test of their layouts.
-STRUCTS = {"tokmap_tokenizer_options": TokenizerOptions, "tokmap_tokenizer_info": TokenizerInfo,
-           "tokmap_encoded": Encoded, "tokmap_decoded": Decoded,
-           "tokmap_text": Text, "tokmap_texts": Texts,
-           "tokmap_encode_options": EncodeOptions, "tokmap_ids": Ids, "tokmap_decode_options": DecodeOptions,
-           "tokmap_tokenizer_batch_info": BatchInfo, "tokmap_tokenizer_batch_out": BatchOut,
-           "tokmap_added_token": AddedToken}
 
 _P = c_void_p  # a handle, or any pointer
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -158,10 +151,8 @@ def library() -> Library:
 
 def id_array(ids: Any) -> array[int]:
     """Ids of any kind as an array of 32 bits."""
-    if hasattr(ids, "tolist"):
-        ids = ids.tolist()
     try:
-        return array("I", ids)
+        return array("I", ids if isinstance(ids, (list, tuple)) else elements(ids, "ids", anywhere=True).tolist())
     except (TypeError, OverflowError):
         raise ArgumentError("ids must be a list of whole numbers from 0 to 4294967295, or an array of one dimension"
                             ) from None

@@ -6,11 +6,13 @@ Each class makes arrays of its kind, returns their addresses, and checks arrays 
 from __future__ import annotations
 
 import sys
-from ctypes import addressof, c_char, c_uint8, c_void_p
+from ctypes import addressof, c_char, c_uint8
 from functools import partial
+from math import prod
 
+from ._memory import find
 from .device import Pool, order, owns, stream_handle
-from .dlpack import BYTES, Array, sweep
+from .dlpack import BYTES, Array, rows_of, sweep
 from .errors import ArgumentError, TokmapError, error_of
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -113,13 +115,6 @@ def _no_stream(stream: int) -> int:
     return stream
 
 
-def _row_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides = [1]
-    for length in reversed(shape[1:]):
-        strides.insert(0, strides[0] * length)
-    return tuple(strides)
-
-
 #: Host arrays of at least this many bytes reuse the memory of earlier ones. malloc() returns blocks of this size to the
 #: kernel, and having the kernel clear new pages takes longer than filling the array.
 _REUSED_BYTES = 65536
@@ -159,16 +154,14 @@ def block_pool(count: int) -> Callable[[], tuple[Any, int]]:
 
 
 def _bytes(shape: tuple[int, ...], code: str) -> int:
-    count = BYTES[code]
-    for length in shape:
-        count *= length
-    return count
+    return BYTES[code] * prod(shape)
 
 
 class Arrays:
     """What a loader needs to know about the arrays of one framework. What follows holds for all of them on the host."""
     name: str
     device_name = "cpu"
+    _seen: dict[str, tuple[AnyArray, Any]] = {}  # by field, the last array of the caller, and its type
 
     def maker(self, shape: tuple[int, ...], code: str) -> Maker:
         """Returns a function that makes an array of this shape and element type, and returns it with its address."""
@@ -185,15 +178,47 @@ class Arrays:
         """The address of an array's first element."""
         raise NotImplementedError
 
+    def _taken(self, array: AnyArray) -> str:
+        """"" if outputs can be arrays of this kind; otherwise what they must be."""
+        raise NotImplementedError
+
     def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
         """Raises an ArgumentError if the library cannot write this field to an array of the caller; otherwise returns
         the array's address."""
-        raise NotImplementedError
+        wanted, found = self._taken(array), None
+        if not wanted:
+            found = find(array, f"out.{field}")
+        if found is None:
+            raise _wrong(field, "kind", wanted, type(array).__name__)
+        if found.device not in (self.device_name, self.device_name.partition(":")[0]):
+            raise _wrong(field, "device", self.device_name, found.device)
+        for what, expected, seen in (("dtype", code, found.type), ("shape", shape, found.shape)):
+            if expected != seen:
+                raise _wrong(field, what, expected, seen)
+        if not found.contiguous:
+            unit, of = (1, "bytes") if self.name == "dlpack" else (found.bytes, "elements")
+            raise _wrong(field, "strides", f"{rows_of(shape, found.bytes // unit)} {of} (C-contiguous)",
+                         tuple(stride // unit for stride in found.strides))
+        if not found.writable:
+            raise _wrong(field, "access", "a writable array", "a read-only one")
+        return found.address
 
     def use(self, outputs: Any, wanted: list[tuple[str, tuple[int, ...], str]], arrays: list[AnyArray]) -> None:
-        """Makes arrays of the caller the outputs of the library, by field, shape, and code: see check()."""
+        """Makes arrays of the caller the outputs of the library, by field, shape, and code: see check(). The usual
+        array is that of the last call. What a program can change of it in place is compared, and its address asked."""
         for (field, shape, code), array in zip(wanted, arrays):
-            setattr(outputs, field, self.check(field, array, shape, code))
+            seen = self._seen.get(field)
+            if seen is not None and seen[0] is array and array.shape == shape and array.dtype is seen[1] and \
+                    self._is_ready(array):
+                setattr(outputs, field, self.pointer(array))
+            else:
+                setattr(outputs, field, self.check(field, array, shape, code))
+                if self._is_ready(array):
+                    self._seen[field] = array, array.dtype
+
+    def _is_ready(self, array: AnyArray) -> bool:
+        """Whether the elements of an array of the right shape and type can be written, one after another."""
+        return isinstance(array, Array)
 
     def opened(self, device: str) -> None:
         """Called with the name of the GPU after the library's loader has opened it."""
@@ -215,9 +240,7 @@ class Arrays:
 
     def close(self) -> None:
         """Called when the loader is closed. Arrays may live on."""
-
-
-_OBJECT_HEAD = object.__basicsize__  # bytes of the head of every object of this Python
+        self._seen.clear()
 
 
 class NumpyArrays(Arrays):
@@ -227,9 +250,7 @@ class NumpyArrays(Arrays):
     def __init__(self) -> None:
         import numpy
         self._numpy = numpy
-        self._dtypes = {code: numpy.dtype(code) for code in BYTES}
-        # By field, the last array of the caller and the member of its C struct that holds the address of its elements.
-        self._seen: dict[str, tuple[AnyArray, c_void_p]] = {}
+        self._seen = {}
 
     def maker(self, shape: tuple[int, ...], code: str) -> Maker:
         count, new, dtype = _bytes(shape, code), self._numpy.ndarray, self._numpy.dtype(code)
@@ -249,38 +270,11 @@ class NumpyArrays(Arrays):
             address: int = array.__array_interface__["data"][0]
             return address
 
-    def use(self, outputs: Any, wanted: list[tuple[str, tuple[int, ...], str]], arrays: list[AnyArray]) -> None:
-        # The usual array is that of the last call. The properties that a program can change in place are compared, and
-        # the address is read from the array itself. `carray`: contiguous, aligned, and writable.
-        for (field, shape, code), array in zip(wanted, arrays):
-            seen = self._seen.get(field)
-            if seen is not None and seen[0] is array and array.shape == shape and array.dtype is self._dtypes[code] \
-                    and array.flags.carray:
-                setattr(outputs, field, seen[1].value)
-            else:
-                setattr(outputs, field, self.check(field, array, shape, code))
+    def _is_ready(self, array: AnyArray) -> bool:
+        return type(array) is self._numpy.ndarray and bool(array.flags.carray)
 
-    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
-        if not isinstance(array, self._numpy.ndarray):
-            raise _wrong(field, "kind", "a numpy.ndarray", type(array).__name__)
-        if array.dtype != self._numpy.dtype(code):
-            raise _wrong(field, "dtype", code, array.dtype)
-        if array.shape != shape:
-            raise _wrong(field, "shape", shape, array.shape)
-        if not array.flags.c_contiguous:
-            raise _wrong(field, "strides", f"{_row_strides(shape)} elements (C-contiguous)",
-                         tuple(stride // array.itemsize for stride in array.strides))
-        if not array.flags.writeable:
-            raise _wrong(field, "access", "a writable array", "a read-only one")
-        address: int = array.__array_interface__["data"][0]
-        # PyArray_DATA of NumPy's C API reads the first member after the head of every object.
-        member = c_void_p.from_address(id(array) + _OBJECT_HEAD)
-        if member.value == address:
-            self._seen[field] = array, member
-        return address
-
-    def close(self) -> None:
-        self._seen.clear()
+    def _taken(self, array: AnyArray) -> str:
+        return "" if isinstance(array, self._numpy.ndarray) else "a numpy.ndarray"
 
 
 class TorchArrays(Arrays):
@@ -295,7 +289,7 @@ class TorchArrays(Arrays):
                 raise error_of("ERROR_NO_DEVICE", f"device is {device!r}, but torch cannot use a GPU: " +
                                ("it was built without CUDA; install a torch with it" if torch.version.cuda is None else
                                 "torch.cuda.is_available() is False; see whether nvidia-smi finds the GPU") +
-                               ", or pass device='cpu'")
+                               ", or pass device=\"cpu\"")
             if device == "cuda":
                 device = f"cuda:{torch.cuda.current_device()}"
             if int(device[5:]) >= torch.cuda.device_count():
@@ -308,7 +302,7 @@ class TorchArrays(Arrays):
         # A private function of torch, which makes no object for each batch. Not every version has it.
         self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
         self._written: tuple[int, list[AnyArray]] = 0, []  # the last outputs of the caller, and their stream
-        self._seen: dict[str, tuple[AnyArray, torch.dtype]] = {}  # by field, the last array of the caller
+        self._seen = {}
 
     def _dtype(self, code: str) -> torch.dtype:
         found: torch.dtype | None = getattr(self._torch, code, None)
@@ -332,30 +326,11 @@ class TorchArrays(Arrays):
         address: int = array.data_ptr()
         return address
 
-    def use(self, outputs: Any, wanted: list[tuple[str, tuple[int, ...], str]], arrays: list[AnyArray]) -> None:
-        # The usual array is that of the last call. The properties that a program can change in place are compared.
-        for (field, shape, code), array in zip(wanted, arrays):
-            seen = self._seen.get(field)
-            if seen is not None and seen[0] is array and array.shape == shape and array.dtype is seen[1] and \
-                    array.is_contiguous() and (array.is_cpu if self._on_host else array.device == self._device):
-                setattr(outputs, field, array.data_ptr())
-            else:
-                setattr(outputs, field, self.check(field, array, shape, code))
+    def _is_ready(self, array: AnyArray) -> bool:
+        return bool(array.is_contiguous() and (array.is_cpu if self._on_host else array.device == self._device))
 
-    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
-        if not isinstance(array, self._torch.Tensor):
-            raise _wrong(field, "kind", "a torch.Tensor", type(array).__name__)
-        if array.dtype != self._dtype(code):
-            raise _wrong(field, "dtype", self._dtype(code), array.dtype)
-        if tuple(array.shape) != shape:
-            raise _wrong(field, "shape", shape, tuple(array.shape))
-        if array.device != self._device:
-            raise _wrong(field, "device", self._device, array.device)
-        if not array.is_contiguous():
-            raise _wrong(field, "strides", f"{_row_strides(shape)} elements (contiguous)", tuple(array.stride()))
-        self._seen[field] = array, array.dtype
-        address: int = array.data_ptr()
-        return address
+    def _taken(self, array: AnyArray) -> str:
+        return "" if isinstance(array, self._torch.Tensor) else "a torch.Tensor"
 
     def stream(self) -> int:
         if self._on_host:
@@ -386,8 +361,8 @@ class TorchArrays(Arrays):
             self._written = stream, arrays
 
     def close(self) -> None:
+        super().close()
         self._written = 0, []
-        self._seen.clear()
 
 
 class OwnArrays(Arrays):
@@ -435,30 +410,10 @@ class OwnArrays(Arrays):
         address: int = array.address if isinstance(array, Array) else array.__cuda_array_interface__["data"][0]
         return address
 
-    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
-        found = array
-        if not isinstance(array, Array):
-            described = getattr(array, "__cuda_array_interface__", None) if self._pool else None
-            if described is None:
-                kinds = "a tokmap.Array" + (" or one with __cuda_array_interface__" if self._pool else "")
-                raise _wrong(field, "kind", kinds, type(array).__name__)
-            if described["typestr"] != f"<{'u' if code[0] == 'u' else 'i'}{BYTES[code]}":
-                raise _wrong(field, "dtype", code, described["typestr"])
-            strides = tuple(length * BYTES[code] for length in _row_strides(shape))
-            if described.get("strides") not in (None, strides):
-                raise _wrong(field, "strides", f"{strides} bytes (C-contiguous)", described["strides"])
-            if described["data"][1]:
-                raise _wrong(field, "access", "a writable array", "a read-only one")
-            if tuple(described["shape"]) != shape:
-                raise _wrong(field, "shape", shape, tuple(described["shape"]))
-            return self.pointer(array)
-        if found.dtype != code:
-            raise _wrong(field, "dtype", code, found.dtype)
-        if found.shape != shape:
-            raise _wrong(field, "shape", shape, found.shape)
-        if found.device != self.device_name:
-            raise _wrong(field, "device", self.device_name, found.device)
-        return self.pointer(array)
+    def _taken(self, array: AnyArray) -> str:
+        if isinstance(array, Array) or (self._pool and hasattr(array, "__cuda_array_interface__")):
+            return ""
+        return "a tokmap.Array" + (" or one with __cuda_array_interface__" if self._pool else "")
 
     def stream(self) -> int:
         self._stream = 0

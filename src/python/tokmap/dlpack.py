@@ -12,6 +12,7 @@ from collections import deque
 from ctypes import (POINTER, PyDLL, Structure, addressof, byref, c_char_p, c_int, c_int32, c_int64, c_uint8, c_uint16,
                     c_uint32, c_uint64, c_void_p, cast, memmove, py_object)
 from itertools import count
+from math import prod
 from sys import getrefcount
 
 from . import _library as c
@@ -124,14 +125,20 @@ def sweep() -> None:
             _queue.append(number)
 
 
+def rows_of(shape: tuple[int, ...], bytes: int) -> tuple[int, ...]:
+    """The strides of contiguous elements."""
+    strides = [bytes]
+    for length in reversed(shape[1:]):
+        strides.insert(0, strides[0] * length)
+    return tuple(strides[:len(shape)])
+
+
 def _capsule(array: Array, versioned: bool) -> object:
     sweep()
     export, dimensions = _Export(), len(array.shape)
     export.array, export.deleted, export.name = array, c_uint32(0), _NAMES[versioned]
-    export.shape, export.strides, stride = (c_int64 * dimensions)(*array.shape), (c_int64 * dimensions)(), 1
-    for i in reversed(range(dimensions)):
-        export.strides[i] = stride
-        stride *= array.shape[i]
+    export.shape = (c_int64 * dimensions)(*array.shape)
+    export.strides = (c_int64 * dimensions)(*rows_of(array.shape, 1))
     export.managed = managed = (_Versioned if versioned else _Managed)()
     if versioned:
         managed.major, managed.minor = 1, 0
@@ -180,10 +187,7 @@ class Array:
     @classmethod
     def on_host(cls, shape: tuple[int, ...], dtype: str) -> Array:
         """A new array on the host."""
-        count = BYTES[dtype]
-        for length in shape:
-            count *= length
-        owner = (c_uint8 * max(count, 1))()
+        owner = (c_uint8 * max(BYTES[dtype] * prod(shape), 1))()
         return cls(owner, addressof(owner), shape, dtype, "cpu")
 
     def __len__(self) -> int:
@@ -191,10 +195,7 @@ class Array:
 
     @property
     def size(self) -> int:
-        count = 1
-        for length in self.shape:
-            count *= length
-        return count
+        return prod(self.shape)
 
     @property
     def nbytes(self) -> int:

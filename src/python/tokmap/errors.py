@@ -156,23 +156,3 @@ def class_of(status: str, *more: type[Exception]) -> type[TokmapError]:
 def error_of(status: str, text: str, *more: type[Exception], **details: Any) -> TokmapError:
     """An error of a status, which is also of the built-in classes `more`."""
     return class_of(status, *more)(text, **details)
-
-
-#: What became of the classes that had names of their own.
-FORMER = {
-    "ArgumentTypeError": "ArgumentError, or TypeError", "BusyError": "IoError with the status ERROR_BUSY",
-    "ClosedError": "ArgumentError", "CorruptError": "DataError with the status ERROR_CORRUPT",
-    "CursorError": "ArgumentError with the status ERROR_CURSOR", "DeadlineError": "IoError, or TimeoutError",
-    "EncodingError": "InputError with the status ERROR_ENCODING", "End": "TokmapError, or StopIteration",
-    "EndedError": "ArgumentError", "ExistsError": "IoError, or FileExistsError",
-    "FormatError": "DataError with the status ERROR_FORMAT", "InternalError": "TokmapError, or RuntimeError",
-    "InterruptedByCaller": "TokmapError, or InterruptedError", "LibraryError": "TokmapError, or ImportError",
-    "LimitError": "ArgumentError with the status ERROR_LIMIT",
-    "MismatchError": "DataError with the status ERROR_MISMATCH",
-    "MissingInputError": "InputError, or FileNotFoundError",
-    "NoDeviceError": "DeviceError with the status ERROR_NO_DEVICE", "NotFoundError": "IoError, or FileNotFoundError",
-    "OutOfMemoryError": "TokmapError, or MemoryError", "OutputError": "ArgumentError, or TypeError",
-    "RangeError": "ArgumentError, or IndexError", "TokenError": "InputError with the status ERROR_TOKEN",
-    "TruncatedError": "DataError, or EOFError", "UnsupportedError": "TokmapError, or NotImplementedError",
-    "VersionError": "DataError with the status ERROR_VERSION",
-}

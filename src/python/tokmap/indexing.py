@@ -9,13 +9,13 @@ from ctypes import addressof, byref, c_uint8, sizeof
 from . import _library as c
 from ._library import check, lib
 from .records import NamedTuple
+from .tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
     from typing import Any, Callable, Iterable, Iterator
 
     from .hints import Path
-    from .tokenizer import Tokenizer
 
 
 class Indexed(NamedTuple):
@@ -55,7 +55,7 @@ class _Ends:
 def index(name: Path, *, threads: int = 0, replace: bool = False,
           progress: Callable[[int, int], object] | None = None,
           ends: Callable[[str, int], Iterable[int] | None] | None = None,
-          tokenizer: Tokenizer | None = None) -> Indexed:
+          tokenizer: Tokenizer | Path | None = None) -> Indexed:
     """Indexes files of another project, which Dataset(name) opens in place: reads each file once and writes its .tmx
     beside it. The files themselves do not change. With its indexes, a dataset has numbered documents and a full
     identity. Cursors from before differ, because the identity is part of them.
@@ -68,9 +68,9 @@ def index(name: Path, *, threads: int = 0, replace: bool = False,
     ends      called as ends(path, tokens) for each file whose format does not say where its documents end. It returns
               these ends, in tokens, in order, or None if it does not know: then the EOD and BOS of the name tell. The
               iterable is read as the index is written, so it can be a generator.
-    tokenizer the tokmap.Tokenizer that made the ids. The indexes record it, as those of packed shards do: then texts
-              can be shown, and data of another tokenizer is not combined with this. An id that it does not have is an
-              error
+    tokenizer the tokmap.Tokenizer that made the ids, or its path. The indexes record it, as those of packed shards do:
+              then texts can be shown, and data of another tokenizer is not combined with this. An id that it does not
+              have is an error
 
     Ctrl-C interrupts it. An index appears complete or not at all."""
     result, error = c.IndexResult(sizeof(c.IndexResult)), c.Error()
@@ -89,6 +89,7 @@ def index(name: Path, *, threads: int = 0, replace: bool = False,
         c.PROGRESS(lambda _user, done, total: call.guard(progress, lambda: (done, total))),
         c.ENDS() if asked is None else c.ENDS(on_ends), None)
     if tokenizer is not None:
+        tokenizer = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer(tokenizer)
         fingerprint = (c_uint8 * 16)(*bytes.fromhex(tokenizer.fingerprint))
         options.tokenizer, options.vocabulary = addressof(fingerprint), tokenizer.vocab_size
         options.tokenizer_about = json.dumps(tokenizer._about()).encode()

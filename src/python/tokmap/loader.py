@@ -194,9 +194,8 @@ class Batch:
     """What one call of next() delivered. The arrays belong to the caller and never change.
 
     inputs, targets, position_ids, document_ids, loss_mask, labels
-                     arrays of shape [count, columns]; None for a field that the loader was not opened with
-    targets_ahead    [count, columns, lookahead]: the next `lookahead` tokens of each, for multi-token prediction; None
-                     without that field
+                     arrays of shape [count, columns]; an AttributeError for a field that the loader was not opened with
+    targets_ahead    [count, columns, lookahead]: the next `lookahead` tokens of each, for multi-token prediction
     source_ids       [count]: the number of each row's source, an index into run.sources and run.source_names;
                      tokmap.IGNORE (-100) for a row of padding. See tokmap.SourceLoss
     rows             [count, seq_len + lookahead] in the dataset's width: uint16 or uint32
@@ -220,7 +219,9 @@ class Batch:
     epoch            the number of the pass over the data that these rows belong to, from 0; where a pass ends among
                      them, that of the later pass
 
-    share            count / run.rows(step): what a loss averaged over these rows weighs in the step
+    share            count / run.rows(step): what a loss averaged over these rows weighs in the step, where every target
+                     counts. Where some are masked (mask_targets, padding), their number differs between rows: add up
+                     the sums of the losses, and divide by the targets of the step that count, on all ranks
     places           for each row, the Place that says which window it holds
 
     The fields that the loader was opened with, in the order in which they were named, are what a batch unpacks to
@@ -262,11 +263,15 @@ class Batch:
             """What is not set yet: a member of the library's struct, which few programs read; or an array that the
             loader does not deliver."""
             if name not in _LATER:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            value = None
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}" +
+                                     ("" if name[0] == "_" else c.did_you_mean(name, _LATER)))
+            field = _OF_FIELD.get(name, name)
+            if field in c.FIELDS and field not in self._fields:
+                raise AttributeError(f"the batch has no {name}, because its loader was opened without that field: pass "
+                                     f"fields=\"{' '.join((*self._fields, field))}\"")
             if name == "row_numbers":
-                value = range(self.first_row, self.first_row + self.count)
-            elif name not in c.FIELDS and _OF_FIELD.get(name, "") in ("", *self._fields):
+                value: object = range(self.first_row, self.first_row + self.count)
+            else:
                 value = getattr(self._found, name)
                 value = value != 0 if name == "last_in_step" else value
             setattr(self, name, value)
@@ -274,7 +279,8 @@ class Batch:
 
         def __getstate__(self) -> tuple[None, dict[str, object]]:
             """What copies and pickles have: all members, because the library's struct has pointers."""
-            return None, {name: getattr(self, name) for name in self.__slots__ if name != "_found"}
+            return None, {name: getattr(self, name) for name in self.__slots__
+                          if name != "_found" and hasattr(self, name)}
 
     def keys(self) -> tuple[str, ...]:
         """The names of the fields."""
@@ -308,17 +314,22 @@ class Batch:
 
             file.write(b.rows_of_loss(losses))
 
-        losses is a tensor or an array [count], or [count, ...], such as a loss for each token, of which a row has the
-        mean. Rows of padding have no line."""
+        losses is a tensor or an array [count], or [count, ...], such as a loss for each token. Of these a row has the
+        mean over its targets that count, as the field loss_mask or targets says. A row without any has no line, nor has
+        one of padding."""
         if not hasattr(losses, "ndim"):
             raise ArgumentError(f"losses is a {type(losses).__name__}, but it must be a tensor or an array")
         if losses.ndim < 1 or len(losses) != self.count:
             raise ArgumentError(f"losses have the shape {tuple(losses.shape)}, but the batch has {self.count} rows: "
                                 f"pass a loss for each row or token (reduction=\"none\"), as [{self.count}] or "
                                 f"[{self.count}, ...]")
-        of_rows = losses if losses.ndim == 1 else losses.reshape(self.count, -1).mean(1)
+        of_rows = (losses if losses.ndim == 1 or not self.count else losses.reshape(self.count, -1).mean(1)).tolist()
+        targets = self.targets if "targets" in self else None
+        counts: Any = self.loss_mask != 0 if "loss_mask" in self else targets != -100
+        if getattr(counts, "shape", None) == losses.shape:
+            of_rows = [row[one].mean().item() if one.any() else None for row, one in zip(losses, counts)]
         return "".join(dumps({"step": self.step, "row": row, "loss": loss}) + "\n"
-                       for row, loss in zip(self.row_numbers, of_rows.tolist()[:self.real_rows]))
+                       for row, loss in zip(self.row_numbers, of_rows[:self.real_rows]) if loss is not None)
 
     @property
     def epoch(self) -> int:
@@ -374,7 +385,8 @@ class Batch:
         """A copy of the batch with its torch tensors on another device."""
         moved = Batch.__new__(Batch)
         for name in self.__slots__:
-            setattr(moved, name, getattr(self, name))
+            if hasattr(self, name):
+                setattr(moved, name, getattr(self, name))
         for name in self._fields:
             setattr(moved, name, getattr(self, name).to(device, non_blocking=non_blocking))
         return moved
@@ -468,7 +480,8 @@ class Loader(Reader):
 
     iter(loader) is the loader itself: a loop continues where the last one was left, by break or an exception, and ends
     with the run. A loop that begins after that is an ArgumentError; rewind() returns to where the loader was opened.
-    len(loader) is the number of batches from the first step of the run to its end.
+    len(loader) is the number of batches from where the loader was opened, resumed, or moved to, to the end of the run:
+    what a progress bar over it shows after a resume, too.
 
     Any thread may call any method; calls run one at a time. A signal handler may call state_dict() and stats(). A child
     after fork() cannot use the loader and must open its own. A loader that is open at the end of the program is closed
@@ -797,25 +810,25 @@ class Loader(Reader):
         return found
 
     def __len__(self) -> int:
-        delivered = self.run.info.delivered
-        if delivered is None:
+        if self.run.info.delivered is None:
             raise TypeError("the run has no end, so its loader has no length: set steps or passes in the run")
-        if self.run.info.phases == 1:
-            return delivered * self.calls
-        return sum(self._calls_of_phase(number) for number in range(self.run.info.phases))
+        start = int(self._opened_at.split("step=")[1].split()[0])
+        if not start and self.run.info.phases == 1:
+            return self.run.info.delivered * self.calls
+        return sum(self._calls_of_phase(number, start) for number in range(self.run.info.phases))
 
     def _calls_of(self, batch: int) -> int:
         """The number of calls of a step of so many rows, which is the same on every rank."""
         widest, most = -(-batch // self.world), self._options.rows
         return -(-widest // most) if most else 1
 
-    def _calls_of_phase(self, number: int) -> int:
-        """The number of batches of a phase of a run that has an end."""
+    def _calls_of_phase(self, number: int, start: int) -> int:
+        """The number of batches, from a step on, of a phase of a run that has an end."""
         handle, found = self.run._open(), c.PhaseInfo(sizeof(c.PhaseInfo))
         check(lib.tokmap_run_phase(handle, number, byref(found)))
         # Cursors count the tokens that were delivered, which gives the delivered steps without those that are skipped.
         first, end = (int(self.run.cursor(step).split("tokens=")[1].split()[0])
-                      for step in (found.first_step, found.end_step))
+                      for step in (max(start, found.first_step), max(start, found.end_step)))
         return self._calls_of(found.batch) * int(-(-(end - first) // (found.batch * found.seq_len)))
 
     def __bool__(self) -> bool:

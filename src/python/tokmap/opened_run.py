@@ -180,7 +180,7 @@ class OpenedRun:
     phases     dicts with step, and what changes there: weights, batch, seq_len
     validation datasets by name that no step draws, which run.evaluation() reads; the run is refused if it trains on one
     seq_len    tokens of a row
-    batch      rows of a global batch, over all ranks
+    batch      rows of a global batch, over all ranks; without it 1, and a warning says so
     seed       of the order
     lookahead  tokens that a window has beyond seq_len; 1 gives each token its target
     order      "shuffle", "sequential", ("blocks", W, SPAN), or ("even", W, SPAN)
@@ -207,9 +207,9 @@ class OpenedRun:
     _frames = 0  # between the program's call and __init__(), for warnings, which point at the program
 
     def __init__(self, path: Path | Mapping[str, Any] | None = None, *, text: str | None = None,
-                 folder: Path | None = None, data: Path | None = None, seq_len: int | None = None, batch: int = 1,
-                 seed: int = 0, lookahead: int = 1, order: Order = "shuffle", steps: int | None = None,
-                 passes: int | str | None = None, reading: Reading = "auto",
+                 folder: Path | None = None, data: Path | None = None, seq_len: int | None = None,
+                 batch: int | None = None, seed: int = 0, lookahead: int = 1, order: Order = "shuffle",
+                 steps: int | None = None, passes: int | str | None = None, reading: Reading = "auto",
                  sources: Mapping[str, Path | SourceOptions] | None = None, weights: Weights | None = None,
                  phases: Iterable[PhaseOptions] | None = None, stride: int | None = None, tail: Tail | None = None,
                  pad: int | None = None, skip: Iterable[tuple[int, int]] | None = None,
@@ -222,7 +222,7 @@ class OpenedRun:
             passed: tuple[Any, ...] = (
                 text, folder, data, seq_len, batch, seed, lookahead, order, steps, passes, reading, sources, weights,
                 phases, stride, tail, pad, skip, validation, exclude)
-            if passed != (None, None, None, None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 9:
+            if passed != (None,) * 5 + (0, 1, "shuffle", None, None, "auto") + (None,) * 9:
                 raise ArgumentError("a run is opened from a dict or from arguments, not from both: put them together")
             if not hasattr(path, "keys"):
                 raise ArgumentError(f"path is {path!r}, but it must be the path of a run file, or a dict of arguments")
@@ -234,7 +234,8 @@ class OpenedRun:
                                 "sources (datasets by name)")
         more = (weights, phases, stride, tail, pad, skip, validation, exclude)
         given = (seq_len, batch, seed, lookahead, order, steps, passes, "auto" if path is None else reading) + more
-        if data is None and sources is None and given != (None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 8:
+        unset = given == (None, None, 0, 1, "shuffle", None, None, "auto") + (None,) * 8
+        if data is None and sources is None and not unset:
             raise ArgumentError("a run file or text sets seq_len, batch, seed and the other values itself: pass them "
                                 "as arguments only together with data")
         if text is None and sources is None and folder is not None:
@@ -247,10 +248,12 @@ class OpenedRun:
             if steps is not None and passes is not None:
                 raise ArgumentError(f"steps is {steps} and passes is {passes}: pass one of them, because either ends "
                                     f"the run")
+            if batch is None:
+                warnings.warn("batch is missing, so each step has 1 row: pass batch=", stacklevel=2 + self._frames)
             text = text_of({"data": os.fsdecode(data)} if data is not None else sources,  # type: ignore[arg-type]
-                           seq_len=seq_len, batch=batch, seed=seed, lookahead=lookahead, order=order, weights=weights,
-                           phases=phases, stride=stride, tail=tail, pad=pad, steps=steps, passes=passes, skip=skip,
-                           validation=validation, exclude=exclude)
+                           seq_len=seq_len, batch=1 if batch is None else batch, seed=seed, lookahead=lookahead,
+                           order=order, weights=weights, phases=phases, stride=stride, tail=tail, pad=pad, steps=steps,
+                           passes=passes, skip=skip, validation=validation, exclude=exclude)
         handle, error = new(RunHandle), c.Error()
         if path is not None:
             self.name = os.fspath(path)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from array import array
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
+from time import time
 
 from ._arrow import columns as arrow_columns, is_arrow
 from ._conversations import Conversations, value_of
 from ._learn import Learn
 from ._library import counted, did_you_mean, names_argument, number, of_type
+from ._memory import elements, find
 from .dataset import Dataset
-from .errors import ArgumentError, InputError, class_of, error_of
-from .tokenizer import Tokenizer
+from .errors import ArgumentError, InputError, TokmapError, class_of, error_of
+from .shard_writer import plain
+from .tokenizer import Tokenizer, path_of
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -92,7 +96,7 @@ class _Records:
             self.names.append(name)
 
     def __iter__(self) -> Iterator[Any]:
-        first = next(iter(self.content.fields.values()))
+        argument, first = next(iter(self.content.fields.items()))
         for index, item in enumerate(self.source):
             try:
                 record = {first: item} if self.content.plain and isinstance(item, (str, bytes)) else item
@@ -104,8 +108,10 @@ class _Records:
                                      f"a dict with the field {first!r}")
                 made = {**dict(zip(self.names, self.content.read(record, index))),
                         **_row(record, self.columns, index)}
-            except InputError:
+            except InputError as problem:
                 if not self.skip:
+                    names = f"{argument}= names it, and " if f"no field {first!r};" in problem.text else ""
+                    problem.text += f'; {names}on_error="skip" leaves such documents out'
                     raise
                 made = None  # which the command leaves out and counts
             yield made
@@ -178,7 +184,13 @@ def _numbers(values: Any) -> list[Any]:
     """The elements of a list or an array."""
     if isinstance(values, (str, bytes, dict, set, frozenset)):
         raise TypeError
-    return list(values.tolist() if hasattr(values, "tolist") else values)
+    if isinstance(values, (list, tuple)):
+        return list(values)
+    try:
+        find(values, "it")  # which refuses a masked array
+        return list(values.tolist()) if hasattr(values, "dtype") else elements(values, "it").tolist()
+    except (ValueError, RuntimeError):
+        raise TypeError from None
 
 
 def _first_wrong(values: Any, limit: int) -> str:
@@ -309,7 +321,7 @@ def _feed(process: Any, documents: Iterable[Any], skip: bool) -> int:
     try:
         for index, document in enumerate(documents):
             try:
-                line = json.dumps(document, default=_plain)
+                line = json.dumps(document, default=plain)
             except (TypeError, ValueError, RecursionError) as problem:
                 if not skip:
                     raise InputError(f"document {index} cannot be written as JSON: {problem}") from None
@@ -321,13 +333,6 @@ def _feed(process: Any, documents: Iterable[Any], skip: bool) -> int:
     except _Unread:
         pass
     return index + 1
-
-
-def _plain(value: Any) -> Any:
-    """Arrays of NumPy and torch, as JSON can express them."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def _start(started: list[subprocess.Popen[bytes]], command: list[str], **options: Any) -> None:
@@ -399,7 +404,7 @@ def command_path(wanted: str) -> str:
     return program
 
 
-def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, options: dict[str, Any],
+def _command(paths: list[str], out: str, tokenizer: Tokenizer | Path, eod: Any, options: dict[str, Any],
              progress: bool | None, documents: Iterable[Any] | None = None) -> Packed:
     """Runs tokmap pack, of files or of documents that it reads from its standard input."""
     import subprocess
@@ -410,6 +415,7 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         options = {"special": None if special == "text" else special, "pattern": pattern, "pattern_regex": regex,
                    "special_tokens": special_tokens, "cut_as": cut_as, **options}
         tokenizer = tokenizer.path
+    tokenizer = path_of(tokenizer)
     comma = next((name for name in options["columns"] if "," in name), None)
     if comma is not None:
         raise ArgumentError(f"columns contains {comma!r}, but the command tokmap, which packs this source, splits "
@@ -420,7 +426,7 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         with suppress(OSError):  # the command says why it cannot write into it
             os.makedirs(folder, exist_ok=True)
     shown = sys.stderr.isatty() if progress is None else progress
-    process_id, stopping = os.getpid(), _stopping()
+    process_id, stopping, began = os.getpid(), _stopping(), time()
     command = [program, "pack", "--json", "-o", out, "-t", tokenizer, *border, *_arguments(options),
                *([] if documents is None else [f"--feeder={process_id}"]),
                *([] if shown else ["--progress=none"]), "--", *paths]
@@ -436,35 +442,90 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         except BaseException:  # Ctrl-C, or an error of the source: the command removes what it has written
             for process in started if os.getpid() == process_id else ():  # it is not the command of a forked child
                 _stop(process, stopping)
+                _clear(out, began)
             raise
         messages.seek(0)
         said = messages.read()
+    text = _in_python(said.decode("utf-8", "replace")).strip()
     if process.returncode:
-        text = said.decode("utf-8", "replace").strip() if said else f"tokmap pack ended with {process.returncode}"
-        if "the output already exists; choose another name, or use --force" in text:
-            raise error_of("ERROR_EXISTS", text.replace("use --force", "pass force=True"))
-        if process.returncode == 2:
-            raise ArgumentError(text)
-        if documents is not None and ("no document is left to pack" in text or "contain no documents" in text):
-            raise InputError(f"the inputs contain no documents: {count} were left out" + _NONE)
-        absent = next((path for path in (*paths, tokenizer) if path not in ("-", "bytes") and "://" not in path and
-                       set(path).isdisjoint("*?[") and not os.path.exists(path)), None)
-        raise InputError(text) if absent is None else \
-            class_of("ERROR_INPUT", FileNotFoundError)(text, path=absent, status="ERROR_NOT_FOUND")
+        named = (*paths, tokenizer)
+        raise _failure(process.returncode, text, out, began, named, count if documents is not None else None)
     skipped, counts, learned = 0, {}, {}
     try:
         report = json.loads(printed)
         skipped, counts = int(report["records_skipped"]), report.get("columns", {})
         learned = report.get("counted_tokens_of", {})
+        if isinstance(getattr(documents, "content", None), Conversations) and not learned:  # which gave ids and a mask
+            learned = {"assistant": report["counted_tokens"]}
     except ValueError:
         pass
     if not shown:  # otherwise the command has said so
-        for line in said.decode("utf-8", "replace").splitlines():
-            _, mark, text = line.partition("tokmap pack: warning: ")
-            if mark and " of --columns: its column is empty" not in text:  # which is said below, as Python calls it
-                warnings.warn(text, stacklevel=3)
+        for line in text.splitlines():
+            _, mark, warning = line.partition("tokmap pack: warning: ")
+            if mark and not warning.endswith(": its column is empty"):  # which is said below
+                warnings.warn(warning, stacklevel=3)
         _warn_of_empty((name for name in counts if not counts[name]), 3)
     return _packed(out, skipped, learned)
+
+
+def _in_python(text: str) -> str:
+    """What the command says, with the arguments of pack() in place of the command's options, but for commands to type,
+    which are in `backquotes`."""
+    from .hints import FileOptions  # here, because it needs the module typing
+    known = {*FileOptions.__annotations__, *(pack.__kwdefaults__ or ())}
+
+    def argument(found: re.Match[str]) -> str:
+        name = found[1].replace("-", "_")
+        value = found[2] or ""
+        value = value if value.isupper() or not value[:1].isalpha() else repr(value)
+        return "eod=False" if name == "no_eod" else f"{name}={value}" if name in known else found[0]
+
+    text = text.replace("Try 'tokmap pack --help'", "help(tokmap.pack) lists the arguments")
+    parts = text.replace(" -t ", " --tokenizer ").split("`")
+    option = r"(?<![\w-])--([a-z][a-z0-9-]*)(?:[ =](\d\w*|[A-Z]+\b|skip|(?<=learn )[\w,-]+|\w+=[\w.=%,]*\w))?"
+    parts[::2] = [re.sub(option, argument, part) for part in parts[::2]]
+    return "`".join(parts)
+
+
+def _clear(out: str, began: float) -> str:
+    """Removes what a command that was killed has left of an output: the files that end in .partial, if they are of this
+    call and nobody writes them. Work that the same call continues stays. Returns what became of it."""
+    import fcntl
+    from glob import escape, iglob
+    if os.path.exists(out + ".work"):
+        return f"the same call continues (its work so far is in {out}.work)"
+    for path in iglob(escape(out) + "[.-]*.partial"):
+        with suppress(OSError), open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(file.fileno()).st_mtime > began - 1:
+                os.remove(path)
+    return "the unfinished output has been removed"
+
+
+def _failure(code: int, said: str, out: str, began: float, named: Iterable[str], count: int | None) -> TokmapError:
+    """The exception for a command that has failed. named: the paths that were passed. count: of documents that were
+    fed to it."""
+    import errno
+    import signal
+    text = said or f"tokmap pack ended with {code}"
+    if code < 0:
+        return error_of("ERROR_INTERRUPTED", f"the command tokmap pack was killed by {signal.Signals(-code).name}, by "
+                        f"the system if memory was short (lower threads, or allow more memory); {_clear(out, began)}")
+    if "the output already exists; choose another name, or use force=" in text:
+        return error_of("ERROR_EXISTS", text.replace("use force=", "pass force=True"))
+    if code == 2:
+        return ArgumentError(text)
+    if text.endswith("choose one with chat_template="):
+        return ArgumentError(f'{text}"chatml", for example, a file or folder, or a tokenizer of transformers')
+    if count is not None and ("no document is left to pack" in text or "contain no documents" in text):
+        return InputError(f"the inputs contain no documents: {count} were left out" + _NONE)
+    absent = next((path for path in named if path not in ("-", "bytes") and "://" not in path and
+                   set(path).isdisjoint("*?[") and not os.path.exists(path)), None)
+    if absent is not None:
+        return class_of("ERROR_INPUT", FileNotFoundError)(text, path=absent, status="ERROR_NOT_FOUND")
+    system = next((number for number in errno.errorcode if f": {os.strerror(number)}\n" in text + "\n"), 0)
+    return error_of("ERROR_MEMORY" if system == errno.ENOMEM else "ERROR_IO" if system else "ERROR_INPUT", text,
+                    system=system)
 
 
 def _warn_of_empty(columns: Iterable[str], frames: int) -> None:
@@ -533,11 +594,11 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     prompt_field, completion_field
                both are encoded, and only the tokens of the completion count
     messages_field, chat_template
-               the field that has a conversation, and the name of a template or a file, as for the command. Or, not
-               for files, a tokenizer of transformers whose template, which must mark what the assistant says with
-               {% generation %}, renders it, with the record's tools, documents, and chat_template_kwargs; the command
-               makes the tokens, so what reads like a special token in a message is text. No eod is added then unless
-               asked for. A message with "weight": 0 or "train": False is not learned
+               the field that has a conversation, and the name of a template or a file, as for the command; None: the
+               template beside the tokenizer. Or, not for files, a tokenizer of transformers whose template, which must
+               mark what the assistant says with {% generation %}, renders it, with the record's tools, documents, and
+               chat_template_kwargs; the command makes the tokens, so what reads like a special token in a message is
+               text. No eod is added then unless asked for. A message with "weight": 0 or "train": False is not learned
     ignore_fields
                keys beside the messages, or in them, that count for nothing though they say something, such as "tools".
                Those that the template does not write are an error otherwise
@@ -578,12 +639,11 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                    "messages_field": messages_field, "chat_template": chat_template, "ignore_fields": ignored,
                    "learn": words and words.text, "columns": chosen, "min_tokens": min_tokens,
                    "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force, **command}
-        return _command(paths, os.fspath(out), tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer),
-                        eod, options, progress)
+        return _command(paths, os.fspath(out), tokenizer, eod, options, progress)
     fim = {name: value for name, value in command.items() if name.startswith("fim")}
     if len(command) > len(fim):
         raise ArgumentError(f"{', '.join(name for name in command if name not in fim)}: these options are for files, "
-                            "but source is not a path")
+                            "but source is not a path; write the documents to files first, such as JSONL or Parquet")
     _check_fields(field, ids_field, mask_field, labels_field, prompt_field, completion_field, messages_field,
                   chat_template)
     is_text = ids_field is None and prompt_field is None and messages_field is None
@@ -591,11 +651,10 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force, **fim}
     documents = source if not is_arrow(source) else _texts_of(source, field) if is_text and not chosen else \
         _rows_of(source)
-    if isinstance(chat_template, (str, os.PathLike)):  # the command has the templates
+    if messages_field and (chat_template is None or isinstance(chat_template, (str, os.PathLike))):  # of the command
         options.update(messages_field=messages_field, chat_template=chat_template, ignore_fields=ignored,
                        learn=words and words.text)
-        return _command(["-"], os.fspath(out), tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer),
-                        eod, options, progress, documents)
+        return _command(["-"], os.fspath(out), tokenizer, eod, options, progress, documents)
     if messages_field is not None and not hasattr(chat_template, "apply_chat_template"):
         raise ArgumentError("chat_template must be a tokenizer of transformers, the name of a template, or a path")
     opened = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer(tokenizer)
@@ -637,5 +696,5 @@ def _check_fields(field: str | None, ids: str | None, mask: str | None, labels: 
         raise ArgumentError("prompt_field and completion_field belong together")
     if (mask is not None or labels is not None) and ids is None:
         raise ArgumentError("mask_field and labels_field need ids_field")
-    if (messages is None) != (chat is None):
+    if messages is None and chat is not None:
         raise ArgumentError("messages_field and chat_template belong together")

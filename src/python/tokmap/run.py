@@ -27,9 +27,21 @@ if TYPE_CHECKING:
     Opened = TypeVar("Opened")
 
 
+#: What takes the place of arguments of torch's DataLoader.
+_INSTEAD = {
+    "batch_size": "the run has the rows of a step, tokmap.Run(batch=); rows= of loader() are the most of one call",
+    "num_workers": "a loader works ahead by itself, with threads=1; workers are for a DataLoader over run.dataset()",
+    "shuffle": "the run has the order of all rows: pass order= and seed= to tokmap.Run()",
+    "drop_last": "the run says how it ends: pass tail= to tokmap.Run()"}
+
+
 def _opener(kind: Callable[Concatenate[Any, Arguments], Opened]) -> Callable[Concatenate[Any, Arguments], Opened]:
     """A method that opens a reader of a run. Its arguments are those of the class, without the run."""
     def opened(run: Any, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Opened:
+        known: Any = kind.__init__.__kwdefaults__
+        for name in options.keys() - known.keys():
+            instead = f"; {_INSTEAD[name]}" if name in _INSTEAD else did_you_mean(name, known)
+            raise error_of("ERROR_ARGUMENT", f"{opened.__name__}() has no argument {name!r}{instead}", TypeError)
         return kind(run, *arguments, **options)
     opened.__name__ = {"Loader": "loader", "RunDataset": "dataset"}[kind.__name__]
     opened.__qualname__, opened.__doc__ = f"Run.{opened.__name__}", kind.__doc__
@@ -93,7 +105,10 @@ class Run(OpenedRun):
             c.DEFAULT if pad is None else c.number(pad, "pad"), bool(trained),
             c.choice(reading, c.READINGS, "reading"))
         handle, error = new(RunHandle), c.Error()
-        check(lib.tokmap_run_evaluation(byref(handle), self._open(), byref(options), byref(error)), error)
+        status = lib.tokmap_run_evaluation(byref(handle), self._open(), byref(options), byref(error))
+        if status == c.NOT_FOUND and not error.path:  # not a file, but what the arguments or the run should name
+            raise error_of("ERROR_ARGUMENT", error.message.decode("utf-8", "replace"))
+        check(status, error)
         return self._derived(f"evaluation of {self.name}", handle, reading)
 
     def with_phase(self, step: int, *, weights: Weights | None = None, batch: int | None = None,

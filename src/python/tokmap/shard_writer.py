@@ -7,11 +7,11 @@ import os
 import warnings
 import weakref
 from _thread import RLock
-from array import array
-from ctypes import addressof, byref, c_char, c_char_p, c_uint8, sizeof
+from ctypes import addressof, byref, c_char_p, c_uint8, sizeof
 
 from . import _library as c
 from ._library import check, lib
+from ._memory import Memory, elements
 from .errors import ArgumentError, InputError, error_of
 from .handles import WriterHandle, new
 from .reader import exclusive
@@ -24,115 +24,33 @@ if TYPE_CHECKING:
     from .hints import Path
     from .tokenizer import Tokenizer
 
-_SIGNED, _UNSIGNED = "bhilqn", "BHILQN"
-_IDS = "a list of whole numbers, an array.array, a NumPy array or torch tensor of integers in memory, or another buffer"
 
-
-class _Memory:
-    """Elements in memory: their address, number, bytes of each, and whether they have a sign. `owner` keeps them
-    alive."""
-    __slots__ = ("address", "count", "bytes", "signed", "owner")
-
-    def __init__(self, address: int, count: int, size: int, signed: bool, owner: object) -> None:
-        self.address, self.count, self.bytes, self.signed, self.owner = address, count, size, signed, owner
-
-
-def _of_torch(tensor: Any, name: str) -> _Memory:
-    """The memory of a torch tensor, for which torch needs no NumPy."""
-    kind = str(tensor.dtype).rpartition(".")[2]
-    signs = {"uint8": False, "int8": True, "int16": True, "int32": True, "int64": True, "uint16": False,
-             "uint32": False, "uint64": False, "bool": False}
-    if kind not in signs:
-        raise ArgumentError(f"{name} is a tensor of {kind}, but must have whole numbers; convert it, for example with "
-                            f".to(torch.int64)")
-    if tensor.device.type != "cpu":
-        raise ArgumentError(f"{name} is on {tensor.device}; copy it to the host with .cpu()")
-    if tensor.dim() != 1:
-        raise ArgumentError(f"{name} has {tensor.dim()} dimensions, but must have 1; use .flatten()")
-    tensor = tensor.detach().contiguous()
-    return _Memory(tensor.data_ptr(), tensor.numel(), tensor.element_size(), signs[kind], tensor)
-
-
-def _of_buffer(view: memoryview, name: str) -> _Memory:
-    kind = view.format.lstrip("@=<" if len(view.format) > 1 else "")
-    if view.ndim != 1:
-        raise ArgumentError(f"{name} has {view.ndim} dimensions, but must have 1")
-    if kind not in _SIGNED + _UNSIGNED + "?":
-        raise ArgumentError(f"{name} has elements of format '{view.format}', but must have whole numbers in the byte "
-                            f"order of this machine: {_IDS}")
-    count, size, signed = view.shape[0] if view.shape else 0, view.itemsize, kind in _SIGNED
-    interface = getattr(view.obj, "__array_interface__", None)
-    if interface is not None and view.c_contiguous:
-        return _Memory(interface["data"][0], count, size, signed, view)
-    if view.readonly or not view.c_contiguous:
-        view = memoryview(bytearray(view.tobytes()))
-    owner = (c_char * (count * size)).from_buffer(view)
-    return _Memory(addressof(owner) if count else 0, count, size, signed, owner)
-
-
-def _of_sequence(values: Any, name: str) -> _Memory:
-    try:
-        stored: array[int] = array("q", values)
-    except OverflowError:
-        raise error_of("ERROR_TOKEN", f"{name} has a number that is too large for an id") from None
-    except TypeError:
-        raise ArgumentError(f"{name} must be {_IDS}") from None
-    address, count = stored.buffer_info()
-    return _Memory(address, count, 8, True, stored)
-
-
-def _memory(values: Any, name: str) -> _Memory:
-    """The elements of any array, tensor, buffer, or iterable of whole numbers."""
-    if isinstance(values, (str, dict, set, frozenset)):
-        raise ArgumentError(f"{name} is {type(values).__name__}, but must be {_IDS}")
-    if isinstance(values, (list, tuple, range)):
-        return _of_sequence(values, name)
-    if hasattr(values, "data_ptr") and hasattr(values, "element_size"):
-        return _of_torch(values, name)
-    try:
-        return _of_buffer(memoryview(values), name)
-    except TypeError:
-        pass
-    if hasattr(values, "__array__") or hasattr(values, "__dlpack__"):
-        try:
-            import numpy
-        except ImportError:
-            numpy = None  # type: ignore[assignment]
-        if numpy is not None:
-            try:
-                made: Any = numpy.asarray(values) if hasattr(values, "__array__") else numpy.from_dlpack(values)
-                return _of_buffer(memoryview(made), name)
-            except (TypeError, BufferError, RuntimeError) as problem:
-                raise ArgumentError(f"{name} cannot be read as an array: {problem}") from None
-    return _of_sequence(values, name)
-
-
-def _mask(values: Any, count: int) -> _Memory | None:
+def _mask(values: Any, count: int) -> Memory | None:
     """A byte for each id: 1 if it counts as a target."""
     if values is None:
         return None
-    memory = _memory(values, "mask")
+    memory = elements(values, "mask")
     if memory.count != count:
         raise InputError(f"the mask has {c.counted(memory.count, 'element')}, but there "
                          f"{'is' if count == 1 else 'are'} {c.counted(count, 'id')}", status="ERROR_INPUT")
     if not count:
-        return _of_buffer(memoryview(bytearray(1)), "mask")  # a mask of no ids is not the same as none
+        return elements(bytes(1), "mask")  # a mask of no ids is not the same as none
     if memory.bytes == 1:
         return memory
-    kind: Any = {(True, 2): "h", (True, 4): "i", (True, 8): "q", (False, 2): "H", (False, 4): "I", (False, 8): "Q"}
-    raw = (c_char * (count * memory.bytes)).from_address(memory.address)
     try:
-        made = bytearray(memoryview(raw).cast("B").cast(kind[memory.signed, memory.bytes]).tolist())
+        return elements(bytes(memory.tolist()), "mask")
     except ValueError:
         raise InputError("the mask has a number other than 0 and 1", status="ERROR_INPUT") from None
-    return _of_buffer(memoryview(made), "mask")
+
+
+def plain(value: Any) -> Any:
+    """Numbers and arrays of NumPy and torch, as JSON can express them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def _json(value: object, name: str) -> bytes:
-    def plain(other: Any) -> Any:  # numbers and arrays of NumPy and torch
-        if hasattr(other, "tolist"):
-            return other.tolist()
-        raise TypeError(f"{type(other).__name__} is not a JSON value")
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain).encode()
     except (TypeError, ValueError, RecursionError) as problem:
@@ -141,7 +59,8 @@ def _json(value: object, name: str) -> bytes:
 
 
 def _fingerprint(tokenizer: Tokenizer | str | None) -> bytes:
-    text = "" if tokenizer is None else tokenizer if isinstance(tokenizer, str) else tokenizer.fingerprint
+    text = "" if tokenizer is None else tokenizer if isinstance(tokenizer, str) else \
+        getattr(tokenizer, "fingerprint", "not one")
     try:
         found = bytes.fromhex(text)
     except (TypeError, ValueError):
@@ -233,7 +152,7 @@ class ShardWriter:
         origin   where the document is from: a path, or (path, record), as Dataset.origin() returns it. Later documents
                  without one are the next records of the same origin
         """
-        memory = _memory(ids, "ids")
+        memory = elements(ids, "ids")
         self._add(memory, None, 1, _mask(mask, memory.count), self._values([columns or {}]), origin)
 
     def add_batch(self, ids: Any, ends: Any, mask: Any = None,
@@ -247,13 +166,9 @@ class ShardWriter:
         columns  a dict of lists with a value for each document, or a list of dicts. None in a list is the value null
         origin   as for add(), of the first document; the others are the next records
         """
-        memory, stops = _memory(ids, "ids"), _memory(ends, "ends")
-        if stops.bytes == 8:
-            numbers = stops
-        else:
-            raw = (c_char * (stops.count * stops.bytes)).from_address(stops.address) if stops.count else b""
-            code: Any = {1: "bB", 2: "hH", 4: "iI"}[stops.bytes][not stops.signed]
-            numbers = _of_sequence(memoryview(raw).cast("B").cast(code).tolist(), "ends")
+        memory, numbers = elements(ids, "ids"), elements(ends, "ends")
+        if numbers.bytes != 8 or numbers.address % 8:  # the library takes any alignment of ids, but not of these
+            numbers = elements(numbers.tolist(), "ends")
         rows: list[Mapping[str, object]]
         if columns is None:
             rows = [{}] * numbers.count if self.columns else []
@@ -293,11 +208,11 @@ class ShardWriter:
             struct.json, struct.bytes = text, len(text)
         return structs, texts
 
-    def _add(self, ids: _Memory, ends: _Memory | None, documents: int, mask: _Memory | None,
+    def _add(self, ids: Memory, ends: Memory | None, documents: int, mask: Memory | None,
              values: tuple[Any, list[bytes]] | None, origin: Path | Origin | tuple[Path, int] | None) -> None:
         given, error = c.Documents(sizeof(c.Documents)), c.Error()
         given.ids, given.id_count = ids.address or None, ids.count
-        given.type = c.ID_TYPES.index(f"{'i' if ids.signed else 'u'}{8 * ids.bytes}")
+        given.type = c.ID_TYPES.index(f"{'i' if ids.type[0] == 'i' else 'u'}{8 * ids.bytes}")
         given.ends, given.document_count = ends.address if ends is not None and ends.count else None, documents
         if ends is not None and not ends.count:
             if ids.count:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from math import prod
 
 from .errors import ArgumentError
 from .opened_run import OpenedRun
@@ -20,7 +21,6 @@ class SourceLoss:
         for b in loader:
             losses = cross_entropy(model(b.inputs).transpose(1, 2), b.targets, reduction="none")  # [count, seq_len]
             by_source.add(b.source_ids, losses, b.targets != tokmap.IGNORE)
-            losses.mean().backward()
             if b.step % 100 == 99 and b.last_in_step:
                 wandb.log(by_source.result())  # {"loss/prose": 2.31, "loss/code": 1.07}
 
@@ -32,6 +32,7 @@ class SourceLoss:
 
     def __init__(self, run: OpenedRun | Iterable[str]) -> None:
         self.names = run.source_names if isinstance(run, OpenedRun) else tuple(run)
+        self._masked = isinstance(run, OpenedRun) and any(each.dataset.info.masked for each in run.sources)
         self._sums: Any = None  # float64 [2, sources]: losses times weights, and weights
 
     def add(self, source_ids: Any, losses: Any, weights: Any = None) -> None:
@@ -41,7 +42,8 @@ class SourceLoss:
                     they are summed by name
         losses      a tensor of torch or an array of NumPy: [count], or any [count, ...] such as a loss for each token
         weights     how much each counts, in the same shape: a mask, for example, or for losses that are means of rows
-                    the number of tokens in each; None: 1 each. A loss whose weight is 0 may be NaN
+                    the number of targets in each that count; None: 1 each, which is right only where all targets
+                    count. A loss whose weight is 0 may be NaN
         """
         if hasattr(source_ids, "source_ids"):
             self._rename(source_ids._run.source_names)
@@ -54,6 +56,9 @@ class SourceLoss:
                                 (f" and weights {tuple(weights.shape)}" if weights is not None else "") +
                                 f", but source_ids {tuple(source_ids.shape)}: pass a loss for each row or token of the "
                                 f"batch (reduction=\"none\"), and weights of that shape")
+        if weights is None and self._masked and losses.ndim > 1:
+            raise ArgumentError("weights is missing, but some targets of the data do not count: pass weights=b.targets "
+                                "!= tokmap.IGNORE, of a loader with mask_targets=True, or b.loss_mask")
         if type(losses).__module__.partition(".")[0] == "torch":
             self._add_torch(source_ids, losses.detach(), weights, count)
         else:
@@ -69,8 +74,9 @@ class SourceLoss:
 
     def _add_torch(self, source_ids: Any, losses: Any, weights: Any, count: int) -> None:
         import torch
-        losses = losses.double().reshape(count, -1)
-        weights = torch.ones_like(losses) if weights is None else weights.double().reshape(count, -1)
+        shape = count, prod(losses.shape[1:])
+        losses = losses.double().reshape(shape)
+        weights = torch.ones_like(losses) if weights is None else weights.double().reshape(shape)
         weights = weights * (source_ids >= 0).unsqueeze(1)
         losses = torch.where(weights != 0, losses * weights, 0)
         if self._sums is None:
@@ -79,8 +85,9 @@ class SourceLoss:
 
     def _add_numpy(self, source_ids: Any, losses: Any, weights: Any, count: int) -> None:
         import numpy
-        losses = losses.astype("float64").reshape(count, -1)
-        weights = numpy.ones_like(losses) if weights is None else weights.astype("float64").reshape(count, -1)
+        shape = count, prod(losses.shape[1:])
+        losses = losses.astype("float64").reshape(shape)
+        weights = numpy.ones_like(losses) if weights is None else weights.astype("float64").reshape(shape)
         weights = weights * (source_ids >= 0)[:, None]
         losses = numpy.where(weights != 0, losses, 0) * weights
         if self._sums is None:

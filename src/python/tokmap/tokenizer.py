@@ -12,6 +12,7 @@ from . import _library as c
 from . import _tokenize_library as t
 from ._batches import decode, encode
 from ._library import check, numpy_or_none, table
+from ._memory import find
 from .errors import ArgumentError, InputError, TokmapError, error_of
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -33,6 +34,16 @@ _NARROW = ("uint16", *_WIDE)                     # and those that hold the ids o
 #: thread nor a signal handler that encodes can change ids that have not been copied yet.
 _spare: dict[str, list[tuple[array[int], t.Encoded, Any, c.Error, Any]]] = {"I": [], "H": []}
 _DTYPES: dict[str, Any] = {}  # NumPy's types for the codes
+
+
+def path_of(tokenizer: Any) -> str:
+    """The path of a vocabulary. A tokenizer of another package is refused with what takes its place."""
+    if not hasattr(tokenizer, "__fspath__") and not isinstance(tokenizer, (str, bytes)):
+        advice = "pass its file" if not hasattr(tokenizer, "save_pretrained") else \
+            'call its save_pretrained("FOLDER"), and pass "FOLDER"'
+        raise error_of("ERROR_ARGUMENT", f"tokenizer is {c.of_type(tokenizer)}, but it must be a tokmap.Tokenizer or "
+                       f"the path of a vocabulary: {advice}", TypeError)
+    return os.fspath(tokenizer)  # type: ignore[no-any-return]
 
 
 class Tokenizer:
@@ -62,7 +73,7 @@ class Tokenizer:
         self._handle: Handle | None = None
         self._shared: dict[str, Handle] = {}  # by policy for special tokens: handles that share the vocabulary
         self._tokens: dict[str, tuple[int, bool]] | None = None
-        self.path = os.fspath(path)
+        self.path = path_of(path)
         self._asked = (special, pattern, pattern_regex, None if special_tokens is None else os.fspath(special_tokens),
                        cut_as)
         loaded = t.library()
@@ -218,10 +229,12 @@ class Tokenizer:
         """
         narrow = self._vocabulary <= 65536
         if out is not None:
-            kind = out.dtype.name if hasattr(out, "dtype") else type(out).__name__
+            numpy = numpy_or_none()
+            kind = out.dtype.name if numpy and isinstance(out, numpy.ndarray) else type(out).__name__
             if kind not in (_NARROW if narrow else _WIDE) or out.ndim != 1:
                 raise ArgumentError(f"out must be an array of NumPy with one dimension and one of the types "
                                     f"{', '.join(_NARROW if narrow else _WIDE)}, but it is {kind}")
+            find(out, "out")  # which refuses a masked one; NumPy refuses to write to a read-only one
         handle = self._handle or self._open()
         if allowed_special is not None or disallowed_special is not None:
             handle = self._policy((text,), allowed_special, disallowed_special)

@@ -89,10 +89,11 @@ static bool is_learn_given(const struct pack_report *report)
     return report->chat && chat_template_learned(report->chat)->given;
 }
 
-/* Returns true if a role is one of --learn, or has tokens that count. */
+/* Returns true if a role is one of --learn (the assistant without it), or has tokens that count. */
 static bool role_is_reported(const struct pack_report *report, enum chat_role role)
 {
-    return report->result->roles[role].counted || chat_template_learned(report->chat)->roles & 1U << role;
+    return report->result->roles[role].counted || chat_template_learned(report->chat)->roles & 1U << role ||
+           (!is_learn_given(report) && role == CHAT_ROLE_ASSISTANT);
 }
 
 /* Prints how many tokens count as targets. */
@@ -487,7 +488,7 @@ static void content_json(const struct pack_report *report, struct cli_json *json
         cli_json_number(json, "masked_tokens", result->tokens - result->counted_tokens);
         if (report->chat)
             cli_json_number(json, "documents_without_targets", result->untaught);
-        if (is_learn_given(report)) {
+        if (report->chat) {
             cli_json_object(json, "counted_tokens_of");
             for (unsigned role = 0; role < CHAT_ROLES; role++)
                 if (role_is_reported(report, (enum chat_role)role))
