@@ -31,7 +31,6 @@
 #include <assert.h>
 
 #include "unicode/code_sets.h"
-#include "unicode/code_sets.h"
 #include "text/code_point.h"
 #include "common/error.h"
 #include "scanner_piece.h"
@@ -282,7 +281,7 @@ static bool metaspace_write(struct pretokenizer_state *state, uint32_t number, c
         *text != ' ' && !has_literal &&
         (step->prepend == PREPEND_ALWAYS || (step->prepend == PREPEND_FIRST && state->first && text == state->begin));
     into->count = 0;
-    state->sources[number] = (struct pretokenizer_source){text, prefixed, 0, 0};
+    state->sources[number] = (struct pretokenizer_source){text, prefixed ? step->literal_bytes : 0, 0};
     if (prefixed && !bytes_append(into, step->literal, step->literal_bytes))
         return false;
     for (;;) {
@@ -390,10 +389,11 @@ static bool run_from(struct pretokenizer_state *state, uint32_t number, const ui
 {
     if (number == state->pretokenizer->count)
         return state->emit(state->user, text, count);
+    state->sources[number].text = NULL;
     if (state->pretokenizer->steps[number].prefix_space && text[0] != ' ') {
         struct bytes_buffer *changed = &state->changed[number];
         changed->count = 0;
-        state->sources[number] = (struct pretokenizer_source){text, true, 0, 0};
+        state->sources[number] = (struct pretokenizer_source){text, 1, 0};
         if (!bytes_append(changed, " ", 1) || !bytes_append(changed, text, count))
             return out_of_memory(state, count);
         return run_step(state, number, changed->bytes, changed->count);
@@ -406,8 +406,6 @@ bool pretokenizer_run(struct pretokenizer_state *state, const uint8_t *text, siz
     assert(count > 0 && state->emit);
     state->status = TOKMAP_OK;
     state->begin = text;
-    for (uint32_t i = 0; i < state->pretokenizer->count; i++)
-        state->sources[i].text = NULL;
     return run_from(state, 0, text, count);
 }
 
@@ -424,45 +422,34 @@ bool pretokenizer_keeps(const struct pretokenizer *pretokenizer)
     return true;
 }
 
-/* Does the same for one step: offsets [*begin,*end) of its result become offsets of its source. */
+/* Does the same for one step: offsets [*begin,*end) of its result become offsets of its source. What was put before the
+ * source, and an empty part between two characters, become an empty part. */
 static void step_origin(const struct pretokenizer_step *step, struct pretokenizer_source *source, size_t *begin,
                         size_t *end)
 {
-    const size_t literal = step->kind == STEP_METASPACE ? step->literal_bytes : 1;
-    const size_t from = *begin, to = *end;
-    size_t made = source->made, read = source->read, bytes = 0;
-    if (!made && source->prefixed) {
-        if (to <= literal) {
-            *begin = *end = 0;
-            return;
-        }
-        made = literal;
+    const size_t space = step->kind == STEP_METASPACE ? step->literal_bytes : 1; /* bytes that a space has become */
+    size_t made = source->made, read = source->read, bytes;
+    for (; made < *begin; made += bytes, read++) {
+        bytes = source->text[read] == ' ' ? space : 1;
+        if (made + bytes > *begin)
+            break;
     }
-    for (bool found = false;; made += bytes, read++) {
-        bytes = step->kind == STEP_METASPACE && source->text[read] == ' ' ? literal : 1;
-        if (!found && made + bytes > from) {
-            found = true;
-            source->made = made;
-            source->read = read;
-            *begin = read;
-        }
-        if (made + bytes >= to) {
-            *end = read + 1;
-            return;
-        }
-    }
+    source->made = made;
+    source->read = read;
+    *begin = read;
+    for (; made < *end; read++)
+        made += source->text[read] == ' ' ? space : 1;
+    *end = read;
 }
 
 void pretokenizer_origin(struct pretokenizer_state *state, const uint8_t **begin, const uint8_t **end)
 {
-    assert(*begin < *end);
-    for (uint32_t number = state->pretokenizer->count; number-- > 0 && *begin < *end;) {
+    for (uint32_t number = state->pretokenizer->count; number-- > 0;) {
         struct pretokenizer_source *source = &state->sources[number];
-        const struct bytes_buffer *changed = &state->changed[number];
-        if (!source->text || (uintptr_t)*begin < (uintptr_t)changed->bytes ||
-            (uintptr_t)*begin >= (uintptr_t)changed->bytes + changed->count)
+        if (!source->text)
             continue;
-        size_t from = (size_t)(*begin - changed->bytes), to = (size_t)(*end - changed->bytes);
+        const uint8_t *changed = state->changed[number].bytes;
+        size_t from = (size_t)(*begin - changed), to = (size_t)(*end - changed);
         step_origin(&state->pretokenizer->steps[number], source, &from, &to);
         *begin = source->text + from;
         *end = source->text + to;

@@ -60,11 +60,11 @@ struct pretokenizer {
 /* Frees what the steps own and removes them. */
 void pretokenizer_free(struct pretokenizer *pretokenizer);
 
-/* Last text that a step which changes the text has read. */
+/* The text that a step has read last. */
 struct pretokenizer_source {
-    const uint8_t *text; /* NULL: the step has changed nothing in this run */
-    bool prefixed;       /* something was put before the text */
-    size_t made, read;   /* progress of pretokenizer_origin along the change: offsets of its result and of `text` */
+    const uint8_t *text; /* NULL: the step has not changed it */
+    size_t made, read;   /* progress of pretokenizer_origin along the change: offsets of its result, at first the bytes
+                            that were put before the text, and of `text` */
 };
 
 /* The state of one thread. */
@@ -102,8 +102,8 @@ bool pretokenizer_run(struct pretokenizer_state *state, const uint8_t *text, siz
 bool pretokenizer_keeps(const struct pretokenizer *pretokenizer);
 
 /* For `emit`: finds the part of the text of pretokenizer_run that a part of the piece is made of, which is empty for
- * what a step has put in. *begin and *end point into the piece, *begin < *end, and then into the text. In a run, *begin
- * never decreases from call to call. */
+ * what a step has put in. *begin and *end, which may be equal, point into the piece, or to its end, and then into the
+ * text. In a run, *begin never decreases from call to call. */
 void pretokenizer_origin(struct pretokenizer_state *state, const uint8_t **begin, const uint8_t **end);
 
 #endif

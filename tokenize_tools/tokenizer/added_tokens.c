@@ -292,10 +292,8 @@ bool added_split_next(struct added_split *split, struct added_part *part)
             start = strip_left(split, start);
         if (token->rstrip)
             to = strip_right(split, to);
-        if (start == to) { /* an earlier token took all of it, so nothing is left for this one */
-            split->done = to;
+        if (start >= to) /* an earlier token took all of it, so nothing is left for this one */
             continue;
-        }
         if (split->done < start) {
             *part = (struct added_part){NULL, split->done, start};
             split->done = start;

@@ -301,14 +301,24 @@ static bool form_run(struct normalizer_state *state, enum normal_form form, stru
 
 /* ---- steps that look at single characters ---- */
 
-/* Appends what is before a character that changes, and what becomes of it. Only a change of the number of bytes is
- * noted. */
+/* Returns whether a part is one character that becomes one of as many bytes. */
+static bool is_even(const uint8_t *text, const struct charsmap_part *part)
+{
+    size_t old = 0, made = 0;
+    if (part->made_count == part->to - part->from) {
+        (void)code_point_get(text + part->from, &old);
+        (void)code_point_get(part->made, &made);
+    }
+    return made && made == old && made == part->made_count;
+}
+
+/* Appends what is before a character that changes, and what becomes of it. Even changes are not noted. */
 static bool replace_part(struct normalizer_state *state, struct bytes_buffer *into, struct text_edits *trace,
                          const uint8_t *text, size_t done, const struct charsmap_part *part)
 {
     return has_room(state, into, part->from - done + part->made_count) &&
            bytes_append(into, text + done, part->from - done) &&
-           (part->made_count == part->to - part->from || note(trace, into, part->made_count, part->from, part->to)) &&
+           (!trace || is_even(text, part) || note(trace, into, part->made_count, part->from, part->to)) &&
            bytes_append(into, part->made, part->made_count);
 }
 

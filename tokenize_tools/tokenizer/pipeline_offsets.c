@@ -57,13 +57,8 @@ static void token_found(void *user, uint64_t index, uint64_t begin, uint64_t end
 {
     struct search *own = user;
     const uint8_t *from = own->text + begin, *to = own->text + end;
-    if (own->pieces && begin < end) {
+    if (own->pieces)
         pretokenizer_origin(own->how->pretokenizer, &from, &to);
-    } else if (own->pieces) { /* only a space that the engine has put before the piece is empty */
-        const uint8_t *next = from + 1;
-        pretokenizer_origin(own->how->pretokenizer, &from, &next);
-        to = from;
-    }
     begin = (uint64_t)(from - own->normalized);
     end = (uint64_t)(to - own->normalized);
     denormalize(own, &begin, &end);
@@ -121,11 +116,14 @@ static enum tokmap_status search_plain(struct search *own, const uint8_t *text, 
     return good ? TOKMAP_OK : state->status ? state->status : refuse(own);
 }
 
-/* Takes the id of an added token. */
-static bool take_added(struct search *own, const struct added_token *token, uint64_t begin, uint64_t end)
+/* Takes the id of an added token. within: it was found in the spaces that the token before it took (rstrip), of which
+ * that one keeps those before this one. */
+static bool take_added(struct search *own, const struct added_token *token, uint64_t begin, uint64_t end, bool within)
 {
     if (own->walk.at == own->walk.count || id_walk_next(&own->walk) != token->id)
         return false;
+    if (within && own->ends)
+        own->ends[own->walk.at - 1] = begin;
     put(own, own->walk.at++, begin, end);
     return true;
 }
@@ -148,14 +146,14 @@ static enum tokmap_status search_segment(struct search *own, const uint8_t *text
     struct added_split split;
     struct added_part part;
     added_split_begin(&split, how->parts->added, ADDED_NORMALIZED, how->specials, text, count);
-    while (!status && added_split_next(&split, &part)) {
+    for (size_t done = 0; !status && added_split_next(&split, &part); done = part.to) {
         if (!part.token) {
             status = search_plain(own, text + part.from, part.to - part.from);
             continue;
         }
         uint64_t begin = part.from, end = part.to;
         denormalize(own, &begin, &end);
-        if (!take_added(own, part.token, begin, end))
+        if (!take_added(own, part.token, begin, end, part.from < done))
             status = refuse(own);
         own->place = ENGINE_INSIDE;
     }
@@ -171,13 +169,13 @@ static enum tokmap_status search_document(struct search *own, const uint8_t *tex
     struct added_split split;
     struct added_part part;
     added_split_begin(&split, own->how->parts->added, ADDED_RAW, own->how->specials, text, bytes);
-    while (!status && added_split_next(&split, &part)) {
+    for (size_t done = 0; !status && added_split_next(&split, &part); done = part.to) {
         if (!part.token) {
             own->segment = part.from;
             status = search_segment(own, text + part.from, part.to - part.from);
             continue;
         }
-        if (!take_added(own, part.token, part.from, part.to))
+        if (!take_added(own, part.token, part.from, part.to, part.from < done))
             status = refuse(own);
         own->place = ENGINE_SEGMENT_START;
     }

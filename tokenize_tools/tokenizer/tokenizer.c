@@ -164,7 +164,13 @@ enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct
                                      uint64_t *ends, struct tokmap_error *error)
 {
     assert((text->bytes || !text->count) && (ids || !count));
-    return state->tokenizer->kind->offsets(state, text, where, ids, count, begins, ends, error);
+    const enum tokmap_status status =
+        state->tokenizer->kind->offsets(state, text, where, ids, count, begins, ends, error);
+    for (uint64_t i = 0; !status && i < count; i++) {
+        assert(!begins || ((!i || begins[i - 1] <= begins[i]) && begins[i] <= (ends ? ends[i] : text->count)));
+        assert(!ends || ((!i || ends[i - 1] <= ends[i]) && ends[i] <= text->count));
+    }
+    return status;
 }
 
 bool tokenizer_measure(struct tokenizer_state *state, const char *text, uint64_t count,

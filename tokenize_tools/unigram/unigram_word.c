@@ -18,6 +18,7 @@
  */
 #include "unigram_word.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,6 +183,7 @@ static inline bool find_places(const struct unigram_model *model, struct words *
 static size_t before(const struct unigram_model *model, const struct words *words, size_t at)
 {
     const uint32_t id = words->places[at].id;
+    assert(id < model->fragile || id == model->unknown);
     if (id != model->unknown)
         return at - model->lengths[id];
     do
@@ -195,9 +197,10 @@ static size_t divide(const struct unigram_model *model, struct words *words, siz
 {
     bool known =
         model->floats ? find_places(model, words, from, end, true) : find_places(model, words, from, end, false);
-    for (size_t at = end; known && at > from; at = before(model, words, at)) {
+    for (size_t at = end; known && at > from;) {
         const struct place *place = &words->places[at];
-        known = place->best - place->steps * model->error > place->second;
+        known = place->best - place->steps * model->error > place->second; /* not where no sum is finite */
+        at = known ? before(model, words, at) : at;
     }
     ids[0] = model->fragile;
     if (!known)
@@ -374,6 +377,7 @@ static size_t collect(const struct unigram_model *model, struct unigram_path *pa
     size_t next = count + 1;
     for (size_t at = count; at;) {
         const uint32_t id = path->ids[at];
+        assert(id < model->fragile || id == model->unknown);
         path->ids[--next] = id; /* a token has at least one byte, so next is at least `at` */
         if (id == model->unknown) {
             do

@@ -20,6 +20,7 @@
 #include "unigram/unigram_engine.h"
 
 #define BYTES_AN_ENTRY 32 /* of the file, or more */
+#define SCORE_MOST 1e288  /* sums of 2^64 of them are finite */
 
 void hf_unigram_free(struct hf_unigram *unigram)
 {
@@ -111,8 +112,11 @@ static bool score_parse(struct json_file *file, double *score)
     if (!json_value(&file->scan, &text, &count))
         return false;
     *score = number_of(text, text + count);
-    return __builtin_isfinite(*score) ||
-           json_file_refuse(file, TOKMAP_ERROR_FORMAT, "model.vocab: a score is too large for a number of 64 bits");
+    return (*score >= -SCORE_MOST && *score <= SCORE_MOST) ||
+           json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                            "model.vocab: a score is out of range: it is %.*s, but must be from -1e288 to 1e288, so "
+                            "that the sums of scores are finite",
+                            shown(count), text);
 }
 
 /* ---- the model ---- */

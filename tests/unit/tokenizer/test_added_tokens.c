@@ -79,10 +79,8 @@ static void split_plainly(struct plain *plain)
             from = plain->done;
         while (token->rstrip && to < plain->bytes && plain->text[to] == ' ')
             to++;
-        if (from == to) {
-            plain->done = to;
+        if (from >= to) /* the reference fails if it is more */
             continue;
-        }
         if (plain->done < from)
             add_part(plain, NULL, plain->done, from);
         add_part(plain, token, from, to);

@@ -126,8 +126,8 @@ static void ends(void **unused)
     end();
 }
 
-/* A map with the keys a (becomes xy), bc and d (become nothing), and e (becomes a space): each node has a block of 256
- * units. */
+/* A map with the keys a and bb (become xy), bc and d (become nothing), and e (becomes a space): each node has a block
+ * of 256 units. */
 static struct charsmap *map_make(void)
 {
     static const struct {
@@ -141,13 +141,15 @@ static struct charsmap *map_make(void)
                  {256 ^ 'd', 'd' | 256 | (256 ^ 'd' ^ 1280) << 10},
                  {1280, UINT32_C(1) << 31 | 2},
                  {256 ^ 'e', 'e' | 256 | (256 ^ 'e' ^ 1536) << 10},
-                 {1536, UINT32_C(1) << 31 | 3}};
-    static uint32_t words[1 + 7 * 256 + 2];
+                 {1536, UINT32_C(1) << 31 | 3},
+                 {768 ^ 'b', 'b' | 256 | (768 ^ 'b' ^ 1792) << 10},
+                 {1792, UINT32_C(1) << 31}};
+    static uint32_t words[1 + 8 * 256 + 2];
     struct charsmap *map;
-    words[0] = 7 * 256 * 4;
+    words[0] = 8 * 256 * 4;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         words[1 + parts[i].at] = parts[i].unit;
-    memcpy(&words[1 + 7 * 256], "xy\0 \0\0", 7);
+    memcpy(&words[1 + 8 * 256], "xy\0 \0\0", 7);
     assert_int_equal(charsmap_new(&map, (const uint8_t *)words, sizeof words, NULL, "map", NULL), TOKMAP_OK);
     return map;
 }
@@ -156,6 +158,7 @@ static void maps(void **unused)
 {
     begin((struct normalizer_step){.kind = NORMALIZE_CHARSMAP, .map = map_make()});
     check("_a_bc_b", "_xy__b", "0-1 1-2 1-2 2-3 5-6 6-7");
+    check("bb_", "xy_", "0-2 0-2 2-3"); /* two characters, although there are as many bytes */
     end();
     begin((struct normalizer_step){.kind = NORMALIZE_PRECOMPILED, .map = map_make()});
     check("_a" ACUTE "_bc", "_xy_bc", "0-1 1-4 1-4 4-5 5-6 6-7");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_unigram.c - Unigram gives the ids that the references' definitions give, read literally: one search over the
- * whole text, with sums that are rounded at each token. Ties, sums that are set to 0, caches that are warm, all CPU
- * variants.
+ * whole text, with sums that are rounded at each token. Ties, sums that are set to 0 or are infinite, caches that are
+ * warm, all CPU variants.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static void add(struct made *made, const char *text, enum sp_kind kind, double s
     made->scores[made->count++] = score;
 }
 
-enum scores { USUAL, COARSE, NEAR, CLOSE, SAME, LARGE, STEEP, RISING, SCORES };
+enum scores { USUAL, COARSE, NEAR, CLOSE, SAME, LARGE, STEEP, RISING, ENDLESS, SCORES };
 
 static double score(enum scores scores)
 {
@@ -93,6 +93,8 @@ static double score(enum scores scores)
         return -exp(20 * unit - 5);
     case RISING:
         return 300 * unit;
+    case ENDLESS: /* sums are infinite, or not a number */
+        return random_below(9) ? -DBL_MAX * unit : DBL_MAX * unit;
     case SAME:
     case SCORES:
     default:
@@ -122,7 +124,7 @@ static void vocabulary(struct made *made, enum scores scores, bool floats)
         add(made, text, !floats || kind > 1 ? SP_NORMAL : kind ? SP_UNUSED : SP_USER_DEFINED, score(scores));
     }
     for (uint32_t id = 0; id < made->count && floats; id++)
-        made->scores[id] = (double)(made->floats[id] = (float)made->scores[id]);
+        made->scores[id] = (double)(made->floats[id] = (float)fmax(fmin(made->scores[id], FLT_MAX), -FLT_MAX));
     made->source = (struct unigram_source){
         .texts = {.path = "test", .vocabulary = made->count, .bytes = made->bytes, .offsets = made->offsets, .unk = 0},
         .scores = made->scores};
@@ -175,10 +177,12 @@ static size_t definition(const struct made *made, bool floats, const uint8_t *te
     for (size_t at = 0; at < count; at += length) {
         bool single = false;
         length = unigram_character(text + at, count - at);
-        const double here = best[at].sum;
-        if (floats && fabs(here) > 100000)
+        double here = best[at].sum;
+        if (floats && fabs(here) > 100000) {
             for (size_t i = at; i <= furthest; i++)
                 best[i].sum = rounded(best[i].sum - here, true);
+            here = 0;
+        }
         uint32_t by_length[64], bytes;
         memset(by_length, 0xFF, sizeof by_length);
         for (uint32_t id = 0; id < made->count; id++) {
@@ -190,12 +194,12 @@ static size_t definition(const struct made *made, bool floats, const uint8_t *te
             const uint32_t id = by_length[to - at];
             if (id == BPE_NONE || (floats && (made->kinds[id] == SP_UNUSED || made->kinds[id] == SP_UNKNOWN)))
                 continue;
-            offer(best, at, to, id, rounded(best[at].sum + score_of(made, id, floats), floats));
+            offer(best, at, to, id, rounded(here + score_of(made, id, floats), floats));
             single |= to - at == length;
             furthest = to > furthest ? to : furthest;
         }
         if (!single) {
-            offer(best, at, at + length, 0, rounded(best[at].sum + rounded(least - 10, floats), floats));
+            offer(best, at, at + length, 0, rounded(here + rounded(least - 10, floats), floats));
             furthest = at + length > furthest ? at + length : furthest;
         }
     }

@@ -296,6 +296,84 @@ static void stripped(void **state)
     CHECK(&parts, TOKMAP_SPECIAL_TEXT, "<s> \n \n<s>", 260, 260);
 }
 
+/* Checks the ids of a text and where they are: "id:begin-end" for each. */
+static void check_places(const struct parts *parts, const char *text, const char *wanted)
+{
+    struct tokenizer *tokenizer;
+    struct tokenizer_state *own;
+    struct tokmap_error error = {0};
+    const struct tokmap_text document = {text, strlen(text)};
+    uint32_t ids[64];
+    uint16_t narrow[64];
+    uint64_t begins[64], ends[64];
+    char got[1024] = "";
+    if (open_parts(&tokenizer, parts, TOKMAP_SPECIAL_TEXT, &error))
+        fail_msg("%s", error.message);
+    const size_t count = encode(tokenizer, text, ids, TOKMAP_OK);
+    for (size_t i = 0; i < count; i++)
+        narrow[i] = (uint16_t)ids[i];
+    assert_int_equal(tokenizer_state_new(&own, tokenizer, &error), TOKMAP_OK);
+    if (tokenizer_offsets(own, &document, TOKENIZER_STARTS, narrow, count, begins, ends, &error))
+        fail_msg("%s", error.message);
+    for (size_t i = 0, used = 0; i < count; i++)
+        used += (size_t)snprintf(got + used, sizeof got - used, "%s%u:%u-%u", i ? " " : "", ids[i], (unsigned)begins[i],
+                                 (unsigned)ends[i]);
+    assert_string_equal(got, wanted);
+    tokenizer_state_free(own);
+    tokenizer_close(tokenizer);
+}
+
+/* What a step of a pre-tokenizer puts in is empty, also where the step before it has put something in. */
+static void put_twice(void **state)
+{
+    struct parts parts = SOUND;
+    parts.model = "\"unk_token\":\"x\",";
+    parts.vocabulary = "\"\xE2\x96\x81\":300,\"\xE2\x96\x81"
+                       "a\":301,";
+    parts.merges = "[[\"a\",\"b\"],[\"\xE2\x96\x81\",\"a\"]]";
+    parts.pre_tokenizer =
+        "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\","
+        "\"prepend_scheme\":\"always\"},{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":"
+        "\"always\"}]}";
+    check_places(&parts, "ab a", "95:0-0 300:0-0 256:0-2 95:2-2 301:2-4");
+    parts.pre_tokenizer =
+        "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":"
+        "\"always\",\"split\":false},{\"type\":\"Digits\",\"individual_digits\":true},{\"type\":\"Metaspace\","
+        "\"replacement\":\"-\",\"prepend_scheme\":\"always\",\"split\":false},{\"type\":\"Metaspace\",\"replacement\":"
+        "\"+\",\"prepend_scheme\":\"always\",\"split\":false}]}";
+    check_places(&parts, "ab 1 a",
+                 "43:0-0 45:0-0 95:0-0 256:0-2 95:2-3 43:3-3 45:3-3 49:3-4 43:4-4 45:4-4 95:4-5 97:5-6");
+    /* The second step changes only some pieces of the first. */
+    parts.pre_tokenizer =
+        "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"WhitespaceSplit\"},{\"type\":\"Metaspace\","
+        "\"replacement\":\"_\",\"prepend_scheme\":\"always\"},{\"type\":\"Metaspace\",\"replacement\":\"-\","
+        "\"prepend_scheme\":\"always\"}]}";
+    check_places(&parts, "a _b -", "45:0-0 95:0-0 97:0-1 45:2-2 95:2-3 98:3-4 45:5-5 95:5-5 45:5-6");
+}
+
+/* A token that is found in the spaces that the one before it took leaves that one those before it. */
+static void spaces_shared(void **state)
+{
+    struct parts parts = SOUND;
+    parts.added = "{\"id\":7,\"content\":\"<s>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":true,"
+                  "\"normalized\":false,\"special\":false},"
+                  "{\"id\":8,\"content\":\"  \",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
+                  "\"normalized\":false,\"special\":false},"
+                  "{\"id\":9,\"content\":\"\\t\",\"single_word\":false,\"lstrip\":true,\"rstrip\":false,"
+                  "\"normalized\":false,\"special\":false}";
+    check_places(&parts, "a<s>     b", "97:0-1 259:1-4 260:4-6 260:6-8 32:8-9 98:9-10");
+    check_places(&parts, "<s> b", "259:0-4 98:4-5");
+    /* The reference fails on a token whose spaces, and more, another one has taken. */
+    check_places(&parts, "<s> \t  b", "259:0-5 260:5-7 98:7-8");
+    parts.normalizer = "{\"type\":\"NFC\"}";
+    static char normalized[1024];
+    (void)snprintf(normalized, sizeof normalized, "%s", parts.added);
+    for (char *at = normalized; (at = strstr(at, "\"normalized\":false"));)
+        memcpy(at, "\"normalized\":true ", 18);
+    parts.added = normalized;
+    check_places(&parts, "e\xCC\x81<s>     b", "195:0-3 169:0-3 259:3-6 260:6-8 260:8-10 32:10-11 98:11-12");
+}
+
 /* Files without ByteLevel whose parts are not plain (hf_characters.h). The ids of ASCII characters are their codes. */
 static void characters(void **state)
 {
@@ -482,6 +560,8 @@ int main(void)
         cmocka_unit_test(normalized),
         cmocka_unit_test(folders),
         cmocka_unit_test(stripped),
+        cmocka_unit_test(put_twice),
+        cmocka_unit_test(spaces_shared),
         cmocka_unit_test(characters),
         cmocka_unit_test(truncation_and_padding),
     };

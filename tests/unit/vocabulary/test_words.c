@@ -142,8 +142,10 @@ static void unigram_fields(void **state)
     REFUSED(model, UNIGRAM "]," PIECES "]", bad, "model.vocab twice");
     REFUSED(model, UNIGRAM ",[\"b\",-1,2]]", bad, "entry 5 is not an array of a text and a score");
     REFUSED(model, UNIGRAM ",[\"b\"]]", bad, "entry 5 is not an array of a text and a score");
-    REFUSED(model, UNIGRAM ",[\"b\",1e999]]", bad, "a score is too large");
-    REFUSED(model, UNIGRAM ",[\"b\",1e18446744073709551617]]", bad, "a score is too large"); /* 2^64 + 1 */
+    REFUSED(model, UNIGRAM ",[\"b\",1e999]]", bad, "a score is out of range");
+    REFUSED(model, UNIGRAM ",[\"b\",1e18446744073709551617]]", bad, "a score is out of range"); /* 2^64 + 1 */
+    REFUSED(model, UNIGRAM ",[\"b\",-1e308]]", bad, "a score is out of range: it is -1e308");
+    REFUSED(model, UNIGRAM ",[\"b\",1.1e288]]", bad, "a score is out of range");
     REFUSED(model, UNIGRAM "],\"alpha\":0.1", no, "model.alpha asks for sampling");
     REFUSED(model, UNIGRAM "],\"nbest_size\":3", no, "model.nbest_size asks for sampling");
     memset(model, 'b', 65536 + sizeof UNIGRAM + 3);
