@@ -200,17 +200,9 @@ static enum tokmap_status choose(struct folder *folder, const char *path, char *
     return TOKMAP_OK;
 }
 
-/* Finds how the trained model numbers the pieces of a SentencePiece model. */
-static enum tokmap_status rule_find(struct folder *folder, struct tokmap_error *error)
+enum tokmap_status folder_rule_find(struct folder *folder, struct tokmap_error *error)
 {
-    static const char *const models[] = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
-                                         "spm.model",       "source.spm",   "*.model"};
-    const char *const form = forms[form_of(folder->name)].name;
-    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
-        if (!strcmp(form, models[i]))
-            return piece_rule_find(&folder->rule, &folder->config, folder->path, file_named(folder, "vocab.json"),
-                                   error);
-    return TOKMAP_OK;
+    return piece_rule_find(&folder->rule, &folder->config, folder->path, file_named(folder, "vocab.json"), error);
 }
 
 /* Looks for the split pattern of a rank file in the code of the model. */
@@ -259,8 +251,6 @@ enum tokmap_status folder_read(struct folder *folder, const char *path, struct t
         folder->name = path_name(folder->path);
         status = folder_config_read(&folder->config, path, error);
     }
-    if (!status)
-        status = rule_find(folder, error);
     if (!status)
         status = code_read(folder, path, error);
     folder->beside.specials = folder->config.added;

@@ -30,6 +30,15 @@ const char *folder_config_name(enum folder_config_kind kind)
     return names[kind];
 }
 
+const char *config_setting_name(enum config_setting setting)
+{
+    static const char *const names[SETTINGS] = {"auto_map",      "sp_model_kwargs",        "split_special_tokens",
+                                                "legacy",        "split_by_punct",         "add_prefix_space",
+                                                "do_lower_case", "tokenize_chinese_chars", "do_basic_tokenize",
+                                                "strip_accents"};
+    return names[setting];
+}
+
 /* ---- parsing ---- */
 
 static struct folder_token token_of(const struct config_text *text)
@@ -117,10 +126,35 @@ static bool decoder_parse(struct parsing *parsing)
         if (!config_added_parse(file, &text, &special))
             return false;
         const struct folder_token token = token_of(&text);
+        if (!special && !parsing->config->ordinary.text)
+            parsing->config->ordinary = text;
         if (!added_append(parsing, &token, id, special))
             return false;
     }
     return !file->scan.fault.reason;
+}
+
+/* Parses a member of tokenizer_config.json whose value is only kept. */
+static bool setting_parse(struct parsing *parsing, const struct json_string *name)
+{
+    static const char *const specials[CONFIG_SPECIALS] = {"unk_token", "sep_token", "pad_token", "cls_token",
+                                                          "mask_token"};
+    struct json_scan *scan = &parsing->file->scan;
+    const enum json_kind kind = json_kind(scan);
+    const char *from = scan->at;
+    for (int i = 0; i < CONFIG_SPECIALS; i++)
+        if (json_name_is(name, specials[i]))
+            return config_text_parse(parsing->file, &parsing->config->specials[i]);
+    if (!json_skip(scan))
+        return false;
+    for (int i = 0; i < SETTINGS; i++)
+        if (json_name_is(name, config_setting_name((enum config_setting)i)))
+            parsing->config->settings[i] = kind == JSON_FALSE  ? VALUE_FALSE
+                                           : kind == JSON_TRUE ? VALUE_TRUE
+                                           : kind == JSON_NULL || (kind <= JSON_ARRAY && scan->at - from == 2)
+                                               ? VALUE_NONE
+                                               : VALUE_OTHER;
+    return true;
 }
 
 static bool member_parse(struct parsing *parsing, const struct json_string *name)
@@ -135,7 +169,7 @@ static bool member_parse(struct parsing *parsing, const struct json_string *name
             return config_text_parse(file, &parsing->config->class_name);
         if (json_name_is(name, "language_codes"))
             return config_text_parse(file, &parsing->config->language_codes);
-        if (json_name_is(name, "offset") && json_kind(&file->scan) == JSON_NUMBER)
+        if ((json_name_is(name, "offset") || json_name_is(name, "extra_ids")) && json_kind(&file->scan) == JSON_NUMBER)
             return json_unsigned(&file->scan, &parsing->config->offset) && (parsing->config->offset_given = true);
         /* fallthrough */
     case FOLDER_SPECIAL_TOKENS_MAP:
@@ -143,7 +177,7 @@ static bool member_parse(struct parsing *parsing, const struct json_string *name
             return token_text(file, &into->eos);
         if (json_name_is(name, "bos_token"))
             return token_text(file, &into->bos);
-        return json_skip(&file->scan);
+        return parsing->kind ? json_skip(&file->scan) : setting_parse(parsing, name);
     case FOLDER_ADDED_TOKENS: {
         struct config_text text = {0};
         uint64_t id;
@@ -155,6 +189,8 @@ static bool member_parse(struct parsing *parsing, const struct json_string *name
     case FOLDER_MODEL_CONFIG:
         if (json_name_is(name, "model_type"))
             return config_text_parse(file, &parsing->config->model_type);
+        if (json_name_is(name, "tokenizer_class"))
+            return config_text_parse(file, &parsing->config->model_class);
         /* fallthrough */
     case FOLDER_GENERATION_CONFIG:
     case FOLDER_CONFIGS:
@@ -170,17 +206,20 @@ static bool member_parse(struct parsing *parsing, const struct json_string *name
 /* ---- files ---- */
 
 /* Makes a file count as if it were not there. */
-static void file_refuse(struct folder_config *config, struct folder_config_file *into, const char *fault)
+static void file_refuse(struct folder_config *config, struct folder_config_file *into, enum tokmap_status status,
+                        const char *fault)
 {
+    into->status = status;
     config->added_count -= into->added;
     into->added = 0;
     into->eos = into->bos = (struct folder_token){0};
     if (into == &config->files[FOLDER_TOKENIZER_CONFIG]) {
         config->class_name = config->language_codes = (struct config_text){0};
         config->offset_given = false;
+        memset(config->settings, 0, sizeof config->settings);
     }
     if (into == &config->files[FOLDER_MODEL_CONFIG])
-        config->model_type = (struct config_text){0};
+        config->model_type = config->model_class = (struct config_text){0};
     (void)snprintf(into->fault, sizeof into->fault, "%s", fault);
     into->fault[utf8_cut(into->fault, strlen(into->fault))] = '\0';
 }
@@ -194,7 +233,7 @@ static enum tokmap_status file_read(struct folder_config *config, const char *pa
     struct json_string name;
     uint64_t bytes = 0;
     if (!os_stat(path, &about) && about.kind == OS_KIND_FILE && about.bytes > FOLDER_CONFIG_MOST) {
-        file_refuse(config, into, "it has more than 8 MiB");
+        file_refuse(config, into, TOKMAP_ERROR_LIMIT, "it has more than 8 MiB");
         return TOKMAP_OK;
     }
     enum tokmap_status status = vocabulary_file_read(path, &into->text, &bytes, &own);
@@ -217,7 +256,7 @@ static enum tokmap_status file_read(struct folder_config *config, const char *pa
     if (status == TOKMAP_ERROR_MEMORY)
         return error_set_memory(error, "the configuration of a tokenizer", bytes);
     if (status)
-        file_refuse(config, into, own.message);
+        file_refuse(config, into, status, own.message);
     return TOKMAP_OK;
 }
 
@@ -257,8 +296,23 @@ enum tokmap_status folder_config_read(struct folder_config *config, const char *
             status = file_read(config, path, kind, error);
         free(path);
     }
+    if (!config->class_name.bytes)
+        config->class_name = config->model_class;
     added_sort(config);
     return status;
+}
+
+enum tokmap_status folder_config_beside(struct folder_config *config, const char *vocabulary,
+                                        struct tokmap_error *error)
+{
+    const struct folder_config_file *file = &config->files[FOLDER_TOKENIZER_CONFIG];
+    char *folder = path_folder(vocabulary);
+    config->path = path_beside(vocabulary, folder_config_name(FOLDER_TOKENIZER_CONFIG));
+    enum tokmap_status status = folder && config->path ? folder_config_read(config, folder, error)
+                                                       : error_set_memory(error, "a path", strlen(vocabulary));
+    free(folder);
+    return status || !file->status ? status
+                                   : error_set(error, file->status, config->path, TOKMAP_NO_OFFSET, "%s", file->fault);
 }
 
 void folder_config_free(struct folder_config *config)
@@ -268,5 +322,6 @@ void folder_config_free(struct folder_config *config)
         free(config->files[i].text);
     }
     free(config->added);
+    free(config->path);
     memset(config, 0, sizeof *config);
 }
