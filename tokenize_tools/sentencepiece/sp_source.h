@@ -12,8 +12,7 @@ enum sp_prefix {
     SP_PREFIX_NEVER,
     SP_PREFIX_ALWAYS, /* of a normalizer: at the start of each stretch between added tokens found in the raw text */
     SP_PREFIX_UNLESS, /* of Metaspace: at the start of each stretch of text, unless it begins with one */
-    SP_PREFIX_FIRST,  /* of Metaspace: the same, but only at the start of the document */
-    SP_PREFIX_START   /* as ALWAYS, but only at the start of the document */
+    SP_PREFIX_FIRST   /* of Metaspace: the same, but only at the start of the document */
 };
 
 /* The types of pieces in a .model file, with its numbers. */

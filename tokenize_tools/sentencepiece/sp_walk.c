@@ -17,8 +17,6 @@ static bool wants_prefix(const struct sp_model *model, const uint8_t *text, uint
     switch (model->prefix) {
     case SP_PREFIX_ALWAYS:
         return place != ENGINE_INSIDE;
-    case SP_PREFIX_START:
-        return place == ENGINE_DOCUMENT_START;
     case SP_PREFIX_UNLESS:
         return !begins_with_space(model, text, count);
     case SP_PREFIX_FIRST:

@@ -50,6 +50,10 @@ enum tokmap_status folder_rule_find(struct folder *folder, struct tokmap_error *
 /* Gives the tokenizer of the folder the tokens that its files name, and fills `files` and `warnings`. */
 void folder_finish(struct folder *folder, struct tokenizer *tokenizer);
 
+/* Warns if AutoTokenizer of transformers 5 gives a text other ids than the open tokenizer.json of a folder, since the
+ * class that the folder names has steps of its own. It opens the vocabulary once more. */
+void folder_compare(struct folder *folder, const struct tokenizer *tokenizer);
+
 void folder_free(struct folder *folder);
 
 #endif

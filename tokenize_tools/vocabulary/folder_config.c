@@ -39,22 +39,52 @@ const char *config_setting_name(enum config_setting setting)
     return names[setting];
 }
 
+bool config_class_is(const struct config_text *class_name, const char *names)
+{
+    size_t bytes = class_name->bytes;
+    if (bytes > 4 && !memcmp(class_name->text + bytes - 4, "Fast", 4))
+        bytes -= 4;
+    for (size_t count; *names; names += count + (names[count] == ' ')) {
+        count = strcspn(names, " ");
+        if (count == bytes && !memcmp(names, class_name->text, bytes))
+            return true;
+    }
+    return false;
+}
+
 /* ---- parsing ---- */
+
+/* Parses an added token: {"content": ..., "special": ...}. */
+static bool config_added_parse(struct json_file *file, struct config_text *text, bool *special)
+{
+    struct json_string name;
+    if (!json_enter_object(&file->scan))
+        return false;
+    while (json_member(&file->scan, &name)) {
+        const enum json_kind kind = json_kind(&file->scan);
+        if (!(json_name_is(&name, "content") && kind == JSON_STRING ? json_file_text(file, &text->text, &text->bytes)
+              : json_name_is(&name, "special") && (kind == JSON_TRUE || kind == JSON_FALSE)
+                  ? json_bool(&file->scan, special)
+                  : json_skip(&file->scan)))
+            return false;
+    }
+    return !file->scan.fault.reason;
+}
+
+/* Parses the text of a token: a string, or an object with it as "content". Anything else is skipped. */
+static bool config_text_parse(struct json_file *file, struct config_text *text)
+{
+    bool special;
+    const enum json_kind kind = json_kind(&file->scan);
+    return kind == JSON_STRING   ? json_file_text(file, &text->text, &text->bytes)
+           : kind == JSON_OBJECT ? config_added_parse(file, text, &special)
+                                 : json_skip(&file->scan);
+}
 
 static struct folder_token token_of(const struct config_text *text)
 {
     return (struct folder_token){
         .given = text->bytes > 0 && text->bytes <= UINT16_MAX, .text = text->text, .bytes = (uint32_t)text->bytes};
-}
-
-static bool token_text(struct json_file *file, struct folder_token *token)
-{
-    struct config_text text = {0};
-    if (!config_text_parse(file, &text))
-        return false;
-    if (text.text)
-        *token = token_of(&text);
-    return true;
 }
 
 /* Parses the id of a token. Of a list of several ids, none is the one. */
@@ -83,7 +113,7 @@ static bool added_append(struct parsing *parsing, const struct folder_token *tok
     struct json_file *file = parsing->file;
     if (!token->given)
         return true;
-    if (id >= BPE_IDS || config->added_count == FOLDER_ADDED_MOST)
+    if ((id >= BPE_IDS && id != BPE_NONE) || config->added_count == FOLDER_ADDED_MOST)
         return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
                                 "it lists more than %u tokens, or an id above %u, which tokmap cannot read",
                                 FOLDER_ADDED_MOST, BPE_IDS - 1);
@@ -100,7 +130,7 @@ static bool added_append(struct parsing *parsing, const struct folder_token *tok
     const uint32_t number = config->added_count++;
     config->added[number] = (struct added_token){
         .text = token->text, .bytes = token->bytes, .id = (uint32_t)id, .match_bytes = number, .special = special};
-    parsing->into->added++;
+    *(id == BPE_NONE ? &parsing->into->named : &parsing->into->added) += 1;
     return true;
 }
 
@@ -134,17 +164,35 @@ static bool decoder_parse(struct parsing *parsing)
     return !file->scan.fault.reason;
 }
 
+/* Keeps a token that is named without its id. */
+static bool named_append(struct parsing *parsing, const struct config_text *text)
+{
+    const struct folder_token token = token_of(text);
+    return added_append(parsing, &token, BPE_NONE, true);
+}
+
+/* Parses a list of such tokens, or an object whose values they are. */
+static bool named_parse(struct parsing *parsing)
+{
+    struct json_scan *scan = &parsing->file->scan;
+    const bool object = json_kind(scan) == JSON_OBJECT;
+    struct json_string name;
+    if (!(object ? json_enter_object(scan) : json_enter_array(scan)))
+        return false;
+    while (object ? json_member(scan, &name) : json_element(scan)) {
+        struct config_text text = {0};
+        if (!config_text_parse(parsing->file, &text) || !named_append(parsing, &text))
+            return false;
+    }
+    return !scan->fault.reason;
+}
+
 /* Parses a member of tokenizer_config.json whose value is only kept. */
 static bool setting_parse(struct parsing *parsing, const struct json_string *name)
 {
-    static const char *const specials[CONFIG_SPECIALS] = {"unk_token", "sep_token", "pad_token", "cls_token",
-                                                          "mask_token"};
     struct json_scan *scan = &parsing->file->scan;
     const enum json_kind kind = json_kind(scan);
     const char *from = scan->at;
-    for (int i = 0; i < CONFIG_SPECIALS; i++)
-        if (json_name_is(name, specials[i]))
-            return config_text_parse(parsing->file, &parsing->config->specials[i]);
     if (!json_skip(scan))
         return false;
     for (int i = 0; i < SETTINGS; i++)
@@ -159,6 +207,8 @@ static bool setting_parse(struct parsing *parsing, const struct json_string *nam
 
 static bool member_parse(struct parsing *parsing, const struct json_string *name)
 {
+    static const char *const specials[CONFIG_SPECIALS] = {"unk_token", "sep_token", "pad_token", "cls_token",
+                                                          "mask_token"};
     struct json_file *file = parsing->file;
     struct folder_config_file *into = parsing->into;
     switch (parsing->kind) {
@@ -173,10 +223,20 @@ static bool member_parse(struct parsing *parsing, const struct json_string *name
             return json_unsigned(&file->scan, &parsing->config->offset) && (parsing->config->offset_given = true);
         /* fallthrough */
     case FOLDER_SPECIAL_TOKENS_MAP:
-        if (json_name_is(name, "eos_token"))
-            return token_text(file, &into->eos);
-        if (json_name_is(name, "bos_token"))
-            return token_text(file, &into->bos);
+        if (name->count > 6 && !memcmp(name->bytes + name->count - 6, "_token", 6)) {
+            struct config_text text = {0};
+            if (!config_text_parse(file, &text))
+                return false;
+            if (text.text && (json_name_is(name, "eos_token") || json_name_is(name, "bos_token")))
+                *(*name->bytes == 'e' ? &into->eos : &into->bos) = token_of(&text);
+            for (int i = 0; i < CONFIG_SPECIALS && !parsing->kind; i++)
+                if (json_name_is(name, specials[i]))
+                    parsing->config->specials[i] = text;
+            return named_append(parsing, &text);
+        }
+        if ((json_name_is(name, "additional_special_tokens") || json_name_is(name, "extra_special_tokens")) &&
+            json_kind(&file->scan) <= JSON_ARRAY)
+            return named_parse(parsing);
         return parsing->kind ? json_skip(&file->scan) : setting_parse(parsing, name);
     case FOLDER_ADDED_TOKENS: {
         struct config_text text = {0};
@@ -210,8 +270,8 @@ static void file_refuse(struct folder_config *config, struct folder_config_file 
                         const char *fault)
 {
     into->status = status;
-    config->added_count -= into->added;
-    into->added = 0;
+    config->added_count -= into->added + into->named;
+    into->added = into->named = 0;
     into->eos = into->bos = (struct folder_token){0};
     if (into == &config->files[FOLDER_TOKENIZER_CONFIG]) {
         config->class_name = config->language_codes = (struct config_text){0};
@@ -275,7 +335,7 @@ static void added_sort(struct folder_config *config)
     if (config->added_count)
         qsort(config->added, config->added_count, sizeof *config->added, by_id);
     for (uint32_t i = 0; i < config->added_count; i++)
-        if (!kept || config->added[kept - 1].id != config->added[i].id)
+        if (!kept || config->added[i].id == BPE_NONE || config->added[kept - 1].id != config->added[i].id)
             config->added[kept++] = config->added[i];
     for (uint32_t i = 0; i < kept; i++)
         config->added[i].match_bytes = 0;

@@ -8,8 +8,8 @@
 #ifndef TOKMAP_VOCABULARY_FOLDER_CONFIG_H
 #define TOKMAP_VOCABULARY_FOLDER_CONFIG_H
 
+#include "json_file.h"
 #include "tokenizer/added_tokens.h"
-#include "tokenizer_config.h"
 
 #define FOLDER_CONFIG_MOST ((uint64_t)8 << 20) /* bytes of a file */
 #define FOLDER_ADDED_MOST (1u << 16)           /* added tokens of all files */
@@ -42,6 +42,12 @@ enum config_value { VALUE_NONE, VALUE_FALSE, VALUE_TRUE, VALUE_OTHER };
 
 enum config_special { CONFIG_UNK, CONFIG_SEP, CONFIG_PAD, CONFIG_CLS, CONFIG_MASK, CONFIG_SPECIALS };
 
+/* A text of a configuration. NULL: not given. */
+struct config_text {
+    const uint8_t *text;
+    size_t bytes;
+};
+
 /* A token that ends or begins texts, as one file names it. */
 struct folder_token {
     bool given;          /* the file names one, by its text or by its id */
@@ -53,7 +59,8 @@ struct folder_token {
 struct folder_config_file {
     bool there;
     struct folder_token eos, bos;
-    uint32_t added;            /* tokens that it lists */
+    uint32_t added;            /* tokens that it lists with an id */
+    uint32_t named;            /* tokens that it only names */
     enum tokmap_status status; /* of the fault */
     char fault[224];           /* the reason why it is not used; "": it is */
     char *text;
@@ -63,7 +70,8 @@ struct folder_config_file {
 /* Initialize with zeros. Texts belong to the struct. */
 struct folder_config {
     struct folder_config_file files[FOLDER_CONFIGS];
-    struct added_token *added; /* ascending by id, no id twice; `special` as the file says */
+    struct added_token *added; /* ascending by id, no id twice; `special` as the file says. Those that are only
+                                  named come last, with the id BPE_NONE */
     uint32_t added_count, added_room;
     struct config_text class_name;  /* of the tokenizer in transformers */
     struct config_text model_type;  /* of config.json */
@@ -72,12 +80,14 @@ struct folder_config {
     uint64_t offset; /* "offset" or "extra_ids", if offset_given */
     bool offset_given;
     enum config_value settings[SETTINGS];
-    char *path; /* of tokenizer_config.json, after folder_config_beside */
+    char *path;                                   /* of tokenizer_config.json, after folder_config_beside */
     struct config_text specials[CONFIG_SPECIALS]; /* of tokenizer_config.json, as is the next one */
     struct config_text ordinary;                  /* the first added token that has no mark as a special one */
 };
 
 const char *folder_config_name(enum folder_config_kind kind);
+/* Returns whether a class of transformers, without the ending "Fast", is one of these names, which blanks separate. */
+bool config_class_is(const struct config_text *class_name, const char *names);
 const char *config_setting_name(enum config_setting setting);
 /* Reads the files in a folder. Call folder_config_free after success and after failure. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status folder_config_read(struct folder_config *config, const char *folder, struct tokmap_error *error);

@@ -30,9 +30,6 @@
     "5> <extra_id_" tens "4> <extra_id_" tens "3> <extra_id_" tens "2> <extra_id_" tens "1> <extra_id_" tens "0> "
 #define EXTRAS                                                                                                         \
     EXTRA("9") EXTRA("8") EXTRA("7") EXTRA("6") EXTRA("5") EXTRA("4") EXTRA("3") EXTRA("2") EXTRA("1") EXTRA("")
-#define LLAMA_TYPES                                                                                                    \
-    "llama mistral mixtral ministral mistral3 aria chameleon deepseek_v2 deepseek_v3 idefics2 idefics3 jamba jetmoe "  \
-    "llava llava_next llava_onevision mllama paligemma persimmon phi3 phimoe vipllava video_llava zamba zamba2"
 #define WITH(setting) (1u << SETTING_##setting)
 #define T5_TYPES "t5 umt5 longt5 switch_transformers musicgen musicgen_melody pix2struct"
 #define T5 "</s> <unk> <pad>", .kept = true, .refused = WITH(LEGACY)
@@ -48,7 +45,6 @@ static const struct piece_rule {
     bool kept;             /* pieces keep their ids; `last` follows, without those of its names that are pieces */
     uint64_t offset;       /* the only "offset" or "extra_ids" that the rule is for; 0: it has none */
     const char *languages; /* the same of "language_codes", or NULL */
-    bool starts;           /* for "legacy": false: a space is put before the start of a text only */
     bool plain;            /* for "extra_ids": 0 */
     uint32_t refused;      /* settings with which the ids are others: WITH() of one or more */
 } rules[] = {
@@ -76,9 +72,10 @@ static const struct piece_rule {
      "<pad> </s> <mask_1> <mask_2> <unk_2> <unk_3> <unk_4> <unk_5> <unk_6> <unk_7> <unk_8> <unk_9> " TEN("1") TEN("2")
          TEN("3") TEN("4") TEN("5") TEN("6") TEN("7") TEN("8") TEN("9") "<unk_100> <unk_101> <unk_102>",
      .from = 2, .offset = 103},
-    {"LlamaTokenizer", LLAMA_TYPES, .last = "<s> </s> <unk>", .kept = true, .starts = true,
-     .refused = WITH(PREFIX_SPACE)},
-    {"LlamaTokenizer", LLAMA_TYPES, .last = "<s> </s> <unk>", .kept = true, .refused = WITH(PREFIX_SPACE)},
+    {"LlamaTokenizer",
+     "llama mistral mixtral ministral mistral3 aria chameleon deepseek_v2 deepseek_v3 idefics2 idefics3 jamba jetmoe "
+     "llava llava_next llava_onevision mllama paligemma persimmon phi3 phimoe vipllava video_llava zamba zamba2",
+     .last = "<s> </s> <unk>", .kept = true, .refused = WITH(LEGACY) | WITH(PREFIX_SPACE)},
     {"GemmaTokenizer",
      "gemma gemma2 gemma3 gemma3_text gemma3n gemma3n_text recurrent_gemma shieldgemma2 siglip2 t5gemma",
      .last = "<bos> <eos> <unk> <pad>", .kept = true},
@@ -125,8 +122,7 @@ static enum config_value unusual(int setting)
 static const struct piece_rule *rule_of(const struct folder_config *config, bool source, bool ids_beside)
 {
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if ((!rules[i].starts || config->settings[SETTING_LEGACY] == VALUE_FALSE) &&
-            (!rules[i].plain || (config->offset_given && !config->offset)) &&
+        if ((!rules[i].plain || (config->offset_given && !config->offset)) &&
             (config->class_name.bytes
                  ? config_class_is(&config->class_name, rules[i].class_name)
                  : config_class_is(&config->model_type, rules[i].type) || (source && ids_beside && rules[i].codes)))
@@ -167,7 +163,8 @@ enum tokmap_status piece_rule_find(const struct piece_rule **rule, const struct 
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                          "tokenizer_config.json sets %s %" PRIu64 ", but tokmap knows the ids of %s with %" PRIu64
                          " only; save this tokenizer as a tokenizer.json with transformers (save_pretrained)",
-                         found->first ? "the offset" : "extra_ids to", config->offset, found->class_name, found->offset);
+                         found->first ? "the offset" : "extra_ids to", config->offset, found->class_name,
+                         found->offset);
     if (found && found->languages && languages->text && !is_listed(found->languages, languages->text, languages->bytes))
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                          "tokenizer_config.json sets language_codes to '%.*s', but tokmap knows the ids of %s with %s "
@@ -182,9 +179,8 @@ bool piece_rule_reads_ids(const struct piece_rule *rule)
     return rule && rule->json;
 }
 
-bool piece_rule_keeps_ids(const struct piece_rule *rule, bool *starts)
+bool piece_rule_keeps_ids(const struct piece_rule *rule)
 {
-    *starts = rule && rule->starts;
     return rule && rule->kept;
 }
 

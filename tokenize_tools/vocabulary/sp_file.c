@@ -425,16 +425,11 @@ static enum tokmap_status sp_file_read(struct sp_file *file, const char *path, c
                            "no piece has the type UNKNOWN; the file is incomplete");
     file->source.prefix = file->dummy_prefix && !file->suffix ? SP_PREFIX_ALWAYS : SP_PREFIX_NEVER;
     file->source.suffix = file->dummy_prefix && file->suffix;
-    bool starts;
-    const bool kept = piece_rule_keeps_ids(rule, &starts);
+    const bool kept = piece_rule_keeps_ids(rule);
     if (!status && kept)
         fingerprint(&reader, false, file->fingerprint);
-    if (!status && starts && (file->source.remove_spaces || file->model_type != TYPE_BPE))
-        status = refused(&reader, "a normalizer or a type that is not Llama's, and \"legacy\": false beside it");
     if (!status && rule)
         status = renumber(file, error);
-    if (!status && starts && file->source.prefix)
-        file->source.prefix = SP_PREFIX_START;
     if (!status)
         fingerprint(&reader, rule, kept ? file->found : file->fingerprint);
     return status;

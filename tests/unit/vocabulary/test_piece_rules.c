@@ -27,7 +27,6 @@
 
 static char inside[600];
 static struct tokmap_error error;
-static bool keeps_spaces; /* put_model writes a model that keeps all spaces */
 
 static int begin(void **state)
 {
@@ -74,8 +73,6 @@ static void put_model(const char *name, const struct piece *pieces, const struct
         fprintf(file, "\x18%c", piece->kind ? piece->kind : SP_NORMAL);
     }
     fprintf(file, "\x12\x02\x18%c", bpe ? 2 : 1);
-    if (keeps_spaces)
-        fprintf(file, "\x1A\x02\x20%c", 0);
     assert_int_equal(fclose(file), 0);
 }
 
@@ -275,7 +272,8 @@ static void settings(void **state)
         {"LlamaTokenizer", "\"auto_map\": {\"AutoTokenizer\": [\"x.Y\", null]}", "auto_map"},
         {"LlamaTokenizer", "\"auto_map\": [\"x.Y\", null]", "auto_map"},
         {"LlamaTokenizer", "\"add_prefix_space\": false", "add_prefix_space"},
-        {"LlamaTokenizer", "\"legacy\": \"no\"", NULL},
+        {"LlamaTokenizer", "\"legacy\": false", "legacy"},
+        {"LlamaTokenizer", "\"legacy\": true", NULL},
         {"RemBertTokenizer", "\"do_lower_case\": true", "do_lower_case"},
         {"T5Tokenizer", "\"legacy\": false", "legacy"},
         {"T5Tokenizer", "\"extra_ids\": 7", "sets extra_ids to 7"},
@@ -341,21 +339,6 @@ static void kept(void **state)
     gives(true, "b [MASK][UNK]<unk>", IDS(3, 5, 12, 10, 3, 2));
 }
 
-/* Llama's "legacy": false puts a space before a text, but not after a special token. */
-static void starts(void **state)
-{
-    put_model("tokenizer.model", usual, NULL, true);
-    put_class("LlamaTokenizer", "");
-    gives(true, "b</s>b", IDS(3, 5, 2, 3, 5));
-    put_class("LlamaTokenizer", ", \"legacy\": false");
-    refused("\"legacy\": false beside it");
-    keeps_spaces = true;
-    put_model("tokenizer.model", usual, NULL, true);
-    keeps_spaces = false;
-    gives(true, "b</s>b b", IDS(3, 5, 2, 5, 3, 5));
-    gives(true, " </s> b", IDS(3, 3, 2, 3, 5));
-}
-
 /* A vocab.json whose ids are enormous is refused before they take memory, and so is a piece that is there twice. */
 static void hostile(void **state)
 {
@@ -399,7 +382,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(unfit_ids, begin, end),
         cmocka_unit_test_setup_teardown(settings, begin, end),
         cmocka_unit_test_setup_teardown(kept, begin, end),
-        cmocka_unit_test_setup_teardown(starts, begin, end),
         cmocka_unit_test_setup_teardown(hostile, begin, end),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
