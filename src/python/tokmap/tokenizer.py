@@ -73,7 +73,8 @@ class Tokenizer:
             sizeof(t.TokenizerOptions), c.choice(special, t.SPECIALS, "special"),
             *(None if text is None else c.text_argument(text, name)
               for text, name in zip(self._asked[1:4], ("pattern", "pattern_regex", "special_tokens"))),
-            0, None if cut_as is None else c.text_argument(cut_as, "cut_as"), self._asked[5] and self._asked[5].encode())
+            0, None if cut_as is None else c.text_argument(cut_as, "cut_as"),
+            None if lower_case is None else b"yes" if lower_case else b"no")
         check(self._library.tokmap_tokenizer_open(byref(handle), c.text_argument(self.path, "path"), byref(options),
                                                   byref(error)), error)
         info = t.TokenizerInfo(sizeof(t.TokenizerInfo))
@@ -538,7 +539,8 @@ def _try(path: str, wanted: str, about: dict[str, Any], special_tokens: str | No
     for lower_case in (None, True, False):
         for special in ("text", "recognize") if path != "bytes" else ("text",):
             try:
-                tokenizer = Tokenizer(path, special=special, special_tokens=special_tokens, lower_case=lower_case, **texts)
+                tokenizer = Tokenizer(path, special=special, special_tokens=special_tokens, lower_case=lower_case,
+                                      **texts)
             except (TokmapError, OSError) as error:
                 if lower_case is None and getattr(error, "field", None) == "lower_case":
                     break  # the file does not say it, and the fingerprint decides
