@@ -453,7 +453,7 @@ static struct tokenizer *class_open(const struct folder *folder, const char *ste
     text[strcspn(text, "{")] = ',';
     append(&g, text, (size_t)bytes);
     if (!g.failed && !(strstr(steps, "Metaspace") && strstr(text, "ByteLevel")))
-        (void)hf_text_open(&made, &(struct hf_text){folder->path, g.bytes, g.count, "", NULL}, &options, &error);
+        (void)hf_text_open(&made, &(struct hf_text){folder->path, g.bytes, g.count, ""}, &options, &error);
     free(text);
     free(g.bytes);
     return made;
