@@ -69,10 +69,12 @@ struct tokmap_tokenizer_options {
     uint32_t cache;              /* has no effect; default: 0 */
     const char *cut_as;          /* "kimi", "llama3", or "llama4": cut long texts as the code of this model does, which
                                     changes ids next to the cuts; NULL: encode each text as a whole (the default) */
+    const char *lower_case;      /* for a vocab.txt without a tokenizer_config.json, which needs it: "yes" (text is made
+                                    lower case and loses its accents) or "no"; NULL for every other vocabulary */
 };
 #define TOKMAP_TOKENIZER_OPTIONS_INIT                                                                                  \
     {                                                                                                                  \
-        sizeof(struct tokmap_tokenizer_options), TOKMAP_SPECIAL_TEXT, NULL, NULL, NULL, 0, NULL                        \
+        sizeof(struct tokmap_tokenizer_options), TOKMAP_SPECIAL_TEXT, NULL, NULL, NULL, 0, NULL, NULL                  \
     }
 
 /* Opens a tokenizer.

@@ -22,7 +22,7 @@ import time
 import unicodedata
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from references import REFERENCES, Unreadable, family  # noqa: E402
+from references import REFERENCES, Unreadable, family, lower_of  # noqa: E402
 from vocabulary_files import kind_of, pair_of  # noqa: E402
 
 SECONDS, MEMORY = 300, 8 << 30
@@ -106,7 +106,8 @@ def compare(path, folder, kind, corpus, rates):
     opened = folder if os.path.isdir(path) else path
     try:
         start = time.perf_counter()
-        ours = tokmap.Tokenizer(opened)
+        asks = kind == "vocab.txt" and not os.path.exists(os.path.join(folder, "tokenizer_config.json"))
+        ours = tokmap.Tokenizer(opened, lower_case=lower_of(path) if asks else None)
         known(loads=True, open_ms=1000 * (time.perf_counter() - start), ids=len(ours))
     except tokmap.errors.TokmapError as error:
         known(loads=False, refused=str(error).replace(opened, "").lstrip(": "))

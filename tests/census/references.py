@@ -77,15 +77,18 @@ def from_tekken(path, folder):
     return lambda text: [id + offset for id in encode(text)]
 
 
+def lower_of(path):
+    """Whether the text of a vocab.txt is taken to be lower case where nothing says it: it has no capital letter."""
+    return not any("A" <= c <= "Z" for token in read(path).decode().split("\n") if not token.startswith("[") for c in token)
+
+
 def from_vocab_txt(path, folder):
     import tokenizers
     lines = read(path).decode().split("\n")
     lines = [line.rstrip("\r") for line in (lines[:-1] if not lines[-1] else lines)]
     vocab = {token: id for id, token in enumerate(lines)}
     config = os.path.join(folder, "tokenizer_config.json")
-    lower = json.loads(read(config)).get("do_lower_case") if os.path.exists(config) else None
-    if lower is None: # a vocabulary of text in lower case has no capital letter
-        lower = not any("A" <= c <= "Z" for token in vocab if not token.startswith("[") for c in token)
+    lower = json.loads(read(config)).get("do_lower_case", True) if os.path.exists(config) else lower_of(path)
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocab, unk_token="[UNK]",
                                                                  max_input_chars_per_word=100))
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True,

@@ -49,6 +49,38 @@ holds out 'end with   <end> (5)'
 holds out "(the file's post-processor puts <s> before and </s> after a text; here --bos and --eod choose)"
 tokmap pack -q --force -t model/tokenizer.json -o data text 2>err
 equal "$(cat err)" ''
+# What transformers 5 does otherwise: it takes the steps of the class.
+mkdir class
+cat >class/tokenizer.json <<'END'
+{"version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": {"type": "BertPreTokenizer"},
+ "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+  "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "Hello": 1, "hello": 2, "World": 3}}}
+END
+echo '{"tokenizer_class": "BertTokenizer"}' >class/tokenizer_config.json
+tokmap tokenizer class >out
+holds out "by those of BertTokenizer, so it gives other ids than the file and tokmap, such as for 'Hello World'"
+echo 'Hello World' >hello
+equal "$(tokmap encode -t class hello)" '1 3'
+tokmap pack -t class --no-eod -o class.data hello >/dev/null 2>err
+holds err 'warning: class: AutoTokenizer of transformers 5 replaces steps of tokenizer.json'
+# A vocab.txt alone does not say whether text is made lower case. A dataset knows it by its fingerprint.
+printf '%s\n' '[UNK]' Hello hello World '[SEP]' >vocab.txt
+exits 1 tokmap encode -t vocab.txt hello 2>err
+holds err "--lower-case must be 'yes' or 'no'"
+equal "$(tokmap encode -t vocab.txt --lower-case no hello)" '1 3'
+equal "$(tokmap encode -t vocab.txt --lower-case yes hello)" '2 0'
+for case in yes no; do
+    tokmap pack -q --no-eod -t vocab.txt --lower-case $case -o case.$case hello
+    tokmap show case.$case --document 0 >$case.out
+    tokmap show -t vocab.txt case.$case --document 0 >again.out
+    same $case.out again.out
+done
+holds yes.out hello
+holds no.out 'Hello World'
+exits 1 tokmap show -t vocab.txt --lower-case yes case.no --document 0 2>err
+holds err 'was not made with this tokenizer'
+exits 1 tokmap encode -t model/tokenizer.json --lower-case no hello 2>err
+holds err '--lower-case is for a vocab.txt only'
 # A text of 25,001 characters is cut once. The pair at the cut is then two tokens.
 (printf 'aabab' | tr -d '\n'; i=0; while [ $i -lt 12499 ]; do printf ab; i=$((i + 1)); done) >long
 tokmap encode -t model/tokenizer.json long | tr ' ' '\n' >whole

@@ -244,8 +244,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE(!ftruncate(fd, 0) && pwrite(fd, data, size, 0) == (ssize_t)size);
     const int members = folder_write(data, size);
     static const struct tokmap_tokenizer_options options[] = {
-        {.special = TOKMAP_SPECIAL_RECOGNIZE}, {.special = TOKMAP_SPECIAL_RECOGNIZE, .pattern = "o200k_base"}};
-    for (int i = 0; i < 2; i++) {
+        {.special = TOKMAP_SPECIAL_RECOGNIZE},
+        {.special = TOKMAP_SPECIAL_RECOGNIZE, .pattern = "o200k_base"},
+        {.special = TOKMAP_SPECIAL_RECOGNIZE, .lower_case = "yes"}};
+    for (int i = 0; i < 3; i++) {
         struct tokenizer *tokenizer;
         struct tokmap_error error;
         memset(&error, 0, sizeof error);

@@ -73,6 +73,32 @@ class CutAs(unittest.TestCase):
         self.assertEqual(dataset.info.tokens, len(self.cutting.encode(text)) + 1)
 
 
+class LowerCase(unittest.TestCase):
+    """A vocab.txt that does not say whether text is made lower case."""
+
+    def test_asked(self):
+        folder = new_folder()
+        path = os.path.join(folder, "vocab.txt")
+        with open(path, "w") as file:
+            file.write("[UNK]\nHello\nhello\n[SEP]\n")
+        with self.assertRaisesRegex(ValueError, "lower_case must be 'yes' or 'no'"):
+            tokmap.Tokenizer(path)
+        with self.assertRaisesRegex(ValueError, "lower_case is for a vocab.txt only"):
+            tokmap.Tokenizer(small(new_folder()), lower_case=True)
+        for lower, wanted in ((True, [2]), (False, [1])):
+            tokenizer = tokmap.Tokenizer(path, lower_case=lower)
+            self.assertEqual(list(tokenizer.encode("Hello")), wanted)
+            self.assertEqual(pickle.loads(pickle.dumps(tokenizer)).fingerprint, tokenizer.fingerprint)
+            out = os.path.join(folder, f"data{lower}")
+            tokmap.pack(["Hello"], out, tokenizer=tokenizer, eod=3)
+            dataset = tokmap.Dataset(out)
+            self.assertEqual(tokmap.Tokenizer.of(dataset).fingerprint, tokenizer.fingerprint)
+            with open(os.path.join(folder, "hello.txt"), "w") as file:
+                file.write("Hello")
+            tokmap.pack(os.path.join(folder, "hello.txt"), out + "f", tokenizer=tokenizer, eod=3)
+            self.assertEqual(tokmap.Dataset(out + "f").info.tokenizer, tokenizer.fingerprint)
+
+
 class Folders(unittest.TestCase):
     def test_config(self):
         folder = os.path.dirname(small(new_folder()))

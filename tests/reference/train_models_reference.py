@@ -54,7 +54,8 @@ def opened(path):
 
 def encoded(tokmap, path, texts):
     text = "".join(json.dumps({"text": text}) + "\n" for text in texts)
-    run = subprocess.run([tokmap, "encode", "-t", path, "-"], input=text.encode(), stdout=subprocess.PIPE, check=True)
+    run = subprocess.run([tokmap, "encode", "-t", path, *(["--lower-case", "yes"] if path.endswith(".txt") else []), "-"],
+                         input=text.encode(), stdout=subprocess.PIPE, check=True)
     return [json.loads(line) for line in run.stdout.decode().splitlines()]
 
 

@@ -233,6 +233,7 @@ static int describe(const struct cli_command *command, const char **operands, si
     const uint64_t open_ns = os_clock_ns() - started;
     if (!status) {
         tokenizer_info(tokenizer, &info);
+        folder_compare(&describing->folder, tokenizer);
         if (describing->json)
             json_print(tokenizer, &info, open_ns, describing);
         else

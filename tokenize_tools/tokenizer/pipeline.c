@@ -513,10 +513,11 @@ static void info_fill(struct pipeline *own)
     info->added = added_tokens_count(parts->added);
     for (size_t i = 0; i < info->added; i++)
         info->specials += added_tokens_at(parts->added, i)->special;
-    uint8_t all[17];
-    memcpy(all, parts->fingerprint, 16);
-    all[16] = own->special == TOKMAP_SPECIAL_RECOGNIZE; /* the ids with 'error' are those with 'text' */
-    hash128_store(hash128(all, sizeof all), info->fingerprint);
+    static const uint8_t none[16];
+    const uint8_t recognizes =
+        own->special == TOKMAP_SPECIAL_RECOGNIZE; /* the ids with 'error' are those with 'text' */
+    const struct hash_part all[] = {{parts->fingerprint, 16}, {&recognizes, 1}, {parts->found, 16}};
+    hash128_store(hash128_parts(all, recognizes && memcmp(parts->found, none, 16) ? 3 : 2), info->fingerprint);
 }
 
 static void pipeline_fill(struct pipeline *own, enum tokmap_special special)

@@ -51,6 +51,8 @@ struct pipeline_parts {
     char frame[160];         /* see struct tokenizer_info; "": no tokens */
     bool framed_eod;         /* `eod` is in the frame, after a text */
     uint8_t fingerprint[16]; /* of everything that determines ids, except the policy for special tokens */
+    uint8_t found[16];       /* the same of special tokens that only count where they are found in text; 0: there are
+                                no others than the fingerprint has */
 };
 
 /* Frees what the parts own and sets them to zeros. */

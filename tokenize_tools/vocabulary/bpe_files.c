@@ -23,7 +23,7 @@
 #include "text/path.h"
 #include "text_table.h"
 #include "tokenizer/pipeline.h"
-#include "tokenizer_config.h"
+#include "folder_config.h"
 #include "unicode/byte_alphabet.h"
 #include "vocabulary_file.h"
 #include "vocabulary_name.h"
@@ -122,9 +122,9 @@ static const char silent_classes[] = "PreTrainedTokenizer TokenizersBackend";
 static enum tokmap_status pair_folder_check(const char *path, const struct bpe_kind **kind, bool *silent,
                                             struct tokmap_error *error)
 {
-    struct tokenizer_config config = {0};
-    const struct config_text *const name = &config.class_name, *const added = &config.added;
-    enum tokmap_status status = tokenizer_config_read(&config, path, error);
+    struct folder_config config = {0};
+    const struct config_text *const name = &config.class_name, *const added = &config.ordinary;
+    enum tokmap_status status = folder_config_beside(&config, path, error);
     *kind = bpe_kind_of_class(name);
     *silent = !name->text || config_class_is(name, silent_classes);
     if (!status && !*silent && !*kind && !config_class_is(name, gpt2_classes))
@@ -133,7 +133,7 @@ static enum tokmap_status pair_folder_check(const char *path, const struct bpe_k
                       "the tokenizer_class is '%.*s', which reads the two files beside it in a way of its own; " KINDS
                       "; name the tokenizer.json of this vocabulary",
                       shown(name->bytes), (const char *)name->text);
-    else if (!status && config.prefix_space)
+    else if (!status && config.settings[SETTING_PREFIX_SPACE] == VALUE_TRUE)
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, config.path, TOKMAP_NO_OFFSET,
                            "add_prefix_space is true, so a space is put before each text, which the two files beside "
                            "it do not say; name the tokenizer.json of this vocabulary");
@@ -142,7 +142,7 @@ static enum tokmap_status pair_folder_check(const char *path, const struct bpe_k
                            "the added token '%.*s' is an ordinary one, so it is found in every text, which the two "
                            "files beside it do not say; name the tokenizer.json of this vocabulary",
                            shown(added->bytes), (const char *)added->text);
-    tokenizer_config_free(&config);
+    folder_config_free(&config);
     return status;
 }
 

@@ -9,7 +9,7 @@
 #include "hf_model.h"
 #include "hf_parts.h"
 #include "tokenizer/pipeline_parts.h"
-#include "tokenizer_config.h"
+#include "folder_config.h"
 
 #define BPE_KIND_SPECIALS 5
 

@@ -102,7 +102,10 @@ enum tokmap_status clip_file_open(struct tokenizer **tokenizer, const char *path
 {
     struct json_file file = {0};
     struct hf_model model = {0};
-    struct pipeline_parts parts = {.form = "bpe_simple_vocab_16e6.txt"};
+    struct pipeline_parts parts = {
+        .form = "bpe_simple_vocab_16e6.txt",
+        .note = "ids are those of CLIPTokenizerFast in transformers; CLIP's own code first repairs text with ftfy and "
+                "replaces HTML entities, so texts such as 'it\u2019s' and '&amp;' have other ids there"};
     assert(path && text && options);
     *tokenizer = NULL;
     const bool good = json_file_begin(&file, path, text, (size_t)count, error) && model_read(&file, &model) &&

@@ -8,11 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpe/bpe_model.h"
 #include "common/error.h"
 #include "common/visible.h"
 #include "platform/os.h"
+#include "hf_file.h"
 #include "rank_catalog.h"
+#include "text/json_scan.h"
 #include "text/path.h"
+#include "tokenizer/growing.h"
 #include "vocabulary_file.h"
 
 /* The vocabulary of a folder is the file whose form comes first here. A form is a name, or its two ends with a *
@@ -200,17 +204,9 @@ static enum tokmap_status choose(struct folder *folder, const char *path, char *
     return TOKMAP_OK;
 }
 
-/* Finds how the trained model numbers the pieces of a SentencePiece model. */
-static enum tokmap_status rule_find(struct folder *folder, struct tokmap_error *error)
+enum tokmap_status folder_rule_find(struct folder *folder, struct tokmap_error *error)
 {
-    static const char *const models[] = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
-                                         "spm.model",       "source.spm",   "*.model"};
-    const char *const form = forms[form_of(folder->name)].name;
-    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
-        if (!strcmp(form, models[i]))
-            return piece_rule_find(&folder->rule, &folder->config, folder->path, file_named(folder, "vocab.json"),
-                                   error);
-    return TOKMAP_OK;
+    return piece_rule_find(&folder->rule, &folder->config, folder->path, file_named(folder, "vocab.json"), error);
 }
 
 /* Looks for the split pattern of a rank file in the code of the model. */
@@ -260,26 +256,29 @@ enum tokmap_status folder_read(struct folder *folder, const char *path, struct t
         status = folder_config_read(&folder->config, path, error);
     }
     if (!status)
-        status = rule_find(folder, error);
-    if (!status)
         status = code_read(folder, path, error);
     folder->beside.specials = folder->config.added;
     folder->beside.count = folder->config.added_count;
+    while (folder->beside.count && folder->config.added[folder->beside.count - 1].id == BPE_NONE)
+        folder->beside.count--;
     return status;
 }
 
 /* ---- finishing ---- */
 
 /* Returns the id of a token by its text: of an added token, else of any other. */
-static uint64_t token_find(const struct tokenizer *tokenizer, const uint8_t *text, uint32_t bytes)
+static uint64_t token_find(const struct tokenizer *tokenizer, const uint8_t *text, uint32_t bytes, bool *is_added)
 {
     struct tokenizer_info info;
+    *is_added = false;
     tokenizer_info(tokenizer, &info);
     for (uint64_t i = 0; i < info.added; i++) {
         struct tokmap_added_token added;
         tokenizer_added_at(tokenizer, i, &added);
-        if (added.bytes == bytes && !memcmp(added.text, text, bytes))
+        if (added.bytes == bytes && !memcmp(added.text, text, bytes)) {
+            *is_added = true;
             return added.id;
+        }
     }
     for (uint64_t id = info.vocabulary; id-- > 0;) {
         const uint8_t *found;
@@ -303,9 +302,10 @@ static void end_find(struct folder *folder, const struct tokenizer *tokenizer, b
         const struct folder_config_file *file = &folder->config.files[i];
         const struct folder_token *token = eos ? &file->eos : &file->bos;
         const char *text = token->text ? (const char *)token->text : "";
+        bool is_added;
         if (!token->given)
             continue;
-        uint64_t found = token->text ? token_find(tokenizer, token->text, token->bytes) : token->id;
+        uint64_t found = token->text ? token_find(tokenizer, token->text, token->bytes, &is_added) : token->id;
         if (found >= info.vocabulary) {
             if (token->text)
                 folder_warn(folder, "%s names the %s '%.*s', which %s does not have", name, what, shown(token->bytes),
@@ -341,7 +341,10 @@ static void added_compare(struct folder *folder, const struct tokenizer *tokeniz
 {
     const struct folder_config *config = &folder->config;
     uint32_t lacking = 0, first = 0;
-    for (uint32_t i = 0; i < config->added_count; i++) {
+    struct tokenizer_info info;
+    bool is_added;
+    tokenizer_info(tokenizer, &info);
+    for (uint32_t i = 0; i < folder->beside.count; i++) {
         const struct added_token *token = &config->added[i];
         const uint8_t *bytes;
         uint32_t count;
@@ -367,6 +370,139 @@ static void added_compare(struct folder *folder, const struct tokenizer *tokeniz
                     config->files[FOLDER_TOKENIZER_CONFIG].added ? "tokenizer_config.json" : "added_tokens.json",
                     lacking > 1 ? "are" : "is", folder->name, shown(config->added[first].bytes),
                     (const char *)config->added[first].text, config->added[first].id, lacking > 1 ? "them" : "it");
+    for (uint32_t i = folder->beside.count, named = 0; i < config->added_count && !named; i++) {
+        const struct added_token *token = &config->added[i];
+        const uint64_t id = token_find(tokenizer, token->text, token->bytes, &is_added);
+        named = !is_added;
+        if (!is_added)
+            folder_warn(folder,
+                        "'%.*s' is named as a special token, but not among the added tokens of %s: transformers 5 "
+                        "finds it in texts, with the id %" PRIu64 ", and tokmap does not",
+                        shown(token->bytes), (const char *)token->text, folder->name,
+                        id == TOKMAP_NO_ID ? info.vocabulary : id);
+    }
+}
+
+/* ---- what transformers makes of a tokenizer.json ---- */
+
+/* Steps that classes of transformers 5.24 take in place of those of the file; and the types of models for which it
+ * takes these classes, so that a class that another type names is left out. */
+#define JSON(...) #__VA_ARGS__
+#define BYTES "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true}"
+/* clang-format off */
+static const struct class_steps {
+    const char *classes, *types, *steps;
+} class_steps[] = {
+    {"GPT2Tokenizer RobertaTokenizer BartTokenizer LEDTokenizer MvpTokenizer LongformerTokenizer WhisperTokenizer",
+     "gpt2 gpt_neo gptj opt phi starcoder2 codegen dbrx roberta bart led mvp longformer data2vec-text whisper",
+     "\"normalizer\":null," BYTES},
+    {"GPTNeoXTokenizer", "gpt_neox mamba mamba2 mpt olmo olmoe rwkv falcon_mamba xlstm",
+     "\"normalizer\":{\"type\":\"NFC\"}," BYTES},
+    {"Qwen2Tokenizer", "qwen2 qwen2_moe qwen2_vl qwen2_5_vl qwen2_audio qwen3 qwen3_moe qwen3_vl qwen3_next internvl",
+     JSON("normalizer":{"type":"NFC"},"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":
+     {"Regex":) "\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}| ?[^\\\\s\\\\p{L}"
+     "\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\""
+     JSON(},"behavior":"Isolated","invert":false},
+     {"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":false}]})},
+    {"LlamaTokenizer", "llama idefics idefics2", JSON("normalizer":null,"pre_tokenizer":{"type":"Metaspace",
+     "replacement":"\u2581","prepend_scheme":"first","split":false})},
+    {"GemmaTokenizer", "gemma gemma2 gemma3 gemma3_text gemma3n gemma3n_text recurrent_gemma shieldgemma2 t5gemma",
+     JSON("normalizer":{"type":"Replace","pattern":{"String":" "},"content":"\u2581"},"pre_tokenizer":null)},
+    {"BertTokenizer ElectraTokenizer LayoutLMTokenizer LxmertTokenizer MobileBertTokenizer SqueezeBertTokenizer",
+     "bert electra layoutlm lxmert mobilebert squeezebert distilbert megatron-bert nomic_bert ernie",
+     JSON("normalizer":{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,"strip_accents":null,
+     "lowercase":true},"pre_tokenizer":{"type":"BertPreTokenizer"})},
+};
+/* clang-format on */
+
+static const struct class_steps *class_steps_of(const struct folder_config *config)
+{
+    const struct config_text *type = &config->model_type, *name = &config->class_name;
+    const enum config_value *values = config->settings;
+    if (values[SETTING_PREFIX_SPACE] == VALUE_TRUE || values[SETTING_LEGACY] == VALUE_TRUE || values[SETTING_CODE] ||
+        values[SETTING_STRIP] || values[SETTING_CHINESE] == VALUE_FALSE || values[SETTING_LOWER] == VALUE_FALSE)
+        return NULL; /* the steps are others */
+    for (size_t i = 0; i < sizeof class_steps / sizeof class_steps[0]; i++)
+        if (type->bytes ? config_class_is(type, class_steps[i].types) &&
+                              (!name->bytes || config_class_is(type, "qwen2") || /* whatever class is named */
+                               config_class_is(name, class_steps[i].classes))
+                        : config_class_is(name, class_steps[i].classes))
+            return &class_steps[i];
+    return NULL;
+}
+
+/* Opens the vocabulary with other steps. Returns NULL after a failure, and where the class takes the file as it is. */
+static struct tokenizer *class_open(const struct folder *folder, const char *steps)
+{
+    static const struct tokmap_tokenizer_options options;
+    struct growing g = {.failed = false};
+    struct tokenizer *made = NULL;
+    struct tokmap_error error;
+    struct json_scan scan;
+    struct json_string name;
+    char *text;
+    uint64_t bytes;
+    if (vocabulary_file_read(folder->path, &text, &bytes, &error))
+        return NULL;
+    json_begin(&scan, text, (size_t)bytes);
+    for (bool more = json_enter_object(&scan); more && json_member(&scan, &name); more = json_skip(&scan))
+        if (json_name_is(&name, "normalizer") || json_name_is(&name, "pre_tokenizer"))
+            text[name.bytes - text] = '_'; /* a member that is not read */
+    append_text(&g, "{");
+    append_text(&g, steps);
+    text[strcspn(text, "{")] = ',';
+    append(&g, text, (size_t)bytes);
+    if (!g.failed && !(strstr(steps, "Metaspace") && strstr(text, "ByteLevel")))
+        (void)hf_text_open(&made, &(struct hf_text){folder->path, g.bytes, g.count, ""}, &options, &error);
+    free(text);
+    free(g.bytes);
+    return made;
+}
+
+/* Encodes a text of a few ids. Returns how many bytes of ids[] they take; 0 after a failure. */
+static size_t ids_of(const struct tokenizer *tokenizer, const char *text, uint32_t ids[64])
+{
+    struct tokenizer_state *state;
+    struct tokenizer_info info;
+    struct tokmap_error error;
+    uint64_t end;
+    const struct tokmap_text one = {text, strlen(text)};
+    struct tokenizer_out out = {.tokens = ids, .capacity = 64, .ends = &end};
+    tokenizer_info(tokenizer, &info);
+    if (tokenizer_state_new(&state, tokenizer, &error))
+        return 0;
+    if (tokenizer_encode(state, &(struct tokenizer_batch){.documents = &one, .count = 1}, &out, &error))
+        out.count = 0;
+    tokenizer_state_free(state);
+    return (size_t)out.count * info.width;
+}
+
+void folder_compare(struct folder *folder, const struct tokenizer *tokenizer)
+{
+    static const char *const texts[] = {"Hello World", "e\xCC\x81t\xC3\xA9", " a  b", "DON'T 12345", "a\n\n b!c"};
+    const struct class_steps *steps = folder->path ? class_steps_of(&folder->config) : NULL;
+    const bool json = steps && !strcmp(folder->name, "tokenizer.json");
+    struct tokenizer *made = json ? class_open(folder, steps->steps) : NULL;
+    uint32_t ids[2][64];
+    if (steps && folder->rule && config_class_is(&folder->config.class_name, "LlamaTokenizer") &&
+        (ids_of(tokenizer, " a", ids[0]) != ids_of(tokenizer, "a", ids[1]) || ids[0][0] != ids[1][0]))
+        folder_warn(
+            folder,
+            "AutoTokenizer of transformers 5 drops a space at the start of a text, so it gives other ids than %s "
+            "and tokmap, such as for ' a'",
+            folder->name);
+    for (size_t i = 0; made && i < sizeof texts / sizeof texts[0]; i++) {
+        const size_t bytes = ids_of(tokenizer, texts[i], ids[0]);
+        if (bytes == ids_of(made, texts[i], ids[1]) && !memcmp(ids[0], ids[1], bytes))
+            continue;
+        folder_warn(
+            folder,
+            "AutoTokenizer of transformers 5 replaces steps of tokenizer.json by those of %.*s, so it gives other "
+            "ids than the file and tokmap, such as for '%s'",
+            (int)strcspn(steps->classes, " "), steps->classes, texts[i]);
+        break;
+    }
+    tokenizer_close(made);
 }
 
 /* Says what tokenizer_config.json decides beside a vocabulary that does not say it itself. */
@@ -410,7 +546,7 @@ static void others_say(struct folder *folder)
         else if (is_code(file->name))
             file_say(folder, file->name, false, "no code of a model is run");
         else
-            file_say(folder, file->name, false, "it says nothing that is needed");
+            file_say(folder, file->name, false, "tokmap needs nothing of it");
     }
 }
 

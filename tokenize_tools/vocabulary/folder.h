@@ -39,12 +39,20 @@ struct folder {
 };
 
 /* Chooses the vocabulary, and reads the files beside it. Call folder_free after success and after failure. Statuses:
- * OK, ERROR_NOT_FOUND (there is no vocabulary), ERROR_UNSUPPORTED (there are several of a kind, or the code of the
- * model renumbers the tokens of its vocabulary in a way that tokmap does not know), ERROR_IO, ERROR_MEMORY. */
+ * OK, ERROR_NOT_FOUND (there is no vocabulary), ERROR_UNSUPPORTED (there are several of a kind), ERROR_IO,
+ * ERROR_MEMORY. */
 enum tokmap_status folder_read(struct folder *folder, const char *path, struct tokmap_error *error);
+
+/* Finds how the trained model numbers the pieces of the folder's SentencePiece model, and sets folder->rule. Statuses:
+ * OK, ERROR_UNSUPPORTED (tokmap does not know it). */
+enum tokmap_status folder_rule_find(struct folder *folder, struct tokmap_error *error);
 
 /* Gives the tokenizer of the folder the tokens that its files name, and fills `files` and `warnings`. */
 void folder_finish(struct folder *folder, struct tokenizer *tokenizer);
+
+/* Warns if AutoTokenizer of transformers 5 gives a text other ids than the open tokenizer.json of a folder, since the
+ * class that the folder names has steps of its own. It opens the vocabulary once more. */
+void folder_compare(struct folder *folder, const struct tokenizer *tokenizer);
 
 void folder_free(struct folder *folder);
 

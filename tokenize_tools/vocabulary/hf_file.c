@@ -510,8 +510,6 @@ enum tokmap_status hf_text_open(struct tokenizer **tokenizer, const struct hf_te
                            "the file was refused without a reason; please report this");
     if (!status) {
         reading->parts.form = text->form;
-        if (text->note)
-            reading->parts.note = text->note;
     }
     status = vocabulary_end(tokenizer, status, &reading->parts, text->path, options, error);
     hf_model_free(&reading->model);
@@ -525,5 +523,5 @@ enum tokmap_status hf_text_open(struct tokenizer **tokenizer, const struct hf_te
 enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
                                 const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
-    return hf_text_open(tokenizer, &(struct hf_text){path, text, count, "tokenizer.json", NULL}, options, error);
+    return hf_text_open(tokenizer, &(struct hf_text){path, text, count, "tokenizer.json"}, options, error);
 }

@@ -21,9 +21,9 @@ struct hf_text {
     const char *path; /* in messages */
     const char *text;
     uint64_t count;
-    const char *form, *note; /* of the tokenizer: see struct tokenizer_info; static texts */
+    const char *form; /* of the tokenizer: see struct tokenizer_info; a static text */
 };
-/* As hf_file_open. The note has precedence over one about ignored fields. */
+/* As hf_file_open. */
 enum tokmap_status hf_text_open(struct tokenizer **tokenizer, const struct hf_text *text,
                                 const struct tokmap_tokenizer_options *options, struct tokmap_error *error);
 

@@ -25,16 +25,28 @@
     "<unk_" tens "0> <unk_" tens "1> <unk_" tens "2> <unk_" tens "3> <unk_" tens "4> <unk_" tens "5> <unk_" tens       \
     "6> <unk_" tens "7> <unk_" tens "8> <unk_" tens "9> "
 
+#define EXTRA(tens)                                                                                                    \
+    "<extra_id_" tens "9> <extra_id_" tens "8> <extra_id_" tens "7> <extra_id_" tens "6> <extra_id_" tens              \
+    "5> <extra_id_" tens "4> <extra_id_" tens "3> <extra_id_" tens "2> <extra_id_" tens "1> <extra_id_" tens "0> "
+#define EXTRAS                                                                                                         \
+    EXTRA("9") EXTRA("8") EXTRA("7") EXTRA("6") EXTRA("5") EXTRA("4") EXTRA("3") EXTRA("2") EXTRA("1") EXTRA("")
+#define WITH(setting) (1u << SETTING_##setting)
+#define T5_TYPES "t5 umt5 longt5 switch_transformers musicgen musicgen_melody pix2struct"
+#define T5 "</s> <unk> <pad>", .kept = true, .refused = WITH(LEGACY)
+
 static const struct piece_rule {
     const char *class_name;
-    const char *type;      /* "model_type" of a config.json, which counts where no file names a class; "": none */
+    const char *type;      /* types of models in a config.json, which count where no file names a class; "": none */
     const char *first;     /* special tokens, whose ids begin at 0 or, with `json`, are those of vocab.json */
     uint32_t from;         /* the first piece after them; those before it are among them. Not with `json` */
     const char *last;      /* special tokens after the pieces */
     bool json;             /* vocab.json has the ids */
     bool codes;            /* tokens of the form >>...<< in it are special */
-    uint64_t offset;       /* the only "offset" of tokenizer_config.json that the rule is for; 0: it has none */
+    bool kept;             /* pieces keep their ids; `last` follows, without those of its names that are pieces */
+    uint64_t offset;       /* the only "offset" or "extra_ids" that the rule is for; 0: it has none */
     const char *languages; /* the same of "language_codes", or NULL */
+    bool plain;            /* for "extra_ids": 0 */
+    uint32_t refused;      /* settings with which the ids are others: WITH() of one or more */
 } rules[] = {
     {"MarianTokenizer", "marian", "</s> <unk> <pad>", .json = true, .codes = true},
     {"M2M100Tokenizer", "m2m_100", FAIRSEQ, .json = true, .languages = "m2m100",
@@ -46,7 +58,8 @@ static const struct piece_rule {
              "__ps__ __pt__ __ro__ __ru__ __sd__ __si__ __sk__ __sl__ __so__ __sq__ __sr__ __ss__ __su__ __sv__ "
              "__sw__ __ta__ __th__ __tl__ __tn__ __tr__ __uk__ __ur__ __uz__ __vi__ __wo__ __xh__ __yi__ __yo__ "
              "__zh__ __zu__"},
-    {"XLMRobertaTokenizer", "xlm-roberta", FAIRSEQ, .from = 3, .last = "<mask>"},
+    {"XLMRobertaTokenizer", "xlm-roberta xlm-roberta-xl xmod metaclip_2", FAIRSEQ, .from = 3, .last = "<mask>"},
+    {"LayoutXLMTokenizer", "layoutxlm", FAIRSEQ, .from = 3, .last = "<mask>"},
     {"MBartTokenizer", "mbart", FAIRSEQ, .from = 3, .last = MBART "<mask>"},
     {"MBart50Tokenizer", "", FAIRSEQ, .from = 3,
      .last =
@@ -55,14 +68,28 @@ static const struct piece_rule {
     {"XGLMTokenizer", "xglm", FAIRSEQ, .from = 3,
      .last = "<madeupword0> <madeupword1> <madeupword2> <madeupword3> <madeupword4> <madeupword5> <madeupword6>"},
     {"CamembertTokenizer", "camembert", "<s>NOTUSED <pad> </s>NOTUSED <unk> <unk>NOTUSED", .from = 1, .last = "<mask>"},
-    {"PegasusTokenizer", "pegasus",
+    {"PegasusTokenizer", "pegasus bigbird_pegasus pegasus_x",
      "<pad> </s> <mask_1> <mask_2> <unk_2> <unk_3> <unk_4> <unk_5> <unk_6> <unk_7> <unk_8> <unk_9> " TEN("1") TEN("2")
          TEN("3") TEN("4") TEN("5") TEN("6") TEN("7") TEN("8") TEN("9") "<unk_100> <unk_101> <unk_102>",
      .from = 2, .offset = 103},
+    {"LlamaTokenizer",
+     "llama mistral mixtral ministral mistral3 aria chameleon deepseek_v2 deepseek_v3 idefics2 idefics3 jamba jetmoe "
+     "llava llava_next llava_onevision mllama paligemma persimmon phi3 phimoe vipllava video_llava zamba zamba2",
+     .last = "<s> </s> <unk>", .kept = true, .refused = WITH(LEGACY) | WITH(PREFIX_SPACE)},
+    {"GemmaTokenizer",
+     "gemma gemma2 gemma3 gemma3_text gemma3n gemma3n_text recurrent_gemma shieldgemma2 siglip2 t5gemma",
+     .last = "<bos> <eos> <unk> <pad>", .kept = true},
+    {"T5Tokenizer", T5_TYPES, .last = T5, .plain = true},
+    {"MT5Tokenizer", "mt5", .last = T5, .plain = true},
+    {"T5Tokenizer", T5_TYPES, .last = EXTRAS T5, .offset = 100},
+    {"MT5Tokenizer", "mt5", .last = EXTRAS T5, .offset = 100},
+    {"BigBirdTokenizer", "big_bird", .last = "<s> </s> <unk> [SEP] <pad> [CLS] [MASK]", .kept = true},
+    {"ReformerTokenizer", "reformer", .last = "</s> <unk>", .kept = true},
+    {"BertGenerationTokenizer", "bert-generation", .last = "<s> </s> <unk> <::::> <pad>", .kept = true},
+    {"RemBertTokenizer", "rembert", .last = "[CLS] [SEP] [UNK] [PAD] [MASK]", .kept = true, .refused = WITH(LOWER)},
+    {"DebertaV2Tokenizer", "deberta-v2", .last = "[CLS] [SEP] [UNK] [PAD] [MASK]", .kept = true,
+     .refused = WITH(LOWER) | WITH(PUNCTUATION)},
 };
-
-/* Classes with a rule that tokmap does not know. */
-static const char others[] = "BarthezTokenizer NllbTokenizer Speech2TextTokenizer PLBartTokenizer";
 
 /* Returns the next name of a list, which blanks separate, and its length. Returns NULL at the end. */
 static const uint8_t *next_name(const char **list, uint32_t *bytes)
@@ -86,12 +113,19 @@ static bool is_listed(const char *list, const uint8_t *text, uint32_t bytes)
 
 /* ---- finding ---- */
 
+/* Returns the value of a setting with which ids are others. */
+static enum config_value unusual(int setting)
+{
+    return setting == SETTING_LEGACY || setting == SETTING_PREFIX_SPACE ? VALUE_FALSE : VALUE_TRUE;
+}
+
 static const struct piece_rule *rule_of(const struct folder_config *config, bool source, bool ids_beside)
 {
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (config->class_name.bytes
-                ? config_class_is(&config->class_name, rules[i].class_name)
-                : config_class_is(&config->model_type, rules[i].type) || (source && ids_beside && rules[i].codes))
+        if ((!rules[i].plain || (config->offset_given && !config->offset)) &&
+            (config->class_name.bytes
+                 ? config_class_is(&config->class_name, rules[i].class_name)
+                 : config_class_is(&config->model_type, rules[i].type) || (source && ids_beside && rules[i].codes)))
             return &rules[i];
     return NULL;
 }
@@ -101,13 +135,24 @@ enum tokmap_status piece_rule_find(const struct piece_rule **rule, const struct 
 {
     const struct config_text *name = &config->class_name, *languages = &config->language_codes;
     const struct piece_rule *found = rule_of(config, !strcmp(path_name(path), "source.spm"), ids_beside);
+    const uint32_t heeded = WITH(CODE) | WITH(MODEL) | WITH(SPLIT_SPECIALS) | (found ? found->refused : 0);
+    const struct config_text *given = name->bytes ? name : &config->model_type;
+    const char *refused = NULL;
     *rule = found;
-    if (config_class_is(name, others))
+    for (int i = 0; i < SETTINGS; i++)
+        if (heeded >> i & 1 && (config->settings[i] == VALUE_OTHER || config->settings[i] == unusual(i)))
+            refused = config_setting_name((enum config_setting)i);
+    if (refused || (!found && given->bytes))
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                         "tokenizer_config.json names %.*s, which gives the pieces of %s other ids than the file "
-                         "does; save this tokenizer as a tokenizer.json with transformers (save_pretrained), or "
-                         "name %s itself for the ids of the file",
-                         (int)name->bytes, (const char *)name->text, path_name(path), path_name(path));
+                         "the %s '%.*s' beside %s gives its pieces other ids than the file does, or divides texts in "
+                         "another way; save this tokenizer as a tokenizer.json with transformers "
+                         "(AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)), or name %s itself for the ids of "
+                         "the file",
+                         refused         ? "setting"
+                         : given == name ? "tokenizer_class"
+                                         : "model_type",
+                         refused ? 64 : shown(given->bytes), refused ? refused : (const char *)given->text,
+                         path_name(path), path_name(path));
     if (found && found->json && !ids_beside)
         return error_set(
             error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
@@ -116,10 +161,10 @@ enum tokmap_status piece_rule_find(const struct piece_rule **rule, const struct 
             found->class_name, path_name(path));
     if (found && found->offset && config->offset_given && config->offset != found->offset)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                         "tokenizer_config.json sets the offset %" PRIu64
-                         ", but tokmap knows the ids of %s with %" PRIu64
+                         "tokenizer_config.json sets %s %" PRIu64 ", but tokmap knows the ids of %s with %" PRIu64
                          " only; save this tokenizer as a tokenizer.json with transformers (save_pretrained)",
-                         config->offset, found->class_name, found->offset);
+                         found->first ? "the offset" : "extra_ids to", config->offset, found->class_name,
+                         found->offset);
     if (found && found->languages && languages->text && !is_listed(found->languages, languages->text, languages->bytes))
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                          "tokenizer_config.json sets language_codes to '%.*s', but tokmap knows the ids of %s with %s "
@@ -132,6 +177,24 @@ enum tokmap_status piece_rule_find(const struct piece_rule **rule, const struct 
 bool piece_rule_reads_ids(const struct piece_rule *rule)
 {
     return rule && rule->json;
+}
+
+bool piece_rule_keeps_ids(const struct piece_rule *rule)
+{
+    return rule && rule->kept;
+}
+
+static bool is_extra(const uint8_t *text, uint32_t bytes)
+{
+    return bytes > 10 && !memcmp(text, "<extra_id_", 10);
+}
+
+bool piece_rule_strips(const struct piece_rule *rule, const uint8_t *text, uint32_t bytes, bool *right)
+{
+    *right = rule && rule->offset && is_extra(text, bytes);
+    return *right ||
+           (rule && bytes == 6 &&
+            (!memcmp(text, "<mask>", 6) || (!memcmp(text, "[MASK]", 6) && !(rule->refused & WITH(PUNCTUATION)))));
 }
 
 /* ---- the ids ---- */
@@ -261,7 +324,8 @@ static void text_find(const struct numbering *own, uint32_t id, uint32_t piece, 
     } else if (piece != BPE_NONE) {
         *text = text_of(own->pieces, piece, bytes);
     } else if (id >= own->ids.ids) {
-        *text = next_name(last, bytes);
+        while ((*text = next_name(last, bytes)) && text_table_find(&own->ids, *text, *bytes) != TEXT_NONE)
+            continue; /* a piece */
     }
 }
 
@@ -277,13 +341,14 @@ static enum tokmap_status pieces_fill(struct numbering *own, const uint32_t *by_
         text_find(own, id, piece, &last, &text, &bytes);
         const bool special = is_special(own->rule, text, bytes);
         uint8_t kind = piece != BPE_NONE ? own->pieces->kinds[piece] : special ? SP_CONTROL : SP_UNUSED;
-        if ((special || kind == SP_UNKNOWN) && bytes == 5 && !memcmp(text, "<unk>", 5)) {
-            kind = SP_CONTROL;
+        if (own->rule->kept ? kind == SP_UNKNOWN
+                            : (special || kind == SP_UNKNOWN) && bytes == 5 && !memcmp(text, "<unk>", 5)) {
+            kind = special || !own->rule->kept ? SP_CONTROL : SP_UNKNOWN;
             made->unk = id;
         } else if (kind == SP_UNKNOWN) {
             kind = SP_UNUSED;
         }
-        if (kind == SP_UNUSED && bytes && own->mergeable)
+        if (kind == SP_UNUSED && bytes && own->mergeable && !own->rule->kept)
             return refuse(own, text, bytes, "is not a piece");
         made->unknown_named |= kind == SP_UNUSED && bytes;
         made->kinds[id] = kind;
@@ -332,7 +397,9 @@ static enum tokmap_status last_count(struct numbering *own)
     const char *list = own->rule->last;
     uint32_t bytes;
     for (const uint8_t *name; (name = next_name(&list, &bytes)) != NULL; own->last++)
-        if (own->ids.count != own->ids.ids || text_table_find(&own->ids, name, bytes) != TEXT_NONE)
+        if (own->rule->kept && !is_extra(name, bytes) && text_table_find(&own->ids, name, bytes) != TEXT_NONE)
+            own->last--;
+        else if (own->ids.count != own->ids.ids || text_table_find(&own->ids, name, bytes) != TEXT_NONE)
             return refuse(own, name, bytes,
                           own->ids.count != own->ids.ids ? "comes after ids with gaps" : "would have two ids");
     return TOKMAP_OK;

@@ -22,6 +22,12 @@ enum tokmap_status piece_rule_find(const struct piece_rule **rule, const struct 
 /* Returns whether the ids are those of the vocab.json beside the model. */
 bool piece_rule_reads_ids(const struct piece_rule *rule);
 
+/* Returns whether pieces keep their ids, so that the rule only adds special tokens, some of which have new ids. */
+bool piece_rule_keeps_ids(const struct piece_rule *rule);
+
+/* Returns whether a special token takes the spaces before it, and sets *right if it takes those after it. */
+bool piece_rule_strips(const struct piece_rule *rule, const uint8_t *text, uint32_t bytes, bool *right);
+
 /* The pieces of a model by id. The arrays belong to the struct's user. */
 struct piece_set {
     uint8_t *bytes;

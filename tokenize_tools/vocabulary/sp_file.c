@@ -49,6 +49,7 @@ struct sp_file {
         *unk_surface; /* the text of the unknown token when decoded, within the bytes of the file; NULL: the default */
     uint32_t unk_surface_bytes;
     uint8_t fingerprint[16]; /* of all that decides ids */
+    uint8_t found[16];       /* the same with what a rule adds that keeps ids */
 };
 
 struct field {
@@ -319,7 +320,7 @@ static enum tokmap_status check_duplicates(const struct reader *reader)
                : TOKMAP_OK;
 }
 
-static void fingerprint(const struct reader *reader)
+static void fingerprint(const struct reader *reader, bool ruled, uint8_t into[16])
 {
     struct sp_file *file = reader->file;
     const struct sp_source *source = &file->source;
@@ -336,7 +337,7 @@ static void fingerprint(const struct reader *reader)
         {file->charsmap.at, (size_t)(file->charsmap.end - file->charsmap.at)},
         {&file->pieces.known, sizeof file->pieces.known}};
     const bool has_more = file->model_type != TYPE_BPE || file->suffix || file->charsmap.at != file->charsmap.end;
-    hash128_store(hash128_parts(parts, file->rule ? 8 : has_more ? 7 : 5), file->fingerprint);
+    hash128_store(hash128_parts(parts, ruled ? 8 : has_more ? 7 : 5), into);
 }
 
 static void pieces_free(struct piece_set *pieces)
@@ -424,10 +425,13 @@ static enum tokmap_status sp_file_read(struct sp_file *file, const char *path, c
                            "no piece has the type UNKNOWN; the file is incomplete");
     file->source.prefix = file->dummy_prefix && !file->suffix ? SP_PREFIX_ALWAYS : SP_PREFIX_NEVER;
     file->source.suffix = file->dummy_prefix && file->suffix;
-    if (!status && file->rule)
+    const bool kept = piece_rule_keeps_ids(rule);
+    if (!status && kept)
+        fingerprint(&reader, false, file->fingerprint);
+    if (!status && rule)
         status = renumber(file, error);
     if (!status)
-        fingerprint(&reader);
+        fingerprint(&reader, rule, kept ? file->found : file->fingerprint);
     return status;
 }
 
@@ -467,13 +471,15 @@ static enum tokmap_status add_controls(struct pipeline_parts *parts, const struc
             continue;
         const uint8_t *text = pieces->bytes + pieces->offsets[id];
         const uint32_t bytes = pieces->offsets[id + 1] - pieces->offsets[id];
+        bool right;
         tokens[count++] = (struct added_token){.text = text,
                                                .bytes = bytes,
                                                .id = id,
                                                .match = text,
                                                .match_bytes = bytes,
-                                               .lstrip = file->rule && bytes == 6 && !memcmp(text, "<mask>", 6),
+                                               .lstrip = piece_rule_strips(file->rule, text, bytes, &right),
                                                .special = true};
+        tokens[count - 1].rstrip = right;
     }
     const enum tokmap_status status = added_tokens_new(&parts->added, tokens, count, file->source.path, error);
     free(tokens);
@@ -623,6 +629,7 @@ enum tokmap_status sp_file_open(struct tokenizer **tokenizer, const char *path, 
         parts.eod = pipeline_usual_eod(parts.added);
         parts.bos = pipeline_usual_bos(parts.added);
         memcpy(parts.fingerprint, file.fingerprint, sizeof parts.fingerprint);
+        memcpy(parts.found, file.found, sizeof parts.found);
     }
     status = vocabulary_end(tokenizer, status, &parts, path, options, error);
     sp_file_free(&file);

@@ -197,10 +197,12 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
         (void)status; /* refused */
     else if (ranks)
         status = rank_tokenizer_new(tokenizer, path, text, bytes, options, folder ? &folder->beside : NULL, error);
-    else if (sp_file_is((const uint8_t *)text, bytes))
-        status =
-            sp_file_open(tokenizer, path, (const uint8_t *)text, bytes, folder ? folder->rule : NULL, options, error);
-    else if (hf_file_is(text, bytes))
+    else if (sp_file_is((const uint8_t *)text, bytes)) {
+        status = folder ? folder_rule_find(folder, error) : TOKMAP_OK;
+        if (!status)
+            status = sp_file_open(tokenizer, path, (const uint8_t *)text, bytes, folder ? folder->rule : NULL, options,
+                                  error);
+    } else if (hf_file_is(text, bytes))
         status = json_open(tokenizer, path, text, bytes, options, error);
     else if (clip_file_is(text, bytes))
         status = clip_file_open(tokenizer, path, text, bytes, options, error);
@@ -255,10 +257,16 @@ enum tokmap_status vocabulary_open_reported(struct tokenizer **tokenizer, const 
                                             struct tokmap_error *error)
 {
     static const struct tokmap_tokenizer_options defaults;
+    struct tokenizer_info info;
     assert(tokenizer && spec && folder);
     *tokenizer = NULL;
     options = options ? options : &defaults;
     enum tokmap_status status = spec_open(tokenizer, spec, options, folder, error);
+    if (!status)
+        tokenizer_info(*tokenizer, &info);
+    if (!status && options->lower_case && strcmp(info.form, "vocab.txt") != 0)
+        status = error_set_field(error, TOKMAP_ERROR_ARGUMENT, spec, "lower_case",
+                                 " is for a vocab.txt only; this file itself says it, so leave the option out");
     if (!status && options->cut_as)
         status = cut_tokenizer_make(tokenizer, options->cut_as, error);
     if (status) {

@@ -18,9 +18,8 @@
 #include "text/utf8.h"
 #include "text_table.h"
 #include "tokenizer/growing.h"
-#include "tokenizer_config.h"
+#include "folder_config.h"
 #include "unicode/code_sets.h"
-#include "unicode/lower_case.h"
 
 #define WORD_LINES_MOST (1u << 20) /* more would take more memory than a vocabulary may */
 
@@ -103,20 +102,6 @@ static enum tokmap_status lines_find(struct word_lines *lines, const char *path,
     return TOKMAP_OK;
 }
 
-/* Returns whether a token has a capital letter; those of names such as [CLS] do not count. */
-static bool has_capital(const struct word_line *line)
-{
-    size_t length;
-    if (line->bytes >= 2 && line->text[0] == '[' && line->text[line->bytes - 1] == ']')
-        return false;
-    for (size_t at = 0; at < line->bytes; at += length) {
-        const uint32_t code = code_point_get(line->text + at, &length);
-        if (lower_case(code) != code)
-            return true;
-    }
-    return false;
-}
-
 /* ---- what tokenizer_config.json says ---- */
 
 static const char *const usual_names[CONFIG_SPECIALS] = {"[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"};
@@ -127,16 +112,32 @@ static const char known_classes[] = "BertTokenizer DistilBertTokenizer ElectraTo
                                     "LxmertTokenizer SqueezeBertTokenizer RetriBertTokenizer "
                                     "DPRContextEncoderTokenizer DPRQuestionEncoderTokenizer DPRReaderTokenizer "
                                     "RealmTokenizer PreTrainedTokenizer";
+static const char known_types[] =
+    "bert distilbert electra mobilebert convbert funnel layoutlm layoutlmv2 lxmert dpr "
+    "squeezebert align bark blip bros chinese_clip ernie git grounding-dino megatron-bert "
+    "mm-grounding-dino nezha qdqbert tvp vilt visual_bert retribert realm";
 
-static enum tokmap_status class_check(const struct tokenizer_config *config, struct tokmap_error *error)
+static enum tokmap_status class_check(const struct folder_config *config, struct tokmap_error *error)
 {
     const struct config_text *name = &config->class_name;
-    if (!name->text || config_class_is(name, known_classes))
+    for (int i = SETTING_LOWER; i < SETTINGS; i++)
+        if (config->settings[i] == VALUE_OTHER)
+            return error_set(error, TOKMAP_ERROR_FORMAT, config->path, TOKMAP_NO_OFFSET,
+                             "%s must be true, false, or null", config_setting_name((enum config_setting)i));
+    if (config->settings[SETTING_BASIC] == VALUE_FALSE)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, config->path, TOKMAP_NO_OFFSET,
+                         "do_basic_tokenize is false, with which the tokenizers of "
+                         "transformers give other ids than each other; save this one as tokenizer.json with "
+                         "transformers (save_pretrained)");
+    if (name->text ? config_class_is(name, known_classes)
+                   : !config->model_type.text || config_class_is(&config->model_type, known_types))
         return TOKMAP_OK;
+    name = name->text ? name : &config->model_type;
     return error_set(error, TOKMAP_ERROR_UNSUPPORTED, config->path, TOKMAP_NO_OFFSET,
-                     "tokenizer_class is '%.*s'; tokmap can read a vocab.txt of BERT's tokenizer and of those that "
+                     "%s is '%.*s'; tokmap can read a vocab.txt of BERT's tokenizer and of those that "
                      "equal it; save this one as tokenizer.json with transformers, if it can be",
-                     shown(name->bytes), (const char *)name->text);
+                     name == &config->class_name ? "tokenizer_class" : "model_type", shown(name->bytes),
+                     (const char *)name->text);
 }
 
 /* ---- the tokenizer.json ---- */
@@ -148,7 +149,7 @@ static void append_flag(struct growing *g, const char *name, bool value)
 }
 
 /* Sets *text to the name that the special token has in this vocabulary. Returns its id, or TEXT_NONE. */
-static uint32_t special_find(const struct word_lines *lines, const struct tokenizer_config *config,
+static uint32_t special_find(const struct word_lines *lines, const struct folder_config *config,
                              enum config_special name, const uint8_t **text, size_t *bytes)
 {
     const struct config_text *given = &config->specials[name];
@@ -157,7 +158,7 @@ static uint32_t special_find(const struct word_lines *lines, const struct tokeni
     return *bytes ? text_table_find(&lines->table, *text, (uint32_t)*bytes) : TEXT_NONE;
 }
 
-static void append_specials(struct growing *g, const struct word_lines *lines, const struct tokenizer_config *config)
+static void append_specials(struct growing *g, const struct word_lines *lines, const struct folder_config *config)
 {
     const char *before = ",\"added_tokens\":[{\"id\":";
     for (uint32_t i = 0; i < CONFIG_SPECIALS; i++) {
@@ -178,7 +179,7 @@ static void append_specials(struct growing *g, const struct word_lines *lines, c
 }
 
 /* Writes the template [CLS] text [SEP], if the vocabulary has both. */
-static void append_template(struct growing *g, const struct word_lines *lines, const struct tokenizer_config *config)
+static void append_template(struct growing *g, const struct word_lines *lines, const struct folder_config *config)
 {
     const uint8_t *sep, *cls;
     size_t sep_bytes, cls_bytes;
@@ -197,17 +198,17 @@ static void append_template(struct growing *g, const struct word_lines *lines, c
     append_text(g, "]}");
 }
 
-static void write_file(struct growing *g, const struct word_lines *lines, const struct tokenizer_config *config)
+static void write_file(struct growing *g, const struct word_lines *lines, const struct folder_config *config)
 {
     const uint8_t *unknown;
     size_t bytes;
     append_text(g, "{\"version\":\"1.0\"");
     append_specials(g, lines, config); /* with the unknown token */
     append_flag(g, ",\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":",
-                config->chinese);
-    append_flag(g, ",\"lowercase\":", config->lower);
-    if (config->strip_given)
-        append_flag(g, ",\"strip_accents\":", config->strip);
+                config->settings[SETTING_CHINESE] != VALUE_FALSE);
+    append_flag(g, ",\"lowercase\":", config->settings[SETTING_LOWER] != VALUE_FALSE);
+    if (config->settings[SETTING_STRIP])
+        append_flag(g, ",\"strip_accents\":", config->settings[SETTING_STRIP] == VALUE_TRUE);
     append_text(g, "},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}");
     append_template(g, lines, config);
     append_text(g, ",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true},"
@@ -228,22 +229,21 @@ static void write_file(struct growing *g, const struct word_lines *lines, const 
     append_text(g, "}}}");
 }
 
-/* Decides what no file says: whether text is made lower case. Returns a note about it, or NULL. */
-static const char *case_choose(struct tokenizer_config *config, const struct word_lines *lines)
+/* Takes from the options whether text is made lower case, if no file says it: both are usual, and ids differ. */
+static enum tokmap_status case_choose(struct folder_config *config, const char *path, const char *asked,
+                                      struct tokmap_error *error)
 {
-    if (!config->basic) { /* as transformers does it */
-        config->chinese = config->lower = config->strip = false;
-        config->strip_given = true;
-    }
-    if (config->there)
-        return NULL;
-    config->lower = true;
-    for (uint32_t i = 0; i < lines->count && config->lower; i++)
-        config->lower = !has_capital(&lines->lines[i]);
-    return config->lower ? "no tokenizer_config.json beside the file says whether text is made lower case; it is, and "
-                           "loses its accents, because no token has a capital letter"
-                         : "no tokenizer_config.json beside the file says whether text is made lower case; it is not, "
-                           "because tokens have capital letters";
+    if (config->files[FOLDER_TOKENIZER_CONFIG].there)
+        return !asked ? TOKMAP_OK
+                      : error_set_field(error, TOKMAP_ERROR_ARGUMENT, path, "lower_case",
+                                        " is given, but the tokenizer_config.json beside the file decides it; leave "
+                                        "the option out, or change do_lower_case there");
+    if (!asked || (strcmp(asked, "yes") != 0 && strcmp(asked, "no") != 0))
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, path, "lower_case",
+                               " must be 'yes' or 'no': the file does not say whether text is made lower case and "
+                               "loses its accents, and no tokenizer_config.json is beside it");
+    config->settings[SETTING_LOWER] = *asked == 'y' ? VALUE_TRUE : VALUE_FALSE;
+    return TOKMAP_OK;
 }
 
 static void lines_free(struct word_lines *lines)
@@ -255,7 +255,7 @@ static void lines_free(struct word_lines *lines)
 
 /* Opens the vocabulary, and frees its lines before, since a large one takes much memory. */
 static enum tokmap_status lines_open(struct tokenizer **tokenizer, const char *path, struct word_lines *lines,
-                                     struct tokenizer_config *config, const struct tokmap_tokenizer_options *options,
+                                     struct folder_config *config, const struct tokmap_tokenizer_options *options,
                                      struct tokmap_error *error)
 {
     struct growing made = {.failed = false};
@@ -268,12 +268,14 @@ static enum tokmap_status lines_open(struct tokenizer **tokenizer, const char *p
             config->specials[CONFIG_UNK].text
                 ? ", which tokenizer_config.json beside the file names as unk_token; one of the two files is wrong"
                 : "; name it as unk_token in a tokenizer_config.json beside the file, or add it");
-    const char *note = case_choose(config, lines);
+    enum tokmap_status status = case_choose(config, path, options->lower_case, error);
+    if (status)
+        return status;
     write_file(&made, lines, config);
     lines_free(lines);
-    const struct hf_text text = {path, made.bytes, made.count, "vocab.txt", note};
-    const enum tokmap_status status = made.failed ? error_set_memory(error, "a vocabulary", made.count)
-                                                  : hf_text_open(tokenizer, &text, options, error);
+    const struct hf_text text = {path, made.bytes, made.count, "vocab.txt"};
+    status = made.failed ? error_set_memory(error, "a vocabulary", made.count)
+                         : hf_text_open(tokenizer, &text, options, error);
     free(made.bytes);
     return status;
 }
@@ -282,7 +284,7 @@ enum tokmap_status word_file_open(struct tokenizer **tokenizer, const char *path
                                   const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     struct word_lines lines = {0};
-    struct tokenizer_config config = {.lower = true, .chinese = true, .basic = true}; /* as transformers has them */
+    struct folder_config config = {0};
     const size_t valid = utf8_valid_prefix(text, (size_t)count);
     *tokenizer = NULL;
     enum tokmap_status status = TOKMAP_OK;
@@ -292,12 +294,12 @@ enum tokmap_status word_file_open(struct tokenizer **tokenizer, const char *path
     if (!status)
         status = lines_find(&lines, path, text, count, error);
     if (!status)
-        status = tokenizer_config_read(&config, path, error);
+        status = folder_config_beside(&config, path, error);
     if (!status)
         status = class_check(&config, error);
     if (!status)
         status = lines_open(tokenizer, path, &lines, &config, options, error);
-    tokenizer_config_free(&config);
+    folder_config_free(&config);
     lines_free(&lines);
     return status;
 }

@@ -17,8 +17,8 @@
 bool word_file_is(const char *path, const char *text, uint64_t count);
 
 /* Makes a tokenizer from the `count` bytes of a file; path is its name. The text is not needed after the call. Of the
- * options only `special` is used. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY, ERROR_IO.
- */
+ * options `special` and `lower_case` are used. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_ARGUMENT (whether
+ * text is made lower case is not given, or is given twice), ERROR_LIMIT, ERROR_MEMORY, ERROR_IO. */
 enum tokmap_status word_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
                                   const struct tokmap_tokenizer_options *options, struct tokmap_error *error);
 

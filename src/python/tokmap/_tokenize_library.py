@@ -25,7 +25,8 @@ SPECIALS = ("text", "recognize", "error")
 
 class TokenizerOptions(Structure):
     _fields_ = [("size", c_size_t), ("special", c_int), ("pattern", c_char_p), ("pattern_regex", c_char_p),
-                ("special_tokens", c_char_p), ("cache", c_uint32), ("cut_as", c_char_p)]
+                ("special_tokens", c_char_p), ("cache", c_uint32), ("cut_as", c_char_p),
+                ("lower_case", c_char_p)]
 
 
 class TokenizerInfo(Structure):

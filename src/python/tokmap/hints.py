@@ -88,6 +88,7 @@ class FileOptions(TypedDict, total=False):
     input_format: str
     invalid_utf8: str
     json: bool
+    lower_case: Literal["yes", "no"]
     max_document: Size
     max_record: Size
     max_skipped: Size

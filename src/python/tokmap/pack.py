@@ -411,9 +411,9 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | Path, eod: Any, 
     from tempfile import TemporaryFile
     program = command_path("packing")
     if isinstance(tokenizer, Tokenizer):
-        special, pattern, regex, special_tokens, cut_as = tokenizer._asked
+        special, pattern, regex, special_tokens, cut_as, lower_case = tokenizer._asked
         options = {"special": None if special == "text" else special, "pattern": pattern, "pattern_regex": regex,
-                   "special_tokens": special_tokens, "cut_as": cut_as, **options}
+                   "special_tokens": special_tokens, "cut_as": cut_as, "lower_case": lower_case, **options}
         tokenizer = tokenizer.path
     tokenizer = path_of(tokenizer)
     comma = next((name for name in options["columns"] if "," in name), None)

@@ -61,6 +61,8 @@ class Tokenizer:
                     itself, and the path of a JSON object that maps the texts of special tokens to ids
     cut_as          "kimi", "llama3", or "llama4": long texts are cut before they are encoded, as the code of this model
                     does; it is part of the fingerprint. None: each text is encoded as a whole
+    lower_case      for a vocab.txt without a tokenizer_config.json, which needs it: whether text is made lower case and
+                    loses its accents. None for every other vocabulary
     cache           has no effect
 
     The ids of a text, and the text of ids, are those of the vocabulary's reference: tiktoken, Hugging Face tokenizers,
@@ -69,20 +71,21 @@ class Tokenizer:
 
     def __init__(self, path: str | os.PathLike[str], *, special: str = "text", pattern: str | None = None,
                  pattern_regex: str | None = None, special_tokens: str | os.PathLike[str] | None = None,
-                 cache: bool = False, cut_as: str | None = None) -> None:
+                 cache: bool = False, cut_as: str | None = None, lower_case: bool | None = None) -> None:
         self._handle: Handle | None = None
         self._shared: dict[str, Handle] = {}  # by policy for special tokens: handles that share the vocabulary
         self._tokens: dict[str, tuple[int, bool]] | None = None
         self.path = path_of(path)
         self._asked = (special, pattern, pattern_regex, None if special_tokens is None else os.fspath(special_tokens),
-                       cut_as)
+                       cut_as, None if lower_case is None else "yes" if lower_case else "no")
         loaded = t.library()
         self._library, handle, error = loaded.calls, loaded.tokenizer(), c.Error()
         options = t.TokenizerOptions(
             sizeof(t.TokenizerOptions), c.choice(special, t.SPECIALS, "special"),
             *(None if text is None else c.text_argument(text, name)
               for text, name in zip(self._asked[1:4], ("pattern", "pattern_regex", "special_tokens"))),
-            0, None if cut_as is None else c.text_argument(cut_as, "cut_as"))
+            0, None if cut_as is None else c.text_argument(cut_as, "cut_as"),
+            None if lower_case is None else b"yes" if lower_case else b"no")
         check(self._library.tokmap_tokenizer_open(byref(handle), c.text_argument(self.path, "path"), byref(options),
                                                   byref(error)), error)
         info = t.TokenizerInfo(sizeof(t.TokenizerInfo))
@@ -123,7 +126,7 @@ class Tokenizer:
 
     def _about(self) -> dict[str, str | None]:
         """What an index records of this tokenizer, by which commands and Tokenizer.of() find it again."""
-        special, pattern, regex, specials, cut_as = self._asked
+        special, pattern, regex, specials, cut_as, _ = self._asked
         return {"name": self._name, "fingerprint": self._fingerprint,
                 "special": "recognise" if special == "recognize" else "text",  # kept spelling
                 "pattern": pattern, "pattern_regex": regex, "special_tokens": specials,
@@ -485,8 +488,8 @@ class Tokenizer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         path = self.path if self.path == "bytes" else os.path.abspath(self.path)
-        *asked, cut_as = self._asked
-        return (_rebuild, (path, *asked, self._fingerprint, False, cut_as))
+        *asked, cut_as, lower_case = self._asked
+        return (_rebuild, (path, *asked, self._fingerprint, False, cut_as, lower_case and lower_case == "yes"))
 
     def _repr_html_(self) -> str:
         return table(f"tokmap.Tokenizer {self._name}", {
@@ -506,9 +509,10 @@ def _new_memory(code: str) -> tuple[array[int], t.Encoded, Any, c.Error, Any]:
 
 
 def _rebuild(path: str, special: str, pattern: str | None, pattern_regex: str | None,
-             special_tokens: str | None, fingerprint: str, cache: bool = False, cut_as: str | None = None) -> Tokenizer:
+             special_tokens: str | None, fingerprint: str, cache: bool = False, cut_as: str | None = None,
+             lower_case: bool | None = None) -> Tokenizer:
     made = Tokenizer(path, special=special, pattern=pattern, pattern_regex=pattern_regex,
-                     special_tokens=special_tokens, cut_as=cut_as)
+                     special_tokens=special_tokens, cut_as=cut_as, lower_case=lower_case)
     if made.fingerprint != fingerprint:
         raise error_of("ERROR_MISMATCH",
                        f"the tokenizer {path} was pickled with the fingerprint {fingerprint}, but the file now "
@@ -541,17 +545,25 @@ def _folders(path: str, index: str) -> list[str]:
 
 
 def _try(path: str, wanted: str, about: dict[str, Any], special_tokens: str | None) -> Tokenizer | None:
-    """The tokenizer of a file if it has a fingerprint, which depends on whether special tokens were recognized."""
+    """The tokenizer of a file if it has a fingerprint, which depends on whether special tokens were recognized and, of a
+    vocab.txt that does not say it, on whether text was made lower case."""
     texts: dict[str, Any] = {name: about[name] for name in ("pattern", "pattern_regex", "cut_as")
                              if isinstance(about.get(name), str)}
-    for special in ("text", "recognize") if path != "bytes" else ("text",):
-        try:
-            tokenizer = Tokenizer(path, special=special, special_tokens=special_tokens, **texts)
-        except (TokmapError, OSError):
-            return None
-        if tokenizer.fingerprint == wanted:
-            return tokenizer
-        tokenizer.close()
+    for lower_case in (None, True, False):
+        for special in ("text", "recognize") if path != "bytes" else ("text",):
+            try:
+                tokenizer = Tokenizer(path, special=special, special_tokens=special_tokens, lower_case=lower_case,
+                                      **texts)
+            except (TokmapError, OSError) as error:
+                if lower_case is None and getattr(error, "field", None) == "lower_case":
+                    break  # the file does not say it, and the fingerprint decides
+                return None
+            if tokenizer.fingerprint == wanted:
+                return tokenizer
+            tokenizer.close()
+        else:
+            if lower_case is None:
+                return None
     return None
 
 

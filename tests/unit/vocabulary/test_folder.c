@@ -301,6 +301,82 @@ static void more_tokens(void **state)
     warns("1 added token of added_tokens.json is not in tokenizer.json, such as '<x>' with the id 6");
 }
 
+/* Special tokens without an id, which transformers adds: the id is that of the text, or the next one. */
+static void named(void **state)
+{
+    static const struct {
+        const char *file, *text, *warning; /* NULL: none */
+    } cases[] = {
+        {"tokenizer_config.json", "{\"extra_special_tokens\": [\"[A]\", \"<x>\", \"<y>\"]}",
+         "'<x>' is named as a special "
+         "token, but not among the added tokens of tokenizer.json: transformers 5 finds it in "
+         "texts, with the id 6,"},
+        {"tokenizer_config.json", "{\"extra_special_tokens\": {\"image_token\": \"<x>\"}}", "'<x>' is named"},
+        {"tokenizer_config.json", "{\"additional_special_tokens\": [{\"content\": \"<x>\"}]}", "'<x>' is named"},
+        {"tokenizer_config.json", "{\"bos_token\": \"ab\"}",
+         "'ab' is named as a special token, but not among the added "
+         "tokens of tokenizer.json: transformers 5 finds it in texts, with the id 2,"},
+        {"tokenizer_config.json", "{\"pad_token\": \"[B]\", \"add_bos_token\": true, \"unk_token\": null}", NULL},
+        {"special_tokens_map.json", "{\"additional_special_tokens\": [\"<x>\"]}", "'<x>' is named"},
+        {"special_tokens_map.json", "{\"mask_token\": {\"content\": \"<x>\", \"lstrip\": true}}", "'<x>' is named"},
+        {"special_tokens_map.json", "{\"additional_special_tokens\": [\"<x>\"", "is not used"},
+        {"config.json", "{\"pad_token\": \"<x>\"}", NULL},
+    };
+    put("tokenizer.json", TOKENIZER("null"));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        put(cases[i].file, cases[i].text);
+        open_inside();
+        assert_int_equal(found->warning_count, cases[i].warning != NULL);
+        if (cases[i].warning)
+            warns(cases[i].warning);
+        assert_int_equal(unlink(in_folder(inside, cases[i].file)), 0);
+    }
+}
+
+/* Steps that the class of transformers 5 takes in place of those of the file, where a text shows it. */
+static void steps(void **state)
+{
+    static const struct {
+        const char *config, *type; /* NULL: no file */
+        bool differs;
+    } cases[] = {
+        {"{\"tokenizer_class\": \"BertTokenizer\"}", NULL, true},
+        {"{\"tokenizer_class\": \"BertTokenizerFast\"}", "bert", true},
+        {"{}", "bert", true},
+        {NULL, "bert", true},
+        {"{\"tokenizer_class\": \"BertTokenizer\", \"do_lower_case\": false}", "bert", false},
+        {"{\"tokenizer_class\": \"BertTokenizer\"}", "modernbert", false}, /* it takes the file as it is */
+        {"{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}", "bert", false},
+        {"{\"tokenizer_class\": \"BertTokenizer\", \"auto_map\": {\"AutoTokenizer\": [\"x.Y\", null]}}", NULL, false},
+        {"{\"tokenizer_class\": \"GPTNeoXTokenizer\"}", NULL, false}, /* steps that this model cannot have */
+        {NULL, NULL, false},
+    };
+    put("tokenizer.json",
+        "{\"version\": \"1.0\", \"added_tokens\": [], \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": "
+        "true, "
+        "\"handle_chinese_chars\": true, \"strip_accents\": null, \"lowercase\": false}, \"pre_tokenizer\": {\"type\": "
+        "\"BertPreTokenizer\"}, \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\", "
+        "\"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100, \"vocab\": {\"[UNK]\": 0, "
+        "\"Hello\": 1, "
+        "\"hello\": 2}}}");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char type[64];
+        snprintf(type, sizeof type, "{\"model_type\": \"%s\"}", cases[i].type);
+        (void)unlink(in_folder(inside, "tokenizer_config.json"));
+        (void)unlink(in_folder(inside, "config.json"));
+        if (cases[i].config)
+            put("tokenizer_config.json", cases[i].config);
+        if (cases[i].type)
+            put("config.json", type);
+        open_inside();
+        folder_compare(found, tokenizer);
+        assert_int_equal(found->warning_count, cases[i].differs);
+        if (cases[i].differs)
+            warns(
+                "by those of BertTokenizer, so it gives other ids than the file and tokmap, such as for 'Hello World'");
+    }
+}
+
 /* Too many added tokens, ids, and letters: the file is not used, and nothing of it counts. */
 static void too_many(void **state)
 {
@@ -500,6 +576,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(not_a_token, begin, end),
         cmocka_unit_test_setup_teardown(fingerprint, begin, end),
         cmocka_unit_test_setup_teardown(more_tokens, begin, end),
+        cmocka_unit_test_setup_teardown(named, begin, end),
+        cmocka_unit_test_setup_teardown(steps, begin, end),
         cmocka_unit_test_setup_teardown(too_many, begin, end),
         cmocka_unit_test_setup_teardown(faults, begin, end),
         cmocka_unit_test_setup_teardown(huge, begin, end),

@@ -29,6 +29,10 @@ static const struct {
     struct tokmap_tokenizer_options options;
 } opened[] = {
     {"opus_mt_en_mg.marian", "vocab2/opus_mt_en_mg", {0}},
+    {"bert_base_uncased", "vocab2/bert_base_uncased/vocab.txt", {.lower_case = "yes"}},
+    {"bert_base_cased.vocab", "vocab2/bert_base_cased/vocab.txt", {.lower_case = "no"}},
+    {"bert_multi_cased", "vocab2/bert_multi_cased/vocab.txt", {.lower_case = "no"}},
+    {"tftext_wordpiece", "vocab2/tftext_wordpiece/vocab.txt", {.lower_case = "yes"}},
 };
 
 static struct row {

@@ -203,16 +203,19 @@ static void refused(const char *message)
 
 static void unfit(void **state)
 {
-    static const char *const unknown[] = {"BarthezTokenizer", "NllbTokenizerFast", "Speech2TextTokenizer",
-                                          "PLBartTokenizer"};
-    static const char *const names[] = {"sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "spm.model",
-                                        "x.model"};
+    static const char *const unknown[] = {"AlbertTokenizer",        "BarthezTokenizer",     "NllbTokenizerFast",
+                                          "Speech2TextTokenizer",   "PLBartTokenizer",      "XLNetTokenizer",
+                                          "GPTSw3Tokenizer",        "SeamlessM4TTokenizer", "FNetTokenizer",
+                                          "PreTrainedTokenizerFast"};
+    static const char *const names[] = {"sentencepiece.bpe.model", "spiece.model",       "tokenizer.model", "spm.model",
+                                        "sentencepiece.model",     "tokenizer.model.v3", "x.model",         "x.spm"};
     const struct piece pad = {"<pad>", 0, SP_USER_DEFINED}, mask = {"<mask>", 0, SP_CONTROL};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
         put_model(names[n], usual, NULL, false);
         for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
             put_class(unknown[i], "");
-            refused("other ids than the file does; save this tokenizer as a tokenizer.json");
+            refused(unknown[i]);
+            refused("save this tokenizer as a tokenizer.json with transformers (AutoTokenizer.from_pretrained(DIR)");
         }
         scratch_remove(in_folder(inside, names[n]));
     }
@@ -252,6 +255,89 @@ static void unfit_ids(void **state)
     refused("'" HEART "' is not a piece");
     put_class("M2M100Tokenizer", ", \"language_codes\": \"wmt21\"");
     refused("sets language_codes to 'wmt21'");
+}
+
+/* Settings with which a class that is known gives other ids, and classes that other files name. */
+static void settings(void **state)
+{
+    static const struct {
+        const char *class_name, *setting, *name; /* NULL: it changes nothing */
+    } cases[] = {
+        {"DebertaV2Tokenizer", "\"do_lower_case\": true", "do_lower_case"},
+        {"DebertaV2Tokenizer", "\"split_by_punct\": true", "split_by_punct"},
+        {"DebertaV2Tokenizer", "\"split_by_punct\": false, \"do_lower_case\": null", NULL},
+        {"XLMRobertaTokenizer", "\"do_lower_case\": true, \"auto_map\": {}", NULL},
+        {"XLMRobertaTokenizer", "\"sp_model_kwargs\": {}", NULL},
+        {"XLMRobertaTokenizer", "\"sp_model_kwargs\": {\"enable_sampling\": true}", "sp_model_kwargs"},
+        {"LlamaTokenizer", "\"split_special_tokens\": true", "split_special_tokens"},
+        {"LlamaTokenizer", "\"auto_map\": {\"AutoTokenizer\": [\"x.Y\", null]}", "auto_map"},
+        {"LlamaTokenizer", "\"auto_map\": [\"x.Y\", null]", "auto_map"},
+        {"LlamaTokenizer", "\"add_prefix_space\": false", "add_prefix_space"},
+        {"LlamaTokenizer", "\"legacy\": false", "legacy"},
+        {"LlamaTokenizer", "\"legacy\": true", NULL},
+        {"RemBertTokenizer", "\"do_lower_case\": true", "do_lower_case"},
+        {"T5Tokenizer", "\"legacy\": false", "legacy"},
+        {"T5Tokenizer", "\"extra_ids\": 7", "sets extra_ids to 7"},
+        {"T5Tokenizer", "\"extra_ids\": 100, \"legacy\": true", NULL},
+    };
+    put_model("x.model", usual, NULL, false);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char more[128];
+        snprintf(more, sizeof more, ", %s", cases[i].setting);
+        put_class(cases[i].class_name, more);
+        if (cases[i].name)
+            refused(cases[i].name);
+        else
+            tokenizer_close(open_inside(true));
+    }
+    put("tokenizer_config.json", "{}");
+    put("config.json", "{\"model_type\": \"albert\"}");
+    refused("the model_type 'albert' beside x.model");
+    put("config.json", "{\"model_type\": \"llama\", \"tokenizer_class\": \"AlbertTokenizer\"}");
+    refused("the tokenizer_class 'AlbertTokenizer' beside x.model");
+    put("config.json", "{\"model_type\": \"albert\", \"tokenizer_class\": \"LlamaTokenizer\"}");
+    gives(true, "ab b<unk></s>", IDS(7, 3, 5, 0, 2));
+    put("config.json", "{}"); /* nothing names a class, so the ids are those of SentencePiece */
+    gives(true, "ab b</s>", IDS(7, 3, 5, 2));
+}
+
+static void fingerprint_of(bool recognize, uint8_t into[16], uint64_t *count)
+{
+    struct tokenizer_info info;
+    struct tokenizer *tokenizer = open_inside(recognize);
+    tokenizer_info(tokenizer, &info);
+    memcpy(into, info.fingerprint, 16);
+    *count = info.vocabulary;
+    tokenizer_close(tokenizer);
+}
+
+/* Classes that let the pieces keep their ids: they find <unk>, and names that are not pieces get the next ids. What
+ * they find in text is not part of the fingerprint where special tokens are text. */
+static void kept(void **state)
+{
+    uint8_t alone[2][16], with[2][16];
+    uint64_t count;
+    put_model("spiece.model", pegasus, NULL, false);
+    fingerprint_of(false, alone[0], &count);
+    fingerprint_of(true, alone[1], &count);
+    assert_int_equal(count, 8);
+    put_class("T5Tokenizer", "");
+    gives(true, "ab <extra_id_0> b  <extra_id_99>b<unk><pad></s>" HEART,
+          IDS(7, 107, 3, 5, 8, 3, 5, 2, 0, 1, 3, 2)); /* the spaces around these belong to them */
+    gives(false, "b<extra_id_0>", IDS(3, 5, 2, 4, 2));
+    fingerprint_of(false, with[0], &count);
+    fingerprint_of(true, with[1], &count);
+    assert_int_equal(count, 108);
+    assert_memory_equal(alone[0], with[0], 16);
+    assert_memory_not_equal(alone[1], with[1], 16);
+    put_class("T5Tokenizer", ", \"extra_ids\": 0");
+    gives(true, "b<extra_id_0></s>", IDS(3, 5, 2, 4, 2, 1));
+    put_class("MT5TokenizerFast", "");
+    gives(true, "b<extra_id_1>", IDS(3, 5, 106));
+    put_class("BigBirdTokenizer", ""); /* <s>, [SEP], [CLS], and [MASK] are not pieces; [MASK] takes spaces before it */
+    gives(true, "b [MASK]b<s>[CLS][SEP]", IDS(3, 5, 11, 3, 5, 8, 10, 9));
+    put_class("DebertaV2Tokenizer", "");
+    gives(true, "b [MASK][UNK]<unk>", IDS(3, 5, 12, 10, 3, 2));
 }
 
 /* A vocab.json whose ids are enormous is refused before they take memory, and so is a piece that is there twice. */
@@ -295,6 +381,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(ids_beside_m2m, begin, end),
         cmocka_unit_test_setup_teardown(unfit, begin, end),
         cmocka_unit_test_setup_teardown(unfit_ids, begin, end),
+        cmocka_unit_test_setup_teardown(settings, begin, end),
+        cmocka_unit_test_setup_teardown(kept, begin, end),
         cmocka_unit_test_setup_teardown(hostile, begin, end),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -32,8 +32,9 @@ struct search {
 };
 
 /* Opens a file and compares its fingerprint. The fingerprint depends on whether special tokens in text were recognized
- * when the dataset was packed. A reader should not have to know that, so both ways are tried. The width of tokens is
- * not compared: ids mean the same in any. special_tokens: the path that belongs to `spec`, or NULL. */
+ * when the dataset was packed, and on whether a vocab.txt that does not say it made text lower case. A reader should
+ * not have to know that, so all ways are tried. The width of tokens is not compared: ids mean the same in any.
+ * special_tokens: the path that belongs to `spec`, or NULL. */
 static enum tokmap_status file_try(struct search *search, const char *spec, const char *special_tokens,
                                    struct tokmap_error *error)
 {
@@ -46,10 +47,15 @@ static enum tokmap_status file_try(struct search *search, const char *spec, cons
         options.pattern_regex = facts->pattern_regex;
         options.cut_as = facts->cut_as;
     }
-    for (int try = 0; try < 2; try++) {
-        const bool recognize = (try == 1) != (facts && facts->recognizes);
+    for (int try = 0, tries = 2; try < tries; try++) {
+        const bool recognize = (try % 2) != (facts && facts->recognizes);
         options.special = recognize ? TOKMAP_SPECIAL_RECOGNIZE : TOKMAP_SPECIAL_TEXT;
+        options.lower_case = try < 2 ? search->asked->options.lower_case : try < 4 ? "yes" : "no";
         const enum tokmap_status status = vocabulary_open(&search->found, spec, &options, error);
+        if (status && !options.lower_case && !strcmp(error->field, "lower_case")) {
+            tries = 6;
+            continue;
+        }
         if (status)
             return status;
         tokenizer_info(search->found, &info);

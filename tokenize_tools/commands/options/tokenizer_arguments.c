@@ -37,6 +37,8 @@ static int spec_open(const struct cli_command *command, const struct tokenizer_a
     if (vocabulary_open_reported(tokenizer, arguments->spec, &arguments->options, folder, &error))
         return command_failed(command, &error);
     tokenizer_info(*tokenizer, &info);
+    if (print_note)
+        folder_compare(folder, *tokenizer);
     if (info.note && print_note)
         cli_warn(command->program, "%s: %s", arguments->spec, info.note);
     for (uint32_t i = 0; i < folder->warning_count && print_note; i++)
