@@ -29,6 +29,7 @@
 #include "shard_documents.h"
 #include "shard_names.h"
 #include "shard_open.h"
+#include "token_doubts.h"
 #include "text/path.h"
 #include "common/bit_copy.h"
 
@@ -278,6 +279,8 @@ enum tokmap_status dataset_open_as(struct tokmap_dataset **dataset, const char *
     enum tokmap_status status = dataset_name_split(name, &base, &part, error);
     if (!status)
         status = open_whole(made, base, error);
+    if (!status && !token_doubts_add(made))
+        status = error_set_memory(error, "a warning", 1024);
     memcpy(made->whole, made->content, sizeof made->whole);
     if (!status)
         status = dataset_cut(made, &part, error);
