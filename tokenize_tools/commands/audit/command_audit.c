@@ -405,7 +405,8 @@ static void excluded_check(struct audit *audit, const struct loader_trial *trial
     check_add(audit, "excluded", !trial->fault[0],
               "from step %" PRIu64
               " on, the pad id replaces %s of %s: computed, in %s%s; compared in rows of real loaders, %s; "
-              "%s%s showed them before",
+              "%s%s showed them before (a place is a row and a stretch of neighboring documents, each of which "
+              "`tokmap show --exposures` counts)",
               places->first_step, cli_counted(places->tokens, "token", a),
               cli_counted(places->documents, "document", b), places->more ? "at least " : "",
               cli_counted(places->after, "place", c), cli_counted(trial->excluded, "token", d),
