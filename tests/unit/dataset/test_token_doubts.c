@@ -73,7 +73,7 @@ static void warned(const char *words, const char *part)
     struct tokmap_error error = {0};
     struct tokmap_dataset *dataset;
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    (void)snprintf(name, sizeof name, "raw:%s/t.bin,%s", folder, words);
+    (void)snprintf(name, sizeof name, "raw:%s/t.bin,%s%s", folder, words, strstr(words, "eod=") ? "" : ",eod=1");
     if (tokmap_dataset_open(&dataset, name, NULL, &error))
         fail_msg("%s: %s", words, error.message);
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
@@ -167,7 +167,7 @@ static void wrong_orders_and_offsets(void **unused)
     char name[700];
     struct tokmap_index_result result = TOKMAP_INDEX_RESULT_INIT;
     struct tokmap_error error = {0};
-    (void)snprintf(name, sizeof name, "raw:%s/t.bin,width=2", folder);
+    (void)snprintf(name, sizeof name, "raw:%s/t.bin,width=2,eod=1", folder);
     assert_int_equal(tokmap_dataset_index(name, NULL, &result, &error), TOKMAP_OK);
     warned("width=2", "every second token is below 16");
 }
