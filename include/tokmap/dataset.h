@@ -118,7 +118,9 @@ struct tokmap_dataset_info {
     uint32_t identity;           /* TOKMAP_IDENTITY_FULL or TOKMAP_IDENTITY_SAMPLED */
     uint8_t tokenizer[16];       /* fingerprint; all zero if it is unknown */
     const char *warning; /* a text for the user; NULL: none. Shards differ in the id that ends or begins documents, the
-                            tokenizer of some is not recorded, or the shard's name is also the name of a folder */
+                            tokenizer of some is not recorded, the shard's name is also the name of a folder, a file of
+                            datatrove is empty, or tokens of another project's file are such as no text has (every
+                            second one is 0, all are the same, ...), so they may be read with a wrong width or offset */
 };
 #define TOKMAP_DATASET_INFO_INIT TOKMAP_SIZED(struct tokmap_dataset_info)
 

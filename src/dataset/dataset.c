@@ -29,6 +29,7 @@
 #include "shard_documents.h"
 #include "shard_names.h"
 #include "shard_open.h"
+#include "token_doubts.h"
 #include "text/path.h"
 #include "common/bit_copy.h"
 
@@ -232,6 +233,23 @@ static enum tokmap_status open_foreign_files(struct tokmap_dataset *dataset, con
     return status ? status : foreign_identity(dataset, dataset->content, error);
 }
 
+/* Warns of files without an index that are one document each because nothing says where one ends. Returns false without
+ * memory. */
+static bool endless_warn(struct tokmap_dataset *dataset, const struct foreign_group *group)
+{
+    struct foreign_words note = {.eod_id = TOKMAP_NO_ID, .bos_id = TOKMAP_NO_ID};
+    char id[32] = "";
+    if (group->kinds[0] < FOREIGN_NPY || group->kinds[0] == FOREIGN_DATATROVE || dataset->eod_id != TOKMAP_NO_ID ||
+        dataset->bos_id != TOKMAP_NO_ID || !dataset->tokens || dataset->documents > dataset->shard_count)
+        return true;
+    if (foreign_note_read(group->paths[0], &note) && note.eod_id != TOKMAP_NO_ID)
+        (void)snprintf(id, sizeof id, ", which is %" PRIu64, note.eod_id);
+    return dataset_warning_add(dataset,
+                               "%.300s is one document, because the name does not say which token ends a document; add "
+                               "eod=ID with the EOD of its vocabulary%s",
+                               group->paths[0], id);
+}
+
 static enum tokmap_status open_foreign(struct tokmap_dataset *dataset, const char *name, bool named,
                                        struct tokmap_error *error)
 {
@@ -242,6 +260,8 @@ static enum tokmap_status open_foreign(struct tokmap_dataset *dataset, const cha
         dataset->kind = indexed ? "shards" : foreign_kind_name(group.kinds[0]);
         dataset->identity = indexed ? TOKMAP_IDENTITY_FULL : TOKMAP_IDENTITY_SAMPLED;
         status = indexed ? open_foreign_indexes(dataset, &group, error) : open_foreign_files(dataset, &group, error);
+        if (!status && !endless_warn(dataset, &group))
+            status = error_set_memory(error, "a warning", 1024);
     }
     foreign_group_free(&group);
     return status;
@@ -310,6 +330,8 @@ static enum tokmap_status open_once(struct tokmap_dataset **dataset, const char 
     enum tokmap_status status = dataset_name_split(name, &base, &part, error);
     if (!status)
         status = open_whole(made, base, error);
+    if (!status && !token_doubts_add(made))
+        status = error_set_memory(error, "a warning", 1024);
     memcpy(made->whole, made->content, sizeof made->whole);
     if (!status)
         status = dataset_cut(made, &part, error);

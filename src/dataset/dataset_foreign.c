@@ -225,7 +225,9 @@ static enum tokmap_status paths_find(struct path_list *list, enum foreign_kind k
 static enum tokmap_status file_add(struct foreign_group *group, enum foreign_kind kind, const char *path, bool many,
                                    struct tokmap_error *error)
 {
-    const enum foreign_kind found = kind ? kind : foreign_kind_of(path);
+    enum foreign_kind found = kind ? kind : foreign_kind_of(path);
+    if (!found)
+        found = foreign_note_read(path, &group->words);
     if (!found)
         return many ? error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
                                 "this file matches the pattern, but does not begin like a token file of Megatron, "

@@ -56,12 +56,24 @@ equal "$(ls m.* m4.* l.* l4.* d.* o.* n.* | tr '\n' ' ')" 'd.ds d.ds.index d.ds.
 
 # Back: the same content, from each.
 for name in m,eod=256,vocab=257 llmc:l.bin,eod=256,vocab=257 datatrove:d.ds,eod=256,vocab=257 \
-    olmo:o.npy,width=2,eod=256,vocab=257 raw:n.bin,width=2,eod=256,vocab=257; do
+    olmo:o.npy,width=2,eod=256,vocab=257 raw:n.bin,width=2,eod=256,vocab=257 n.bin 'n*.bin'; do
     tokmap convert -q --force -o back "$name"
     equal "$(content back)" "$small" "$name"
     same back.bin small.bin
     tokmap verify -q back
 done
+# Without the note, or with words that contradict it, nothing says what nanoGPT's tokens are; without an EOD they are one
+# document, and the warning names the EOD of the note.
+exits 1 tokmap info n.bin,eod=7 2>err
+cp n.bin bare.bin
+exits 1 tokmap info bare.bin 2>err
+holds err "name it raw:PATH,width=2,eod=50256 (50256 is the EOD of GPT-2: write your vocabulary's)"
+tokmap info raw:n.bin,width=2 >out 2>err
+holds err "n.bin is one document, because the name does not say which token ends a document; add eod=ID with the EOD of its vocabulary, which is 256"
+tokmap convert -q --force -o one raw:bare.bin,width=2 2>err
+holds err "bare.bin is one document, because the name does not say which token ends a document; add eod=ID"
+tokmap info raw:bare.bin,width=2,eod=256 2>err >out
+[ ! -s err ]
 tokmap convert -q --force -o back m4,eod=256,vocab=257
 equal "$(content back | cut -d' ' -f2)" 18
 tokmap convert -q --force --width 2 -o back m4,eod=256,vocab=257

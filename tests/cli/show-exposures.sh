@@ -64,6 +64,7 @@ holds out '"excluded": true'
 
 tokmap audit taken.run --ranks 3 >out
 holds out "ok     excluded  from step 12 on, "
+holds out "(a place is a row and a stretch of neighboring documents, each of which"
 tokmap audit taken.run --ranks 3 --json >out
 json out
 

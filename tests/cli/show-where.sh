@@ -30,7 +30,7 @@ for document in (0, 1, 2, 3, 9, 17):
     got = {(f["step"], f["row"]): (f["epoch"], f["window"], f["shared"]) for f in found}
     assert got == wanted, (document, set(got) ^ set(wanted))
     assert len(got) == len(found)
-    order = [(f["epoch"], f["window"]) for f in found]
+    order = [(f["step"], f["row"]) for f in found]
     assert order == sorted(order)
     part = [json.loads(line) for line in open("part%d" % document)]
     assert part == [f for f in found if 20 <= f["step"] < 40]

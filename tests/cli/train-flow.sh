@@ -7,7 +7,14 @@ corpus
 mkdir vocab
 tokmap train-tokenizer -o vocab/tokenizer --vocab-size 400 --special-tokens '<|endoftext|>,<pad>' in >out
 holds out 'trained'
-equal "$(ls vocab | tr '\n' ' ')" 'tokenizer.json tokenizer.specials.json tokenizer.tiktoken '
+equal "$(ls vocab | tr '\n' ' ')" 'tokenizer.json tokenizer.specials.json tokenizer.tiktoken tokenizer_config.json '
+# What AutoTokenizer of transformers needs; tests/python/test_tokenizer.py opens it.
+equal "$(tr -s '\n ' ' ' <vocab/tokenizer_config.json)" '{ "tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false, "eos_token": "<|endoftext|>", "pad_token": "<pad>", "additional_special_tokens": ["<|endoftext|>", "<pad>"] } '
+tokmap tokenizer vocab >out 2>err
+holds out 'ends a document    398  <|endoftext|>'
+[ ! -s err ]
+exits 1 tokmap train-tokenizer -q -o vocab/tokenizer --vocab-size 400 in 2>err
+holds err 'the output already exists'
 json_whole()
 {
     command -v python3 >/dev/null 2>&1 || return 0

@@ -49,6 +49,8 @@ class Words(unittest.TestCase):
     def test_thoughts(self):
         for text, kept in (("<think>t</think>\n\na|", ["a|"]), ("t</think> a|", ["a|"]), (" <think>cut|", ["|"]),
                            ("a <think> b|", ["a <think> b|"]), ("a<\U0010fffdthink>t</think>b|", ["a", "b|"]),
+                           ("<think>\n\n</think>\n\n<thinking>cut|", ["|"]), ("<think>t</think>a<think>b|", ["a<think>b|"]),
+                           ("<think>t</think>u</think>a|", ["a|"]),
                            ("[THINK]t[/THINK]a<think>t</think>b|", ["a", "b|"]), ("a|", ["a|"]), ("|", ["|"])):
             found = thoughts_cut(text, 0, len(text), len(text) - 1, "\U0010fffd")
             self.assertEqual([text[first:end] for first, end in found], kept, text)

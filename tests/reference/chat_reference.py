@@ -271,6 +271,10 @@ def record_make(chance):
         if chance.random() < 0.1:
             messages[-1]["reasoning_content"] = text_make(chance)
     record = {"messages": messages}
+    if chance.random() < 0.1:
+        chance.choice([message for message in messages if "tool_calls" not in message])["tool_calls"] = []
+    if chance.random() < 0.1:
+        return {**record, "tools": []}
     if chance.random() < 0.6:
         function = {"name": "get", "description": chance.choice(WORDS), "parameters": value_make(chance)}
         record["tools"] = [{"type": "function", "function": function}] * chance.choice([1, 2])
@@ -280,6 +284,8 @@ def record_make(chance):
 def may_refuse_tools(name, record):
     """Whether tokmap refuses what the template writes without a part of it."""
     messages = record["messages"]
+    if name == "llama3.1" and (record.get("tools") == [] or any(message.get("tool_calls") == [] for message in messages)):
+        return True
     if name == "llama3.1" and any(message.get("tool_calls") and message.get("content") for message in messages):
         return True
     return name != "qwen3" and any(message.get("reasoning_content") for message in messages)

@@ -60,6 +60,11 @@ const char *chat_template_name(const struct chat_template *template)
     return template->known->name;
 }
 
+const char *chat_template_empty(const struct chat_template *template)
+{
+    return template->known->abilities & CHAT_MEETS_EMPTY ? "tools" : NULL;
+}
+
 /* ---- opening ---- */
 
 /* Finds the tokens of the template in the vocabulary. */

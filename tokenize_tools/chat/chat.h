@@ -54,6 +54,9 @@ const struct chat_learn *chat_template_learned(const struct chat_template *templ
 bool chat_template_is_rendered(const struct chat_template *template);
 /* Returns the name of the built-in template that it is; static. */
 const char *chat_template_name(const struct chat_template *template);
+/* Returns the key beside the messages that must be passed to chat_render_record() if it is empty but not null, or NULL:
+ * the template takes all that is empty for none. Static. */
+const char *chat_template_empty(const struct chat_template *template);
 
 void chat_text_free(struct chat_text *text);
 

@@ -16,6 +16,10 @@
 /* Nesting in the values of keys that are ignored. */
 #define DEPTH_MOST CHAT_JSON_DEPTH
 #define UNWRITTEN "the template does not write the key (--ignore-fields leaves keys out)"
+#define EMPTY                                                                                                          \
+    "the template writes other text for empty \"tools\" or \"tool_calls\" than for null; write null in their place, "  \
+    "or "                                                                                                              \
+    "leave the key out (--ignore-fields does)"
 
 /* Keys of messages that say more than the role and the content. They must not be dropped without a word where a
  * template does not write them. Other keys ("id", "timestamp") are what a template ignores. */
@@ -369,6 +373,13 @@ static bool weight_read(struct reader *reader, bool *says_no, bool *says_yes)
            refuse(reader, "its \"weight\" or \"train\" is neither 0 nor 1, neither true nor false", NULL);
 }
 
+/* Refuses tools or calls that are empty but not null, if the template does not take them for none. */
+static bool empty_check(struct reader *reader, const char *bytes, size_t count)
+{
+    return !(reader->source->abilities & CHAT_MEETS_EMPTY) || (count == 4 && *bytes == 'n') ||
+           refuse(reader, EMPTY, NULL);
+}
+
 /* Takes the value of a key that says more than the role and the content. */
 static bool meaningful_read(struct reader *reader, struct chat_message *message, const struct json_string *name)
 {
@@ -379,9 +390,11 @@ static bool meaningful_read(struct reader *reader, struct chat_message *message,
                    ? json_null(&reader->scan)
                    : text_read(reader, &message->thoughts, "it has its reasoning twice",
                                "its reasoning is not a string");
+    (void)json_kind(&reader->scan); /* takes the spaces before the value */
     const struct json_scan before = reader->scan;
     if (takes_nothing(reader))
-        return !reader->scan.fault.reason;
+        return !reader->scan.fault.reason && (!json_name_is(name, "tool_calls") ||
+                                              empty_check(reader, before.at, (size_t)(reader->scan.at - before.at)));
     reader->scan = before;
     if (json_name_is(name, "tool_calls") && (abilities & CHAT_WRITES_CALLS))
         return calls_read(reader, message);
@@ -467,7 +480,7 @@ static bool tools_read(struct reader *reader, const char *json, size_t bytes)
     if (json_kind(&scan) == JSON_STRING && json_text(&scan, &string)) {
         const struct chat_string text = decode(reader, &string);
         if (!text.count || is_nothing(text.bytes, text.count, false))
-            return true;
+            return empty_check(reader, text.bytes, text.count);
         if (!json_is_valid(text.bytes, text.count, DEPTH_MOST))
             return refuse(reader, "the tools are a string that is not JSON", NULL);
         json_begin(&scan, text.bytes, text.count);
@@ -494,9 +507,10 @@ static bool variable_read(struct reader *reader, const struct json_string *name,
                           const char *json, size_t bytes)
 {
     const unsigned abilities = reader->source->abilities;
+    const bool is_tools = json_name_is(name, "tools") && (abilities & CHAT_WRITES_TOOLS);
     if (is_nothing(json, bytes, false) || (abilities & CHAT_IS_RENDERED))
-        return true;
-    if (json_name_is(name, "tools") && (abilities & CHAT_WRITES_TOOLS))
+        return !is_tools || empty_check(reader, json, bytes);
+    if (is_tools)
         return tools_read(reader, json, bytes);
     /* It changes only the prompt for an answer that is still to come. */
     if (json_name_is(name, "enable_thinking") && (abilities & CHAT_WRITES_THOUGHTS))

@@ -22,6 +22,7 @@ enum chat_ability {
     CHAT_WRITES_CALLS = 2,    /* calls of tools, and their results */
     CHAT_WRITES_THOUGHTS = 4, /* reasoning_content */
     CHAT_IS_RENDERED = 8,     /* the messages are sections of a text that has all that the record says */
+    CHAT_MEETS_EMPTY = 16,    /* tools or calls that are an empty list are not the same as none */
 };
 
 /* A call of a tool. Texts of NULL are missing. */

@@ -514,19 +514,20 @@ static void rendered_render(struct chat_writer *writer, struct chat_messages *me
 /* ---- finding them ---- */
 
 #define TOOLS (CHAT_WRITES_TOOLS | CHAT_WRITES_CALLS)
+#define TOOLS_MEET_EMPTY (TOOLS | CHAT_MEETS_EMPTY)
 #define KNOWN_MAP(X)                                                                                                   \
     X("chatml", chatml_tokens, turns_render, &chatml, 0)                                                               \
     X("deepseek-r1-distill", deepseek_tokens, deepseek_render, &deepseek_r1, CHAT_WRITES_CALLS)                        \
-    X("deepseek-v3", deepseek_tokens, deepseek_render, &deepseek_v3, CHAT_WRITES_CALLS)                                \
+    X("deepseek-v3", deepseek_tokens, deepseek_render, &deepseek_v3, CHAT_WRITES_CALLS | CHAT_MEETS_EMPTY)             \
     X("gemma", gemma_tokens, gemma_render, &gemma, 0)                                                                  \
     X("gemma3", gemma_tokens, gemma3_render, &gemma, 0)                                                                \
     X("llama2", chat_llama2_tokens, chat_llama2_render, NULL, 0)                                                       \
     X("llama3", llama3_tokens, turns_render, &llama3, 0)                                                               \
-    X("llama3.1", llama3_tokens, llama31_render, &llama31, TOOLS)                                                      \
+    X("llama3.1", llama3_tokens, llama31_render, &llama31, TOOLS_MEET_EMPTY)                                           \
     X("mistral-v0", chat_llama2_tokens, chat_mistral_render, &chat_mistral_v0, 0)                                      \
     X("mistral-v1", chat_llama2_tokens, chat_mistral_render, &chat_mistral_v1, 0)                                      \
-    X("mistral-v3", chat_mistral_tokens, chat_mistral_render, &chat_mistral_v3, TOOLS)                                 \
-    X("mistral-v3-tekken", chat_mistral_tokens, chat_mistral_render, &chat_mistral_tekken, TOOLS)                      \
+    X("mistral-v3", chat_mistral_tokens, chat_mistral_render, &chat_mistral_v3, TOOLS_MEET_EMPTY)                      \
+    X("mistral-v3-tekken", chat_mistral_tokens, chat_mistral_render, &chat_mistral_tekken, TOOLS_MEET_EMPTY)           \
     X("phi3", phi3_tokens, turns_render, &phi3, 0)                                                                     \
     X("phi3.5", phi3_tokens, turns_render, &phi35, 0)                                                                  \
     X("phi4", phi4_tokens, turns_render, &phi4, 0)                                                                     \

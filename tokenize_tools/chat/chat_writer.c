@@ -225,9 +225,11 @@ void chat_pause(struct chat_writer *writer)
         const struct tokenizer_mark *mark = &writer->out->marks[writer->out->mark_count - 1];
         said = mark->end == end && mark->begin >= at ? mark->begin : end;
     }
-    while (thoughtless && chat_thoughts_find(text, at, said, at == writer->turn_begin, &first, &after)) {
+    bool begins = at == writer->turn_begin; /* nothing but thoughts has been said */
+    while (thoughtless && chat_thoughts_find(text, at, said, begins, &first, &after)) {
         span_add(writer, at, first);
         writer->left_out = true;
+        begins = begins && first == at;
         at = after;
     }
     span_add(writer, at, end);

@@ -96,10 +96,11 @@ static double bytes_each(const struct train_corpus_result *result)
     return result->trained_tokens ? (double)result->totals.text / (double)result->trained_tokens : 0;
 }
 
+static const char standard[] = "tokenizer";
+
 /* Prints a path for -t: the folder, if the file in it has the name that a folder stands for. */
 static void next_print(const struct training_command *training)
 {
-    static const char standard[] = "tokenizer";
     char *path = NULL;
     const size_t folder = path_folder_bytes(training->prefix);
     if (folder && !strcmp(training->prefix + folder, standard))
@@ -121,12 +122,13 @@ static void report_print(const struct training_command *training, const struct t
     char a[32], b[32], remark[64];
     const uint64_t total = result->tokens + (uint64_t)training->special_count;
     const bool merges = training->model == TRAIN_BPE;
-    cli_print("trained on %s of text in %s: wrote %s.json, %s\n", cli_bytes(result->counts.text_bytes, a),
+    cli_print("trained on %s of text in %s: wrote %s.json, %s%s\n", cli_bytes(result->counts.text_bytes, a),
               cli_seconds(training->seconds, b), training->prefix,
               training->model == TRAIN_UNIGRAM     ? ".model"
               : training->model == TRAIN_WORDPIECE ? ".vocab.txt"
               : training->special_count            ? ".tiktoken, .specials.json"
-                                                   : ".tiktoken");
+                                                   : ".tiktoken",
+              strcmp(path_name(training->prefix), standard) != 0 ? "" : ", _config.json");
     row("files", result->counts.files, "");
     row("documents", result->counts.documents, "");
     row("text bytes", result->counts.text_bytes, "");

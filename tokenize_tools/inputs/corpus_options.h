@@ -54,6 +54,7 @@ struct corpus_options {
     /* For CORPUS_CONTENT_MESSAGES: beside_count fields that say something to whom the messages are for. */
     const char *const *beside;
     size_t beside_count;
+    const char *empty; /* the last name of such a field that also says something if it is empty but not null, or NULL */
     uint64_t vocabulary; /* token ids of the input must be below it; 0: below 2^32 */
 
     /* Separator of the documents of a text file: separator_bytes bytes, 1 to RECORD_SEPARATOR_MOST. Each document is

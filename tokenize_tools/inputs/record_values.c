@@ -275,9 +275,12 @@ static enum tokmap_status columns_make(struct drafting *drafting, const struct r
 
 /* ---- beside the messages ---- */
 
-/* Returns true if a value says nothing: null, "", [], {}. */
-static bool is_nothing(const struct corpus_value *value)
+/* Returns true if the value of a field says nothing: null, or, but for the field `empty`, "", [], {}. */
+static bool is_nothing(const struct corpus_value *value, const char *name, const char *empty)
 {
+    const char *dot = strrchr(name, '.');
+    if (empty && !strcmp(dot ? dot + 1 : name, empty))
+        return value->bytes == 4 && !memcmp(value->json, "null", 4);
     if (value->bytes && (value->json[0] == '[' || value->json[0] == '{')) {
         for (uint64_t i = 1; i + 1 < value->bytes; i++)
             if (!strchr(" \t\r\n", value->json[i]))
@@ -298,7 +301,7 @@ static enum tokmap_status beside_make(struct drafting *drafting, const struct re
         said[i] = (struct corpus_value){NULL, 0};
         if (values[i].kind != JSON_NOTHING)
             status = value_copy(drafting, &values[i], &said[i]);
-        if (is_nothing(&said[i]))
+        if (is_nothing(&said[i], options->beside[i], options->empty))
             said[i].bytes = 0;
         bytes += said[i].bytes ? said[i].bytes + 6 * strlen(options->beside[i]) + 4 : 0;
     }

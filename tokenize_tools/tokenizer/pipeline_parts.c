@@ -51,22 +51,21 @@ static uint32_t first_of(const struct added_tokens *added, const char *const *na
     return PIPELINE_NO_ID;
 }
 
+/* clang-format off */
+const char *const pipeline_eod_names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>",
+                                          "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+                                          "[EOS]", "<EOS_TOKEN>", "<|END_OF_TURN_TOKEN|>", "<EOS>", NULL};
+const char *const pipeline_bos_names[] = {"<|begin_of_text|>", "<s>", "<bos>", "<|bos|>", "<|startoftext|>",
+                                          "<\xEF\xBD\x9C" "begin\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+                                          "[BOS]", "<BOS_TOKEN>", "<BOS>", NULL};
+/* clang-format on */
+
 uint32_t pipeline_usual_eod(const struct added_tokens *added)
 {
-    /* clang-format off */
-    static const char *const names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>",
-                                        "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
-                                        "[EOS]", "<EOS_TOKEN>", "<|END_OF_TURN_TOKEN|>", "<EOS>", NULL};
-    /* clang-format on */
-    return first_of(added, names);
+    return first_of(added, pipeline_eod_names);
 }
 
 uint32_t pipeline_usual_bos(const struct added_tokens *added)
 {
-    /* clang-format off */
-    static const char *const names[] = {"<|begin_of_text|>", "<s>", "<bos>", "<|bos|>", "<|startoftext|>",
-                                        "<\xEF\xBD\x9C" "begin\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
-                                        "[BOS]", "<BOS_TOKEN>", "<BOS>", NULL};
-    /* clang-format on */
-    return first_of(added, names);
+    return first_of(added, pipeline_bos_names);
 }

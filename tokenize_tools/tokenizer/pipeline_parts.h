@@ -64,6 +64,7 @@ uint64_t pipeline_parts_ids_per_byte(const struct pipeline_parts *parts);
 
 /* For files that do not name the tokens that end (EOD) and begin (BOS) a document: returns the id of the special token
  * that has one of the usual names, such as "<|endoftext|>" or "<s>", or PIPELINE_NO_ID. `added` may be NULL. */
+extern const char *const pipeline_eod_names[], *const pipeline_bos_names[]; /* these names, and a NULL */
 uint32_t pipeline_usual_eod(const struct added_tokens *added);
 uint32_t pipeline_usual_bos(const struct added_tokens *added);
 

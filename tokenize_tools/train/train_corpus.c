@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "encode/ordered_workers.h"
 #include "platform/os.h"
+#include "text/path.h"
 
 #define BATCH_BYTES ((uint64_t)256 << 10)
 
@@ -299,22 +300,24 @@ static enum tokmap_status count_all(struct training *t, const struct train_files
     return status;
 }
 
+/* Returns whether the vocabulary is PREFIX/tokenizer.json, which transformers opens with the file beside it. */
+static bool has_config(const struct train_corpus_options *options)
+{
+    return !strcmp(path_name(options->prefix), "tokenizer");
+}
+
 static enum tokmap_status files_open(const struct train_corpus_options *options, struct train_files **files,
                                      struct tokmap_error *error)
 {
-    const struct train_file merges[TRAIN_WRITE_FILES] = {
-        {".specials.json", options->settings.special_count > 0}, {".tiktoken", true}, {".json", true}};
-    static const struct train_file unigram[UNIGRAM_WRITE_FILES] = {{".model", true}, {".json", true}};
-    static const struct train_file wordpiece[WORDPIECE_FILES] = {{".vocab.txt", true}, {".json", true}};
-    switch (options->model) {
-    case TRAIN_UNIGRAM:
-        return train_files_open(files, options->prefix, unigram, UNIGRAM_WRITE_FILES, options->replace, error);
-    case TRAIN_WORDPIECE:
-        return train_files_open(files, options->prefix, wordpiece, WORDPIECE_FILES, options->replace, error);
-    case TRAIN_BPE:
-    default:
-        return train_files_open(files, options->prefix, merges, TRAIN_WRITE_FILES, options->replace, error);
-    }
+    const struct train_file of[][TRAIN_WRITE_FILES] = {
+        [TRAIN_BPE] = {{".specials.json", options->settings.special_count > 0}, {".tiktoken", true}, {".json", true}},
+        [TRAIN_UNIGRAM] = {{".model", true}, {".json", true}},
+        [TRAIN_WORDPIECE] = {{".vocab.txt", true}, {".json", true}}};
+    struct train_file names[FILE_GROUP_MAX] = {{"_config.json", true}};
+    uint32_t count = has_config(options);
+    for (uint32_t i = 0; i < TRAIN_WRITE_FILES && of[options->model][i].ending; i++)
+        names[count++] = of[options->model][i];
+    return train_files_open(files, options->prefix, names, count, options->replace, error);
 }
 
 static enum tokmap_status learn(struct training *t, struct growing *contents, struct tokmap_error *error)
@@ -351,7 +354,13 @@ enum tokmap_status train_corpus(const struct train_corpus_options *options, cons
     }
     const uint64_t counted = os_clock_ns();
     if (!status)
-        status = learn(&t, contents, error);
+        status = learn(&t, contents + has_config(options), error);
+    if (!status && has_config(options))
+        train_write_config(contents,
+                           options->model == TRAIN_UNIGRAM     ? "<unk>"
+                           : options->model == TRAIN_WORDPIECE ? "[UNK]"
+                                                               : NULL,
+                           &options->settings);
     result->counting_seconds = (double)(counted - began) * 1e-9;
     result->learning_seconds = (double)(os_clock_ns() - counted) * 1e-9;
     if (!status)

@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "pretokenize/pretokenizer.h"
 #include "text/code_point.h"
+#include "tokenizer/pipeline_parts.h"
 #include "unicode/byte_alphabet.h"
 
 /* ---- the byte alphabet ---- */
@@ -86,6 +87,14 @@ static void append_pre_tokenizer(struct growing *g, const char *pattern)
     append_text(g, "false}\n    ]\n  },\n");
 }
 
+static void config_append(struct growing *g, const char *key, const char *text)
+{
+    append_text(g, ",\n  \"");
+    append_text(g, key);
+    append_text(g, "\": ");
+    append_string(g, (const uint8_t *)text, strlen(text));
+}
+
 static void append_added(struct growing *g, const char *before, uint64_t id, const struct train_text *text)
 {
     append_text(g, before);
@@ -135,6 +144,34 @@ static void append_tokenizer_json(struct growing *g, const struct train_vocabula
         append(g, "\"", 1);
     }
     append_text(g, vocabulary->count > 256 ? "\n    ]\n  }\n}\n" : "]\n  }\n}\n");
+}
+
+void train_write_config(struct growing *g, const char *unknown, const struct train_settings *settings)
+{
+    static const char *const pads[] = {"<pad>", "<|pad|>", "[PAD]", NULL}, *const masks[] = {"<mask>", "[MASK]", NULL},
+                             *const classes[] = {"[CLS]", NULL}, *const separators[] = {"[SEP]", NULL};
+    const char *const *const names[] = {pipeline_eod_names, pipeline_bos_names, pads, masks, classes, separators};
+    static const char *const keys[] = {"eos_token", "bos_token", "pad_token", "mask_token", "cls_token", "sep_token"};
+    append_text(g, "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\",\n  \"clean_up_tokenization_spaces\": false");
+    for (size_t key = 0; key < sizeof keys / sizeof *keys; key++)
+        for (const char *const *name = names[key]; *name; name++) {
+            uint32_t i = 0;
+            while (i < settings->special_count && (settings->specials[i].count != strlen(*name) ||
+                                                   memcmp(settings->specials[i].bytes, *name, strlen(*name)) != 0))
+                i++;
+            if (i == settings->special_count)
+                continue;
+            config_append(g, keys[key], *name);
+            break;
+        }
+    if (unknown)
+        config_append(g, "unk_token", unknown);
+    append_text(g, ",\n  \"additional_special_tokens\": [");
+    for (uint32_t i = 0; i < settings->special_count; i++) {
+        append_text(g, i ? ", " : "");
+        append_string(g, settings->specials[i].bytes, settings->specials[i].count);
+    }
+    append_text(g, "]\n}\n");
 }
 
 void train_write(struct growing *contents, const struct train_vocabulary *vocabulary,

@@ -30,6 +30,10 @@ void train_write(struct growing *contents, const struct train_vocabulary *vocabu
 void train_write_head(struct growing *g, const struct train_text *zero, uint64_t first,
                       const struct train_settings *settings);
 
+/* Appends a tokenizer_config.json, in which transformers looks for the class and for what the special tokens mean.
+ * unknown: the text of the token for what is unknown, or NULL. */
+void train_write_config(struct growing *g, const char *unknown, const struct train_settings *settings);
+
 /* Decodes a special token that is spelled entirely in the byte alphabet (unicode/byte_alphabet.h), as the tokens of a
  * tokenizer.json are. A learned token with the decoded bytes would have the same spelling in the file. Returns true and
  * writes *count bytes, or returns false if the text has another character or is empty. `into` has room for

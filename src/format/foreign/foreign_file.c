@@ -15,6 +15,7 @@
 #include "npy.h"
 #include "platform/os.h"
 #include "raw_tokens.h"
+#include "text/json_scan.h"
 #include "text/path.h"
 
 #define SAMPLE_TAG "sample 1"
@@ -86,6 +87,41 @@ enum foreign_kind foreign_kind_of(const char *path)
     const bool megatron = index && first_bytes(index, head, &got) && megatron_is(head, got);
     free(index);
     return megatron ? FOREIGN_MEGATRON : FOREIGN_UNNAMED;
+}
+
+/* Sets a word that is not given. Returns false if it is, with another value. */
+static bool word_set(uint64_t *word, uint64_t none, uint64_t value)
+{
+    *word = *word == none ? value : *word;
+    return *word == value;
+}
+
+enum foreign_kind foreign_note_read(const char *path, struct foreign_words *words)
+{
+    uint64_t vocabulary = 0, eod = TOKMAP_NO_ID, bos = TOKMAP_NO_ID;
+    char *note = ends_in(path, ".bin") ? path_ending(path, 4, ".meta.json") : NULL, text[512];
+    struct json_scan scan;
+    struct json_string name, dtype = {NULL, 0, false};
+    size_t got = 0;
+    int fd = -1;
+    if (note && !os_open(note, OS_READ_NOW, &fd)) {
+        const int system = os_pread(fd, text, sizeof text, 0, &got);
+        os_close(fd);
+        json_begin(&scan, text, system ? 0 : got);
+        for (bool good = json_enter_object(&scan); good && json_member(&scan, &name);)
+            good = json_name_is(&name, "dtype")        ? json_text(&scan, &dtype)
+                   : json_kind(&scan) == JSON_NULL     ? json_skip(&scan)
+                   : json_name_is(&name, "vocab_size") ? json_unsigned(&scan, &vocabulary)
+                   : json_name_is(&name, "eod_id")     ? json_unsigned(&scan, &eod)
+                   : json_name_is(&name, "bos_id")     ? json_unsigned(&scan, &bos)
+                                                       : json_skip(&scan);
+    }
+    free(note);
+    return fd >= 0 && json_end(&scan) && json_equals(&dtype, "uint16", 6) && word_set(&words->width, 0, 2) &&
+                   word_set(&words->vocabulary, 0, vocabulary) && word_set(&words->eod_id, TOKMAP_NO_ID, eod) &&
+                   word_set(&words->bos_id, TOKMAP_NO_ID, bos)
+               ? FOREIGN_RAW
+               : FOREIGN_UNNAMED;
 }
 
 /* ---- opening ---- */

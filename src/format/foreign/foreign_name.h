@@ -25,7 +25,7 @@ enum foreign_kind {
 };
 
 /* The name that a user of a file without a magic has to write; messages show it. */
-#define FOREIGN_RAW_FORM "raw:PATH,width=2,eod=50256"
+#define FOREIGN_RAW_FORM "raw:PATH,width=2,eod=50256 (50256 is the EOD of GPT-2: write your vocabulary's)"
 
 struct foreign_words {
     uint64_t width;  /* bytes of an element; 0 if not given */

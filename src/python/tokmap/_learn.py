@@ -70,23 +70,24 @@ def thoughts_cut(text: str, first: int, end: int, said: int, mark: str) -> list[
         return "|".join(f"{re.escape(tags[column][0])}{mark}?{re.escape(tags[column][1:])}" for tags in _TAGS)
 
     begins, ends = re.compile(pattern(0)), re.compile(pattern(1))
-    kept, at = [], first
+    kept, at, starts = [], first, True  # starts: nothing but thoughts has been said
     while True:
         begin = begins.search(text, at, said)
         close = ends.search(text, at, begin.start() if begin else said)
-        if close and at == first:
+        if close and starts:
             start = at
         elif begin:
             opened = begin[0].replace(mark, "")
             close = re.compile(next(f"{re.escape(close[0])}{mark}?{re.escape(close[1:])}" for open, close in _TAGS
                                     if open == opened)).search(text, begin.end(), said)
-            cut = at == first and not text[at:begin.start()].strip(" \t\n\v\f\r")
+            cut = starts and not text[at:begin.start()].strip(" \t\n\v\f\r")
             if close is None and not cut:
                 break
             start = at if cut else begin.start()
         else:
             break
         kept.append((at, start))
+        starts = starts and start == at
         at = close.end() if close else said
         while at < said and text[at] in " \t\n\v\f\r":
             at += 1

@@ -348,6 +348,35 @@ static void json_is_written_as_by_python(void **state)
     chat_template_close(template);
 }
 
+#define EMPTY "the template writes other text for empty \"tools\" or \"tool_calls\" than for null"
+
+/* Where "tool_calls" are an empty list, what transformers 5.24.0 does with the published template, too: llama3.1 fails,
+ * the ones of Mistral and DeepSeek-V3 write a list of no calls, and the others write an answer without calls. */
+static void empty_calls_are_none_or_refused(void **state)
+{
+    static const char *const meet[] = {"deepseek-v3", "llama3.1", "mistral-v3", "mistral-v3-tekken"};
+    static const char *const values[] = {"[]", " [ ]", "\"\"", "{}", "false", "null"};
+    struct chat_text text = {0};
+    for (const char *const *name = chat_known_names(); *name; name++) {
+        struct chat_template *template = chat_opened(*name);
+        size_t met = 0;
+        for (size_t i = 0; i < sizeof meet / sizeof *meet; i++)
+            met += !strcmp(*name, meet[i]);
+        for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+            char json[256];
+            (void)snprintf(json, sizeof json,
+                           "[{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", \"content\": \"a\", "
+                           "\"tool_calls\":%s}]",
+                           values[i]);
+            render(template, json, NULL, &text);
+            if (met && i < 5 ? !text.reason || strncmp(text.reason, EMPTY, strlen(EMPTY)) != 0 : text.reason != NULL)
+                fail_msg("%s, %s: %s", *name, values[i], text.reason ? text.reason : "accepted");
+        }
+        chat_template_close(template);
+    }
+    chat_text_free(&text);
+}
+
 static void what_stands_beside_is_checked(void **state)
 {
     static const char *const messages = "[{\"role\": \"user\", \"content\": \"q\"}]";
@@ -356,6 +385,15 @@ static void what_stands_beside_is_checked(void **state)
     } cases[] = {
         {"qwen3", "{\"tools\": {}}", NULL, ""},
         {"qwen3", "{\"tools\": \" [] \"}", NULL, ""},
+        {"llama3.1", "{\"tools\": []}", EMPTY, ""},
+        {"llama3.1", "{\"x.tools\": {}}", EMPTY, ""},
+        {"llama3.1", "{\"tools\": \"[ ]\"}", EMPTY, ""},
+        {"llama3.1", "{\"tools\": null}", NULL, ""},
+        {"llama3.1", "{\"tools\": \"null\"}", NULL, ""},
+        {"llama3.1", "{\"chat_template_kwargs\": {\"tools\": []}}", EMPTY, ""},
+        {"mistral-v3", "{\"tools\": []}", EMPTY, ""},
+        {"mistral-v3-tekken", "{\"tools\": \"\"}", EMPTY, ""},
+        {"deepseek-v3", "{\"tools\": []}", NULL, ""},
         {"qwen3", "{\"enable_thinking\": false}", NULL, ""},
         {"qwen3", "{\"chat_template_kwargs\": {\"enable_thinking\": true, \"x\": null}}", NULL, ""},
         {"qwen3", "{\"tools\": [7]}", "a tool is not", ""},
@@ -585,6 +623,7 @@ int main(void)
         cmocka_unit_test(conversations_are_refused),
         cmocka_unit_test(keys_that_say_nothing_are_ignored),
         cmocka_unit_test(tools_are_written),
+        cmocka_unit_test(empty_calls_are_none_or_refused),
         cmocka_unit_test(json_is_written_as_by_python),
         cmocka_unit_test(what_stands_beside_is_checked),
         cmocka_unit_test(weights_mask_turns),

@@ -202,6 +202,49 @@ static void parts_of_turns_are_learned(void **state)
     chat_text_free(&text);
 }
 
+/* Whatever a template writes before an answer, and whatever thoughts end before them: thoughts that do not end are not
+ * learned, nor is the token after them. */
+static void cut_thoughts_are_not_learned(void **state)
+{
+    static const char *const opened[] = {"<think>",
+                                         "<thinking>",
+                                         "[THINK]",
+                                         "<|START_THINKING|>",
+                                         "<seed:think>",
+                                         " \\n<think>",
+                                         "<think>t</think>\\n<think>",
+                                         "<think></think><thinking>t</thinking> [THINK]",
+                                         "t</think><think>"};
+    struct chat_text text = {0};
+    char json[512];
+    for (const char *const *name = chat_known_names(); *name; name++)
+        for (size_t i = 0; i < sizeof opened / sizeof *opened; i++) {
+            (void)snprintf(json, sizeof json, "[" USER ", " ANSWER("\"%scut\"") ", " USER ", " ANSWER("\"%s cut\"") "]",
+                           opened[i], opened[i]);
+            (void)written(*name, "assistant,-thinking", json, &text);
+            assert_null(text.reason);
+            if (text.counted_count)
+                fail_msg("%s of %s: %s", *name, opened[i], chat_shown(&text));
+        }
+    static const struct {
+        const char *answer, *learned;
+    } beside[] = {
+        {ANSWER("\"<think>cut\", \"reasoning_content\": \"t\""), ""},
+        {ANSWER("\"[THINK] cut\", \"reasoning_content\": \"\""), ""},
+        {ANSWER("\"a\", \"reasoning_content\": \"t </think> u\""), "a<|im_end|>"},
+        {ANSWER("\"<thinking>t</thinking>a\", \"reasoning_content\": \"t\""), "a<|im_end|>"},
+        {ANSWER("\"a <think>b\", \"reasoning_content\": \"t\""), "a <think>b<|im_end|>"},
+    };
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        (void)snprintf(json, sizeof json, "[" USER ", %s]", beside[i].answer);
+        (void)written("qwen3", "assistant,-thinking", json, &text);
+        assert_int_equal(text.counted_count, *beside[i].learned != 0);
+        if (text.counted_count)
+            assert_memory_equal(text.text.bytes + text.counted[0].begin, beside[i].learned, strlen(beside[i].learned));
+    }
+    chat_text_free(&text);
+}
+
 static void words_are_read(void **state)
 {
     char text[CHAT_LEARN_TEXT];
@@ -222,6 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everybody_is_learned),
         cmocka_unit_test(parts_of_turns_are_learned),
+        cmocka_unit_test(cut_thoughts_are_not_learned),
         cmocka_unit_test(words_are_read),
     };
     return cmocka_run_group_tests(tests, chat_setup, chat_teardown);

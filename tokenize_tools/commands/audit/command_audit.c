@@ -405,7 +405,8 @@ static void excluded_check(struct audit *audit, const struct loader_trial *trial
     check_add(audit, "excluded", !trial->fault[0],
               "from step %" PRIu64
               " on, the pad id replaces %s of %s: computed, in %s%s; compared in rows of real loaders, %s; "
-              "%s%s showed them before",
+              "%s%s showed them before (a place is a row and a stretch of neighboring documents, each of which "
+              "`tokmap show --exposures` counts)",
               places->first_step, cli_counted(places->tokens, "token", a),
               cli_counted(places->documents, "document", b), places->more ? "at least " : "",
               cli_counted(places->after, "place", c), cli_counted(trial->excluded, "token", d),
@@ -493,11 +494,15 @@ static enum tokmap_status samples_check(struct audit *audit, struct tokmap_error
     if (status)
         return status;
     audit->sampled = audit->samples.rows != 0;
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+    bool padded = audit->info.tail_pad;
+    for (uint64_t i = 0; i < audit->info.sources && !padded && !tokmap_run_source(audit->run, i, &source); i++)
+        padded = source.plan != NULL;
     if (audit->sampled)
         check_add(audit, "capacity", audit->samples.documents_most <= audit->samples.documents_bound,
-                  "cu_seqlens: computed, no row has more than %s, so %s elements suffice for a call; of the sampled "
+                  "cu_seqlens: computed, no row has more than %s%s, so %s elements suffice for a call; of the sampled "
                   "rows, none has more than %s",
-                  cli_counted(audit->samples.documents_bound, "document", b),
+                  cli_counted(audit->samples.documents_bound, "document", b), padded ? " (padding counts as one)" : "",
                   cli_count(audit->call_rows_most * audit->samples.documents_bound + 1, a),
                   cli_count(audit->samples.documents_most, c));
     return TOKMAP_OK;
@@ -551,9 +556,10 @@ static void epochs_report(const struct audit *audit, struct cli_report *report)
 static void facts_print(const struct audit *audit)
 {
     char a[64], b[64], c[64], d[64];
-    cli_print("%s: %s (last: %s), %s skipped; %s delivered\n", audit->target->name,
+    cli_print("%s: %s (last: %s), %s skipped%s; %s delivered\n", audit->target->name,
               cli_counted(audit->steps, "step", a), audit->steps ? cli_count(audit->steps - 1, b) : "none",
               cli_count(audit->steps - audit->delivered, c),
+              audit->steps > audit->delivered && !audit->plain ? ", which the tables below count, too" : "",
               audit->tokens == UINT64_MAX ? "more than 2^64 tokens" : cli_counted(audit->tokens, "token", d));
     for (uint64_t i = 0; i < audit->skip_count && i < SKIPS_KEPT; i++)
         printf("%s%" PRIu64 "..%" PRIu64 "%s", i ? ", " : "skipped: ", audit->skips[i].first, audit->skips[i].end,
@@ -769,6 +775,8 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
         return CLI_FAILED;
     }
     audit->by_node = audit->given->storage.nodes > 1 && audit->info.span && audit->given->balance == 0;
+    if (audit->info.stride && audit->source.tail) /* the last window shows more than its stride */
+        audit->source.tail -= audit->info.seq_len - audit->info.stride;
     audit->plain = audit->info.sources == 1 && audit->info.phases == 1;
     audit->remote = !audit->given->sample_given && run_is_remote(audit->run);
     int exit_status = end_find(audit, command);

@@ -592,6 +592,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .user = packing};
     corpus_arguments_apply(&packing->corpus, &options.corpus);
     content_arguments_apply(&packing->content, &options.corpus);
+    options.corpus.empty = packing->chat ? chat_template_empty(packing->chat) : NULL;
     packing->warnings.program = program;
     packing->warnings.saved = packing->checkpoint_ns && !packing->dry_run;
     input_warnings_watch(&packing->warnings, &options.corpus);

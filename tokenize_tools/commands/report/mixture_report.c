@@ -125,6 +125,7 @@ static void share_add(struct mixture_report *report, const struct part *part, co
     source->tokens = add_capped(source->tokens, tokens);
     source->later_tokens = add_capped(source->later_tokens, mul_capped(share->draws - in_first, part->about.seq_len));
     source->epochs += (double)share->draws / (double)share->windows;
+    source->windows_first = source->seen ? source->windows_first : share->windows;
     source->windows = share->windows;
     source->seq_len = part->about.seq_len;
     source->lengths = lengths;
@@ -184,7 +185,7 @@ enum tokmap_status mixture_report_make(struct mixture_report *report, const stru
         struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
         status = tokmap_run_source(run, i, &source);
         report->sources[i].name = source.name;
-        report->sources[i].windows = source.windows;
+        report->sources[i].windows = report->sources[i].windows_first = source.windows;
         report->sources[i].epochs_most = source.epochs_most;
     }
     uint64_t lengths = 0, seq_len = 0;
@@ -253,7 +254,9 @@ static void sources_report(const struct mixture_report *mixture, struct cli_repo
         cli_member(report, "epochs_begun", cli_number(source->epochs_begun));
         cli_member(report, "epochs_most", cli_number(source->epochs_most));
         cli_member(report, "epochs_cut", cli_number(source->cuts));
-        cli_fact_number(report, "windows", "windows of an epoch", source->windows);
+        const bool same = source->windows == source->windows_first;
+        cli_fact(report, "windows", "windows of an epoch", cli_number(source->windows_first), "%s%s%s",
+                 CLI_COUNT(source->windows_first), same ? "" : ", later ", same ? "" : CLI_COUNT(source->windows));
         cli_report_close(report);
     }
     cli_report_close(report);

@@ -23,9 +23,9 @@ struct mixture_source {
     uint64_t later_tokens;  /* of the tokens, those after epoch 0: shown before, except in epochs that were cut short */
     double epochs;          /* whole epochs and the shares of unfinished ones */
     uint64_t epochs_begun;
-    uint64_t windows;     /* of an epoch, in the last phase that has the source */
-    uint64_t epochs_most; /* of `epochs<=N`; 0: no limit */
-    uint64_t cuts;        /* epochs that a change of seq_len cut short */
+    uint64_t windows_first, windows; /* of an epoch, in the first and in the last phase that has the source */
+    uint64_t epochs_most;            /* of `epochs<=N`; 0: no limit */
+    uint64_t cuts;                   /* epochs that a change of seq_len cut short */
     /* Place of its next draw; used while the phases are visited. */
     uint64_t next_epoch, next_draw, seq_len, lengths;
     bool seen;

@@ -148,8 +148,12 @@ void run_about_report(const struct run_about *about, struct cli_report *report)
                 CLI_COUNTED(info->batch_most, "row"), CLI_COUNTED(info->seq_len_most, "token"));
     cli_fact(report, "rows", ends ? "rows of the run" : NULL, cli_number_if(ends, about->rows), "%s",
              CLI_COUNT(about->rows));
-    cli_fact(report, "tokens", ends ? "tokens of the run" : NULL, cli_number_if(ends, about->tokens), "%s",
-             CLI_COUNT(about->tokens));
+    struct tokmap_cursor end = {.tokens = about->tokens}; /* without those of skipped steps, as audit counts them */
+    const bool skips = ends && info->delivered < info->steps && !tokmap_run_cursor(about->run, info->steps, &end, NULL);
+    cli_fact(report, "tokens", ends ? "tokens of the run" : NULL, cli_number_if(ends, about->tokens), "%s%s%s%s",
+             CLI_COUNT(about->tokens), skips ? ", of which " : "", skips ? CLI_COUNT(end.tokens) : "",
+             skips ? " are delivered" : "");
+    cli_member(report, "tokens_delivered", cli_number_if(ends, end.tokens));
     cli_member(report, "batch_most", cli_number(info->batch_most));
     cli_member(report, "seq_len_most", cli_number(info->seq_len_most));
     cli_fact(report, "stride", info->stride ? "stride" : NULL, cli_number_if(info->stride, info->stride),

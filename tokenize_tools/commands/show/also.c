@@ -14,47 +14,14 @@
 
 #define FOUND_MOST 100000 /* rows that are looked at: a file may name a step after millions of epochs */
 
-struct found {
-    uint64_t step, row, shared;
-};
-
 struct finding {
     const struct tokmap_run *run;
     const struct tokmap_place *of;
-    struct tokmap_extent *extents; /* of a row that is found */
+    struct tokmap_extent *extents; /* of the row */
     uint64_t all;                  /* tokens of the dataset */
-    uint64_t first, count;         /* the tokens to look for */
-    uint64_t sum;                  /* of them and those before */
-    struct found *found;           /* in which a row is as often as it shows some of them */
-    uint64_t found_count, capacity;
-    uint64_t left; /* rows that may still be found with these tokens */
+    uint64_t sum;                  /* of the tokens that were looked for */
+    struct sharing found;          /* in which a row is as often as it shows some of them */
 };
-
-static int row_found(void *user, const struct tokmap_place *place)
-{
-    struct finding *finding = user;
-    uint64_t count, shared = 0;
-    if (!finding->left--)
-        return 1;
-    if (place->step == finding->of->step && place->row == finding->of->row)
-        return 0;
-    if (run_row_extents(finding->run, place, finding->extents, run_extents_most(finding->run), &count, NULL))
-        return 0;
-    for (uint64_t i = 0; i < count; i++)
-        if (!extent_is_padding(&finding->extents[i]))
-            shared += tokens_shared(finding->first, finding->count, finding->extents[i].first_token,
-                                    finding->extents[i].tokens, finding->all);
-    if (finding->found_count == finding->capacity) {
-        const uint64_t capacity = 2 * finding->capacity + 64;
-        struct found *grown = realloc(finding->found, capacity * sizeof *grown);
-        if (!grown)
-            return 1;
-        finding->found = grown;
-        finding->capacity = capacity;
-    }
-    finding->found[finding->found_count++] = (struct found){place->step, place->row, shared};
-    return 0;
-}
 
 /* Looks for tokens of the dataset, which do not pass its last one. */
 static enum tokmap_status look(struct finding *finding, uint64_t first, uint64_t count, uint64_t rows_most,
@@ -62,13 +29,8 @@ static enum tokmap_status look(struct finding *finding, uint64_t first, uint64_t
 {
     if (!count)
         return TOKMAP_OK;
-    finding->first = first;
-    finding->count = count;
     finding->sum += count;
-    finding->left = rows_most;
-    const enum tokmap_status status =
-        tokmap_run_find(finding->run, finding->of->source, first, count, 0, end, row_found, finding, error);
-    return status == TOKMAP_ERROR_INTERRUPTED ? TOKMAP_OK : status;
+    return sharing_find(&finding->found, finding->of->source, first, count, 0, end, rows_most, error);
 }
 
 /* Looks for the tokens of all pieces of the row. */
@@ -97,28 +59,19 @@ static enum tokmap_status look_for_row(struct finding *finding, struct row_piece
     return status;
 }
 
-static int by_row(const void *one, const void *other)
-{
-    const struct found *a = one, *b = other;
-    if (a->step != b->step)
-        return a->step < b->step ? -1 : 1;
-    return a->row < b->row ? -1 : a->row > b->row;
-}
-
 /* Lists each row once. */
 static void sum_up(struct also *also, struct finding *finding, uint64_t least)
 {
-    struct found *found = finding->found;
-    if (finding->found_count)
-        qsort(found, finding->found_count, sizeof *found, by_row);
-    for (uint64_t i = 0, k; i < finding->found_count; i = k) {
-        for (k = i + 1; k < finding->found_count && by_row(&found[k], &found[i]) == 0; k++)
+    struct sharing_row *found = finding->found.rows;
+    for (uint64_t i = 0, k; i < finding->found.count; i = k) {
+        const struct tokmap_place *place = &found[i].place;
+        for (k = i + 1; k < finding->found.count && found[k].place.draw == place->draw; k++)
             found[i].shared += found[k].shared;
-        if (found[i].shared < least)
+        if (found[i].shared < least || place->draw == finding->of->draw)
             continue;
         if (also->count < ALSO_MOST) {
-            also->of[also->count].step = found[i].step;
-            also->of[also->count].row = found[i].row;
+            also->of[also->count].step = place->step;
+            also->of[also->count].row = place->row;
             also->of[also->count].shared = found[i].shared;
         }
         also->count++;
@@ -131,6 +84,7 @@ enum tokmap_status also_find(struct also *also, const struct tokmap_run *run, co
     struct row_pieces pieces = {.count = 0};
     struct tokmap_run_info info;
     struct finding finding = {.run = run,
+                              .found = {.run = run},
                               .of = place,
                               .extents = calloc(run_extents_most(run), sizeof *finding.extents),
                               .all = run_exclusions(run)->sources->of[place->source].tokens};
@@ -143,6 +97,6 @@ enum tokmap_status also_find(struct also *also, const struct tokmap_run *run, co
         sum_up(also, &finding, min64(info.lookahead + 1, finding.sum));
     row_pieces_free(&pieces);
     free(finding.extents);
-    free(finding.found);
+    sharing_free(&finding.found);
     return status;
 }

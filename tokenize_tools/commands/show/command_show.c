@@ -529,35 +529,11 @@ static enum tokmap_status show_step(struct showing *show, struct tokmap_error *e
 
 /* ---- from documents to rows ---- */
 
-struct where {
-    struct showing *show;
-    uint64_t first, count; /* the tokens to look for */
-    uint64_t found;        /* rows */
-};
-
-/* Returns how many of these tokens a row shows; 0 if its extents cannot be read. */
-static uint64_t row_shared(const struct where *where, const struct tokmap_place *place)
+/* tokens: of which the row shows some. */
+static void place_print(const struct showing *show, const struct sharing_row *row, uint64_t tokens)
 {
-    const uint64_t all = where->show->printer->info.tokens;
-    struct tokmap_error error;
-    uint64_t count, shared = 0;
-    if (!where->show->source.plan)
-        return tokens_shared(where->first, where->count, place->first_token, place->tokens, all);
-    if (extents_list(where->show, place, &count, &error))
-        return 0;
-    for (uint64_t i = 0; i < count; i++)
-        if (!extent_is_padding(&where->show->extents[i]))
-            shared += tokens_shared(where->first, where->count, where->show->extents[i].first_token,
-                                    where->show->extents[i].tokens, all);
-    return shared;
-}
-
-static int place_found(void *user, const struct tokmap_place *place)
-{
-    struct where *where = user;
-    const uint64_t shared = row_shared(where, place);
-    where->found++;
-    if (where->show->given->json) {
+    const struct tokmap_place *place = &row->place;
+    if (show->given->json) {
         struct cli_json json;
         cli_json_begin(&json, stdout);
         cli_json_object(&json, NULL);
@@ -565,28 +541,28 @@ static int place_found(void *user, const struct tokmap_place *place)
         cli_json_number(&json, "row", place->row);
         cli_json_number(&json, "draw", place->draw);
         cli_json_number(&json, "source", place->source);
-        if (where->show->sources > 1)
-            cli_json_text(&json, "name", where->show->source.name);
+        if (show->sources > 1)
+            cli_json_text(&json, "name", show->source.name);
         cli_json_number(&json, "epoch", place->epoch);
         cli_json_number(&json, "window", place->window);
         cli_json_number(&json, "first_token", place->first_token);
         cli_json_number(&json, "tokens", place->tokens);
-        cli_json_number(&json, "shared", shared);
+        cli_json_number(&json, "shared", row->shared);
         cli_json_end(&json);
     } else {
         printf("step %" PRIu64 " row %" PRIu64, place->step, place->row);
-        if (where->show->sources > 1)
-            cli_print(" source %s", where->show->source.name);
+        if (show->sources > 1)
+            cli_print(" source %s", show->source.name);
         printf(" epoch %" PRIu64 " window %" PRIu64 " shows %" PRIu64 " of %" PRIu64 " tokens\n", place->epoch,
-               place->window, shared, where->count);
+               place->window, row->shared, tokens);
     }
-    return ferror(stdout) != 0;
 }
 
 static enum tokmap_status show_where(struct showing *show, struct tokmap_error *error)
 {
     const struct show_arguments *given = show->given;
-    struct where where = {.show = show, .first = given->tokens.first, .count = given->tokens.end - given->tokens.first};
+    uint64_t first = given->tokens.first, tokens = given->tokens.end - first;
+    struct sharing found = {.run = show->target->run};
     struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     enum tokmap_status status = tokmap_run_info(show->target->run, &info);
     if (!status && given->document_given) {
@@ -594,28 +570,28 @@ static enum tokmap_status show_where(struct showing *show, struct tokmap_error *
         status = part_whole(show->printer->dataset, given->document, &part, error);
         if (status)
             return status;
-        where.first = part.document.first_token;
-        where.count = part.document.tokens;
+        first = part.document.first_token;
+        tokens = part.document.tokens;
         if (!given->quiet && !given->json)
             part_print(&part, stderr);
     }
     if (!status && !given->steps.given && info.steps == TOKMAP_FOREVER)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
                          "the run has no end; choose the steps to search with --steps A..B");
-    if (status || !where.count)
+    if (status || !tokens)
         return status;
     const uint64_t number = (uint64_t)(show->printer - show->printers);
     if (number >= show->drawn)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, show->target->name, TOKMAP_NO_OFFSET,
                          "'%s' is a validation set, which no step of the run shows; leave out --where",
                          show->source.name);
-    status = tokmap_run_find(
-        show->target->run, number, where.first, where.count, given->steps.given ? given->steps.first : 0,
-        given->steps.given ? min64(given->steps.end, info.steps) : TOKMAP_FOREVER, place_found, &where, error);
-    if (status == TOKMAP_ERROR_INTERRUPTED && ferror(stdout))
-        status = TOKMAP_OK; /* cli_finish() reports that standard output cannot be written */
+    status = sharing_find(&found, number, first, tokens, given->steps.given ? given->steps.first : 0,
+                          given->steps.given ? min64(given->steps.end, info.steps) : TOKMAP_FOREVER, UINT64_MAX, error);
+    for (uint64_t i = 0; i < found.count && !status && !ferror(stdout); i++)
+        place_print(show, &found.rows[i], tokens);
     if (!status && !given->quiet)
-        cli_say(program, "shown in %" PRIu64 " row%s", where.found, where.found == 1 ? "" : "s");
+        cli_say(program, "shown in %" PRIu64 " row%s", found.count, found.count == 1 ? "" : "s");
+    sharing_free(&found);
     return status;
 }
 

@@ -20,45 +20,25 @@ struct exposing {
     const struct tokmap_run *run;
     const struct exclusions *exclusions;
     struct tokmap_run_info info;
-    struct tokmap_extent *extents; /* of the row at hand */
-    struct tokmap_error *error;
     const struct exclusion_item *item; /* the document at hand */
     uint64_t documents, shown, excluded;
     uint64_t rows, first, last; /* found: how many, and their first and last step */
-    bool seen;                  /* a row of the document at hand was found */
 };
 
-/* Returns how many tokens of the document a row shows. */
-static uint64_t shared_of(const struct exposing *exposing, const struct tokmap_place *place)
+static void row_print(struct exposing *exposing, const struct sharing_row *row)
 {
-    const struct tokmap_document *document = &exposing->item->document;
-    const uint64_t all = exposing->exclusions->sources->of[place->source].tokens;
-    uint64_t count, shared = 0;
-    if (run_row_extents(exposing->run, place, exposing->extents, run_extents_most(exposing->run), &count, NULL))
-        return 0;
-    for (uint64_t i = 0; i < count; i++)
-        if (!extent_is_padding(&exposing->extents[i]))
-            shared += tokens_shared(document->first_token, document->tokens, exposing->extents[i].first_token,
-                                    exposing->extents[i].tokens, all);
-    return shared;
-}
-
-static int row_found(void *user, const struct tokmap_place *place)
-{
-    struct exposing *exposing = user;
+    const struct tokmap_place *place = &row->place;
     const struct tokmap_document *document = &exposing->item->document;
     const char *source = exposing->exclusions->sources->of[place->source].name;
-    const uint64_t shared = shared_of(exposing, place);
-    exposing->seen = true;
     exposing->first = exposing->rows ? min64(exposing->first, place->step) : place->step;
     exposing->last = max64(exposing->last, place->step);
     exposing->rows++;
     if (!exposing->given->json) {
         cli_print("%s %" PRIu64 ": step %" PRIu64 " row %" PRIu64 " epoch %" PRIu64 " window %" PRIu64 " shows %" PRIu64
                   " of %" PRIu64 " tokens\n",
-                  source, document->number, place->step, place->row, place->epoch, place->window, shared,
+                  source, document->number, place->step, place->row, place->epoch, place->window, row->shared,
                   document->tokens);
-        return ferror(stdout) != 0;
+        return;
     }
     struct cli_json json;
     cli_json_begin(&json, stdout);
@@ -70,10 +50,9 @@ static int row_found(void *user, const struct tokmap_place *place)
     cli_json_number(&json, "draw", place->draw);
     cli_json_number(&json, "epoch", place->epoch);
     cli_json_number(&json, "window", place->window);
-    cli_json_number(&json, "shared", shared);
+    cli_json_number(&json, "shared", row->shared);
     cli_json_number(&json, "tokens", document->tokens);
     cli_json_end(&json);
-    return ferror(stdout) != 0;
 }
 
 static enum tokmap_status item_show(void *user, const struct exclusion_item *item, struct tokmap_error *error)
@@ -95,13 +74,16 @@ static enum tokmap_status item_show(void *user, const struct exclusion_item *ite
                          document->number, exposing->exclusions->sources->of[item->source].name);
     const uint64_t first = min64(steps->given ? steps->first : 0, end);
     exposing->item = item;
-    exposing->seen = false;
     if (!document->tokens)
         return TOKMAP_OK;
-    const enum tokmap_status status = tokmap_run_find(exposing->run, item->source, document->first_token,
-                                                      document->tokens, first, end, row_found, exposing, error);
-    exposing->shown += exposing->seen;
-    return status;
+    struct sharing found = {.run = exposing->run};
+    const enum tokmap_status status =
+        sharing_find(&found, item->source, document->first_token, document->tokens, first, end, UINT64_MAX, error);
+    for (uint64_t i = 0; i < found.count && !status && !ferror(stdout); i++)
+        row_print(exposing, &found.rows[i]);
+    exposing->shown += found.count != 0;
+    sharing_free(&found);
+    return status || !ferror(stdout) ? status : TOKMAP_ERROR_INTERRUPTED;
 }
 
 static void summary_print(const struct exposing *exposing, const char *program)
@@ -129,10 +111,7 @@ int exposures_show(const struct cli_command *command, const char *name, const st
     if (exit_status < 0) {
         exposing.run = target.run;
         exposing.exclusions = run_exclusions(target.run);
-        exposing.extents = calloc(run_extents_most(target.run), sizeof *exposing.extents);
         enum tokmap_status status = tokmap_run_info(target.run, &exposing.info);
-        if (!status && !exposing.extents)
-            status = error_set_memory(&error, "the extents of a row", 0);
         if (!status)
             status = exclusion_list_read(given->list, exposing.exclusions->sources, item_show, &exposing, &error);
         if (status == TOKMAP_ERROR_INTERRUPTED && ferror(stdout))
@@ -141,7 +120,6 @@ int exposures_show(const struct cli_command *command, const char *name, const st
             summary_print(&exposing, command->program);
         exit_status = status ? command_failed(command, &error) : CLI_DONE;
     }
-    free(exposing.extents);
     target_close(&target);
     return exit_status;
 }

@@ -2,18 +2,81 @@
 /* shared_tokens.c - see shared_tokens.h. */
 #include "shared_tokens.h"
 
-#include "common/bytes.h"
+#include <stdlib.h>
 
-uint64_t tokens_shared(uint64_t first, uint64_t count, uint64_t start, uint64_t tokens, uint64_t all)
+#include "common/bytes.h"
+#include "common/error.h"
+#include "run/exclusion.h"
+#include "run/locate.h"
+#include "run/run.h"
+
+/* Returns how many of the tokens are in an extent, which is at most two spans of the dataset. One that is longer than
+ * the dataset, which has `all` tokens, counts each token once. */
+static uint64_t tokens_shared(const struct sharing *sharing, const struct tokmap_extent *extent, uint64_t all)
 {
-    uint64_t shared = 0;
-    /* A row is at most two spans of the dataset. One that is longer than the dataset counts each token once. */
-    const uint64_t reach = min64(tokens, all);
-    const uint64_t head = min64(reach, all - start);
+    const uint64_t start = extent->first_token, reach = min64(extent->tokens, all), head = min64(reach, all - start);
     const uint64_t spans[2][2] = {{start, start + head}, {0, reach - head}};
+    uint64_t shared = 0;
     for (int i = 0; i < 2; i++) {
-        const uint64_t from = max64(first, spans[i][0]), to = min64(first + count, spans[i][1]);
+        const uint64_t from = max64(sharing->first, spans[i][0]);
+        const uint64_t to = min64(sharing->first + sharing->tokens, spans[i][1]);
         shared += to > from ? to - from : 0;
     }
     return shared;
+}
+
+static int row_found(void *user, const struct tokmap_place *place)
+{
+    struct sharing *sharing = user;
+    const uint64_t all = run_exclusions(sharing->run)->sources->of[place->source].tokens;
+    uint64_t count, shared = 0;
+    if (!sharing->left--)
+        return 1;
+    if (sharing->count == sharing->capacity) {
+        const uint64_t capacity = 2 * sharing->capacity + 64;
+        struct sharing_row *grown = realloc(sharing->rows, capacity * sizeof *grown);
+        if (!grown)
+            return 1;
+        sharing->rows = grown;
+        sharing->capacity = capacity;
+    }
+    if (run_row_extents(sharing->run, place, sharing->extents, run_extents_most(sharing->run), &count, NULL))
+        count = 0;
+    for (uint64_t i = 0; i < count; i++)
+        if (!extent_is_padding(&sharing->extents[i]))
+            shared += tokens_shared(sharing, &sharing->extents[i], all);
+    sharing->rows[sharing->count++] = (struct sharing_row){*place, shared};
+    return 0;
+}
+
+static int by_row(const void *one, const void *other)
+{
+    const struct tokmap_place *a = &((const struct sharing_row *)one)->place;
+    const struct tokmap_place *b = &((const struct sharing_row *)other)->place;
+    return a->step != b->step ? (a->step < b->step ? -1 : 1) : a->row < b->row ? -1 : a->row > b->row;
+}
+
+enum tokmap_status sharing_find(struct sharing *sharing, uint64_t source, uint64_t first, uint64_t tokens,
+                                uint64_t from, uint64_t end, uint64_t most, struct tokmap_error *error)
+{
+    sharing->first = first;
+    sharing->tokens = tokens;
+    sharing->left = most;
+    if (!sharing->extents && !(sharing->extents = calloc(run_extents_most(sharing->run), sizeof *sharing->extents)))
+        return error_set_memory(error, "the extents of a row", sizeof *sharing->extents);
+    enum tokmap_status status =
+        tokmap_run_find(sharing->run, source, first, tokens, from, end, row_found, sharing, error);
+    if (status == TOKMAP_ERROR_INTERRUPTED) /* one row more than `most` was found */
+        status = sharing->left == UINT64_MAX ? TOKMAP_OK
+                                             : error_set_memory(error, "the rows that show tokens", sharing->count);
+    if (sharing->count)
+        qsort(sharing->rows, sharing->count, sizeof *sharing->rows, by_row);
+    return status;
+}
+
+void sharing_free(struct sharing *sharing)
+{
+    free(sharing->extents);
+    free(sharing->rows);
+    *sharing = (struct sharing){.run = NULL};
 }
