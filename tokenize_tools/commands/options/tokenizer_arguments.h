@@ -42,8 +42,7 @@ struct tokenizer_arguments {
      "cut long texts before they are encoded, as the code of this model does: kimi, llama3, or llama4 (default: each "  \
      "text is encoded as a whole)", text_cuts_names()},                                                                \
     {0, "lower-case", CLI_TEXT, &(tokenizer).options.lower_case, NULL, "YES|NO",                                       \
-     "whether text is made lower case and loses its accents; for a vocab.txt without a tokenizer_config.json", NULL},   \
->>>>>>> h/classes
+     "whether text is made lower case and loses its accents; for a vocab.txt without a tokenizer_config.json", "yes, no"},   \
     {0, "no-cache", CLI_FLAG, &(tokenizer).no_cache, NULL, NULL,                                                       \
      "has no effect, because no tables are kept from run to run; accepted for scripts that pass it", NULL}
 /* ... the tokenizer with these five, ... */
