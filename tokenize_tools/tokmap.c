@@ -164,15 +164,10 @@ static int version(int argc, char **argv)
     return cli_run(&command, argc, argv, version_print, &json);
 }
 
-/* Other names for commands, which the list mentions in their texts. */
-static const char merge_other[] = "cat", train_old[] = "train";
-
 static const struct subcommand *subcommand_find(const char *name)
 {
-    if (strcmp(name, merge_other) == 0)
+    if (strcmp(name, "cat") == 0) /* as the text of merge in the list says */
         name = "merge";
-    if (strcmp(name, train_old) == 0)
-        name = "train-tokenizer";
     for (size_t i = 0; i < SUBCOMMANDS; i++)
         if (strcmp(subcommands[i].name, name) == 0)
             return &subcommands[i];
@@ -298,8 +293,5 @@ int main(int argc, char **argv)
     const struct subcommand *command = subcommand_find(name);
     if (!command)
         return unknown(name[0] == '-' ? "option" : "command", name);
-    if (strcmp(name, train_old) == 0)
-        cli_say(PROGRAM, "the command 'train' is now named '%s', since it makes a tokenizer and trains no model",
-                command->name);
     return command->run(argc - 1, argv + 1);
 }

@@ -46,11 +46,6 @@
  *
  * With `order blocks`, order = H("order", 2, seed, W, SPAN), and with `order even`, H("order", 3, seed, W, SPAN).
  *
- * Two rules of rows have changed once: the default of the pad id, which is in these hashes, and the windows with tail
- * pad and a lookahead above 1, hence the 1 above. A cursor of another past is compared with the past that the old rules
- * make (struct past, `earlier`). It is accepted if both have the same rows, and otherwise the error says what has
- * changed.
- *
  * of[] holds the first four bytes of each kind, read as a big-endian number. At step 0 there is no past: all members
  * are zero, and any run may start there. The end of the run and later skips are not hashed, because the future may
  * change.
@@ -125,7 +120,7 @@ static void put_source(struct message *message, const struct past *past, uint64_
     put_number(message, source->identity_kind);
     put_bytes(message, source->identity, sizeof source->identity);
     if (source->plan_path)
-        put_number(message, past->pad_id);
+        put_number(message, past->sources->pad_id);
 }
 
 static struct past_event *add_event(struct past *past, enum past_kind kind, uint64_t step, struct hash128 hash)
@@ -160,8 +155,8 @@ static void init_geometry(struct past *past)
     if (spec->tail_pad) {
         put_tag(&message, "tail pad");
         put_hash(&message, hash);
-        put_number(&message, past->pad_id);
-        if (spec->lookahead > 1 && !past->earlier)
+        put_number(&message, past->sources->pad_id);
+        if (spec->lookahead > 1)
             put_number(&message, 1);
         hash = message_hash(&message);
     }
@@ -304,7 +299,7 @@ static void add_exclusion(struct past *past, const struct exclusion_event *event
     put_tag(&message, "exclude");
     put_hash(&message, last_hash(past, PAST_DATA));
     put_number(&message, event->step);
-    put_number(&message, past->pad_id);
+    put_number(&message, past->sources->pad_id);
     put_hash(&message, event->hash);
     (void)add_event(past, PAST_DATA, event->step, message_hash(&message));
 }
@@ -354,28 +349,20 @@ static enum tokmap_status init_data(struct past *past, struct tokmap_error *erro
 
 /* ---- all kinds ---- */
 
-/* Fills the kinds that depend on the pad id and on `earlier`. */
-static enum tokmap_status init_rows(struct past *past, struct tokmap_error *error)
-{
-    const uint64_t phases = past->phases->count_all;
-    past->events[PAST_GEOMETRY] = calloc(phases, sizeof *past->events[PAST_GEOMETRY]);
-    if (!past->events[PAST_GEOMETRY])
-        return error_set_memory(error, "the past of the run", phases * sizeof *past->events[PAST_GEOMETRY]);
-    init_geometry(past);
-    return init_data(past, error);
-}
-
 enum tokmap_status past_init(struct past *past, struct tokmap_error *error)
 {
+    static const enum past_kind of_phases[] = {PAST_GEOMETRY, PAST_BATCH};
     const uint64_t phases = past->phases->count_all;
-    past->pad_id = past->sources->pad_id;
-    past->events[PAST_BATCH] = calloc(phases, sizeof *past->events[PAST_BATCH]);
-    if (!past->events[PAST_BATCH])
-        return error_set_memory(error, "the past of the run", phases * sizeof *past->events[PAST_BATCH]);
+    for (int i = 0; i < 2; i++) {
+        past->events[of_phases[i]] = calloc(phases, sizeof *past->events[0]);
+        if (!past->events[of_phases[i]])
+            return error_set_memory(error, "the past of the run", phases * sizeof *past->events[0]);
+    }
+    init_geometry(past);
     init_order(past);
     init_batch(past);
     init_skips(past);
-    return init_rows(past, error);
+    return init_data(past, error);
 }
 
 void past_free(struct past *past)
@@ -503,7 +490,7 @@ static void add_geometry(struct sentence *sentence)
             add(sentence, ", line %" PRIu64 ": tail pad, ", spec->lines[RUN_TAIL]);
         else
             add(sentence, ", tail pad, ");
-        add_number(sentence, RUN_PAD, "pad", sentence->past->pad_id);
+        add_number(sentence, RUN_PAD, "pad", sentence->past->sources->pad_id);
     }
     add_changes(sentence, true);
 }
@@ -654,108 +641,12 @@ static uint64_t kind_line(const struct past *past, enum past_kind kind, uint64_t
     return 0;
 }
 
-/* ---- cursors of earlier versions ---- */
-
-/* Returns the pad id of earlier versions. Its default looked at no source that has an EOD but no recorded tokenizer, if
- * there was another source. */
-static uint64_t earlier_pad_id(const struct past *past)
-{
-    static const uint8_t unknown[16];
-    struct tokmap_dataset_info info;
-    if (past->spec->pad_id != TOKMAP_NO_ID)
-        return past->spec->pad_id;
-    for (uint64_t i = 0; i < past->sources->count; i++) {
-        dataset_describe(past->sources->of[i].dataset, &info);
-        if (info.eod_id != TOKMAP_NO_ID &&
-            (past->sources->count == 1 || memcmp(info.tokenizer, unknown, sizeof unknown) != 0))
-            return info.eod_id;
-    }
-    return 0;
-}
-
-/* Returns whether each source has as many windows as in earlier versions. With tail pad, these left out a last window
- * that had nothing but targets further ahead than the next token. */
-static bool has_earlier_windows(const struct past *past)
-{
-    const struct run_spec *spec = past->spec;
-    for (uint64_t i = 0; spec->tail_pad && spec->lookahead > 1 && i < past->phases->stretch_count_all; i++) {
-        const struct mixture_span *stretch = &past->phases->stretches[i];
-        const uint64_t window = stretch->seq_len + spec->lookahead;
-        for (uint64_t j = 0; j < stretch->leaf_count; j++) {
-            const struct run_source *source = &past->sources->of[stretch->leaves[j].source];
-            const uint64_t over = source->tokens > window ? source->tokens - window : 0;
-            if (!source->plan_path && stretch->leaves[j].windows != 1 + div_ceil(over, stretch->stride))
-                return false;
-        }
-    }
-    return true;
-}
-
-/* Returns whether a saved cursor is *old, that of an earlier version. If the numbers of windows were others, natural
- * weights were, too, and so was the data. */
-static bool is_earlier(const struct past *past, bool same_windows, const struct tokmap_cursor *old,
-                       const struct tokmap_cursor *saved)
-{
-    if (memcmp(old->past, saved->past, sizeof old->past) == 0 && memcmp(old->of, saved->of, sizeof old->of) == 0)
-        return true;
-    bool natural = false;
-    for (uint64_t i = 0; i < past->phases->stretch_count_all && !same_windows; i++)
-        natural = natural || past->phases->stretches[i].natural;
-    for (int kind = 0; kind < PAST_KINDS; kind++)
-        if ((old->of[kind] == saved->of[kind]) != (kind != PAST_DATA))
-            return false;
-    return natural;
-}
-
-/* Compares a saved cursor, which is not of this past, with that of earlier versions. *found: it is of one of them. */
-static enum tokmap_status compare_earlier(const struct past *past, const struct tokmap_cursor *saved, uint64_t tokens,
-                                          bool *found, struct tokmap_error *error)
-{
-    const struct run_spec *spec = past->spec;
-    const bool same_windows = has_earlier_windows(past);
-    struct past earlier = *past;
-    struct tokmap_cursor old;
-    earlier.earlier = true;
-    earlier.pad_id = earlier_pad_id(past);
-    earlier.events[PAST_GEOMETRY] = earlier.events[PAST_DATA] = NULL;
-    earlier.event_counts[PAST_GEOMETRY] = earlier.event_counts[PAST_DATA] = 0;
-    const enum tokmap_status status = init_rows(&earlier, error);
-    if (!status)
-        past_cursor(&earlier, saved->step, tokens, &old);
-    free(earlier.events[PAST_GEOMETRY]);
-    free(earlier.events[PAST_DATA]);
-    *found = !status && is_earlier(past, same_windows, &old, saved);
-    if (*found && !same_windows)
-        return error_set_line(error, TOKMAP_ERROR_PAST, past->path, spec->lines[RUN_TAIL],
-                              "the cursor is of an earlier version, which with 'tail pad' and lookahead %" PRIu64
-                              " left out the last %s of a dataset if %s needed another window; now each target counts "
-                              "once, so a source has more windows and another order. Start from step 0 without a "
-                              "cursor, or continue from this cursor with the earlier version",
-                              spec->lookahead, spec->lookahead == 2 ? "target" : "targets",
-                              spec->lookahead == 2 ? "it" : "they");
-    if (*found && past->pad_id != earlier.pad_id)
-        return error_set_line(error, TOKMAP_ERROR_PAST, past->path, 0,
-                              "the cursor is of an earlier version, which padded the rows of this run with id %" PRIu64
-                              ", because it is not recorded which tokenizer made a source; now they are padded with "
-                              "the id that ends documents, %" PRIu64 ". To continue with the rows of then, write the "
-                              "line 'pad %" PRIu64 "' in the run; to train with the right padding, start from step 0 "
-                              "without a cursor",
-                              earlier.pad_id, past->pad_id, earlier.pad_id);
-    return status;
-}
-
 enum tokmap_status past_compare(const struct past *past, const struct tokmap_cursor *own,
                                 const struct tokmap_cursor *saved, struct tokmap_error *error)
 {
     assert(own->step == saved->step);
     struct sentence sentence = {.past = past, .step = saved->step};
     uint64_t line = 0;
-    if (memcmp(own->past, saved->past, sizeof own->past) != 0) {
-        bool found;
-        const enum tokmap_status status = compare_earlier(past, saved, own->tokens, &found, error);
-        if (status || found)
-            return status;
-    }
     for (int kind = 0; kind < PAST_KINDS; kind++)
         if (own->of[kind] != saved->of[kind]) {
             add_kind(&sentence, (enum past_kind)kind);

@@ -35,8 +35,6 @@ struct past {
     const char *path; /* for errors: the run file, or NULL */
     bool from_text;   /* errors name its lines; otherwise only the values */
 
-    uint64_t pad_id;
-    bool earlier; /* as earlier versions computed it: see the head of past.c */
     struct hash128 order;
     struct hash128 skips_begin, skips_end; /* the chain before the first range of skips, and after the last */
     struct past_event *events[PAST_KINDS]; /* of geometry, batch, and data: in order of step, the first at step 0 */
@@ -53,9 +51,8 @@ void past_free(struct past *past);
 void past_cursor(const struct past *past, uint64_t step, uint64_t tokens, struct tokmap_cursor *cursor);
 
 /* Compares the cursor *own of this run with a saved cursor of the same step. The error names each kind that differs,
- * with the lines of the run file that state it; a run that was made from arguments has no lines. A cursor that an
- * earlier version saved is accepted if the rows before it are the same; otherwise the error says what has changed.
- * Statuses: OK, ERROR_PAST, ERROR_MEMORY. */
+ * with the lines of the run file that state it; a run that was made from arguments has no lines. Statuses: OK,
+ * ERROR_PAST. */
 enum tokmap_status past_compare(const struct past *past, const struct tokmap_cursor *own,
                                 const struct tokmap_cursor *saved, struct tokmap_error *error);
 

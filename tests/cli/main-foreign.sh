@@ -93,14 +93,3 @@ exits 1 tokmap encode -t https://example.com/tokenizer.json u.run 2>err
 holds err "a folder that contains one, or 'bytes'; download the file of this URL first"
 exits 1 tokmap audit --ranks 1 u.run 2>err
 grep -q "s3://bucket/web.tmx: .*127.0.0.1\|without libcurl\|cannot be loaded" err
-# The old name of train-tokenizer works, and says the new one.
-seq 200 >numbers.txt
-tokmap train -q -o old --vocab-size 260 numbers.txt 2>err
-equal "$(cat err)" "tokmap: the command 'train' is now named 'train-tokenizer', since it makes a tokenizer and trains no \
-model"
-tokmap train-tokenizer -q -o new --vocab-size 260 numbers.txt 2>err
-[ ! -s err ]
-same old.json new.json
-tokmap help train >one
-tokmap train-tokenizer --help >two
-same one two

@@ -4,7 +4,7 @@
 # nothing is learned.
 . "$TOKMAP_CLI/helpers.sh"
 printf 'some words to learn from\n' >words.txt
-tokmap train -q -o v.json --vocab-size 262 --special-tokens '<|im_start|>,<|im_end|>,<tool_call>,<s>,</s>' words.txt
+tokmap train-tokenizer -q -o v.json --vocab-size 262 --special-tokens '<|im_start|>,<|im_end|>,<tool_call>,<s>,</s>' words.txt
 messages='[{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]'
 tools='[{"type": "function", "function": {"name": "get", "parameters": {"n": 1.50}}}]'
 pack()

@@ -290,7 +290,7 @@ static bool is_dataset(const char *name, bool incomplete)
     return opens;
 }
 
-/* `tokmap train train.run` reads as if it would train a model. Says what the command does instead, and returns true, if
+/* A name with 'train' in it reads as if the command would train a model. Says what the command does instead, and returns true, if
  * an operand is not a text but something that a training program opens. */
 static bool operand_is_no_text(const struct cli_command *command, const struct training_command *training,
                                const char *const *operands, size_t count)

@@ -36,7 +36,7 @@
     XX(tokenizer, "tokenizer", "describe a tokenizer file")                                                            \
     XX(encode, "encode", "turn text into token ids")                                                                   \
     XX(decode, "decode", "turn token ids into text")                                                                   \
-    XX(train_tokenizer, "train-tokenizer", "make a vocabulary from text (formerly: train)")                            \
+    XX(train_tokenizer, "train-tokenizer", "make a vocabulary from text")                                              \
     GROUP("Set up your shell")                                                                                         \
     XX(completion, "completion", "print the script that completes commands in bash, zsh, or fish")
 

@@ -147,38 +147,6 @@ static void refusals(void **state)
     refused(HEAD "source x a epochs<=1\nsteps 94\n", TOKMAP_ERROR_RANGE, 3, ": there its 1 epoch is over, and the run");
 }
 
-/* Earlier versions padded with 0 where the tokenizers of several sources are not recorded. Cursors of such runs are
- * refused, unless the run says that it pads with 0, too. */
-static void padding_of_earlier_versions(void **state)
-{
-    (void)state;
-    static const char *const texts[] = {
-        HEAD "tail pad\nsource x unknown\nsource y unknown_9\nphase 0 natural\n",
-        HEAD "tail pad\nsource x unknown_9\nsource y a\nphase 0 natural\n",
-        HEAD "source x unknown\nsource y unknown_9\nphase 0 natural\n", /* which pads nothing */
-    };
-    static const char *const lines[] = {"pad 0\n", "pad 7\n", "pad 0\n"};
-    static const char *const says[] = {"padded the rows of this run with id 0,", "with id 7,", NULL};
-    for (int i = 0; i < 3; i++) {
-        struct tokmap_run *now = NULL, *then = NULL;
-        struct tokmap_error error = {0};
-        struct tokmap_cursor cursor;
-        char text[300];
-        (void)snprintf(text, sizeof text, "%s%s", texts[i], lines[i]);
-        assert_int_equal(run_parse_in(&now, texts[i], folder, NULL), TOKMAP_OK);
-        assert_int_equal(run_parse_in(&then, text, folder, NULL), TOKMAP_OK);
-        assert_int_equal(tokmap_run_cursor(then, 5, &cursor, NULL), TOKMAP_OK);
-        assert_int_equal(tokmap_run_check_cursor(now, &cursor, &error), says[i] ? TOKMAP_ERROR_PAST : TOKMAP_OK);
-        if (says[i] && (!strstr(error.message, says[i]) || !strstr(error.message, "write the line 'pad ")))
-            fail_msg("%s", error.message);
-        assert_int_equal(tokmap_run_cursor(now, 5, &cursor, NULL), TOKMAP_OK);
-        assert_int_equal(tokmap_run_check_cursor(now, &cursor, NULL), TOKMAP_OK);
-        tokmap_run_close(now);
-        tokmap_run_close(then);
-    }
-}
-
-/* The error is that of the first source that cannot be opened, however many threads open them. */
 static void first_of_many(void **state)
 {
     (void)state;
@@ -237,7 +205,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agreement),
         cmocka_unit_test(refusals),
-        cmocka_unit_test(padding_of_earlier_versions),
         cmocka_unit_test(first_of_many),
         cmocka_unit_test(out_in_long_runs),
     };
