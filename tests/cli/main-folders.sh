@@ -21,7 +21,7 @@ made d pack -q --shard-tokens 5k -o new//deep/d in
 made d.train pack -q --split train=0.9,val=0.1 -o ./new/deep/d in
 made d.tmx pack -q --shuffle 1 -o "$PWD/new/deep/d" in
 made d.jsonl pack -q --on-error skip --skipped-list new/deep/d.jsonl -o small2 bad.txt in
-made v.json train -q --vocab-size 257 -o new/deep/v in
+made v.json train-tokenizer -q --vocab-size 257 -o new/deep/v in
 made d.idx convert -q --to megatron -o new/deep/d small
 made d merge -o new/deep/d small
 made d.plan plan -q --seq-len 64 -o new/deep/d.plan small
