@@ -290,8 +290,8 @@ static bool is_dataset(const char *name, bool incomplete)
     return opens;
 }
 
-/* A name with 'train' in it reads as if the command would train a model. Says what the command does instead, and returns true, if
- * an operand is not a text but something that a training program opens. */
+/* Says what the command does instead, and returns true, if an operand is not a text but something that a training
+ * program opens: the command's name reads as if it would train a model. */
 static bool operand_is_no_text(const struct cli_command *command, const struct training_command *training,
                                const char *const *operands, size_t count)
 {
