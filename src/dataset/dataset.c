@@ -175,7 +175,8 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
     }
     dataset->cache = names.cache;
     const enum shard_origin origin = names.manifest.path ? SHARDS_NAMED : SHARDS_OF_FOLDER;
-    if (!status && dataset->sparing && !manifest_states_all(&names.manifest))
+    if (!status && dataset->sparing && (names.count > 1 || names.manifest.path) &&
+        !manifest_states_all(&names.manifest))
         status = names_state(&names, name, error);
     if (!status)
         status = open_shards(dataset, &names, error);

@@ -440,7 +440,7 @@ static void work_shared(void *user, uint32_t number)
 static enum tokmap_status work_on_threads(struct verify *verify, struct tokmap_error *error)
 {
     uint64_t wanted = verify->options.threads ? verify->options.threads : os_processors();
-    wanted = min64(min64(wanted, verify->units), THREADS_MAX);
+    wanted = min64(min64(wanted, max64(verify->units, 1)), THREADS_MAX); /* no shard may open */
     struct worker *workers = calloc(wanted, sizeof *workers);
     if (!workers || !worker_init(&workers[0], verify)) {
         if (workers)

@@ -79,3 +79,10 @@ done
 cd odd
 tokmap merge -q -o all '#a' ' b ' c.bin.tmx d.tmx.bin
 equal "$(texts all)" 'one one one one '
+# A manifest of which no shard is there.
+printf 'gone' >gone.txt
+tokmap pack -q --force -o gone gone.txt
+tokmap merge -q -o none gone
+rm gone.*
+exits 1 tokmap verify none 2>err
+holds err "none:3: the shard gone.tmx or its .bin does not exist"

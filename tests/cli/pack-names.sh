@@ -55,6 +55,6 @@ holds out "wrote vocab/tokenizer.json, .tiktoken"
 holds out "  tokmap tokenizer vocab/"
 tokmap tokenizer vocab/ >/dev/null
 tokmap train-tokenizer -q -o vocab/ranks.tiktoken --vocab-size 257 texts
-equal "$(ls vocab | tr '\n' ' ')" 'ranks.json ranks.tiktoken tokenizer.json tokenizer.tiktoken '
+equal "$(ls vocab | tr '\n' ' ')" 'ranks.json ranks.tiktoken tokenizer.json tokenizer.tiktoken tokenizer_config.json '
 exits 1 tokmap train-tokenizer -q -o vocab --vocab-size 257 texts 2>err
 holds err "write into it with '-o vocab/NAME'"
