@@ -66,8 +66,3 @@ for i in $(seq 1 60); do
 done
 (ulimit -n 40 && exits 1 tokmap info 'raw:raw/*.bin,width=2' 2>err)
 holds err 'raise the limit of open files (ulimit -n), or name shards in a manifest'
-
-# One shard gains nothing from this, and its error names its files.
-for limit in 4 5 6 7 8 9 10; do
-    (ulimit -n $limit && tokmap verify set/w-00000 >out 2>err) || [ -z "$(grep 'w-00000/' err)" ]
-done

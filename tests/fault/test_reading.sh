@@ -41,6 +41,7 @@ for command in "verify" "verify --threads 1" "info" "show --document 1"; do
             sed '/[0-9] *\(s\|ms\|MB\/s\|GB\/s\)\b/d' out >out.stable
             [ $status != 0 ] || cmp -s out.stable expected.stable ||
                 problem "the output differs from that without the fault"
+            ! grep -q 'whole/' err || problem "the error names files that the shard does not have"
             case $kind:$status in
             eintr:1 | short:1) problem "an interrupted or short call is not a failure" ;;
             esac
