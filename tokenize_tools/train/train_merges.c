@@ -43,6 +43,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/table_key.h"
+#include "train_memory.h"
 #include "unicode/byte_alphabet.h"
 
 #define BORDER UINT32_MAX
@@ -188,17 +189,10 @@ static enum tokmap_status trainer_grow(struct trainer *t, void **array, uint64_t
                                        struct tokmap_error *error)
 {
     const uint64_t wanted = *room ? *room * 2 : 1024;
-    assert(wanted < UINT64_MAX / 2 / each);
-    const enum tokmap_status status = train_budget_reserve(t->budget, (wanted - *room) * each, error);
-    if (status)
-        return status;
-    t->reserved += (wanted - *room) * each;
-    void *grown = realloc(*array, (size_t)(wanted * each));
-    if (!grown)
-        return error_set_memory(error, "training", wanted * each);
-    *array = grown;
-    *room = wanted;
-    return TOKMAP_OK;
+    const enum tokmap_status status = train_grow(t->budget, array, *room, wanted, each, error);
+    t->reserved += status ? 0 : (wanted - *room) * each;
+    *room = status ? *room : wanted;
+    return status;
 }
 
 /* Allocates a list of `count` segments. It lives until the trainer is freed. */
