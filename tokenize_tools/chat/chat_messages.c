@@ -337,7 +337,7 @@ static bool is_ignored(const struct reader *reader, const struct json_string *na
     return is_among(name, reader->source->ignored, reader->source->ignored_count);
 }
 
-static bool role_is(const struct chat_message *message, const char *role)
+bool chat_role_is(const struct chat_message *message, const char *role)
 {
     return message->role.count == strlen(role) && !memcmp(message->role.bytes, role, message->role.count);
 }
@@ -394,7 +394,7 @@ static bool meaningful_read(struct reader *reader, struct chat_message *message,
 /* Checks what the keys of a message say together. */
 static bool message_check(struct reader *reader, const struct chat_message *message)
 {
-    const bool assistant = role_is(message, "assistant");
+    const bool assistant = chat_role_is(message, "assistant");
     if (message->call_count && !assistant)
         return refuse(reader, "only an assistant calls tools, and its role is", &message->role);
     if (message->thoughts.count && !assistant)

@@ -165,15 +165,9 @@ static enum tokmap_status too_large(struct tokmap_error *error)
 static enum tokmap_status trainer_allocate(struct trainer *t, void **into, uint64_t count, uint64_t each,
                                            struct tokmap_error *error)
 {
-    uint64_t bytes;
-    if (mul_overflows(count, each, &bytes) || bytes > SIZE_MAX / 2)
-        return error_set_memory(error, "training", UINT64_MAX);
-    enum tokmap_status status = train_budget_reserve(t->budget, bytes, error);
-    if (status)
-        return status;
-    t->reserved += bytes;
-    *into = calloc(count ? count : 1, (size_t)each);
-    return *into ? TOKMAP_OK : error_set_memory(error, "training", bytes);
+    const enum tokmap_status status = train_take(t->budget, into, count, each, error);
+    t->reserved += status ? 0 : count * each;
+    return status;
 }
 
 /* Releases memory that the caller has freed. */
