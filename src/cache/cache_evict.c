@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "text/path.h"
 
 #define FREE_LEAST ((uint64_t)4 << 20)
@@ -35,7 +36,7 @@ struct victim {
 struct eviction {
     struct cache *cache;
     char **files; /* of states; the victims' names */
-    uint32_t count, capacity;
+    uint64_t count, capacity;
     struct victim *heap; /* the nearest of the farthest is first */
     uint64_t filled, most;
     uint64_t used;     /* bytes of storage of all files, and those that are reserved */
@@ -160,15 +161,9 @@ static int look_entry(void *user, const char *name)
     if (!os_lstat(path, &found) && found.kind == OS_KIND_FILE)
         eviction->used += found.allocated;
     if (bytes > 6 && !strcmp(name + bytes - 6, ".state")) {
-        if (eviction->count == eviction->capacity) {
-            const uint32_t capacity = eviction->capacity ? 2 * eviction->capacity : 64;
-            char **files = realloc(eviction->files, capacity * sizeof *files);
-            if (!files) {
-                free(path);
-                return ENOMEM;
-            }
-            eviction->files = files;
-            eviction->capacity = capacity;
+        if (!list_room(&eviction->files, eviction->count, &eviction->capacity, sizeof *eviction->files)) {
+            free(path);
+            return ENOMEM;
         }
         eviction->files[eviction->count++] = path;
         return 0;

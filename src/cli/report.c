@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "common/bytes_buffer.h"
 #include "messages.h"
 #include "numbers.h"
 
@@ -49,25 +50,11 @@ void cli_report_end(struct cli_report *report)
         cli_json_end(&report->json);
 }
 
-/* Makes room for one more row. */
-static bool rows_grow(struct cli_report *report)
-{
-    if (report->row_count < report->row_room)
-        return true;
-    const size_t room = report->row_room ? 2 * report->row_room : 32;
-    struct cli_report_row *rows = realloc(report->rows, room * sizeof *rows);
-    if (!rows)
-        return false;
-    report->rows = rows;
-    report->row_room = room;
-    return true;
-}
-
 /* Adds the row after those whose places are not higher. */
 static void row_add(struct cli_report *report, const char *label, char *text)
 {
     const struct cli_report_row row = {place_of(report->order, label), strdup(label), text};
-    if (!row.label || !rows_grow(report)) {
+    if (!row.label || !list_room(&report->rows, report->row_count, &report->row_room, sizeof row)) {
         report->lost = true;
         free(row.label);
         free(text);

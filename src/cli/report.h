@@ -88,7 +88,7 @@ struct cli_report {
     FILE *file;                  /* of tables: standard output, unless the command sets another one */
     const char *order;           /* of the rows */
     struct cli_report_row *rows; /* that are not printed yet */
-    size_t row_count, row_room;
+    uint64_t row_count, row_room;
     bool lost;               /* a row is missing because there was no memory for it */
     struct cli_table *table; /* of the list that is open, or NULL */
     const char *columns;

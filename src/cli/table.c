@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes_buffer.h"
 #include "common/visible.h"
 #include "messages.h"
 
 struct cli_table {
-    size_t columns, rows, capacity; /* capacity: in rows */
-    char **cells;                   /* row by row; NULL is an empty cell */
-    bool lost;                      /* a row is missing because there was no memory for it */
+    uint64_t columns, rows, capacity; /* capacity: in rows */
+    char **cells;                     /* row by row; NULL is an empty cell */
+    bool lost;                        /* a row is missing because there was no memory for it */
 };
 
 struct cli_table *cli_table_new(size_t columns)
@@ -25,25 +26,12 @@ struct cli_table *cli_table_new(size_t columns)
     return table;
 }
 
-static bool table_grow(struct cli_table *table)
-{
-    if (table->rows < table->capacity)
-        return true;
-    const size_t capacity = table->capacity ? table->capacity * 2 : 16;
-    char **cells = realloc(table->cells, capacity * table->columns * sizeof *cells);
-    if (!cells)
-        return false;
-    table->cells = cells;
-    table->capacity = capacity;
-    return true;
-}
-
 void cli_table_row(struct cli_table *table, const char *const *cells)
 {
     assert(cells);
     if (!table || table->lost)
         return;
-    if (!table_grow(table)) {
+    if (!list_room(&table->cells, table->rows, &table->capacity, table->columns * sizeof *table->cells)) {
         table->lost = true;
         return;
     }

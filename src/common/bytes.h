@@ -59,6 +59,19 @@ static inline bool mul_overflows(uint64_t a, uint64_t b, uint64_t *result)
     return __builtin_mul_overflow(a, b, result);
 }
 
+/* Return UINT64_MAX if the result does not fit in 64 bits. */
+static inline uint64_t add_capped(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return add_overflows(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static inline uint64_t mul_capped(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return mul_overflows(a, b, &product) ? UINT64_MAX : product;
+}
+
 /* Round to a multiple of `power`, which is a power of two. For round_up() the value must be at most UINT64_MAX - power.
  */
 static inline uint64_t round_up(uint64_t value, uint64_t power)

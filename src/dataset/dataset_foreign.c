@@ -51,11 +51,6 @@ static bool list_add(struct path_list *list, char *path)
     return true;
 }
 
-static int compare_paths(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* ---- patterns ---- */
 
 static bool is_pattern(const char *text, size_t bytes)
@@ -154,7 +149,7 @@ static enum tokmap_status match_all(struct path_list *list, const char *pattern,
         at = next;
     }
     if (!status && list->count)
-        qsort(list->paths, list->count, sizeof *list->paths, compare_paths);
+        qsort(list->paths, list->count, sizeof *list->paths, path_compare);
     return status;
 }
 
@@ -235,15 +230,9 @@ static enum tokmap_status file_add(struct foreign_group *group, enum foreign_kin
                     : TOKMAP_ERROR_NOT_FOUND;
     char *tokens = foreign_tokens_path(found, path);
     char *index_path = tokens ? foreign_index_path(tokens) : NULL;
-    if (group->count == group->capacity && index_path) {
-        const uint64_t capacity = group->capacity ? 2 * group->capacity : 16;
-        char **paths = realloc(group->paths, capacity * sizeof *paths);
-        group->paths = paths ? paths : group->paths;
-        enum foreign_kind *kinds = realloc(group->kinds, capacity * sizeof *kinds);
-        group->kinds = kinds ? kinds : group->kinds;
-        group->capacity = paths && kinds ? capacity : group->capacity;
-    }
-    if (!index_path || group->count == group->capacity) {
+    uint64_t capacity = group->capacity;
+    if (!index_path || !list_room(&group->paths, group->count, &capacity, sizeof *group->paths) ||
+        !list_room(&group->kinds, group->count, &group->capacity, sizeof *group->kinds)) {
         free(tokens);
         free(index_path);
         return error_set_memory(error, "the paths of files", 0);

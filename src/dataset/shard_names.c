@@ -161,11 +161,6 @@ static int walk_entry(void *user, const char *name, enum os_kind kind)
     return 0;
 }
 
-static int compare_paths(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Calls entry() for what is in a folder and below it. */
 static void walk_all(struct walk *walk, const char *name, int (*entry)(void *, const char *, enum os_kind))
 {
@@ -295,7 +290,7 @@ static enum tokmap_status find_in_folder(struct shard_names *names, const char *
             "the folder and its subfolders contain no shard (no file name ends in .tmx); make one with `tokmap pack`");
     /* strcmp() compares unsigned bytes in every locale. */
     if (!walk.status)
-        qsort(names->index_paths, names->count, sizeof *names->index_paths, compare_paths);
+        qsort(names->index_paths, names->count, sizeof *names->index_paths, path_compare);
     return walk.status;
 }
 

@@ -113,28 +113,34 @@ static int grow_slots(struct column_writer *column)
     return 0;
 }
 
-/* Makes room for one more value of `bytes` bytes. */
-static int grow_values(struct column_writer *column, uint64_t bytes)
+/* Makes room for `values` values of the dictionary, which take `bytes` bytes. */
+static bool values_room(struct column_writer *column, uint64_t values, uint64_t bytes)
 {
-    const uint64_t needed = value_begin(column, column->values) + bytes;
-    if (needed > column->bytes_room) {
-        const uint64_t room = min64(max64(2 * needed, ROOM_LEAST), COLUMN_DICTIONARY_BYTES);
+    if (bytes > column->bytes_room) {
+        const uint64_t room = min64(max64(2 * bytes, ROOM_LEAST), COLUMN_DICTIONARY_BYTES);
         uint8_t *grown = realloc(column->bytes, room);
         if (!grown)
-            return ENOMEM;
+            return false;
         column->bytes = grown;
         column->bytes_room = room;
     }
-    if (column->values == column->ends_room) {
-        const uint64_t room = max64(2 * column->ends_room, SLOTS_LEAST / 2);
+    if (values > column->ends_room) {
+        const uint64_t room = max64(2 * values, SLOTS_LEAST / 2);
         uint32_t *ends = realloc(column->ends, room * sizeof *ends);
         column->ends = ends ? ends : column->ends;
         uint32_t *hashes = ends ? realloc(column->hashes, room * sizeof *hashes) : NULL;
         column->hashes = hashes ? hashes : column->hashes;
-        if (!hashes)
-            return ENOMEM;
-        column->ends_room = room;
+        column->ends_room = hashes ? room : column->ends_room;
+        return hashes != NULL;
     }
+    return true;
+}
+
+/* Makes room for one more value of `bytes` bytes. */
+static int grow_values(struct column_writer *column, uint64_t bytes)
+{
+    if (!values_room(column, column->values + 1, value_begin(column, column->values) + bytes))
+        return ENOMEM;
     return 2 * column->values >= column->slot_count ? grow_slots(column) : 0;
 }
 
@@ -258,16 +264,8 @@ static int ends_load(struct column_writer *column, const uint8_t *bytes, size_t 
     const uint64_t more = count / sizeof *column->ends, all = column->values + more;
     if (count % sizeof *column->ends || all > COLUMN_VALUES_MAX)
         return EINVAL;
-    if (all > column->ends_room) {
-        const uint64_t room = max64(2 * all, SLOTS_LEAST / 2);
-        uint32_t *ends = realloc(column->ends, room * sizeof *ends);
-        column->ends = ends ? ends : column->ends;
-        uint32_t *hashes = ends ? realloc(column->hashes, room * sizeof *hashes) : NULL;
-        column->hashes = hashes ? hashes : column->hashes;
-        if (!hashes)
-            return ENOMEM;
-        column->ends_room = room;
-    }
+    if (!values_room(column, all, 0))
+        return ENOMEM;
     memcpy(column->ends + column->values, bytes, count);
     column->values = all;
     return 0;
@@ -279,14 +277,8 @@ static int bytes_load(struct column_writer *column, const uint8_t *bytes, size_t
     const uint64_t all = column->loaded + count;
     if (all > COLUMN_DICTIONARY_BYTES)
         return EINVAL;
-    if (all > column->bytes_room) {
-        const uint64_t room = min64(max64(2 * all, ROOM_LEAST), COLUMN_DICTIONARY_BYTES);
-        uint8_t *grown = realloc(column->bytes, room);
-        if (!grown)
-            return ENOMEM;
-        column->bytes = grown;
-        column->bytes_room = room;
-    }
+    if (!values_room(column, 0, all))
+        return ENOMEM;
     memcpy(column->bytes + column->loaded, bytes, count);
     column->loaded = all;
     return 0;

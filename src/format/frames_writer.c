@@ -178,12 +178,7 @@ static int table_write(struct writing *writing)
 int frames_section(struct frames *frames, struct index_writer *index)
 {
     const struct frames_head head = {FRAME_BYTES, frames->bytes};
-    int system = index_writer_begin(index, SECTION_FRAMES);
-    if (!system)
-        system = index_writer_add(index, &head, sizeof head);
-    if (!system)
-        system = index_writer_add_spill(index, &frames->entries);
-    return system ? system : index_writer_end(index);
+    return index_writer_section(index, SECTION_FRAMES, &head, sizeof head, &frames->entries);
 }
 
 /* ---- memory ---- */

@@ -231,6 +231,17 @@ int index_writer_end(struct index_writer *writer)
     return 0;
 }
 
+int index_writer_section(struct index_writer *writer, enum section_type type, const void *bytes, size_t count,
+                         struct spill *spill)
+{
+    int system = index_writer_begin(writer, type);
+    if (!system)
+        system = index_writer_add(writer, bytes, count);
+    if (!system && spill)
+        system = index_writer_add_spill(writer, spill);
+    return system ? system : index_writer_end(writer);
+}
+
 /* Returns the lowest minor version that defines all sections of the file. */
 static uint16_t minor_of(const struct index_writer *writer)
 {

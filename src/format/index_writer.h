@@ -74,6 +74,9 @@ int index_writer_pad(struct index_writer *writer, uint64_t power);
 int index_writer_save(const struct index_writer *writer, uint64_t from, uint32_t kind, const struct state_sink *sink);
 /* Ends the open section. Afterwards, the last entry of the table has its hash. */
 int index_writer_end(struct index_writer *writer);
+/* Writes a whole section: the bytes, then the contents of the spill, or nothing if it is NULL. */
+int index_writer_section(struct index_writer *writer, enum section_type type, const void *bytes, size_t count,
+                         struct spill *spill);
 /* Writes the table and the header, whose minor version is the lowest one that has all sections. */
 int index_writer_finish(struct index_writer *writer);
 

@@ -85,17 +85,11 @@ int mask_writer_restore(struct mask_writer *writer, uint64_t tokens)
 int mask_writer_finish(struct mask_writer *writer, struct index_writer *index)
 {
     const uint64_t left = div_ceil(writer->tokens % BLOCK_BITS, 8);
-    int system = left ? write_block(writer, (size_t)left) : 0;
+    const int system = left ? write_block(writer, (size_t)left) : 0;
     const struct {
         uint64_t count;
         struct stream_entry entry;
     } head = {1, {STREAM_MASK, 1, writer->written}};
     assert(system || writer->written == div_ceil(writer->tokens, 8));
-    if (!system)
-        system = index_writer_begin(index, SECTION_STREAMS);
-    if (!system)
-        system = index_writer_add(index, &head, sizeof head);
-    if (!system)
-        system = index_writer_add_spill(index, &writer->hashes);
-    return system ? system : index_writer_end(index);
+    return system ? system : index_writer_section(index, SECTION_STREAMS, &head, sizeof head, &writer->hashes);
 }

@@ -45,14 +45,9 @@ static uint64_t segments_offset(uint64_t rows)
 bool plan_is_file(const char *path)
 {
     uint8_t start[8];
-    size_t got = 0;
-    int fd;
-    struct os_stat stat;
-    if (os_stat(path, &stat) || stat.kind != OS_KIND_FILE || os_open(path, OS_READ_NOW, &fd))
-        return false;
-    const int system = os_pread(fd, start, sizeof start, 0, &got);
-    os_close(fd);
-    return !system && got == sizeof start && !memcmp(start, PLAN_MAGIC, sizeof start);
+    size_t got;
+    return os_head_read(path, start, sizeof start, &got) && got == sizeof start &&
+           !memcmp(start, PLAN_MAGIC, sizeof start);
 }
 
 /* ---- opening ---- */

@@ -195,12 +195,7 @@ static int write_hashes(struct sealing *sealing)
 {
     if (!sealing->options->unseal)
         return frames_section(&sealing->frames, &sealing->index);
-    if (sealing->holes)
-        return 0;
-    int system = index_writer_begin(&sealing->index, SECTION_PAGES);
-    if (!system)
-        system = index_writer_add_spill(&sealing->index, &sealing->pages);
-    return system ? system : index_writer_end(&sealing->index);
+    return sealing->holes ? 0 : index_writer_section(&sealing->index, SECTION_PAGES, NULL, 0, &sealing->pages);
 }
 
 static enum tokmap_status write_index(struct sealing *sealing)

@@ -618,14 +618,6 @@ static int write_origin(struct shard_writer *writer)
     return system ? system : index_writer_end(&writer->index);
 }
 
-static int write_section(struct shard_writer *writer, enum section_type type, const void *bytes, uint64_t count)
-{
-    int system = index_writer_begin(&writer->index, type);
-    if (!system)
-        system = index_writer_add(&writer->index, bytes, (size_t)count);
-    return system ? system : index_writer_end(&writer->index);
-}
-
 static int finish_index(struct shard_writer *writer, const char *about, uint64_t about_bytes, uint8_t content[16])
 {
     struct index_writer *index = &writer->index;
@@ -636,21 +628,13 @@ static int finish_index(struct shard_writer *writer, const char *about, uint64_t
         system = index_writer_end(index);
     uint64_t documents_hash = index->table[index->sections - 1].hash;
     if (!system)
-        system = index_writer_begin(index, SECTION_BLOCKS);
-    if (!system)
-        system = index_writer_add_spill(index, &writer->block_spill);
-    if (!system)
-        system = index_writer_end(index);
+        system = index_writer_section(index, SECTION_BLOCKS, NULL, 0, &writer->block_spill);
     uint64_t blocks_hash = index->table[index->sections - 1].hash;
     const bool pages = !writer->options.seal && !writer->holes;
     if (!system && writer->options.seal)
         system = frames_section(&writer->frames, index);
     if (!system && pages)
-        system = index_writer_begin(index, SECTION_PAGES);
-    if (!system && pages)
-        system = index_writer_add_spill(index, &writer->page_spill);
-    if (!system && pages)
-        system = index_writer_end(index);
+        system = index_writer_section(index, SECTION_PAGES, NULL, 0, &writer->page_spill);
     if (!system && writer->origin.known)
         system = write_origin(writer);
     if (!system && writer->options.mask)
@@ -658,7 +642,7 @@ static int finish_index(struct shard_writer *writer, const char *about, uint64_t
     if (!system && writer->columns.count)
         system = columns_writer_finish(&writer->columns, index);
     if (!system && about_bytes)
-        system = write_section(writer, SECTION_ABOUT, about, about_bytes);
+        system = index_writer_section(index, SECTION_ABOUT, about, (size_t)about_bytes, NULL);
     const struct shard_writer_options *options = &writer->options;
     struct section_shard shard;
     memset(&shard, 0, sizeof shard);
@@ -675,7 +659,7 @@ static int finish_index(struct shard_writer *writer, const char *about, uint64_t
     memcpy(content, shard.content, sizeof shard.content);
     /* The shard section is written last, next to the table, so that one read from storage returns both. */
     if (!system)
-        system = write_section(writer, SECTION_SHARD, &shard, sizeof shard);
+        system = index_writer_section(index, SECTION_SHARD, &shard, sizeof shard, NULL);
     return system ? system : index_writer_finish(index);
 }
 

@@ -70,6 +70,8 @@ int os_disk_size(const char *path, uint64_t *bytes);
 /* Reads `count` bytes at `offset`, or fewer if the file ends before; *got is their number. Reaching the end is a
  * success. */
 int os_pread(int fd, void *into, size_t count, uint64_t offset, size_t *got);
+/* Reads the first bytes of a file, at most `room`. Returns false if it is not a regular file, or cannot be read. */
+bool os_head_read(const char *path, void *head, size_t room, size_t *got);
 /* Reads once, from the page cache only, without waiting for storage. *got is less than `count` if only the first pages
  * of the range are in the page cache; EAGAIN if the first one is not. ENOTSUP if the kernel or the file system does not
  * support this. */

@@ -356,12 +356,14 @@ int os_write_stream(int fd, const void *from, size_t count)
     return 0;
 }
 
-int os_write(int fd, const void *from, size_t count)
+/* Writes where the file is if offset is -1. */
+static int write_all(int fd, const void *from, size_t count, off_t offset)
 {
     assert(from || !count);
     for (size_t done = 0; done < count;) {
-        size_t wanted = count - done < ONE_CALL ? count - done : ONE_CALL;
-        ssize_t part = write(fd, (const char *)from + done, wanted);
+        const char *next = (const char *)from + done;
+        const size_t wanted = count - done < ONE_CALL ? count - done : ONE_CALL;
+        const ssize_t part = offset < 0 ? write(fd, next, wanted) : pwrite(fd, next, wanted, offset + (off_t)done);
         if (part < 0 && errno == EINTR)
             continue;
         if (part < 0)
@@ -373,22 +375,15 @@ int os_write(int fd, const void *from, size_t count)
     return 0;
 }
 
+int os_write(int fd, const void *from, size_t count)
+{
+    return write_all(fd, from, count, -1);
+}
+
 int os_pwrite(int fd, const void *from, size_t count, uint64_t offset)
 {
-    assert(from || !count);
     assert(offset <= INT64_MAX && count <= INT64_MAX - offset);
-    for (size_t done = 0; done < count;) {
-        size_t wanted = count - done < ONE_CALL ? count - done : ONE_CALL;
-        ssize_t part = pwrite(fd, (const char *)from + done, wanted, (off_t)(offset + done));
-        if (part < 0 && errno == EINTR)
-            continue;
-        if (part < 0)
-            return errno;
-        if (part == 0)
-            return ENOSPC;
-        done += (size_t)part;
-    }
-    return 0;
+    return write_all(fd, from, count, (off_t)offset);
 }
 
 /* For pairs of files between which the kernel cannot copy. */

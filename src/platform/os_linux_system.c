@@ -518,3 +518,15 @@ void os_relax(void)
     __asm__ volatile("yield");
 #endif
 }
+
+bool os_head_read(const char *path, void *head, size_t room, size_t *got)
+{
+    struct os_stat found;
+    int fd;
+    *got = 0;
+    if (os_stat(path, &found) || found.kind != OS_KIND_FILE || os_open(path, OS_READ_NOW, &fd))
+        return false;
+    const int system = os_pread(fd, head, room, 0, got);
+    os_close(fd);
+    return !system;
+}

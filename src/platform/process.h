@@ -27,6 +27,12 @@ int os_signal_caught(void);
 /* Does the same. If none has come, the next signal ends the process again: for the end of a command, when nothing is
  * left to clean up. */
 int os_signals_release(void);
+/* Returns true if a signal has come: for the options `stop` of other functions. */
+static inline bool os_is_stopped(void *user)
+{
+    (void)user;
+    return os_signal_caught() != 0;
+}
 /* Ends the process by a signal, as a shell expects of a command that was interrupted. Never returns. */
 void os_signal_die(int signal) __attribute__((noreturn));
 /* Does what the kernel does to a thread that writes to a pipe without a reader: ends the process by SIGPIPE, unless the

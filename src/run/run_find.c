@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "locate.h"
 #include "order/permutation.h"
@@ -192,13 +193,8 @@ static enum tokmap_status list_rows(struct search *search)
         if ((status = plan_ordered(plan, at, &number, &segment, search->error)) ||
             segment.first_token >= search->first_token + search->count)
             break;
-        if (count == capacity) {
-            capacity = 2 * capacity + 16;
-            uint64_t *grown = realloc(search->rows, capacity * sizeof *grown);
-            if (!grown)
-                return error_set_memory(search->error, "the rows of a plan", capacity * sizeof *grown);
-            search->rows = grown;
-        }
+        if (!list_room(&search->rows, count, &capacity, sizeof *search->rows))
+            return error_set_memory(search->error, "the rows of a plan", capacity * sizeof *search->rows);
         status = plan_row_of(plan, number, &search->rows[count++], search->error);
     }
     if (status || count == 0)

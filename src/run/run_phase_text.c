@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "text/decimal.h"
 #include "text/edit_distance.h"
 
@@ -90,7 +91,7 @@ static const char *kind_name(enum weight_kind kind)
     return kind == WEIGHTS_SHARES ? "a share" : kind == WEIGHTS_NATURAL ? "'natural'" : "tokens";
 }
 
-static enum tokmap_status add_weight(struct run_line *at, size_t i, struct phase_line *phase, size_t *capacity)
+static enum tokmap_status add_weight(struct run_line *at, size_t i, struct phase_line *phase, uint64_t *capacity)
 {
     const char *name = at->words[i], *word = i + 1 < at->count ? at->words[i + 1] : "";
     enum weight_kind kind;
@@ -111,14 +112,8 @@ static enum tokmap_status add_weight(struct run_line *at, size_t i, struct phase
                           "source '%.80s' has %s, but '%.80s' before it has %s; all weights of a line must be of one "
                           "kind",
                           name, kind_name(kind), at->words[phase->weights[0].source], kind_name(phase->kind));
-    if (phase->weight_count == *capacity) {
-        size_t grown = *capacity ? 2 * *capacity : 8;
-        struct phase_weight *weights = realloc(phase->weights, grown * sizeof *weights);
-        if (!weights)
-            return error_set_memory(at->error, "the weights of a phase", grown * sizeof *weights);
-        phase->weights = weights;
-        *capacity = grown;
-    }
+    if (!list_room(&phase->weights, phase->weight_count, capacity, sizeof *phase->weights))
+        return error_set_memory(at->error, "the weights of a phase", *capacity * sizeof *phase->weights);
     phase->kind = kind;
     if (decimals > phase->decimals)
         phase->decimals = decimals;
@@ -180,7 +175,7 @@ enum tokmap_status run_phase_read(struct run_line *at, const char *text, const s
                                   struct phase_line *phase)
 {
     *phase = (struct phase_line){.line = at->line};
-    size_t capacity = 0;
+    uint64_t capacity = 0;
     enum tokmap_status status = read_step(at, before, &phase->step);
     for (size_t i = 2; !status && i < at->count;) {
         const char *word = at->words[i];

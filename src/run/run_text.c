@@ -27,7 +27,7 @@ struct reader {
     struct run_spec *spec;
     const char *text;      /* all lines; the words are parts of it */
     const char *passes_of; /* the name in `passes P of NAME`, or NULL */
-    size_t skip_capacity, source_capacity, validation_capacity, phase_capacity, exclude_capacity;
+    uint64_t skip_capacity, source_capacity, validation_capacity, phase_capacity, exclude_capacity;
 };
 
 struct directive {
@@ -83,17 +83,11 @@ static const struct {
 /* ---- directives ---- */
 
 /* Grows a list by one element if it is full. */
-static enum tokmap_status reserve(struct reader *reader, void **list, size_t count, size_t *capacity, size_t bytes)
+static enum tokmap_status reserve(struct reader *reader, void *list, size_t count, uint64_t *capacity, size_t bytes)
 {
-    if (count < *capacity)
-        return TOKMAP_OK;
-    size_t more = *capacity ? 2 * *capacity : 16;
-    void *grown = realloc(*list, more * bytes);
-    if (!grown)
-        return error_set_memory(reader->at.error, "the lines of the run", more * bytes);
-    *list = grown;
-    *capacity = more;
-    return TOKMAP_OK;
+    return list_room(list, count, capacity, bytes)
+               ? TOKMAP_OK
+               : error_set_memory(reader->at.error, "the lines of the run", *capacity * bytes);
 }
 
 /* Reads a number in the range of a directive. name: what messages call it. */
@@ -233,9 +227,8 @@ static enum tokmap_status read_source(struct reader *reader, enum run_directive 
     if (data[0] == '\0')
         return wrong(reader, "the dataset of %s '%s' is an empty word; name a prefix, a folder, or a manifest", what,
                      name);
-    enum tokmap_status status =
-        reserve(reader, (void **)lines, *count, held_out ? &reader->validation_capacity : &reader->source_capacity,
-                sizeof **lines);
+    enum tokmap_status status = reserve(
+        reader, lines, *count, held_out ? &reader->validation_capacity : &reader->source_capacity, sizeof **lines);
     if (status)
         return status;
     struct source_line *source = &(*lines)[(*count)++];
@@ -250,7 +243,7 @@ static enum tokmap_status read_phase(struct reader *reader, enum run_directive w
     struct run_spec *spec = reader->spec;
     (void)which;
     enum tokmap_status status =
-        reserve(reader, (void **)&spec->phases, spec->phase_count, &reader->phase_capacity, sizeof *spec->phases);
+        reserve(reader, &spec->phases, spec->phase_count, &reader->phase_capacity, sizeof *spec->phases);
     if (status)
         return status;
     struct phase_line *phase = &spec->phases[spec->phase_count++];
@@ -276,7 +269,7 @@ static enum tokmap_status read_skip(struct reader *reader, enum run_directive wh
                      "the range ends after step %" PRIu64 ", the last step that any run can have; lower its end",
                      (uint64_t)RUN_DRAWS_MOST - 1);
     enum tokmap_status status =
-        reserve(reader, (void **)&spec->skips, spec->skip_count, &reader->skip_capacity, sizeof *spec->skips);
+        reserve(reader, &spec->skips, spec->skip_count, &reader->skip_capacity, sizeof *spec->skips);
     if (status)
         return status;
     spec->skips[spec->skip_count++] = skip;
@@ -301,8 +294,7 @@ static enum tokmap_status read_exclude(struct reader *reader, enum run_directive
                      "the run has more than %d lists of excluded documents; put the documents of one step into "
                      "one list",
                      RUN_EXCLUDES_MOST);
-    status = reserve(reader, (void **)&spec->excludes, spec->exclude_count, &reader->exclude_capacity,
-                     sizeof *spec->excludes);
+    status = reserve(reader, &spec->excludes, spec->exclude_count, &reader->exclude_capacity, sizeof *spec->excludes);
     if (status)
         return status;
     if (!(exclude.file = strdup(words[1])))

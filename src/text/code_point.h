@@ -30,6 +30,15 @@ static inline uint32_t code_point_get(const uint8_t *at, size_t *bytes)
     return (lead & 7) << 18 | (at[1] & 63u) << 12 | (at[2] & 63u) << 6 | (at[3] & 63u);
 }
 
+/* Returns the offset of the character that ends before `at`, which is above 0. */
+static inline size_t code_point_before(const uint8_t *text, size_t at)
+{
+    do
+        at--;
+    while (at && (text[at] & 0xC0) == 0x80);
+    return at;
+}
+
 /* Writes a character as UTF-8, 1 to 4 bytes, and returns their number. */
 static inline size_t code_point_put(uint8_t *into, uint32_t code)
 {

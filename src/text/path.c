@@ -103,3 +103,8 @@ bool path_relative(const char *from, const char *file, char **relative)
     *relative = made;
     return true;
 }
+
+int path_compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}

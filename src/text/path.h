@@ -33,4 +33,7 @@ char *path_folder(const char *path);
  * and without memory. */
 bool path_relative(const char *from, const char *file, char **relative);
 
+/* Compares elements of an array of paths, for qsort(): a and b point to them. */
+int path_compare(const void *a, const void *b);
+
 #endif

@@ -55,11 +55,6 @@ static enum tokmap_status engine_state_new(struct text_engine_state **state, con
     return status;
 }
 
-static void *out_at(const struct ids_out *out)
-{
-    return (uint8_t *)out->tokens + out->count * (out->wide ? 4 : 2);
-}
-
 /* Returns whether a text has a byte without a token. */
 static bool lacks_one(const struct bpe_engine *engine, const uint8_t *text, uint64_t count)
 {
@@ -87,7 +82,7 @@ static enum tokmap_status engine_piece(struct text_engine_state *state, const ui
         return TOKMAP_OK;
     uint64_t written = 0;
     own->state->largest = 0;
-    const enum tokmap_status status = bpe_encode_piece(own->state, bytes, count, out_at(out), &written, error);
+    const enum tokmap_status status = bpe_encode_piece(own->state, bytes, count, ids_end(out), &written, error);
     out->count += written;
     out->largest = max64(out->largest, own->state->largest);
     return status;
@@ -108,7 +103,7 @@ static enum tokmap_status engine_text(struct text_engine_state *state, const uin
     }
     uint64_t written = 0;
     own->state->largest = 0;
-    status = bpe_encode(own->state, text, count, out_at(out), out->room - out->count, &written, error);
+    status = bpe_encode(own->state, text, count, ids_end(out), out->room - out->count, &written, error);
     out->count += written;
     out->largest = max64(out->largest, own->state->largest);
     return status;

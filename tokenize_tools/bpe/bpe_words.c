@@ -9,6 +9,7 @@
 
 #include "bpe_words_merge.h"
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "pieces_engine.h"
 #include "platform/os.h"
@@ -60,14 +61,8 @@ static uint32_t atom_codes(const struct bpe_words *words)
 static bool atom_set(struct bpe_words *words, uint32_t code, uint32_t place, uint32_t id)
 {
     if (!words->atoms[code]) {
-        if (words->row_count == words->row_room) {
-            const uint32_t room = words->row_room ? 2 * words->row_room : 1024;
-            uint32_t(*grown)[4] = realloc(words->rows, room * sizeof *grown);
-            if (!grown)
-                return false;
-            words->rows = grown;
-            words->row_room = room;
-        }
+        if (!list_room(&words->rows, words->row_count, &words->row_room, sizeof *words->rows))
+            return false;
         memset(words->rows[words->row_count], 0xFF, sizeof *words->rows);
         words->atoms[code] = ++words->row_count;
     }

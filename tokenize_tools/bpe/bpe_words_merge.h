@@ -15,7 +15,8 @@ struct bpe_words {
     uint32_t *name_offsets;
     uint32_t *atoms;     /* by code point (or byte, if `mapped`): number of its row + 1; 0: no token has it */
     uint32_t (*rows)[4]; /* by place: the token of the character there, or BPE_NONE */
-    uint32_t row_count, row_room;
+    uint64_t row_room;
+    uint32_t row_count;
     uint8_t *affixes; /* the prefix, then the suffix */
     uint32_t prefix_bytes, suffix_bytes;
     uint32_t unk;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/visible.h"
 #include "text/json_scan.h"
@@ -136,19 +137,6 @@ static bool refuse(struct reader *reader, const char *reason, const struct chat_
     return false;
 }
 
-void *chat_room(void *list, uint64_t count, uint64_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return list;
-    *capacity = *capacity ? 2 * *capacity : 16;
-    void *grown = *capacity < SIZE_MAX / 2 / size ? realloc(list, (size_t)*capacity * size) : NULL;
-    if (!grown) {
-        free(list);
-        *capacity = 0;
-    }
-    return grown;
-}
-
 static bool without_memory(struct reader *reader)
 {
     reader->no_memory = true;
@@ -233,8 +221,7 @@ static bool part_read(struct reader *reader)
         return false;
     if (!text.bytes || !type.bytes)
         return refuse(reader, "a part of its content lacks \"type\" or \"text\"", NULL);
-    out->parts = chat_room(out->parts, out->part_count, &out->part_capacity, sizeof *out->parts);
-    if (!out->parts)
+    if (!list_room(&out->parts, out->part_count, &out->part_capacity, sizeof *out->parts))
         return without_memory(reader);
     out->parts[out->part_count++] = text;
     return true;
@@ -322,8 +309,7 @@ static bool calls_read(struct reader *reader, struct chat_message *message)
     if (!json_enter_array(&reader->scan))
         return false;
     while (json_element(&reader->scan)) {
-        out->calls = chat_room(out->calls, out->call_count, &out->call_capacity, sizeof *out->calls);
-        if (!out->calls)
+        if (!list_room(&out->calls, out->call_count, &out->call_capacity, sizeof *out->calls))
             return without_memory(reader);
         struct chat_call *call = &out->calls[out->call_count++];
         *call = (struct chat_call){.type = {NULL, 0}};
@@ -351,7 +337,7 @@ static bool is_ignored(const struct reader *reader, const struct json_string *na
     return is_among(name, reader->source->ignored, reader->source->ignored_count);
 }
 
-static bool role_is(const struct chat_message *message, const char *role)
+bool chat_role_is(const struct chat_message *message, const char *role)
 {
     return message->role.count == strlen(role) && !memcmp(message->role.bytes, role, message->role.count);
 }
@@ -408,7 +394,7 @@ static bool meaningful_read(struct reader *reader, struct chat_message *message,
 /* Checks what the keys of a message say together. */
 static bool message_check(struct reader *reader, const struct chat_message *message)
 {
-    const bool assistant = role_is(message, "assistant");
+    const bool assistant = chat_role_is(message, "assistant");
     if (message->call_count && !assistant)
         return refuse(reader, "only an assistant calls tools, and its role is", &message->role);
     if (message->thoughts.count && !assistant)
@@ -489,8 +475,7 @@ static bool tools_read(struct reader *reader, const char *json, size_t bytes)
         return refuse(reader, "the tools are not a list", NULL);
     (void)json_enter_array(&scan);
     while (json_element(&scan)) {
-        out->tools = chat_room(out->tools, out->tool_count, &out->tool_capacity, sizeof *out->tools);
-        if (!out->tools)
+        if (!list_room(&out->tools, out->tool_count, &out->tool_capacity, sizeof *out->tools))
             return without_memory(reader);
         if (json_kind(&scan) != JSON_OBJECT)
             return refuse(reader, "a tool is not a JSON object", NULL);
@@ -574,8 +559,7 @@ static bool all_read(struct reader *reader)
     if (!json_enter_array(scan))
         return false;
     while (json_element(scan)) {
-        out->at = chat_room(out->at, out->count, &out->capacity, sizeof *out->at);
-        if (!out->at)
+        if (!list_room(&out->at, out->count, &out->capacity, sizeof *out->at))
             return without_memory(reader);
         out->at[out->count] = (struct chat_message){.kind = CHAT_CONTENT_NULL};
         reader->number = out->count;

@@ -100,9 +100,7 @@ struct chat_source {
 enum tokmap_status chat_messages_read(struct chat_messages *messages, const struct chat_source *source,
                                       struct tokmap_error *error);
 
-/* Makes room for one more element, of `size` bytes, after `count` of a list, and returns the list. Without memory it is
- * freed, and NULL is returned. */
-void *chat_room(void *list, uint64_t count, uint64_t *capacity, size_t size);
+bool chat_role_is(const struct chat_message *message, const char *role);
 
 /* Returns the keys beside the messages that say something, and a NULL; static. All others are ignored. */
 const char *const *chat_beside_keys(void);

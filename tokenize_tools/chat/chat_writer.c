@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "common/bytes_buffer.h"
 #include "text/code_point.h"
 #include "tokenizer/tokenizer_kind.h"
 
@@ -139,9 +140,8 @@ void chat_put_id(struct chat_writer *writer, struct chat_string text, uint64_t i
     chat_put(writer, text);
     if (writer->no_memory || id == TOKMAP_NO_ID)
         return;
-    out->marks = chat_room(out->marks, out->mark_count, &out->mark_capacity, sizeof *out->marks);
-    writer->no_memory = !out->marks;
-    if (out->marks)
+    writer->no_memory = !list_room(&out->marks, out->mark_count, &out->mark_capacity, sizeof *out->marks);
+    if (!writer->no_memory)
         out->marks[out->mark_count++] = (struct tokenizer_mark){begin, out->text.count, (uint32_t)id};
 }
 
@@ -188,9 +188,8 @@ static void span_add(struct chat_writer *writer, uint64_t from, uint64_t end)
     struct chat_text *out = writer->out;
     if (writer->no_memory || from == end)
         return;
-    out->counted = chat_room(out->counted, out->counted_count, &out->counted_capacity, sizeof *out->counted);
-    writer->no_memory = !out->counted;
-    if (out->counted)
+    writer->no_memory = !list_room(&out->counted, out->counted_count, &out->counted_capacity, sizeof *out->counted);
+    if (!writer->no_memory)
         out->counted[out->counted_count++] = (struct chat_span){from, end, writer->turn->speaker};
 }
 

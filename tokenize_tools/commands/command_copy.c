@@ -31,12 +31,6 @@ static void progressed(void *user, uint64_t done, uint64_t total)
     cli_progress_update(&given->progress, done);
 }
 
-static bool is_stopped(void *user)
-{
-    (void)user;
-    return os_signal_caught() != 0;
-}
-
 static void report(const struct copy_arguments *given, const char *from, const char *to,
                    const struct dataset_copy_result *result, double seconds)
 {
@@ -93,7 +87,7 @@ static int copy(const struct cli_command *command, const char **operands, size_t
                                                  .replace = given->force,
                                                  .full = given->verify == VERIFY_FULL,
                                                  .progress = progressed,
-                                                 .stop = is_stopped,
+                                                 .stop = os_is_stopped,
                                                  .user = given};
     cli_signals_catch();
     cli_progress_start(&given->progress, "copying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);

@@ -77,7 +77,7 @@ struct replay {
     struct tokmap_extent *extents;    /* of a row */
     uint64_t excluded, excluded_rows; /* tokens that are the pad id because of that, and their rows */
     struct assignment *assignments; /* of all that the sections begun so far have; the first one leaves rows in order */
-    size_t assignment_count, assignment_capacity;
+    uint64_t assignment_count, assignment_capacity;
     const char *path;       /* of the trace that is scanned */
     uint64_t first, end;    /* steps that are compared */
     uint64_t *steps, *rows; /* arguments of a read */
@@ -262,14 +262,10 @@ static enum tokmap_status find_assignment(struct replay *replay, struct section 
             known->nodes == rule.nodes)
             return TOKMAP_OK;
     }
-    if (replay->assignment_count == replay->assignment_capacity) {
-        const size_t capacity = 2 * replay->assignment_capacity + 4;
-        struct assignment *grown = realloc(replay->assignments, capacity * sizeof *grown);
-        if (!grown)
-            return error_set_memory(error, "the assignments of rows", capacity * sizeof *grown);
-        replay->assignments = grown;
-        replay->assignment_capacity = capacity;
-    }
+    if (!list_room(&replay->assignments, replay->assignment_count, &replay->assignment_capacity,
+                   sizeof *replay->assignments))
+        return error_set_memory(error, "the assignments of rows",
+                                replay->assignment_capacity * sizeof *replay->assignments);
     return assignment_init(&replay->assignments[replay->assignment_count++], replay->run, &rule, error);
 }
 

@@ -169,14 +169,6 @@ static void text_print(const struct tokenizer *tokenizer, const struct tokenizer
         (void)printf("  ... and %" PRIu64 " more; list them with --all\n", info->added - listed);
 }
 
-static void id_json(struct cli_json *out, const char *key, uint64_t id)
-{
-    if (id == TOKMAP_NO_ID)
-        cli_json_null(out, key);
-    else
-        cli_json_number(out, key, id);
-}
-
 static void json_print(const struct tokenizer *tokenizer, const struct tokenizer_info *info, uint64_t open_ns,
                        const struct describing *describing)
 {
@@ -193,8 +185,8 @@ static void json_print(const struct tokenizer *tokenizer, const struct tokenizer
     cli_json_number(&out, "largest_id", info->vocabulary - 1);
     cli_json_number(&out, "vocabulary", info->vocabulary);
     cli_json_number(&out, "width", info->width);
-    id_json(&out, "eod", info->eod_id);
-    id_json(&out, "bos", info->bos_id);
+    cli_json_id(&out, "eod", info->eod_id);
+    cli_json_id(&out, "bos", info->bos_id);
     cli_json_real(&out, "open_ms", (double)open_ns * 1e-6);
     cli_json_text(&out, "cache", "not used"); /* there is none; programs may ask for the member */
     text_json(&out, "post_processor", info->frame);

@@ -80,11 +80,6 @@ static void progress_report(void *user, enum train_stage stage, uint64_t done)
     cli_progress_update(&training->progress, done);
 }
 
-static bool is_stopped(void *user)
-{
-    return os_signal_caught() != 0;
-}
-
 static void row(const char *name, uint64_t number, const char *remark)
 {
     char text[32];
@@ -434,7 +429,7 @@ static int inputs_train(struct training_command *training, const char **operands
         .required_count = training->required_count,
         .skipped = skipped_report,
         .progress = progress_report,
-        .stop = is_stopped,
+        .stop = os_is_stopped,
         .user = training,
     };
     corpus_arguments_apply(&training->corpus, &options.corpus);

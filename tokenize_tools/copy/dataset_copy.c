@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "copy_shard.h"
 #include "format/manifest.h"
@@ -337,14 +338,8 @@ static enum tokmap_status manifest_write(struct copying *copying, struct tokmap_
 static enum tokmap_status upload_found(void *user, const char *key, const char *id, struct tokmap_error *error)
 {
     struct copying *copying = user;
-    if (copying->upload_count == copying->upload_room) {
-        const uint64_t room = copying->upload_room ? 2 * copying->upload_room : 64;
-        struct copy_upload *grown = realloc(copying->uploads, room * sizeof *grown);
-        if (!grown)
-            return no_memory(error);
-        copying->uploads = grown;
-        copying->upload_room = room;
-    }
+    if (!list_room(&copying->uploads, copying->upload_count, &copying->upload_room, sizeof *copying->uploads))
+        return no_memory(error);
     struct copy_upload *upload = &copying->uploads[copying->upload_count];
     *upload = (struct copy_upload){strdup(key), strdup(id)};
     copying->upload_count += upload->key && upload->id;

@@ -19,6 +19,7 @@
 #include "common/bytes_buffer.h"
 #include "known_paths.h"
 #include "platform/os.h"
+#include "text/path.h"
 
 struct match {
     struct names *into;
@@ -321,15 +322,10 @@ int names_add(struct names *names, const char *first, size_t first_bytes, const 
     return 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 void names_sort(struct names *names)
 {
     if (names->count)
-        qsort(names->names, names->count, sizeof *names->names, compare);
+        qsort(names->names, names->count, sizeof *names->names, path_compare);
 }
 
 void names_unique(struct names *names)

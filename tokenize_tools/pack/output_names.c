@@ -147,13 +147,8 @@ static const struct older_files {
 static bool begins_with(const char *path, const char *head)
 {
     char bytes[HEAD_MOST];
-    size_t got = 0;
-    int fd;
-    if (os_open(path, OS_READ_NOW, &fd))
-        return false;
-    const int system = os_pread(fd, bytes, strlen(head), 0, &got);
-    os_close(fd);
-    return !system && got == strlen(head) && !memcmp(bytes, head, got);
+    size_t got;
+    return os_head_read(path, bytes, strlen(head), &got) && got == strlen(head) && !memcmp(bytes, head, got);
 }
 
 /* Returns true if SHARD and an ending is a file that exists and, unless `head` is NULL, begins so or, with `other`,

@@ -10,14 +10,6 @@
 #include "cli/cli.h"
 #include "common/hash.h"
 
-static void id_write(struct cli_json *json, const char *key, uint64_t id)
-{
-    if (id == TOKMAP_NO_ID)
-        cli_json_null(json, key);
-    else
-        cli_json_number(json, key, id);
-}
-
 static void text_write(struct cli_json *json, const char *key, const char *text)
 {
     if (text)
@@ -175,8 +167,8 @@ static void options_write(struct cli_json *json, const struct shard_about *about
     cli_json_text(json, "on_error", corpus->skip ? "skip" : "stop");
     cli_json_number(json, "max_record", corpus->record_limit);
     cli_json_number(json, "max_document", corpus->document_limit);
-    id_write(json, "eod", about->eod_id);
-    id_write(json, "bos", about->bos_id);
+    cli_json_id(json, "eod", about->eod_id);
+    cli_json_id(json, "bos", about->bos_id);
     later_options_write(json, about);
     cli_json_end(json);
 }

@@ -33,11 +33,6 @@ uint64_t unit_record_layout(void)
     return hash64(sizes, sizeof sizes);
 }
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the record of a unit", 0);
-}
-
 bool unit_record_key(const struct pack_options *options, uint64_t *key)
 {
     struct pack_facts facts;
@@ -59,7 +54,8 @@ static enum tokmap_status lengths_add(struct stage_writer *writer, const struct 
     const struct lengths_head head = {lengths->count, lengths->largest, (uint64_t)lengths->sum,
                                       (uint64_t)(lengths->sum >> 64)};
     uint64_t(*pairs)[2] = malloc(PAIRS * sizeof *pairs), cell = 0;
-    enum tokmap_status status = pairs ? stage_writer_add(writer, &head, sizeof head, error) : no_memory(error);
+    enum tokmap_status status = pairs ? stage_writer_add(writer, &head, sizeof head, error)
+                                      : error_set_memory(error, "the record of a unit", 0);
     for (size_t used; !status && (used = histogram_save(lengths, &cell, pairs, PAIRS));)
         status = stage_writer_add(writer, pairs, used * sizeof *pairs, error);
     free(pairs);

@@ -170,17 +170,10 @@ static enum tokmap_status queue_add(struct feed *feed, struct parquet_page *page
 {
     if (feed->queue_end == feed->queue_capacity) {
         const uint64_t count = feed->queue_end - feed->queue_first;
-        if (feed->queue_first > feed->queue_capacity / 2) {
-            memmove(feed->queue, feed->queue + feed->queue_first, count * sizeof *feed->queue);
-        } else {
-            const uint64_t capacity = feed->queue_capacity ? 2 * feed->queue_capacity : 16;
-            struct queued_page *grown = realloc(feed->queue, capacity * sizeof *grown);
-            if (!grown)
-                return error_set_memory(error, "the pages of a Parquet file", capacity * sizeof *grown);
-            feed->queue = grown;
-            feed->queue_capacity = capacity;
-            memmove(grown, grown + feed->queue_first, count * sizeof *grown);
-        }
+        if (feed->queue_first <= feed->queue_capacity / 2 &&
+            !list_room(&feed->queue, feed->queue_end, &feed->queue_capacity, sizeof *feed->queue))
+            return error_set_memory(error, "the pages of a Parquet file", count * sizeof *feed->queue);
+        memmove(feed->queue, feed->queue + feed->queue_first, count * sizeof *feed->queue);
         feed->queue_first = 0;
         feed->queue_end = count;
     }

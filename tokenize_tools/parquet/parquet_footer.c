@@ -521,18 +521,11 @@ static enum tokmap_status chunk_check(struct reading *reading, uint64_t group, c
 static enum tokmap_status group_room(struct reading *reading)
 {
     struct parquet_footer *footer = reading->footer;
-    if (footer->group_count < reading->group_capacity)
-        return TOKMAP_OK;
-    const uint64_t capacity = reading->group_capacity ? 2 * reading->group_capacity : 16;
-    struct parquet_row_group *groups = realloc(footer->groups, capacity * sizeof *groups);
-    if (groups)
-        footer->groups = groups;
-    struct parquet_chunk *chunks = realloc(footer->chunks, capacity * (footer->column_count + 1) * sizeof *chunks);
-    if (chunks)
-        footer->chunks = chunks;
-    if (!groups || !chunks)
-        return error_set_memory(reading->error, "the row groups of a Parquet file", capacity * sizeof *chunks);
-    reading->group_capacity = capacity;
+    uint64_t capacity = reading->group_capacity;
+    const size_t chunks_bytes = (footer->column_count + 1) * sizeof *footer->chunks;
+    if (!list_room(&footer->groups, footer->group_count, &capacity, sizeof *footer->groups) ||
+        !list_room(&footer->chunks, footer->group_count, &reading->group_capacity, chunks_bytes))
+        return error_set_memory(reading->error, "the row groups of a Parquet file", capacity * chunks_bytes);
     return TOKMAP_OK;
 }
 

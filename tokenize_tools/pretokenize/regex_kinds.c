@@ -9,6 +9,7 @@
 
 #include <assert.h>
 
+#include "common/bytes_buffer.h"
 #include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
 
@@ -35,14 +36,8 @@ bool regex_set_range(struct regex_sets *sets, uint32_t first, uint32_t last)
 {
     assert(first <= last && last < CODES);
     assert(sets->range_count == sets->begun || sets->ranges[sets->range_count - 1].last < first);
-    if (sets->range_count == sets->range_room) {
-        const size_t room = sets->range_room ? 2 * sets->range_room : 1024;
-        struct code_range *grown = realloc(sets->ranges, room * sizeof *grown);
-        if (!grown)
-            return false;
-        sets->ranges = grown;
-        sets->range_room = room;
-    }
+    if (!list_room(&sets->ranges, sets->range_count, &sets->range_room, sizeof *sets->ranges))
+        return false;
     sets->ranges[sets->range_count++] = (struct code_range){first, last};
     return true;
 }
@@ -69,16 +64,8 @@ bool regex_set_end(struct regex_sets *sets, struct bytes_buffer *pattern)
 {
     const uint32_t set = set_find(sets);
     if (set == sets->count) {
-        if (set == 1 << 14)
+        if (set == 1 << 14 || !list_room(&sets->ends, set, &sets->room, sizeof *sets->ends))
             return false;
-        if (set == sets->room) {
-            const uint32_t room = set ? 2 * set : 64;
-            size_t *grown = realloc(sets->ends, room * sizeof *grown);
-            if (!grown)
-                return false;
-            sets->ends = grown;
-            sets->room = room;
-        }
         sets->ends[sets->count++] = sets->range_count;
     }
     const uint8_t mark[3] = {SET_MARK, (uint8_t)(0x80 | set >> 7), (uint8_t)(0x80 | (set & 127))};
@@ -167,14 +154,8 @@ static bool block_add(struct regex_kinds *kinds, size_t number, const uint8_t bl
     uint32_t same = 0;
     while (same < kinds->block_count && memcmp(kinds->blocks[same], block, 256) != 0)
         same++;
-    if (same == kinds->block_room) {
-        const uint32_t room = kinds->block_room ? 2 * kinds->block_room : 64;
-        uint8_t(*grown)[256] = realloc(kinds->blocks, room * sizeof *grown);
-        if (!grown)
-            return false;
-        kinds->blocks = grown;
-        kinds->block_room = room;
-    }
+    if (!list_room(&kinds->blocks, same, &kinds->block_room, sizeof *kinds->blocks))
+        return false;
     if (same == kinds->block_count)
         memcpy(kinds->blocks[kinds->block_count++], block, 256);
     kinds->block_of[number] = (uint16_t)same;

@@ -20,9 +20,10 @@
  * zeros. */
 struct regex_sets {
     struct code_range *ranges; /* of all sets, in the order of the sets; ascending within a set */
-    size_t range_count, range_room;
+    uint64_t range_count, range_room;
     size_t *ends; /* ends[i]: where the ranges of set i end */
-    uint32_t count, room;
+    uint32_t count;
+    uint64_t room;
     size_t begun; /* beginning of the ranges of the set that is being made */
 };
 void regex_sets_free(struct regex_sets *sets);
@@ -38,7 +39,8 @@ bool regex_set_end(struct regex_sets *sets, struct bytes_buffer *pattern);
 struct regex_kinds {
     uint16_t block_of[CODES / 256];
     uint8_t (*blocks)[256];
-    uint32_t block_count, block_room;
+    uint32_t block_count;
+    uint64_t block_room;
     uint8_t first[128];  /* the kinds of ASCII */
     uint8_t mapped[256]; /* by byte: the kind of the character that represents it (byte_alphabet.h) */
 };

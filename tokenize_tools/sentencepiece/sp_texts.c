@@ -8,6 +8,7 @@
 
 #include "common/error.h"
 #include "platform/os.h"
+#include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
 
 enum tokmap_status sp_no_memory(const struct sp_builder *builder)
@@ -150,20 +151,11 @@ enum tokmap_status sp_atoms_read(struct sp_builder *builder)
 
 /* ---- borders ---- */
 
-/* Returns the offset of the character that ends before `at`. */
-static uint32_t character_before(const uint8_t *text, uint32_t at)
-{
-    do
-        at--;
-    while (at && (text[at] & 0xC0) == 0x80);
-    return at;
-}
-
 void sp_border_note(struct sp_builder *builder, const uint8_t *text, uint32_t at, uint32_t count)
 {
     struct sp_model *model = builder->model;
     assert(at && at < count);
-    const uint32_t before = character_before(text, at);
+    const uint32_t before = (uint32_t)code_point_before(text, at);
     const uint8_t left = text[before], right = text[at];
     if (builder->source->split && right == ' ')
         return;

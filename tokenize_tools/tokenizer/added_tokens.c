@@ -210,19 +210,10 @@ bool added_tokens_any(const struct added_tokens *added, enum added_pass pass, bo
 
 /* ---- search ---- */
 
-/* Returns the offset of the character before `at`, at > 0. */
-static size_t character_before(const uint8_t *text, size_t at)
-{
-    do
-        at--;
-    while (at && (text[at] & 0xC0) == 0x80);
-    return at;
-}
-
 static bool is_single_word(const uint8_t *text, size_t from, size_t to, size_t count)
 {
     size_t bytes;
-    if (from && code_set_has(CODE_WORD_RUST, code_point_get(text + character_before(text, from), &bytes)))
+    if (from && code_set_has(CODE_WORD_RUST, code_point_get(text + code_point_before(text, from), &bytes)))
         return false;
     return to == count || !code_set_has(CODE_WORD_RUST, code_point_get(text + to, &bytes));
 }
@@ -249,8 +240,8 @@ static size_t strip_left(struct added_split *split, size_t start)
 {
     size_t bytes;
     while (start > split->done &&
-           code_is_space(code_point_get(split->text + character_before(split->text, start), &bytes))) {
-        start = character_before(split->text, start);
+           code_is_space(code_point_get(split->text + code_point_before(split->text, start), &bytes))) {
+        start = code_point_before(split->text, start);
         split->search.steps++;
     }
     return start < split->done ? split->done : start; /* an earlier token took some of these spaces */

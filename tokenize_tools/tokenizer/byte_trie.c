@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "platform/os.h"
 
 #define FREE (UINT32_MAX - 1)   /* the parent of a free node: base is the next one, and value the one before */
@@ -38,7 +39,7 @@ struct building {
     struct byte_trie_key *sorted; /* a copy of the keys in their order, where `other` was */
     size_t count;
     struct range *stack;
-    size_t stacked, stack_room;
+    uint64_t stacked, stack_room;
     uint32_t head, room; /* the first free node; nodes that are allocated */
     uint32_t tails_used; /* units */
     bool tails;
@@ -163,14 +164,8 @@ static bool place(struct building *own, const uint8_t *bytes, uint32_t count, ui
 
 static bool push(struct building *own, struct range range)
 {
-    if (own->stacked == own->stack_room) {
-        const size_t room = 2 * own->stack_room + 1024;
-        struct range *grown = realloc(own->stack, room * sizeof *grown);
-        if (!grown)
-            return false;
-        own->stack = grown;
-        own->stack_room = room;
-    }
+    if (!list_room(&own->stack, own->stacked, &own->stack_room, sizeof *own->stack))
+        return false;
     own->stack[own->stacked++] = range;
     return true;
 }

@@ -84,6 +84,12 @@ struct text_engine {
     const struct text_engine_kind *kind;
 };
 
+/* Returns where the next id comes. */
+static inline void *ids_end(const struct ids_out *out)
+{
+    return (uint8_t *)out->tokens + out->count * (out->wide ? 4 : 2);
+}
+
 /* Appends an id; the caller has checked that there is room. */
 static inline void ids_append(struct ids_out *out, uint32_t id)
 {

@@ -43,6 +43,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/table_key.h"
+#include "train_memory.h"
 #include "unicode/byte_alphabet.h"
 
 #define BORDER UINT32_MAX
@@ -164,15 +165,9 @@ static enum tokmap_status too_large(struct tokmap_error *error)
 static enum tokmap_status trainer_allocate(struct trainer *t, void **into, uint64_t count, uint64_t each,
                                            struct tokmap_error *error)
 {
-    uint64_t bytes;
-    if (mul_overflows(count, each, &bytes) || bytes > SIZE_MAX / 2)
-        return error_set_memory(error, "training", UINT64_MAX);
-    enum tokmap_status status = train_budget_reserve(t->budget, bytes, error);
-    if (status)
-        return status;
-    t->reserved += bytes;
-    *into = calloc(count ? count : 1, (size_t)each);
-    return *into ? TOKMAP_OK : error_set_memory(error, "training", bytes);
+    const enum tokmap_status status = train_take(t->budget, into, count, each, error);
+    t->reserved += status ? 0 : count * each;
+    return status;
 }
 
 /* Releases memory that the caller has freed. */
@@ -188,17 +183,10 @@ static enum tokmap_status trainer_grow(struct trainer *t, void **array, uint64_t
                                        struct tokmap_error *error)
 {
     const uint64_t wanted = *room ? *room * 2 : 1024;
-    assert(wanted < UINT64_MAX / 2 / each);
-    const enum tokmap_status status = train_budget_reserve(t->budget, (wanted - *room) * each, error);
-    if (status)
-        return status;
-    t->reserved += (wanted - *room) * each;
-    void *grown = realloc(*array, (size_t)(wanted * each));
-    if (!grown)
-        return error_set_memory(error, "training", wanted * each);
-    *array = grown;
-    *room = wanted;
-    return TOKMAP_OK;
+    const enum tokmap_status status = train_grow(t->budget, array, *room, wanted, each, error);
+    t->reserved += status ? 0 : (wanted - *room) * each;
+    *room = status ? *room : wanted;
+    return status;
 }
 
 /* Allocates a list of `count` segments. It lives until the trainer is freed. */

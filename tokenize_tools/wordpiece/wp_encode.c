@@ -24,11 +24,6 @@
 
 /* ---- words to ids ---- */
 
-static void *out_at(const struct ids_out *out)
-{
-    return (uint8_t *)out->tokens + out->count * (out->wide ? 4 : 2);
-}
-
 /* Returns the status after pieces were encoded, and raises the largest id. */
 static enum tokmap_status pieces_check(struct wp_state *state, uint64_t count, struct ids_out *out,
                                        struct tokmap_error *error)
@@ -50,7 +45,7 @@ enum tokmap_status wp_encode_word(struct wp_state *state, const uint8_t *word, u
 {
     uint64_t written = 0;
     state->pieces->largest = 0;
-    enum tokmap_status status = bpe_encode_piece(state->pieces, word, count, out_at(out), &written, error);
+    enum tokmap_status status = bpe_encode_piece(state->pieces, word, count, ids_end(out), &written, error);
     if (!status)
         status = pieces_check(state, count, out, error);
     out->count += written;
@@ -66,12 +61,12 @@ static void words_encode(struct wp_state *state, uint32_t count)
         return;
     state->pieces->text_end = state->block + sizeof state->block;
     if (out->room - out->count >= count) {
-        out->count += bpe_encode_starts(state->pieces, state->block, count, out_at(out), out->room - out->count);
+        out->count += bpe_encode_starts(state->pieces, state->block, count, ids_end(out), out->room - out->count);
         return;
     }
     const size_t made = bpe_encode_starts(state->pieces, state->block, count, state->spill, SCAN_BYTES);
     assert(made <= out->room - out->count); /* no more ids than characters of the text */
-    memcpy(out_at(out), state->spill, made * width);
+    memcpy(ids_end(out), state->spill, made * width);
     out->count += made;
 }
 
@@ -131,7 +126,7 @@ static bool word_continue(struct wp_state *state, bool last)
         return false;
     uint64_t written = 0;
     struct tokmap_error unused; /* pieces_check() reports it again */
-    if (bpe_encode_piece(state->pieces, state->word.bytes, state->word.count, out_at(state->out), &written, &unused))
+    if (bpe_encode_piece(state->pieces, state->word.bytes, state->word.count, ids_end(state->out), &written, &unused))
         state->pieces->lacks_memory = true;
     state->out->count += written;
     state->word.count = 0;

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "platform/os.h"
 
@@ -33,7 +34,7 @@ struct building {
     struct wp_model *model;
     const struct wp_source *source;
     struct byte_trie_key *keys;
-    uint32_t link_room;
+    uint64_t link_room;
     bool lacks_memory, too_large;
 };
 
@@ -42,15 +43,8 @@ static uint32_t link_add(struct building *own, uint32_t before, uint32_t token)
 {
     struct wp_model *model = own->model;
     own->too_large |= model->link_count == WP_LINKS_MOST;
-    if (model->link_count >= own->link_room && !own->too_large) {
-        const uint32_t room = own->link_room ? 2 * own->link_room : 1024;
-        struct wp_link *grown = realloc(model->links, room * sizeof *grown);
-        own->lacks_memory |= !grown;
-        if (grown) {
-            model->links = grown;
-            own->link_room = room;
-        }
-    }
+    own->lacks_memory |=
+        !own->too_large && !list_room(&model->links, model->link_count, &own->link_room, sizeof *model->links);
     if (own->too_large || own->lacks_memory)
         return 0;
     model->links[model->link_count] = (struct wp_link){token, before};

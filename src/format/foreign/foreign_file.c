@@ -57,23 +57,12 @@ char *foreign_index_path(const char *tokens_path)
 
 /* ---- recognizing ---- */
 
-static bool first_bytes(const char *path, uint8_t head[16], size_t *got)
-{
-    int fd;
-    struct os_stat found;
-    if (os_open(path, OS_READ_NOW, &fd))
-        return false;
-    const bool read = !os_fstat(fd, &found) && found.kind == OS_KIND_FILE && !os_pread(fd, head, 16, 0, got);
-    os_close(fd);
-    return read;
-}
-
 enum foreign_kind foreign_kind_of(const char *path)
 {
     uint8_t head[16];
     size_t got = 0;
     const bool idx = ends_in(path, ".idx"), bin = ends_in(path, ".bin");
-    if (first_bytes(path, head, &got)) {
+    if (os_head_read(path, head, sizeof head, &got)) {
         if (idx && megatron_is(head, got))
             return FOREIGN_MEGATRON;
         if (llmc_is(head, got))
@@ -84,7 +73,7 @@ enum foreign_kind foreign_kind_of(const char *path)
     if (idx)
         return FOREIGN_UNNAMED;
     char *index = path_ending(path, bin ? 4 : 0, ".idx");
-    const bool megatron = index && first_bytes(index, head, &got) && megatron_is(head, got);
+    const bool megatron = index && os_head_read(index, head, sizeof head, &got) && megatron_is(head, got);
     free(index);
     return megatron ? FOREIGN_MEGATRON : FOREIGN_UNNAMED;
 }

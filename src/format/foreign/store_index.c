@@ -201,17 +201,6 @@ uint64_t store_index_last_end(const struct store_index *writer)
 
 /* ---- commit ---- */
 
-static int section_write(struct index_writer *index, enum section_type type, const void *first, size_t first_bytes,
-                         const void *second, size_t second_bytes)
-{
-    int system = index_writer_begin(index, type);
-    if (!system)
-        system = index_writer_add(index, first, first_bytes);
-    if (!system)
-        system = index_writer_add(index, second, second_bytes);
-    return system ? system : index_writer_end(index);
-}
-
 static int sections_write(struct store_index *writer, struct section_shard *head, const struct foreign_layout *layout,
                           const char *tokens_path, const char *about)
 {
@@ -224,23 +213,25 @@ static int sections_write(struct store_index *writer, struct section_shard *head
         system = index_writer_end(index);
     const uint64_t documents_hash = index->table[index->sections - 1].hash;
     if (!system)
-        system = index_writer_begin(index, SECTION_BLOCKS);
-    if (!system)
-        system = index_writer_add_spill(index, &writer->block_spill);
-    if (!system)
-        system = index_writer_end(index);
+        system = index_writer_section(index, SECTION_BLOCKS, NULL, 0, &writer->block_spill);
     const uint64_t blocks_hash = index->table[index->sections - 1].hash;
     if (!system && writer->masked)
         system = mask_writer_finish(&writer->mask_writer, index);
     if (!system)
-        system = section_write(index, SECTION_ABOUT, about, strlen(about), NULL, 0);
+        system = index_writer_section(index, SECTION_ABOUT, about, strlen(about), NULL);
     if (!system)
-        system = section_write(index, SECTION_STORE, &store, sizeof store, tokens_path, (size_t)store.path_bytes);
+        system = index_writer_begin(index, SECTION_STORE);
+    if (!system)
+        system = index_writer_add(index, &store, sizeof store);
+    if (!system)
+        system = index_writer_add(index, tokens_path, (size_t)store.path_bytes);
+    if (!system)
+        system = index_writer_end(index);
     head->documents = writer->documents;
     head->block_bytes = (uint32_t)BLOCK_BYTES;
     index_content_id(head->width, head->tokens, head->documents, blocks_hash, documents_hash, head->content);
     if (!system)
-        system = section_write(index, SECTION_SHARD, head, sizeof *head, NULL, 0);
+        system = index_writer_section(index, SECTION_SHARD, head, sizeof *head, NULL);
     return system ? system : index_writer_finish(index);
 }
 

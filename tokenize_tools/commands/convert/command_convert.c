@@ -35,12 +35,6 @@ static void progressed(void *user, uint64_t tokens)
     cli_progress_update(&given->progress, tokens);
 }
 
-static bool is_stopped(void *user)
-{
-    (void)user;
-    return os_signal_caught() != 0;
-}
-
 /* ---- report ---- */
 
 static const char *target_name(const struct convert_arguments *given)
@@ -200,7 +194,7 @@ static enum tokmap_status dataset_open_and_convert(struct convert_arguments *giv
                                             .replace = given->force,
                                             .sync = true,
                                             .progress = progressed,
-                                            .stop = is_stopped,
+                                            .stop = os_is_stopped,
                                             .user = given};
     if (!status) {
         cli_progress_start(&given->progress, "converting", info.tokens,

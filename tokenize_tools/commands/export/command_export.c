@@ -81,12 +81,6 @@ static void progress_report(void *user, uint64_t tokens)
     cli_progress_update(&exporting->progress, tokens);
 }
 
-static bool is_stopped(void *user)
-{
-    (void)user;
-    return os_signal_caught() != 0;
-}
-
 static enum tokmap_status range_set(const struct exporting *exporting, const char *name,
                                     const struct tokmap_dataset *dataset, struct text_export_options *options,
                                     uint64_t *tokens, struct tokmap_error *error)
@@ -159,7 +153,7 @@ static enum tokmap_status documents_export(struct exporting *exporting, const ch
                                           .fd = 1,
                                           .stream = true,
                                           .progress = progress_report,
-                                          .stop = is_stopped,
+                                          .stop = os_is_stopped,
                                           .user = exporting};
     uint64_t tokens = 0;
     enum tokmap_status status = range_set(exporting, name, dataset, &options, &tokens, error);

@@ -114,15 +114,9 @@ void corpus_arguments_apply(const struct corpus_arguments *arguments, struct cor
 #define LATE_NS ((uint64_t)30 * 1000000000u)
 #define FILES_MOST 1000 /* operands that are examined to find out whether all are files */
 
-static bool is_stopped(void *user)
-{
-    (void)user;
-    return os_signal_caught() != 0;
-}
-
 static void measure(struct input_size *size)
 {
-    size->bytes = corpus_size(size->operands, size->operand_count, size->select, is_stopped, NULL);
+    size->bytes = corpus_size(size->operands, size->operand_count, size->select, os_is_stopped, NULL);
     size->measured = true;
 }
 

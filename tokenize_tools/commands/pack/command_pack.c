@@ -187,11 +187,6 @@ static void shuffle_report(void *user, uint64_t tokens, uint64_t all)
     cli_progress_update(&packing->progress, tokens);
 }
 
-static bool is_stopped(void *user)
-{
-    return os_signal_caught() != 0;
-}
-
 static int skips_save(void *user, const struct state_sink *sink)
 {
     struct packing *packing = user;
@@ -242,7 +237,7 @@ static enum tokmap_status also_one(void *user, uint32_t format, const char *pref
                                             .equal = replace == ALSO_REPLACE_EQUAL,
                                             .sync = true,
                                             .progress = also_report,
-                                            .stop = is_stopped,
+                                            .stop = os_is_stopped,
                                             .user = packing};
     if (pack_upload_is(&packing->upload)) {
         cli_progress_end(&packing->progress);
@@ -580,7 +575,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .skipped = skipped_report,
                                    .progress = progress_report,
                                    .compared = compare_report,
-                                   .stop = is_stopped,
+                                   .stop = os_is_stopped,
                                    .before_commit = names_last ? before_commit : NULL,
                                    .also = packing->also.count                ? &packing->also_work
                                            : pack_upload_is(&packing->upload) ? &packing->upload_work
@@ -605,7 +600,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     if (status)
         return status;
     cli_signals_catch();
-    const int opened = drop_arguments_open(packing->command, &packing->drop, is_stopped, packing, &options.drop);
+    const int opened = drop_arguments_open(packing->command, &packing->drop, os_is_stopped, packing, &options.drop);
     if (opened)
         return opened;
     return inputs_pack_and_report(packing, &options, operands, operand_count);
@@ -625,7 +620,7 @@ static int pack(const struct cli_command *command, const char **operands, size_t
                                            .force = packing->force,
                                            .quiet = packing->quiet,
                                            .shown = packing->shown,
-                                           .stop = is_stopped};
+                                           .stop = os_is_stopped};
     if (!status && packing->output)
         status = pack_upload_begin(&packing->upload, command, packing->output, &local);
     if (!status && pack_upload_is(&packing->upload) && packing->also.typed)

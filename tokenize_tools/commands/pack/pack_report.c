@@ -435,14 +435,6 @@ void pack_report_print(const struct pack_report *report)
 
 /* ---- JSON ---- */
 
-static void id_json(struct cli_json *json, const char *key, uint64_t id)
-{
-    if (id == TOKMAP_NO_ID)
-        cli_json_null(json, key);
-    else
-        cli_json_number(json, key, id);
-}
-
 static void tokenizer_json(const struct pack_report *report, struct cli_json *json)
 {
     struct tokenizer_info info = {.vocabulary = report->vocabulary, .width = pack_width(report->vocabulary)};
@@ -460,8 +452,8 @@ static void tokenizer_json(const struct pack_report *report, struct cli_json *js
     cli_json_text(json, "fingerprint", hex);
     cli_json_number(json, "vocabulary", info.vocabulary);
     cli_json_number(json, "width", info.width);
-    id_json(json, "eod_id", report->eod_id);
-    id_json(json, "bos_id", report->bos_id);
+    cli_json_id(json, "eod_id", report->eod_id);
+    cli_json_id(json, "bos_id", report->bos_id);
     if (info.frame)
         cli_json_text(json, "post_processor", info.frame);
     if (info.cut_as)

@@ -34,15 +34,9 @@ static bool is_list(const char *path)
 {
     static const char begin[] = "{\"path\":";
     char head[sizeof begin - 1];
-    struct os_stat stat;
-    size_t got = 0;
-    int fd;
-    if (os_open(path, OS_READ_NOW, &fd))
-        return false;
-    const bool good = !os_fstat(fd, &stat) && stat.kind == OS_KIND_FILE && !os_pread(fd, head, sizeof head, 0, &got) &&
-                      (!got || (got == sizeof head && !memcmp(head, begin, sizeof head)));
-    os_close(fd);
-    return good;
+    size_t got;
+    return os_head_read(path, head, sizeof head, &got) &&
+           (!got || (got == sizeof head && !memcmp(head, begin, sizeof head)));
 }
 
 static enum tokmap_status list_refuse(const struct skip_report *skips, int system, struct tokmap_error *error)
