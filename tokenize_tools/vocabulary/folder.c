@@ -257,9 +257,9 @@ enum tokmap_status folder_read(struct folder *folder, const char *path, struct t
     }
     if (!status)
         status = code_read(folder, path, error);
-    folder->beside.specials = folder->config.added;
-    folder->beside.count = folder->config.added_count;
-    while (folder->beside.count && folder->config.added[folder->beside.count - 1].id == BPE_NONE)
+    folder->beside.specials = folder->config.added.tokens;
+    folder->beside.count = folder->config.added.count;
+    while (folder->beside.count && folder->config.added.tokens[folder->beside.count - 1].id == BPE_NONE)
         folder->beside.count--;
     return status;
 }
@@ -345,7 +345,7 @@ static void added_compare(struct folder *folder, const struct tokenizer *tokeniz
     bool is_added;
     tokenizer_info(tokenizer, &info);
     for (uint32_t i = 0; i < folder->beside.count; i++) {
-        const struct added_token *token = &config->added[i];
+        const struct added_token *token = &config->added.tokens[i];
         const uint8_t *bytes;
         uint32_t count;
         if (tokenizer_token(tokenizer, token->id, &bytes, &count) && count == token->bytes &&
@@ -368,10 +368,11 @@ static void added_compare(struct folder *folder, const struct tokenizer *tokeniz
                     ": transformers would find %s in texts, and tokmap does not",
                     lacking, lacking > 1 ? "s" : "",
                     config->files[FOLDER_TOKENIZER_CONFIG].added ? "tokenizer_config.json" : "added_tokens.json",
-                    lacking > 1 ? "are" : "is", folder->name, shown(config->added[first].bytes),
-                    (const char *)config->added[first].text, config->added[first].id, lacking > 1 ? "them" : "it");
-    for (uint32_t i = folder->beside.count, named = 0; i < config->added_count && !named; i++) {
-        const struct added_token *token = &config->added[i];
+                    lacking > 1 ? "are" : "is", folder->name, shown(config->added.tokens[first].bytes),
+                    (const char *)config->added.tokens[first].text, config->added.tokens[first].id,
+                    lacking > 1 ? "them" : "it");
+    for (uint32_t i = folder->beside.count, named = 0; i < config->added.count && !named; i++) {
+        const struct added_token *token = &config->added.tokens[i];
         const uint64_t id = token_find(tokenizer, token->text, token->bytes, &is_added);
         named = !is_added;
         if (!is_added)
