@@ -39,17 +39,21 @@ const char *config_setting_name(enum config_setting setting)
     return names[setting];
 }
 
-bool config_class_is(const struct config_text *class_name, const char *names)
+bool config_is_listed(const char *names, const uint8_t *text, size_t bytes)
 {
-    size_t bytes = class_name->bytes;
-    if (bytes > 4 && !memcmp(class_name->text + bytes - 4, "Fast", 4))
-        bytes -= 4;
-    for (size_t count; *names; names += count + (names[count] == ' ')) {
+    for (size_t count; names && *names; names += count + (names[count] == ' ')) {
         count = strcspn(names, " ");
-        if (count == bytes && !memcmp(names, class_name->text, bytes))
+        if (count == bytes && !memcmp(names, text, bytes))
             return true;
     }
     return false;
+}
+
+bool config_class_is(const struct config_text *class_name, const char *names)
+{
+    const size_t bytes = class_name->bytes;
+    const bool fast = bytes > 4 && !memcmp(class_name->text + bytes - 4, "Fast", 4);
+    return config_is_listed(names, class_name->text, fast ? bytes - 4 : bytes);
 }
 
 /* ---- parsing ---- */

@@ -85,7 +85,9 @@ struct folder_config {
 };
 
 const char *folder_config_name(enum folder_config_kind kind);
-/* Returns whether a class of transformers, without the ending "Fast", is one of these names, which blanks separate. */
+/* Returns whether a text is one of these names, which blanks separate. names: may be NULL. */
+bool config_is_listed(const char *names, const uint8_t *text, size_t bytes);
+/* Returns whether a class of transformers, without the ending "Fast", is one of these names. */
 bool config_class_is(const struct config_text *class_name, const char *names);
 const char *config_setting_name(enum config_setting setting);
 /* Reads the files in a folder. Call folder_config_free after success and after failure. Statuses: OK, ERROR_MEMORY. */

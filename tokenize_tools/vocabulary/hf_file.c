@@ -94,14 +94,10 @@ static bool added_parse(struct reading *reading)
 {
     struct json_file *file = &reading->file;
     struct json_string name;
-    if (!json_enter_array(&file->scan))
-        return false;
-    while (json_element(&file->scan)) {
+    for (json_enter_array(&file->scan); json_element(&file->scan);) {
         struct added_fields fields;
         memset(&fields, 0, sizeof fields);
-        if (!json_enter_object(&file->scan))
-            return false;
-        while (json_member(&file->scan, &name))
+        for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
             if (!added_member(file, &name, &fields))
                 return false;
         if (file->scan.fault.reason)
@@ -372,9 +368,7 @@ static bool file_parse(struct reading *reading)
 {
     struct json_file *file = &reading->file;
     struct json_string name;
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name))
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
         if (!field_parse(reading, &name))
             return false;
     if (!json_end(&file->scan))
