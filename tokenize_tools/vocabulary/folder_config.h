@@ -70,8 +70,8 @@ struct folder_config_file {
 /* Initialize with zeros. Texts belong to the struct. */
 struct folder_config {
     struct folder_config_file files[FOLDER_CONFIGS];
-    struct special_list added; /* ascending by id, no id twice; `special` as the file says, `match_bytes` is of no use.
-                                  Those that are only named come last, with the id BPE_NONE */
+    struct special_list added;      /* ascending by id, no id twice; `special` as the file says.
+                                       Those that are only named come last, with the id BPE_NONE */
     struct config_text class_name;  /* of the tokenizer in transformers */
     struct config_text model_type;  /* of config.json */
     struct config_text model_class; /* "tokenizer_class" there, which is class_name where no other file has one */
