@@ -21,11 +21,15 @@ for count in 3 9 11 20 40 $((size - 9)) $((size - 1)); do
     exits 1 tokmap tokenizer cut.gz 2>err
     holds err 'the compressed file '
 done
-for at in 3 10 11 15 20 30 $((size - 8)) $((size - 4)) $((size - 1)); do
+for at in 10 11 15 20 30 $((size - 8)) $((size - 4)) $((size - 1)); do
     { head -c "$at" clip.gz && printf '\377' && tail -c +$((at + 2)) clip.gz; } >other.gz
     exits 1 tokmap tokenizer other.gz 2>err
-    case $at in 3) holds err 'has a reserved flag' ;; *) holds err 'the compressed file ' ;; esac
+    holds err 'the compressed file '
 done
+# A byte of flags that RFC 1952 has not defined.
+{ head -c 3 clip.gz && printf '\377' && tail -c +5 clip.gz; } >other.gz
+exits 1 tokmap tokenizer other.gz 2>err
+holds err 'has a reserved flag'
 { cat clip.gz && echo; } >more.gz
 exits 1 tokmap tokenizer more.gz 2>err
 holds err 'the compressed file '
