@@ -149,7 +149,6 @@ static enum tokmap_status pair_folder_check(const char *path, const struct bpe_k
 /* ---- the two files ---- */
 
 static const char version[] = "#version";
-static const char end_of_text[] = "<|endoftext|>";
 
 /* One of the two files. */
 struct half {
@@ -232,33 +231,16 @@ static bool merges_parse(struct json_file *file, struct hf_model *model, const s
     return hf_merges_finish(file, model);
 }
 
-static enum tokmap_status tokens_add(struct pipeline_parts *parts, const struct hf_model *model, const char *path,
-                                     struct tokmap_error *error)
-{
-    struct added_token token = {.text = (const uint8_t *)end_of_text,
-                                .match = (const uint8_t *)end_of_text,
-                                .bytes = sizeof end_of_text - 1,
-                                .match_bytes = sizeof end_of_text - 1,
-                                .special = true};
-    _Static_assert(TEXT_NONE == PIPELINE_NO_ID, "a token that the vocabulary lacks must be no id");
-    token.id = text_table_find(&model->vocabulary, token.text, token.bytes);
-    parts->vocabulary = model->vocabulary.ids;
-    parts->eod = token.id;
-    parts->bos = PIPELINE_NO_ID;
-    return added_tokens_new(&parts->added, &token, token.id != TEXT_NONE, path, error);
-}
-
 /* Makes the parts of GPT-2's kind. */
 static enum tokmap_status gpt2_join(struct json_file *file, struct hf_model *model, struct pipeline_parts *parts)
 {
+    static const struct bpe_kind gpt2 = {.specials = {"<|endoftext|>"}, .eod = "<|endoftext|>"};
     struct hf_splits splits = {.count = 1};
     struct split_rules rules;
     splits.steps[0] = (struct hf_split){.kind = HF_BYTE_LEVEL, .use_regex = true, .split = true};
-    if (!hf_pretokenizer_build(file, &splits, parts, &rules))
+    if (!hf_pretokenizer_build(file, &splits, parts, &rules) || !bpe_kind_specials(file, &gpt2, model, parts))
         return json_file_status(file);
-    enum tokmap_status status = tokens_add(parts, model, file->path, file->error);
-    if (!status)
-        status = byte_level_build(parts, model, &rules, file->path, file->error);
+    const enum tokmap_status status = byte_level_build(parts, model, &rules, file->path, file->error);
     return status ? status : hf_fingerprint(parts, &splits, &rules, file->error);
 }
 

@@ -93,27 +93,21 @@ static uint32_t find(const struct hf_model *model, const char *text)
     return text ? text_table_find(&model->vocabulary, (const uint8_t *)text, (uint32_t)strlen(text)) : TEXT_NONE;
 }
 
-/* Adds the special tokens that the vocabulary has. */
-static bool specials_add(struct json_file *file, const struct bpe_kind *kind, const struct hf_model *model,
-                         struct pipeline_parts *parts)
+bool bpe_kind_specials(struct json_file *file, const struct bpe_kind *kind, const struct hf_model *model,
+                       struct pipeline_parts *parts)
 {
-    struct added_token tokens[BPE_KIND_SPECIALS];
-    uint32_t count = 0;
-    for (size_t i = 0; i < BPE_KIND_SPECIALS && kind->specials[i]; i++) {
-        const uint8_t *text = (const uint8_t *)kind->specials[i];
-        const uint32_t bytes = (uint32_t)strlen(kind->specials[i]), id = find(model, kind->specials[i]);
+    struct special_list list = {0};
+    for (size_t i = 0; i < BPE_KIND_SPECIALS && kind->specials[i] && !file->status; i++) {
+        const uint32_t id = find(model, kind->specials[i]);
         if (id != TEXT_NONE)
-            tokens[count++] = (struct added_token){.text = text,
-                                                   .match = text,
-                                                   .decoded = text,
-                                                   .bytes = bytes,
-                                                   .match_bytes = bytes,
-                                                   .decoded_bytes = bytes,
-                                                   .id = id,
-                                                   .special = true,
-                                                   .hidden = true};
+            file->status = special_list_add(&list, kind->specials[i], strlen(kind->specials[i]), id, file->error);
     }
-    file->status = added_tokens_new(&parts->added, tokens, count, file->path, file->error);
+    if (!file->status)
+        file->status = added_tokens_new(&parts->added, list.tokens, list.count, file->path, file->error);
+    special_list_free(&list);
+    parts->vocabulary = model->vocabulary.ids;
+    parts->eod = find(model, kind->eod);
+    parts->bos = find(model, kind->bos);
     return !file->status;
 }
 
@@ -141,11 +135,8 @@ bool bpe_kind_join(struct json_file *file, const struct bpe_kind *kind, struct h
     model->suffix = (struct bpe_affix){(const uint8_t *)kind->suffix, (uint32_t)strlen(kind->suffix)};
     model->unk = (const uint8_t *)kind->unk;
     model->unk_bytes = strlen(kind->unk);
-    parts->vocabulary = model->vocabulary.ids;
-    parts->eod = find(model, kind->eod);
-    parts->bos = find(model, kind->bos);
-    good =
-        good && specials_add(file, kind, model, parts) && hf_bpe_words_join(file, model, &splits, kind->mapped, parts);
+    good = good && bpe_kind_specials(file, kind, model, parts) &&
+           hf_bpe_words_join(file, model, &splits, kind->mapped, parts);
     json_file_end(&own);
     return good;
 }

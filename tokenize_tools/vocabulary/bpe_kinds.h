@@ -30,6 +30,10 @@ const struct bpe_kind *bpe_kind_of_class(const struct config_text *name);
 /* Returns the kind of a vocabulary, by its tokens, or NULL if it does not mark the ends of words. */
 const struct bpe_kind *bpe_kind_of_vocabulary(const struct text_table *vocabulary);
 
+/* Adds the special tokens of a kind that the vocabulary has, and says which of them end and begin documents. Returns
+ * false after a failure, as the next function does. */
+bool bpe_kind_specials(struct json_file *file, const struct bpe_kind *kind, const struct hf_model *model,
+                       struct pipeline_parts *parts);
 /* Makes the engine of a model of this kind, and all else that `parts` needs. file: of the merges, which have been
  * parsed. Returns false if the files are refused; json_file_status(file) is then the reason. */
 bool bpe_kind_join(struct json_file *file, const struct bpe_kind *kind, struct hf_model *model,

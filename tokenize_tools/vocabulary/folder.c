@@ -16,6 +16,7 @@
 #include "rank_catalog.h"
 #include "text/json_scan.h"
 #include "text/path.h"
+#include "text_table.h"
 #include "tokenizer/growing.h"
 #include "vocabulary_file.h"
 
@@ -44,7 +45,8 @@ static const struct folder_form {
     {"*.model", NULL},
     {"*.spm", NULL},
 };
-#define CODE_MOST ((uint64_t)1 << 20) /* bytes of a Python file */
+#define CODE_MOST ((uint64_t)1 << 20)      /* bytes of a Python file */
+#define COMPARED_MOST ((uint64_t)64 << 20) /* bytes of a tokenizer.json that is opened once more */
 #define FORMS (sizeof forms / sizeof forms[0])
 
 static void folder_warn(struct folder *folder, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -257,9 +259,9 @@ enum tokmap_status folder_read(struct folder *folder, const char *path, struct t
     }
     if (!status)
         status = code_read(folder, path, error);
-    folder->beside.specials = folder->config.added;
-    folder->beside.count = folder->config.added_count;
-    while (folder->beside.count && folder->config.added[folder->beside.count - 1].id == BPE_NONE)
+    folder->beside.specials = folder->config.added.tokens;
+    folder->beside.count = folder->config.added.count;
+    while (folder->beside.count && folder->config.added.tokens[folder->beside.count - 1].id == BPE_NONE)
         folder->beside.count--;
     return status;
 }
@@ -267,18 +269,15 @@ enum tokmap_status folder_read(struct folder *folder, const char *path, struct t
 /* ---- finishing ---- */
 
 /* Returns the id of a token by its text: of an added token, else of any other. */
-static uint64_t token_find(const struct tokenizer *tokenizer, const uint8_t *text, uint32_t bytes, bool *is_added)
+static uint64_t token_find(const struct tokenizer *tokenizer, const uint8_t *text, uint32_t bytes)
 {
+    struct tokmap_added_token added;
     struct tokenizer_info info;
-    *is_added = false;
     tokenizer_info(tokenizer, &info);
     for (uint64_t i = 0; i < info.added; i++) {
-        struct tokmap_added_token added;
         tokenizer_added_at(tokenizer, i, &added);
-        if (added.bytes == bytes && !memcmp(added.text, text, bytes)) {
-            *is_added = true;
+        if (added.bytes == bytes && !memcmp(added.text, text, bytes))
             return added.id;
-        }
     }
     for (uint64_t id = info.vocabulary; id-- > 0;) {
         const uint8_t *found;
@@ -302,10 +301,9 @@ static void end_find(struct folder *folder, const struct tokenizer *tokenizer, b
         const struct folder_config_file *file = &folder->config.files[i];
         const struct folder_token *token = eos ? &file->eos : &file->bos;
         const char *text = token->text ? (const char *)token->text : "";
-        bool is_added;
         if (!token->given)
             continue;
-        uint64_t found = token->text ? token_find(tokenizer, token->text, token->bytes, &is_added) : token->id;
+        uint64_t found = token->text ? token_find(tokenizer, token->text, token->bytes) : token->id;
         if (found >= info.vocabulary) {
             if (token->text)
                 folder_warn(folder, "%s names the %s '%.*s', which %s does not have", name, what, shown(token->bytes),
@@ -341,11 +339,8 @@ static void added_compare(struct folder *folder, const struct tokenizer *tokeniz
 {
     const struct folder_config *config = &folder->config;
     uint32_t lacking = 0, first = 0;
-    struct tokenizer_info info;
-    bool is_added;
-    tokenizer_info(tokenizer, &info);
     for (uint32_t i = 0; i < folder->beside.count; i++) {
-        const struct added_token *token = &config->added[i];
+        const struct added_token *token = &config->added.tokens[i];
         const uint8_t *bytes;
         uint32_t count;
         if (tokenizer_token(tokenizer, token->id, &bytes, &count) && count == token->bytes &&
@@ -368,19 +363,37 @@ static void added_compare(struct folder *folder, const struct tokenizer *tokeniz
                     ": transformers would find %s in texts, and tokmap does not",
                     lacking, lacking > 1 ? "s" : "",
                     config->files[FOLDER_TOKENIZER_CONFIG].added ? "tokenizer_config.json" : "added_tokens.json",
-                    lacking > 1 ? "are" : "is", folder->name, shown(config->added[first].bytes),
-                    (const char *)config->added[first].text, config->added[first].id, lacking > 1 ? "them" : "it");
-    for (uint32_t i = folder->beside.count, named = 0; i < config->added_count && !named; i++) {
-        const struct added_token *token = &config->added[i];
-        const uint64_t id = token_find(tokenizer, token->text, token->bytes, &is_added);
-        named = !is_added;
-        if (!is_added)
-            folder_warn(folder,
-                        "'%.*s' is named as a special token, but not among the added tokens of %s: transformers 5 "
-                        "finds it in texts, with the id %" PRIu64 ", and tokmap does not",
-                        shown(token->bytes), (const char *)token->text, folder->name,
-                        id == TOKMAP_NO_ID ? info.vocabulary : id);
+                    lacking > 1 ? "are" : "is", folder->name, shown(config->added.tokens[first].bytes),
+                    (const char *)config->added.tokens[first].text, config->added.tokens[first].id,
+                    lacking > 1 ? "them" : "it");
+}
+
+/* Warns of the first token that is only named, and is not an added token of the vocabulary. */
+static void named_compare(struct folder *folder, const struct tokenizer *tokenizer)
+{
+    const struct special_list *named = &folder->config.added;
+    struct text_table texts = {0}; /* of the added tokens; there may be a million */
+    struct tokmap_added_token added;
+    struct tokenizer_info info;
+    uint32_t i = folder->beside.count;
+    bool good = true;
+    tokenizer_info(tokenizer, &info);
+    for (uint64_t at = 0; at < info.added && i < named->count && good; at++) {
+        tokenizer_added_at(tokenizer, at, &added);
+        good = text_table_add(&texts, (const uint8_t *)added.text, (uint32_t)added.bytes, 0) <= TEXT_DUPLICATE;
     }
+    while (i < named->count && text_table_find(&texts, named->tokens[i].text, named->tokens[i].bytes) != TEXT_NONE)
+        i++;
+    if (i < named->count && good) {
+        const struct added_token *token = &named->tokens[i];
+        const uint64_t id = token_find(tokenizer, token->text, token->bytes);
+        folder_warn(folder,
+                    "'%.*s' is named as a special token, but not among the added tokens of %s: transformers 5 finds it "
+                    "in texts, with the id %" PRIu64 ", and tokmap does not",
+                    shown(token->bytes), (const char *)token->text, folder->name,
+                    id == TOKMAP_NO_ID ? info.vocabulary : id);
+    }
+    text_table_free(&texts);
 }
 
 /* ---- what transformers makes of a tokenizer.json ---- */
@@ -437,71 +450,79 @@ static struct tokenizer *class_open(const struct folder *folder, const char *ste
     static const struct tokmap_tokenizer_options options;
     struct growing g = {.failed = false};
     struct tokenizer *made = NULL;
+    struct os_stat about;
     struct tokmap_error error;
     struct json_scan scan;
     struct json_string name;
     char *text;
     uint64_t bytes;
-    if (vocabulary_file_read(folder->path, &text, &bytes, &error))
+    if (os_stat(folder->path, &about) || about.bytes > COMPARED_MOST ||
+        vocabulary_file_read(folder->path, &text, &bytes, &error))
         return NULL;
     json_begin(&scan, text, (size_t)bytes);
-    for (bool more = json_enter_object(&scan); more && json_member(&scan, &name); more = json_skip(&scan))
+    json_enter_object(&scan);
+    const size_t begin = (size_t)(scan.at - text);
+    while (json_member(&scan, &name) && json_skip(&scan))
         if (json_name_is(&name, "normalizer") || json_name_is(&name, "pre_tokenizer"))
             text[name.bytes - text] = '_'; /* a member that is not read */
     append_text(&g, "{");
     append_text(&g, steps);
-    text[strcspn(text, "{")] = ',';
-    append(&g, text, (size_t)bytes);
-    if (!g.failed && !(strstr(steps, "Metaspace") && strstr(text, "ByteLevel")))
-        (void)hf_text_open(&made, &(struct hf_text){folder->path, g.bytes, g.count, ""}, &options, &error);
+    append_text(&g, ",");
+    append(&g, text + begin, (size_t)bytes - begin);
+    g.failed |= strstr(steps, "Metaspace") && memmem(text, (size_t)bytes, "ByteLevel", 9);
     free(text);
+    if (!g.failed)
+        (void)hf_text_open(&made, &(struct hf_text){folder->path, g.bytes, g.count, ""}, &options, &error);
     free(g.bytes);
     return made;
 }
 
-/* Encodes a text of a few ids. Returns how many bytes of ids[] they take; 0 after a failure. */
-static size_t ids_of(const struct tokenizer *tokenizer, const char *text, uint32_t ids[64])
+/* Returns whether two tokenizers give two texts the same few ids; true after a failure. */
+static bool same_ids(const struct tokenizer *const tokenizers[2], const char *const texts[2])
 {
-    struct tokenizer_state *state;
-    struct tokenizer_info info;
-    struct tokmap_error error;
-    uint64_t end;
-    const struct tokmap_text one = {text, strlen(text)};
-    struct tokenizer_out out = {.tokens = ids, .capacity = 64, .ends = &end};
-    tokenizer_info(tokenizer, &info);
-    if (tokenizer_state_new(&state, tokenizer, &error))
-        return 0;
-    if (tokenizer_encode(state, &(struct tokenizer_batch){.documents = &one, .count = 1}, &out, &error))
-        out.count = 0;
-    tokenizer_state_free(state);
-    return (size_t)out.count * info.width;
+    uint32_t ids[2][64];
+    size_t bytes[2];
+    for (int i = 0; i < 2; i++) {
+        const struct tokmap_text text = {texts[i], strlen(texts[i])};
+        const struct tokenizer_batch batch = {.documents = &text, .count = 1};
+        uint64_t end;
+        struct tokenizer_out out = {.tokens = ids[i], .capacity = 64, .ends = &end};
+        struct tokenizer_state *state;
+        struct tokenizer_info info;
+        struct tokmap_error error;
+        const bool failed =
+            tokenizer_state_new(&state, tokenizers[i], &error) || tokenizer_encode(state, &batch, &out, &error);
+        tokenizer_state_free(state);
+        if (failed)
+            return true;
+        tokenizer_info(tokenizers[i], &info);
+        bytes[i] = (size_t)out.count * info.width;
+    }
+    return bytes[0] == bytes[1] && !memcmp(ids[0], ids[1], bytes[0]);
 }
 
 void folder_compare(struct folder *folder, const struct tokenizer *tokenizer)
 {
     static const char *const texts[] = {"Hello World", "e\xCC\x81t\xC3\xA9", " a  b", "DON'T 12345", "a\n\n b!c"};
     const struct class_steps *steps = folder->path ? class_steps_of(&folder->config) : NULL;
-    const bool json = steps && !strcmp(folder->name, "tokenizer.json");
-    struct tokenizer *made = json ? class_open(folder, steps->steps) : NULL;
-    uint32_t ids[2][64];
-    if (steps && folder->rule && config_class_is(&folder->config.class_name, "LlamaTokenizer") &&
-        (ids_of(tokenizer, " a", ids[0]) != ids_of(tokenizer, "a", ids[1]) || ids[0][0] != ids[1][0]))
-        folder_warn(
-            folder,
-            "AutoTokenizer of transformers 5 drops a space at the start of a text, so it gives other ids than %s "
-            "and tokmap, such as for ' a'",
-            folder->name);
-    for (size_t i = 0; made && i < sizeof texts / sizeof texts[0]; i++) {
-        const size_t bytes = ids_of(tokenizer, texts[i], ids[0]);
-        if (bytes == ids_of(made, texts[i], ids[1]) && !memcmp(ids[0], ids[1], bytes))
-            continue;
-        folder_warn(
-            folder,
-            "AutoTokenizer of transformers 5 replaces steps of tokenizer.json by those of %.*s, so it gives other "
-            "ids than the file and tokmap, such as for '%s'",
-            (int)strcspn(steps->classes, " "), steps->classes, texts[i]);
-        break;
-    }
+    if (!steps)
+        return;
+    if (folder->rule && config_class_is(&folder->config.class_name, "LlamaTokenizer") &&
+        !same_ids((const struct tokenizer *[]){tokenizer, tokenizer}, (const char *[]){" a", "a"}))
+        folder_warn(folder,
+                    "AutoTokenizer of transformers 5 drops a space at the start of a text, so it gives other ids than "
+                    "%s and tokmap, such as for ' a'",
+                    folder->name);
+    struct tokenizer *made = !strcmp(folder->name, "tokenizer.json") ? class_open(folder, steps->steps) : NULL;
+    size_t i = 0;
+    while (made && i < 5 &&
+           same_ids((const struct tokenizer *[]){tokenizer, made}, (const char *[]){texts[i], texts[i]}))
+        i++;
+    if (made && i < 5)
+        folder_warn(folder,
+                    "AutoTokenizer of transformers 5 replaces steps of tokenizer.json by those of %.*s, so it gives "
+                    "other ids than the file and tokmap, such as for '%s'",
+                    (int)strcspn(steps->classes, " "), steps->classes, texts[i]);
     tokenizer_close(made);
 }
 
@@ -557,6 +578,7 @@ void folder_finish(struct folder *folder, struct tokenizer *tokenizer)
     end_find(folder, tokenizer, true, &info.eod_id);
     end_find(folder, tokenizer, false, &info.bos_id);
     added_compare(folder, tokenizer);
+    named_compare(folder, tokenizer);
     config_say(folder);
     others_say(folder);
     tokenizer_name_ends(tokenizer, info.eod_id, info.bos_id);

@@ -51,7 +51,8 @@ enum tokmap_status folder_rule_find(struct folder *folder, struct tokmap_error *
 void folder_finish(struct folder *folder, struct tokenizer *tokenizer);
 
 /* Warns if AutoTokenizer of transformers 5 gives a text other ids than the open tokenizer.json of a folder, since the
- * class that the folder names has steps of its own. It opens the vocabulary once more. */
+ * class that the folder names has steps of its own. It opens the vocabulary once more, unless the file is large;
+ * if that fails, it does nothing. */
 void folder_compare(struct folder *folder, const struct tokenizer *tokenizer);
 
 void folder_free(struct folder *folder);

@@ -39,28 +39,34 @@ const char *config_setting_name(enum config_setting setting)
     return names[setting];
 }
 
-bool config_class_is(const struct config_text *class_name, const char *names)
+bool config_is_listed(const char *names, const uint8_t *text, size_t bytes)
 {
-    size_t bytes = class_name->bytes;
-    if (bytes > 4 && !memcmp(class_name->text + bytes - 4, "Fast", 4))
-        bytes -= 4;
-    for (size_t count; *names; names += count + (names[count] == ' ')) {
+    for (size_t count; names && *names; names += count + (names[count] == ' ')) {
         count = strcspn(names, " ");
-        if (count == bytes && !memcmp(names, class_name->text, bytes))
+        if (count == bytes && !memcmp(names, text, bytes))
             return true;
     }
     return false;
 }
 
+bool config_class_is(const struct config_text *class_name, const char *names)
+{
+    const size_t bytes = class_name->bytes;
+    const bool fast = bytes > 4 && !memcmp(class_name->text + bytes - 4, "Fast", 4);
+    return config_is_listed(names, class_name->text, fast ? bytes - 4 : bytes);
+}
+
 /* ---- parsing ---- */
 
-/* Parses an added token: {"content": ..., "special": ...}. */
-static bool config_added_parse(struct json_file *file, struct config_text *text, bool *special)
+/* Parses the text of a token: a string, or an object {"content": ..., "special": ...}. Anything else is skipped. */
+static bool config_text_parse(struct json_file *file, struct config_text *text, bool *special)
 {
     struct json_string name;
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name)) {
+    if (json_kind(&file->scan) == JSON_STRING)
+        return json_file_text(file, &text->text, &text->bytes);
+    if (json_kind(&file->scan) != JSON_OBJECT)
+        return json_skip(&file->scan);
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
         const enum json_kind kind = json_kind(&file->scan);
         if (!(json_name_is(&name, "content") && kind == JSON_STRING ? json_file_text(file, &text->text, &text->bytes)
               : json_name_is(&name, "special") && (kind == JSON_TRUE || kind == JSON_FALSE)
@@ -71,22 +77,6 @@ static bool config_added_parse(struct json_file *file, struct config_text *text,
     return !file->scan.fault.reason;
 }
 
-/* Parses the text of a token: a string, or an object with it as "content". Anything else is skipped. */
-static bool config_text_parse(struct json_file *file, struct config_text *text)
-{
-    bool special;
-    const enum json_kind kind = json_kind(&file->scan);
-    return kind == JSON_STRING   ? json_file_text(file, &text->text, &text->bytes)
-           : kind == JSON_OBJECT ? config_added_parse(file, text, &special)
-                                 : json_skip(&file->scan);
-}
-
-static struct folder_token token_of(const struct config_text *text)
-{
-    return (struct folder_token){
-        .given = text->bytes > 0 && text->bytes <= UINT16_MAX, .text = text->text, .bytes = (uint32_t)text->bytes};
-}
-
 /* Parses the id of a token. Of a list of several ids, none is the one. */
 static bool token_id(struct json_file *file, struct folder_token *token)
 {
@@ -94,10 +84,8 @@ static bool token_id(struct json_file *file, struct folder_token *token)
         return json_unsigned(&file->scan, &token->id) && (token->given = true);
     if (json_kind(&file->scan) != JSON_ARRAY)
         return json_skip(&file->scan);
-    if (!json_enter_array(&file->scan))
-        return false;
     uint32_t count = 0;
-    while (json_element(&file->scan)) {
+    for (json_enter_array(&file->scan); json_element(&file->scan);) {
         const bool number = json_kind(&file->scan) == JSON_NUMBER;
         if (!(number ? json_unsigned(&file->scan, &token->id) : json_skip(&file->scan)))
             return false;
@@ -107,81 +95,50 @@ static bool token_id(struct json_file *file, struct folder_token *token)
     return !file->scan.fault.reason;
 }
 
-static bool added_append(struct parsing *parsing, const struct folder_token *token, uint64_t id, bool special)
+/* Keeps a token. id: NULL if the file only names it. */
+static bool added_append(struct parsing *parsing, const struct config_text *text, const uint64_t *id, bool special)
 {
-    struct folder_config *config = parsing->config;
+    struct special_list *added = &parsing->config->added;
     struct json_file *file = parsing->file;
-    if (!token->given)
+    if (!text->bytes || text->bytes > UINT16_MAX)
         return true;
-    if ((id >= BPE_IDS && id != BPE_NONE) || config->added_count == FOLDER_ADDED_MOST)
+    if ((id && *id >= BPE_IDS) || added->count == FOLDER_ADDED_MOST)
         return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
                                 "it lists more than %u tokens, or an id above %u, which tokmap cannot read",
                                 FOLDER_ADDED_MOST, BPE_IDS - 1);
-    if (config->added_count == config->added_room) {
-        const uint32_t room = config->added_room ? 2 * config->added_room : 64;
-        struct added_token *grown = realloc(config->added, room * sizeof *grown);
-        if (!grown) {
-            file->status = error_set_memory(file->error, "added tokens", room * sizeof *grown);
-            return false;
-        }
-        config->added = grown;
-        config->added_room = room;
-    }
-    const uint32_t number = config->added_count++;
-    config->added[number] = (struct added_token){
-        .text = token->text, .bytes = token->bytes, .id = (uint32_t)id, .match_bytes = number, .special = special};
-    *(id == BPE_NONE ? &parsing->into->named : &parsing->into->added) += 1;
+    file->status =
+        special_list_add(added, (const char *)text->text, text->bytes, id ? (uint32_t)*id : BPE_NONE, file->error);
+    if (file->status)
+        return false;
+    added->tokens[added->count - 1].special = special;
+    added->tokens[added->count - 1].match_bytes = added->count; /* for by_id() */
+    *(id ? &parsing->into->added : &parsing->into->named) += 1;
     return true;
 }
 
-/* Parses "added_tokens_decoder": {"5": {"content": "<x>", "special": true, ...}, ...}. */
-static bool decoder_parse(struct parsing *parsing)
+/* Parses the tokens of a list or an object: with `keyed` the object "added_tokens_decoder", whose names are ids. */
+static bool tokens_parse(struct parsing *parsing, bool keyed)
 {
     struct json_file *file = parsing->file;
-    struct json_string key;
-    if (json_kind(&file->scan) != JSON_OBJECT)
-        return json_skip(&file->scan);
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &key)) {
-        struct config_text text = {0};
-        const char *digits = key.bytes;
-        uint64_t id;
-        bool special = false;
-        if (!key.count || !decimal_read(&digits, key.bytes + key.count, &id) || digits != key.bytes + key.count)
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens_decoder has a key that is not an id");
-        if (json_kind(&file->scan) != JSON_OBJECT)
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                                    "added_tokens_decoder has a token that is not an object");
-        if (!config_added_parse(file, &text, &special))
-            return false;
-        const struct folder_token token = token_of(&text);
-        if (!special && !parsing->config->ordinary.text)
-            parsing->config->ordinary = text;
-        if (!added_append(parsing, &token, id, special))
-            return false;
-    }
-    return !file->scan.fault.reason;
-}
-
-/* Keeps a token that is named without its id. */
-static bool named_append(struct parsing *parsing, const struct config_text *text)
-{
-    const struct folder_token token = token_of(text);
-    return added_append(parsing, &token, BPE_NONE, true);
-}
-
-/* Parses a list of such tokens, or an object whose values they are. */
-static bool named_parse(struct parsing *parsing)
-{
-    struct json_scan *scan = &parsing->file->scan;
+    struct json_scan *scan = &file->scan;
     const bool object = json_kind(scan) == JSON_OBJECT;
-    struct json_string name;
-    if (!(object ? json_enter_object(scan) : json_enter_array(scan)))
-        return false;
-    while (object ? json_member(scan, &name) : json_element(scan)) {
+    struct json_string key = {0};
+    (void)(object ? json_enter_object(scan) : json_enter_array(scan));
+    while (object ? json_member(scan, &key) : json_element(scan)) {
         struct config_text text = {0};
-        if (!config_text_parse(parsing->file, &text) || !named_append(parsing, &text))
+        bool special = false;
+        uint64_t id;
+        const char *digits = key.bytes;
+        const bool is_id =
+            key.count && decimal_read(&digits, key.bytes + key.count, &id) && digits == key.bytes + key.count;
+        if (keyed && !(is_id && json_kind(scan) == JSON_OBJECT))
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens_decoder has a %s",
+                                    is_id ? "token that is not an object" : "key that is not an id");
+        if (!config_text_parse(file, &text, &special))
+            return false;
+        if (keyed && !special && !parsing->config->ordinary.text)
+            parsing->config->ordinary = text;
+        if (!added_append(parsing, &text, keyed ? &id : NULL, special))
             return false;
     }
     return !scan->fault.reason;
@@ -195,72 +152,73 @@ static bool setting_parse(struct parsing *parsing, const struct json_string *nam
     const char *from = scan->at;
     if (!json_skip(scan))
         return false;
+    const bool none = kind == JSON_NULL || (kind <= JSON_ARRAY && scan->at - from == 2);
     for (int i = 0; i < SETTINGS; i++)
         if (json_name_is(name, config_setting_name((enum config_setting)i)))
-            parsing->config->settings[i] = kind == JSON_FALSE  ? VALUE_FALSE
-                                           : kind == JSON_TRUE ? VALUE_TRUE
-                                           : kind == JSON_NULL || (kind <= JSON_ARRAY && scan->at - from == 2)
-                                               ? VALUE_NONE
-                                               : VALUE_OTHER;
+            parsing->config->settings[i] = none                 ? VALUE_NONE
+                                           : kind == JSON_FALSE ? VALUE_FALSE
+                                           : kind == JSON_TRUE  ? VALUE_TRUE
+                                                                : VALUE_OTHER;
     return true;
+}
+
+/* Parses the text of a member whose name ends in _token. */
+static bool named_parse(struct parsing *parsing, const struct json_string *name)
+{
+    static const char *const names[CONFIG_SPECIALS] = {"unk_token", "sep_token", "pad_token", "cls_token",
+                                                       "mask_token"};
+    struct config_text text = {0};
+    bool special;
+    if (!config_text_parse(parsing->file, &text, &special))
+        return false;
+    const bool eos = json_name_is(name, "eos_token");
+    if (text.text && (eos || json_name_is(name, "bos_token")))
+        *(eos ? &parsing->into->eos : &parsing->into->bos) =
+            (struct folder_token){text.bytes && text.bytes <= UINT16_MAX, text.text, (uint32_t)text.bytes, 0};
+    for (int i = 0; i < CONFIG_SPECIALS && parsing->kind == FOLDER_TOKENIZER_CONFIG; i++)
+        if (json_name_is(name, names[i]))
+            parsing->config->specials[i] = text;
+    return added_append(parsing, &text, NULL, true);
 }
 
 static bool member_parse(struct parsing *parsing, const struct json_string *name)
 {
-    static const char *const specials[CONFIG_SPECIALS] = {"unk_token", "sep_token", "pad_token", "cls_token",
-                                                          "mask_token"};
+    struct folder_config *config = parsing->config;
     struct json_file *file = parsing->file;
-    struct folder_config_file *into = parsing->into;
-    switch (parsing->kind) {
-    case FOLDER_TOKENIZER_CONFIG:
-        if (json_name_is(name, "added_tokens_decoder"))
-            return decoder_parse(parsing);
-        if (json_name_is(name, "tokenizer_class"))
-            return config_text_parse(file, &parsing->config->class_name);
-        if (json_name_is(name, "language_codes"))
-            return config_text_parse(file, &parsing->config->language_codes);
-        if ((json_name_is(name, "offset") || json_name_is(name, "extra_ids")) && json_kind(&file->scan) == JSON_NUMBER)
-            return json_unsigned(&file->scan, &parsing->config->offset) && (parsing->config->offset_given = true);
-        /* fallthrough */
-    case FOLDER_SPECIAL_TOKENS_MAP:
-        if (name->count > 6 && !memcmp(name->bytes + name->count - 6, "_token", 6)) {
-            struct config_text text = {0};
-            if (!config_text_parse(file, &text))
-                return false;
-            if (text.text && (json_name_is(name, "eos_token") || json_name_is(name, "bos_token")))
-                *(*name->bytes == 'e' ? &into->eos : &into->bos) = token_of(&text);
-            for (int i = 0; i < CONFIG_SPECIALS && !parsing->kind; i++)
-                if (json_name_is(name, specials[i]))
-                    parsing->config->specials[i] = text;
-            return named_append(parsing, &text);
-        }
-        if ((json_name_is(name, "additional_special_tokens") || json_name_is(name, "extra_special_tokens")) &&
-            json_kind(&file->scan) <= JSON_ARRAY)
-            return named_parse(parsing);
-        return parsing->kind ? json_skip(&file->scan) : setting_parse(parsing, name);
-    case FOLDER_ADDED_TOKENS: {
-        struct config_text text = {0};
-        uint64_t id;
-        if (!json_file_decode(file, name, &text.text, &text.bytes) || !json_unsigned(&file->scan, &id))
-            return false;
-        const struct folder_token token = token_of(&text);
-        return added_append(parsing, &token, id, false);
-    }
-    case FOLDER_MODEL_CONFIG:
-        if (json_name_is(name, "model_type"))
-            return config_text_parse(file, &parsing->config->model_type);
-        if (json_name_is(name, "tokenizer_class"))
-            return config_text_parse(file, &parsing->config->model_class);
-        /* fallthrough */
-    case FOLDER_GENERATION_CONFIG:
-    case FOLDER_CONFIGS:
-    default:
-        if (json_name_is(name, "eos_token_id"))
-            return token_id(file, &into->eos);
-        if (json_name_is(name, "bos_token_id"))
-            return token_id(file, &into->bos);
+    const struct {
+        const char *name;
+        enum folder_config_kind kind;
+        struct config_text *into;
+    } texts[] = {{"tokenizer_class", FOLDER_TOKENIZER_CONFIG, &config->class_name},
+                 {"language_codes", FOLDER_TOKENIZER_CONFIG, &config->language_codes},
+                 {"tokenizer_class", FOLDER_MODEL_CONFIG, &config->model_class},
+                 {"model_type", FOLDER_MODEL_CONFIG, &config->model_type}};
+    const enum json_kind kind = json_kind(&file->scan);
+    struct config_text text = {0};
+    bool special;
+    uint64_t id;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (texts[i].kind == parsing->kind && json_name_is(name, texts[i].name))
+            return config_text_parse(file, texts[i].into, &special);
+    if (parsing->kind == FOLDER_ADDED_TOKENS)
+        return json_file_decode(file, name, &text.text, &text.bytes) && json_unsigned(&file->scan, &id) &&
+               added_append(parsing, &text, &id, false);
+    if (parsing->kind > FOLDER_ADDED_TOKENS)
+        return json_name_is(name, "eos_token_id")   ? token_id(file, &parsing->into->eos)
+               : json_name_is(name, "bos_token_id") ? token_id(file, &parsing->into->bos)
+                                                    : json_skip(&file->scan);
+    if (name->count > 6 && !memcmp(name->bytes + name->count - 6, "_token", 6))
+        return named_parse(parsing, name);
+    if (kind <= JSON_ARRAY &&
+        (json_name_is(name, "additional_special_tokens") || json_name_is(name, "extra_special_tokens")))
+        return tokens_parse(parsing, false);
+    if (parsing->kind == FOLDER_SPECIAL_TOKENS_MAP)
         return json_skip(&file->scan);
-    }
+    if (kind == JSON_OBJECT && json_name_is(name, "added_tokens_decoder"))
+        return tokens_parse(parsing, true);
+    if (kind == JSON_NUMBER && (json_name_is(name, "offset") || json_name_is(name, "extra_ids")))
+        return json_unsigned(&file->scan, &config->offset) && (config->offset_given = true);
+    return setting_parse(parsing, name);
 }
 
 /* ---- files ---- */
@@ -270,7 +228,7 @@ static void file_refuse(struct folder_config *config, struct folder_config_file 
                         const char *fault)
 {
     into->status = status;
-    config->added_count -= into->added + into->named;
+    config->added.count -= into->added + into->named;
     into->added = into->named = 0;
     into->eos = into->bos = (struct folder_token){0};
     if (into == &config->files[FOLDER_TOKENIZER_CONFIG]) {
@@ -304,10 +262,10 @@ static enum tokmap_status file_read(struct folder_config *config, const char *pa
         if (json_file_begin(&into->json, path, into->text, (size_t)bytes, &own)) {
             into->json.content = "a JSON object";
             into->json.scan.not_finite_allowed = true; /* Python writes them */
-            bool good = json_enter_object(&into->json.scan);
-            while (good && json_member(&into->json.scan, &name))
-                good = member_parse(&parsing, &name);
-            if (good)
+            json_enter_object(&into->json.scan);
+            while (json_member(&into->json.scan, &name) && member_parse(&parsing, &name))
+                continue;
+            if (!into->json.status)
                 (void)json_end(&into->json.scan);
         }
         status = json_file_status(&into->json);
@@ -329,17 +287,15 @@ static int by_id(const void *a, const void *b)
 }
 
 /* Sorts the added tokens, and drops those whose id an earlier one has. */
-static void added_sort(struct folder_config *config)
+static void added_sort(struct special_list *added)
 {
     uint32_t kept = 0;
-    if (config->added_count)
-        qsort(config->added, config->added_count, sizeof *config->added, by_id);
-    for (uint32_t i = 0; i < config->added_count; i++)
-        if (!kept || config->added[i].id == BPE_NONE || config->added[kept - 1].id != config->added[i].id)
-            config->added[kept++] = config->added[i];
-    for (uint32_t i = 0; i < kept; i++)
-        config->added[i].match_bytes = 0;
-    config->added_count = kept;
+    if (added->count)
+        qsort(added->tokens, added->count, sizeof *added->tokens, by_id);
+    for (uint32_t i = 0; i < added->count; i++)
+        if (!kept || added->tokens[i].id == BPE_NONE || added->tokens[kept - 1].id != added->tokens[i].id)
+            added->tokens[kept++] = added->tokens[i];
+    added->count = kept;
 }
 
 enum tokmap_status folder_config_read(struct folder_config *config, const char *folder, struct tokmap_error *error)
@@ -358,7 +314,7 @@ enum tokmap_status folder_config_read(struct folder_config *config, const char *
     }
     if (!config->class_name.bytes)
         config->class_name = config->model_class;
-    added_sort(config);
+    added_sort(&config->added);
     return status;
 }
 
@@ -366,7 +322,7 @@ enum tokmap_status folder_config_beside(struct folder_config *config, const char
                                         struct tokmap_error *error)
 {
     const struct folder_config_file *file = &config->files[FOLDER_TOKENIZER_CONFIG];
-    char *folder = path_folder(vocabulary);
+    char *folder = path_beside(vocabulary, ".");
     config->path = path_beside(vocabulary, folder_config_name(FOLDER_TOKENIZER_CONFIG));
     enum tokmap_status status = folder && config->path ? folder_config_read(config, folder, error)
                                                        : error_set_memory(error, "a path", strlen(vocabulary));
@@ -381,7 +337,7 @@ void folder_config_free(struct folder_config *config)
         json_file_end(&config->files[i].json);
         free(config->files[i].text);
     }
-    free(config->added);
+    special_list_free(&config->added);
     free(config->path);
     memset(config, 0, sizeof *config);
 }

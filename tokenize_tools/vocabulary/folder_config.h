@@ -9,7 +9,7 @@
 #define TOKMAP_VOCABULARY_FOLDER_CONFIG_H
 
 #include "json_file.h"
-#include "tokenizer/added_tokens.h"
+#include "special_file.h"
 
 #define FOLDER_CONFIG_MOST ((uint64_t)8 << 20) /* bytes of a file */
 #define FOLDER_ADDED_MOST (1u << 16)           /* added tokens of all files */
@@ -70,9 +70,8 @@ struct folder_config_file {
 /* Initialize with zeros. Texts belong to the struct. */
 struct folder_config {
     struct folder_config_file files[FOLDER_CONFIGS];
-    struct added_token *added; /* ascending by id, no id twice; `special` as the file says. Those that are only
-                                  named come last, with the id BPE_NONE */
-    uint32_t added_count, added_room;
+    struct special_list added;      /* ascending by id, no id twice; `special` as the file says.
+                                       Those that are only named come last, with the id BPE_NONE */
     struct config_text class_name;  /* of the tokenizer in transformers */
     struct config_text model_type;  /* of config.json */
     struct config_text model_class; /* "tokenizer_class" there, which is class_name where no other file has one */
@@ -86,7 +85,9 @@ struct folder_config {
 };
 
 const char *folder_config_name(enum folder_config_kind kind);
-/* Returns whether a class of transformers, without the ending "Fast", is one of these names, which blanks separate. */
+/* Returns whether a text is one of these names, which blanks separate. names: may be NULL. */
+bool config_is_listed(const char *names, const uint8_t *text, size_t bytes);
+/* Returns whether a class of transformers, without the ending "Fast", is one of these names. */
 bool config_class_is(const struct config_text *class_name, const char *names);
 const char *config_setting_name(enum config_setting setting);
 /* Reads the files in a folder. Call folder_config_free after success and after failure. Statuses: OK, ERROR_MEMORY. */

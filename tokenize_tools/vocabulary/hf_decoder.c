@@ -90,9 +90,7 @@ static bool pattern_parse(struct json_file *file, struct fields *fields)
     struct json_string name;
     if (json_kind(&file->scan) != JSON_OBJECT)
         return json_skip(&file->scan);
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name)) {
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
         fields->is_regex = json_name_is(&name, "Regex");
         const bool known = fields->is_regex || json_name_is(&name, "String");
         if (!(known ? text_parse(file, &fields->pattern) : json_skip(&file->scan)))
@@ -130,9 +128,7 @@ static bool fields_parse(struct json_file *file, struct fields *fields)
 {
     struct json_string name;
     memset(fields, 0, sizeof *fields);
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name))
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
         if (!field_parse(file, &name, fields))
             return false;
     return !file->scan.fault.reason;
@@ -300,17 +296,12 @@ static bool sequence_parse(struct parsing *parsing, uint32_t depth)
 {
     struct json_file *file = parsing->file;
     struct json_string name;
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name)) {
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
         if (!json_name_is(&name, "decoders")) {
-            if (!json_skip(&file->scan))
-                return false;
+            json_skip(&file->scan);
             continue;
         }
-        if (!json_enter_array(&file->scan))
-            return false;
-        while (json_element(&file->scan))
+        for (json_enter_array(&file->scan); json_element(&file->scan);)
             if (!nested_parse(parsing, depth + 1))
                 return false;
     }

@@ -28,6 +28,7 @@
 #include "hf_pretokenizer.h"
 #include "hf_unigram.h"
 #include "hf_wordpiece.h"
+#include "special_file.h"
 #include "tokenizer/pipeline.h"
 #include "vocabulary_name.h"
 
@@ -42,8 +43,7 @@ struct reading {
     struct hf_words words; /* of WordPiece */
     struct hf_splits splits;
     struct hf_frame frame;
-    struct added_token *added;
-    uint32_t added_count, added_room;
+    struct special_list added;
     struct pipeline_parts parts;
     uint32_t seen; /* bit i: the field number i of field_parse was parsed */
     bool by_words; /* see hf_bpe_words_wanted() */
@@ -90,40 +90,14 @@ static bool added_member(struct json_file *file, const struct json_string *name,
     return json_skip(&file->scan);
 }
 
-/* Makes room for one more added token. */
-static bool added_grow(struct reading *reading)
-{
-    struct json_file *file = &reading->file;
-    if (reading->added_count == ADDED_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
-                                "added_tokens has more than %u tokens, which is the most that tokmap "
-                                "can read; remove some from the file",
-                                ADDED_MOST);
-    if (reading->added_count < reading->added_room)
-        return true;
-    const uint32_t room = reading->added_room ? 2 * reading->added_room : 64;
-    struct added_token *grown = realloc(reading->added, room * sizeof *grown);
-    if (!grown) {
-        file->status = error_set_memory(file->error, "added tokens", room * sizeof *grown);
-        return false;
-    }
-    reading->added = grown;
-    reading->added_room = room;
-    return true;
-}
-
 static bool added_parse(struct reading *reading)
 {
     struct json_file *file = &reading->file;
     struct json_string name;
-    if (!json_enter_array(&file->scan))
-        return false;
-    while (json_element(&file->scan)) {
+    for (json_enter_array(&file->scan); json_element(&file->scan);) {
         struct added_fields fields;
         memset(&fields, 0, sizeof fields);
-        if (!json_enter_object(&file->scan))
-            return false;
-        while (json_member(&file->scan, &name))
+        for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
             if (!added_member(file, &name, &fields))
                 return false;
         if (file->scan.fault.reason)
@@ -132,9 +106,15 @@ static bool added_parse(struct reading *reading)
             return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
                                     "added_tokens: a token lacks one of the fields id, "
                                     "content, single_word, lstrip, rstrip, normalized, special");
-        if (!added_grow(reading))
+        if (reading->added.count == ADDED_MOST)
+            return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                    "added_tokens has more than %u tokens, which is the most that tokmap can read; "
+                                    "remove some from the file",
+                                    ADDED_MOST);
+        file->status = special_list_add(&reading->added, NULL, 0, 0, file->error);
+        if (file->status)
             return false;
-        reading->added[reading->added_count++] = fields.token;
+        reading->added.tokens[reading->added.count - 1] = fields.token;
     }
     return !file->scan.fault.reason;
 }
@@ -184,8 +164,8 @@ static bool added_decoded(struct reading *reading)
     struct normalizer_state state;
     file->status = normalizer_state_init(&state, &reading->parts.normalizer, file->error);
     state.room = normalized_most(file);
-    for (uint32_t i = 0; i < reading->added_count && !file->status; i++) {
-        struct added_token *token = &reading->added[i];
+    for (uint32_t i = 0; i < reading->added.count && !file->status; i++) {
+        struct added_token *token = &reading->added.tokens[i];
         (void)added_normalize(reading, &state, token, &token->decoded, &token->decoded_bytes);
     }
     normalizer_state_free(&state);
@@ -199,16 +179,17 @@ static bool added_hidden(struct reading *reading)
     struct json_file *file = &reading->file;
     struct text_table specials = {0};
     bool good = true;
-    for (uint32_t i = 0; i < reading->added_count && good; i++) {
-        const struct added_token *token = &reading->added[i];
+    for (uint32_t i = 0; i < reading->added.count && good; i++) {
+        const struct added_token *token = &reading->added.tokens[i];
         good = !token->special || text_table_add(&specials, token->text, token->bytes, i) != TEXT_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < reading->added_count && good; i++) {
-        struct added_token *token = &reading->added[i];
+    for (uint32_t i = 0; i < reading->added.count && good; i++) {
+        struct added_token *token = &reading->added.tokens[i];
         token->hidden = text_table_find(&specials, token->decoded, token->decoded_bytes) != TEXT_NONE;
     }
     if (!good)
-        file->status = error_set_memory(file->error, "added tokens", reading->added_count * sizeof *reading->added);
+        file->status =
+            error_set_memory(file->error, "added tokens", reading->added.count * sizeof *reading->added.tokens);
     text_table_free(&specials);
     return good;
 }
@@ -221,28 +202,28 @@ static bool added_number(struct reading *reading)
     struct json_file *file = &reading->file;
     struct text_table places = {0};
     uint32_t kept = 0, next = reading->model.vocabulary.count;
-    for (uint32_t i = 0; i < reading->added_count && !file->status; i++) {
-        struct added_token token = reading->added[i];
+    for (uint32_t i = 0; i < reading->added.count && !file->status; i++) {
+        struct added_token token = reading->added.tokens[i];
         if (!token.bytes)
             continue;
         const uint32_t place = text_table_find(&places, token.text, token.bytes);
         if (place != TEXT_NONE) {
-            token.id = reading->added[place].id;
-            token.special |= reading->added[place].special;
+            token.id = reading->added.tokens[place].id;
+            token.special |= reading->added.tokens[place].special;
             if (!token.normalized) {
-                token.decoded = reading->added[place].decoded;
-                token.decoded_bytes = reading->added[place].decoded_bytes;
+                token.decoded = reading->added.tokens[place].decoded;
+                token.decoded_bytes = reading->added.tokens[place].decoded_bytes;
             }
-            reading->added[place] = token;
+            reading->added.tokens[place] = token;
             continue;
         }
         const uint32_t id = text_table_find(&reading->model.vocabulary, token.text, token.bytes);
         token.id = id != TEXT_NONE ? id : next++;
         if (text_table_add(&places, token.text, token.bytes, kept) != TEXT_ADDED)
             file->status = error_set_memory(file->error, "added tokens", (kept + (uint64_t)1) * 2 * sizeof token);
-        reading->added[kept++] = token;
+        reading->added.tokens[kept++] = token;
     }
-    reading->added_count = kept;
+    reading->added.count = kept;
     text_table_free(&places);
     if (!file->status && next > BPE_IDS)
         json_file_refuse(file, TOKMAP_ERROR_LIMIT,
@@ -256,8 +237,8 @@ static bool added_number(struct reading *reading)
  * tokens, so this happens where the ids of the model have holes. */
 static bool added_apart(struct reading *reading)
 {
-    for (uint32_t i = 0; i < reading->added_count; i++) {
-        const struct added_token *token = &reading->added[i];
+    for (uint32_t i = 0; i < reading->added.count; i++) {
+        const struct added_token *token = &reading->added.tokens[i];
         const struct text_entry *entry = text_table_by_id(&reading->model.vocabulary, token->id);
         if (entry && (entry->bytes != token->bytes || memcmp(entry->text, token->text, token->bytes)))
             return json_file_refuse(&reading->file, TOKMAP_ERROR_UNSUPPORTED,
@@ -276,13 +257,14 @@ static bool added_build(struct reading *reading)
     struct normalizer_state state;
     file->status = normalizer_state_init(&state, &parts->normalizer, file->error);
     state.room = normalized_most(file);
-    for (uint32_t i = 0; i < reading->added_count && !file->status; i++) {
-        struct added_token *token = &reading->added[i];
+    for (uint32_t i = 0; i < reading->added.count && !file->status; i++) {
+        struct added_token *token = &reading->added.tokens[i];
         (void)added_normalize(reading, &state, token, &token->match, &token->match_bytes);
     }
     normalizer_state_free(&state);
     if (!file->status)
-        file->status = added_tokens_new(&parts->added, reading->added, reading->added_count, file->path, file->error);
+        file->status =
+            added_tokens_new(&parts->added, reading->added.tokens, reading->added.count, file->path, file->error);
     return !file->status;
 }
 
@@ -386,9 +368,7 @@ static bool file_parse(struct reading *reading)
 {
     struct json_file *file = &reading->file;
     struct json_string name;
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name))
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
         if (!field_parse(reading, &name))
             return false;
     if (!json_end(&file->scan))
@@ -466,16 +446,16 @@ static bool join(struct reading *reading)
     if ((parts->decoder_given && !added_decoded(reading)) || !added_number(reading) || !added_apart(reading) ||
         (parts->decoder_given && !added_hidden(reading)))
         return false;
-    if (plain && !hf_characters_spaces(&parts->normalizer, reading->added, reading->added_count)) {
+    if (plain && !hf_characters_spaces(&parts->normalizer, reading->added.tokens, reading->added.count)) {
         reading->file.status = error_set_memory(reading->file.error, "a normalizer", 4);
         return false;
     }
     if (!added_build(reading))
         return false;
     parts->vocabulary = reading->model.vocabulary.ids;
-    for (uint32_t i = 0; i < reading->added_count; i++)
-        if (reading->added[i].id >= parts->vocabulary)
-            parts->vocabulary = reading->added[i].id + 1;
+    for (uint32_t i = 0; i < reading->added.count; i++)
+        if (reading->added.tokens[i].id >= parts->vocabulary)
+            parts->vocabulary = reading->added.tokens[i].id + 1;
     parts->note = ignored_note(reading->ignores_truncation, reading->ignores_padding);
     parts->bos = reading->frame.before < parts->vocabulary ? reading->frame.before : pipeline_usual_bos(parts->added);
     parts->eod = reading->frame.after < parts->vocabulary ? reading->frame.after : pipeline_usual_eod(parts->added);
@@ -508,13 +488,11 @@ enum tokmap_status hf_text_open(struct tokenizer **tokenizer, const struct hf_te
     if (!status && !good)
         status = error_set(error, TOKMAP_ERROR_INTERNAL, text->path, TOKMAP_NO_OFFSET,
                            "the file was refused without a reason; please report this");
-    if (!status) {
-        reading->parts.form = text->form;
-    }
+    reading->parts.form = text->form;
     status = vocabulary_end(tokenizer, status, &reading->parts, text->path, options, error);
     hf_model_free(&reading->model);
     hf_unigram_free(&reading->unigram);
-    free(reading->added);
+    special_list_free(&reading->added);
     json_file_end(&reading->file);
     free(reading);
     return status;

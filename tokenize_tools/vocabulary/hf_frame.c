@@ -54,18 +54,13 @@ static bool piece_parse(struct json_file *file, struct framing *framing)
     struct json_string name, member;
     if (json_kind(&file->scan) != JSON_OBJECT)
         return json_skip(&file->scan);
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name)) {
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
         framing->sequence |= json_name_is(&name, "Sequence");
         if (!json_name_is(&name, "SpecialToken") || json_kind(&file->scan) != JSON_OBJECT) {
-            if (!json_skip(&file->scan))
-                return false;
+            json_skip(&file->scan);
             continue;
         }
-        if (!json_enter_object(&file->scan))
-            return false;
-        while (json_member(&file->scan, &member)) {
+        for (json_enter_object(&file->scan); json_member(&file->scan, &member);) {
             struct hf_frame_token token;
             if (!(json_name_is(&member, "id") ? json_file_text(file, &token.text, &token.bytes)
                                               : json_skip(&file->scan)))
@@ -82,9 +77,7 @@ static bool template_parse(struct json_file *file, struct framing *framing)
 {
     if (json_kind(&file->scan) != JSON_ARRAY)
         return json_skip(&file->scan);
-    if (!json_enter_array(&file->scan))
-        return false;
-    while (json_element(&file->scan))
+    for (json_enter_array(&file->scan); json_element(&file->scan);)
         if (!piece_parse(file, framing))
             return false;
     return !file->scan.fault.reason;
@@ -94,19 +87,14 @@ static bool template_parse(struct json_file *file, struct framing *framing)
 static bool ids_parse(struct json_file *file, uint32_t *id)
 {
     struct json_string name;
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name)) {
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
         uint64_t number = UINT64_MAX;
         uint32_t count = 0;
         if (!json_name_is(&name, "ids")) {
-            if (!json_skip(&file->scan))
-                return false;
+            json_skip(&file->scan);
             continue;
         }
-        if (!json_enter_array(&file->scan))
-            return false;
-        while (json_element(&file->scan)) {
+        for (json_enter_array(&file->scan); json_element(&file->scan);) {
             if (!json_unsigned(&file->scan, &number))
                 return false;
             count++;
@@ -121,9 +109,7 @@ static bool specials_parse(struct json_file *file, struct framing *framing)
     struct json_string name;
     if (json_kind(&file->scan) != JSON_OBJECT)
         return json_skip(&file->scan);
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name)) {
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
         uint32_t id = UINT32_MAX;
         struct side *const sides[] = {&framing->front, &framing->back};
         if (!ids_parse(file, &id))
@@ -164,9 +150,7 @@ static bool processors_parse(struct json_file *file, struct hf_frame *frame, uin
 {
     if (json_kind(&file->scan) != JSON_ARRAY)
         return json_skip(&file->scan);
-    if (!json_enter_array(&file->scan))
-        return false;
-    while (json_element(&file->scan))
+    for (json_enter_array(&file->scan); json_element(&file->scan);)
         if (!processor_parse(file, frame, depth + 1))
             return false;
     return !file->scan.fault.reason;
@@ -181,9 +165,7 @@ static bool processor_parse(struct json_file *file, struct hf_frame *frame, uint
                                 NESTED_MOST);
     /* The template may come after the ids of its tokens, so the object is parsed twice. */
     const struct json_scan start = file->scan;
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name))
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
         if (!(json_name_is(&name, "single") ? template_parse(file, &framing)
               : json_name_is(&name, "cls")  ? named_parse(file, &framing.front)
               : json_name_is(&name, "sep")  ? named_parse(file, &framing.back)
@@ -192,9 +174,7 @@ static bool processor_parse(struct json_file *file, struct hf_frame *frame, uint
     if (file->scan.fault.reason)
         return false;
     file->scan = start;
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name))
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
         if (!(json_name_is(&name, "special_tokens") ? specials_parse(file, &framing)
               : json_name_is(&name, "processors")   ? processors_parse(file, frame, depth)
                                                     : json_skip(&file->scan)))

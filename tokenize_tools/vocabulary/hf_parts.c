@@ -45,9 +45,7 @@ static bool peek_type(struct json_file *file, struct text *type, const char *fie
     const struct json_scan start = file->scan;
     struct json_string name;
     type->given = false;
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name))
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
         if (!(json_name_is(&name, "type") ? parse_text(file, type) : json_skip(&file->scan)))
             return false;
     if (file->scan.fault.reason)
@@ -66,9 +64,7 @@ static bool parse_pattern(struct json_file *file, struct text *pattern, bool *is
     if (json_kind(&file->scan) != JSON_OBJECT)
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s.pattern must be {\"String\": ...} or {\"Regex\": ...}",
                                 field);
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name)) {
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
         *is_regex = json_name_is(&name, "Regex");
         if (pattern->given || (!*is_regex && !json_name_is(&name, "String")))
             return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
@@ -87,9 +83,7 @@ typedef bool member_function(struct json_file *file, const struct json_string *n
 static bool parse_members(struct json_file *file, member_function *member, void *into)
 {
     struct json_string name;
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name))
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
         if (!member(file, &name, into))
             return false;
     return !file->scan.fault.reason;
@@ -203,22 +197,21 @@ static bool parse_precompiled(struct json_file *file, struct normalizer_step *st
     return !file->status;
 }
 
+/* A Sequence, which is an object with a list of parts. */
 struct nesting {
+    const char *list;
+    bool (*part_parse)(struct json_file *file, void *into, uint32_t depth);
     void *into;
     uint32_t depth;
 };
 
-static bool normalizer_nested(struct json_file *file, struct normalizer *normalizer, uint32_t depth);
-
-static bool normalizers_member(struct json_file *file, const struct json_string *name, void *into)
+static bool nesting_member(struct json_file *file, const struct json_string *name, void *into)
 {
     const struct nesting *nesting = into;
-    if (!json_name_is(name, "normalizers"))
+    if (!json_name_is(name, nesting->list))
         return json_skip(&file->scan);
-    if (!json_enter_array(&file->scan))
-        return false;
-    while (json_element(&file->scan))
-        if (!normalizer_nested(file, nesting->into, nesting->depth + 1))
+    for (json_enter_array(&file->scan); json_element(&file->scan);)
+        if (!nesting->part_parse(file, nesting->into, nesting->depth + 1))
             return false;
     return !file->scan.fault.reason;
 }
@@ -274,8 +267,9 @@ static bool parse_bert(struct json_file *file, struct normalizer *normalizer)
            (!bert.lower || step_add(file, normalizer, NORMALIZE_LOWER));
 }
 
-static bool normalizer_nested(struct json_file *file, struct normalizer *normalizer, uint32_t depth)
+static bool normalizer_nested(struct json_file *file, void *into, uint32_t depth)
 {
+    struct normalizer *normalizer = into;
     static const struct {
         const char *name;
         enum normalizer_kind kind;
@@ -299,8 +293,8 @@ static bool normalizer_nested(struct json_file *file, struct normalizer *normali
     if (!peek_type(file, &type, "normalizer"))
         return false;
     if (is_word(&type, "Sequence")) {
-        struct nesting nesting = {normalizer, depth};
-        return parse_members(file, normalizers_member, &nesting);
+        struct nesting nesting = {"normalizers", normalizer_nested, into, depth};
+        return parse_members(file, nesting_member, &nesting);
     }
     if (is_word(&type, "BertNormalizer"))
         return parse_bert(file, normalizer);
@@ -476,21 +470,6 @@ static bool step_finish(struct json_file *file, const struct text *type, struct 
     }
 }
 
-static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint32_t depth);
-
-static bool splits_member(struct json_file *file, const struct json_string *name, void *into)
-{
-    const struct nesting *nesting = into;
-    if (!json_name_is(name, "pretokenizers"))
-        return json_skip(&file->scan);
-    if (!json_enter_array(&file->scan))
-        return false;
-    while (json_element(&file->scan))
-        if (!splits_nested(file, nesting->into, nesting->depth + 1))
-            return false;
-    return !file->scan.fault.reason;
-}
-
 /* Appends the steps of a BertPreTokenizer: a WhitespaceSplit, and then a Punctuation. */
 static bool bert_splits(struct json_file *file, struct hf_splits *splits)
 {
@@ -503,8 +482,9 @@ static bool bert_splits(struct json_file *file, struct hf_splits *splits)
     return json_skip(&file->scan);
 }
 
-static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint32_t depth)
+static bool splits_nested(struct json_file *file, void *into, uint32_t depth)
 {
+    struct hf_splits *splits = into;
     static const struct {
         const char *name;
         enum hf_split_kind kind;
@@ -520,8 +500,8 @@ static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint
     if (!peek_type(file, &type, "pre_tokenizer"))
         return false;
     if (is_word(&type, "Sequence")) {
-        struct nesting nesting = {splits, depth};
-        return parse_members(file, splits_member, &nesting);
+        struct nesting nesting = {"pretokenizers", splits_nested, into, depth};
+        return parse_members(file, nesting_member, &nesting);
     }
     if (is_word(&type, "BertPreTokenizer"))
         return bert_splits(file, splits);

@@ -237,9 +237,7 @@ bool hf_unigram_parse(struct json_file *file, struct hf_model *model, struct hf_
 {
     struct json_string name;
     unigram->unk = UINT64_MAX;
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name)) {
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
         const bool good = json_name_is(&name, "vocab")           ? vocabulary_parse(file, model, unigram)
                           : json_name_is(&name, "unk_id")        ? unk_parse(file, unigram)
                           : json_name_is(&name, "byte_fallback") ? json_bool(&file->scan, &model->byte_fallback)

@@ -64,9 +64,7 @@ bool hf_words_parse(struct json_file *file, enum hf_model_kind kind, struct hf_m
                                                  : FIELD_UNKNOWN | FIELD_VOCABULARY;
     struct json_string name;
     uint32_t seen = 0;
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name))
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
         if (!member_parse(file, &name, model, words, &seen))
             return false;
     if (file->scan.fault.reason)

@@ -30,12 +30,13 @@
     "5> <extra_id_" tens "4> <extra_id_" tens "3> <extra_id_" tens "2> <extra_id_" tens "1> <extra_id_" tens "0> "
 #define EXTRAS                                                                                                         \
     EXTRA("9") EXTRA("8") EXTRA("7") EXTRA("6") EXTRA("5") EXTRA("4") EXTRA("3") EXTRA("2") EXTRA("1") EXTRA("")
+#define CLASS(rule) (int)strcspn((rule)->classes, " "), (rule)->classes /* the first, for %.*s */
 #define WITH(setting) (1u << SETTING_##setting)
-#define T5_TYPES "t5 umt5 longt5 switch_transformers musicgen musicgen_melody pix2struct"
-#define T5 "</s> <unk> <pad>", .kept = true, .refused = WITH(LEGACY)
+#define T5 "T5Tokenizer MT5Tokenizer", "t5 umt5 longt5 switch_transformers musicgen musicgen_melody pix2struct mt5"
+#define T5_LAST "</s> <unk> <pad>", .kept = true, .refused = WITH(LEGACY)
 
 static const struct piece_rule {
-    const char *class_name;
+    const char *classes;   /* whose names blanks separate; messages have the first */
     const char *type;      /* types of models in a config.json, which count where no file names a class; "": none */
     const char *first;     /* special tokens, whose ids begin at 0 or, with `json`, are those of vocab.json */
     uint32_t from;         /* the first piece after them; those before it are among them. Not with `json` */
@@ -58,8 +59,8 @@ static const struct piece_rule {
              "__ps__ __pt__ __ro__ __ru__ __sd__ __si__ __sk__ __sl__ __so__ __sq__ __sr__ __ss__ __su__ __sv__ "
              "__sw__ __ta__ __th__ __tl__ __tn__ __tr__ __uk__ __ur__ __uz__ __vi__ __wo__ __xh__ __yi__ __yo__ "
              "__zh__ __zu__"},
-    {"XLMRobertaTokenizer", "xlm-roberta xlm-roberta-xl xmod metaclip_2", FAIRSEQ, .from = 3, .last = "<mask>"},
-    {"LayoutXLMTokenizer", "layoutxlm", FAIRSEQ, .from = 3, .last = "<mask>"},
+    {"XLMRobertaTokenizer LayoutXLMTokenizer", "xlm-roberta xlm-roberta-xl xmod metaclip_2 layoutxlm", FAIRSEQ,
+     .from = 3, .last = "<mask>"},
     {"MBartTokenizer", "mbart", FAIRSEQ, .from = 3, .last = MBART "<mask>"},
     {"MBart50Tokenizer", "", FAIRSEQ, .from = 3,
      .last =
@@ -79,10 +80,8 @@ static const struct piece_rule {
     {"GemmaTokenizer",
      "gemma gemma2 gemma3 gemma3_text gemma3n gemma3n_text recurrent_gemma shieldgemma2 siglip2 t5gemma",
      .last = "<bos> <eos> <unk> <pad>", .kept = true},
-    {"T5Tokenizer", T5_TYPES, .last = T5, .plain = true},
-    {"MT5Tokenizer", "mt5", .last = T5, .plain = true},
-    {"T5Tokenizer", T5_TYPES, .last = EXTRAS T5, .offset = 100},
-    {"MT5Tokenizer", "mt5", .last = EXTRAS T5, .offset = 100},
+    {T5, .last = T5_LAST, .plain = true},
+    {T5, .last = EXTRAS T5_LAST, .offset = 100},
     {"BigBirdTokenizer", "big_bird", .last = "<s> </s> <unk> [SEP] <pad> [CLS] [MASK]", .kept = true},
     {"ReformerTokenizer", "reformer", .last = "</s> <unk>", .kept = true},
     {"BertGenerationTokenizer", "bert-generation", .last = "<s> </s> <unk> <::::> <pad>", .kept = true},
@@ -102,29 +101,14 @@ static const uint8_t *next_name(const char **list, uint32_t *bytes)
     return (const uint8_t *)name;
 }
 
-static bool is_listed(const char *list, const uint8_t *text, uint32_t bytes)
-{
-    const uint8_t *name;
-    for (uint32_t count; (name = next_name(&list, &count)) != NULL;)
-        if (count == bytes && !memcmp(name, text, bytes))
-            return true;
-    return false;
-}
-
 /* ---- finding ---- */
-
-/* Returns the value of a setting with which ids are others. */
-static enum config_value unusual(int setting)
-{
-    return setting == SETTING_LEGACY || setting == SETTING_PREFIX_SPACE ? VALUE_FALSE : VALUE_TRUE;
-}
 
 static const struct piece_rule *rule_of(const struct folder_config *config, bool source, bool ids_beside)
 {
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if ((!rules[i].plain || (config->offset_given && !config->offset)) &&
             (config->class_name.bytes
-                 ? config_class_is(&config->class_name, rules[i].class_name)
+                 ? config_class_is(&config->class_name, rules[i].classes)
                  : config_class_is(&config->model_type, rules[i].type) || (source && ids_beside && rules[i].codes)))
             return &rules[i];
     return NULL;
@@ -140,7 +124,9 @@ enum tokmap_status piece_rule_find(const struct piece_rule **rule, const struct 
     const char *refused = NULL;
     *rule = found;
     for (int i = 0; i < SETTINGS; i++)
-        if (heeded >> i & 1 && (config->settings[i] == VALUE_OTHER || config->settings[i] == unusual(i)))
+        if (heeded >> i & 1 &&
+            (config->settings[i] == VALUE_OTHER ||
+             config->settings[i] == (1u << i & (WITH(LEGACY) | WITH(PREFIX_SPACE)) ? VALUE_FALSE : VALUE_TRUE)))
             refused = config_setting_name((enum config_setting)i);
     if (refused || (!found && given->bytes))
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
@@ -156,21 +142,21 @@ enum tokmap_status piece_rule_find(const struct piece_rule **rule, const struct 
     if (found && found->json && !ids_beside)
         return error_set(
             error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-            "%s takes the ids of the pieces from vocab.json, which is not in this folder; put it there, or "
+            "%.*s takes the ids of the pieces from vocab.json, which is not in this folder; put it there, or "
             "name %s itself for the ids of the file",
-            found->class_name, path_name(path));
+            CLASS(found), path_name(path));
     if (found && found->offset && config->offset_given && config->offset != found->offset)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                         "tokenizer_config.json sets %s %" PRIu64 ", but tokmap knows the ids of %s with %" PRIu64
+                         "tokenizer_config.json sets %s %" PRIu64 ", but tokmap knows the ids of %.*s with %" PRIu64
                          " only; save this tokenizer as a tokenizer.json with transformers (save_pretrained)",
-                         found->first ? "the offset" : "extra_ids to", config->offset, found->class_name,
-                         found->offset);
-    if (found && found->languages && languages->text && !is_listed(found->languages, languages->text, languages->bytes))
-        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                         "tokenizer_config.json sets language_codes to '%.*s', but tokmap knows the ids of %s with %s "
-                         "only",
-                         (int)(languages->bytes < 64 ? languages->bytes : 64), (const char *)languages->text,
-                         found->class_name, found->languages);
+                         found->first ? "the offset" : "extra_ids to", config->offset, CLASS(found), found->offset);
+    if (found && found->languages && languages->text &&
+        !config_is_listed(found->languages, languages->text, languages->bytes))
+        return error_set(
+            error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+            "tokenizer_config.json sets language_codes to '%.*s', but tokmap knows the ids of %.*s with %s "
+            "only",
+            shown(languages->bytes), (const char *)languages->text, CLASS(found), found->languages);
     return TOKMAP_OK;
 }
 
@@ -220,10 +206,10 @@ static const uint8_t *text_of(const struct piece_set *pieces, uint32_t id, uint3
 static enum tokmap_status refuse(const struct numbering *own, const uint8_t *text, uint32_t bytes, const char *what)
 {
     return error_set(own->error, TOKMAP_ERROR_UNSUPPORTED, own->path, TOKMAP_NO_OFFSET,
-                     "%s is not laid out as %s expects: '%.*s' %s; save this tokenizer as a tokenizer.json with "
+                     "%s is not laid out as %.*s expects: '%.*s' %s; save this tokenizer as a tokenizer.json with "
                      "transformers (save_pretrained), or name %s itself for the ids of the file",
-                     path_name(own->path), own->rule->class_name, (int)(bytes < 64 ? bytes : 64), (const char *)text,
-                     what, path_name(own->path));
+                     path_name(own->path), CLASS(own->rule), shown(bytes), (const char *)text, what,
+                     path_name(own->path));
 }
 
 static enum tokmap_status no_memory(const struct numbering *own)
@@ -233,7 +219,7 @@ static enum tokmap_status no_memory(const struct numbering *own)
 
 static bool is_special(const struct piece_rule *rule, const uint8_t *text, uint32_t bytes)
 {
-    return is_listed(rule->first, text, bytes) || is_listed(rule->last, text, bytes) ||
+    return config_is_listed(rule->first, text, bytes) || config_is_listed(rule->last, text, bytes) ||
            (rule->codes && bytes > 4 && !memcmp(text, ">>", 2) && !memcmp(text + bytes - 2, "<<", 2));
 }
 
@@ -265,7 +251,7 @@ static enum tokmap_status ids_make(struct numbering *own)
         const uint8_t *text = text_of(pieces, id, &bytes);
         if (id >= own->rule->from)
             status = add(own, text, bytes);
-        else if (!is_listed(own->rule->first, text, bytes))
+        else if (!config_is_listed(own->rule->first, text, bytes))
             status = refuse(own, text, bytes, "is among the first pieces");
     }
     return !status && !text_table_index(&own->ids, &unused) ? no_memory(own) : status;

@@ -46,9 +46,7 @@ static bool list_parse(struct special_list *list)
     const uint8_t *text;
     size_t bytes;
     uint64_t id;
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name)) {
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
         if (!json_file_decode(file, &name, &text, &bytes) || !json_unsigned(&file->scan, &id))
             return false;
         if (!bytes || bytes > UINT16_MAX || id >= BPE_IDS)
