@@ -59,7 +59,7 @@ static inline bool mul_overflows(uint64_t a, uint64_t b, uint64_t *result)
     return __builtin_mul_overflow(a, b, result);
 }
 
-/* The sum and the product, or UINT64_MAX if they overflow. */
+/* Return the sum or the product, or UINT64_MAX if it overflows. */
 static inline uint64_t add_capped(uint64_t a, uint64_t b)
 {
     return add_overflows(a, b, &a) ? UINT64_MAX : a;
