@@ -78,7 +78,7 @@ bool token_doubts_add(struct tokmap_dataset *dataset)
 {
     uint32_t ids[PLACES * PLACE_TOKENS];
     const uint64_t shards = dataset->shard_count, looked_at = min64(shards, SHARDS);
-    const char *what = NULL, *path = NULL;
+    const char *path = NULL;
     for (uint64_t i = 0; i < shards && !path; i++) {
         const struct shard *shard = dataset->slots[i].open;
         if (shard && !shard->store.tokens && path_ends_in(shard->store.path, strlen(shard->store.path), ".ds"))
@@ -90,18 +90,18 @@ bool token_doubts_add(struct tokmap_dataset *dataset)
                                      "numbers of tokens with those of the texts",
                                      path))
         return false;
-    for (uint64_t i = 0; i < looked_at && !what; i++) {
+    for (uint64_t i = 0; i < looked_at; i++) {
         const struct shard *shard = dataset->slots[i * shards / looked_at].open;
         if (!shard || (!shard->foreign.close && !shard->index.store.offset))
             continue;
         const uint32_t count = sample_read(shard, ids);
-        what = count < FEW ? NULL : doubt(shard, ids, count);
-        if (what && !dataset_warning_add(dataset,
-                                         "%.300s: %s; its tokens are read with %u bytes from byte %" PRIu64
-                                         " on: check the words width and offset, and how the file was written",
-                                         shard->store.path, what, 1u << element_shift(shard->store.element),
-                                         shard->store.offset))
-            return false;
+        const char *what = count < FEW ? NULL : doubt(shard, ids, count);
+        if (what)
+            return dataset_warning_add(dataset,
+                                       "%.300s: %s; its tokens are read with %u bytes from byte %" PRIu64
+                                       " on: check the words width and offset, and how the file was written",
+                                       shard->store.path, what, 1u << element_shift(shard->store.element),
+                                       shard->store.offset);
     }
     return true;
 }
