@@ -51,11 +51,6 @@ static bool list_add(struct path_list *list, char *path)
     return true;
 }
 
-static int compare_paths(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* ---- patterns ---- */
 
 static bool is_pattern(const char *text, size_t bytes)
@@ -154,7 +149,7 @@ static enum tokmap_status match_all(struct path_list *list, const char *pattern,
         at = next;
     }
     if (!status && list->count)
-        qsort(list->paths, list->count, sizeof *list->paths, compare_paths);
+        qsort(list->paths, list->count, sizeof *list->paths, path_compare);
     return status;
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# What info, audit, show, plan, and stats say about the same run is the same: each number that two of them print, in runs
-# with changes of seq_len and batch, parts, limits, strides, padding, skipped steps, excluded documents, plans, and masks.
+# What info, audit, show, plan, and stats say about the same run is the same: each number that two of them print, in
+# runs with changes of seq_len and batch, parts, limits, strides, padding, skipped steps, excluded documents, plans, and
+# masks.
 . "$TOKMAP_CLI/helpers.sh"
 need python3
 pack_corpus

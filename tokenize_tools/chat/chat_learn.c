@@ -61,20 +61,17 @@ const char *chat_role_name(enum chat_role role)
     return names[role];
 }
 
-static bool is(const struct chat_message *message, const char *role)
-{
-    return message->role.count == strlen(role) && !memcmp(message->role.bytes, role, message->role.count);
-}
-
 enum chat_role chat_role_of(const struct chat_message *message)
 {
     for (unsigned role = 0; role < CHAT_ROLE_OTHER; role++)
-        if (is(message, names[role]))
+        if (chat_is_role(message, names[role]))
             return (enum chat_role)role;
-    if (is(message, "developer"))
+    if (chat_is_role(message, "developer"))
         return CHAT_ROLE_SYSTEM;
-    return is(message, "ipython") || is(message, "tool_results") || is(message, "function") ? CHAT_ROLE_TOOL
-                                                                                            : CHAT_ROLE_OTHER;
+    return chat_is_role(message, "ipython") || chat_is_role(message, "tool_results") ||
+                   chat_is_role(message, "function")
+               ? CHAT_ROLE_TOOL
+               : CHAT_ROLE_OTHER;
 }
 
 void chat_learn_apply(const struct chat_learn *learn, struct chat_messages *messages)

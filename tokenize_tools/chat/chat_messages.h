@@ -100,6 +100,8 @@ struct chat_source {
 enum tokmap_status chat_messages_read(struct chat_messages *messages, const struct chat_source *source,
                                       struct tokmap_error *error);
 
+bool chat_is_role(const struct chat_message *message, const char *role);
+
 /* Makes room for one more element, of `size` bytes, after `count` of a list, and returns the list. Without memory it is
  * freed, and NULL is returned. */
 void *chat_room(void *list, uint64_t count, uint64_t *capacity, size_t size);

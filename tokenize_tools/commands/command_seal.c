@@ -18,6 +18,7 @@
 #include "format/shard_seal.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "text/path.h"
 
 /* ---- both commands ---- */
 
@@ -43,11 +44,6 @@ struct seal_sum {
     struct cli_progress progress;
 };
 
-static int compare_paths(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static void list_free(struct shard_list *list)
 {
     for (uint64_t i = 0; i < list->count; i++)
@@ -59,7 +55,7 @@ static void list_free(struct shard_list *list)
 static void list_sort(struct shard_list *list)
 {
     uint64_t kept = 0;
-    qsort(list->paths, list->count, sizeof *list->paths, compare_paths);
+    qsort(list->paths, list->count, sizeof *list->paths, path_compare);
     for (uint64_t i = 0; i < list->count; i++) {
         if (kept && !strcmp(list->paths[i], list->paths[kept - 1]))
             free(list->paths[i]);

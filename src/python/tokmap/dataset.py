@@ -95,8 +95,8 @@ def absolute_name(name: str) -> str:
 
 def warn_of(handle: Handle | int, name: str, stacklevel: int = 3) -> None:
     """Passes on what the library has to say about a dataset that it opened: its shards differ in the tokens around
-    documents, some do not record their tokenizer, or its tokens are such as no text has. The warning points at the caller of the caller, or
-    with a higher stacklevel further out."""
+    documents, some do not record their tokenizer, or its tokens are such as no text has. The warning points at the
+    caller of the caller, or with a higher stacklevel further out."""
     found = c.DatasetInfo(sizeof(c.DatasetInfo))
     check(lib.tokmap_dataset_info(handle, byref(found)))
     if found.warning:

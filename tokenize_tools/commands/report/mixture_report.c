@@ -67,18 +67,6 @@ static enum tokmap_status share_get(const struct mixture_report *report, const s
     return status;
 }
 
-static uint64_t add_capped(uint64_t a, uint64_t b)
-{
-    uint64_t sum;
-    return add_overflows(a, b, &sum) ? UINT64_MAX : sum;
-}
-
-static uint64_t mul_capped(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return mul_overflows(a, b, &product) ? UINT64_MAX : product;
-}
-
 /* ---- making ---- */
 
 /* |draws * weights - all * weight| / weights, in draws. */

@@ -13,18 +13,6 @@
 #include "run/exclusion.h"
 #include "run/run.h"
 
-static uint64_t sum_capped(uint64_t a, uint64_t b)
-{
-    uint64_t sum;
-    return add_overflows(a, b, &sum) ? UINT64_MAX : sum;
-}
-
-static uint64_t product_capped(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return mul_overflows(a, b, &product) ? UINT64_MAX : product;
-}
-
 static bool phase_get(const struct run_about *about, uint64_t number, struct tokmap_phase_info *phase)
 {
     *phase = (struct tokmap_phase_info){.size = sizeof *phase};
@@ -77,9 +65,9 @@ enum tokmap_status run_about_make(struct run_about *about, const struct tokmap_r
     for (uint64_t i = 0; phase_get(about, i, &phase); i++) {
         if (phase.end_step <= phase.first_step)
             continue;
-        const uint64_t rows = product_capped(phase.end_step - phase.first_step, phase.batch);
-        about->rows = sum_capped(about->rows, rows);
-        about->tokens = sum_capped(about->tokens, product_capped(rows, phase.seq_len));
+        const uint64_t rows = mul_capped(phase.end_step - phase.first_step, phase.batch);
+        about->rows = add_capped(about->rows, rows);
+        about->tokens = add_capped(about->tokens, mul_capped(rows, phase.seq_len));
     }
     return mixture_report_make(&about->report, run, about->info.steps, fault, error);
 }
