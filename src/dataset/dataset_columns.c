@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "dataset.h"
@@ -79,14 +80,9 @@ static enum tokmap_status collect(const struct tokmap_dataset *dataset, struct n
             return status;
         status = index_columns(&shard->index, columns, &found, error);
         for (uint32_t c = 0; c < found && !status; c++) {
-            if (room == *count) {
-                room = 2 * room + COLUMNS_MAX;
-                struct named *grown = realloc(*all, room * sizeof **all);
-                if (!grown) {
-                    status = error_set_memory(error, "the names of columns", room * sizeof **all);
-                    break;
-                }
-                *all = grown;
+            if (!list_room(all, *count, &room, sizeof **all)) {
+                status = error_set_memory(error, "the names of columns", room * sizeof **all);
+                break;
             }
             const char *name = name_of(dataset, s, columns[c].name);
             (*all)[*count] = (struct named){name, s * COLUMNS_MAX + c};

@@ -230,15 +230,9 @@ static enum tokmap_status file_add(struct foreign_group *group, enum foreign_kin
                     : TOKMAP_ERROR_NOT_FOUND;
     char *tokens = foreign_tokens_path(found, path);
     char *index_path = tokens ? foreign_index_path(tokens) : NULL;
-    if (group->count == group->capacity && index_path) {
-        const uint64_t capacity = group->capacity ? 2 * group->capacity : 16;
-        char **paths = realloc(group->paths, capacity * sizeof *paths);
-        group->paths = paths ? paths : group->paths;
-        enum foreign_kind *kinds = realloc(group->kinds, capacity * sizeof *kinds);
-        group->kinds = kinds ? kinds : group->kinds;
-        group->capacity = paths && kinds ? capacity : group->capacity;
-    }
-    if (!index_path || group->count == group->capacity) {
+    uint64_t room = group->capacity;
+    if (!index_path || !list_room(&group->paths, group->count, &room, sizeof *group->paths) ||
+        !list_room(&group->kinds, group->count, &group->capacity, sizeof *group->kinds)) {
         free(tokens);
         free(index_path);
         return error_set_memory(error, "the paths of files", 0);

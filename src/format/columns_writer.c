@@ -113,28 +113,36 @@ static int grow_slots(struct column_writer *column)
     return 0;
 }
 
+/* Makes room for so many bytes, or values, of the dictionary. Returns false without memory. */
+static bool bytes_grow(struct column_writer *column, uint64_t needed)
+{
+    if (needed <= column->bytes_room)
+        return true;
+    const uint64_t room = min64(max64(2 * needed, ROOM_LEAST), COLUMN_DICTIONARY_BYTES);
+    uint8_t *grown = realloc(column->bytes, room);
+    column->bytes = grown ? grown : column->bytes;
+    column->bytes_room = grown ? room : column->bytes_room;
+    return grown != NULL;
+}
+
+static bool ends_grow(struct column_writer *column, uint64_t needed)
+{
+    if (needed <= column->ends_room)
+        return true;
+    const uint64_t room = max64(2 * needed, SLOTS_LEAST / 2);
+    uint32_t *ends = realloc(column->ends, room * sizeof *ends);
+    column->ends = ends ? ends : column->ends;
+    uint32_t *hashes = ends ? realloc(column->hashes, room * sizeof *hashes) : NULL;
+    column->hashes = hashes ? hashes : column->hashes;
+    column->ends_room = hashes ? room : column->ends_room;
+    return hashes != NULL;
+}
+
 /* Makes room for one more value of `bytes` bytes. */
 static int grow_values(struct column_writer *column, uint64_t bytes)
 {
-    const uint64_t needed = value_begin(column, column->values) + bytes;
-    if (needed > column->bytes_room) {
-        const uint64_t room = min64(max64(2 * needed, ROOM_LEAST), COLUMN_DICTIONARY_BYTES);
-        uint8_t *grown = realloc(column->bytes, room);
-        if (!grown)
-            return ENOMEM;
-        column->bytes = grown;
-        column->bytes_room = room;
-    }
-    if (column->values == column->ends_room) {
-        const uint64_t room = max64(2 * column->ends_room, SLOTS_LEAST / 2);
-        uint32_t *ends = realloc(column->ends, room * sizeof *ends);
-        column->ends = ends ? ends : column->ends;
-        uint32_t *hashes = ends ? realloc(column->hashes, room * sizeof *hashes) : NULL;
-        column->hashes = hashes ? hashes : column->hashes;
-        if (!hashes)
-            return ENOMEM;
-        column->ends_room = room;
-    }
+    if (!bytes_grow(column, value_begin(column, column->values) + bytes) || !ends_grow(column, column->values + 1))
+        return ENOMEM;
     return 2 * column->values >= column->slot_count ? grow_slots(column) : 0;
 }
 
@@ -258,16 +266,8 @@ static int ends_load(struct column_writer *column, const uint8_t *bytes, size_t 
     const uint64_t more = count / sizeof *column->ends, all = column->values + more;
     if (count % sizeof *column->ends || all > COLUMN_VALUES_MAX)
         return EINVAL;
-    if (all > column->ends_room) {
-        const uint64_t room = max64(2 * all, SLOTS_LEAST / 2);
-        uint32_t *ends = realloc(column->ends, room * sizeof *ends);
-        column->ends = ends ? ends : column->ends;
-        uint32_t *hashes = ends ? realloc(column->hashes, room * sizeof *hashes) : NULL;
-        column->hashes = hashes ? hashes : column->hashes;
-        if (!hashes)
-            return ENOMEM;
-        column->ends_room = room;
-    }
+    if (!ends_grow(column, all))
+        return ENOMEM;
     memcpy(column->ends + column->values, bytes, count);
     column->values = all;
     return 0;
@@ -279,14 +279,8 @@ static int bytes_load(struct column_writer *column, const uint8_t *bytes, size_t
     const uint64_t all = column->loaded + count;
     if (all > COLUMN_DICTIONARY_BYTES)
         return EINVAL;
-    if (all > column->bytes_room) {
-        const uint64_t room = min64(max64(2 * all, ROOM_LEAST), COLUMN_DICTIONARY_BYTES);
-        uint8_t *grown = realloc(column->bytes, room);
-        if (!grown)
-            return ENOMEM;
-        column->bytes = grown;
-        column->bytes_room = room;
-    }
+    if (!bytes_grow(column, all))
+        return ENOMEM;
     memcpy(column->bytes + column->loaded, bytes, count);
     column->loaded = all;
     return 0;

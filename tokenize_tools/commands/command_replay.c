@@ -262,14 +262,9 @@ static enum tokmap_status find_assignment(struct replay *replay, struct section 
             known->nodes == rule.nodes)
             return TOKMAP_OK;
     }
-    if (replay->assignment_count == replay->assignment_capacity) {
-        const size_t capacity = 2 * replay->assignment_capacity + 4;
-        struct assignment *grown = realloc(replay->assignments, capacity * sizeof *grown);
-        if (!grown)
-            return error_set_memory(error, "the assignments of rows", capacity * sizeof *grown);
-        replay->assignments = grown;
-        replay->assignment_capacity = capacity;
-    }
+    if (!list_room(&replay->assignments, replay->assignment_count, &replay->assignment_capacity,
+                   sizeof *replay->assignments))
+        return error_set_memory(error, "the assignments of rows", replay->assignment_count * sizeof(struct assignment));
     return assignment_init(&replay->assignments[replay->assignment_count++], replay->run, &rule, error);
 }
 

@@ -13,6 +13,7 @@
 #include "commands/options/dataset_tokenizer.h"
 #include "commands/report/dataset_about.h"
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "platform/os.h"
 #include "text/decimal.h"
@@ -243,14 +244,8 @@ static enum tokmap_status ranges_add(struct ranges *ranges, uint64_t first, uint
         last->tokens += tokens;
         return TOKMAP_OK;
     }
-    if (ranges->count == ranges->capacity) {
-        const uint64_t capacity = ranges->capacity ? 2 * ranges->capacity : 16;
-        struct tokmap_extent *grown = realloc(ranges->list, capacity * sizeof *grown);
-        if (!grown)
-            return error_set_memory(error, "the ranges of a mask", capacity * sizeof *grown);
-        ranges->list = grown;
-        ranges->capacity = capacity;
-    }
+    if (!list_room(&ranges->list, ranges->count, &ranges->capacity, sizeof *ranges->list))
+        return error_set_memory(error, "the ranges of a mask", ranges->count * sizeof *ranges->list);
     ranges->list[ranges->count++] = (struct tokmap_extent){first, tokens};
     return TOKMAP_OK;
 }
