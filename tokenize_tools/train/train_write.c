@@ -138,12 +138,12 @@ static void append_tokenizer_json(struct growing *g, const struct train_vocabula
     append_text(g, vocabulary->count > 256 ? "\n    ]\n  }\n}\n" : "]\n  }\n}\n");
 }
 
-static bool is_special(const struct train_settings *settings, const char *text)
+int64_t train_special(const struct train_settings *settings, uint64_t first, const char *text)
 {
     for (uint32_t i = 0; i < settings->special_count; i++)
         if (settings->specials[i].count == strlen(text) && !memcmp(settings->specials[i].bytes, text, strlen(text)))
-            return true;
-    return false;
+            return (int64_t)(first + i);
+    return -1;
 }
 
 void train_write_config(struct growing *g, const char *unknown, const struct train_settings *settings)
@@ -163,7 +163,7 @@ void train_write_config(struct growing *g, const char *unknown, const struct tra
     append_text(g, "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\",\n  \"clean_up_tokenization_spaces\": false");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         const char *const *name = kinds[i].names;
-        while (*name && *name != unknown && !is_special(settings, *name))
+        while (*name && *name != unknown && train_special(settings, 0, *name) < 0)
             name++;
         if (!*name)
             continue;

@@ -95,7 +95,7 @@ static void step_add(struct sampler *sampler, struct balance_samples *samples, u
     samples->rows += batch;
 }
 
-static int compare(const void *a, const void *b)
+int compare_ratios(const void *a, const void *b)
 {
     const double *x = a, *y = b;
     return (*x > *y) - (*x < *y);
@@ -103,7 +103,7 @@ static int compare(const void *a, const void *b)
 
 static struct balance_ratio ratio_of(double *ratios, uint64_t count)
 {
-    qsort(ratios, count, sizeof *ratios, compare);
+    qsort(ratios, count, sizeof *ratios, compare_ratios);
     return count ? (struct balance_ratio){ratios[(count - 1) / 2], ratios[count - 1]} : (struct balance_ratio){0, 0};
 }
 

@@ -26,6 +26,9 @@ struct balance_samples {
     uint64_t fault_step; /* its balanced rows are not its rows, each once; TOKMAP_FOREVER: no step's */
 };
 
+/* Compares two numbers of type double, for qsort(). */
+int compare_ratios(const void *a, const void *b);
+
 /* Computes the costs of the rows of some steps of [0, steps).
  *   ranks  at most the rows of any step
  *   rows   the most of a call; 0: a rank's whole slice
