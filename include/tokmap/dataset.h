@@ -120,7 +120,7 @@ struct tokmap_dataset_info {
     const char *warning; /* a text for the user; NULL: none. Shards differ in the id that ends or begins documents, the
                             tokenizer of some is not recorded, the shard's name is also the name of a folder, a file of
                             datatrove is empty, or tokens of another project's file are such as no text has (every
-                            second one is 0, all are the same, ...), so they may be read with a wrong width or offset */
+                            second one is 0, ...), so they may be read with a wrong width or offset */
 };
 #define TOKMAP_DATASET_INFO_INIT TOKMAP_SIZED(struct tokmap_dataset_info)
 

@@ -21,12 +21,6 @@ static bool begins_with(const char *word, const char *typed)
     return strncmp(word, typed, strlen(typed)) == 0;
 }
 
-static bool ends_with(const char *name, const char *ending)
-{
-    const size_t length = strlen(name), tail = strlen(ending);
-    return length > tail && strcmp(name + length - tail, ending) == 0;
-}
-
 void cli_offer(const char *typed, const char *word, const char *help)
 {
     if (!begins_with(word, typed))
@@ -91,7 +85,7 @@ static int listing_entry(void *user, const char *name)
         if (shard_file_is(name, SHARD_INDEX) && (listing->wanted & CLI_DATASETS)) {
             length -= strlen(shard_file_ending(SHARD_INDEX, SHARD_FINAL));
             ending = "";
-        } else if (ends_with(name, ".run")) {
+        } else if (path_ends_in(name, strlen(name), ".run")) {
             ending = listing->wanted & CLI_RUNS ? "" : NULL;
         } else if ((listing->wanted & CLI_DATASETS) && !shard_file_is(name, SHARD_INDEX) &&
                    !shard_file_is(name, SHARD_TOKENS) && listing->opened++ < OPENED_MOST && cli_is_manifest(path)) {

@@ -59,17 +59,15 @@ static inline bool mul_overflows(uint64_t a, uint64_t b, uint64_t *result)
     return __builtin_mul_overflow(a, b, result);
 }
 
-/* Return UINT64_MAX if the result does not fit in 64 bits. */
+/* Return the sum or the product, or UINT64_MAX if it overflows. */
 static inline uint64_t add_capped(uint64_t a, uint64_t b)
 {
-    uint64_t sum;
-    return add_overflows(a, b, &sum) ? UINT64_MAX : sum;
+    return add_overflows(a, b, &a) ? UINT64_MAX : a;
 }
 
 static inline uint64_t mul_capped(uint64_t a, uint64_t b)
 {
-    uint64_t product;
-    return mul_overflows(a, b, &product) ? UINT64_MAX : product;
+    return mul_overflows(a, b, &a) ? UINT64_MAX : a;
 }
 
 /* Round to a multiple of `power`, which is a power of two. For round_up() the value must be at most UINT64_MAX - power.

@@ -230,8 +230,8 @@ static enum tokmap_status file_add(struct foreign_group *group, enum foreign_kin
                     : TOKMAP_ERROR_NOT_FOUND;
     char *tokens = foreign_tokens_path(found, path);
     char *index_path = tokens ? foreign_index_path(tokens) : NULL;
-    uint64_t capacity = group->capacity;
-    if (!index_path || !list_room(&group->paths, group->count, &capacity, sizeof *group->paths) ||
+    uint64_t room = group->capacity;
+    if (!index_path || !list_room(&group->paths, group->count, &room, sizeof *group->paths) ||
         !list_room(&group->kinds, group->count, &group->capacity, sizeof *group->kinds)) {
         free(tokens);
         free(index_path);

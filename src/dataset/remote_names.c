@@ -20,11 +20,6 @@
 #include "remote/remote_url.h"
 #include "text/path.h"
 
-static int compare_paths(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Reports the first object that holds tokens and has no index beside it. */
 static enum tokmap_status orphan_find(const struct shard_names *indexes, const struct shard_names *tokens,
                                       struct tokmap_error *error)
@@ -34,7 +29,7 @@ static enum tokmap_status orphan_find(const struct shard_names *indexes, const s
         if (!index)
             return error_set_memory(error, "the path of a shard", 0);
         const bool there = indexes->count && bsearch(&index, indexes->index_paths, indexes->count,
-                                                     sizeof *indexes->index_paths, compare_paths);
+                                                     sizeof *indexes->index_paths, path_compare);
         free(index);
         if (!there)
             return error_set(error, TOKMAP_ERROR_MISMATCH, tokens->index_paths[i], TOKMAP_NO_OFFSET,

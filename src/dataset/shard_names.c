@@ -72,12 +72,6 @@ enum tokmap_status shard_names_add(struct shard_names *names, char *path, struct
     return TOKMAP_OK;
 }
 
-static bool ends_in(const char *text, size_t bytes, const char *end)
-{
-    size_t end_bytes = strlen(end);
-    return bytes > end_bytes && !memcmp(text + bytes - end_bytes, end, end_bytes);
-}
-
 /* ---- folders ---- */
 
 /* The folders that are still to be listed. A list instead of recursion keeps deep trees from using up the stack. */
@@ -192,7 +186,8 @@ static bool is_copy(const char *path, size_t stem_bytes)
     struct os_stat found;
     bool is = false;
     for (size_t i = 0; i < sizeof signs / sizeof signs[0] && !is; i++) {
-        char *sign = ends_in(path, stem_bytes, signs[i][0]) ? path_join("", 0, path, stem_bytes, signs[i][1]) : NULL;
+        char *sign =
+            path_ends_in(path, stem_bytes, signs[i][0]) ? path_join("", 0, path, stem_bytes, signs[i][1]) : NULL;
         is = sign && !os_stat(sign, &found) && found.kind == OS_KIND_FILE;
         free(sign);
     }
@@ -337,9 +332,9 @@ static enum tokmap_status check_manifest_head(const char *path, const char *text
         "this is not a shard, a folder, or a manifest (a manifest begins with the line \"tokmap-shards 1\" or "
         "\"# tokmap manifest 2\"), and it does not begin like a token file of Megatron, llm.c, or NumPy; tokmap does "
         "not assume that a file without a .tmx contains tokens: `tokmap pack` makes both files, and %s",
-        ends_in(path, strlen(path), ".ds")    ? "datatrove:PATH names a file of datatrove"
-        : ends_in(path, strlen(path), ".npy") ? "olmo:PATH,width=2,eod=50256 names a file of OLMo-core"
-                                              : FOREIGN_RAW_FORM " names tokens without a header");
+        path_ends_in(path, strlen(path), ".ds")    ? "datatrove:PATH names a file of datatrove"
+        : path_ends_in(path, strlen(path), ".npy") ? "olmo:PATH,width=2,eod=50256 names a file of OLMo-core"
+                                                   : FOREIGN_RAW_FORM " names tokens without a header");
 }
 
 static enum tokmap_status read_manifest(struct shard_names *names, const char *name, uint64_t bytes,

@@ -8,8 +8,7 @@
 #include "dataset_state.h"
 
 /* Reads some tokens of a few shards, which are open, and adds a sentence to the dataset's warning for the first shard
- * whose ids no text has, and one for a file of datatrove without tokens. Tokens that cannot be read are left to
- * whoever needs them. Returns false without memory. */
+ * whose ids no text has, and one for a file of datatrove without tokens. Returns false without memory. */
 bool token_doubts_add(struct tokmap_dataset *dataset);
 
 #endif

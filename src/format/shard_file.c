@@ -59,20 +59,14 @@ char *shard_file_replaced(const char *path, uint64_t id)
 }
 
 /* Returns true if a name of `bytes` bytes has an ending, and something before it. */
-static bool ends_in(const char *name, size_t bytes, const char *ending)
-{
-    const size_t count = strlen(ending);
-    return bytes > count && !memcmp(name + bytes - count, ending, count);
-}
-
 bool shard_file_is(const char *name, enum shard_file file)
 {
-    return ends_in(name, strlen(name), endings[file][SHARD_FINAL]);
+    return path_ends_in(name, strlen(name), endings[file][SHARD_FINAL]);
 }
 
 bool shard_file_is_unit(const char *name)
 {
-    return ends_in(name, strlen(name), UNIT) || ends_in(name, strlen(name), UNIT PARTIAL);
+    return path_ends_in(name, strlen(name), UNIT) || path_ends_in(name, strlen(name), UNIT PARTIAL);
 }
 
 bool shard_file_is_main(const char *name)
@@ -97,7 +91,7 @@ bool shard_file_find(const char *name, size_t bytes, struct shard_name *found)
 {
     for (int file = 0; file < SHARD_FILE_KINDS; file++)
         for (int state = 0; state < SHARD_NAMED_STATES; state++)
-            if (ends_in(name, bytes, endings[file][state])) {
+            if (path_ends_in(name, bytes, endings[file][state])) {
                 *found = (struct shard_name){(enum shard_file)file, (enum shard_state)state,
                                              bytes - strlen(endings[file][state]), 0};
                 return true;

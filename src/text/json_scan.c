@@ -650,3 +650,14 @@ size_t json_unescape(char *text, size_t count, size_t *lone, size_t *first)
     }
     return (size_t)(into - text);
 }
+
+bool json_says_nothing(const char *bytes, size_t count)
+{
+    if (count && (bytes[0] == '[' || bytes[0] == '{')) {
+        for (size_t i = 1; i + 1 < count; i++)
+            if (!strchr(" \t\r\n", bytes[i]))
+                return false;
+        return true;
+    }
+    return (count == 4 && !memcmp(bytes, "null", 4)) || (count == 2 && bytes[0] == '"');
+}

@@ -98,6 +98,9 @@ bool json_end(struct json_scan *scan);
 /* Makes `reason` the fault, at the current position, unless there is a fault already; returns false. */
 bool json_wrong(struct json_scan *scan, const char *reason);
 
+/* Returns whether a value of JSON, without spaces around it, is null, "", [], or {}. */
+bool json_says_nothing(const char *bytes, size_t count);
+
 /* Returns whether a text is one JSON value in which at most depth_most (up to JSON_DEPTH) containers are inside one
  * another. Such a text can be put into JSON output unchanged, if it is UTF-8, which is not checked. */
 bool json_is_valid(const char *text, size_t count, unsigned depth_most);

@@ -104,7 +104,13 @@ bool path_relative(const char *from, const char *file, char **relative)
     return true;
 }
 
+bool path_ends_in(const char *path, size_t bytes, const char *ending)
+{
+    const size_t count = strlen(ending);
+    return bytes > count && !memcmp(path + bytes - count, ending, count);
+}
+
 int path_compare(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }

@@ -28,6 +28,10 @@ char *path_beside(const char *file, const char *name);
 /* Returns the folder that contains `path`, without a slash at its end: "." if the path has no slash, "/" for
  * "/name". */
 char *path_folder(const char *path);
+/* Returns whether the first `bytes` bytes of a path end in `ending`, after something else. */
+bool path_ends_in(const char *path, size_t bytes, const char *ending);
+/* For qsort(): compares two pointers to paths. */
+int path_compare(const void *a, const void *b);
 /* Makes the path of `file` from the folder `from`, both absolute, compared part by part as text. Example: "../data/web"
  * is /a/data/web from /a/runs. Returns false if there is none, because `from` has a part "..". *relative is NULL then,
  * and without memory. */

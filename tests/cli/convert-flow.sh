@@ -70,7 +70,7 @@ exits 1 tokmap info bare.bin 2>err
 holds err "name it raw:PATH,width=2,eod=50256 (50256 is the EOD of GPT-2: write your vocabulary's)"
 tokmap info raw:n.bin,width=2 >out 2>err
 holds err "n.bin is one document, because the name does not say which token ends a document; add eod=ID with the EOD of its vocabulary, which is 256"
-tokmap convert -q --force -o alone raw:bare.bin,width=2 2>err
+tokmap convert -q --force -o lone raw:bare.bin,width=2 2>err
 holds err "bare.bin is one document, because the name does not say which token ends a document; add eod=ID"
 tokmap info raw:bare.bin,width=2,eod=256 2>err >out
 [ ! -s err ]

@@ -35,6 +35,7 @@ RUNS = {
     "tokens": "source a small#tokens=100..3000\npasses 3\nskip 2..5\n",
     "stride": "source a small\nstride 20\npasses 1\nskip 3..4\n",
     "pad": "source a small\ntail pad\npasses 1\norder sequential\n",
+    "ahead": "source a small#tokens=0..1026\ntail pad\nlookahead 3\npasses 1\n",
     "pads": "source a small\nsource b masked\nphase 0 a natural b natural\ntail pad\npasses 1\n",
     "batch": "source a small\nphase 0 a 1\nphase 10 batch 12\nphase 30 batch 3\nsteps 40\nskip 9..12\n",
     "length": "source a small\nphase 0 a 1\nphase 10 seq_len 64\nphase 25 seq_len 16 batch 6\nsteps 40\n",
@@ -93,6 +94,14 @@ for name, text in RUNS.items():
             assert shown.count(f'{source["rows"]["windows"]:,}') >= 2, (name, shown)
     same(name, "validations", [one["windows"] for one in info["validations"]],
          [one["windows"] for one in audit["validations"]])
+    # The windows that show has.
+    plans = {source["source"] for source in info["sources"] if source["plan"]}
+    held = [(one["name"], one["windows"]) for one in info["validations"]]
+    for source, windows in held + [(one["source"], one["windows"]) for one in info["phases"][0]["shares"]]:
+        for window in () if source in plans else (windows - 1, windows):
+            found = subprocess.run(["tokmap", "show", name + ".run", "--source", source, "--window", str(window), "--ids"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            same(name, f"window {window} of {windows}", found.returncode == 0, window < windows)
     # Rows as they are shown: as many as the run has, of the lengths and sources that the reports name.
     count = {source["source"]: 0 for source in info["sources"]}
     tokens = padding = 0

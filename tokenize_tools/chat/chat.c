@@ -252,9 +252,8 @@ enum tokmap_status chat_render_record(const struct chat_template *template, cons
 uint64_t chat_ids_most(const struct tokenizer *tokenizer, const struct chat_text *text)
 {
     struct tokenizer_info info;
-    uint64_t most;
     tokenizer_info(tokenizer, &info);
-    return mul_overflows(text->text.count, info.ids_per_byte_most, &most) ? UINT64_MAX : most;
+    return mul_capped(text->text.count, info.ids_per_byte_most);
 }
 
 /* Makes the memory for `count` elements of `size` bytes at least that large. Its content is not kept. */

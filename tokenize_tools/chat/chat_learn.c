@@ -64,12 +64,12 @@ const char *chat_role_name(enum chat_role role)
 enum chat_role chat_role_of(const struct chat_message *message)
 {
     for (unsigned role = 0; role < CHAT_ROLE_OTHER; role++)
-        if (chat_role_is(message, names[role]))
+        if (chat_is_role(message, names[role]))
             return (enum chat_role)role;
-    if (chat_role_is(message, "developer"))
+    if (chat_is_role(message, "developer"))
         return CHAT_ROLE_SYSTEM;
-    return chat_role_is(message, "ipython") || chat_role_is(message, "tool_results") ||
-                   chat_role_is(message, "function")
+    return chat_is_role(message, "ipython") || chat_is_role(message, "tool_results") ||
+                   chat_is_role(message, "function")
                ? CHAT_ROLE_TOOL
                : CHAT_ROLE_OTHER;
 }

@@ -158,26 +158,13 @@ static struct chat_string decode(struct reader *reader, const struct json_string
     return (struct chat_string){into, count};
 }
 
-/* Returns true if a value says nothing: null, "", [], {}, or, with `no`, false. */
-static bool is_nothing(const char *bytes, size_t count, bool no)
-{
-    if (count && (bytes[0] == '[' || bytes[0] == '{')) {
-        for (size_t i = 1; i + 1 < count; i++)
-            if (!strchr(" \t\r\n", bytes[i]))
-                return false;
-        return true;
-    }
-    return (count == 4 && !memcmp(bytes, "null", 4)) || (no && count == 5 && !memcmp(bytes, "false", 5)) ||
-           (count == 2 && bytes[0] == '"');
-}
-
 /* Takes a value, and returns whether it says nothing. */
 static bool takes_nothing(struct reader *reader)
 {
     const char *bytes;
     size_t count;
     return !json_value(&reader->scan, &bytes, &count) /* the fault is reported later */ ||
-           is_nothing(bytes, count, true);
+           json_says_nothing(bytes, count) || (count == 5 && *bytes == 'f');
 }
 
 /* Takes a string that has not been there before. The reasons are those to refuse it if it has been, and if the value is
@@ -337,7 +324,7 @@ static bool is_ignored(const struct reader *reader, const struct json_string *na
     return is_among(name, reader->source->ignored, reader->source->ignored_count);
 }
 
-bool chat_role_is(const struct chat_message *message, const char *role)
+bool chat_is_role(const struct chat_message *message, const char *role)
 {
     return message->role.count == strlen(role) && !memcmp(message->role.bytes, role, message->role.count);
 }
@@ -394,7 +381,7 @@ static bool meaningful_read(struct reader *reader, struct chat_message *message,
 /* Checks what the keys of a message say together. */
 static bool message_check(struct reader *reader, const struct chat_message *message)
 {
-    const bool assistant = chat_role_is(message, "assistant");
+    const bool assistant = chat_is_role(message, "assistant");
     if (message->call_count && !assistant)
         return refuse(reader, "only an assistant calls tools, and its role is", &message->role);
     if (message->thoughts.count && !assistant)
@@ -465,7 +452,7 @@ static bool tools_read(struct reader *reader, const char *json, size_t bytes)
         return refuse(reader, "the record has its tools twice", NULL);
     if (json_kind(&scan) == JSON_STRING && json_text(&scan, &string)) {
         const struct chat_string text = decode(reader, &string);
-        if (!text.count || is_nothing(text.bytes, text.count, false))
+        if (!text.count || json_says_nothing(text.bytes, text.count))
             return empty_check(reader, text.bytes, text.count);
         if (!json_is_valid(text.bytes, text.count, DEPTH_MOST))
             return refuse(reader, "the tools are a string that is not JSON", NULL);
@@ -493,7 +480,7 @@ static bool variable_read(struct reader *reader, const struct json_string *name,
 {
     const unsigned abilities = reader->source->abilities;
     const bool is_tools = json_name_is(name, "tools") && (abilities & CHAT_WRITES_TOOLS);
-    if (is_nothing(json, bytes, false) || (abilities & CHAT_IS_RENDERED))
+    if (json_says_nothing(json, bytes) || (abilities & CHAT_IS_RENDERED))
         return !is_tools || empty_check(reader, json, bytes);
     if (is_tools)
         return tools_read(reader, json, bytes);
@@ -512,7 +499,7 @@ static bool variables_read(struct reader *reader, const struct chat_string *word
     size_t count;
     json_begin(&scan, json, bytes);
     if (json_kind(&scan) != JSON_OBJECT)
-        return is_nothing(json, bytes, false) || refuse(reader, UNWRITTEN, word);
+        return json_says_nothing(json, bytes) || refuse(reader, UNWRITTEN, word);
     (void)json_enter_object(&scan);
     while (json_member(&scan, &name)) {
         if (!json_value(&scan, &value, &count))

@@ -100,7 +100,7 @@ struct chat_source {
 enum tokmap_status chat_messages_read(struct chat_messages *messages, const struct chat_source *source,
                                       struct tokmap_error *error);
 
-bool chat_role_is(const struct chat_message *message, const char *role);
+bool chat_is_role(const struct chat_message *message, const char *role);
 
 /* Returns the keys beside the messages that say something, and a NULL; static. All others are ignored. */
 const char *const *chat_beside_keys(void);

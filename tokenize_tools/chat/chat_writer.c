@@ -352,11 +352,6 @@ void chat_puts(struct chat_writer *writer, const char *form)
 
 /* ---- roles and contents ---- */
 
-bool chat_is_role(const struct chat_message *message, const char *role)
-{
-    return chat_equals(message->role, role);
-}
-
 bool chat_is_assistant(const struct chat_message *message)
 {
     return chat_is_role(message, "assistant");

@@ -96,7 +96,6 @@ void chat_end(struct chat_writer *writer);
 void chat_calls_begin(struct chat_writer *writer);
 void chat_pause(struct chat_writer *writer);
 void chat_resume(struct chat_writer *writer);
-bool chat_is_role(const struct chat_message *message, const char *role);
 bool chat_is_assistant(const struct chat_message *message);
 /* Refuses the conversation because of a message; returns false. */
 bool chat_refuse(struct chat_messages *messages, size_t index, const char *reason);

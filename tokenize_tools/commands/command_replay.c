@@ -264,8 +264,7 @@ static enum tokmap_status find_assignment(struct replay *replay, struct section 
     }
     if (!list_room(&replay->assignments, replay->assignment_count, &replay->assignment_capacity,
                    sizeof *replay->assignments))
-        return error_set_memory(error, "the assignments of rows",
-                                replay->assignment_capacity * sizeof *replay->assignments);
+        return error_set_memory(error, "the assignments of rows", replay->assignment_count * sizeof(struct assignment));
     return assignment_init(&replay->assignments[replay->assignment_count++], replay->run, &rule, error);
 }
 

@@ -275,19 +275,12 @@ static enum tokmap_status columns_make(struct drafting *drafting, const struct r
 
 /* ---- beside the messages ---- */
 
-/* Returns true if the value of a field says nothing: null, or, but for the field `empty`, "", [], {}. */
+/* Returns true if the value of a field says nothing; the field `empty` does only if it is null. */
 static bool is_nothing(const struct corpus_value *value, const char *name, const char *empty)
 {
     const char *dot = strrchr(name, '.');
-    if (empty && !strcmp(dot ? dot + 1 : name, empty))
-        return value->bytes == 4 && !memcmp(value->json, "null", 4);
-    if (value->bytes && (value->json[0] == '[' || value->json[0] == '{')) {
-        for (uint64_t i = 1; i + 1 < value->bytes; i++)
-            if (!strchr(" \t\r\n", value->json[i]))
-                return false;
-        return true;
-    }
-    return (value->bytes == 4 && !memcmp(value->json, "null", 4)) || (value->bytes == 2 && value->json[0] == '"');
+    return json_says_nothing(value->json, value->bytes) &&
+           (*value->json == 'n' || !empty || strcmp(dot ? dot + 1 : name, empty) != 0);
 }
 
 /* Makes the object of JSON with what the record says beside its messages. */

@@ -87,14 +87,6 @@ static void append_pre_tokenizer(struct growing *g, const char *pattern)
     append_text(g, "false}\n    ]\n  },\n");
 }
 
-static void config_append(struct growing *g, const char *key, const char *text)
-{
-    append_text(g, ",\n  \"");
-    append_text(g, key);
-    append_text(g, "\": ");
-    append_string(g, (const uint8_t *)text, strlen(text));
-}
-
 static void append_added(struct growing *g, const char *before, uint64_t id, const struct train_text *text)
 {
     append_text(g, before);
@@ -146,26 +138,40 @@ static void append_tokenizer_json(struct growing *g, const struct train_vocabula
     append_text(g, vocabulary->count > 256 ? "\n    ]\n  }\n}\n" : "]\n  }\n}\n");
 }
 
+int64_t train_special(const struct train_settings *settings, uint64_t first, const char *text)
+{
+    for (uint32_t i = 0; i < settings->special_count; i++)
+        if (settings->specials[i].count == strlen(text) && !memcmp(settings->specials[i].bytes, text, strlen(text)))
+            return (int64_t)(first + i);
+    return -1;
+}
+
 void train_write_config(struct growing *g, const char *unknown, const struct train_settings *settings)
 {
     static const char *const pads[] = {"<pad>", "<|pad|>", "[PAD]", NULL}, *const masks[] = {"<mask>", "[MASK]", NULL},
                              *const classes[] = {"[CLS]", NULL}, *const separators[] = {"[SEP]", NULL};
-    const char *const *const names[] = {pipeline_eod_names, pipeline_bos_names, pads, masks, classes, separators};
-    static const char *const keys[] = {"eos_token", "bos_token", "pad_token", "mask_token", "cls_token", "sep_token"};
+    const char *const unknowns[] = {unknown, NULL};
+    const struct {
+        const char *key, *const *names;
+    } kinds[] = {{"eos_token", pipeline_eod_names},
+                 {"bos_token", pipeline_bos_names},
+                 {"pad_token", pads},
+                 {"mask_token", masks},
+                 {"cls_token", classes},
+                 {"sep_token", separators},
+                 {"unk_token", unknowns}};
     append_text(g, "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\",\n  \"clean_up_tokenization_spaces\": false");
-    for (size_t key = 0; key < sizeof keys / sizeof *keys; key++)
-        for (const char *const *name = names[key]; *name; name++) {
-            uint32_t i = 0;
-            while (i < settings->special_count && (settings->specials[i].count != strlen(*name) ||
-                                                   memcmp(settings->specials[i].bytes, *name, strlen(*name)) != 0))
-                i++;
-            if (i == settings->special_count)
-                continue;
-            config_append(g, keys[key], *name);
-            break;
-        }
-    if (unknown)
-        config_append(g, "unk_token", unknown);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const char *const *name = kinds[i].names;
+        while (*name && *name != unknown && train_special(settings, 0, *name) < 0)
+            name++;
+        if (!*name)
+            continue;
+        append_text(g, ",\n  \"");
+        append_text(g, kinds[i].key);
+        append_text(g, "\": ");
+        append_string(g, (const uint8_t *)*name, strlen(*name));
+    }
     append_text(g, ",\n  \"additional_special_tokens\": [");
     for (uint32_t i = 0; i < settings->special_count; i++) {
         append_text(g, i ? ", " : "");

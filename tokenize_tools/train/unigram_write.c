@@ -89,16 +89,6 @@ static void append_piece(struct growing *g, struct growing *scratch, const void 
     append_message(g, 1, scratch);
 }
 
-/* Returns the id of a special token with this name, or -1. */
-static int64_t special_id(const struct train_settings *settings, uint64_t first, const char *name)
-{
-    for (uint32_t i = 0; i < settings->special_count; i++)
-        if (settings->specials[i].count == strlen(name) &&
-            !memcmp(settings->specials[i].bytes, name, (size_t)settings->specials[i].count))
-            return (int64_t)(first + i);
-    return -1;
-}
-
 static void append_model(struct growing *g, const struct unigram_vocabulary *v, const struct unigram_settings *unigram,
                          const struct train_settings *settings)
 {
@@ -123,9 +113,9 @@ static void append_model(struct growing *g, const struct unigram_vocabulary *v, 
     append_field(&scratch, 25, unigram->rules.digits);
     append_field(&scratch, 35, unigram->bytes);
     append_field(&scratch, 40, 0);
-    append_field(&scratch, 41, (uint64_t)special_id(settings, first, "<s>"));
-    append_field(&scratch, 42, (uint64_t)special_id(settings, first, "</s>"));
-    append_field(&scratch, 43, (uint64_t)special_id(settings, first, "<pad>"));
+    append_field(&scratch, 41, (uint64_t)train_special(settings, first, "<s>"));
+    append_field(&scratch, 42, (uint64_t)train_special(settings, first, "</s>"));
+    append_field(&scratch, 43, (uint64_t)train_special(settings, first, "<pad>"));
     append_message(g, 2, &scratch);
     append_bytes(&scratch, 1, "identity", 8);
     append_field(&scratch, 3, unigram->rules.dummy_prefix);

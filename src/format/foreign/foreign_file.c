@@ -24,12 +24,6 @@
 
 /* ---- paths ---- */
 
-static bool ends_in(const char *text, const char *end)
-{
-    const size_t bytes = strlen(text), end_bytes = strlen(end);
-    return bytes > end_bytes && !strcmp(text + bytes - end_bytes, end);
-}
-
 /* Returns `path`, of which the last `less` bytes are replaced by `ending`. */
 static char *path_ending(const char *path, size_t less, const char *ending)
 {
@@ -38,12 +32,12 @@ static char *path_ending(const char *path, size_t less, const char *ending)
 
 char *foreign_tokens_path(enum foreign_kind kind, const char *path)
 {
-    if (kind == FOREIGN_MEGATRON && !ends_in(path, ".bin"))
-        return path_ending(path, ends_in(path, ".idx") ? 4 : 0, ".bin");
-    if (kind == FOREIGN_DATATROVE && !ends_in(path, ".ds")) {
+    if (kind == FOREIGN_MEGATRON && !path_ends_in(path, strlen(path), ".bin"))
+        return path_ending(path, path_ends_in(path, strlen(path), ".idx") ? 4 : 0, ".bin");
+    if (kind == FOREIGN_DATATROVE && !path_ends_in(path, strlen(path), ".ds")) {
         static const char *const beside[] = {".ds.index", ".ds.metadata", ".ds.loss"};
         for (size_t i = 0; i < 3; i++)
-            if (ends_in(path, beside[i]))
+            if (path_ends_in(path, strlen(path), beside[i]))
                 return path_ending(path, strlen(beside[i]) - 3, "");
         return path_ending(path, 0, ".ds");
     }
@@ -52,7 +46,8 @@ char *foreign_tokens_path(enum foreign_kind kind, const char *path)
 
 char *foreign_index_path(const char *tokens_path)
 {
-    return path_ending(tokens_path, ends_in(tokens_path, ".bin") ? 4 : 0, shard_file_ending(SHARD_INDEX, SHARD_FINAL));
+    return path_ending(tokens_path, path_ends_in(tokens_path, strlen(tokens_path), ".bin") ? 4 : 0,
+                       shard_file_ending(SHARD_INDEX, SHARD_FINAL));
 }
 
 /* ---- recognizing ---- */
@@ -61,7 +56,7 @@ enum foreign_kind foreign_kind_of(const char *path)
 {
     uint8_t head[16];
     size_t got = 0;
-    const bool idx = ends_in(path, ".idx"), bin = ends_in(path, ".bin");
+    const bool idx = path_ends_in(path, strlen(path), ".idx"), bin = path_ends_in(path, strlen(path), ".bin");
     if (os_head_read(path, head, sizeof head, &got)) {
         if (idx && megatron_is(head, got))
             return FOREIGN_MEGATRON;
@@ -78,39 +73,36 @@ enum foreign_kind foreign_kind_of(const char *path)
     return megatron ? FOREIGN_MEGATRON : FOREIGN_UNNAMED;
 }
 
-/* Sets a word that is not given. Returns false if it is, with another value. */
-static bool word_set(uint64_t *word, uint64_t none, uint64_t value)
-{
-    *word = *word == none ? value : *word;
-    return *word == value;
-}
-
 enum foreign_kind foreign_note_read(const char *path, struct foreign_words *words)
 {
-    uint64_t vocabulary = 0, eod = TOKMAP_NO_ID, bos = TOKMAP_NO_ID;
-    char *note = ends_in(path, ".bin") ? path_ending(path, 4, ".meta.json") : NULL, text[512];
+    static const char *const names[] = {"vocab_size", "eod_id", "bos_id"};
+    uint64_t *const given[] = {&words->vocabulary, &words->eod_id, &words->bos_id};
+    uint64_t said[] = {0, TOKMAP_NO_ID, TOKMAP_NO_ID};
+    const bool bin = path_ends_in(path, strlen(path), ".bin");
+    char *note = bin ? path_ending(path, 4, ".meta.json") : NULL, text[512];
     struct json_scan scan;
     struct json_string name, dtype = {NULL, 0, false};
     size_t got = 0;
     int fd = -1;
-    if (note && !os_open(note, OS_READ_NOW, &fd)) {
-        const int system = os_pread(fd, text, sizeof text, 0, &got);
-        os_close(fd);
-        json_begin(&scan, text, system ? 0 : got);
-        for (bool good = json_enter_object(&scan); good && json_member(&scan, &name);)
-            good = json_name_is(&name, "dtype")        ? json_text(&scan, &dtype)
-                   : json_kind(&scan) == JSON_NULL     ? json_skip(&scan)
-                   : json_name_is(&name, "vocab_size") ? json_unsigned(&scan, &vocabulary)
-                   : json_name_is(&name, "eod_id")     ? json_unsigned(&scan, &eod)
-                   : json_name_is(&name, "bos_id")     ? json_unsigned(&scan, &bos)
-                                                       : json_skip(&scan);
-    }
+    bool good = note && !os_open(note, OS_READ_NOW, &fd) && !os_pread(fd, text, sizeof text, 0, &got);
+    os_close(fd);
     free(note);
-    return fd >= 0 && json_end(&scan) && json_equals(&dtype, "uint16", 6) && word_set(&words->width, 0, 2) &&
-                   word_set(&words->vocabulary, 0, vocabulary) && word_set(&words->eod_id, TOKMAP_NO_ID, eod) &&
-                   word_set(&words->bos_id, TOKMAP_NO_ID, bos)
-               ? FOREIGN_RAW
-               : FOREIGN_UNNAMED;
+    json_begin(&scan, text, got);
+    for (good = good && json_enter_object(&scan); good && json_member(&scan, &name);) {
+        size_t i = 0;
+        while (i < 3 && !json_name_is(&name, names[i]))
+            i++;
+        good = json_name_is(&name, "dtype")               ? json_text(&scan, &dtype)
+               : i < 3 && json_kind(&scan) == JSON_NUMBER ? json_unsigned(&scan, &said[i])
+                                                          : json_skip(&scan);
+    }
+    good = good && json_end(&scan) && json_equals(&dtype, "uint16", 6) && (!words->width || words->width == 2);
+    for (size_t i = 0; i < 3 && good; i++) {
+        *given[i] = *given[i] == (i ? TOKMAP_NO_ID : 0) ? said[i] : *given[i];
+        good = *given[i] == said[i];
+    }
+    words->width = good ? 2 : words->width;
+    return good ? FOREIGN_RAW : FOREIGN_UNNAMED;
 }
 
 /* ---- opening ---- */
@@ -155,7 +147,8 @@ static enum tokmap_status open_megatron(struct foreign_file *file, uint64_t file
     struct os_stat found;
     uint8_t head[MEGATRON_HEAD_BYTES];
     size_t got = 0;
-    file->documents_path = path_ending(file->path, ends_in(file->path, ".bin") ? 4 : 0, ".idx");
+    file->documents_path =
+        path_ending(file->path, path_ends_in(file->path, strlen(file->path), ".bin") ? 4 : 0, ".idx");
     if (!file->documents_path)
         return error_set_memory(error, "the path of an index", strlen(file->path));
     enum tokmap_status status = documents_open(file, &found, error);

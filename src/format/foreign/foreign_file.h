@@ -34,9 +34,8 @@ struct foreign_file {
  * and each of both files, are Megatron's. Reads at most 16 bytes. */
 enum foreign_kind foreign_kind_of(const char *path);
 
-/* Returns FOREIGN_RAW, and sets the words that are not given, if `path` is that of a PREFIX.bin beside which
- * `tokmap convert --to nanogpt` has written PREFIX.meta.json. Returns FOREIGN_UNNAMED if there is no such file, or if
- * it contradicts a word. */
+/* Returns FOREIGN_RAW, and sets the words that are not given, if `path` is a PREFIX.bin beside which PREFIX.meta.json
+ * of `tokmap convert --to nanogpt` agrees with those that are; else FOREIGN_UNNAMED. */
 enum foreign_kind foreign_note_read(const char *path, struct foreign_words *words);
 
 /* Returns the path of the tokens that `path` names ("PREFIX", "PREFIX.bin", and "PREFIX.idx" are PREFIX.bin for

@@ -138,11 +138,37 @@ static void wrong_widths(void **unused)
         warned("width=2", "nine of ten tokens are two letters of a text");
         warned("width=4", "many ids are above 16,777,215");
     }
-    tokens_write(text, 700, 2, false, 0);
-    warned("width=2,vocab=50257", "all ids that were looked at are below 256");
-    memset(text, 0, sizeof text);
+    for (unsigned i = 0; i < IDS; i++) /* of two ids of characters each: no vocabulary has them, but they are small */
+        text[i] = ids[i] % 65 + 1;
     tokens_write(text, IDS, 2, false, 0);
-    warned("width=2", "all tokens that were looked at have the same id");
+    warned("width=4", "many ids are two numbers below 256 with a byte of 0 between them");
+    for (unsigned i = 0; i < IDS; i++) /* of a vocabulary of more than 65,536, whose rare half is others' */
+        text[i] = ids[i] % 7 < 3 ? 65536 + ids[i] * 31 % 62000 : ids[i];
+    tokens_write(text, IDS, 4, false, 0);
+    warned("width=2,vocab=65536", "every second token is below 16");
+}
+
+/* Data that is strange, but true: few ids, ids beside flags, padding, vocabularies of bytes. */
+static void strange_tokens_are_not_warned_of(void **unused)
+{
+    (void)unused;
+    static uint64_t other[IDS];
+    for (unsigned kind = 0; kind < 12; kind++)
+        for (unsigned count = 64; count <= IDS; count = count == 4096 ? IDS : 2 * count)
+            for (unsigned width = 2; width <= 4; width *= 2) {
+                static const uint64_t alone[] = {0, 256, 8224, 50256};
+                for (unsigned i = 0; i < count; i++) {
+                    const uint64_t small[] = {ids[i] % 16, ids[i] % 4, ids[i] % 2, ids[i] * 7 % 10};
+                    other[i] = kind < 4     ? alone[kind]
+                               : kind < 8   ? i % 2 ? small[kind - 4] : ids[(i * 37 + 11) % IDS]
+                                 : kind == 8 ? (i / 40 % 10 ? 0 : ids[i])
+                               : kind == 9  ? ids[i] % 256
+                               : kind == 10 ? i % 2 ? 3 : ids[i] % 300
+                                            : ids[i] % 300;
+                }
+                tokens_write(other, count, width, false, 0);
+                warned(width == 2 ? "width=2,vocab=50257" : "width=4,vocab=50257", NULL);
+            }
 }
 
 static void wrong_orders_and_offsets(void **unused)
@@ -196,6 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_tokens_are_not_warned_of),
+        cmocka_unit_test(strange_tokens_are_not_warned_of),
         cmocka_unit_test(wrong_widths),
         cmocka_unit_test(wrong_orders_and_offsets),
         cmocka_unit_test(empty_files_of_datatrove),

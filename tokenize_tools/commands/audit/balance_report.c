@@ -6,15 +6,16 @@
 
 #include "cli/cli.h"
 
-static void ratio_report(struct cli_report *report, const char *p50, const char *most,
-                         const struct balance_ratio *ratio)
-{
-    cli_member(report, p50, cli_real(ratio->p50));
-    cli_member(report, most, cli_real(ratio->most));
-}
-
 void balance_report_add(const struct balance_samples *of, double q, struct cli_report *report)
 {
+    static const char *const kinds[][3] = {
+        [CALLS] = {"calls_p50", "calls_max", "  of a call: "},
+        [BALANCED_CALLS] = {"balanced_calls_p50", "balanced_calls_max", "; balanced: "},
+        [BOUND_CALLS] = {"bound_calls_p50", "bound_calls_max", "; lower bound: "},
+        [WAITS] = {"waits_p50", "waits_max", "\n  if ranks wait in every call: "},
+        [BALANCED_WAITS] = {"balanced_waits_p50", "balanced_waits_max", "; balanced: "},
+        [RANKS] = {"ranks_p50", "ranks_max", "\n  if ranks wait once a step: "},
+        [BALANCED_RANKS] = {"balanced_ranks_p50", "balanced_ranks_max", "; balanced: "}};
     if (!of->steps) {
         cli_member(report, "balance", cli_null());
         return;
@@ -22,25 +23,17 @@ void balance_report_add(const struct balance_samples *of, double q, struct cli_r
     if (!report->as_json) {
         printf("balance: %s of the run, q %g; the largest cost divided by the mean of the step\n",
                CLI_COUNTED(of->steps, "step"), q);
-        printf("  of a call: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f; lower bound: p50 %.3f, max "
-               "%.3f\n",
-               of->calls.p50, of->calls.most, of->balanced_calls.p50, of->balanced_calls.most, of->bound_calls.p50,
-               of->bound_calls.most);
-        printf("  if ranks wait in every call: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f\n", of->waits.p50,
-               of->waits.most, of->balanced_waits.p50, of->balanced_waits.most);
-        printf("  if ranks wait once a step: p50 %.3f, max %.3f; balanced: p50 %.3f, max %.3f\n", of->ranks.p50,
-               of->ranks.most, of->balanced_ranks.p50, of->balanced_ranks.most);
+        for (int i = 0; i < BALANCE_KINDS; i++)
+            printf("%sp50 %.3f, max %.3f", kinds[i][2], of->of[i].p50, of->of[i].most);
+        putchar('\n');
     }
     cli_report_object(report, "balance");
     cli_member(report, "q", cli_real(q));
     cli_member(report, "steps", cli_number(of->steps));
     cli_member(report, "rows", cli_number(of->rows));
-    ratio_report(report, "calls_p50", "calls_max", &of->calls);
-    ratio_report(report, "balanced_calls_p50", "balanced_calls_max", &of->balanced_calls);
-    ratio_report(report, "bound_calls_p50", "bound_calls_max", &of->bound_calls);
-    ratio_report(report, "waits_p50", "waits_max", &of->waits);
-    ratio_report(report, "balanced_waits_p50", "balanced_waits_max", &of->balanced_waits);
-    ratio_report(report, "ranks_p50", "ranks_max", &of->ranks);
-    ratio_report(report, "balanced_ranks_p50", "balanced_ranks_max", &of->balanced_ranks);
+    for (int i = 0; i < BALANCE_KINDS; i++) {
+        cli_member(report, kinds[i][0], cli_real(of->of[i].p50));
+        cli_member(report, kinds[i][1], cli_real(of->of[i].most));
+    }
     cli_report_close(report);
 }

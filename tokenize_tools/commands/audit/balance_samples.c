@@ -15,13 +15,11 @@
 #define STEPS_MOST 1000
 #define ROWS_MOST ((uint64_t)1 << 18) /* of all steps together */
 
-enum { CALLS, BALANCED_CALLS, BOUND_CALLS, WAITS, BALANCED_WAITS, RANKS, BALANCED_RANKS, RATIOS };
-
 struct sampler {
     struct assignment assignment;
-    uint8_t *seen;          /* by row of a step */
-    balance_cost *of_rank;  /* its cost in the step */
-    double *ratios[RATIOS]; /* by step */
+    uint8_t *seen;                 /* by row of a step */
+    balance_cost *of_rank;         /* its cost in the step */
+    double *ratios[BALANCE_KINDS]; /* by step */
 };
 
 /* The sums of a step, balanced or not. */
@@ -97,7 +95,7 @@ static void step_add(struct sampler *sampler, struct balance_samples *samples, u
     samples->rows += batch;
 }
 
-static int compare(const void *a, const void *b)
+int compare_ratios(const void *a, const void *b)
 {
     const double *x = a, *y = b;
     return (*x > *y) - (*x < *y);
@@ -105,7 +103,7 @@ static int compare(const void *a, const void *b)
 
 static struct balance_ratio ratio_of(double *ratios, uint64_t count)
 {
-    qsort(ratios, count, sizeof *ratios, compare);
+    qsort(ratios, count, sizeof *ratios, compare_ratios);
     return count ? (struct balance_ratio){ratios[(count - 1) / 2], ratios[count - 1]} : (struct balance_ratio){0, 0};
 }
 
@@ -119,9 +117,9 @@ static enum tokmap_status sampler_open(struct sampler *sampler, const struct tok
     sampler->seen = malloc(batch_most);
     sampler->of_rank = calloc(rule->world, sizeof *sampler->of_rank);
     bool good = sampler->seen && sampler->of_rank;
-    for (int i = 0; i < RATIOS; i++)
+    for (int i = 0; i < BALANCE_KINDS; i++)
         good = (sampler->ratios[i] = malloc(count * sizeof *sampler->ratios[i])) && good;
-    return good ? TOKMAP_OK : error_set_memory(error, "the samples", batch_most + RATIOS * 8 * count);
+    return good ? TOKMAP_OK : error_set_memory(error, "the samples", batch_most + BALANCE_KINDS * 8 * count);
 }
 
 enum tokmap_status balance_samples_take(struct balance_samples *samples, const struct tokmap_run *run, uint64_t steps,
@@ -146,19 +144,12 @@ enum tokmap_status balance_samples_take(struct balance_samples *samples, const s
         if (!status && os_signal_caught())
             status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted by a signal");
     }
-    if (!status) {
-        samples->calls = ratio_of(sampler.ratios[CALLS], samples->steps);
-        samples->balanced_calls = ratio_of(sampler.ratios[BALANCED_CALLS], samples->steps);
-        samples->bound_calls = ratio_of(sampler.ratios[BOUND_CALLS], samples->steps);
-        samples->waits = ratio_of(sampler.ratios[WAITS], samples->steps);
-        samples->balanced_waits = ratio_of(sampler.ratios[BALANCED_WAITS], samples->steps);
-        samples->ranks = ratio_of(sampler.ratios[RANKS], samples->steps);
-        samples->balanced_ranks = ratio_of(sampler.ratios[BALANCED_RANKS], samples->steps);
-    }
+    for (int i = 0; i < BALANCE_KINDS && !status; i++)
+        samples->of[i] = ratio_of(sampler.ratios[i], samples->steps);
     assignment_free(&sampler.assignment);
     free(sampler.seen);
     free(sampler.of_rank);
-    for (int i = 0; i < RATIOS; i++)
+    for (int i = 0; i < BALANCE_KINDS; i++)
         free(sampler.ratios[i]);
     return status;
 }

@@ -16,14 +16,18 @@ struct balance_ratio {
     double p50, most;
 };
 
+/* Of the calls of all ranks, which no assignment has below the bound; of ranks that wait in every call: the sum over
+ * the calls; and of ranks that wait once a step. */
+enum balance_kind { CALLS, BALANCED_CALLS, BOUND_CALLS, WAITS, BALANCED_WAITS, RANKS, BALANCED_RANKS, BALANCE_KINDS };
+
 struct balance_samples {
-    uint64_t steps, rows;                       /* that were computed */
-    struct balance_ratio calls, balanced_calls; /* of the calls of all ranks */
-    struct balance_ratio bound_calls;           /* no assignment is below it */
-    struct balance_ratio waits, balanced_waits; /* of ranks that wait in every call: the sum over the calls */
-    struct balance_ratio ranks, balanced_ranks; /* of ranks that wait once a step */
+    uint64_t steps, rows; /* that were computed */
+    struct balance_ratio of[BALANCE_KINDS];
     uint64_t fault_step; /* its balanced rows are not its rows, each once; TOKMAP_FOREVER: no step's */
 };
+
+/* Compares two numbers of type double, for qsort(). */
+int compare_ratios(const void *a, const void *b);
 
 /* Computes the costs of the rows of some steps of [0, steps).
  *   ranks  at most the rows of any step

@@ -75,15 +75,16 @@ struct audit {
     struct target *target;
     struct tokmap_run *run;
     struct tokmap_run_info info;
-    struct tokmap_source_info source; /* the first */
-    bool plain;                       /* one source and one phase: the steps of each epoch can be listed */
-    uint64_t steps, draws;            /* steps that are audited, and their rows */
-    uint64_t delivered;               /* of the steps, those that are not skipped */
-    uint64_t tokens;                  /* in the delivered steps; UINT64_MAX: more */
-    uint64_t counted_steps;           /* of the steps, those whose rows are counted */
-    uint64_t calls_least, calls_most; /* per step, on every rank; they differ between phases */
-    uint64_t rows_least, rows_most;   /* of a rank */
-    uint64_t call_rows_most;          /* of a call */
+    struct tokmap_source_info source;         /* the first */
+    bool plain;                               /* one source and one phase: the steps of each epoch can be listed */
+    uint64_t steps, draws;                    /* steps that are audited, and their rows */
+    uint64_t delivered;                       /* of the steps, those that are not skipped */
+    uint64_t tokens;                          /* in the delivered steps; UINT64_MAX: more */
+    uint64_t counted_steps;                   /* of the steps, those whose rows are counted */
+    uint64_t calls_least, calls_most;         /* per step, on every rank; they differ between phases */
+    uint64_t rows_least, rows_most;           /* of a rank */
+    uint64_t call_rows_least, call_rows_most; /* of a call */
+    bool calls_wrong;                         /* some calls do not deliver the slice of their rank */
     struct check checks[CHECKS];
     size_t check_count;
     uint64_t epoch_count;    /* epochs that the draws reach; plain runs only */
@@ -159,17 +160,6 @@ static struct epoch epoch_of(const struct audit *audit, uint64_t number)
 }
 
 /* ---- phases ---- */
-
-/* Gets a phase as far as it is audited. Returns false after the last one. */
-static bool phase_get(const struct audit *audit, uint64_t number, struct tokmap_phase_info *phase)
-{
-    *phase = (struct tokmap_phase_info){.size = sizeof *phase};
-    if (number >= audit->info.phases || tokmap_run_phase(audit->run, number, phase) ||
-        (number && phase->first_step >= audit->steps))
-        return false;
-    phase->end_step = min64(phase->end_step, audit->steps);
-    return true;
-}
 
 /* Rows of the steps before `step`, which may be beyond the end of the run, without padding. Returns false if they are
  * 2^63 or more. */
@@ -270,6 +260,15 @@ static enum tokmap_status coverage_check(struct audit *audit, struct tokmap_erro
 
 /* ---- ranks ---- */
 
+/* Writes "1 row", or "1 to 3 rows". */
+static const char *range_text(uint64_t least, uint64_t most, const char *between, const char *noun, char text[128])
+{
+    char from[64], to[64];
+    (void)snprintf(text, 128, "%s%s%s", least == most ? "" : cli_count(least, from), least == most ? "" : between,
+                   cli_counted(most, noun, to));
+    return text;
+}
+
 /* Checks that the slices of a batch follow each other. Returns false after a fault. */
 static bool slices_check(struct audit *audit, uint64_t batch)
 {
@@ -292,16 +291,34 @@ static bool slices_check(struct audit *audit, uint64_t batch)
     return reached == batch;
 }
 
+/* For every size of a slice of a batch: each call delivers at most --rows rows, and all calls together deliver the
+ * slice. */
+static void calls_check(struct audit *audit, uint64_t batch)
+{
+    const uint64_t ranks = audit->given->ranks, calls = run_calls(batch, ranks, audit->given->rows);
+    for (uint64_t rows = batch / ranks; rows <= div_ceil(batch, ranks); rows++) {
+        uint64_t reached = 0, first, count;
+        for (uint64_t call = 0; call < calls; call++, reached += count) {
+            run_call_rows(rows, call, calls, &first, &count);
+            audit->calls_wrong |= first != reached || (audit->given->rows && count > audit->given->rows);
+            audit->call_rows_most = max64(audit->call_rows_most, count);
+            audit->call_rows_least = min64(audit->call_rows_least, count);
+        }
+        audit->calls_wrong |= reached != rows;
+    }
+    audit->calls_least = min64(audit->calls_least, calls);
+    audit->calls_most = max64(audit->calls_most, calls);
+}
+
 /* Checks the slices of ranks for each batch; they depend on it only, and it differs between phases. */
 static void ranks_check(struct audit *audit)
 {
     const uint64_t ranks = audit->given->ranks;
-    char a[64], b[64], c[64], d[64], e[64];
+    char a[64], b[64], c[64], d[128], e[128];
     uint64_t batch = 0, least = UINT64_MAX, most = 0;
     struct tokmap_phase_info phase;
-    audit->rows_least = UINT64_MAX;
-    audit->calls_least = UINT64_MAX;
-    for (uint64_t i = 0; phase_get(audit, i, &phase); i++) {
+    audit->rows_least = audit->calls_least = audit->call_rows_least = UINT64_MAX;
+    for (uint64_t i = 0; mixture_phase(&audit->report, i, &phase); i++) {
         if (phase.batch == batch)
             continue;
         batch = phase.batch;
@@ -317,51 +334,12 @@ static void ranks_check(struct audit *audit)
         }
         if (!slices_check(audit, batch))
             return;
-        const uint64_t calls = run_calls(batch, ranks, audit->given->rows);
-        audit->calls_least = min64(audit->calls_least, calls);
-        audit->calls_most = max64(audit->calls_most, calls);
+        calls_check(audit, batch);
     }
-    check_add(audit, "ranks", true, "%s with %s%s%s each, disjoint, together the %s%s%s of a step",
+    check_add(audit, "ranks", true, "%s with %s each, disjoint, together the %s of a step",
               cli_counted(ranks, "rank", a),
-              audit->rows_least == audit->rows_most ? "" : cli_count(audit->rows_least, b),
-              audit->rows_least == audit->rows_most ? ""
-              : least == most                       ? " or "
-                                                    : " to ",
-              cli_counted(audit->rows_most, "row", c), least == most ? "" : cli_count(least, d),
-              least == most ? "" : " to ", cli_counted(most, "row", e));
-}
-
-/* For every batch and size of a slice: each call delivers at most --rows rows, and all calls together deliver the
- * slice. */
-static void calls_check(struct audit *audit)
-{
-    uint64_t most = 0, least = UINT64_MAX, batch = 0;
-    bool good = true;
-    struct tokmap_phase_info phase;
-    for (uint64_t i = 0; phase_get(audit, i, &phase); i++) {
-        const uint64_t share = div_ceil(phase.batch, audit->given->ranks);
-        const uint64_t calls = run_calls(phase.batch, audit->given->ranks, audit->given->rows);
-        if (phase.batch == batch)
-            continue;
-        batch = phase.batch;
-        for (uint64_t rows = batch / audit->given->ranks; rows <= share; rows++) {
-            uint64_t reached = 0, first, count;
-            for (uint64_t call = 0; call < calls; call++, reached += count) {
-                run_call_rows(rows, call, calls, &first, &count);
-                good = good && first == reached;
-                most = max64(most, count);
-                least = min64(least, count);
-            }
-            good = good && reached == rows;
-        }
-    }
-    audit->call_rows_most = most;
-    good = good && (!audit->given->rows || most <= audit->given->rows);
-    char a[64], b[32], c[64], d[32];
-    check_add(audit, "calls", good, "%s%s%s per step on every rank, %s%s%s per call",
-              audit->calls_least == audit->calls_most ? "" : cli_count(audit->calls_least, d),
-              audit->calls_least == audit->calls_most ? "" : " to ", cli_counted(audit->calls_most, "call", a),
-              least == most ? "" : cli_count(least, b), least == most ? "" : " to ", cli_counted(most, "row", c));
+              range_text(audit->rows_least, audit->rows_most, least == most ? " or " : " to ", "row", d),
+              range_text(least, most, " to ", "row", e));
 }
 
 /* ---- real loaders ---- */
@@ -437,7 +415,7 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
             status = step_try(audit, &trial, steps[i], error);
     /* The first steps of some phases, in which a source, a batch, or a length can be new. */
     struct tokmap_phase_info phase;
-    for (uint64_t i = 1; i <= PHASES_TRIED && !status && phase_get(audit, i, &phase); i++)
+    for (uint64_t i = 1; i <= PHASES_TRIED && !status && mixture_phase(&audit->report, i, &phase); i++)
         status = step_try(audit, &trial, phase.first_step, error);
     struct excluded_places places = {0};
     if (!status && exclusions_any(run_exclusions(audit->run)))
@@ -494,15 +472,12 @@ static enum tokmap_status samples_check(struct audit *audit, struct tokmap_error
     if (status)
         return status;
     audit->sampled = audit->samples.rows != 0;
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
-    bool padded = audit->info.tail_pad;
-    for (uint64_t i = 0; i < audit->info.sources && !padded && !tokmap_run_source(audit->run, i, &source); i++)
-        padded = source.plan != NULL;
     if (audit->sampled)
         check_add(audit, "capacity", audit->samples.documents_most <= audit->samples.documents_bound,
                   "cu_seqlens: computed, no row has more than %s%s, so %s elements suffice for a call; of the sampled "
                   "rows, none has more than %s",
-                  cli_counted(audit->samples.documents_bound, "document", b), padded ? " (padding counts as one)" : "",
+                  cli_counted(audit->samples.documents_bound, "document", b),
+                  run_about_padded(audit->run, &audit->info) ? " (padding counts as one)" : "",
                   cli_count(audit->call_rows_most * audit->samples.documents_bound + 1, a),
                   cli_count(audit->samples.documents_most, c));
     return TOKMAP_OK;
@@ -743,6 +718,7 @@ static enum tokmap_status delivered_count(struct audit *audit, struct tokmap_err
 
 static enum tokmap_status audit_checks(struct audit *audit, struct tokmap_error *error)
 {
+    char a[128], b[128];
     enum tokmap_status status = delivered_count(audit, error);
     if (!status)
         status = shares_check(audit, error);
@@ -752,7 +728,9 @@ static enum tokmap_status audit_checks(struct audit *audit, struct tokmap_error 
     status = coverage_check(audit, error);
     ranks_check(audit);
     if (!status && audit_good(audit)) {
-        calls_check(audit);
+        check_add(audit, "calls", !audit->calls_wrong, "%s per step on every rank, %s per call",
+                  range_text(audit->calls_least, audit->calls_most, " to ", "call", a),
+                  range_text(audit->call_rows_least, audit->call_rows_most, " to ", "row", b));
         status = loader_check(audit, error);
     }
     if (!status && audit_good(audit))
@@ -775,8 +753,7 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
         return CLI_FAILED;
     }
     audit->by_node = audit->given->storage.nodes > 1 && audit->info.span && audit->given->balance == 0;
-    if (audit->info.stride && audit->source.tail) /* the last window shows more than its stride */
-        audit->source.tail -= audit->info.seq_len - audit->info.stride;
+    audit->source.tail = run_about_tail(&audit->info, &audit->source, audit->info.seq_len, audit->source.windows);
     audit->plain = audit->info.sources == 1 && audit->info.phases == 1;
     audit->remote = !audit->given->sample_given && run_is_remote(audit->run);
     int exit_status = end_find(audit, command);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "balance_samples.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "coverage.h"
@@ -100,18 +101,12 @@ static int compare_u64(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static int compare_double(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 static void samples_sum_up(struct sampler *sampler)
 {
     struct row_samples *samples = sampler->samples;
     const uint64_t n = sampler->work_count, m = samples->steps;
     qsort(sampler->works, n, sizeof *sampler->works, compare_u64);
-    qsort(sampler->slowest, m, sizeof *sampler->slowest, compare_double);
+    qsort(sampler->slowest, m, sizeof *sampler->slowest, compare_ratios);
     if (n) {
         samples->work_p50 = sampler->works[(n - 1) / 2];
         samples->work_p99 = sampler->works[(n - 1) * 99 / 100];

@@ -17,6 +17,7 @@
 
 #include "cache_model.h"
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "dataset/dataset.h"
 #include "dataset/dataset_fetch.h"
@@ -67,14 +68,8 @@ struct simulation {
 
 static enum tokmap_status use_add(struct node_uses *node, uint64_t block, struct tokmap_error *error)
 {
-    if (node->count == node->room) {
-        const uint64_t room = node->room ? 2 * node->room : 4096;
-        uint32_t *grown = realloc(node->uses, room * sizeof *grown);
-        if (!grown)
-            return error_set_memory(error, "the uses of blocks", room * sizeof *grown);
-        node->uses = grown;
-        node->room = room;
-    }
+    if (!list_room(&node->uses, node->count, &node->room, sizeof *node->uses))
+        return error_set_memory(error, "the uses of blocks", node->count * sizeof *node->uses);
     node->uses[node->count++] = (uint32_t)block;
     return TOKMAP_OK;
 }
@@ -127,14 +122,8 @@ static enum tokmap_status group_end(struct simulation *of, struct tokmap_error *
 {
     for (uint64_t i = 0; i < of->of->nodes; i++) {
         struct node_uses *node = &of->nodes[i];
-        if (of->groups == node->ends_room) {
-            const uint64_t room = 2 * node->ends_room + 64;
-            uint64_t *grown = realloc(node->ends, room * sizeof *grown);
-            if (!grown)
-                return error_set_memory(error, "the groups of steps", room * sizeof *grown);
-            node->ends = grown;
-            node->ends_room = room;
-        }
+        if (!list_room(&node->ends, of->groups, &node->ends_room, sizeof *node->ends))
+            return error_set_memory(error, "the groups of steps", of->groups * sizeof *node->ends);
         node->ends[of->groups] = node->count;
     }
     of->groups++;

@@ -375,17 +375,27 @@ static enum tokmap_status facts_report(const struct tokmap_dataset *dataset, con
     return shards_report(dataset, info->shards, report, error);
 }
 
-/* Reports the rows of a dataset. batch: rows of a global batch, 0 if unknown. */
+/* Reports the rows of a dataset, or of a plan. batch: rows of a global batch, 0 if unknown. whole: windows follow one
+ * another, so documents per row were counted. */
 static void rows_report(const struct row_counts *rows, uint64_t seq_len, uint64_t lookahead, uint64_t batch,
-                        struct cli_report *report)
+                        const char *plan, bool whole, struct cli_report *report)
 {
     const uint64_t steps = batch ? rows->windows / batch : 0, left = batch ? rows->windows % batch : 0;
     const bool part = rows->counted < rows->windows;
+    if (plan) {
+        cli_row(report, "plan", "%s", plan);
+        cli_row(report, "an epoch", "%s of %" PRIu64 " tokens", CLI_COUNTED(rows->windows, "row"), seq_len);
+    }
     cli_report_object(report, "rows");
     cli_member(report, "seq_len", cli_number(seq_len));
     cli_member(report, "lookahead", cli_number(lookahead));
-    cli_fact(report, "windows", "windows", cli_number(rows->windows), "%s per epoch", CLI_COUNT(rows->windows));
-    fact_counted(report, "tail", "tail", rows->tail, "token", " per epoch that no row shows");
+    cli_fact(report, "windows", plan ? NULL : "windows", cli_number(rows->windows), "%s per epoch",
+             CLI_COUNT(rows->windows));
+    fact_counted(report, "tail", plan ? NULL : "tail", rows->tail, "token", " per epoch that no row shows");
+    if (!whole) {
+        cli_report_close(report);
+        return;
+    }
     cli_fact(report, "tokens", "tokens in rows", cli_number(rows->windows * seq_len), "%s per epoch",
              CLI_COUNT(rows->windows * seq_len));
     if (batch) {
@@ -598,7 +608,7 @@ static enum tokmap_status dataset_print(const struct target *target, const struc
     status = facts_report(target->dataset, &facts, &report, error);
     part_report(target->name, &facts, &report);
     if (with_rows)
-        rows_report(&rows, given->run.seq_len, given->run.lookahead, 0, &report);
+        rows_report(&rows, given->run.seq_len, given->run.lookahead, 0, NULL, true, &report);
     if (!status)
         status = dataset_end(target->dataset, &facts, &report, error);
     cli_report_end(&report);
@@ -641,43 +651,14 @@ static enum tokmap_status source_rows(const struct tokmap_source_info *source, c
                                       const struct tokmap_phase_info *phase, const struct tokmap_share_info *share,
                                       struct row_counts *rows, int mode, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info data = TOKMAP_DATASET_INFO_INIT;
     const struct tokmap_run_info *run = &about->info;
     enum tokmap_status status = TOKMAP_OK;
     *rows = (struct row_counts){0};
     if (!source->plan && (!run->stride || run->stride == phase->seq_len))
         status = rows_count(source->dataset, phase->seq_len, run->lookahead, rows, mode, error);
-    if (!status)
-        status = tokmap_dataset_info(source->dataset, &data);
     rows->windows = share->windows;
-    rows->tail = 0;
-    if (!source->plan && !run->tail_pad) { /* each window but the last shows `stride` tokens of its own */
-        const uint64_t stride = run->stride ? run->stride : phase->seq_len;
-        rows->tail = share->windows ? data.tokens - ((share->windows - 1) * stride + phase->seq_len) : data.tokens;
-    }
+    rows->tail = run_about_tail(run, source, phase->seq_len, share->windows);
     return status;
-}
-
-static void source_rows_report(const struct tokmap_source_info *source, const struct run_about *about,
-                               const struct tokmap_phase_info *phase, const struct row_counts *rows,
-                               struct cli_report *report)
-{
-    const bool alone = about->info.sources == 1 && about->info.phases == 1;
-    if (!source->plan && !about->info.stride && !about->info.tail_pad) {
-        rows_report(rows, phase->seq_len, about->info.lookahead, alone ? phase->batch : 0, report);
-        return;
-    }
-    if (source->plan) {
-        cli_row(report, "plan", "%s", source->plan);
-        cli_row(report, "an epoch", "%s of %" PRIu64 " tokens", CLI_COUNTED(rows->windows, "row"), phase->seq_len);
-    }
-    cli_report_object(report, "rows");
-    cli_member(report, "seq_len", cli_number(phase->seq_len));
-    cli_member(report, "lookahead", cli_number(about->info.lookahead));
-    cli_fact(report, "windows", source->plan ? NULL : "windows", cli_number(rows->windows), "%s per epoch",
-             CLI_COUNT(rows->windows));
-    fact_counted(report, "tail", source->plan ? NULL : "tail", rows->tail, "token", " per epoch that no row shows");
-    cli_report_close(report);
 }
 
 static enum tokmap_status source_print(const struct run_about *about, uint64_t number,
@@ -707,7 +688,9 @@ static enum tokmap_status source_print(const struct run_about *about, uint64_t n
     status = facts_report(source.dataset, &facts, report, error);
     part_report(source.data, &facts, report);
     if (drawn)
-        source_rows_report(&source, about, &phase, &rows, report);
+        rows_report(&rows, phase.seq_len, about->info.lookahead,
+                    about->info.sources == 1 && about->info.phases == 1 ? phase.batch : 0, source.plan,
+                    !source.plan && !about->info.stride && !about->info.tail_pad, report);
     if (!status)
         status = dataset_end(source.dataset, &facts, report, error);
     if (given->json) {

@@ -347,26 +347,26 @@ static enum tokmap_status lengths_check(const struct also_output *output, struct
     return visit->status;
 }
 
-static enum tokmap_status refuse_owner(struct also_visit *visit, const char *own, const char *path)
+static enum tokmap_status refuse(struct also_visit *visit, const char *path, const char *why)
 {
     struct os_stat found;
-    (void)own;
-    return os_lstat(path, &found)
-               ? TOKMAP_OK
-               : error_set(visit->error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
-                           "this is the index of a shard whose name a copy of the tokens for --also would have; choose "
-                           "another name, or remove this index and its tokens first");
+    return os_lstat(path, &found) ? TOKMAP_OK
+                                  : error_set(visit->error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET, "%s", why);
+}
+
+static enum tokmap_status refuse_owner(struct also_visit *visit, const char *own, const char *path)
+{
+    return refuse(visit, path,
+                  "this is the index of a shard whose name a copy of the tokens for --also would have; choose another "
+                  "name, or remove this index and its tokens first");
 }
 
 static enum tokmap_status refuse_index(struct also_visit *visit, const char *own, const char *path)
 {
-    struct os_stat found;
-    (void)own;
-    return os_lstat(path, &found)
-               ? TOKMAP_OK
-               : error_set(visit->error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
-                           "this is an index of Megatron for tokens that would be replaced; write it again with "
-                           "--also megatron, or remove it first");
+    return refuse(
+        visit, path,
+        "this is an index of Megatron for tokens that would be replaced; write it again with --also megatron, "
+        "or remove it first");
 }
 
 /* Removes a file of a copy, unless it belongs to another output that has this name. */

@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "common/visible.h"
 #include "text/json_scan.h"
+#include "text/path.h"
 
 #define TEXT_MOST 65536u /* bytes of a path or a pattern; a longer one is ignored */
 
@@ -169,18 +170,13 @@ void about_free(struct about_facts *facts)
     memset(facts, 0, sizeof *facts);
 }
 
-static bool ends_in(const char *text, const char *ending)
-{
-    const size_t length = strlen(text), tail = strlen(ending);
-    return length >= tail && strcmp(text + length - tail, ending) == 0;
-}
-
 const char *about_title(const struct about_facts *facts, char text[ABOUT_TITLE])
 {
     const char *name = facts->name, *path = facts->path;
     char given[ABOUT_TITLE];
-    const bool is_file = ends_in(name, ".json") || ends_in(name, ".model") || ends_in(name, ".bpe");
-    if (!path || !*name || strcmp(path, name) == 0 || (is_file && ends_in(path, name)))
+    const bool is_file = path_ends_in(name, strlen(name), ".json") || path_ends_in(name, strlen(name), ".model") ||
+                         path_ends_in(name, strlen(name), ".bpe");
+    if (!path || !*name || strcmp(path, name) == 0 || (is_file && path_ends_in(path, strlen(path), name)))
         (void)snprintf(given, sizeof given, "%.200s", path ? path : name);
     else
         (void)snprintf(given, sizeof given, "%.200s (%.100s)", is_file ? path : name, is_file ? name : path);

@@ -28,25 +28,28 @@ static void fault_set(char fault[MIXTURE_FAULT], const char *format, ...)
     va_end(arguments);
 }
 
-/* Gets a phase as far as it is audited. */
 struct part {
     uint64_t number;
     struct tokmap_phase_info about;
-    uint64_t end_step; /* at most the end of the audit */
-    uint64_t draws;    /* rows that are not padding */
+    uint64_t end_step;    /* at most the end of the audit */
+    uint64_t rows, draws; /* draws: rows that are not padding */
 };
 
-/* Returns false from the first phase on that begins after the end of the audit. */
+bool mixture_phase(const struct mixture_report *report, uint64_t number, struct tokmap_phase_info *phase)
+{
+    *phase = (struct tokmap_phase_info){.size = sizeof *phase};
+    return number < report->info.phases && !tokmap_run_phase(report->run, number, phase) &&
+           (phase->first_step < report->steps || !number);
+}
+
 static bool part_get(const struct mixture_report *report, uint64_t number, struct part *part)
 {
-    *part = (struct part){.number = number, .about = {.size = sizeof part->about}};
-    if (number >= report->info.phases || tokmap_run_phase(report->run, number, &part->about) ||
-        (part->about.first_step >= report->steps && number))
+    part->number = number;
+    if (!mixture_phase(report, number, &part->about))
         return false;
     part->end_step = min64(part->about.end_step, report->steps);
-    const uint64_t steps = part->end_step - min64(part->about.first_step, part->end_step);
-    part->draws = steps * part->about.batch;
-    if (steps && report->info.tail_pad)
+    part->rows = part->draws = (part->end_step - min64(part->about.first_step, part->end_step)) * part->about.batch;
+    if (part->rows && report->info.tail_pad)
         part->draws -= part->about.batch - tokmap_run_real_rows(report->run, part->end_step - 1);
     return true;
 }
@@ -152,7 +155,6 @@ static enum tokmap_status part_add(struct mixture_report *report, const struct p
         sum += share.draws;
         share_add(report, part, &share, lengths, fault);
     }
-    report->shares += m;
     if (sum != part->draws)
         fault_set(fault, "the sources get %" PRIu64 " of the %" PRIu64 " draws of phase %" PRIu64, sum, part->draws,
                   part->number);
@@ -181,6 +183,8 @@ enum tokmap_status mixture_report_make(struct mixture_report *report, const stru
     for (uint64_t i = 0; !status && part_get(report, i, &part); i++) {
         lengths += seq_len != part.about.seq_len;
         seq_len = part.about.seq_len;
+        report->rows += part.rows;
+        report->tokens = add_capped(report->tokens, mul_capped(part.rows, seq_len));
         status = part_add(report, &part, lengths, fault);
     }
     return status ? error_set(error, status, NULL, TOKMAP_NO_OFFSET, "the phases of the run cannot be described")

@@ -44,10 +44,10 @@ struct mixture_report {
     struct mixture_source *sources; /* info.sources of them */
     struct mixture_cut cuts[MIXTURE_CUTS_KEPT];
     uint64_t cut_count;
-    uint64_t shares;      /* of all phases */
-    double worst;         /* the largest distance of a source's draws in a phase from its exact share, in draws */
-    uint64_t levels;      /* the most that the definition allows for it */
-    bool skipped_counted; /* `skipped` of the sources is known */
+    uint64_t rows, tokens; /* of all steps, skipped steps and padding included; tokens: at most UINT64_MAX */
+    double worst;          /* the largest distance of a source's draws in a phase from its exact share, in draws */
+    uint64_t levels;       /* the most that the definition allows for it */
+    bool skipped_counted;  /* `skipped` of the sources is known */
 };
 
 /* Computes the report of steps [0, steps), at most the run's. Writes the first fault, or "", to `fault`: a source
@@ -56,6 +56,9 @@ struct mixture_report {
 enum tokmap_status mixture_report_make(struct mixture_report *report, const struct tokmap_run *run, uint64_t steps,
                                        char fault[MIXTURE_FAULT], struct tokmap_error *error);
 void mixture_report_free(struct mixture_report *report);
+
+/* Gets a phase. Returns false from the first one on that begins after the steps that are audited. */
+bool mixture_phase(const struct mixture_report *report, uint64_t number, struct tokmap_phase_info *phase);
 
 /* Adds the draws of the skipped steps [first, end) to the sources. */
 void mixture_report_skip(struct mixture_report *report, uint64_t first, uint64_t end);

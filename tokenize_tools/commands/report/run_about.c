@@ -54,7 +54,6 @@ static enum tokmap_status first_find(struct run_about *about, struct tokmap_erro
 enum tokmap_status run_about_make(struct run_about *about, const struct tokmap_run *run, struct tokmap_error *error)
 {
     char fault[MIXTURE_FAULT];
-    struct tokmap_phase_info phase;
     *about = (struct run_about){.run = run, .info = {.size = sizeof about->info}};
     enum tokmap_status status = tokmap_run_info(run, &about->info);
     about->ends = !status && about->info.steps != TOKMAP_FOREVER;
@@ -62,13 +61,6 @@ enum tokmap_status run_about_make(struct run_about *about, const struct tokmap_r
         status = first_find(about, error);
     if (status || !about->ends)
         return status;
-    for (uint64_t i = 0; phase_get(about, i, &phase); i++) {
-        if (phase.end_step <= phase.first_step)
-            continue;
-        const uint64_t rows = mul_capped(phase.end_step - phase.first_step, phase.batch);
-        about->rows = add_capped(about->rows, rows);
-        about->tokens = add_capped(about->tokens, mul_capped(rows, phase.seq_len));
-    }
     return mixture_report_make(&about->report, run, about->info.steps, fault, error);
 }
 
@@ -86,30 +78,36 @@ bool run_about_first(const struct run_about *about, uint64_t source, struct tokm
            share_get(about, first.phase, first.share, share);
 }
 
-/* ---- the report ---- */
-
-static void validation_rows(const struct run_about *about, struct cli_report *report)
+bool run_about_padded(const struct tokmap_run *run, const struct tokmap_run_info *info)
 {
-    const struct tokmap_run_info *info = &about->info;
-    for (uint64_t i = 0; i < info->validations && i < RUN_ABOUT_LINES; i++) {
-        const struct tokmap_source_info held_out = source_get(about, info->sources + i);
-        struct tokmap_dataset_info data = TOKMAP_DATASET_INFO_INIT;
-        if (!tokmap_dataset_info(held_out.dataset, &data))
-            cli_row(report, "validation", "%.64s: %.60s, %s; the run trains on none of it", held_out.name,
-                    held_out.data, CLI_COUNTED(data.tokens, "token"));
-    }
-    if (info->validations > RUN_ABOUT_LINES)
-        cli_row(report, "validation", "... and more; --json lists all");
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+    bool padded = info->tail_pad;
+    for (uint64_t i = 0; i < info->sources && !padded && !tokmap_run_source(run, i, &source); i++)
+        padded = source.plan != NULL;
+    return padded;
 }
+
+uint64_t run_about_tail(const struct tokmap_run_info *info, const struct tokmap_source_info *source, uint64_t seq_len,
+                        uint64_t windows)
+{
+    struct tokmap_dataset_info data = TOKMAP_DATASET_INFO_INIT;
+    if (source->plan || info->tail_pad || tokmap_dataset_info(source->dataset, &data))
+        return 0;
+    return windows ? data.tokens - (windows - 1) * (info->stride ? info->stride : seq_len) - seq_len : data.tokens;
+}
+
+/* ---- the report ---- */
 
 /* Adds the lists of excluded documents. */
 static void exclusion_rows(const struct tokmap_run *run, struct cli_report *report)
 {
     const struct exclusions *exclusions = run_exclusions(run);
-    cli_report_list(report, "excluded", NULL);
+    cli_report_array(report, "excluded");
     for (uint64_t i = 0; i < exclusions->list_count; i++) {
         const struct exclusion_list *list = &exclusions->lists[i];
         cli_report_item(report);
+        cli_row(report, "excluded", "%s with %s, from step %s on: %.200s", CLI_COUNTED(list->documents, "document"),
+                CLI_COUNTED(list->tokens, "token"), CLI_COUNT(list->step), list->path);
         cli_member(report, "list", cli_text(list->path));
         cli_member(report, "step", cli_number(list->step));
         cli_member(report, "documents", cli_number(list->documents));
@@ -117,29 +115,47 @@ static void exclusion_rows(const struct tokmap_run *run, struct cli_report *repo
         cli_report_close(report);
     }
     cli_report_close(report);
-    for (uint64_t i = 0; i < exclusions->list_count && !report->as_json; i++) {
-        const struct exclusion_list *list = &exclusions->lists[i];
-        cli_row(report, "excluded", "%s with %s, from step %s on: %.200s", CLI_COUNTED(list->documents, "document"),
-                CLI_COUNTED(list->tokens, "token"), CLI_COUNT(list->step), list->path);
+}
+
+void run_about_validations(const struct tokmap_run *run, struct cli_report *report)
+{
+    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+    struct tokmap_dataset_info data = TOKMAP_DATASET_INFO_INIT;
+    uint64_t i = 0;
+    cli_report_array(report, "validations");
+    for (; !tokmap_run_info(run, &info) && i < info.validations && (report->as_json || i < RUN_ABOUT_LINES); i++) {
+        if (tokmap_run_source(run, info.sources + i, &source) || tokmap_dataset_info(source.dataset, &data))
+            break;
+        cli_report_item(report);
+        cli_row(report, "validation", "%.64s: %.60s, %s; the run trains on none of it", source.name, source.data,
+                CLI_COUNTED(data.tokens, "token"));
+        cli_member(report, "name", cli_text(source.name));
+        cli_member(report, "data", cli_text(source.data));
+        cli_member(report, "tokens", cli_number(data.tokens));
+        cli_member(report, "documents", cli_number(data.documents));
+        cli_member(report, "windows", cli_number(source.windows));
+        cli_report_close(report);
     }
+    cli_report_close(report);
+    if (i < info.validations)
+        cli_row(report, "validation", "... and more; --json lists all");
 }
 
 void run_about_report(const struct run_about *about, struct cli_report *report)
 {
     const struct tokmap_run_info *info = &about->info;
-    const bool ends = about->ends;
-    bool padded = info->tail_pad;
-    for (uint64_t i = 0; i < info->sources && !padded; i++)
-        padded = source_get(about, i).plan != NULL;
+    const bool ends = about->ends, padded = run_about_padded(about->run, info);
     if (info->phases > 1)
         cli_row(report, "phases", "%s; batches of up to %s, sequences of up to %s", CLI_COUNT(info->phases),
                 CLI_COUNTED(info->batch_most, "row"), CLI_COUNTED(info->seq_len_most, "token"));
-    cli_fact(report, "rows", ends ? "rows of the run" : NULL, cli_number_if(ends, about->rows), "%s",
-             CLI_COUNT(about->rows));
-    struct tokmap_cursor end = {.tokens = about->tokens}; /* without those of skipped steps, as audit counts them */
+    cli_fact(report, "rows", ends ? "rows of the run" : NULL, cli_number_if(ends, about->report.rows), "%s",
+             CLI_COUNT(about->report.rows));
+    struct tokmap_cursor end = {.tokens =
+                                    about->report.tokens}; /* without those of skipped steps, as audit counts them */
     const bool skips = ends && info->delivered < info->steps && !tokmap_run_cursor(about->run, info->steps, &end, NULL);
-    cli_fact(report, "tokens", ends ? "tokens of the run" : NULL, cli_number_if(ends, about->tokens), "%s%s%s%s",
-             CLI_COUNT(about->tokens), skips ? ", of which " : "", skips ? CLI_COUNT(end.tokens) : "",
+    cli_fact(report, "tokens", ends ? "tokens of the run" : NULL, cli_number_if(ends, about->report.tokens), "%s%s%s%s",
+             CLI_COUNT(about->report.tokens), skips ? ", of which " : "", skips ? CLI_COUNT(end.tokens) : "",
              skips ? " are delivered" : "");
     cli_member(report, "tokens_delivered", cli_number_if(ends, end.tokens));
     cli_member(report, "batch_most", cli_number(info->batch_most));
@@ -156,10 +172,7 @@ void run_about_report(const struct run_about *about, struct cli_report *report)
     cli_member(report, "vocabulary", cli_number(info->vocabulary));
     cli_member(report, "width", cli_number(info->width));
     cli_member(report, "warning", cli_text(info->warning));
-    if (report->as_json)
-        run_about_validations(about->run, report);
-    else
-        validation_rows(about, report);
+    run_about_validations(about->run, report);
     exclusion_rows(about->run, report);
 }
 
@@ -259,24 +272,4 @@ void run_about_lists(const struct run_about *about, struct cli_report *report)
         putchar('\n');
     }
     phases_report(about, report);
-}
-
-void run_about_validations(const struct tokmap_run *run, struct cli_report *report)
-{
-    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
-    struct tokmap_dataset_info data = TOKMAP_DATASET_INFO_INIT;
-    cli_report_list(report, "validations", NULL);
-    for (uint64_t i = 0; !tokmap_run_info(run, &info) && i < info.validations; i++) {
-        if (tokmap_run_source(run, info.sources + i, &source) || tokmap_dataset_info(source.dataset, &data))
-            break;
-        cli_report_item(report);
-        cli_member(report, "name", cli_text(source.name));
-        cli_member(report, "data", cli_text(source.data));
-        cli_member(report, "tokens", cli_number(data.tokens));
-        cli_member(report, "documents", cli_number(data.documents));
-        cli_member(report, "windows", cli_number(source.windows));
-        cli_report_close(report);
-    }
-    cli_report_close(report);
 }

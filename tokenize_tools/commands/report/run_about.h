@@ -19,8 +19,7 @@ struct run_about_place {
 struct run_about {
     const struct tokmap_run *run;
     struct tokmap_run_info info;
-    bool ends;                     /* the members below hold values */
-    uint64_t rows, tokens;         /* of all steps, skipped steps and padding included; at most UINT64_MAX */
+    bool ends;                     /* the report below holds values */
     struct mixture_report report;  /* contribution of each source */
     struct run_about_place *first; /* of each source: the first phase that has it, and its number there */
 };
@@ -34,6 +33,13 @@ void run_about_free(struct run_about *about);
 bool run_about_first(const struct run_about *about, uint64_t source, struct tokmap_phase_info *phase,
                      struct tokmap_share_info *share);
 
+/* Returns whether rows of the run have padding, which counts as a document. */
+bool run_about_padded(const struct tokmap_run *run, const struct tokmap_run_info *info);
+/* Returns the tokens of a source that no row of an epoch of so many windows shows: each window but the last one shows
+ * `stride` tokens of its own. */
+uint64_t run_about_tail(const struct tokmap_run_info *info, const struct tokmap_source_info *source, uint64_t seq_len,
+                        uint64_t windows);
+
 /* The order of the rows of a run: those of its first phase, and those of run_about_report(). */
 #define RUN_ABOUT_ROWS "*|phases|stride|tail|last step|pad id|validation|excluded|rows of the run|tokens of the run"
 /* Adds facts about the whole run, and about one source of it. */
@@ -41,7 +47,7 @@ void run_about_report(const struct run_about *about, struct cli_report *report);
 void run_about_source(const struct run_about *about, uint64_t source, struct cli_report *report);
 /* Adds the list of the phases; for people, if there are several sources or phases, also a table of the sources. */
 void run_about_lists(const struct run_about *about, struct cli_report *report);
-/* Adds the list of the datasets that a run holds out, in JSON only. */
+/* Adds the datasets that a run holds out. */
 void run_about_validations(const struct tokmap_run *run, struct cli_report *report);
 
 #endif

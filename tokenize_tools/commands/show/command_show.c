@@ -206,22 +206,26 @@ static void item_head_print(const struct showing *show, const struct item *item)
     (void)fputc('\n', stderr);
 }
 
+static void place_json(const struct showing *show, const struct tokmap_place *place, struct cli_json *json)
+{
+    cli_json_number(json, "step", place->step);
+    cli_json_number(json, "row", place->row);
+    cli_json_number(json, "draw", place->draw);
+    if (place->source == TOKMAP_NO_SOURCE)
+        cli_json_null(json, "source");
+    else
+        cli_json_number(json, "source", place->source);
+    if (show->sources > 1 && place->source != TOKMAP_NO_SOURCE)
+        cli_json_text(json, "name", show->source.name);
+    cli_json_number(json, "epoch", place->epoch);
+    cli_json_number(json, "window", place->window);
+}
+
 static void item_head_json(const struct showing *show, const struct item *item, struct cli_json *json)
 {
     cli_json_text(json, "kind", item->kind);
     if (item->place) {
-        const bool padding = item->place->source == TOKMAP_NO_SOURCE;
-        cli_json_number(json, "step", item->place->step);
-        cli_json_number(json, "row", item->place->row);
-        cli_json_number(json, "draw", item->place->draw);
-        if (padding)
-            cli_json_null(json, "source");
-        else
-            cli_json_number(json, "source", item->place->source);
-        if (show->sources > 1 && !padding)
-            cli_json_text(json, "name", show->source.name);
-        cli_json_number(json, "epoch", item->place->epoch);
-        cli_json_number(json, "window", item->place->window);
+        place_json(show, item->place, json);
         if (item->loss)
             loss_json(item->loss, item->also, json);
     } else if (item->kind == kind_window) {
@@ -411,19 +415,14 @@ static enum tokmap_status show_tokens(struct showing *show, struct tokmap_error 
     return item_show(show, &item, false, error);
 }
 
-/* Returns the number of windows of an epoch; RUN.md has the formulas. */
-static uint64_t windows_in(uint64_t tokens, uint64_t window, uint64_t stride, bool padded)
-{
-    if (tokens < window)
-        return padded && tokens;
-    return 1 + (padded ? div_ceil(tokens - window, stride) : (tokens - window) / stride);
-}
-
-/* Windows of a run are those of epoch 0, at the seq_len of its first phase. */
+/* Windows of a run are those of epoch 0, at the seq_len of its first phase; of a validation set, those of an
+ * evaluation.
+ */
 static enum tokmap_status show_window(struct showing *show, struct tokmap_error *error)
 {
     uint64_t seq_len = show->given->run.seq_len, lookahead = show->given->run.lookahead, stride = seq_len;
-    bool padded = false;
+    const uint64_t tokens = show->printer->info.tokens;
+    uint64_t windows = tokens > lookahead ? (tokens - lookahead) / seq_len : 0;
     if (show->target->run && show->source.plan)
         return error_set(
             error, TOKMAP_ERROR_ARGUMENT, show->target->name, TOKMAP_NO_OFFSET,
@@ -434,13 +433,12 @@ static enum tokmap_status show_window(struct showing *show, struct tokmap_error 
         const enum tokmap_status status = tokmap_run_info(show->target->run, &info);
         if (status)
             return status;
-        seq_len = info.seq_len;
-        lookahead = info.lookahead;
-        stride = info.stride ? info.stride : seq_len;
-        padded = info.tail_pad;
+        const bool held_out = (uint64_t)(show->printer - show->printers) >= show->drawn;
+        seq_len = held_out ? info.seq_len_most : info.seq_len;
+        lookahead = held_out ? 1 : info.lookahead;
+        stride = info.stride && !held_out ? info.stride : seq_len;
+        windows = show->source.windows;
     }
-    const uint64_t tokens = show->printer->info.tokens;
-    const uint64_t windows = windows_in(tokens, seq_len + lookahead, stride, padded);
     char text[64], more[64];
     if (show->given->window >= windows)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
@@ -537,14 +535,7 @@ static void place_print(const struct showing *show, const struct sharing_row *ro
         struct cli_json json;
         cli_json_begin(&json, stdout);
         cli_json_object(&json, NULL);
-        cli_json_number(&json, "step", place->step);
-        cli_json_number(&json, "row", place->row);
-        cli_json_number(&json, "draw", place->draw);
-        cli_json_number(&json, "source", place->source);
-        if (show->sources > 1)
-            cli_json_text(&json, "name", show->source.name);
-        cli_json_number(&json, "epoch", place->epoch);
-        cli_json_number(&json, "window", place->window);
+        place_json(show, place, &json);
         cli_json_number(&json, "first_token", place->first_token);
         cli_json_number(&json, "tokens", place->tokens);
         cli_json_number(&json, "shared", row->shared);

@@ -13,9 +13,11 @@
 #include "commands/options/dataset_tokenizer.h"
 #include "commands/report/dataset_about.h"
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "platform/os.h"
 #include "text/decimal.h"
+#include "text/path.h"
 #include "text/utf8.h"
 
 #define VALUE_SHOWN 400 /* bytes of a column's value that are printed for people */
@@ -242,14 +244,8 @@ static enum tokmap_status ranges_add(struct ranges *ranges, uint64_t first, uint
         last->tokens += tokens;
         return TOKMAP_OK;
     }
-    if (ranges->count == ranges->capacity) {
-        const uint64_t capacity = ranges->capacity ? 2 * ranges->capacity : 16;
-        struct tokmap_extent *grown = realloc(ranges->list, capacity * sizeof *grown);
-        if (!grown)
-            return error_set_memory(error, "the ranges of a mask", capacity * sizeof *grown);
-        ranges->list = grown;
-        ranges->capacity = capacity;
-    }
+    if (!list_room(&ranges->list, ranges->count, &ranges->capacity, sizeof *ranges->list))
+        return error_set_memory(error, "the ranges of a mask", ranges->count * sizeof *ranges->list);
     ranges->list[ranges->count++] = (struct tokmap_extent){first, tokens};
     return TOKMAP_OK;
 }
@@ -451,17 +447,11 @@ enum tokmap_status part_whole(const struct tokmap_dataset *dataset, uint64_t num
     return status ? status : part_origin(dataset, part, error);
 }
 
-static bool ends_in(const char *path, uint64_t bytes, const char *ending)
-{
-    const size_t length = strlen(ending);
-    return bytes >= length && memcmp(path + bytes - length, ending, length) == 0;
-}
-
 /* Returns whether the input file is JSONL by its name, so that record i is line i + 1. */
 static bool part_is_line(const struct part *part)
 {
     const uint64_t bytes = part->path_bytes - file_type_packed_ending(part->path, part->path_bytes);
-    return ends_in(part->path, bytes, ".jsonl") || ends_in(part->path, bytes, ".ndjson");
+    return path_ends_in(part->path, bytes, ".jsonl") || path_ends_in(part->path, bytes, ".ndjson");
 }
 
 /* Prints a value on a line of its own. Line ends between the parts of an object or an array become spaces. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "run/exclusion.h"
 #include "run/locate.h"
@@ -13,16 +14,10 @@
 static enum tokmap_status add(struct row_pieces *pieces, uint64_t first, uint64_t tokens, bool excluded,
                               struct tokmap_error *error)
 {
-    if (pieces->count == pieces->capacity) {
-        const uint64_t capacity = 2 * pieces->capacity + 16;
-        struct tokmap_extent *extents = realloc(pieces->extents, capacity * sizeof *extents);
-        pieces->extents = extents ? extents : pieces->extents;
-        bool *flags = extents ? realloc(pieces->excluded, capacity * sizeof *flags) : NULL;
-        if (!flags)
-            return error_set_memory(error, "the pieces of a row", capacity * sizeof *extents);
-        pieces->excluded = flags;
-        pieces->capacity = capacity;
-    }
+    uint64_t room = pieces->capacity;
+    if (!list_room(&pieces->extents, pieces->count, &room, sizeof *pieces->extents) ||
+        !list_room(&pieces->excluded, pieces->count, &pieces->capacity, sizeof *pieces->excluded))
+        return error_set_memory(error, "the pieces of a row", pieces->count * sizeof *pieces->extents);
     pieces->extents[pieces->count] = (struct tokmap_extent){first, tokens};
     pieces->excluded[pieces->count++] = excluded;
     return TOKMAP_OK;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "run/exclusion.h"
 #include "run/locate.h"
@@ -30,16 +31,8 @@ static int row_found(void *user, const struct tokmap_place *place)
     struct sharing *sharing = user;
     const uint64_t all = run_exclusions(sharing->run)->sources->of[place->source].tokens;
     uint64_t count, shared = 0;
-    if (!sharing->left--)
+    if (!sharing->left-- || !list_room(&sharing->rows, sharing->count, &sharing->capacity, sizeof *sharing->rows))
         return 1;
-    if (sharing->count == sharing->capacity) {
-        const uint64_t capacity = 2 * sharing->capacity + 64;
-        struct sharing_row *grown = realloc(sharing->rows, capacity * sizeof *grown);
-        if (!grown)
-            return 1;
-        sharing->rows = grown;
-        sharing->capacity = capacity;
-    }
     if (run_row_extents(sharing->run, place, sharing->extents, run_extents_most(sharing->run), &count, NULL))
         count = 0;
     for (uint64_t i = 0; i < count; i++)
