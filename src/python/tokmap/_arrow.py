@@ -148,8 +148,8 @@ def _chosen(schema: ArrowSchema, array: ArrowArray, field: str | None, first: in
         field = names[0]
     if field is None or field not in names:
         have = ", ".join(repr(name) for name in names) or "none"
-        raise ArgumentError(f"the table has no column {field!r}; its columns are: {have}" if field is not None else
-                            f"a table has several columns ({have}); choose one of them")
+        raise ArgumentError(f"a table has several columns ({have}); choose one with field=" if field is None else
+                            f"the table has no column {field!r}; its columns are: {have}; field= names one of them")
     number = names.index(field)
     child = array.children[number].contents
     if array.offset or child.length != array.length or (array.null_count and array.buffers[0]):

@@ -288,7 +288,7 @@ class Batch:
 
     def __getitem__(self, name: str) -> AnyArray:
         if name not in self._fields:
-            raise KeyError(name)
+            raise KeyError(f"{name!r} is not one of the batch's fields: pass it with fields= to loader()")
         return getattr(self, name)
 
     def __iter__(self) -> Iterator[AnyArray]:
