@@ -55,17 +55,25 @@ bool config_class_is(const struct config_text *class_name, const char *names)
 /* ---- parsing ---- */
 
 /* Parses an added token: {"content": ..., "special": ...}. */
-static bool config_added_parse(struct json_file *file, struct config_text *text, bool *special)
+static bool config_added_parse(struct json_file *file, struct config_text *text, struct added_token *token)
 {
+    const struct {
+        const char *name;
+        bool *value;
+    } flags[] = {{"lstrip", &token->lstrip},
+                 {"rstrip", &token->rstrip},
+                 {"single_word", &token->single_word},
+                 {"special", &token->special}};
     struct json_string name;
     if (!json_enter_object(&file->scan))
         return false;
     while (json_member(&file->scan, &name)) {
         const enum json_kind kind = json_kind(&file->scan);
+        for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+            if (json_name_is(&name, flags[i].name))
+                *flags[i].value = kind == JSON_TRUE;
         if (!(json_name_is(&name, "content") && kind == JSON_STRING ? json_file_text(file, &text->text, &text->bytes)
-              : json_name_is(&name, "special") && (kind == JSON_TRUE || kind == JSON_FALSE)
-                  ? json_bool(&file->scan, special)
-                  : json_skip(&file->scan)))
+                                                                    : json_skip(&file->scan)))
             return false;
     }
     return !file->scan.fault.reason;
@@ -74,10 +82,10 @@ static bool config_added_parse(struct json_file *file, struct config_text *text,
 /* Parses the text of a token: a string, or an object with it as "content". Anything else is skipped. */
 static bool config_text_parse(struct json_file *file, struct config_text *text)
 {
-    bool special;
+    struct added_token token;
     const enum json_kind kind = json_kind(&file->scan);
     return kind == JSON_STRING   ? json_file_text(file, &text->text, &text->bytes)
-           : kind == JSON_OBJECT ? config_added_parse(file, text, &special)
+           : kind == JSON_OBJECT ? config_added_parse(file, text, &token)
                                  : json_skip(&file->scan);
 }
 
@@ -107,7 +115,8 @@ static bool token_id(struct json_file *file, struct folder_token *token)
     return !file->scan.fault.reason;
 }
 
-static bool added_append(struct parsing *parsing, const struct folder_token *token, uint64_t id, bool special)
+static bool added_append(struct parsing *parsing, const struct folder_token *token, uint64_t id,
+                         struct added_token made)
 {
     struct folder_config *config = parsing->config;
     struct json_file *file = parsing->file;
@@ -128,8 +137,11 @@ static bool added_append(struct parsing *parsing, const struct folder_token *tok
         config->added_room = room;
     }
     const uint32_t number = config->added_count++;
-    config->added[number] = (struct added_token){
-        .text = token->text, .bytes = token->bytes, .id = (uint32_t)id, .match_bytes = number, .special = special};
+    made.text = token->text;
+    made.bytes = token->bytes;
+    made.id = (uint32_t)id;
+    made.match_bytes = number;
+    config->added[number] = made;
     *(id == BPE_NONE ? &parsing->into->named : &parsing->into->added) += 1;
     return true;
 }
@@ -147,18 +159,18 @@ static bool decoder_parse(struct parsing *parsing)
         struct config_text text = {0};
         const char *digits = key.bytes;
         uint64_t id;
-        bool special = false;
+        struct added_token made = {.hidden = true}; /* with flags */
         if (!key.count || !decimal_read(&digits, key.bytes + key.count, &id) || digits != key.bytes + key.count)
             return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens_decoder has a key that is not an id");
         if (json_kind(&file->scan) != JSON_OBJECT)
             return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
                                     "added_tokens_decoder has a token that is not an object");
-        if (!config_added_parse(file, &text, &special))
+        if (!config_added_parse(file, &text, &made))
             return false;
         const struct folder_token token = token_of(&text);
-        if (!special && !parsing->config->ordinary.text)
+        if (!made.special && !parsing->config->ordinary.text)
             parsing->config->ordinary = text;
-        if (!added_append(parsing, &token, id, special))
+        if (!added_append(parsing, &token, id, made))
             return false;
     }
     return !file->scan.fault.reason;
@@ -168,7 +180,7 @@ static bool decoder_parse(struct parsing *parsing)
 static bool named_append(struct parsing *parsing, const struct config_text *text)
 {
     const struct folder_token token = token_of(text);
-    return added_append(parsing, &token, BPE_NONE, true);
+    return added_append(parsing, &token, BPE_NONE, (struct added_token){.special = true});
 }
 
 /* Parses a list of such tokens, or an object whose values they are. */
@@ -244,7 +256,7 @@ static bool member_parse(struct parsing *parsing, const struct json_string *name
         if (!json_file_decode(file, name, &text.text, &text.bytes) || !json_unsigned(&file->scan, &id))
             return false;
         const struct folder_token token = token_of(&text);
-        return added_append(parsing, &token, id, false);
+        return added_append(parsing, &token, id, (struct added_token){.special = false});
     }
     case FOLDER_MODEL_CONFIG:
         if (json_name_is(name, "model_type"))
