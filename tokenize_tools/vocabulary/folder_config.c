@@ -378,7 +378,7 @@ enum tokmap_status folder_config_beside(struct folder_config *config, const char
                                         struct tokmap_error *error)
 {
     const struct folder_config_file *file = &config->files[FOLDER_TOKENIZER_CONFIG];
-    char *folder = path_folder(vocabulary);
+    char *folder = path_beside(vocabulary, ".");
     config->path = path_beside(vocabulary, folder_config_name(FOLDER_TOKENIZER_CONFIG));
     enum tokmap_status status = folder && config->path ? folder_config_read(config, folder, error)
                                                        : error_set_memory(error, "a path", strlen(vocabulary));
