@@ -385,6 +385,7 @@ struct tokmap_added_token {
     uint64_t bytes;
     uint64_t id;
     uint32_t special; /* 1: found as options.special says; 0: always found */
+    uint32_t flags;   /* the sum of 1: with the spaces before it; 2: with those after it; 4: only as a whole word */
 };
 #define TOKMAP_ADDED_TOKEN_INIT TOKMAP_SIZED(struct tokmap_added_token)
 

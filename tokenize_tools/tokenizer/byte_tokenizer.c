@@ -172,7 +172,7 @@ static uint64_t bytes_special(const struct tokenizer *tokenizer, const char *nam
 
 static void bytes_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokmap_added_token *added)
 {
-    *added = (struct tokmap_added_token){sizeof *added, BYTES_EOD_NAME, sizeof BYTES_EOD_NAME - 1, BYTES_EOD, 1};
+    *added = (struct tokmap_added_token){sizeof *added, BYTES_EOD_NAME, sizeof BYTES_EOD_NAME - 1, BYTES_EOD, 1, 0};
 }
 
 static uint64_t bytes_cut(const struct tokenizer *tokenizer, const char *text, uint64_t count)

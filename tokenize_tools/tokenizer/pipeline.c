@@ -431,8 +431,9 @@ static uint64_t pipeline_special(const struct tokenizer *tokenizer, const char *
 static void pipeline_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokmap_added_token *added)
 {
     const struct added_token *token = added_tokens_at(((const struct pipeline *)tokenizer)->parts.added, (size_t)index);
-    *added =
-        (struct tokmap_added_token){sizeof *added, (const char *)token->text, token->bytes, token->id, token->special};
+    const uint32_t flags = (uint32_t)token->lstrip | (uint32_t)token->rstrip << 1 | (uint32_t)token->single_word << 2;
+    *added = (struct tokmap_added_token){
+        sizeof *added, (const char *)token->text, token->bytes, token->id, token->special, flags};
 }
 
 /* ---- measuring ---- */

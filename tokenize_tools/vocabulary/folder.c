@@ -334,18 +334,39 @@ static void end_find(struct folder *folder, const struct tokenizer *tokenizer, b
     }
 }
 
+/* Returns whether an added token of the tokenizer has other flags than one with its id. at: where to look for it. */
+static bool flags_differ(const struct tokenizer *tokenizer, const struct added_token *token, uint64_t *at)
+{
+    const uint32_t flags = (uint32_t)token->lstrip | (uint32_t)token->rstrip << 1 | (uint32_t)token->single_word << 2;
+    struct tokmap_added_token added = {0};
+    struct tokenizer_info info;
+    tokenizer_info(tokenizer, &info);
+    for (; *at < info.added; *at += 1) {
+        tokenizer_added_at(tokenizer, *at, &added);
+        if (added.id >= token->id)
+            return added.id == token->id && (added.flags != flags || added.special != token->special);
+    }
+    return false;
+}
+
 /* Compares the added tokens of the other files with those of the vocabulary. */
 static void added_compare(struct folder *folder, const struct tokenizer *tokenizer)
 {
     const struct folder_config *config = &folder->config;
+    const struct added_token *changed = NULL;
+    uint64_t at = 0;
     uint32_t lacking = 0, first = 0;
     for (uint32_t i = 0; i < folder->beside.count; i++) {
         const struct added_token *token = &config->added.tokens[i];
         const uint8_t *bytes;
         uint32_t count;
         if (tokenizer_token(tokenizer, token->id, &bytes, &count) && count == token->bytes &&
-            !memcmp(bytes, token->text, count))
+            !memcmp(bytes, token->text, count)) {
+            if (token->hidden && !changed && !strcmp(folder->name, "tokenizer.json") &&
+                flags_differ(tokenizer, token, &at))
+                changed = token;
             continue;
+        }
         first = lacking++ ? first : i;
     }
     for (int i = 0; i < FOLDER_CONFIGS; i++) {
@@ -366,6 +387,11 @@ static void added_compare(struct folder *folder, const struct tokenizer *tokeniz
                     lacking > 1 ? "are" : "is", folder->name, shown(config->added.tokens[first].bytes),
                     (const char *)config->added.tokens[first].text, config->added.tokens[first].id,
                     lacking > 1 ? "them" : "it");
+    if (changed)
+        folder_warn(folder,
+                    "added_tokens_decoder gives '%.*s' other flags (lstrip, rstrip, single_word, special) than %s: "
+                    "transformers finds it in texts as these say, and tokmap does not",
+                    shown(changed->bytes), (const char *)changed->text, folder->name);
 }
 
 /* Warns of the first token that is only named, and is not an added token of the vocabulary. */

@@ -58,9 +58,17 @@ bool config_class_is(const struct config_text *class_name, const char *names)
 
 /* ---- parsing ---- */
 
-/* Parses the text of a token: a string, or an object {"content": ..., "special": ...}. Anything else is skipped. */
-static bool config_text_parse(struct json_file *file, struct config_text *text, bool *special)
+/* Parses the text of a token: a string, or an object {"content": ..., "special": ...} with flags. Anything else is
+ * skipped. */
+static bool config_text_parse(struct json_file *file, struct config_text *text, struct added_token *token)
 {
+    const struct {
+        const char *name;
+        bool *value;
+    } flags[] = {{"lstrip", &token->lstrip},
+                 {"rstrip", &token->rstrip},
+                 {"single_word", &token->single_word},
+                 {"special", &token->special}};
     struct json_string name;
     if (json_kind(&file->scan) == JSON_STRING)
         return json_file_text(file, &text->text, &text->bytes);
@@ -68,10 +76,11 @@ static bool config_text_parse(struct json_file *file, struct config_text *text, 
         return json_skip(&file->scan);
     for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
         const enum json_kind kind = json_kind(&file->scan);
+        for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+            if (json_name_is(&name, flags[i].name))
+                *flags[i].value = kind == JSON_TRUE;
         if (!(json_name_is(&name, "content") && kind == JSON_STRING ? json_file_text(file, &text->text, &text->bytes)
-              : json_name_is(&name, "special") && (kind == JSON_TRUE || kind == JSON_FALSE)
-                  ? json_bool(&file->scan, special)
-                  : json_skip(&file->scan)))
+                                                                    : json_skip(&file->scan)))
             return false;
     }
     return !file->scan.fault.reason;
@@ -95,8 +104,9 @@ static bool token_id(struct json_file *file, struct folder_token *token)
     return !file->scan.fault.reason;
 }
 
-/* Keeps a token. id: NULL if the file only names it. */
-static bool added_append(struct parsing *parsing, const struct config_text *text, const uint64_t *id, bool special)
+/* Keeps a token. id: NULL if the file only names it. flags: the others of its members are not read. */
+static bool added_append(struct parsing *parsing, const struct config_text *text, const uint64_t *id,
+                         const struct added_token *flags)
 {
     struct special_list *added = &parsing->config->added;
     struct json_file *file = parsing->file;
@@ -110,8 +120,13 @@ static bool added_append(struct parsing *parsing, const struct config_text *text
         special_list_add(added, (const char *)text->text, text->bytes, id ? (uint32_t)*id : BPE_NONE, file->error);
     if (file->status)
         return false;
-    added->tokens[added->count - 1].special = special;
-    added->tokens[added->count - 1].match_bytes = added->count; /* for by_id() */
+    struct added_token *token = &added->tokens[added->count - 1];
+    token->special = flags->special;
+    token->hidden = flags->hidden;
+    token->lstrip = flags->lstrip;
+    token->rstrip = flags->rstrip;
+    token->single_word = flags->single_word;
+    token->match_bytes = added->count; /* for by_id() */
     *(id ? &parsing->into->added : &parsing->into->named) += 1;
     return true;
 }
@@ -126,7 +141,7 @@ static bool tokens_parse(struct parsing *parsing, bool keyed)
     (void)(object ? json_enter_object(scan) : json_enter_array(scan));
     while (object ? json_member(scan, &key) : json_element(scan)) {
         struct config_text text = {0};
-        bool special = false;
+        struct added_token flags = {.hidden = keyed}; /* these flags count */
         uint64_t id;
         const char *digits = key.bytes;
         const bool is_id =
@@ -134,11 +149,11 @@ static bool tokens_parse(struct parsing *parsing, bool keyed)
         if (keyed && !(is_id && json_kind(scan) == JSON_OBJECT))
             return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens_decoder has a %s",
                                     is_id ? "token that is not an object" : "key that is not an id");
-        if (!config_text_parse(file, &text, &special))
+        if (!config_text_parse(file, &text, &flags))
             return false;
-        if (keyed && !special && !parsing->config->ordinary.text)
+        if (keyed && !flags.special && !parsing->config->ordinary.text)
             parsing->config->ordinary = text;
-        if (!added_append(parsing, &text, keyed ? &id : NULL, special))
+        if (!added_append(parsing, &text, keyed ? &id : NULL, &flags))
             return false;
     }
     return !scan->fault.reason;
@@ -168,8 +183,8 @@ static bool named_parse(struct parsing *parsing, const struct json_string *name)
     static const char *const names[CONFIG_SPECIALS] = {"unk_token", "sep_token", "pad_token", "cls_token",
                                                        "mask_token"};
     struct config_text text = {0};
-    bool special;
-    if (!config_text_parse(parsing->file, &text, &special))
+    struct added_token flags;
+    if (!config_text_parse(parsing->file, &text, &flags))
         return false;
     const bool eos = json_name_is(name, "eos_token");
     if (text.text && (eos || json_name_is(name, "bos_token")))
@@ -178,7 +193,7 @@ static bool named_parse(struct parsing *parsing, const struct json_string *name)
     for (int i = 0; i < CONFIG_SPECIALS && parsing->kind == FOLDER_TOKENIZER_CONFIG; i++)
         if (json_name_is(name, names[i]))
             parsing->config->specials[i] = text;
-    return added_append(parsing, &text, NULL, true);
+    return added_append(parsing, &text, NULL, &(struct added_token){.special = true});
 }
 
 static bool member_parse(struct parsing *parsing, const struct json_string *name)
@@ -195,14 +210,14 @@ static bool member_parse(struct parsing *parsing, const struct json_string *name
                  {"model_type", FOLDER_MODEL_CONFIG, &config->model_type}};
     const enum json_kind kind = json_kind(&file->scan);
     struct config_text text = {0};
-    bool special;
+    struct added_token flags = {0};
     uint64_t id;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (texts[i].kind == parsing->kind && json_name_is(name, texts[i].name))
-            return config_text_parse(file, texts[i].into, &special);
+            return config_text_parse(file, texts[i].into, &flags);
     if (parsing->kind == FOLDER_ADDED_TOKENS)
         return json_file_decode(file, name, &text.text, &text.bytes) && json_unsigned(&file->scan, &id) &&
-               added_append(parsing, &text, &id, false);
+               added_append(parsing, &text, &id, &flags);
     if (parsing->kind > FOLDER_ADDED_TOKENS)
         return json_name_is(name, "eos_token_id")   ? token_id(file, &parsing->into->eos)
                : json_name_is(name, "bos_token_id") ? token_id(file, &parsing->into->bos)

@@ -281,7 +281,7 @@ static void fingerprint(void **state)
     open_inside();
     memcpy(before, info.fingerprint, 16);
     put("tokenizer_config.json",
-        "{\"eos_token\": \"<end>\", \"added_tokens_decoder\": {\"5\": {\"content\": \"<end>\"}}}");
+        "{\"eos_token\": \"<end>\", \"added_tokens_decoder\": {\"5\": {\"content\": \"<end>\", \"special\": true}}}");
     open_inside();
     assert_int_equal(info.eod_id, 5);
     assert_memory_equal(info.fingerprint, before, 16);
@@ -300,6 +300,10 @@ static void more_tokens(void **state)
     open_inside();
     warns("1 added token of added_tokens.json is not in tokenizer.json, such as '<x>' with the id 6");
 }
+
+#define DECODER(special, lstrip)                                                                                       \
+    "{\"added_tokens_decoder\": {\"3\": {\"content\": \"[A]\", \"special\": true}, \"4\": {\"content\": \"[B]\", "     \
+    "\"normalized\": false, \"lstrip\": " lstrip ", \"special\": " special "}}}"
 
 /* Special tokens without an id, which transformers adds: the id is that of the text, or the next one. */
 static void named(void **state)
@@ -321,6 +325,11 @@ static void named(void **state)
         {"special_tokens_map.json", "{\"mask_token\": {\"content\": \"<x>\", \"lstrip\": true}}", "'<x>' is named"},
         {"special_tokens_map.json", "{\"additional_special_tokens\": [\"<x>\"", "is not used"},
         {"config.json", "{\"pad_token\": \"<x>\"}", NULL},
+        {"tokenizer_config.json", DECODER("true", "false"), NULL},
+        {"tokenizer_config.json", DECODER("true", "true"),
+         "gives '[B]' other flags (lstrip, rstrip, single_word, "
+         "special) than tokenizer.json"},
+        {"tokenizer_config.json", DECODER("false", "false"), "gives '[B]' other flags"},
     };
     put("tokenizer.json", TOKENIZER("null"));
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
