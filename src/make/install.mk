@@ -29,7 +29,7 @@ man7_pages := $(sort $(wildcard tokenize_tools/man/*.7 bench/man/*.7))
 public_headers := $(sort $(wildcard include/tokmap/*.h))
 # Manual pages and README name the documents where they are installed.
 doc_pages := README.md LICENSE $(addprefix .github/,INSTALL.md COMPATIBILITY.md CHANGELOG.md SECURITY.md tokmap.svg) \
-  $(sort $(wildcard src/*/*.md tokenize_tools/pack/*.md))
+  $(sort $(wildcard src/*/*.md tokenize_tools/pack/*.md tokenize_tools/inputs/*.md))
 # The documents are installed side by side, so that of the Python package has another name.
 doc_name = $(notdir $(patsubst %/python/README.md,%/PYTHON.md,$(1)))
 examples := $(sort $(wildcard tests/examples/*.c tests/examples/*.py))

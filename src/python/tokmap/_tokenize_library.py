@@ -74,7 +74,8 @@ class BatchOut(Structure):
 
 
 class AddedToken(Structure):
-    _fields_ = [("size", c_size_t), ("text", c_void_p), ("bytes", c_uint64), ("id", c_uint64), ("special", c_uint32)]
+    _fields_ = [("size", c_size_t), ("text", c_void_p), ("bytes", c_uint64), ("id", c_uint64), ("special", c_uint32),
+                ("flags", c_uint32)]
 
 
 class Decoded(Structure):
