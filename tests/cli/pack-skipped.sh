@@ -133,7 +133,7 @@ fi
 # A killed command leaves no list that would keep the same one from running again, with or without a checkpoint.
 mkfifo pipe
 sed 's/kept/kept, too/' most.jsonl >more.jsonl
-for killed in 'pack -o' 'train --vocab-size 260 -o'; do
+for killed in 'pack -o' 'train-tokenizer --vocab-size 260 -o'; do
     tokmap $killed whole -q --on-error skip --skipped-list whole.list most.jsonl more.jsonl 2>err
     tokmap $killed k -q --on-error skip --skipped-list k.list most.jsonl pipe 2>err &
     pid=$!
