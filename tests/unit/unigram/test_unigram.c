@@ -124,7 +124,8 @@ static void vocabulary(struct made *made, enum scores scores, bool floats)
         add(made, text, !floats || kind > 1 ? SP_NORMAL : kind ? SP_UNUSED : SP_USER_DEFINED, score(scores));
     }
     for (uint32_t id = 0; id < made->count && floats; id++)
-        made->scores[id] = (double)(made->floats[id] = (float)fmax(fmin(made->scores[id], FLT_MAX), -FLT_MAX));
+        made->scores[id] =
+            (double)(made->floats[id] = (float)fmax(fmin(made->scores[id], (double)FLT_MAX), -(double)FLT_MAX));
     made->source = (struct unigram_source){
         .texts = {.path = "test", .vocabulary = made->count, .bytes = made->bytes, .offsets = made->offsets, .unk = 0},
         .scores = made->scores};

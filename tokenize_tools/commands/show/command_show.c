@@ -422,7 +422,7 @@ static enum tokmap_status show_window(struct showing *show, struct tokmap_error 
 {
     uint64_t seq_len = show->given->run.seq_len, lookahead = show->given->run.lookahead, stride = seq_len;
     const uint64_t tokens = show->printer->info.tokens;
-    uint64_t windows = tokens > lookahead ? (tokens - lookahead) / seq_len : 0;
+    uint64_t windows = seq_len && tokens > lookahead ? (tokens - lookahead) / seq_len : 0; /* of a run: below */
     if (show->target->run && show->source.plan)
         return error_set(
             error, TOKMAP_ERROR_ARGUMENT, show->target->name, TOKMAP_NO_OFFSET,
