@@ -39,7 +39,7 @@ static int setup(void **unused)
     options.data = made.name;
     options.seq_len = SEQ;
     options.batch = BATCH;
-    options.passes = 5000;
+    options.passes = 200000; /* longer than TRIES take */
     if (simple_run_open(&run, &options, &error))
         fail_msg("%s", error.message);
     return 0;
