@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-# ci: asan
 # What the commands offer to a shell for the word at the cursor.
 . "$TOKMAP_CLI/helpers.sh"
 # offers WORD...: the offers of `tokmap` without descriptions, sorted and on one line.
@@ -23,13 +22,11 @@ while read -r command; do
     same got options
 done <commands
 tokmap --complete pack --tok | grep -q '^--tokenizer	the tokenizer file' || exit 1
-if command -v tokmap-bench >bench; then # the sanitizers build none
-    tokmap-bench --complete train --batch-t | grep -q '^--batch-tokens	' || exit 1
-    tokmap-bench --complete '' | grep -qx train || exit 1
-    tokmap-bench --list | sed 's/ .*//' | sort >cases
-    tokmap-bench --complete '' | grep -v '^all$\|^report$' | sort >got
-    same got cases
-fi
+tokmap-bench --complete train --batch-t | grep -q '^--batch-tokens	' || exit 1
+tokmap-bench --complete '' | grep -qx train || exit 1
+tokmap-bench --list | sed 's/ .*//' | sort >cases
+tokmap-bench --complete '' | grep -v '^all$\|^report$' | sort >got
+same got cases
 tokmap-bench --complete '' | grep -qx report || exit 1
 ! tokmap-bench --complete -- | grep -q '^--child' || exit 1
 # Values: choices as documented, in both forms; files; nothing where any number is possible.
