@@ -23,8 +23,8 @@ set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
-for version in 0.2.1 0.2.3; do
-	"$work/venv/bin/pip" install -q --disable-pip-version-check --target "$work/$version" sentencepiece==$version
+for package in sentencepiece==0.2.1 sentencepiece==0.2.3; do
+	"$work/venv/bin/pip" install -q --disable-pip-version-check --target "$work/${package#*==}" "$package"
 done
 
 cat >"$work/encode.py" <<'END'
