@@ -38,7 +38,7 @@ class Lakes(unittest.TestCase):
     def refused(self, kind, *names):
         out = os.path.join(self.folder, "out")
         for name in names:
-            with self.assertRaisesRegex(tokmap.TokmapError, f"the folder is a table of {kind}.*table_files="):
+            with self.assertRaisesRegex(tokmap.TokmapError, f"the folder is a table of {kind}.*table_files=True"):
                 tokmap.pack(os.path.join(self.folder, name), out, tokenizer="bytes", on_error="skip")
         return tokmap.pack(os.path.join(self.folder, names[0]), out, tokenizer="bytes", table_files=True).documents
 

@@ -478,6 +478,8 @@ def _in_python(text: str) -> str:
         name = found[1].replace("-", "_")
         value = found[2] or ""
         value = value if value.isupper() or not value[:1].isalpha() else repr(value)
+        if not value and "bool" in str(FileOptions.__annotations__.get(name)):
+            value = "True"
         return "eod=False" if name == "no_eod" else f"{name}={value}" if name in known else found[0]
 
     text = text.replace("Try 'tokmap pack --help'", "help(tokmap.pack) lists the arguments")
