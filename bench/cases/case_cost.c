@@ -168,7 +168,7 @@ static double readahead_of(const struct bench *bench, const struct tokmap_run *r
     return machine_readahead(stored ? shard.tokens_path : bench->options.folder);
 }
 
-static int run_describe(struct cost *cost, const struct tokmap_run *run)
+static int run_measured(struct cost *cost, const struct tokmap_run *run)
 {
     struct bench *bench = cost->bench;
     struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
@@ -387,7 +387,7 @@ static int cost_print(struct cost *cost)
     struct tokmap_error error = {0};
     if (tokmap_run_open(&run, o->run_file, NULL, &error))
         return bench_failed(cost->bench, &error);
-    int result = run_describe(cost, run);
+    int result = run_measured(cost, run);
     tokmap_run_close(run);
     if (!result)
         result = rows_find(cost);

@@ -408,37 +408,37 @@ static int packing_open(struct bench *bench, struct packing *packing)
     return result ? result : text_make(bench, packing);
 }
 
-static int pack_run(struct bench *bench)
+static int pack_case(struct bench *bench)
 {
     static struct packing packing;
     if (bench->options.memory)
         return pack_memory_run(bench);
-    struct pack_stages *stages = NULL;
+    struct stage_costs *stages = NULL;
     int result = packing_open(bench, &packing);
     if (!result)
-        result = pack_stages_open(bench, &stages);
+        result = stage_costs_open(bench, &stages);
     struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
     while (repeats_next(&repeats, result)) {
         result = pack_repeat(bench, &packing, repeats.counts);
         if (!result)
             result = pack_limit_repeat(bench, &packing, repeats.counts);
         if (!result)
-            result = pack_stages_repeat(bench, stages, repeats.counts);
+            result = stage_costs_repeat(bench, stages, repeats.counts);
     }
     free(packing.block);
     if (!result && !bench_stopped()) {
         bench_result(bench, "text_mb_s", "MB/s", &packing.rate, &packing.limit);
         bench_result(bench, "peak_rss_mib", "MiB", &packing.peak, NULL);
-        pack_stages_report(bench, stages, &packing.rate);
+        stage_costs_report(bench, stages, &packing.rate);
     } else {
         result = CLI_FAILED;
     }
-    pack_stages_free(stages);
+    stage_costs_free(stages);
     return result;
 }
 
 const struct bench_case case_pack = {
-    "pack", "tokmap pack on plain text, beside a loop that moves the same bytes, and on records, by stages", pack_run};
+    "pack", "tokmap pack on plain text, beside a loop that moves the same bytes, and on records, by stages", pack_case};
 
 /* ==== the case `writer` ==== */
 

@@ -72,7 +72,7 @@ enum {
 enum { NO_LIMIT = -1, PLAIN_TEXT = -2 };
 
 #define SPLIT_TEXT "train=0.99,val=0.01"
-/* These stand for words that pack_stages_open() makes. */
+/* These stand for words that stage_costs_open() makes. */
 #define SHARD_TOKENS "{shard}"
 #define UNIT_BYTES "{unit}"
 #define EXCLUDED "{excluded}"
@@ -136,7 +136,7 @@ static const struct pair {
              {"minhash_journal_percent", MINHASH_JOURNAL, MINHASH_NO_JOURNAL}};
 #define PAIRS (sizeof pairs / sizeof pairs[0])
 
-struct pack_stages {
+struct stage_costs {
     char paths[KINDS][FILES][BENCH_PATH];
     char folder[BENCH_PATH], output[BENCH_PATH + 8];
     char excluded[BENCH_PATH]; /* a file of texts that are in no document */
@@ -245,7 +245,7 @@ static int files_write(struct making *making, uint64_t bytes)
     return system ? system : compressed_write(making, 0);
 }
 
-static int records_write(struct bench *bench, struct pack_stages *stages, struct making *making)
+static int records_write(struct bench *bench, struct stage_costs *stages, struct making *making)
 {
     static const char *const endings[KINDS] = {[JSONL] = ".jsonl", [COMPRESSED] = ".jsonl.zst"};
     for (uint32_t i = 0; i < FILES && !bench_stopped(); i++) {
@@ -276,7 +276,7 @@ static int records_write(struct bench *bench, struct pack_stages *stages, struct
     return CLI_DONE;
 }
 
-static int records_make(struct bench *bench, struct pack_stages *stages)
+static int records_make(struct bench *bench, struct stage_costs *stages)
 {
     char reason[LIBRARY_REASON];
     if (!library_load(&libzstd_library, reason, sizeof reason)) {
@@ -308,7 +308,7 @@ static int records_make(struct bench *bench, struct pack_stages *stages)
 }
 
 /* Writes texts whose words are in no document, a line each. */
-static int excluded_write(struct bench *bench, struct pack_stages *stages)
+static int excluded_write(struct bench *bench, struct stage_costs *stages)
 {
     int fd;
     uint8_t *texts = malloc(EXCLUDED_BYTES);
@@ -333,9 +333,9 @@ static int excluded_write(struct bench *bench, struct pack_stages *stages)
     return result;
 }
 
-int pack_stages_open(struct bench *bench, struct pack_stages **stages)
+int stage_costs_open(struct bench *bench, struct stage_costs **stages)
 {
-    struct pack_stages *made = *stages = calloc(1, sizeof *made);
+    struct stage_costs *made = *stages = calloc(1, sizeof *made);
     if (!made)
         return bench_no_memory(bench);
     made->text_bytes = bench->options.text_bytes;
@@ -350,7 +350,7 @@ int pack_stages_open(struct bench *bench, struct pack_stages **stages)
     return result ? result : records_make(bench, made);
 }
 
-void pack_stages_free(struct pack_stages *stages)
+void stage_costs_free(struct stage_costs *stages)
 {
     if (stages)
         bench_text_close(&stages->real);
@@ -360,7 +360,7 @@ void pack_stages_free(struct pack_stages *stages)
 /* ---- packing ---- */
 
 /* Returns the word of the command line that an option of the table stands for. */
-static const char *option_word(const struct pack_stages *stages, const char *option)
+static const char *option_word(const struct stage_costs *stages, const char *option)
 {
     return !strcmp(option, SHARD_TOKENS) ? stages->shard_tokens
            : !strcmp(option, UNIT_BYTES) ? stages->unit_bytes
@@ -369,7 +369,7 @@ static const char *option_word(const struct pack_stages *stages, const char *opt
 }
 
 /* Returns the bytes of the output's tokens, if it is one shard. */
-static uint64_t tokens_stored(const struct pack_stages *stages, bool sealed)
+static uint64_t tokens_stored(const struct stage_costs *stages, bool sealed)
 {
     char path[BENCH_PATH + 32];
     struct os_stat stat;
@@ -377,7 +377,7 @@ static uint64_t tokens_stored(const struct pack_stages *stages, bool sealed)
     return os_stat(path, &stat) ? 0 : stat.bytes;
 }
 
-static int way_repeat(struct bench *bench, struct pack_stages *stages, size_t number, bool counts)
+static int way_repeat(struct bench *bench, struct stage_costs *stages, size_t number, bool counts)
 {
     const struct way *way = &ways[number];
     const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {"pack", "--quiet", "--no-eod", "-o", stages->output, "--threads"};
@@ -406,7 +406,7 @@ static int way_repeat(struct bench *bench, struct pack_stages *stages, size_t nu
     return result;
 }
 
-int pack_stages_repeat(struct bench *bench, struct pack_stages *stages, bool counts)
+int stage_costs_repeat(struct bench *bench, struct stage_costs *stages, bool counts)
 {
     int result = CLI_DONE;
     for (size_t i = 0; i < WAYS && !result && !bench_stopped(); i++)
@@ -423,7 +423,7 @@ int pack_stages_repeat(struct bench *bench, struct pack_stages *stages, bool cou
     return result;
 }
 
-void pack_stages_report(struct bench *bench, const struct pack_stages *stages, const struct series *text)
+void stage_costs_report(struct bench *bench, const struct stage_costs *stages, const struct series *text)
 {
     for (size_t i = 0; i < WAYS; i++) {
         char name[64];

@@ -8,17 +8,17 @@
 
 #include "harness/harness.h"
 
-struct pack_stages;
+struct stage_costs;
 
 /* Makes the records, of --text-bytes of text. Returns CLI_DONE, or CLI_FAILED after a message, as does the next
  * function. */
-int pack_stages_open(struct bench *bench, struct pack_stages **stages);
-void pack_stages_free(struct pack_stages *stages); /* accepts NULL */
+int stage_costs_open(struct bench *bench, struct stage_costs **stages);
+void stage_costs_free(struct stage_costs *stages); /* accepts NULL */
 
 /* Packs the records once in each way. counts: add the results to the series. */
-int pack_stages_repeat(struct bench *bench, struct pack_stages *stages, bool counts);
+int stage_costs_repeat(struct bench *bench, struct stage_costs *stages, bool counts);
 
 /* Writes the results. text: the rate of packing plain text. */
-void pack_stages_report(struct bench *bench, const struct pack_stages *stages, const struct series *text);
+void stage_costs_report(struct bench *bench, const struct stage_costs *stages, const struct series *text);
 
 #endif

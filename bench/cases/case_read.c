@@ -455,7 +455,7 @@ struct share {
     int system;        /* result: 0 or an errno */
 };
 
-static void share_read(void *user)
+static void range_read(void *user)
 {
     struct share *share = user;
     void *buffer = NULL;
@@ -480,8 +480,8 @@ static int read_repeat(struct bench *bench, const char *path, uint64_t bytes, ui
     const uint64_t started = os_clock_ns();
     for (uint32_t i = 0; i < threads; i++) {
         shares[i] = (struct share){fd, mul_div(bytes, i, threads), mul_div(bytes, i + 1, threads), 0};
-        if (i + 1 == threads || os_thread_start(&running[i], "read", share_read, &shares[i]))
-            share_read(&shares[i]); /* the last share, and any whose thread cannot be started, on this thread */
+        if (i + 1 == threads || os_thread_start(&running[i], "read", range_read, &shares[i]))
+            range_read(&shares[i]); /* the last share, and any whose thread cannot be started, on this thread */
     }
     for (uint32_t i = 0; i < threads; i++) {
         os_thread_join(running[i]);

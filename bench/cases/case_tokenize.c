@@ -114,7 +114,7 @@ struct encoder {
     struct tokmap_error error;
 };
 
-static void documents_encode(void *user)
+static void encoder_loop(void *user)
 {
     struct encoder *encoder = user;
     const struct tokenizing *tokenizing = encoder->tokenizing;
@@ -155,8 +155,8 @@ static int documents_pass(struct bench *bench, struct tokenizing *tokenizing, st
             .tokenizing = tokenizing, .state = states[i], .next = &next, .tokens = tokenizing->tokens[i]};
     const uint64_t started = os_clock_ns();
     for (uint32_t i = 1; i < threads && !system; i++)
-        system = os_thread_start(&running[i], "tokenize", documents_encode, &encoders[i]);
-    documents_encode(&encoders[0]);
+        system = os_thread_start(&running[i], "tokenize", encoder_loop, &encoders[i]);
+    encoder_loop(&encoders[0]);
     for (uint32_t i = 1; i < threads; i++)
         os_thread_join(running[i]);
     *seconds = (double)(os_clock_ns() - started) / 1e9;
@@ -342,9 +342,9 @@ static int child_encode(struct bench *bench, const struct tokenizing *tokenizing
     for (uint32_t i = 0; i < THREADS; i++)
         encoders[i] = (struct encoder){
             .tokenizing = tokenizing, .next = &next, .tokens = tokenizing->tokens[i], .overwrite = true};
-    const int system = os_thread_start(&running, "tokenize", documents_encode, &encoders[1]);
+    const int system = os_thread_start(&running, "tokenize", encoder_loop, &encoders[1]);
     if (!system)
-        documents_encode(&encoders[0]);
+        encoder_loop(&encoders[0]);
     os_thread_join(running);
     if (system)
         return bench_failed_system(bench, system, NULL, "A thread cannot be started.");

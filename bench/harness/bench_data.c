@@ -346,7 +346,7 @@ static const char *contradiction(const struct bench_options *options)
 
 /* Opens a dataset that the user named, so that a wrong name is an error before anything is measured, and prints its
  * warning, as the other commands do. */
-static enum tokmap_status dataset_warn(const struct bench *bench, const char *name, struct tokmap_error *error)
+static enum tokmap_status named_check(const struct bench *bench, const char *name, struct tokmap_error *error)
 {
     struct tokmap_dataset *dataset = NULL;
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
@@ -425,7 +425,7 @@ int operand_resolve(const struct cli_command *command, struct bench *bench, cons
         if (run_file_read(options, data, &error))
             return bench_failed(bench, &error);
     }
-    if (options->dataset && !options->child && dataset_warn(bench, options->dataset, &error))
+    if (options->dataset && !options->child && named_check(bench, options->dataset, &error))
         return bench_failed(bench, &error);
     if (!options->world_given)
         options->world = options->ranks;

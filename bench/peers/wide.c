@@ -383,7 +383,7 @@ static void rows_describe(const struct wide *wide)
 
 /* ---- JSON ---- */
 
-static void json_begin(struct bench *bench, struct cli_json *json, const char *table, const char *row,
+static void line_begin(struct bench *bench, struct cli_json *json, const char *table, const char *row,
                        const char *metric)
 {
     bench_json_begin(bench, json);
@@ -395,7 +395,7 @@ static void json_begin(struct bench *bench, struct cli_json *json, const char *t
 }
 
 /* Writes the members that every result has. */
-static void json_value(struct cli_json *json, double value, const char *unit, char better, const struct series *series)
+static void line_value(struct cli_json *json, double value, const char *unit, char better, const struct series *series)
 {
     cli_json_real(json, "value", value);
     cli_json_text(json, "unit", unit);
@@ -408,14 +408,14 @@ static void json_value(struct cli_json *json, double value, const char *unit, ch
     cli_json_number(json, "n", series ? series->count : 1);
 }
 
-static void json_cell(struct bench *bench, const struct wide *wide, size_t r, size_t m)
+static void line_cell(struct bench *bench, const struct wide *wide, size_t r, size_t m)
 {
     const struct metric *metric = &wide->metrics[m];
     const struct series *series = wide->cells[r][m];
     const double ratio = ratio_of(wide, r, m);
     struct cli_json json;
-    json_begin(bench, &json, metric->table, wide->rows[r].label, metric->name);
-    json_value(&json, series_median(series), metric->unit, metric->better, series);
+    line_begin(bench, &json, metric->table, wide->rows[r].label, metric->name);
+    line_value(&json, series_median(series), metric->unit, metric->better, series);
     if (isfinite(ratio))
         cli_json_real(&json, "ratio", ratio);
     cli_json_array(&json, "values");
@@ -426,12 +426,12 @@ static void json_cell(struct bench *bench, const struct wide *wide, size_t r, si
 }
 
 /* Writes a line whose value is a text. */
-static void json_text(struct bench *bench, const struct row *row, const char *metric, double value, const char *verdict,
+static void line_text(struct bench *bench, const struct row *row, const char *metric, double value, const char *verdict,
                       const char *text)
 {
     struct cli_json json;
-    json_begin(bench, &json, row ? row->table : NULL, row ? row->label : NULL, metric);
-    json_value(&json, value, "", 0, NULL);
+    line_begin(bench, &json, row ? row->table : NULL, row ? row->label : NULL, metric);
+    line_value(&json, value, "", 0, NULL);
     if (verdict)
         cli_json_text(&json, "verdict", verdict);
     cli_json_text(&json, "text", text);
@@ -444,22 +444,22 @@ static void json_print(struct bench *bench, const struct wide *wide)
         const struct row *row = &wide->rows[r];
         for (size_t m = 0; m < wide->metric_count; m++)
             if (wide->cells[r][m])
-                json_cell(bench, wide, r, m);
+                line_cell(bench, wide, r, m);
         if (row->absent)
-            json_text(bench, row, "absent", 1, NULL, row->absent);
+            line_text(bench, row, "absent", 1, NULL, row->absent);
         if (row->verdict)
-            json_text(bench, row, "equal",
+            line_text(bench, row, "equal",
                       !strcmp(row->verdict, "yes")  ? 1
                       : !strcmp(row->verdict, "no") ? 0
                                                     : (double)NAN,
                       row->verdict, row->text);
         if (row->about)
-            json_text(bench, row, "about", 1, NULL, row->about);
+            line_text(bench, row, "about", 1, NULL, row->about);
     }
     for (size_t i = 0; i < wide->note_count; i++)
-        json_text(bench, NULL, "note", 1, NULL, wide->notes[i]);
+        line_text(bench, NULL, "note", 1, NULL, wide->notes[i]);
     if (wide->answer)
-        json_text(bench, NULL, "answer", 1, NULL, wide->answer);
+        line_text(bench, NULL, "answer", 1, NULL, wide->answer);
 }
 
 /* ---- everything ---- */

@@ -120,7 +120,7 @@ static int part_open(const char *state_path, enum cache_part part)
 
 /* Opens a state and its files. Returns false if they do not belong together, because something replaced one of them:
  * processes that have opened them before would take a hole for bytes. */
-static bool shard_open(const char *path, struct cache_state *state, int fds[2])
+static bool victims_open(const char *path, struct cache_state *state, int fds[2])
 {
     fds[CACHE_TOKENS] = part_open(path, CACHE_TOKENS);
     fds[CACHE_MASK] = part_open(path, CACHE_MASK);
@@ -138,7 +138,7 @@ static void state_look(struct eviction *eviction, uint32_t file)
 {
     struct cache_state state;
     int fds[2];
-    const bool good = shard_open(eviction->files[file], &state, fds);
+    const bool good = victims_open(eviction->files[file], &state, fds);
     for (uint64_t i = 0; good && i < state.count && i <= UINT32_MAX; i++) {
         const uint64_t word = unit_word(&state.units[i]);
         if (!(word & (UNIT_PRESENT | UNIT_STORED)) || word & UNIT_CLAIM)
@@ -212,7 +212,7 @@ static uint64_t victims_evict(struct eviction *eviction)
         const uint32_t file = eviction->heap[i].file;
         struct cache_state state;
         int fds[2];
-        const bool good = shard_open(eviction->files[file], &state, fds);
+        const bool good = victims_open(eviction->files[file], &state, fds);
         for (; i < eviction->filled && eviction->heap[i].file == file; i++)
             if (good && eviction->heap[i].unit < state.count && place_is_sound(&state, eviction->heap[i].unit))
                 freed += unit_evict(eviction, fds, &state.units[eviction->heap[i].unit]);

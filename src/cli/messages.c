@@ -213,7 +213,7 @@ void visible_name(FILE *file, const char *name, size_t bytes)
 
 /* ---- words for a command line ---- */
 
-static char *append(char *to, const char *text)
+static char *word_append(char *to, const char *text)
 {
     const size_t count = strlen(text);
     memcpy(to, text, count);
@@ -236,10 +236,10 @@ char *cli_shell_quote(const char *path)
     if (!plain)
         *to++ = '\'';
     if (path[0] == '-')
-        to = append(to, "./");
+        to = word_append(to, "./");
     for (size_t i = 0; i < count; i++) {
         if (path[i] == '\'')
-            to = append(to, "'\\''");
+            to = word_append(to, "'\\''");
         else
             *to++ = path[i];
     }

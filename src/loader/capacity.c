@@ -38,7 +38,7 @@ struct stream {
 };
 
 /* Reads more ends. The last end of a lap is the seam, which is the first start of the next lap. */
-static enum tokmap_status stream_read(struct stream *stream, struct tokmap_error *error)
+static enum tokmap_status further_read(struct stream *stream, struct tokmap_error *error)
 {
     enum tokmap_status status =
         dataset_walk_ends(stream->dataset, &stream->walk, stream->ends, AT_ONCE, &stream->used, error);
@@ -58,7 +58,7 @@ static enum tokmap_status stream_read(struct stream *stream, struct tokmap_error
 static inline enum tokmap_status stream_next(struct stream *stream, struct tokmap_error *error)
 {
     if (stream->at == stream->used) {
-        enum tokmap_status status = stream_read(stream, error);
+        enum tokmap_status status = further_read(stream, error);
         if (status)
             return status;
     }

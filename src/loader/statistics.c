@@ -6,7 +6,7 @@
 
 /* Adds to a counter. There is one writer, so a plain sum is enough. It is stored atomically, so that a reader sees the
  * old or the new number. */
-static void add(uint64_t *counter, uint64_t more)
+static void counter_add(uint64_t *counter, uint64_t more)
 {
     __atomic_store_n(counter, *counter + more, __ATOMIC_RELAXED);
 }
@@ -17,7 +17,7 @@ static void raise_to(uint64_t *counter, uint64_t value)
         __atomic_store_n(counter, value, __ATOMIC_RELAXED);
 }
 
-static uint64_t read(const uint64_t *counter)
+static uint64_t counter_read(const uint64_t *counter)
 {
     return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
@@ -25,11 +25,11 @@ static uint64_t read(const uint64_t *counter)
 void statistics_wait(struct statistics *statistics, uint64_t ns)
 {
     unsigned bucket = ns ? 64 - (unsigned)__builtin_clzll(ns) : 0;
-    add(&statistics->wait_histogram[bucket < TOKMAP_WAIT_BUCKETS ? bucket : TOKMAP_WAIT_BUCKETS - 1], 1);
+    counter_add(&statistics->wait_histogram[bucket < TOKMAP_WAIT_BUCKETS ? bucket : TOKMAP_WAIT_BUCKETS - 1], 1);
     if (!ns)
         return;
-    add(&statistics->waits, 1);
-    add(&statistics->wait_ns, ns);
+    counter_add(&statistics->waits, 1);
+    counter_add(&statistics->wait_ns, ns);
     raise_to(&statistics->wait_ns_largest, ns);
 }
 
@@ -40,18 +40,18 @@ void statistics_at(struct statistics *statistics, uint64_t step)
 
 void statistics_batch(struct statistics *statistics, const struct tokmap_batch *batch)
 {
-    add(&statistics->batches, 1);
-    add(&statistics->rows, batch->count);
-    add(&statistics->tokens, batch->tokens);
+    counter_add(&statistics->batches, 1);
+    counter_add(&statistics->rows, batch->count);
+    counter_add(&statistics->tokens, batch->tokens);
     if (batch->real_rows < batch->count)
-        add(&statistics->padding, batch->count - batch->real_rows);
+        counter_add(&statistics->padding, batch->count - batch->real_rows);
     statistics_at(statistics, batch->cursor.step);
     for (uint64_t i = 0; i < batch->real_rows; i++) {
         const struct tokmap_place *place = &batch->places[i];
         struct source_counts *source = &statistics->sources[place->source];
-        add(&source->rows, 1);
+        counter_add(&source->rows, 1);
         const uint64_t slices = batch->seq_len / batch->columns;
-        add(&source->tokens, min64(place->tokens, batch->seq_len) / slices);
+        counter_add(&source->tokens, min64(place->tokens, batch->seq_len) / slices);
         raise_to(&source->epoch, place->epoch);
         raise_to(&statistics->epoch, place->epoch);
     }
@@ -59,8 +59,8 @@ void statistics_batch(struct statistics *statistics, const struct tokmap_batch *
 
 void statistics_excluded(struct statistics *statistics, uint64_t tokens, uint64_t rows)
 {
-    add(&statistics->excluded, tokens);
-    add(&statistics->excluded_rows, rows);
+    counter_add(&statistics->excluded, tokens);
+    counter_add(&statistics->excluded_rows, rows);
 }
 
 void statistics_ready(struct statistics *statistics, uint32_t ready)
@@ -71,28 +71,28 @@ void statistics_ready(struct statistics *statistics, uint32_t ready)
 
 void statistics_read(const struct statistics *statistics, struct tokmap_stats *out)
 {
-    out->batches = read(&statistics->batches);
-    out->rows = read(&statistics->rows);
-    out->tokens = read(&statistics->tokens);
-    out->padding = read(&statistics->padding);
-    out->excluded = read(&statistics->excluded);
-    out->excluded_rows = read(&statistics->excluded_rows);
-    out->epoch = read(&statistics->epoch);
-    out->waits = read(&statistics->waits);
-    out->wait_ns = read(&statistics->wait_ns);
-    out->wait_ns_largest = read(&statistics->wait_ns_largest);
+    out->batches = counter_read(&statistics->batches);
+    out->rows = counter_read(&statistics->rows);
+    out->tokens = counter_read(&statistics->tokens);
+    out->padding = counter_read(&statistics->padding);
+    out->excluded = counter_read(&statistics->excluded);
+    out->excluded_rows = counter_read(&statistics->excluded_rows);
+    out->epoch = counter_read(&statistics->epoch);
+    out->waits = counter_read(&statistics->waits);
+    out->wait_ns = counter_read(&statistics->wait_ns);
+    out->wait_ns_largest = counter_read(&statistics->wait_ns_largest);
     for (unsigned i = 0; i < TOKMAP_WAIT_BUCKETS; i++)
-        out->wait_histogram[i] = read(&statistics->wait_histogram[i]);
+        out->wait_histogram[i] = counter_read(&statistics->wait_histogram[i]);
     out->ring_ready_lowest = __atomic_load_n(&statistics->ready_lowest, __ATOMIC_RELAXED);
 }
 
 void statistics_read_source(const struct statistics *statistics, uint64_t source, struct tokmap_source_stats *out)
 {
     const struct source_counts *counts = &statistics->sources[source];
-    out->rows = read(&counts->rows);
-    out->tokens = read(&counts->tokens);
-    out->epoch = read(&counts->epoch);
-    out->bytes = read(&counts->bytes);
+    out->rows = counter_read(&counts->rows);
+    out->tokens = counter_read(&counts->tokens);
+    out->epoch = counter_read(&counts->epoch);
+    out->bytes = counter_read(&counts->bytes);
 }
 
 /* ---- alarms ---- */

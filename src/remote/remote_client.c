@@ -145,7 +145,7 @@ static uint64_t clock_off(const struct http_answer *answer, bool *ahead)
 }
 
 /* Copies the code of an error document, such as "SlowDown"; "" if the document is another one. */
-static void code_find(const char *body, size_t bytes, char code[CODE_MOST])
+static void error_code_copy(const char *body, size_t bytes, char code[CODE_MOST])
 {
     struct xml_scan scan;
     bool inside = false;
@@ -181,7 +181,7 @@ static void code_read(const struct remote_client *client, char code[CODE_MOST])
         body.count += got;
     }
     if (body.count)
-        code_find((const char *)body.bytes, body.count, code);
+        error_code_copy((const char *)body.bytes, body.count, code);
     bytes_free(&body);
 }
 
@@ -457,7 +457,7 @@ enum tokmap_status remote_client_fetch(struct remote_client *client, const struc
             status = body_read(client, most, into, &again, error);
     }
     if (!status)
-        code_find((const char *)into->bytes + before, into->count - before, client->code);
+        error_code_copy((const char *)into->bytes + before, into->count - before, client->code);
     if (client->http)
         http_end(client->http);
     return status;

@@ -41,14 +41,14 @@ struct url_parts {
 };
 
 /* Appends texts up to a NULL. */
-static bool append(struct bytes_buffer *into, const char *const *texts)
+static bool texts_append(struct bytes_buffer *into, const char *const *texts)
 {
     for (; *texts; texts++)
         if (!bytes_append(into, *texts, strlen(*texts)))
             return false;
     return true;
 }
-#define APPEND(into, ...) append(into, (const char *const[]){__VA_ARGS__, NULL})
+#define APPEND(into, ...) texts_append(into, (const char *const[]){__VA_ARGS__, NULL})
 
 static void hex(const uint8_t digest[SHA256_BYTES], char text[HEX_MOST])
 {

@@ -439,6 +439,34 @@ def processes():
             yield f"{path}: contains or uses {name}"
 
 
+@functools.lru_cache(maxsize=None)
+def functions():
+    """Returns the file, the line number, the name, and whether it is static, of each function that the C sources of the
+    product define. A macro whose text has the word static, such as INLINE, makes a function static, too."""
+    makers = {match.group(1) for _, _, _, match in matches(PRODUCT, r"^ *# *define (\w+) .*\bstatic\b", bare)}
+    attribute = r"__attribute__\(\(.*?\)\)\s*"
+    definition = re.compile(rf"^((?:[A-Za-z_]\w*[\s*]+|{attribute})+)(\w+)\(((?:[^;{{}}()]|\([^()]*\))*)\)\s*"
+                            rf"(?:{attribute})*{{", re.MULTILINE)
+    return [(path, bare(path).count("\n", 0, match.start()) + 1, match.group(2),
+             bool({"static", *makers} & set(match.group(1).split())))
+            for path in with_ending(PRODUCT, ".c", ".h") for match in definition.finditer(bare(path))]
+
+
+@rule("names of functions are unique")
+def unique_functions():
+    """A static function does not have the name of a function of another file that others can call: an external function, or
+    one in a header. Then a name in a search, a stack trace, or a profile means one function, and what looks like a call
+    across files is one. Two external functions do not share a name either, except main(). Rename the static one."""
+    known = {}
+    for path, _, name, static in functions():
+        if not static or path.endswith(".h"):
+            known.setdefault(name, set()).add(path)
+    for path, number, name, static in functions():
+        others = known.get(name, set()) - {path}
+        if others and name != "main":
+            yield f"{path}:{number}: {name}() is also a function of {' '.join(sorted(others))}"
+
+
 def declarations(path):
     """Yields the names of the functions that a header declares outside of structs."""
     text = re.sub(r"^ *#([^\\\n]|\\.|\\\n)*", "", bare(path), flags=re.MULTILINE)

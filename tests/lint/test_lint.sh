@@ -97,6 +97,10 @@ run_lint
 if grep -q 'is not a file of the project' "$TMPDIR/log"; then echo "ok - an include of a missing file"
 else echo "not ok - an include of a missing file"; fi
 make_tree
+code src/order/other.c 'static int part(void)\n{\n    return 2;\n}\n'
+finds "names of functions are unique"
+code src/order/other.c '#define INLINE static inline\nINLINE int\npart(void)\n{\n    return 2;\n}\n'
+finds "names of functions are unique"
 printf '#ifndef TOKMAP_COMMON_LEFT_H\n#define TOKMAP_COMMON_LEFT_H\n#include "right.h"\n#endif\n' >"$tree/src/common/left.h"
 printf '#ifndef TOKMAP_COMMON_RIGHT_H\n#define TOKMAP_COMMON_RIGHT_H\nint right(void);\n#endif\n' \
     >"$tree/src/common/right.h"

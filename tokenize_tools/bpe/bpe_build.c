@@ -373,7 +373,7 @@ static void finish_token(struct merging *merging, uint32_t id, const uint32_t *p
 }
 
 /* Merges the bytes of `count` (at most TOGETHER) tokens of the same length. Only reads the model. */
-static void lanes_merge(const struct merging *merging, struct lanes *lanes, const uint32_t *order, uint32_t count)
+static void tokens_merge(const struct merging *merging, struct lanes *lanes, const uint32_t *order, uint32_t count)
 {
     const struct bpe_model *model = merging->model;
     struct bpe_piece *pieces[TOGETHER];
@@ -391,7 +391,7 @@ static void lanes_merge(const struct merging *merging, struct lanes *lanes, cons
 static void merge_together(struct merging *merging, const uint32_t *order, uint32_t count)
 {
     struct lanes *lanes = merging->lanes;
-    lanes_merge(merging, lanes, order, count);
+    tokens_merge(merging, lanes, order, count);
     for (uint32_t i = 0; i < count; i++)
         if (lanes->pieces[i].ids_count == 2)
             bpe_pair_prefetch(merging->model, lanes->pieces[i].ids[0], lanes->pieces[i].ids[1]);
@@ -417,7 +417,7 @@ static bool sharing_merge(struct sharing *sharing, struct lanes *lanes)
     if (first >= sharing->count)
         return false;
     const uint32_t few = (uint32_t)min64(sharing->count - first, TOGETHER);
-    lanes_merge(sharing->merging, lanes, sharing->order + first, few);
+    tokens_merge(sharing->merging, lanes, sharing->order + first, few);
     for (uint32_t i = 0; i < few; i++) {
         const struct bpe_piece *piece = &lanes->pieces[i];
         struct parts *parts = &sharing->parts[first + i];

@@ -30,8 +30,8 @@
 #include "bpe_key_x86.h"
 
 /* Step 3. A piece near the end of the text, which fewer than 16 bytes follow, is copied byte by byte. */
-static inline __attribute__((always_inline)) void make_keys(struct bpe_state *state, const uint8_t *text,
-                                                            const uint16_t *positions, uint32_t count)
+static inline __attribute__((always_inline)) void make_keys_x86(struct bpe_state *state, const uint8_t *text,
+                                                                const uint16_t *positions, uint32_t count)
 {
     const __m128i salt = salt_of(state->seed);
     const uint32_t mask = state->bucket_mask;
@@ -64,7 +64,7 @@ static inline __attribute__((always_inline)) void make_keys(struct bpe_state *st
 }
 
 /* Writes the ids of piece i, whose bucket does not hold them. has_entry: it holds the key. Returns the number of ids.
- * Not inlined, so that the registers of look_up() are free for what is found. */
+ * Not inlined, so that the registers of look_up_x86() are free for what is found. */
 static __attribute__((noinline)) uint32_t not_inline(struct bpe_state *state, const uint8_t *text,
                                                      const uint16_t *positions, uint32_t i, bool has_entry,
                                                      uint8_t *into, const void *tokens)
@@ -83,9 +83,9 @@ _Static_assert(sizeof(struct bpe_key) == 4 * PLACE, "look_up() finds keys by the
 
 /* Step 4. again: buckets are prefetched once more, BPE_AGAIN pieces ahead. After the last piece come places of earlier
  * batches, which do no harm. */
-static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *state, const uint8_t *text,
-                                                            const uint16_t *positions, uint32_t count, void *tokens,
-                                                            bool wide, bool again)
+static inline __attribute__((always_inline)) size_t look_up_x86(struct bpe_state *state, const uint8_t *text,
+                                                                const uint16_t *positions, uint32_t count, void *tokens,
+                                                                bool wide, bool again)
 {
     const __m128i plain = wide ? _mm_set_epi32(-1, -1, -1, 0x0FFFFFFF) : _mm_set_epi16(0, -1, -1, -1, -1, -1, -1, -1);
     const uint8_t *const buckets = (const uint8_t *)state->buckets;
@@ -135,14 +135,14 @@ static inline size_t pieces(struct bpe_state *state, const uint8_t *text, const 
                             void *tokens)
 {
     state->batch_long_count = 0;
-    make_keys(state, text, positions, count);
+    make_keys_x86(state, text, positions, count);
     if (state->batch_long_count)
         copy_longs(state, text, positions, state->model->wide);
     if (__builtin_expect(state->strange >= BPE_STRANGE, 0))
-        return state->model->wide ? look_up(state, text, positions, count, tokens, true, true)
-                                  : look_up(state, text, positions, count, tokens, false, true);
-    return state->model->wide ? look_up(state, text, positions, count, tokens, true, false)
-                              : look_up(state, text, positions, count, tokens, false, false);
+        return state->model->wide ? look_up_x86(state, text, positions, count, tokens, true, true)
+                                  : look_up_x86(state, text, positions, count, tokens, false, true);
+    return state->model->wide ? look_up_x86(state, text, positions, count, tokens, true, false)
+                              : look_up_x86(state, text, positions, count, tokens, false, false);
 }
 
 #endif

@@ -32,7 +32,7 @@
 /* Returns whether merging the texts of left and right side by side gives left and right. Each alone is known to become
  * itself.
  */
-static bool stay_apart(const struct bpe_model *listed, const struct bpe_split *splits, uint32_t left, uint32_t right)
+static bool stays_split(const struct bpe_model *listed, const struct bpe_split *splits, uint32_t left, uint32_t right)
 {
     for (;;) {
         const struct bpe_split *before = &splits[left], *behind = &splits[right];
@@ -64,7 +64,7 @@ static uint32_t find_alone(const struct bpe_model *listed, const struct bpe_merg
         }
         struct bpe_split *split = &splits[merge->result];
         if (split->made != BPE_UNKNOWN || splits[merge->left].made == BPE_UNKNOWN ||
-            splits[merge->right].made == BPE_UNKNOWN || !stay_apart(listed, splits, merge->left, merge->right))
+            splits[merge->right].made == BPE_UNKNOWN || !stays_split(listed, splits, merge->left, merge->right))
             continue;
         *split = (struct bpe_split){merge->left, merge->right, (by_result ? merge->result : i) + BPE_BY_RANK};
         found++;
@@ -127,7 +127,7 @@ static void block_note(const struct sharing *sharing, uint32_t from, uint32_t to
             outcome = NO_SPLIT;
         else if (made_now(sharing, merge->left) == BPE_UNKNOWN || made_now(sharing, merge->right) == BPE_UNKNOWN)
             outcome = WAITS;
-        else if (stay_apart(sharing->listed, sharing->splits, merge->left, merge->right))
+        else if (stays_split(sharing->listed, sharing->splits, merge->left, merge->right))
             outcome = APART;
         if (outcome == APART)
             last = merge->result;
@@ -145,7 +145,7 @@ static void block_finish(struct sharing *sharing, uint32_t from, uint32_t to)
             continue;
         if (sharing->outcomes[i] == WAITS &&
             (splits[merge->left].made == BPE_UNKNOWN || splits[merge->right].made == BPE_UNKNOWN ||
-             !stay_apart(sharing->listed, splits, merge->left, merge->right)))
+             !stays_split(sharing->listed, splits, merge->left, merge->right)))
             continue;
         splits[merge->result].left = merge->left;
         splits[merge->result].right = merge->right;

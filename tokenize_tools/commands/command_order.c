@@ -398,7 +398,7 @@ static int arguments_check(const struct cli_command *command, struct order_argum
     return -1;
 }
 
-static bool order_print(const struct order_arguments *given, struct order_out *out, struct order_made *made)
+static bool answer_print(const struct order_arguments *given, struct order_out *out, struct order_made *made)
 {
     if (given->requests)
         return answer_lines(given, out, NULL);
@@ -439,7 +439,7 @@ static int order(const struct cli_command *command, const char **operands, size_
         return command_failed(command, &error);
     }
     out.between = given->json ? ", " : given->requests ? " " : given->inverse ? "" : "\n";
-    const bool good = order_print(given, &out, &made);
+    const bool good = answer_print(given, &out, &made);
     mixture_free(made.mixture);
     free(out.bytes);
     return cli_finish(program, good ? CLI_DONE : CLI_FAILED);

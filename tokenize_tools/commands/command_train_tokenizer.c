@@ -112,7 +112,7 @@ static void next_print(const struct training_command *training)
     free(path);
 }
 
-static void report_print(const struct training_command *training, const struct train_corpus_result *result)
+static void training_print(const struct training_command *training, const struct train_corpus_result *result)
 {
     char a[32], b[32], remark[64];
     const uint64_t total = result->tokens + (uint64_t)training->special_count;
@@ -464,7 +464,7 @@ static int inputs_train(struct training_command *training, const char **operands
     if (training->json)
         report_json(training, &result);
     else if (!training->quiet)
-        report_print(training, &result);
+        training_print(training, &result);
     return cli_finish(program, listed ? CLI_DONE : CLI_FAILED);
 }
 

@@ -124,7 +124,7 @@ static enum tokmap_status upload_begin(struct copy_file *file, struct copy_hands
     return remote_upload_begin(&hands->client, file->to, &file->upload, error);
 }
 
-static enum tokmap_status target_open(struct copy_file *file, struct copy_hands *hands, struct tokmap_error *error)
+static enum tokmap_status copy_open(struct copy_file *file, struct copy_hands *hands, struct tokmap_error *error)
 {
     struct os_stat found;
     enum tokmap_status status = TOKMAP_OK;
@@ -175,7 +175,7 @@ enum tokmap_status copy_file_open(struct copy_file *file, const char *from, cons
     enum tokmap_status status = good ? TOKMAP_OK : no_memory(error);
     if (!status)
         status = source_open(file, hands, error);
-    return status ? status : target_open(file, hands, error);
+    return status ? status : copy_open(file, hands, error);
 }
 
 static void file_close(struct copy_file *file)

@@ -54,7 +54,7 @@ static int name_compare(const void *a, const void *b)
 }
 
 /* Sorts the shards, and drops doubles: a manifest can name a shard twice. */
-static void names_sort(struct copy_names *names)
+static void shards_sort(struct copy_names *names)
 {
     uint64_t kept = 0;
     qsort(names->shards, names->count, sizeof *names->shards, name_compare);
@@ -252,6 +252,6 @@ enum tokmap_status copy_names_find(struct copy_names *names, const char *from, c
     if (!status)
         status = remote_is(from) ? remote_find(names, from, to, client, error) : local_find(names, from, to, error);
     free(base);
-    names_sort(names);
+    shards_sort(names);
     return status;
 }

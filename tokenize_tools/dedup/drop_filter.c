@@ -290,8 +290,8 @@ static enum tokmap_status table_replace(struct drop_filter *filter, struct order
 }
 
 /* Asks the table about a document. *is_known: it has an answer. */
-static enum tokmap_status table_find(struct drop_filter *filter, struct hash128 key, struct decided *decided,
-                                     bool *is_duplicate, bool *is_known, struct tokmap_error *error)
+static enum tokmap_status answer_find(struct drop_filter *filter, struct hash128 key, struct decided *decided,
+                                      bool *is_duplicate, bool *is_known, struct tokmap_error *error)
 {
     const struct document_place *place = &decided->place, *kept = &decided->kept;
     *is_known = true;
@@ -350,7 +350,7 @@ static enum tokmap_status duplicate_find(struct drop_filter *filter, struct orde
     if (filter->tabled && !filter->known) {
         bool is_known = false;
         if (!filter->is_full)
-            status = table_find(filter, key, decided, is_duplicate, &is_known, error);
+            status = answer_find(filter, key, decided, is_duplicate, &is_known, error);
         if (status || is_known)
             return status;
         status = table_replace(filter, workers, item, error);

@@ -21,7 +21,7 @@ struct key_entry {
 } __attribute__((packed, aligned(4)));
 _Static_assert(sizeof(struct key_entry) == 28, "as key_table.h says");
 
-static uint64_t key_hash(struct table_key key, struct hash128 hash)
+static uint64_t keyed_hash(struct table_key key, struct hash128 hash)
 {
     return table_mix(key, hash.low, hash.high);
 }
@@ -72,7 +72,7 @@ static enum key_found table_grow(struct key_table *table, uint32_t number)
     for (uint64_t i = 0; i < before; i++) {
         const struct hash128 key = {old[i].low, old[i].high};
         if (old[i].input != NO_INPUT)
-            entry_put(entries, after, key_hash(table->key, key), &old[i]);
+            entry_put(entries, after, keyed_hash(table->key, key), &old[i]);
     }
     free(old);
     table->tables[number].entries = entries;
@@ -84,7 +84,7 @@ static enum key_found table_grow(struct key_table *table, uint32_t number)
 enum key_found key_table_find(struct key_table *table, struct hash128 key, const struct document_place *place,
                               struct document_place *kept)
 {
-    const uint64_t hash = key_hash(table->key, key);
+    const uint64_t hash = keyed_hash(table->key, key);
     const uint32_t number = (uint32_t)(hash >> 56);
     const struct key_entry *entries = table->tables[number].entries;
     const uint64_t capacity = table->tables[number].capacity;
@@ -109,7 +109,7 @@ enum key_found key_table_find(struct key_table *table, struct hash128 key, const
 
 void key_table_prefetch(const struct key_table *table, struct hash128 key)
 {
-    const uint64_t hash = key_hash(table->key, key);
+    const uint64_t hash = keyed_hash(table->key, key);
     const uint32_t number = (uint32_t)(hash >> 56);
     const uint64_t capacity = table->tables[number].capacity;
     if (capacity)

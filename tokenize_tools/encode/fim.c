@@ -56,7 +56,7 @@ static const struct {
 
 /* Returns the id of a token, or TOKMAP_NO_ID. In a SentencePiece model it may be a piece like others, whose text has a
  * space where its name has U+2581. */
-static uint64_t token_find(const struct tokenizer *tokenizer, const char *name)
+static uint64_t mark_find(const struct tokenizer *tokenizer, const char *name)
 {
     static const char mark[] = "▁";
     struct tokenizer_info info;
@@ -77,12 +77,12 @@ static uint64_t token_find(const struct tokenizer *tokenizer, const char *name)
 bool fim_tokens_find(struct fim *fim, const struct tokenizer *tokenizer)
 {
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        fim->prefix_id = token_find(tokenizer, known[i].prefix);
-        fim->middle_id = token_find(tokenizer, known[i].middle);
-        fim->suffix_id = token_find(tokenizer, known[i].suffix);
+        fim->prefix_id = mark_find(tokenizer, known[i].prefix);
+        fim->middle_id = mark_find(tokenizer, known[i].middle);
+        fim->suffix_id = mark_find(tokenizer, known[i].suffix);
         if (fim->prefix_id == TOKMAP_NO_ID || fim->middle_id == TOKMAP_NO_ID || fim->suffix_id == TOKMAP_NO_ID)
             continue;
-        fim->end_id = known[i].end ? token_find(tokenizer, known[i].end) : TOKMAP_NO_ID;
+        fim->end_id = known[i].end ? mark_find(tokenizer, known[i].end) : TOKMAP_NO_ID;
         fim->spm_form = known[i].spm_form;
         return true;
     }

@@ -118,8 +118,8 @@ static enum tokmap_status window_read(const struct parquet_source *source, struc
 }
 
 /* Reads the header of the page at feed->at. */
-static enum tokmap_status header_read(const struct parquet_source *source, struct feed *feed,
-                                      struct parquet_page_header *header, struct tokmap_error *error)
+static enum tokmap_status page_header_read(const struct parquet_source *source, struct feed *feed,
+                                           struct parquet_page_header *header, struct tokmap_error *error)
 {
     uint64_t wanted = WINDOW_BYTES;
     for (;;) {
@@ -251,7 +251,7 @@ static enum tokmap_status page_read(struct parquet_source *source, struct feed *
     const uint64_t offset = feed->at;
     if (offset >= feed->end)
         return feed_fault(source, feed, offset, "the column ends before its last value", error);
-    enum tokmap_status status = header_read(source, feed, &header, error);
+    enum tokmap_status status = page_header_read(source, feed, &header, error);
     if (status)
         return status;
     if (header.stored > feed->end - feed->at || header.header_bytes > feed->end - feed->at - header.stored)
@@ -295,7 +295,7 @@ static enum tokmap_status feed_end(const struct parquet_source *source, struct f
     struct parquet_page_header header;
     struct tokmap_error why;
     feed->ended = true;
-    if (feed->at >= feed->chunk.offset + feed->chunk.bytes || header_read(source, feed, &header, &why) ||
+    if (feed->at >= feed->chunk.offset + feed->chunk.bytes || page_header_read(source, feed, &header, &why) ||
         (header.kind != PARQUET_PAGE_DATA && header.kind != PARQUET_PAGE_DATA_2) || !header.entries)
         return TOKMAP_OK;
     feed->ended = false;
@@ -460,8 +460,8 @@ static enum tokmap_status group_end(struct parquet_source *source, struct tokmap
 }
 
 /* Makes a run of `count` rows, which all columns have. */
-static enum tokmap_status run_make(struct parquet_source *source, uint64_t count, struct parquet_rows **rows,
-                                   struct tokmap_error *error)
+static enum tokmap_status rows_make(struct parquet_source *source, uint64_t count, struct parquet_rows **rows,
+                                    struct tokmap_error *error)
 {
     const struct parquet_footer *footer = &source->file->footer;
     struct parquet_rows *made = calloc(1, sizeof *made);
@@ -532,7 +532,7 @@ enum tokmap_status parquet_source_next(struct parquet_source *source, struct par
         }
         source->failed = run_prepare(source, &count, &source->failure);
         if (count)
-            return run_make(source, count, rows, error);
+            return rows_make(source, count, rows, error);
     }
     if (!source->failed &&
         (os_fstat(source->fd, &now) || now.bytes != source->stat.bytes || now.modified_ns != source->stat.modified_ns))

@@ -194,7 +194,7 @@ static void apply_contractions(struct scan_work *w, const struct scan_masks *mas
             continue;
         const uint64_t letters_before = previous(SCAN_ROW(w->letters) + i);
         const uint64_t blank_before = previous(SCAN_ROW(masks->blank) + i) & previous(SCAN_ROW(w->spaces) + i);
-        uint64_t found = SCAN_ROW(masks->quote)[i] & next(SCAN_ROW(w->letters) + i) & SCAN_ROW(w->symbols)[i];
+        uint64_t found = SCAN_ROW(masks->quote)[i] & next_bits(SCAN_ROW(w->letters) + i) & SCAN_ROW(w->symbols)[i];
         found &= suffix ? letters_before : ~previous(SCAN_ROW(w->symbols) + i) & ~blank_before;
         for (; found; found &= found - 1) {
             const size_t at = 64 * i + (size_t)__builtin_ctzll(found);
@@ -249,7 +249,7 @@ static void start_uncovered(struct scan_work *w, const struct scan_masks *masks,
 {
     const uint64_t before = i ? uncovered_word(w, masks, i - 1) : 0;
     w->starts[i] |= uncovered & ~(uncovered << 1 | before >> 63);
-    for (uint64_t rest = uncovered & next(SCAN_ROW(w->letters) + i); rest; rest &= rest - 1) {
+    for (uint64_t rest = uncovered & next_bits(SCAN_ROW(w->letters) + i); rest; rest &= rest - 1) {
         const size_t at = 64 * i + (size_t)__builtin_ctzll(rest);
         set_bit(w->starts, character_start(masks, at));
         clear_bit(w->starts, at + 1);
@@ -287,7 +287,7 @@ static void apply_deepseek(struct scan_work *w, const struct scan_masks *masks, 
         ascii_after = ascii_letters(w, masks, i + 1, valid_last);
         const uint64_t first = symbols[0] & ~previous(symbols) & ~blank_before & (ascii >> 1 | ascii_after << 63);
         const uint64_t joined = first << 1 | first_before >> 63;
-        w->starts[i] = (w->starts[i] & ~joined) | (add(ascii, joined, &carry) & ~ascii & letters[0]);
+        w->starts[i] = (w->starts[i] & ~joined) | (add_carry(ascii, joined, &carry) & ~ascii & letters[0]);
         first_before = first;
     }
 }

@@ -116,9 +116,9 @@ static inline void start_word(struct scan_work *w, const struct scan_masks *mask
 
     /* The last of several spaces is a prefix or a piece of its own, unless the end of the text or (DeepSeek) a piece of
      * an earlier expression follows, where (?!\S) is satisfied. */
-    uint64_t solid = ~next(spaces) & ~next(SCAN_ROW(w->tail) + i);
+    uint64_t solid = ~next_bits(spaces) & ~next_bits(SCAN_ROW(w->tail) + i);
     if (rules->deepseek)
-        solid &= ~next(numbers) & ~next(KIND(UPPER) + i);
+        solid &= ~next_bits(numbers) & ~next_bits(KIND(UPPER) + i);
     const uint64_t valid_next = i + 1 < w->words ? ~(uint64_t)0 : valid >> 1;
     uint64_t ends = spaces[0] & solid & valid_next;
     if (rules->newlines)
@@ -144,7 +144,7 @@ static inline void start_word(struct scan_work *w, const struct scan_masks *mask
         const uint64_t before = i ? newline[-1] & spaces[-1] : 0;
         const uint64_t after = spaces[0] & ~newline[0] & (newlines << 1 | before >> 63);
         const uint64_t plain = spaces[0] & ~newline[0];
-        const uint64_t line_ends = add(plain, after, &carries->blank_lines) & ~plain & newlines;
+        const uint64_t line_ends = add_carry(plain, after, &carries->blank_lines) & ~plain & newlines;
         SCAN_ROW(w->after_line)[i] = after;
         SCAN_ROW(w->line_ends)[i] = line_ends;
         w->any_line_ends |= line_ends != 0;

@@ -39,13 +39,13 @@ static inline uint64_t previous(const uint64_t *word)
 }
 
 /* Bit i of the result is the row's bit for the byte after byte i of this word. */
-static inline uint64_t next(const uint64_t *word)
+static inline uint64_t next_bits(const uint64_t *word)
 {
     return word[0] >> 1 | word[1] << 63;
 }
 
 /* a + b + *carry, where *carry is 0 or 1; sets *carry to the carry out of bit 63. */
-static inline uint64_t add(uint64_t a, uint64_t b, uint64_t *carry)
+static inline uint64_t add_carry(uint64_t a, uint64_t b, uint64_t *carry)
 {
     uint64_t sum;
     const uint64_t over = __builtin_add_overflow(a, b, &sum);
@@ -61,7 +61,7 @@ static inline uint64_t add(uint64_t a, uint64_t b, uint64_t *carry)
 static inline uint64_t fill_runs(uint64_t run, uint64_t from, uint64_t *carry)
 {
     const uint64_t entered = *carry & run; /* bit 0 */
-    return ((add(run & from, run, carry) ^ run) | from | entered) & run;
+    return ((add_carry(run & from, run, carry) ^ run) | from | entered) & run;
 }
 
 static inline bool bit(const uint64_t *words, size_t at)

@@ -144,8 +144,8 @@ static bool token_spell(struct pipeline_decoder *own, uint32_t id, struct spelli
     return other != NULL;
 }
 
-static enum tokmap_status token_decode(struct pipeline_decoder *own, uint32_t id, struct text_buffer *text,
-                                       struct tokmap_error *error)
+static enum tokmap_status id_decode(struct pipeline_decoder *own, uint32_t id, struct text_buffer *text,
+                                    struct tokmap_error *error)
 {
     const struct pipeline_parts *parts = own->parts;
     const struct added_token *added = added_tokens_by_id(parts->added, id);
@@ -175,7 +175,7 @@ enum tokmap_status pipeline_decoder_add(struct tokenizer_decoder *decoder, const
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < count && !status; i++) {
         const uint8_t *token = (const uint8_t *)tokens + i * (own->wide ? 4 : 2);
-        status = token_decode(own, own->wide ? load32(token) : load16(token), text, error);
+        status = id_decode(own, own->wide ? load32(token) : load16(token), text, error);
     }
     return status;
 }

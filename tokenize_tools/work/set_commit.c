@@ -47,7 +47,7 @@ struct set_work {
 /* ---- names ---- */
 
 /* Returns the path of a unit's file, or, with an empty ending, the prefix of a unit. */
-static char *unit_path(const struct set_work *work, const struct set *set, uint64_t number, const char *ending)
+static char *waiting_path(const struct set_work *work, const struct set *set, uint64_t number, const char *ending)
 {
     char text[NUMBER_MOST + 16];
     const char *name = path_name(set->path);
@@ -58,7 +58,7 @@ static char *unit_path(const struct set_work *work, const struct set *set, uint6
 char *set_work_unit(const struct set_work *work, uint32_t set, uint64_t number)
 {
     assert(set < work->count);
-    return unit_path(work, &work->sets[set], number, "");
+    return waiting_path(work, &work->sets[set], number, "");
 }
 
 const char *set_work_folder(const struct set_work *work)
@@ -511,7 +511,7 @@ static enum tokmap_status manifest_write(struct set_work *work, uint32_t number,
     char *path = manifest_unit(work, set);
     enum tokmap_status status = path ? TOKMAP_OK : no_memory(error);
     while (set->stated < set->shards && !status) {
-        char *prefix = unit_path(work, set, set->stated, "");
+        char *prefix = waiting_path(work, set, set->stated, "");
         char *index = prefix ? shard_file_path(prefix, SHARD_INDEX, SHARD_UNIT) : NULL;
         status = index ? set_work_state(work, number, index, error) : no_memory(error);
         free(prefix);
@@ -560,7 +560,7 @@ static void set_add(struct set_work *work, const struct set *set)
             if (!is_new)
                 name_files_remove(group, level, path);
             else if (!work->placed)
-                name_files_add(group, level, unit_path(work, set, k, shard_file_ending(files[i], SHARD_UNIT)), path);
+                name_files_add(group, level, waiting_path(work, set, k, shard_file_ending(files[i], SHARD_UNIT)), path);
         }
         name_files_remove(group, 0, shard_file_numbered(set->path, k, other, SHARD_FINAL));
     }

@@ -87,8 +87,8 @@ static void losses_warn(const struct convert_arguments *given, const struct conv
                  result->columns == 1 ? "one was" : "they were");
 }
 
-static void report_print(const struct convert_arguments *given, const char *name, const struct convert_result *result,
-                         double seconds)
+static void conversion_print(const struct convert_arguments *given, const char *name,
+                             const struct convert_result *result, double seconds)
 {
     const struct foreign_written *written = &result->written;
     char a[64], b[64], c[32], d[32], e[32], hex[33];
@@ -115,8 +115,8 @@ static bool is_same_file(const char *path, const struct os_stat *file)
 
 /* If the output has the prefix of the shard that is converted, its tokens may be shared: then *tokens is the path of
  * its .bin. A name that would replace a file of the dataset is an error. */
-static enum tokmap_status sharing_find(const struct convert_arguments *given, const struct tokmap_dataset *dataset,
-                                       char **tokens, struct tokmap_error *error)
+static enum tokmap_status own_tokens_find(const struct convert_arguments *given, const struct tokmap_dataset *dataset,
+                                          char **tokens, struct tokmap_error *error)
 {
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct os_stat found;
@@ -181,7 +181,7 @@ static enum tokmap_status dataset_open_and_convert(struct convert_arguments *giv
     if (!status)
         status = stated_tokenizer_open(&stated, &given->tokenizer, info.tokenizer, error);
     if (!status)
-        status = sharing_find(given, dataset, &tokens, error);
+        status = own_tokens_find(given, dataset, &tokens, error);
     const struct convert_options options = {.program = program,
                                             .name = name,
                                             .prefix = given->prefix,
@@ -244,7 +244,7 @@ static int convert_operands(const struct cli_command *command, const char **oper
     if (!status && given->json)
         report_json(given, operands[0], &result, seconds);
     else if (!status && !given->quiet)
-        report_print(given, operands[0], &result, seconds);
+        conversion_print(given, operands[0], &result, seconds);
     free(given->prefix);
     return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);
 }

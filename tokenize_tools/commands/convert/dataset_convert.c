@@ -620,8 +620,8 @@ static enum tokmap_status shards_convert(struct converting *converting, bool mas
 
 /* ---- the whole ---- */
 
-static enum tokmap_status foreign_open(struct converting *converting, uint32_t stored, bool masked,
-                                       struct tokmap_error *error)
+static enum tokmap_status index_writer_open(struct converting *converting, uint32_t stored, bool masked,
+                                            struct tokmap_error *error)
 {
     const struct convert_options *options = converting->options;
     const struct tokmap_dataset_info *info = &converting->info;
@@ -657,7 +657,7 @@ static enum tokmap_status output_open(struct converting *converting, bool masked
     if (!options->to_shard) {
         const enum tokmap_status status = tokmap_dataset_columns(converting->dataset, NULL, 0, &columns, error);
         result->columns = columns;
-        return status && status != TOKMAP_ERROR_LIMIT ? status : foreign_open(converting, stored, masked, error);
+        return status && status != TOKMAP_ERROR_LIMIT ? status : index_writer_open(converting, stored, masked, error);
     }
     const struct shard_sink_options sink = {.dataset = converting->dataset,
                                             .tokenizer = is_stated(converting) ? options->tokenizer : NULL,

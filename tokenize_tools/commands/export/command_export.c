@@ -39,7 +39,7 @@ static bool to_stdout(const struct exporting *exporting)
 
 /* ---- report ---- */
 
-static void report_print(const struct exporting *exporting, const struct text_export_result *result, double seconds)
+static void export_print(const struct exporting *exporting, const struct text_export_result *result, double seconds)
 {
     char a[64], b[32], c[32], d[32];
     char rate[32];
@@ -223,7 +223,7 @@ static int export_name(struct exporting *exporting, const char *name)
     if (exporting->json)
         report_json(exporting, name, &result, seconds);
     else if (!exporting->quiet)
-        report_print(exporting, &result, seconds);
+        export_print(exporting, &result, seconds);
     return cli_finish(program, CLI_DONE);
 }
 

@@ -15,8 +15,8 @@
 #include "run/run.h"
 #include "text/path.h"
 
-static enum tokmap_status run_make(struct target *target, const struct run_arguments *arguments,
-                                   struct tokmap_error *error)
+static enum tokmap_status target_run_make(struct target *target, const struct run_arguments *arguments,
+                                          struct tokmap_error *error)
 {
     const struct run_values values = {
         .data = target->name,
@@ -118,7 +118,7 @@ int target_open(struct target *target, const struct cli_command *command, const 
             return cli_misused(command, "--%s is only for datasets; the run file '%s' already sets it", given, name);
         status = tokmap_run_open(&target->run, name, NULL, &error);
     } else if (make_run && arguments->seq_len_given && arguments->batch_given) {
-        status = run_make(target, arguments, &error);
+        status = target_run_make(target, arguments, &error);
     } else {
         status = tokmap_dataset_open(&target->dataset, name, NULL, &error);
     }
