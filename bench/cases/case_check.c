@@ -30,11 +30,11 @@
 
 #include "cli/cli.h"
 #include "common/bytes.h"
-#include "harness/child.h"
 #include "harness/bench_data.h"
+#include "harness/child.h"
+#include "harness/loops.h"
 #include "harness/machine.h"
 #include "harness/storage.h"
-#include "harness/loops.h"
 #include "harness/verdict.h"
 #include "platform/os.h"
 

@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "harness/child.h"
 #include "harness/bench_data.h"
+#include "harness/child.h"
 #include "harness/gpu.h"
 #include "harness/gpu_facts.h"
 #include "text/json_scan.h"

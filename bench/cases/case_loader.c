@@ -23,10 +23,10 @@
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "harness/child.h"
 #include "harness/bench_data.h"
-#include "harness/storage.h"
+#include "harness/child.h"
 #include "harness/loops.h"
+#include "harness/storage.h"
 #include "platform/os.h"
 
 /* ==== the case `loader` with --cold ==== */

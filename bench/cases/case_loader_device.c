@@ -19,11 +19,11 @@
 
 #include "cli/cli.h"
 #include "common/bytes.h"
-#include "harness/child.h"
 #include "harness/bench_data.h"
+#include "harness/child.h"
 #include "harness/gpu.h"
-#include "harness/storage.h"
 #include "harness/loops.h"
+#include "harness/storage.h"
 #include "platform/os.h"
 #include "tokmap/cuda.h"
 

@@ -20,9 +20,9 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "harness/bench_data.h"
 #include "harness/bench_text.h"
 #include "harness/child.h"
-#include "harness/bench_data.h"
 #include "harness/storage.h"
 #include "platform/os.h"
 #include "platform/zstd_library.h"

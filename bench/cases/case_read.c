@@ -15,8 +15,8 @@
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/bench_data.h"
-#include "harness/storage.h"
 #include "harness/loops.h"
+#include "harness/storage.h"
 #include "platform/os.h"
 
 #define CACHE_BYTES_MOST ((uint64_t)1 << 30) /* bytes of a file that one repeat reads from the page cache */

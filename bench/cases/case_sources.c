@@ -19,10 +19,10 @@
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "harness/child.h"
 #include "harness/bench_data.h"
-#include "harness/storage.h"
+#include "harness/child.h"
 #include "harness/loops.h"
+#include "harness/storage.h"
 #include "platform/os.h"
 
 #define BOTH (TOKMAP_INPUTS | TOKMAP_TARGETS)

@@ -25,9 +25,9 @@
 #include "case_tokenize_worst.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
+#include "harness/bench_data.h"
 #include "harness/bench_text.h"
 #include "harness/child.h"
-#include "harness/bench_data.h"
 #include "peers/peers.h"
 #include "platform/os.h"
 

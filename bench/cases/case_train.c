@@ -28,8 +28,8 @@
 #include "common/bytes.h"
 #include "harness/bench_data.h"
 #include "harness/gpu.h"
-#include "harness/storage.h"
 #include "harness/loops.h"
+#include "harness/storage.h"
 #include "platform/os.h"
 #include "tokmap/cuda.h"
 

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_data.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "bench_data.h"
 #include "platform/os.h"
 
 #define PROBES 64                 /* random pages of a file that are looked up in the page cache */

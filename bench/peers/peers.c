@@ -12,8 +12,8 @@
 
 #include "cli/cli.h"
 #include "common/bytes.h"
-#include "harness/child.h"
 #include "harness/bench_data.h"
+#include "harness/child.h"
 #include "platform/os.h"
 #include "scripts.h"
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "harness/harness.h"
 #include "harness/bench_data.h"
+#include "harness/harness.h"
 #include "platform/os.h"
 #include "platform/process.h"
 #include "text/path.h"

@@ -14,8 +14,8 @@
 #include "copy.h"
 #include "dataset/row_extents.h"
 #include "residency.h"
-#include "uncounted.h"
 #include "tokmap/tokmap.h"
+#include "uncounted.h"
 
 struct gather;
 

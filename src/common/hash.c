@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "hash_variants.h"
 #include "bytes.h"
 #include "cpu.h"
+#include "hash_variants.h"
 
 #include <assert.h>
 #include <stdlib.h>

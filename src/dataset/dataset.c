@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache_folder.h"
+#include "cache/cache_pool.h"
+#include "common/bit_copy.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/struct_copy.h"
@@ -18,20 +21,17 @@
 #include "dataset_foreign.h"
 #include "dataset_name.h"
 #include "dataset_part.h"
-#include "cache/cache_folder.h"
-#include "cache/cache_pool.h"
-#include "remote/remote_url.h"
 #include "documents.h"
 #include "open_shards.h"
-#include "remote_names.h"
 #include "platform/os.h"
+#include "remote/remote_url.h"
+#include "remote_names.h"
 #include "shard_combine.h"
 #include "shard_documents.h"
 #include "shard_names.h"
 #include "shard_open.h"
-#include "token_doubts.h"
 #include "text/path.h"
-#include "common/bit_copy.h"
+#include "token_doubts.h"
 
 /* ---- open ---- */
 

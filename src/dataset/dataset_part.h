@@ -3,8 +3,8 @@
 #ifndef TOKMAP_DATASET_DATASET_PART_H
 #define TOKMAP_DATASET_DATASET_PART_H
 
-#include "dataset_state.h"
 #include "dataset_name.h"
+#include "dataset_state.h"
 
 /* Leaves only the part in the dataset, and derives its content id; a part that is everything changes nothing. The
  * dataset has not been given to anyone yet. Statuses: OK, ERROR_RANGE (the part ends beyond the dataset, or has no

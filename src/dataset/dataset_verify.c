@@ -18,15 +18,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "block_scan.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "common/struct_copy.h"
 #include "dataset.h"
-#include "dataset_state.h"
-#include "block_scan.h"
 #include "dataset_fetch.h"
 #include "dataset_foreign.h"
+#include "dataset_state.h"
 #include "format/index_verify.h"
 #include "open_shards.h"
 #include "platform/os.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/about_facts.h"
 #include "common/error.h"
+#include "format/about_facts.h"
 #include "format/foreign/foreign_file.h"
 #include "format/shard_file.h"
 #include "open_shards.h"

@@ -13,8 +13,8 @@
 
 #include "common/error.h"
 #include "common/struct_copy.h"
-#include "pace.h"
 #include "fetch_plan.h"
+#include "pace.h"
 #include "producer.h"
 #include "run/run.h"
 #include "tokmap/cuda.h"

@@ -13,9 +13,9 @@
 #include "common/struct_copy.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
-#include "text/path.h"
 #include "run_state.h"
 #include "run_text.h"
+#include "text/path.h"
 #include "trained.h"
 
 /* ---- steps ---- */

@@ -5,9 +5,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "code_point.h"
 #include "common/bytes.h"
 #include "common/cpu.h"
-#include "code_point.h"
 
 size_t utf8_step(const char *bytes, size_t count, bool *valid)
 {

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz_case.h"
 #include "text/utf8.h"
 #include "unicode/charsmap.h"
-#include "fuzz_case.h"
 
 static const char text[] =
     "Hello  world, \xef\xac\x81\xc2\xbd\r\n\t\xc3\xa9t\x65\xcc\x81 \xe2\x96\x81\xe4\xb8\xad\xe6\x96\x87 "

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fuzz_case.h"
 #include "chat/chat.h"
 #include "chat/chat_templates.h"
+#include "fuzz_case.h"
 #include "text/json_scan.h"
 #include "text/utf8.h"
 #include "vocabulary/vocabulary.h"

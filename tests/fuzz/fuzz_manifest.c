@@ -9,9 +9,9 @@
 
 #include "common/hash.h"
 #include "format/manifest.h"
+#include "fuzz_case.h"
 #include "platform/os.h"
 #include "tokmap/tokmap.h"
-#include "fuzz_case.h"
 
 /* A place in the text, in whole lines. */
 struct place {

@@ -13,8 +13,8 @@
 
 #include "common/hash.h"
 #include "format/plan_file.h"
-#include "platform/os.h"
 #include "fuzz_case.h"
+#include "platform/os.h"
 
 static void rows_exercise(const struct plan *plan)
 {

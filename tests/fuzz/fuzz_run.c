@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz_case.h"
 #include "run/run_text.h"
 #include "tokmap/tokmap.h"
-#include "fuzz_case.h"
 
 static void check_phases(const struct run_spec *spec)
 {

@@ -15,8 +15,8 @@
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "format/trace_file.h"
-#include "platform/os.h"
 #include "fuzz_case.h"
+#include "platform/os.h"
 
 /* What a scan has found. */
 struct found {

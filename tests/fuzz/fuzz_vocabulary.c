@@ -15,10 +15,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fuzz_case.h"
 #include "support/decode_once.h"
 #include "text/utf8.h"
 #include "vocabulary/vocabulary.h"
-#include "fuzz_case.h"
 
 #define TEXT_MOST 1024 /* bytes of a text */
 

@@ -189,6 +189,21 @@ def include_arrows():
             yield f"{path}:{number}: {source} may not include {to}"
 
 
+@rule("include blocks are sorted")
+def include_order():
+    """The includes of a block (lines without a blank line between them) are sorted, those of the system first. Then a
+    reader finds a name at a glance, a header is not added twice, and two changes that add one rarely meet in the same line.
+    A block with cmocka.h is exempt, because cmocka.h uses what the headers before it define."""
+    for path in CODE:
+        for block in re.finditer(r"(^ *# *include +[\"<].*\n)+", text_of(path), re.MULTILINE):
+            names = re.findall(r"# *include +([\"<])([^\">]+)", block.group())
+            wrong = [second for first, second in zip(names, names[1:])
+                     if (first[0] == '"', first[1]) >= (second[0] == '"', second[1])]
+            if wrong and "<cmocka.h>" not in block.group():
+                line = text_of(path).count("\n", 0, block.start()) + 1
+                yield f"{path}:{line}: {wrong[0][1]} is out of order in the block of includes that begins here"
+
+
 def module_of(path):
     """Returns the module of a file: its .c file without the ending. CPU variants (X_avx2.c) and headers without a .c file
     of their own that are named after it (X_internal.h) belong to it."""

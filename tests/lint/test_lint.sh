@@ -97,6 +97,8 @@ run_lint
 if grep -q 'is not a file of the project' "$TMPDIR/log"; then echo "ok - an include of a missing file"
 else echo "not ok - an include of a missing file"; fi
 make_tree
+code src/common/part.c '#include <string.h>\n#include <stdio.h>\n'
+finds "include blocks are sorted"
 code src/order/other.c 'static int part(void)\n{\n    return 2;\n}\n'
 finds "names of functions are unique"
 code src/order/other.c '#define INLINE static inline\nINLINE int\npart(void)\n{\n    return 2;\n}\n'

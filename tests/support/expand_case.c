@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "batch/mark.h"
+#include "common/bytes.h"
 #include "tokmap/tokmap.h"
 
 #define AROUND 128 /* bytes before and after an output that must not change */

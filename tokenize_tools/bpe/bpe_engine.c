@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "bpe_merge.h"
-#include "common/bytes_buffer.h"
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "pieces_engine.h"
 #include "pretokenize/scanner_piece.h"

@@ -7,9 +7,9 @@
 
 #include "cli/cli.h"
 #include "commands.h"
+#include "commands/data/output_file.h"
 #include "commands/options/corpus_arguments.h"
 #include "commands/options/error_options.h"
-#include "commands/data/output_file.h"
 #include "commands/options/target.h"
 #include "commands/report/input_warnings.h"
 #include "commands/report/skip_report.h"

@@ -7,8 +7,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "corpus_state.h"
 #include "corpus_resume.h"
+#include "corpus_state.h"
 #include "parquet_documents.h"
 #include "record_scan.h"
 #include "remote/remote_url.h"

@@ -30,11 +30,11 @@
 
 #include <assert.h>
 
-#include "unicode/code_sets.h"
-#include "text/code_point.h"
 #include "common/error.h"
 #include "scanner_piece.h"
+#include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
+#include "unicode/code_sets.h"
 
 void pretokenizer_free(struct pretokenizer *pretokenizer)
 {

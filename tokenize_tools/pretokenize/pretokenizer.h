@@ -10,8 +10,8 @@
 #define TOKMAP_PRETOKENIZE_PRETOKENIZER_H
 
 #include "common/bytes_buffer.h"
-#include "split_rules.h"
 #include "regex_match.h"
+#include "split_rules.h"
 
 #define PRETOKENIZER_STEPS_MOST 16
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "unicode/code_sets.h"
 #include "text/code_point.h"
+#include "unicode/code_sets.h"
 
 #define GROUPS_MOST 64
 #define CLASSES_MOST 8 /* levels of classes inside of classes */

@@ -10,8 +10,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "text/utf8.h"
 #include "common/hash.h"
+#include "text/utf8.h"
 #include "tokenizer_kind.h"
 #include "widen.h"
 

@@ -22,9 +22,9 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "graphemes.h"
 #include "text/code_point.h"
 #include "text/utf8.h"
-#include "graphemes.h"
 
 #define KEY_MOST 256
 #define MADE_MOST 4096

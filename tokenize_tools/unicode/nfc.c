@@ -33,9 +33,9 @@
 #include <stdlib.h>
 
 #include "common/bytes.h"
+#include "nfc_tables.h"
 #include "platform/os.h"
 #include "text/code_point.h"
-#include "nfc_tables.h"
 
 #define HANGUL_FIRST 0xAC00u
 #define HANGUL_COUNT 11172u

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/bytes_buffer.h"
 #include "code_search.h"
+#include "common/bytes_buffer.h"
 #include "nfc_tables.h"
 
 /* The working memory of one thread, kept between calls. Initialize with zeros. */

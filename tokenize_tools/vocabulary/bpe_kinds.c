@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "hf_decoder.h"
 #include "hf_bpe_words.h"
+#include "hf_decoder.h"
 #include "tokenizer/pipeline.h"
 
 #define BERT_WORDS                                                                                                     \

@@ -6,10 +6,10 @@
 #ifndef TOKMAP_VOCABULARY_BPE_KINDS_H
 #define TOKMAP_VOCABULARY_BPE_KINDS_H
 
+#include "folder_config.h"
 #include "hf_model.h"
 #include "hf_parts.h"
 #include "tokenizer/pipeline_parts.h"
-#include "folder_config.h"
 
 #define BPE_KIND_SPECIALS 5
 

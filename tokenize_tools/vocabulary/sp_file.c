@@ -15,13 +15,13 @@
 #include <string.h>
 
 #include "bpe/text_places.h"
-#include "text/utf8.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "piece_rules.h"
 #include "sentencepiece/sp_engine.h"
 #include "sentencepiece/sp_model.h"
-#include "piece_rules.h"
+#include "text/utf8.h"
 #include "tokenizer/pipeline.h"
 #include "unigram/unigram_engine.h"
 #include "vocabulary_name.h"

@@ -20,10 +20,10 @@
 #include "rwkv_file.h"
 #include "sp_file.h"
 #include "tekken_file.h"
-#include "tokenizer/byte_tokenizer.h"
-#include "tokenizer/cut_tokenizer.h"
 #include "text/json_scan.h"
 #include "text/stand_in.h"
+#include "tokenizer/byte_tokenizer.h"
+#include "tokenizer/cut_tokenizer.h"
 #include "vocabulary_file.h"
 #include "word_file.h"
 

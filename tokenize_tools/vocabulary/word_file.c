@@ -13,12 +13,12 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "folder_config.h"
 #include "hf_file.h"
 #include "text/code_point.h"
 #include "text/utf8.h"
 #include "text_table.h"
 #include "tokenizer/growing.h"
-#include "folder_config.h"
 #include "unicode/code_sets.h"
 
 #define WORD_LINES_MOST (1u << 20) /* more would take more memory than a vocabulary may */

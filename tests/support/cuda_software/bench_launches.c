@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* bench_launches.c - the kernels of the benchmark (bench/harness/gpu_kernels.cu) for the emulated driver. */
-#include "support/gpu_kernels_host.h"
 #include "harness/gpu_kernels_ptx.h"
 #include "launches.h"
 #include "software.h"
+#include "support/gpu_kernels_host.h"
 
 static uint32_t threads_of(const unsigned grid[3], const unsigned block[3])
 {

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/expand_cu_host.h"
+#include "cuda/expand_ptx.h"
 #include "launches.h"
 #include "software.h"
-#include "cuda/expand_ptx.h"
+#include "support/expand_cu_host.h"
 
 /* ---- the kernel of the tests: copies words and adds a number to each ---- */
 

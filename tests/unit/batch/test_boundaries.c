@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "batch/boundaries.h"
 #include "support/made.h"
 #include "support/scratch_folder.h"
-#include "batch/boundaries.h"
 
 /* The marks of a window, which is a row of one extent. */
 static enum tokmap_status boundaries_mark(const struct tokmap_dataset *dataset, uint64_t tokens, uint64_t first,

@@ -17,14 +17,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "support/guarded.h"
-#include "support/made.h"
-#include "support/scratch_folder.h"
 #include "batch/copy.h"
 #include "batch/gather.h"
 #include "common/bytes.h"
 #include "dataset/dataset.h"
 #include "platform/os.h"
+#include "support/guarded.h"
+#include "support/made.h"
+#include "support/scratch_folder.h"
 
 /* ---- copying ---- */
 

@@ -14,14 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/made.h"
-#include "support/made_dataset.h"
-#include "support/scratch.h"
 #include "batch/gather.h"
 #include "batch/residency.h"
 #include "common/bits.h"
 #include "dataset/dataset.h"
 #include "platform/os.h"
+#include "support/made.h"
+#include "support/made_dataset.h"
+#include "support/scratch.h"
 
 #define ROW_TOKENS 100
 #define WINDOW 40 /* windows asked for ahead */

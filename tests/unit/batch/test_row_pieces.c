@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/guarded.h"
-#include "support/made.h"
-#include "support/scratch_folder.h"
 #include "batch/boundaries.h"
 #include "batch/copy.h"
 #include "batch/gather.h"
 #include "batch/uncounted.h"
 #include "common/bytes.h"
+#include "support/guarded.h"
+#include "support/made.h"
+#include "support/scratch_folder.h"
 
 enum { MOST = 400, PIECES = 12, PAD = 60001 };
 

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "platform/table_key.h"
 #include "bpe/text_places.h"
+#include "platform/table_key.h"
 
 #define TEXTS 8192 /* a table of 2^14 places */
 #define BYTES 8

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a full cache gives up (the units that are needed last, and none that is needed sooner than what comes), and the
  * claims of processes that were killed. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -6,7 +6,9 @@
  * the dataset again and closes it, and another one says what it will read. All get the tokens of their places. Under
  * the thread sanitizer (`make tsan`) this shows that the cache has no race. The children come only without a sanitizer.
  */
+#include <fcntl.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

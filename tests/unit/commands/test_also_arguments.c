@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands/pack/also_arguments.h"

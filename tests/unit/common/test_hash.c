@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/hash_variants.h"
 #include "common/cpu.h"
+#include "common/hash_variants.h"
 #include "support/shard_help.h"
 
 #define XXH_INLINE_ALL

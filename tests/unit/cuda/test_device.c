@@ -16,11 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "platform/os.h"
 #include "support/device_case.h"
 #include "support/run_help.h"
 #include "support/scratch.h"
 #include "support/software_driver.h"
-#include "platform/os.h"
 
 static char folder[512];
 static struct made wide, narrow;

@@ -17,13 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/cuda_software/launches.h"
-#include "support/scratch.h"
-#include "support/software_driver.h"
 #include "cuda/expand_ptx.h"
 #include "platform/os.h"
 #include "platform/process.h"
 #include "staging/expand_arguments.h"
+#include "support/cuda_software/launches.h"
+#include "support/scratch.h"
+#include "support/software_driver.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define THREAD_SANITIZER 1

@@ -15,13 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/shard_help.h"
 #include "common/bytes.h"
 #include "dataset/dataset.h"
 #include "dataset/documents.h"
 #include "format/index_reader.h"
 #include "format/index_verify.h"
 #include "platform/os.h"
+#include "support/shard_help.h"
 
 #define POWER32 ((uint64_t)1 << 32)
 #define SHARD_TOKENS ((uint64_t)1 << 40) /* of 4 bytes each */

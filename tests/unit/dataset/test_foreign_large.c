@@ -13,13 +13,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/sanitized.h"
-#include "support/scratch.h"
 #include "common/bytes.h"
 #include "dataset/dataset.h"
 #include "dataset/documents.h"
 #include "format/index_reader.h"
 #include "platform/os.h"
+#include "support/sanitized.h"
+#include "support/scratch.h"
 #include "tokmap/tokmap.h"
 
 #define POWER32 ((uint64_t)1 << 32)

@@ -21,8 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
 #include "batch/gather.h"
+#include "common/bytes.h"
 #include "dataset/documents.h"
 #include "format/manifest.h"
 #include "platform/os.h"

@@ -15,9 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/scratch.h"
 #include "common/bytes.h"
 #include "platform/os.h"
+#include "support/scratch.h"
 #include "tokmap/tokmap.h"
 
 enum { IDS = 5000, VOCABULARY = 50257 };

@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-#include "support/guarded.h"
 #include "common/bytes.h"
 #include "dataset/token_find.h"
+#include "support/guarded.h"
 #include "tokmap/tokmap.h"
 
 enum { MOST = 150 };

@@ -13,13 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/scratch_folder.h"
-#include "support/shard_help.h"
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "dataset/block_scan.h"
 #include "dataset/block_scan_kernel.h"
 #include "platform/os.h"
+#include "support/scratch_folder.h"
+#include "support/shard_help.h"
 
 static void flip(const char *name, uint64_t offset)
 {

@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/scratch_folder.h"
-#include "support/shard_help.h"
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "format/layout.h"
+#include "support/scratch_folder.h"
+#include "support/shard_help.h"
 
 static const char *top(void)
 {

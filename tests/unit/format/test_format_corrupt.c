@@ -15,11 +15,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "format/index_verify.h"
 #include "fuzz/index_exercise.h"
+#include "platform/os.h"
 #include "support/awkward_text.h"
 #include "support/shard_help.h"
-#include "format/index_verify.h"
-#include "platform/os.h"
 
 static char folder[512];
 static uint8_t *base; /* a sound index */

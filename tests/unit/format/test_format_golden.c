@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/scratch_folder.h"
-#include "support/shard_help.h"
 #include "format/shard_seal.h"
 #include "platform/os.h"
+#include "support/scratch_folder.h"
+#include "support/shard_help.h"
 
 /* The folder below tests/golden from which a test reads: "before_pages/" has what the writer wrote before format 1.3.
  */

@@ -14,11 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/sanitized.h"
-#include "support/scratch_folder.h"
 #include "common/bytes.h"
 #include "format/index_pages.h"
 #include "platform/os.h"
+#include "support/sanitized.h"
+#include "support/scratch_folder.h"
 
 enum { THREADS = 4, ROUNDS = 300, WORDS = 20000 };
 #define BYTES (WORDS * sizeof(uint64_t) - 3) /* the last page and the last word are not whole */

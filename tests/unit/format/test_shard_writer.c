@@ -19,14 +19,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/scratch_folder.h"
-#include "support/shard_help.h"
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "format/layout.h"
 #include "format/shard_save.h"
 #include "format/write_behind.h"
 #include "platform/os.h"
+#include "support/scratch_folder.h"
+#include "support/shard_help.h"
 
 static uint64_t files_in_folder;
 

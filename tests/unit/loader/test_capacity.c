@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "loader/capacity.h"
 #include "support/made.h"
 #include "support/scratch_folder.h"
-#include "loader/capacity.h"
 
 /* Compares the capacity with a search through all windows. */
 static void check_most(const struct made *made, const struct tokmap_dataset *dataset, uint64_t seq_len)

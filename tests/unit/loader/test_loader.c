@@ -16,11 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
+#include "platform/os.h"
 #include "support/made.h"
 #include "support/run_help.h"
 #include "support/scratch.h"
-#include "common/bytes.h"
-#include "platform/os.h"
 #include "tokmap/tokmap.h"
 
 static char folder[512];

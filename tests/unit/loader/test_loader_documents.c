@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
+#include "format/index_reader.h"
 #include "format/shard_mask.h"
 #include "support/made.h"
 #include "support/run_help.h"
 #include "support/scratch.h"
-#include "common/bytes.h"
-#include "format/index_reader.h"
 #include "tokmap/tokmap.h"
 
 enum { ALL = 0x17f, AHEAD = TOKMAP_TARGETS | TOKMAP_LOSS_MASK, OUTPUTS = 7, MARGIN = 8 };

@@ -16,14 +16,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/made.h"
-#include "support/run_help.h"
-#include "support/sanitized.h"
-#include "support/scratch.h"
 #include "common/bytes.h"
 #include "format/layout.h"
 #include "format/shard_mask.h"
 #include "platform/os.h"
+#include "support/made.h"
+#include "support/run_help.h"
+#include "support/sanitized.h"
+#include "support/scratch.h"
 #include "tokmap/tokmap.h"
 
 static char folder[512];

@@ -16,10 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "loader/loader_state.h"
 #include "support/made.h"
 #include "support/run_help.h"
 #include "support/scratch.h"
-#include "loader/loader_state.h"
 #include "tokmap/tokmap.h"
 
 #define SEQ 33

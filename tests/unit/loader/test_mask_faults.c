@@ -17,11 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/bytes.h"
+#include "platform/os.h"
 #include "support/made.h"
 #include "support/run_help.h"
 #include "support/scratch.h"
-#include "common/bytes.h"
-#include "platform/os.h"
 #include "tokmap/tokmap.h"
 
 #define SEQ_LEN 1000

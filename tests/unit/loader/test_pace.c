@@ -13,11 +13,11 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "loader/loader_state.h"
+#include "platform/os.h"
 #include "support/made.h"
 #include "support/run_help.h"
 #include "support/scratch.h"
-#include "loader/loader_state.h"
-#include "platform/os.h"
 #include "tokmap/tokmap.h"
 
 #define SEQ 100

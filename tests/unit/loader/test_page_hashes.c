@@ -15,14 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/made.h"
-#include "support/run_help.h"
-#include "support/scratch_folder.h"
 #include "common/bytes.h"
 #include "format/layout.h"
 #include "platform/os.h"
-#include "tokmap/tokmap.h"
+#include "support/made.h"
+#include "support/run_help.h"
+#include "support/scratch_folder.h"
 #include "support/shard_help.h"
+#include "tokmap/tokmap.h"
 
 #define SEQ 100
 #define BATCH 4

@@ -17,15 +17,15 @@
 
 #include "fuzz/index_exercise.h"
 
-#include "support/made.h"
-#include "support/run_help.h"
-#include "support/scratch_folder.h"
-#include "support/shard_help.h"
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "format/sealed.h"
 #include "format/shard_seal.h"
 #include "platform/os.h"
+#include "support/made.h"
+#include "support/run_help.h"
+#include "support/scratch_folder.h"
+#include "support/shard_help.h"
 #include "tokmap/tokmap.h"
 
 /* How a loader reads. */

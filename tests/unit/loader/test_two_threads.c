@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
+#include "platform/os.h"
 #include "support/made.h"
 #include "support/run_help.h"
 #include "support/scratch.h"
-#include "common/bytes.h"
-#include "platform/os.h"
 #include "tokenizer/tokenizer.h"
 #include "tokmap/tokmap.h"
 #include "vocabulary/vocabulary.h"

@@ -17,11 +17,11 @@
 #include <zstd.h>
 
 #include "pack/pack.h"
+#include "platform/os.h"
+#include "platform/process.h"
 #include "support/memory_peak.h"
 #include "support/sanitized.h"
 #include "support/scratch.h"
-#include "platform/os.h"
-#include "platform/process.h"
 #include "vocabulary/vocabulary.h"
 
 #define LINE ((size_t)64 << 20)

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/scratch.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "support/scratch.h"
 
 static char folder[512];
 

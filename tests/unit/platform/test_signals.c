@@ -18,9 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/scratch.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "support/scratch.h"
 
 #define GOOD 7 /* the exit status of a case that succeeds */
 

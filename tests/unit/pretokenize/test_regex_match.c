@@ -13,10 +13,10 @@
 
 #include "pretokenize/pcre2_library.h"
 #include "pretokenize/pretokenizer.h"
-#include "pretokenize/scanner_piece.h"
-#include "text/code_point.h"
 #include "pretokenize/regex_match.h"
+#include "pretokenize/scanner_piece.h"
 #include "support/awkward_text.h"
+#include "text/code_point.h"
 
 #define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
 #define SPACES "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"

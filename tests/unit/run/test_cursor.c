@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/made_dataset.h"
 #include "run/run.h"
 #include "run/run_state.h"
+#include "support/made_dataset.h"
 #include "support/run_help.h"
 #include "tokmap/tokmap.h"
 

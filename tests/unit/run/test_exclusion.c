@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/exclusion.h"
 #include "common/hash.h"
+#include "run/exclusion.h"
 #include "run/run.h"
 #include "support/run_help.h"
 #include "support/scratch.h"

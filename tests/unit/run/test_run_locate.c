@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/made_dataset.h"
 #include "order/permutation.h"
 #include "run/locate.h"
 #include "run/run.h"
 #include "run/run_state.h"
+#include "support/made_dataset.h"
 #include "support/run_help.h"
 #include "tokmap/tokmap.h"
 

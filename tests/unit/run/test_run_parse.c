@@ -13,11 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "run/run.h"
+#include "run/run_text.h"
 #include "support/made_dataset.h"
 #include "support/run_help.h"
 #include "support/scratch.h"
-#include "run/run.h"
-#include "run/run_text.h"
 #include "tokmap/tokmap.h"
 
 static enum tokmap_status read_text(struct run_spec *spec, const char *text, struct tokmap_error *error)

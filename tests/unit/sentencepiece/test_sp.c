@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cpu.h"
 #include "sentencepiece/sp_build.h"
 #include "sentencepiece/sp_encode.h"
-#include "common/cpu.h"
 
 static uint64_t seed = 1;
 static uint32_t random_below(uint32_t most)

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "batch/mark.h"
+#include "common/bytes.h"
+#include "staging/expand.h"
 #include "support/expand_case.h"
 #include "support/expand_cu_host.h"
 #include "support/guarded.h"
-#include "common/bytes.h"
-#include "batch/mark.h"
-#include "staging/expand.h"
 
 enum { MOST = 150 };
 

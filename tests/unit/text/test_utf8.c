@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/utf8.h"
 #include "common/cpu.h"
 #include "support/awkward_text.h"
+#include "text/utf8.h"
 
 /* Table 3-7 of the standard, row by row: the range of the first byte, then those of the bytes that follow. */
 static const uint8_t rows[][9] = {

@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/utf8.h"
+#include "platform/os.h"
 #include "pretokenize/pretokenizer.h"
 #include "pretokenize/split_rules.h"
-#include "vocabulary/vocabulary.h"
 #include "support/awkward_text.h"
 #include "text/code_point.h"
-#include "platform/os.h"
+#include "text/utf8.h"
 #include "unicode/byte_alphabet.h"
+#include "vocabulary/vocabulary.h"
 
 #define TEXT_MOST 4000
 #define TOKENS 1500

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/decode_once.h"
-#include "vocabulary/vocabulary.h"
 #include "common/cpu.h"
-#include "tokenizer/widen.h"
 #include "common/hash.h"
+#include "support/decode_once.h"
+#include "tokenizer/widen.h"
+#include "vocabulary/vocabulary.h"
 
 static void check_widen(widen_function *widen)
 {

@@ -14,13 +14,13 @@
 
 #include "bpe/bpe_build.h"
 #include "bpe/bpe_merge.h"
-#include "train/train_corpus.h"
 #include "platform/table_key.h"
 #include "pretokenize/pretokenizer.h"
 #include "pretokenize/scanner_piece.h"
 #include "support/awkward_text.h"
 #include "support/made.h"
 #include "support/scratch.h"
+#include "train/train_corpus.h"
 #include "unicode/byte_alphabet.h"
 
 #define TEXT_MOST 24000

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/reference_data.h"
 #include "unicode/classes.h"
 #include "unicode/code_sets.h"
-#include "support/reference_data.h"
 
 #define CHARACTERS 0x110000
 

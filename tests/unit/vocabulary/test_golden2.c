@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vocabulary/vocabulary.h"
 #include "support/awkward_text.h"
 #include "support/decode_once.h"
 #include "support/reference_data.h"
+#include "vocabulary/vocabulary.h"
 
 /* Rows whose vocabulary is opened otherwise than by the path in index.tsv. */
 static const struct {

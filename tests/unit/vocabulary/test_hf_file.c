@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pretokenize/pretokenizer.h"
-#include "vocabulary/vocabulary.h"
-#include "text/code_point.h"
 #include "platform/os.h"
+#include "pretokenize/pretokenizer.h"
+#include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
+#include "vocabulary/vocabulary.h"
 
 static char folder[512];
 static char path[640];

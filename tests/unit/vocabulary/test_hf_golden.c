@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vocabulary/vocabulary.h"
 #include "support/awkward_text.h"
 #include "support/decode_once.h"
 #include "support/reference_data.h"
+#include "vocabulary/vocabulary.h"
 
 /* clang-format off */
 static const struct {

@@ -25,11 +25,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "vocabulary/vocabulary.h"
 #include "support/awkward_text.h"
 #include "support/decode_once.h"
 #include "support/model_made.h"
 #include "support/sanitized.h"
+#include "vocabulary/vocabulary.h"
 
 #define MEMORY_MOST ((long)1 << 20) /* KiB that a vocabulary of a few megabytes, with a text, may take */
 #define SECONDS_MOST 20             /* of processor time, with all texts */

@@ -11,7 +11,6 @@
 
 #include "sentencepiece/sp_model.h"
 #include "vocabulary/sp_file.h"
-#include "vocabulary/sp_file.h"
 
 static uint64_t seed = 1;
 static uint32_t random_below(uint32_t most)

@@ -25,10 +25,10 @@
 #include <unistd.h>
 
 #include "platform/os.h"
-#include "vocabulary/vocabulary.h"
-#include "vocabulary/vocabulary_file.h"
 #include "support/reference_data.h"
 #include "support/sanitized.h"
+#include "vocabulary/vocabulary.h"
+#include "vocabulary/vocabulary_file.h"
 
 #ifdef SANITIZED
 int main(void)

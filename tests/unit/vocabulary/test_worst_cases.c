@@ -19,10 +19,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "vocabulary/vocabulary.h"
 #include "support/awkward_text.h"
 #include "support/decode_once.h"
 #include "support/reference_data.h"
+#include "vocabulary/vocabulary.h"
 
 /* clang-format off */
 static const char *const atoms[] = {

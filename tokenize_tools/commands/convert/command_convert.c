@@ -5,11 +5,11 @@
 
 #include "cli/cli.h"
 #include "commands/commands.h"
-#include "dataset_convert.h"
-#include "commands/options/error_options.h"
 #include "commands/data/output_file.h"
+#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/error.h"
+#include "dataset_convert.h"
 #include "platform/os.h"
 #include "platform/process.h"
 #include "text/path.h"

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "foreign_writer.h"
 #include "commands/data/block_compare.h"
 #include "commands/data/olmo_documents.h"
 #include "commands/options/dataset_tokenizer.h"
@@ -23,6 +22,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "foreign_writer.h"
 #include "format/foreign/foreign_name.h"
 #include "format/index_verify.h"
 #include "format/layout.h"

@@ -8,7 +8,6 @@
 #include "codec/file_type.h"
 #include "commands/commands.h"
 #include "commands/data/output_file.h"
-#include "text_export.h"
 #include "commands/options/dataset_tokenizer.h"
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
@@ -17,6 +16,7 @@
 #include "inputs/name_kind.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "text_export.h"
 
 static const char program[] = "tokmap export";
 

@@ -12,7 +12,6 @@
 
 #include "cli/cli.h"
 #include "commands/commands.h"
-#include "folder_list.h"
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "commands/report/dataset_about.h"
@@ -21,6 +20,7 @@
 #include "commands/report/token_counts.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "folder_list.h"
 #include "format/plan_file.h"
 #include "format/shard_file.h"
 #include "platform/os.h"

@@ -17,8 +17,8 @@
 #ifndef TOKMAP_COMMANDS_OPTIONS_DATASET_TOKENIZER_H
 #define TOKMAP_COMMANDS_OPTIONS_DATASET_TOKENIZER_H
 
-#include "tokenizer_arguments.h"
 #include "commands/report/dataset_about.h"
+#include "tokenizer_arguments.h"
 
 /* Opens the tokenizer of a dataset; tokenizer_close() frees it. On failure *tokenizer is NULL.
  *   asked    the options of the command line

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error_options.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "error_options.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
 #include "remote/remote_url.h"

@@ -4,10 +4,10 @@
 #ifndef TOKMAP_COMMANDS_OPTIONS_TOKENIZER_ARGUMENTS_H
 #define TOKMAP_COMMANDS_OPTIONS_TOKENIZER_ARGUMENTS_H
 
+#include "cli/cli.h"
 #include "pretokenize/split_rules.h"
 #include "tokenizer/text_cuts.h"
 #include "tokenizer/tokenizer.h"
-#include "cli/cli.h"
 
 struct folder;
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pack_arguments.h"
 #include "commands/report/document_lengths.h"
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "format/shard_file.h"
+#include "pack_arguments.h"
 #include "platform/os.h"
 #include "tokenizer/text_cuts.h"
 

@@ -3,8 +3,8 @@
 #ifndef TOKMAP_COMMANDS_PACK_PACK_REPORT_H
 #define TOKMAP_COMMANDS_PACK_PACK_REPORT_H
 
-#include "cli/cli.h"
 #include "also_arguments.h"
+#include "cli/cli.h"
 #include "commands/report/skip_report.h"
 #include "pack/pack_output.h"
 

@@ -11,7 +11,6 @@
 #include "common/hash.h"
 #include "format/partial_file.h"
 #include "inputs/stream.h"
-#include "inputs/stream.h"
 #include "platform/os.h"
 #include "text/path.h"
 

@@ -12,16 +12,16 @@
 #include "commands/options/dataset_tokenizer.h"
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
+#include "common/bytes.h"
+#include "common/error.h"
 #include "dropped_list.h"
 #include "exposures.h"
 #include "losses.h"
 #include "printer.h"
 #include "row_pieces.h"
+#include "run/locate.h"
 #include "shared_tokens.h"
 #include "step_rows.h"
-#include "common/bytes.h"
-#include "common/error.h"
-#include "run/locate.h"
 
 /* ---- the command ---- */
 
