@@ -192,8 +192,8 @@ def include_arrows():
 @rule("include blocks are sorted")
 def include_order():
     """The includes of a block (lines without a blank line between them) are sorted, those of the system first. Then a
-    reader finds a name at a glance, a header is not added twice, and two changes that add one rarely meet in the same line.
-    A block with cmocka.h is exempt, because cmocka.h uses what the headers before it define."""
+    reader finds a name at a glance, a header is not added twice, and two changes that add one rarely meet in the same
+    line. A block with cmocka.h is exempt, because cmocka.h uses what the headers before it define."""
     for path in CODE:
         for block in re.finditer(r"(^ *# *include +[\"<].*\n)+", text_of(path), re.MULTILINE):
             names = re.findall(r"# *include +([\"<])([^\">]+)", block.group())
@@ -659,6 +659,26 @@ def first_words():
         for match in ON_MEMBER.finditer(text):
             if match.group(1) in ("what", "whether", "how", "where", "who", "which", "why"):
                 yield f"{path}:{text.count(chr(10), 0, match.start(1)) + 1}: a member's comment begins with {match.group(1)}"
+
+
+# The commit whose successors are checked. Many subjects before it are longer, and no commit is rewritten.
+SUBJECTS_AFTER = "85b3a503"
+
+
+@rule("subjects of commits")
+def subjects():
+    """The subject of a commit has at most 72 characters, because lists of commits cut longer ones, and the subject of a
+    merge says what it brings, because the name of a branch means nothing later. Commits up to 85b3a503 are exempt: many
+    had longer subjects when this rule began. Nothing is checked where that commit is missing, as in a shallow clone."""
+    if not shutil.which("git"):
+        return
+    status, lines = output_of("git", "log", "--format=%h %s", f"{SUBJECTS_AFTER}..HEAD")
+    for line in [] if status else lines:
+        commit, _, subject = line.partition(" ")
+        if len(subject) > 72:
+            yield f"{commit}: the subject has {len(subject)} characters: {subject}"
+        if re.match(r"Merge (remote-tracking )?branch(es)? ['\"][^'\"]*['\"]( of \S+)?( into \S+)?$", subject):
+            yield f"{commit}: the subject of a merge says what it brings: {subject}"
 
 
 FORMAT = "14"  # the version of clang-format that Debian 12 has; others lay out some lines in another way

@@ -103,6 +103,25 @@ code src/order/other.c 'static int part(void)\n{\n    return 2;\n}\n'
 finds "names of functions are unique"
 code src/order/other.c '#define INLINE static inline\nINLINE int\npart(void)\n{\n    return 2;\n}\n'
 finds "names of functions are unique"
+if command -v git >/dev/null 2>&1; then
+    # commit SUBJECT: adds a commit to the tree, whose first one has the name that the rule begins with.
+    commit() {
+        (cd "$tree" && git init -q . && git -c user.name=n -c user.email=e commit -q --allow-empty -m "$1" &&
+            { git rev-parse -q --verify 85b3a503 >/dev/null || git tag 85b3a503; })
+    }
+    commit "$(printf '%073d' 0)"
+    commit "$(printf '%072d' 0)"
+    commit "Merge branch 'x': what it brings"
+    if run_lint "subjects of commits"; then echo "ok - subjects of 72 characters, and longer ones before the rule"
+    else cat "$TMPDIR/log"; echo "not ok - subjects of 72 characters, and longer ones before the rule"; fi
+    commit "$(printf '%073d' 0)"
+    finds "subjects of commits"
+    commit first
+    commit "Merge branch 'x' into y"
+    finds "subjects of commits"
+else
+    echo "subjects of commits" >>"$TMPDIR/covered"
+fi
 printf '#ifndef TOKMAP_COMMON_LEFT_H\n#define TOKMAP_COMMON_LEFT_H\n#include "right.h"\n#endif\n' >"$tree/src/common/left.h"
 printf '#ifndef TOKMAP_COMMON_RIGHT_H\n#define TOKMAP_COMMON_RIGHT_H\nint right(void);\n#endif\n' \
     >"$tree/src/common/right.h"
