@@ -3,7 +3,7 @@
  * cache_attach.c - see cache_attach.h.
  *
  * os_pread() of an attached descriptor asks need() first, which fetches what is absent, reads, and then asks kept()
- * whether the units were there all the time: another process may have given one up in between.
+ * whether the cells were there all the time: another process may have given one up in between.
  */
 #include "cache_attach.h"
 
@@ -11,32 +11,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache_cell.h"
 #include "cache_fetch.h"
 #include "cache_pool.h"
 #include "cache_room.h"
-#include "cache_unit.h"
 #include "common/bytes.h"
 #include "common/error.h"
 
-#define UNITS_BEHIND 64
+#define CELLS_BEHIND 64
 #define NO_PLAN ((uint64_t)1) /* in cache_shard.planned: the disk is too full to have a plan */
 
 /* ---- reading ---- */
 
-/* Compares a unit, whose readers compare nothing, at its first use by this process. */
-static bool is_compared(const struct cache_attached *attached, uint64_t unit)
+/* Compares a cell, whose readers compare nothing, at its first use by this process. */
+static bool is_compared(const struct cache_attached *attached, uint64_t cell)
 {
     struct cache_shard *shard = attached->shard;
     struct sealed_reader *reader = NULL;
-    uint64_t *word = &shard->compared[unit / 64];
-    const uint64_t bit = (uint64_t)1 << unit % 64;
+    uint64_t *word = &shard->compared[cell / 64];
+    const uint64_t bit = (uint64_t)1 << cell % 64;
     if (__atomic_load_n(&attached->compared_later, __ATOMIC_ACQUIRE) || __atomic_load_n(word, __ATOMIC_ACQUIRE) & bit)
         return true;
     uint64_t from, bytes = 0;
     size_t got;
-    uint8_t *memory = cache_units_place(shard, unit, unit + 1, &from, &bytes, NULL) ? NULL : os_memory_large(bytes);
-    const bool good = memory && !os_pread(shard->fds[cache_part_of(shard, unit)], memory, bytes, from, &got) &&
-                      got == bytes && cache_unit_matches(shard, unit, memory, &reader);
+    uint8_t *memory = cache_cells_place(shard, cell, cell + 1, &from, &bytes, NULL) ? NULL : os_memory_large(bytes);
+    const bool good = memory && !os_pread(shard->fds[cache_part_of(shard, cell)], memory, bytes, from, &got) &&
+                      got == bytes && cache_cell_matches(shard, cell, memory, &reader);
     sealed_reader_free(reader);
     free(memory);
     if (good)
@@ -44,59 +44,59 @@ static bool is_compared(const struct cache_attached *attached, uint64_t unit)
     return good;
 }
 
-/* Treats a unit as absent, if it was not so treated too often. */
-static bool distrust(struct cache_shard *shard, uint64_t unit)
+/* Treats a cell as absent, if it was not so treated too often. */
+static bool distrust(struct cache_shard *shard, uint64_t cell)
 {
-    uint64_t word = unit_word(&shard->state.units[unit]);
-    if (__atomic_fetch_add(&shard->distrusted[unit], 1, __ATOMIC_ACQ_REL) >= CACHE_DISTRUST) {
-        __atomic_store_n(&shard->distrusted[unit], CACHE_DISTRUST, __ATOMIC_RELEASE);
+    uint64_t word = cell_word(&shard->state.cells[cell]);
+    if (__atomic_fetch_add(&shard->distrusted[cell], 1, __ATOMIC_ACQ_REL) >= CACHE_DISTRUST) {
+        __atomic_store_n(&shard->distrusted[cell], CACHE_DISTRUST, __ATOMIC_RELEASE);
         return false;
     }
-    while (word & UNIT_PRESENT && !unit_change(&shard->state.units[unit], &word, word & ~UNIT_PRESENT))
+    while (word & CELL_PRESENT && !cell_change(&shard->state.cells[cell], &word, word & ~CELL_PRESENT))
         ;
     return true;
 }
 
-/* Asks for what follows a unit that is about to be fetched, if this process has read the one before it: it probably
+/* Asks for what follows a cell that is about to be fetched, if this process has read the one before it: it probably
  * reads the whole file. A loader plans what it reads (cache_plan()), and needs no guess. */
-static void ask_behind(const struct cache_attached *attached, uint64_t unit)
+static void ask_behind(const struct cache_attached *attached, uint64_t cell)
 {
     struct cache_shard *shard = attached->shard;
-    const uint64_t most = attached->part == CACHE_MASK ? shard->state.count : shard->token_units;
+    const uint64_t most = attached->part == CACHE_MASK ? shard->state.count : shard->token_cells;
     bool absent;
-    if (!__atomic_load_n(&attached->compared_later, __ATOMIC_ACQUIRE) && unit &&
-        __atomic_load_n(&shard->compared[(unit - 1) / 64], __ATOMIC_RELAXED) >> (unit - 1) % 64 & 1)
-        (void)cache_units_ask(shard, min64(unit + 1, most), min64(unit + 1 + UNITS_BEHIND, most), 0, &absent);
+    if (!__atomic_load_n(&attached->compared_later, __ATOMIC_ACQUIRE) && cell &&
+        __atomic_load_n(&shard->compared[(cell - 1) / 64], __ATOMIC_RELAXED) >> (cell - 1) % 64 & 1)
+        (void)cache_cells_ask(shard, min64(cell + 1, most), min64(cell + 1 + CELLS_BEHIND, most), 0, &absent);
 }
 
 static int need(struct os_fetched *file, uint64_t at, uint64_t count, bool wait, uint64_t *state)
 {
     const struct cache_attached *attached = (const struct cache_attached *)(const void *)file;
     struct cache_shard *shard = attached->shard;
-    uint64_t unit, end;
+    uint64_t cell, end;
     *state = 0;
-    for (cache_units_of(shard, attached->part, at, count, &unit, &end); unit < end;) {
-        const uint64_t word = unit_word(&shard->state.units[unit]);
+    for (cache_cells_of(shard, attached->part, at, count, &cell, &end); cell < end;) {
+        const uint64_t word = cell_word(&shard->state.cells[cell]);
         struct tokmap_error error = {0};
-        if (word & UNIT_PRESENT && is_compared(attached, unit)) {
-            *state = *state * 31 + word / UNIT_TIMES;
-            unit++;
+        if (word & CELL_PRESENT && is_compared(attached, cell)) {
+            *state = *state * 31 + word / CELL_TIMES;
+            cell++;
             continue;
         }
         if (!wait)
             return EAGAIN;
-        const uint64_t now = unit_word(&shard->state.units[unit]);
-        if (word & UNIT_PRESENT && (!(now & UNIT_PRESENT) || now / UNIT_TIMES != word / UNIT_TIMES))
+        const uint64_t now = cell_word(&shard->state.cells[cell]);
+        if (word & CELL_PRESENT && (!(now & CELL_PRESENT) || now / CELL_TIMES != word / CELL_TIMES))
             continue; /* it was given up while it was compared */
-        if (word & UNIT_PRESENT && !distrust(shard, unit)) {
+        if (word & CELL_PRESENT && !distrust(shard, cell)) {
             error_set(&error, TOKMAP_ERROR_CORRUPT, shard->path, TOKMAP_NO_OFFSET,
                       "what was stored of %s in the cache folder does not match the index, again and again: the disk "
                       "is damaged, or something else changes the folder; name another one (cache=)",
                       shard->names[attached->part]);
             return error_keep(&error);
         }
-        ask_behind(attached, unit);
-        if (cache_fetch(shard, unit, 0, true, &error))
+        ask_behind(attached, cell);
+        if (cache_fetch(shard, cell, 0, true, &error))
             return error_keep(&error);
     }
     return 0;
@@ -106,12 +106,12 @@ static bool kept(struct os_fetched *file, uint64_t at, uint64_t count, uint64_t 
 {
     const struct cache_attached *attached = (const struct cache_attached *)(const void *)file;
     const struct cache_shard *shard = attached->shard;
-    uint64_t unit, end, now = 0;
-    for (cache_units_of(shard, attached->part, at, count, &unit, &end); unit < end; unit++) {
-        const uint64_t word = unit_word(&shard->state.units[unit]);
-        if (!(word & UNIT_PRESENT))
+    uint64_t cell, end, now = 0;
+    for (cache_cells_of(shard, attached->part, at, count, &cell, &end); cell < end; cell++) {
+        const uint64_t word = cell_word(&shard->state.cells[cell]);
+        if (!(word & CELL_PRESENT))
             return false;
-        now = now * 31 + word / UNIT_TIMES;
+        now = now * 31 + word / CELL_TIMES;
     }
     return now == state;
 }
@@ -119,10 +119,10 @@ static bool kept(struct os_fetched *file, uint64_t at, uint64_t count, uint64_t 
 static void ask(struct os_fetched *file, uint64_t at, uint64_t count)
 {
     const struct cache_attached *attached = (const struct cache_attached *)(const void *)file;
-    uint64_t unit, end;
+    uint64_t cell, end;
     bool absent;
-    cache_units_of(attached->shard, attached->part, at, count, &unit, &end);
-    (void)cache_units_ask(attached->shard, unit, end, 0, &absent);
+    cache_cells_of(attached->shard, attached->part, at, count, &cell, &end);
+    (void)cache_cells_ask(attached->shard, cell, end, 0, &absent);
 }
 
 static void attached_close(struct os_fetched *file)
@@ -168,11 +168,11 @@ bool cache_compared_later(int fd)
 bool cache_distrust(int fd, uint64_t at, uint64_t bytes)
 {
     const struct cache_attached *attached = (const struct cache_attached *)(const void *)os_fetched_of(fd);
-    uint64_t unit = 0, end;
+    uint64_t cell = 0, end;
     bool again = attached && bytes;
     if (again)
-        for (cache_units_of(attached->shard, attached->part, at, bytes, &unit, &end); unit < end; unit++)
-            again = distrust(attached->shard, unit) && again;
+        for (cache_cells_of(attached->shard, attached->part, at, bytes, &cell, &end); cell < end; cell++)
+            again = distrust(attached->shard, cell) && again;
     return again;
 }
 
@@ -181,20 +181,20 @@ bool cache_distrust(int fd, uint64_t at, uint64_t bytes)
 bool cache_ask(int fd, uint64_t at, uint64_t bytes, uint64_t when, bool *absent)
 {
     const struct cache_attached *attached = (const struct cache_attached *)(const void *)os_fetched_of(fd);
-    uint64_t unit, end;
+    uint64_t cell, end;
     if (!attached)
         return true;
-    cache_units_in(attached->shard, attached->part, at, bytes, &unit, &end);
-    return cache_units_ask(attached->shard, unit, end, when, absent);
+    cache_cells_in(attached->shard, attached->part, at, bytes, &cell, &end);
+    return cache_cells_ask(attached->shard, cell, end, when, absent);
 }
 
 void cache_fetch_now(int fd, uint64_t at, uint64_t bytes)
 {
     const struct cache_attached *attached = (const struct cache_attached *)(const void *)os_fetched_of(fd);
-    uint64_t unit, end;
+    uint64_t cell, end;
     if (attached)
-        for (cache_units_in(attached->shard, attached->part, at, bytes, &unit, &end); unit < end; unit++)
-            if (cache_fetch(attached->shard, unit, 1, false, NULL))
+        for (cache_cells_in(attached->shard, attached->part, at, bytes, &cell, &end); cell < end; cell++)
+            if (cache_fetch(attached->shard, cell, 1, false, NULL))
                 return;
 }
 
@@ -222,9 +222,9 @@ void cache_plan(int fd, uint64_t at, uint64_t bytes, uint64_t when)
     }
     if (planned != claim)
         return;
-    uint64_t unit, end;
-    for (cache_units_in(shard, attached->part, at, bytes, &unit, &end); unit < end; unit++)
-        __atomic_store_n(&next[unit], when == UINT64_MAX ? 0 : max64((uint32_t)(when + 1), 1), __ATOMIC_RELAXED);
+    uint64_t cell, end;
+    for (cache_cells_in(shard, attached->part, at, bytes, &cell, &end); cell < end; cell++)
+        __atomic_store_n(&next[cell], when == UINT64_MAX ? 0 : max64((uint32_t)(when + 1), 1), __ATOMIC_RELAXED);
 }
 
 void cache_now(struct cache *cache, uint64_t row, uint64_t ahead)

@@ -18,7 +18,7 @@ static bool is_superfluous(void *user)
 {
     const struct cache_client *client = user;
     return (stops && __atomic_load_n(stops, __ATOMIC_RELAXED)) ||
-           (client->wanted && unit_word(client->wanted) & UNIT_PRESENT);
+           (client->wanted && cell_word(client->wanted) & CELL_PRESENT);
 }
 
 enum tokmap_status cache_client_take(struct cache *cache, struct cache_client **client, struct tokmap_error *error)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cache_evict.c - gives units up for others.
+ * cache_evict.c - gives cells up for others.
  *
- * CACHE.md ("What is given up") has the rule. Example: 3 units fit, A, B, and C are present, and the rows to come are
+ * CACHE.md ("What is given up") has the rule. Example: 3 cells fit, A, B, and C are present, and the rows to come are
  * C D A C. D is needed in 2 rows, B never, so B goes. If the next is E, needed in 5 rows, nothing is farther than that:
  * E is not fetched ahead, and comes when its row is at hand.
  *
@@ -23,14 +23,14 @@
 #define VICTIMS_MOST ((uint64_t)1 << 20)  /* a TiB. A table that was damaged must not ask for more memory */
 #define AGAIN_NS ((uint64_t)20 * 1000000) /* after a look that found too little */
 #define WAITS 200                         /* of a millisecond, for another process that evicts */
-#define AHEAD_MOST 2048                   /* units */
+#define AHEAD_MOST 2048                   /* cells */
 #define AHEAD_FULL 64
 #define AHEAD_LEAST 4
 #define UNKNOWN UINT64_C(0xFFFFFFFF)
 
 struct victim {
     uint64_t distance;
-    uint32_t file, unit;
+    uint32_t file, cell;
 };
 
 struct eviction {
@@ -40,7 +40,7 @@ struct eviction {
     struct victim *heap; /* the nearest of the farthest is first */
     uint64_t filled, most;
     uint64_t used;     /* bytes of storage of all files, and those that are reserved */
-    uint64_t distance; /* units that are needed before that, or just then, stay */
+    uint64_t distance; /* cells that are needed before that, or just then, stay */
     bool lives[CACHE_PROCESSES];
     uint32_t now[CACHE_PROCESSES];
 };
@@ -71,7 +71,7 @@ static void sift(struct eviction *eviction, uint64_t at)
     }
 }
 
-/* Keeps a unit among the farthest. */
+/* Keeps a cell among the farthest. */
 static void victim_add(struct eviction *eviction, struct victim victim)
 {
     struct victim *heap = eviction->heap;
@@ -88,14 +88,14 @@ static void victim_add(struct eviction *eviction, struct victim victim)
     heap[at] = victim;
 }
 
-/* Returns in how many rows a unit is needed. */
-static uint64_t distance_of(const struct eviction *eviction, const struct cache_state *state, uint64_t unit)
+/* Returns in how many rows a cell is needed. */
+static uint64_t distance_of(const struct eviction *eviction, const struct cache_state *state, uint64_t cell)
 {
     uint64_t nearest = UNKNOWN;
     for (uint32_t i = 0; i < CACHE_PROCESSES; i++) {
         if (!eviction->lives[i] || !(__atomic_load_n(&state->rows[i / 64], __ATOMIC_ACQUIRE) >> i % 64 & 1))
             continue;
-        const uint32_t next = __atomic_load_n(&state->next[i * state->count + unit], __ATOMIC_RELAXED);
+        const uint32_t next = __atomic_load_n(&state->next[i * state->count + cell], __ATOMIC_RELAXED);
         const uint32_t rows = next - 1 - eviction->now[i];
         if (next && rows < UNKNOWN / 2)
             nearest = min64(nearest, rows);
@@ -140,8 +140,8 @@ static void state_look(struct eviction *eviction, uint32_t file)
     int fds[2];
     const bool good = victims_open(eviction->files[file], &state, fds);
     for (uint64_t i = 0; good && i < state.count && i <= UINT32_MAX; i++) {
-        const uint64_t word = unit_word(&state.units[i]);
-        if (!(word & (UNIT_PRESENT | UNIT_STORED)) || word & UNIT_CLAIM)
+        const uint64_t word = cell_word(&state.cells[i]);
+        if (!(word & (CELL_PRESENT | CELL_STORED)) || word & CELL_CLAIM)
             continue;
         const uint64_t distance = distance_of(eviction, &state, i);
         if (distance > eviction->distance)
@@ -176,32 +176,32 @@ static int file_compare(const void *a, const void *b)
 {
     const struct victim *first = a, *second = b;
     return first->file != second->file ? (first->file < second->file ? -1 : 1)
-                                       : (first->unit > second->unit) - (first->unit < second->unit);
+                                       : (first->cell > second->cell) - (first->cell < second->cell);
 }
 
-/* Returns whether the place of a unit is sound: units follow each other. A state that was damaged must not lead to a
- * hole where another unit is. */
+/* Returns whether the place of a cell is sound: cells follow each other. A state that was damaged must not lead to a
+ * hole where another cell is. */
 static bool place_is_sound(const struct cache_state *state, uint64_t number)
 {
-    const struct cache_unit *unit = &state->units[number];
-    const struct cache_unit *before = number && unit[-1].part == unit->part ? &unit[-1] : NULL;
-    const struct cache_unit *after = number + 1 < state->count && unit[1].part == unit->part ? &unit[1] : NULL;
-    return unit->part <= CACHE_MASK && (!before || unit->from == before->from + before->bytes) &&
-           (!after || after->from == unit->from + unit->bytes);
+    const struct cache_cell *cell = &state->cells[number];
+    const struct cache_cell *before = number && cell[-1].part == cell->part ? &cell[-1] : NULL;
+    const struct cache_cell *after = number + 1 < state->count && cell[1].part == cell->part ? &cell[1] : NULL;
+    return cell->part <= CACHE_MASK && (!before || cell->from == before->from + before->bytes) &&
+           (!after || after->from == cell->from + cell->bytes);
 }
 
-/* Gives one unit up: claims it, so that nobody reads or fetches it, returns its storage, and ends the claim. */
-static uint64_t unit_evict(struct eviction *eviction, const int fds[2], struct cache_unit *unit)
+/* Gives one cell up: claims it, so that nobody reads or fetches it, returns its storage, and ends the claim. */
+static uint64_t cell_evict(struct eviction *eviction, const int fds[2], struct cache_cell *cell)
 {
-    const uint64_t own = cache_claim(&eviction->cache->processes), claim = own | UNIT_GIVEN;
-    uint64_t word = unit_word(unit);
-    if (!own || !(word & (UNIT_PRESENT | UNIT_STORED)) || word & UNIT_CLAIM ||
-        !unit_change(unit, &word, (word & ~(UNIT_PRESENT | UNIT_STORED)) | claim))
+    const uint64_t own = cache_claim(&eviction->cache->processes), claim = own | CELL_GIVEN;
+    uint64_t word = cell_word(cell);
+    if (!own || !(word & (CELL_PRESENT | CELL_STORED)) || word & CELL_CLAIM ||
+        !cell_change(cell, &word, (word & ~(CELL_PRESENT | CELL_STORED)) | claim))
         return 0;
-    const bool given = !os_punch(fds[unit->part], unit->from, unit->bytes);
-    for (word = unit_word(unit); (word & UNIT_CLAIM) == claim && !unit_change(unit, &word, word & ~UNIT_CLAIM);)
+    const bool given = !os_punch(fds[cell->part], cell->from, cell->bytes);
+    for (word = cell_word(cell); (word & CELL_CLAIM) == claim && !cell_change(cell, &word, word & ~CELL_CLAIM);)
         ;
-    return given ? unit->bytes : 0;
+    return given ? cell->bytes : 0;
 }
 
 static uint64_t victims_evict(struct eviction *eviction)
@@ -214,14 +214,14 @@ static uint64_t victims_evict(struct eviction *eviction)
         int fds[2];
         const bool good = victims_open(eviction->files[file], &state, fds);
         for (; i < eviction->filled && eviction->heap[i].file == file; i++)
-            if (good && eviction->heap[i].unit < state.count && place_is_sound(&state, eviction->heap[i].unit))
-                freed += unit_evict(eviction, fds, &state.units[eviction->heap[i].unit]);
+            if (good && eviction->heap[i].cell < state.count && place_is_sound(&state, eviction->heap[i].cell))
+                freed += cell_evict(eviction, fds, &state.cells[eviction->heap[i].cell]);
         shard_close(&state, fds);
     }
     return freed;
 }
 
-/* Looks at all units, and gives the farthest up. Returns the bytes. */
+/* Looks at all cells, and gives the farthest up. Returns the bytes. */
 static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
 {
     struct eviction eviction = {.cache = cache, .distance = distance + distance / 8};
@@ -231,7 +231,7 @@ static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
     const uint64_t lacks = full > size ? full - size : bytes;
     const uint64_t wanted = max64(lacks, min64(max64(size / 128, FREE_LEAST), FREE_MOST));
     uint64_t freed = 0;
-    eviction.most = min64(div_ceil(wanted, CACHE_UNIT), VICTIMS_MOST);
+    eviction.most = min64(div_ceil(wanted, CACHE_CELL), VICTIMS_MOST);
     eviction.heap = malloc(eviction.most * sizeof *eviction.heap);
     for (uint32_t i = 0; i < CACHE_PROCESSES; i++) {
         eviction.lives[i] = cache_process_lives(&cache->processes, i);
@@ -244,7 +244,7 @@ static uint64_t evict(struct cache *cache, uint64_t bytes, uint64_t distance)
             state_look(&eviction, i);
         const uint64_t reach = eviction.filled ? eviction.heap[0].distance : UNKNOWN;
         /* Nothing is given up for what finds no room then. */
-        if (!distance || eviction.filled * CACHE_UNIT >= lacks)
+        if (!distance || eviction.filled * CACHE_CELL >= lacks)
             freed = victims_evict(&eviction);
         if (freed) {
             __atomic_store_n(&table->reach, reach, __ATOMIC_RELAXED);
@@ -332,5 +332,5 @@ uint64_t cache_ahead(const struct cache *cache)
     uint64_t changes;
     const uint64_t used = __atomic_load_n(&cache->processes.table->used, __ATOMIC_RELAXED);
     return cache_reach(cache, &changes) == UINT64_MAX ? AHEAD_MOST
-                                                      : max64(min64(used / CACHE_UNIT / 8, AHEAD_FULL), AHEAD_LEAST);
+                                                      : max64(min64(used / CACHE_CELL / 8, AHEAD_FULL), AHEAD_LEAST);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cache_fetch.c - brings units from the storage into the folder.
+ * cache_fetch.c - brings cells from the storage into the folder.
  *
- * Whoever needs a unit that is absent claims it and those beside it that are absent, up to a block, and sends one
- * request for all of them. The bytes are compared in memory, stored, and then the words of the units say that they are
- * present. Whoever finds a unit claimed waits for that, or, if only the future needs it, continues.
+ * Whoever needs a cell that is absent claims it and those beside it that are absent, up to a block, and sends one
+ * request for all of them. The bytes are compared in memory, stored, and then the words of the cells say that they are
+ * present. Whoever finds a cell claimed waits for that, or, if only the future needs it, continues.
  *
  * A request that takes too long (CACHE.md) is sent again by whoever waits for it, or by a thread that has nothing else
  * to do.
@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache_cell.h"
 #include "cache_client.h"
 #include "cache_evict.h"
 #include "cache_room.h"
 #include "cache_shard.h"
-#include "cache_unit.h"
 #include "common/bytes.h"
 #include "common/error.h"
 
@@ -27,15 +27,15 @@
 #define SLEEP_NS ((uint64_t)100000)
 #define SLEEP_NS_MOST ((uint64_t)2000000)
 #define GIVEN_NS_MOST ((uint64_t)60 * 1000000000)
-#define UNITS_MOST 16 /* of a block */
+#define CELLS_MOST 16 /* of a block */
 
-/* Units that are fetched by one request. */
+/* Cells that are fetched by one request. */
 struct range {
     struct cache_shard *shard;
     uint64_t first, end;
     uint64_t claim;             /* of this process; 0: another one's, whose request this one repeats, */
-    uint64_t words[UNITS_MOST]; /* when the units have these words */
-    uint64_t unit;              /* that was asked for, */
+    uint64_t words[CELLS_MOST]; /* when the cells have these words */
+    uint64_t cell;              /* that was asked for, */
     uint64_t distance;          /* and is needed in so many rows, */
     uint64_t farthest;          /* and the others in at most so many */
     uint64_t since_ns;          /* when whoever needs it began to wait */
@@ -104,9 +104,9 @@ static void running_end(struct cache_running *running)
     os_process_unlock();
 }
 
-/* Returns what a request of this process for a unit is waiting for. *slow: it takes too long, and is repeated now, for
- * these units. */
-static enum cache_phase running_find(const struct cache_shard *shard, uint64_t unit, bool *slow, struct range *again)
+/* Returns what a request of this process for a cell is waiting for. *slow: it takes too long, and is repeated now, for
+ * these cells. */
+static enum cache_phase running_find(const struct cache_shard *shard, uint64_t cell, bool *slow, struct range *again)
 {
     struct cache *cache = shard->cache;
     const uint64_t limit = slow_ns(cache), now = os_clock_ns();
@@ -116,7 +116,7 @@ static enum cache_phase running_find(const struct cache_shard *shard, uint64_t u
     running_own(cache);
     for (uint32_t i = 0; i < CACHE_RUNNING && !phase; i++) {
         struct cache_running *running = &cache->running[i];
-        if (running->shard != shard || unit < running->first || unit >= running->end)
+        if (running->shard != shard || cell < running->first || cell >= running->end)
             continue;
         phase = __atomic_load_n(&running->stores, __ATOMIC_RELAXED)     ? PHASE_DISK
                 : __atomic_load_n(&running->answered, __ATOMIC_RELAXED) ? PHASE_BYTES
@@ -132,42 +132,42 @@ static enum cache_phase running_find(const struct cache_shard *shard, uint64_t u
 
 /* ---- claims ---- */
 
-/* Claims a unit that is absent. Returns false if it is present, or claimed by a process that lives. Where the table of
+/* Claims a cell that is absent. Returns false if it is present, or claimed by a process that lives. Where the table of
  * processes was replaced, those of the new one only seem to be dead. */
-static bool unit_claim(struct cache_shard *shard, uint64_t unit, uint64_t claim)
+static bool cell_claim(struct cache_shard *shard, uint64_t cell, uint64_t claim)
 {
-    struct cache_unit *of = &shard->state.units[unit];
+    struct cache_cell *of = &shard->state.cells[cell];
     const struct cache_processes *processes = &shard->cache->processes;
-    uint64_t word = unit_word(of);
-    while (!(word & UNIT_PRESENT) && (!(word & UNIT_CLAIM) || (!cache_claim_lives(processes, word) &&
+    uint64_t word = cell_word(of);
+    while (!(word & CELL_PRESENT) && (!(word & CELL_CLAIM) || (!cache_claim_lives(processes, word) &&
                                                                cache_processes_kept(processes, shard->cache->folder))))
-        if (unit_change(of, &word, (word & ~UNIT_CLAIM) | claim))
+        if (cell_change(of, &word, (word & ~CELL_CLAIM) | claim))
             return true;
     return false;
 }
 
-/* Ends the claims of a range. present: its units are; but a unit that is not claimed any more as it was may just be
+/* Ends the claims of a range. present: its cells are; but a cell that is not claimed any more as it was may just be
  * given up, so that its word stays. */
-static void units_end(const struct range *range, bool present)
+static void cells_end(const struct range *range, bool present)
 {
     for (uint64_t i = range->first; i < range->end; i++) {
-        struct cache_unit *unit = &range->shard->state.units[i];
-        uint64_t word = unit_word(unit), to;
+        struct cache_cell *cell = &range->shard->state.cells[i];
+        uint64_t word = cell_word(cell), to;
         do {
-            const bool claimed = range->claim && (word & UNIT_CLAIM) == range->claim;
-            to = claimed ? word & ~UNIT_CLAIM : word;
+            const bool claimed = range->claim && (word & CELL_CLAIM) == range->claim;
+            to = claimed ? word & ~CELL_CLAIM : word;
             const bool same = !range->claim && word == range->words[i - range->first];
-            if (present && !(word & UNIT_PRESENT) && (claimed || same))
-                to = ((to & ~UNIT_STORED) | UNIT_PRESENT) + UNIT_TIMES;
-        } while (!unit_change(unit, &word, to));
+            if (present && !(word & CELL_PRESENT) && (claimed || same))
+                to = ((to & ~CELL_STORED) | CELL_PRESENT) + CELL_TIMES;
+        } while (!cell_change(cell, &word, to));
         if (present)
             (void)__atomic_fetch_or(&range->shard->compared[i / 64], (uint64_t)1 << i % 64, __ATOMIC_ACQ_REL);
     }
 }
 
-/* Adds a unit to a range that is beside it. When the cache is full, one that is not needed as soon as others that are
+/* Adds a cell to a range that is beside it. When the cache is full, one that is not needed as soon as others that are
  * asked for stays out. A process without a plan takes whole blocks. */
-static bool add_beside(struct range *range, uint64_t unit)
+static bool add_beside(struct range *range, uint64_t cell)
 {
     const struct cache_shard *shard = range->shard;
     const struct cache_processes *processes = &shard->cache->processes;
@@ -175,26 +175,26 @@ static bool add_beside(struct range *range, uint64_t unit)
     const uint64_t reach = cache_reach(shard->cache, &changes);
     if (reach != UINT64_MAX && __atomic_load_n(&shard->planned, __ATOMIC_ACQUIRE) == range->claim) {
         const uint32_t next =
-            __atomic_load_n(&shard->state.next[processes->number * shard->state.count + unit], __ATOMIC_RELAXED);
+            __atomic_load_n(&shard->state.next[processes->number * shard->state.count + cell], __ATOMIC_RELAXED);
         rows = (uint32_t)(next - 1 - __atomic_load_n(&processes->table->of[processes->number].now, __ATOMIC_RELAXED));
         if (!next || rows >= reach ||
             rows > max64(range->distance, __atomic_load_n(&shard->cache->ahead, __ATOMIC_RELAXED)))
             return false;
     }
-    if (!unit_claim(range->shard, unit, range->claim))
+    if (!cell_claim(range->shard, cell, range->claim))
         return false;
     range->farthest = max64(range->farthest, rows);
     return true;
 }
 
-/* Claims the units of the block of a unit, which is claimed, beside it. */
+/* Claims the cells of the block of a cell, which is claimed, beside it. */
 static void claim_beside(struct range *range)
 {
     const struct cache_shard *shard = range->shard;
     const bool mask = cache_part_of(shard, range->first) == CACHE_MASK;
-    const uint64_t base = mask ? shard->token_units : 0, most = mask ? shard->state.count : shard->token_units;
-    const uint64_t units = max64(__atomic_load_n(&shard->cache->block, __ATOMIC_RELAXED) / CACHE_UNIT, 1);
-    const uint64_t begin = base + (range->first - base) / units * units, stop = min64(begin + units, most);
+    const uint64_t base = mask ? shard->token_cells : 0, most = mask ? shard->state.count : shard->token_cells;
+    const uint64_t cells = max64(__atomic_load_n(&shard->cache->block, __ATOMIC_RELAXED) / CACHE_CELL, 1);
+    const uint64_t begin = base + (range->first - base) / cells * cells, stop = min64(begin + cells, most);
     while (range->end < stop && add_beside(range, range->end))
         range->end++;
     while (range->first > begin && add_beside(range, range->first - 1))
@@ -206,7 +206,7 @@ static void claim_beside(struct range *range)
 static enum tokmap_status place(struct range *range, struct cache_client *client, struct tokmap_error *error)
 {
     const enum tokmap_status status =
-        cache_units_place(range->shard, range->first, range->end, &range->from, &range->bytes, error);
+        cache_cells_place(range->shard, range->first, range->end, &range->from, &range->bytes, error);
     if (status || range->bytes <= client->block_bytes)
         return status;
     free(client->block);
@@ -218,8 +218,8 @@ static enum tokmap_status place(struct range *range, struct cache_client *client
     return TOKMAP_OK;
 }
 
-/* Makes room for the range, or, where that would take the place of something that is needed sooner, for the unit alone.
- * Returns false if there is none, and the unit is not needed at once. */
+/* Makes room for the range, or, where that would take the place of something that is needed sooner, for the cell alone.
+ * Returns false if there is none, and the cell is not needed at once. */
 static bool room_make(struct range *range, struct cache_client *client)
 {
     struct cache *cache = range->shard->cache;
@@ -229,10 +229,10 @@ static bool room_make(struct range *range, struct cache_client *client)
         struct range left = *range, right = *range;
         if (!range->farthest)
             cache_room_end(cache, range->bytes, false);
-        left.end = range->first = range->unit;
-        right.first = range->end = range->unit + 1;
-        units_end(&left, false);
-        units_end(&right, false);
+        left.end = range->first = range->cell;
+        right.first = range->end = range->cell + 1;
+        cells_end(&left, false);
+        cells_end(&right, false);
         (void)place(range, client, NULL); /* it has worked for more */
         room = cache_room(cache, range->bytes, range->distance);
         range->farthest = range->distance;
@@ -241,26 +241,26 @@ static bool room_make(struct range *range, struct cache_client *client)
     return room || !range->distance;
 }
 
-/* Finds the first unit of the range whose bytes are not those that the index says. Returns range->end if there is
+/* Finds the first cell of the range whose bytes are not those that the index says. Returns range->end if there is
  * none. */
 static uint64_t mismatch(const struct range *range, struct cache_client *client)
 {
-    uint64_t unit = range->first;
-    for (; unit < range->end; unit++) {
+    uint64_t cell = range->first;
+    for (; cell < range->end; cell++) {
         uint64_t from, bytes;
-        if (cache_units_place(range->shard, unit, unit + 1, &from, &bytes, NULL) ||
-            !cache_unit_matches(range->shard, unit, client->block + (from - range->from), &client->reader))
+        if (cache_cells_place(range->shard, cell, cell + 1, &from, &bytes, NULL) ||
+            !cache_cell_matches(range->shard, cell, client->block + (from - range->from), &client->reader))
             break;
     }
-    return unit;
+    return cell;
 }
 
 /* Looks whether the range was stored before the machine was started, and is still sound. */
 static bool is_stored(const struct range *range, struct cache_client *client)
 {
     size_t got;
-    for (uint64_t unit = range->first; unit < range->end; unit++)
-        if (!(unit_word(&range->shard->state.units[unit]) & UNIT_STORED))
+    for (uint64_t cell = range->first; cell < range->end; cell++)
+        if (!(cell_word(&range->shard->state.cells[cell]) & CELL_STORED))
             return false;
     return !os_pread(range->shard->fds[cache_part_of(range->shard, range->first)], client->block, range->bytes,
                      range->from, &got) &&
@@ -275,7 +275,7 @@ static enum tokmap_status receive(struct range *range, struct cache_client *clie
     struct cache_shard *shard = range->shard;
     struct cache *cache = shard->cache;
     const enum cache_part part = cache_part_of(shard, range->first);
-    uint64_t unit = range->first;
+    uint64_t cell = range->first;
     bool replaced = false;
     for (int try = 0; try < 2; try++) {
         char tag[HTTP_TAG_MOST];
@@ -291,7 +291,7 @@ static enum tokmap_status receive(struct range *range, struct cache_client *clie
                                     .known = true,
                                     .since_ns = range->since_ns,
                                     .answered = running ? &running->answered : NULL};
-        client->wanted = &shard->state.units[range->first];
+        client->wanted = &shard->state.cells[range->first];
         const enum tokmap_status status = remote_range_read(&client->client, shard->names[part], &read, error);
         client->wanted = NULL;
         if (status == TOKMAP_ERROR_MISMATCH && *tag && !try) { /* perhaps by the same bytes: the hashes say it */
@@ -310,8 +310,8 @@ static enum tokmap_status receive(struct range *range, struct cache_client *clie
         count_add(&cache->counts.bytes, range->bytes);
         __atomic_store_n(&cache->times[__atomic_fetch_add(&cache->time_count, 1, __ATOMIC_RELAXED) % CACHE_TIMES],
                          now - began, __ATOMIC_RELAXED);
-        unit = mismatch(range, client);
-        if (unit == range->end) {
+        cell = mismatch(range, client);
+        if (cell == range->end) {
             os_process_lock();
             memcpy(shard->tags[part], tag, sizeof tag);
             os_process_unlock();
@@ -319,7 +319,7 @@ static enum tokmap_status receive(struct range *range, struct cache_client *clie
         }
     }
     uint64_t from = range->from, bytes = 0;
-    (void)cache_units_place(shard, unit, unit + 1, &from, &bytes, NULL);
+    (void)cache_cells_place(shard, cell, cell + 1, &from, &bytes, NULL);
     if (replaced)
         return error_set(error, TOKMAP_ERROR_MISMATCH, shard->names[part], from,
                          "bytes %" PRIu64 " to %" PRIu64
@@ -355,10 +355,10 @@ static enum tokmap_status store(const struct range *range, const struct cache_cl
 /* Begins to repeat the request for a range that somebody has claimed. */
 static void repeat_begin(struct range *range)
 {
-    range->end = min64(range->end, range->first + UNITS_MOST);
+    range->end = min64(range->end, range->first + CELLS_MOST);
     for (uint64_t i = range->first; i < range->end; i++) {
-        const uint64_t word = unit_word(&range->shard->state.units[i]);
-        range->words[i - range->first] = word & UNIT_CLAIM && !(word & UNIT_GIVEN) ? word : UNIT_PRESENT;
+        const uint64_t word = cell_word(&range->shard->state.cells[i]);
+        range->words[i - range->first] = word & CELL_CLAIM && !(word & CELL_GIVEN) ? word : CELL_PRESENT;
     }
     count_add(&range->shard->cache->counts.repeated, 1);
 }
@@ -389,11 +389,11 @@ static enum tokmap_status fetch_range(struct range *range, bool *skipped, struct
         }
         cache_client_return(cache, client);
     }
-    if (status == TOKMAP_ERROR_INTERRUPTED && unit_word(&range->shard->state.units[range->first]) & UNIT_PRESENT) {
-        units_end(range, false); /* another request was faster */
+    if (status == TOKMAP_ERROR_INTERRUPTED && cell_word(&range->shard->state.cells[range->first]) & CELL_PRESENT) {
+        cells_end(range, false); /* another request was faster */
         return TOKMAP_OK;
     }
-    units_end(range, !status && !*skipped);
+    cells_end(range, !status && !*skipped);
     return status;
 }
 
@@ -408,28 +408,28 @@ static void waited(struct cache *cache, enum cache_phase phase, uint64_t ns)
               ns);
 }
 
-/* Waits for a unit that somebody else fetches, or repeats the request when it takes too long. */
-static enum tokmap_status await(struct cache_shard *shard, uint64_t unit, uint64_t since_ns, struct tokmap_error *error)
+/* Waits for a cell that somebody else fetches, or repeats the request when it takes too long. */
+static enum tokmap_status await(struct cache_shard *shard, uint64_t cell, uint64_t since_ns, struct tokmap_error *error)
 {
     struct cache *cache = shard->cache;
     const uint64_t began = os_clock_ns();
     bool repeated = false;
     for (uint64_t sleep = SLEEP_NS;; sleep = min64(2 * sleep, SLEEP_NS_MOST)) {
-        const uint64_t word = unit_word(&shard->state.units[unit]);
-        if (word & UNIT_PRESENT || !(word & UNIT_CLAIM))
+        const uint64_t word = cell_word(&shard->state.cells[cell]);
+        if (word & CELL_PRESENT || !(word & CELL_CLAIM))
             return TOKMAP_OK;
         if (!cache_claim_lives(&cache->processes, word))
             return cache_processes_kept(&cache->processes, cache->folder) ? TOKMAP_OK : cache_replaced(cache, error);
         bool slow, skipped;
         const uint64_t before = os_clock_ns();
-        struct range range = {.shard = shard, .first = unit, .end = unit + 1, .unit = unit, .since_ns = since_ns};
-        const enum cache_phase phase = running_find(shard, unit, &slow, &range);
-        if (word & UNIT_GIVEN && before - began > GIVEN_NS_MOST)
+        struct range range = {.shard = shard, .first = cell, .end = cell + 1, .cell = cell, .since_ns = since_ns};
+        const enum cache_phase phase = running_find(shard, cell, &slow, &range);
+        if (word & CELL_GIVEN && before - began > GIVEN_NS_MOST)
             return error_set(error, TOKMAP_ERROR_IO, cache->folder, TOKMAP_NO_OFFSET,
                              "another process has been giving a block of the cache folder up for a minute; end it if "
                              "it is stopped, or name another folder (cache=)");
         slow = slow || (!phase && before - began > slow_ns(cache)) || before - since_ns > REMOTE_PATIENCE_NS;
-        if (!repeated && !(word & UNIT_GIVEN) && slow) {
+        if (!repeated && !(word & CELL_GIVEN) && slow) {
             repeated = true;
             repeat_begin(&range);
             const enum tokmap_status status = fetch_range(&range, &skipped, error);
@@ -439,18 +439,18 @@ static enum tokmap_status await(struct cache_shard *shard, uint64_t unit, uint64
             continue;
         }
         if (os_wait_readable(-1, sleep) == EINTR)
-            return error_set(error, TOKMAP_ERROR_INTERRUPTED, shard->names[cache_part_of(shard, unit)],
+            return error_set(error, TOKMAP_ERROR_INTERRUPTED, shard->names[cache_part_of(shard, cell)],
                              TOKMAP_NO_OFFSET, "interrupted");
         waited(cache, phase, os_clock_ns() - before);
     }
 }
 
-enum tokmap_status cache_fetch(struct cache_shard *shard, uint64_t unit, uint64_t distance, bool wait,
+enum tokmap_status cache_fetch(struct cache_shard *shard, uint64_t cell, uint64_t distance, bool wait,
                                struct tokmap_error *error)
 {
     struct cache *cache = shard->cache;
     const uint64_t since_ns = os_clock_ns();
-    while (!(unit_word(&shard->state.units[unit]) & UNIT_PRESENT)) {
+    while (!(cell_word(&shard->state.cells[cell]) & CELL_PRESENT)) {
         const uint64_t claim = cache_claim(&cache->processes);
         enum tokmap_status status;
         bool skipped = false;
@@ -458,12 +458,12 @@ enum tokmap_status cache_fetch(struct cache_shard *shard, uint64_t unit, uint64_
             return error_set(error, TOKMAP_ERROR_LIMIT, cache->folder, TOKMAP_NO_OFFSET,
                              "%d processes use the cache folder, which is the limit; name another one (cache=)",
                              CACHE_PROCESSES);
-        if (unit_claim(shard, unit, claim)) {
+        if (cell_claim(shard, cell, claim)) {
             struct range range = {.shard = shard,
-                                  .first = unit,
-                                  .end = unit + 1,
+                                  .first = cell,
+                                  .end = cell + 1,
                                   .claim = claim,
-                                  .unit = unit,
+                                  .cell = cell,
                                   .distance = distance,
                                   .farthest = distance,
                                   .since_ns = since_ns};
@@ -472,7 +472,7 @@ enum tokmap_status cache_fetch(struct cache_shard *shard, uint64_t unit, uint64_
             for (int phase = PHASE_STORAGE; wait && phase <= PHASE_DISK; phase++)
                 waited(cache, (enum cache_phase)phase, range.ns[phase]);
         } else {
-            status = wait ? await(shard, unit, since_ns, error) : TOKMAP_OK;
+            status = wait ? await(shard, cell, since_ns, error) : TOKMAP_OK;
         }
         if (status || !wait)
             return status;

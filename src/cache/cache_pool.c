@@ -44,9 +44,9 @@ static uint64_t distance_of(struct cache *cache, uint64_t when)
 static void job_do(struct cache *cache, struct cache_job *job)
 {
     if (job->work) {
-        job->work(job->user, job->unit);
+        job->work(job->user, job->cell);
     } else {
-        (void)cache_fetch(job->shard, job->unit, distance_of(cache, job->when), false, NULL);
+        (void)cache_fetch(job->shard, job->cell, distance_of(cache, job->when), false, NULL);
         cache_shard_free(job->shard);
     }
 }
@@ -174,19 +174,19 @@ void cache_pool_close(struct cache *cache)
 
 bool cache_ask_work(struct cache *cache, void (*work)(void *user, uint64_t number), void *user, uint64_t number)
 {
-    return job_add(cache, &(struct cache_job){.work = work, .user = user, .unit = number});
+    return job_add(cache, &(struct cache_job){.work = work, .user = user, .cell = number});
 }
 
-bool cache_units_ask(struct cache_shard *shard, uint64_t first, uint64_t end, uint64_t when, bool *absent)
+bool cache_cells_ask(struct cache_shard *shard, uint64_t first, uint64_t end, uint64_t when, bool *absent)
 {
-    for (uint64_t unit = first; unit < end; unit++) {
-        const uint64_t word = unit_word(&shard->state.units[unit]);
-        if (word & UNIT_PRESENT)
+    for (uint64_t cell = first; cell < end; cell++) {
+        const uint64_t word = cell_word(&shard->state.cells[cell]);
+        if (word & CELL_PRESENT)
             continue;
         *absent = true;
-        if (word & UNIT_CLAIM && cache_claim_lives(&shard->cache->processes, word))
+        if (word & CELL_CLAIM && cache_claim_lives(&shard->cache->processes, word))
             continue;
-        if (!job_add(shard->cache, &(struct cache_job){.shard = shard, .unit = unit, .when = when}))
+        if (!job_add(shard->cache, &(struct cache_job){.shard = shard, .cell = cell, .when = when}))
             return false;
     }
     return true;

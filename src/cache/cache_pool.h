@@ -12,7 +12,7 @@ void cache_forget(struct cache *cache, void *user);
 
 /* Ends the threads of this process. */
 void cache_pool_close(struct cache *cache);
-/* Asks for units [first, end): see cache_ask(). */
-bool cache_units_ask(struct cache_shard *shard, uint64_t first, uint64_t end, uint64_t when, bool *absent);
+/* Asks for cells [first, end): see cache_ask(). */
+bool cache_cells_ask(struct cache_shard *shard, uint64_t first, uint64_t end, uint64_t when, bool *absent);
 
 #endif

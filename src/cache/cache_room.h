@@ -21,7 +21,7 @@ struct cache_client {
     uint8_t *block;   /* memory of `block_bytes` */
     uint64_t block_bytes;
     struct sealed_reader *reader;
-    const struct cache_unit *wanted; /* while it fetches: when it becomes present in another way, this stops */
+    const struct cache_cell *wanted; /* while it fetches: when it becomes present in another way, this stops */
     struct cache_client *next;
 };
 
@@ -30,20 +30,20 @@ enum cache_phase { PHASE_NONE, PHASE_STORAGE, PHASE_BYTES, PHASE_DISK };
 /* A request that runs. */
 struct cache_running {
     struct cache_shard *shard; /* NULL: none */
-    uint64_t first, end;       /* units */
+    uint64_t first, end;       /* cells */
     uint64_t since_ns;
     bool repeated;
     uint32_t answered, stores; /* 1 if the answer has begun, and if it is being stored; accessed atomically */
 };
 #define CACHE_RUNNING 256
-#define CACHE_DISTRUST 64 /* times that a unit is fetched again: each of many threads may find the same damage */
+#define CACHE_DISTRUST 64 /* times that a cell is fetched again: each of many threads may find the same damage */
 
-/* Fetches a unit of a shard, which is held, for row `when`; or, with shard NULL, calls work(user, unit). */
+/* Fetches a cell of a shard, which is held, for row `when`; or, with shard NULL, calls work(user, cell). */
 struct cache_job {
     struct cache_shard *shard;
     void (*work)(void *user, uint64_t number);
     void *user;
-    uint64_t unit, when;
+    uint64_t cell, when;
 };
 
 struct cache_pool;
@@ -88,9 +88,9 @@ struct cache_shard {
     int fds[2];                  /* of the files, for writing */
     struct index index;
     struct cache_state state;
-    uint64_t token_units;
-    uint64_t *compared;  /* one bit per unit; accessed atomically */
-    uint8_t *distrusted; /* times of each unit; accessed atomically */
+    uint64_t token_cells;
+    uint64_t *compared;  /* one bit per cell; accessed atomically */
+    uint8_t *distrusted; /* times of each cell; accessed atomically */
     uint64_t planned;    /* the claim of the process whose plan state.next has; accessed atomically */
     uint32_t users;      /* accessed atomically */
 };

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache_cell.h"
 #include "cache_index.h"
 #include "cache_room.h"
-#include "cache_unit.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/index_verify.h"
@@ -91,14 +91,14 @@ static void parts_close(struct cache_shard *shard)
 }
 
 /* Opens the files of the shard that are in the folder. NOT_FOUND: not all of them are there, and sound. */
-static enum tokmap_status parts_find(struct cache_shard *shard, const char *state, uint64_t units,
+static enum tokmap_status parts_find(struct cache_shard *shard, const char *state, uint64_t cells,
                                      struct tokmap_error *error)
 {
     enum tokmap_status status = cache_state_open(&shard->state, state, error);
     if (!status)
         status = parts_open(shard, false, error);
     if (status == TOKMAP_ERROR_FORMAT ||
-        (!status && (!cache_state_kept(&shard->state, state) || shard->state.count != units ||
+        (!status && (!cache_state_kept(&shard->state, state) || shard->state.count != cells ||
                      shard->state.files != cache_files(shard->fds))))
         status = TOKMAP_ERROR_NOT_FOUND;
     if (status)
@@ -106,19 +106,19 @@ static enum tokmap_status parts_find(struct cache_shard *shard, const char *stat
     return status;
 }
 
-/* Makes the files of the shard. The state that was there goes first and the new one, which says of each unit where it
+/* Makes the files of the shard. The state that was there goes first and the new one, which says of each cell where it
  * is, comes last. So a process that finds the same state before and after it has opened the files has those that the
  * state is about, whatever was removed. Who has the old ones open continues with them. */
-static enum tokmap_status parts_make(struct cache_shard *shard, const char *state, uint64_t units,
+static enum tokmap_status parts_make(struct cache_shard *shard, const char *state, uint64_t cells,
                                      struct tokmap_error *error)
 {
-    struct cache_unit *made = os_memory_large_zeros(max64(units, 1), sizeof *made);
+    struct cache_cell *made = os_memory_large_zeros(max64(cells, 1), sizeof *made);
     enum tokmap_status status =
-        made ? TOKMAP_OK : error_set_memory(error, "the state of a shard", units * sizeof *made);
-    shard->state.count = units;
-    for (uint64_t i = 0; i < units && !status; i++) {
+        made ? TOKMAP_OK : error_set_memory(error, "the state of a shard", cells * sizeof *made);
+    shard->state.count = cells;
+    for (uint64_t i = 0; i < cells && !status; i++) {
         uint64_t bytes = 0;
-        status = cache_units_place(shard, i, i + 1, &made[i].from, &bytes, error);
+        status = cache_cells_place(shard, i, i + 1, &made[i].from, &bytes, error);
         made[i].bytes = (uint32_t)bytes;
         made[i].part = cache_part_of(shard, i);
     }
@@ -128,7 +128,7 @@ static enum tokmap_status parts_make(struct cache_shard *shard, const char *stat
     if (!status)
         status = parts_open(shard, true, error);
     if (!status)
-        status = cache_state_make(state, made, units, cache_files(shard->fds), error);
+        status = cache_state_make(state, made, cells, cache_files(shard->fds), error);
     if (!status)
         status = cache_state_open(&shard->state, state, error);
     if (!status && !cache_state_kept(&shard->state, state))
@@ -139,16 +139,16 @@ static enum tokmap_status parts_make(struct cache_shard *shard, const char *stat
 }
 
 /* Opens the files of the shard, or makes them all if one is missing. */
-static enum tokmap_status parts_ready(struct cache_shard *shard, uint64_t units, struct tokmap_error *error)
+static enum tokmap_status parts_ready(struct cache_shard *shard, uint64_t cells, struct tokmap_error *error)
 {
     char *state = path_join("", 0, shard->path, strlen(shard->path) - strlen(".tmx"), ".state");
     enum tokmap_status status =
-        state ? parts_find(shard, state, units, error) : error_set_memory(error, "the path of a state", 0);
+        state ? parts_find(shard, state, cells, error) : error_set_memory(error, "the path of a state", 0);
     for (int waits = 0; status == TOKMAP_ERROR_NOT_FOUND; waits++) {
         if (cache_evict_begin(&shard->cache->processes)) {
-            status = parts_find(shard, state, units, error); /* another process may have made them */
+            status = parts_find(shard, state, cells, error); /* another process may have made them */
             if (status == TOKMAP_ERROR_NOT_FOUND)
-                status = parts_make(shard, state, units, error);
+                status = parts_make(shard, state, cells, error);
             cache_evict_end(&shard->cache->processes);
             break;
         } else if (waits == WAITS) {
@@ -176,20 +176,20 @@ static enum tokmap_status files_open(struct cache_shard *shard, struct tokmap_er
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, shard->index_name, TOKMAP_NO_OFFSET,
                          "the index describes the tokens of another project's file, which are not read from object "
                          "storage; pack them, or copy both files to a disk of this machine");
-    shard->token_units =
+    shard->token_cells =
         max64(index_blocks(index), index_is_sealed(index)); /* a seek table is there, if nothing else */
-    const uint64_t units = shard->token_units + index_mask_blocks(index);
+    const uint64_t cells = shard->token_cells + index_mask_blocks(index);
     for (enum shard_file file = 0; file < SHARD_FILES && !status; file++) {
         char **name = &shard->names[file == SHARD_MASK ? CACHE_MASK : CACHE_TOKENS];
         if (shard_has_file(index, file) && !(*name = shard_file_beside(shard->index_name, file, SHARD_FINAL)))
             status = error_set_memory(error, "the name of an object", 0);
     }
     if (!status)
-        status = parts_ready(shard, units, error);
-    shard->compared = status ? NULL : calloc(units / 64 + 1, sizeof *shard->compared);
-    shard->distrusted = status ? NULL : calloc(units + 1, 1);
+        status = parts_ready(shard, cells, error);
+    shard->compared = status ? NULL : calloc(cells / 64 + 1, sizeof *shard->compared);
+    shard->distrusted = status ? NULL : calloc(cells + 1, 1);
     if (!status && (!shard->compared || !shard->distrusted))
-        status = error_set_memory(error, "the state of a shard", units);
+        status = error_set_memory(error, "the state of a shard", cells);
     return status;
 }
 

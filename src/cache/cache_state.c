@@ -18,11 +18,11 @@
 #define STATE_MAGIC UINT64_C(0x32706d7463617374)
 #define LOCKS_AT ((uint64_t)1 << 20) /* bytes of the file that are locked, and that it does not have */
 #define EVICT_AT (LOCKS_AT + CACHE_PROCESSES)
-#define UNITS_MOST ((uint64_t)1 << 42)
+#define CELLS_MOST ((uint64_t)1 << 42)
 
 struct cache_state_head {
     uint64_t magic, count;
-    uint64_t boot;  /* the run of the machine in which units became present; accessed atomically */
+    uint64_t boot;  /* the run of the machine in which cells became present; accessed atomically */
     uint64_t files; /* cache_files() plus the inode of this file */
     uint64_t rows[CACHE_PROCESSES / 64];
 };
@@ -155,7 +155,7 @@ void cache_evict_end(struct cache_processes *processes)
     __atomic_store_n(&processes->evicting, 0, __ATOMIC_RELEASE);
 }
 
-/* ---- units ---- */
+/* ---- cells ---- */
 
 uint64_t cache_files(const int fds[2])
 {
@@ -171,7 +171,7 @@ uint64_t cache_files(const int fds[2])
 /* Returns where `next` begins: at a page, so that the rows of a process that has none take no storage. */
 static uint64_t next_at(uint64_t count)
 {
-    return round_up(sizeof(struct cache_state_head) + count * sizeof(struct cache_unit), 4096);
+    return round_up(sizeof(struct cache_state_head) + count * sizeof(struct cache_cell), 4096);
 }
 
 static uint64_t state_bytes(uint64_t count)
@@ -187,9 +187,9 @@ static void boot_check(struct cache_state *state)
     if (before == boot)
         return;
     for (uint64_t i = 0; i < state->count; i++) {
-        uint64_t word = unit_word(&state->units[i]);
-        while (word & (UNIT_PRESENT | UNIT_CLAIM) &&
-               !unit_change(&state->units[i], &word, (word & ~(UNIT_PRESENT | UNIT_CLAIM)) | UNIT_STORED))
+        uint64_t word = cell_word(&state->cells[i]);
+        while (word & (CELL_PRESENT | CELL_CLAIM) &&
+               !cell_change(&state->cells[i], &word, (word & ~(CELL_PRESENT | CELL_CLAIM)) | CELL_STORED))
             ;
     }
     __atomic_store_n(&state->head->boot, boot, __ATOMIC_RELEASE);
@@ -208,7 +208,7 @@ enum tokmap_status cache_state_open(struct cache_state *state, const char *path,
         system = os_pread(state->fd, &head, sizeof head, 0, &got);
     if (system)
         return failed(system, path, error);
-    if (got < sizeof head || head.magic != STATE_MAGIC || head.count > UNITS_MOST ||
+    if (got < sizeof head || head.magic != STATE_MAGIC || head.count > CELLS_MOST ||
         found.bytes != state_bytes(head.count))
         return error_set(error, TOKMAP_ERROR_FORMAT, path, 0,
                          "this is not the state of a shard of this tokmap's cache; remove the file");
@@ -221,7 +221,7 @@ enum tokmap_status cache_state_open(struct cache_state *state, const char *path,
     state->files = head.files - found.inode;
     state->head = mapped;
     state->rows = state->head->rows;
-    state->units = (struct cache_unit *)(void *)(state->head + 1);
+    state->cells = (struct cache_cell *)(void *)(state->head + 1);
     state->next = (uint32_t *)(void *)((char *)mapped + next_at(head.count));
     boot_check(state);
     return TOKMAP_OK;
@@ -235,7 +235,7 @@ bool cache_state_kept(struct cache_state *state, const char *path)
     return kept;
 }
 
-enum tokmap_status cache_state_make(const char *path, const struct cache_unit *units, uint64_t count, uint64_t files,
+enum tokmap_status cache_state_make(const char *path, const struct cache_cell *cells, uint64_t count, uint64_t files,
                                     struct tokmap_error *error)
 {
     struct cache_state_head head = {.magic = STATE_MAGIC, .count = count, .boot = os_boot_id()};
@@ -252,7 +252,7 @@ enum tokmap_status cache_state_make(const char *path, const struct cache_unit *u
     if (!system)
         head.files = files + made.inode;
     if (!system)
-        system = os_pwrite(fd, units, count * sizeof *units, sizeof head);
+        system = os_pwrite(fd, cells, count * sizeof *cells, sizeof head);
     if (!system)
         system = os_pwrite(fd, &head, sizeof head, 0);
     if (!system)

@@ -8,7 +8,7 @@
 enum cache_part { CACHE_TOKENS, CACHE_MASK };
 
 /* What one hash covers, and what is fetched or given up as a whole: bytes of tokens, uncompressed, or of a mask. */
-#define CACHE_UNIT ((uint64_t)1 << 20)
+#define CACHE_CELL ((uint64_t)1 << 20)
 
 /* What this process has done since the cache was opened. */
 struct cache_counts {

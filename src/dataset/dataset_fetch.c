@@ -2,8 +2,8 @@
 /*
  * dataset_fetch.c - see dataset_fetch.h.
  *
- * Numbers of units. Unit b of the file of shard s, the first of which that holds tokens of the dataset is b0, has the
- * number floor(first_token * width / bytes of a unit) + 2 s + (b - b0): see shard_views.c for why no two share one.
+ * Numbers of cells. Cell b of the file of shard s, the first of which that holds tokens of the dataset is b0, has the
+ * number floor(first_token * width / bytes of a cell) + 2 s + (b - b0): see shard_views.c for why no two share one.
  * Nothing has to be opened for that, because the dataset knows where its shards begin.
  */
 #include "dataset_fetch.h"
@@ -22,20 +22,20 @@ struct cache *dataset_cache(const struct tokmap_dataset *dataset)
     return dataset->cache;
 }
 
-struct fetch_unit dataset_fetch_unit(const struct tokmap_dataset *dataset, uint64_t bytes, uint64_t token,
+struct fetch_cell dataset_fetch_cell(const struct tokmap_dataset *dataset, uint64_t bytes, uint64_t token,
                                      uint64_t *shard)
 {
     const struct shard_place synthetic = {.tokens = dataset->tokens};
-    const uint64_t unit = bytes / dataset->width; /* tokens of one */
+    const uint64_t cell = bytes / dataset->width; /* tokens of one */
     *shard = dataset->shard_count ? dataset_shard_of(dataset, token, *shard) : 0;
     const struct shard_place *place = dataset->shard_count ? &dataset->slots[*shard].place : &synthetic;
     const uint64_t at = place->skipped_tokens + (token - place->first_token);
-    return (struct fetch_unit){place->first_token / unit + 2 * *shard + (at / unit - place->skipped_tokens / unit),
-                               token - min64(at % unit, token - place->first_token),
-                               min64(place->first_token + place->tokens, token + (unit - at % unit))};
+    return (struct fetch_cell){place->first_token / cell + 2 * *shard + (at / cell - place->skipped_tokens / cell),
+                               token - min64(at % cell, token - place->first_token),
+                               min64(place->first_token + place->tokens, token + (cell - at % cell))};
 }
 
-uint64_t dataset_fetch_units(const struct tokmap_dataset *dataset, uint64_t bytes)
+uint64_t dataset_fetch_cells(const struct tokmap_dataset *dataset, uint64_t bytes)
 {
     return dataset->tokens / (bytes / dataset->width) + 2 * dataset->shard_count + 1;
 }
@@ -94,13 +94,13 @@ uint64_t dataset_fetch_plan(const struct tokmap_dataset *dataset, uint64_t numbe
         return 0;
     const uint64_t opening = shard->number + 1;
     cache_plan(shard->store.fd, place_of(dataset, shard, token), 1, when);
-    if (shard->mask.fd >= 0 && when != UINT64_MAX) /* other units of tokens may still need that of the mask */
+    if (shard->mask.fd >= 0 && when != UINT64_MAX) /* other cells of tokens may still need that of the mask */
         cache_plan(shard->mask.fd, mask_place_of(shard, token), 1, when);
     shard_release(dataset, number);
     return opening;
 }
 
-/* Opens the shard with a token, and fetches its unit. */
+/* Opens the shard with a token, and fetches its cell. */
 static void open_and_fetch(void *user, uint64_t token)
 {
     const struct tokmap_dataset *dataset = user;

@@ -11,16 +11,16 @@
 #include "cache/cache_folder.h"
 #include "tokmap/tokmap.h"
 
-/* Each shard's tokens are cut into units of `bytes` bytes, a multiple of a token's, uncompressed: CACHE_UNIT, or what a
- * request fetches. Returns the unit with a token. *shard: of the last call, at first 0, and then that of the token. For
+/* Each shard's tokens are cut into cells of `bytes` bytes, a multiple of a token's, uncompressed: CACHE_CELL, or what a
+ * request fetches. Returns the cell with a token. *shard: of the last call, at first 0, and then that of the token. For
  * any dataset; one that is synthetic counts as a shard. */
-struct fetch_unit {
-    uint64_t number;     /* below dataset_fetch_units(); some numbers are left out */
+struct fetch_cell {
+    uint64_t number;     /* below dataset_fetch_cells(); some numbers are left out */
     uint64_t first, end; /* its tokens that the dataset has */
 };
-struct fetch_unit dataset_fetch_unit(const struct tokmap_dataset *dataset, uint64_t bytes, uint64_t token,
+struct fetch_cell dataset_fetch_cell(const struct tokmap_dataset *dataset, uint64_t bytes, uint64_t token,
                                      uint64_t *shard);
-uint64_t dataset_fetch_units(const struct tokmap_dataset *dataset, uint64_t bytes);
+uint64_t dataset_fetch_cells(const struct tokmap_dataset *dataset, uint64_t bytes);
 
 /* Returns the cache of a dataset in object storage; otherwise NULL. The functions below are for datasets that have
  * one. */
@@ -29,12 +29,12 @@ struct cache *dataset_cache(const struct tokmap_dataset *dataset);
 /* Returns the tokens of a shard: [*first, *end). */
 void dataset_fetch_shard(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t *first, uint64_t *end);
 
-/* Says to the cache that the unit with a token is needed at row `when`, as in cache_plan(), if its shard is open.
+/* Says to the cache that the cell with a token is needed at row `when`, as in cache_plan(), if its shard is open.
  * Returns the number of the shard's opening, which differs from all others; 0: it is not open. shard: that has the
  * token. */
 uint64_t dataset_fetch_plan(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t token, uint64_t when);
 
-/* Fetches the unit with a token ahead. A shard that is not open is opened for it, by a thread of the cache. */
+/* Fetches the cell with a token ahead. A shard that is not open is opened for it, by a thread of the cache. */
 enum fetch_asked { FETCH_THERE, FETCH_ASKED, FETCH_BUSY /* too many are asked for */ };
 enum fetch_asked dataset_fetch_ask(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t token, uint64_t when);
 

@@ -2,17 +2,17 @@
 /*
  * fetch_plan.c - see fetch_plan.h.
  *
- * The plan walks the run ahead of the loader, in a queue of rows of its own, and keeps the units that rows use in a
- * ring: up to USES_MOST uses. Of each unit it knows the last use in the ring, and each use knows the next one of its
- * unit. So when a row has been read, the next use of its unit is at hand, and the cache learns it: that is what
+ * The plan walks the run ahead of the loader, in a queue of rows of its own, and keeps the cells that rows use in a
+ * ring: up to USES_MOST uses. Of each cell it knows the last use in the ring, and each use knows the next one of its
+ * cell. So when a row has been read, the next use of its cell is at hand, and the cache learns it: that is what
  * Belady's rule needs (cache_evict.c).
  *
  * Uses are asked for in their order, as long as the threads of the cache take more and at most cache_ahead()
- * units are asked for that no row has used yet.
+ * cells are asked for that no row has used yet.
  *
  * The cache learns nothing of a shard that is not open yet, and all at once when it is.
  *
- * Example: rows 0 to 4 use units A B A C B. Use 0 says that A is needed again at row 2, use 1 that B is at row 4.
+ * Example: rows 0 to 4 use cells A B A C B. Use 0 says that A is needed again at row 2, use 1 that B is at row 4.
  * After row 0, the cache hears "A: row 2"; after row 2, "A: unknown", so A goes before all others.
  */
 #include "fetch_plan.h"
@@ -33,15 +33,15 @@
 #define FIRST_USES 4096               /* that are known before the first row is read */
 
 struct use {
-    uint64_t token; /* in the unit */
-    uint64_t next;  /* number of the next use of the unit; 0: it is not in the ring, because use 0 is the first */
+    uint64_t token; /* in the cell */
+    uint64_t next;  /* number of the next use of the cell; 0: it is not in the ring, because use 0 is the first */
     uint32_t row;   /* modulo 2^32 */
     uint32_t source, shard;
-    uint32_t unit;
+    uint32_t cell;
 };
 
-struct source_units {
-    uint64_t units;  /* number of its unit 0 in the tables */
+struct source_cells {
+    uint64_t cells;  /* number of its cell 0 in the tables */
     uint64_t shards; /* number of its shard 0 in `told` */
     uint64_t shard;  /* used last */
 };
@@ -49,17 +49,17 @@ struct source_units {
 struct fetch_plan {
     struct row_queue far;
     const struct residency *residency;
-    struct source_units *of;    /* each source */
+    struct source_cells *of;    /* each source */
     struct use *uses;           /* use n is at n % USES_MOST */
     uint64_t first, asked, end; /* uses that rows have not read begin at `first`; those before `asked` are asked for */
     uint64_t rows;              /* that are in the ring, or were */
-    uint64_t units;
-    uint64_t *last;    /* 1 + the last use of each unit, in the ring; 0: none */
-    uint64_t *uses_of; /* 1 + the first use of each unit, in the ring; 0: none */
+    uint64_t cells;
+    uint64_t *last;    /* 1 + the last use of each cell, in the ring; 0: none */
+    uint64_t *uses_of; /* 1 + the first use of each cell, in the ring; 0: none */
     uint64_t *told;    /* the opening of each shard whose uses the cache knows */
-    uint32_t *passed;  /* the pass in which each unit was there or was asked for */
+    uint32_t *passed;  /* the pass in which each cell was there or was asked for */
     uint32_t pass;
-    uint8_t *ordered;    /* each unit: it is asked for, and no row has used it since */
+    uint8_t *ordered;    /* each cell: it is asked for, and no row has used it since */
     uint64_t ahead;      /* the number of these */
     uint64_t changes;    /* of cache_reach(), as of the last row */
     uint64_t ahead_rows; /* between the row at hand and the last that was asked for */
@@ -93,23 +93,23 @@ enum tokmap_status fetch_plan_new(struct fetch_plan **made, const struct residen
     for (uint64_t i = 0; i < residency->count; i++) {
         struct tokmap_dataset_info info;
         dataset_describe(dataset_of(plan, i), &info);
-        plan->of[i].units = plan->units;
+        plan->of[i].cells = plan->cells;
         plan->of[i].shards = shards;
         shards += residency->sources[i].remote ? info.shards : 0;
-        plan->units += residency->sources[i].remote ? dataset_fetch_units(dataset_of(plan, i), CACHE_UNIT) : 0;
+        plan->cells += residency->sources[i].remote ? dataset_fetch_cells(dataset_of(plan, i), CACHE_CELL) : 0;
     }
     /* Pages of it that are not touched take no memory. */
-    plan->memory_bytes = plan->units * (2 * sizeof *plan->last + sizeof *plan->passed + 1) +
+    plan->memory_bytes = plan->cells * (2 * sizeof *plan->last + sizeof *plan->passed + 1) +
                          shards * sizeof *plan->told + USES_MOST * sizeof *plan->uses;
     void *memory = NULL;
     if (os_memory_new(plan->memory_bytes, false, &memory))
         return error_set_memory(error, "the plan of what is fetched", plan->memory_bytes);
     plan->uses = memory;
     plan->last = (uint64_t *)(void *)(plan->uses + USES_MOST);
-    plan->uses_of = plan->last + plan->units;
-    plan->told = plan->uses_of + plan->units;
+    plan->uses_of = plan->last + plan->cells;
+    plan->told = plan->uses_of + plan->cells;
     plan->passed = (uint32_t *)(plan->told + shards);
-    plan->ordered = (uint8_t *)(plan->passed + plan->units);
+    plan->ordered = (uint8_t *)(plan->passed + plan->cells);
     plan->pass = 1;
     const enum tokmap_status status = row_queue_init(&plan->far, schedule, rule, 1, 1, context, error);
     plan->far.gathers = gathers;
@@ -141,13 +141,13 @@ void fetch_plan_restart(struct fetch_plan *plan)
     plan->complete = false;
 }
 
-/* Returns the number of the unit with a token of a source, in the tables. *end: the first token after it. */
-static uint64_t unit_of(struct fetch_plan *plan, uint64_t source, uint64_t token, uint64_t *end)
+/* Returns the number of the cell with a token of a source, in the tables. *end: the first token after it. */
+static uint64_t cell_of(struct fetch_plan *plan, uint64_t source, uint64_t token, uint64_t *end)
 {
-    struct source_units *of = &plan->of[source];
-    const struct fetch_unit unit = dataset_fetch_unit(dataset_of(plan, source), CACHE_UNIT, token, &of->shard);
-    *end = unit.end;
-    return of->units + unit.number;
+    struct source_cells *of = &plan->of[source];
+    const struct fetch_cell cell = dataset_fetch_cell(dataset_of(plan, source), CACHE_CELL, token, &of->shard);
+    *end = cell.end;
+    return of->cells + cell.number;
 }
 
 /* Tells the cache all that is known of a shard that was just opened. */
@@ -156,13 +156,13 @@ static void tell_all(struct fetch_plan *plan, uint64_t source, uint64_t shard)
     uint64_t token, end, behind;
     dataset_fetch_shard(dataset_of(plan, source), shard, &token, &end);
     for (; token < end; token = behind) {
-        const uint64_t first = plan->uses_of[unit_of(plan, source, token, &behind)];
+        const uint64_t first = plan->uses_of[cell_of(plan, source, token, &behind)];
         if (first)
             (void)dataset_fetch_plan(dataset_of(plan, source), shard, token, use_of(plan, first - 1)->row);
     }
 }
 
-/* Tells the cache when the unit of a use is needed. */
+/* Tells the cache when the cell of a use is needed. */
 static void tell(struct fetch_plan *plan, const struct use *use, uint64_t when)
 {
     uint64_t *told = &plan->told[plan->of[use->source].shards + use->shard];
@@ -174,7 +174,7 @@ static void tell(struct fetch_plan *plan, const struct use *use, uint64_t when)
         tell_all(plan, use->source, use->shard);
 }
 
-/* Adds the uses of a row. Each is at most a unit long. Returns false, and adds none, if the ring has no room. */
+/* Adds the uses of a row. Each is at most a cell long. Returns false, and adds none, if the ring has no room. */
 static bool row_add(struct fetch_plan *plan, const struct row_extents *row)
 {
     const uint64_t before = plan->end;
@@ -188,25 +188,25 @@ static bool row_add(struct fetch_plan *plan, const struct row_extents *row)
                 plan->end = before;
                 return false;
             }
-            const uint64_t unit = unit_of(plan, row->source, token, &end);
+            const uint64_t cell = cell_of(plan, row->source, token, &end);
             count = min64(left, end - token);
             *use_of(plan, plan->end++) = (struct use){.token = token,
                                                       .row = (uint32_t)plan->rows,
                                                       .source = (uint32_t)row->source,
                                                       .shard = (uint32_t)plan->of[row->source].shard,
-                                                      .unit = (uint32_t)unit};
+                                                      .cell = (uint32_t)cell};
         }
     }
     for (uint64_t number = before; number < plan->end; number++) {
         const struct use *use = use_of(plan, number);
-        const uint64_t unit = use->unit;
-        if (plan->last[unit])
-            use_of(plan, plan->last[unit] - 1)->next = number;
+        const uint64_t cell = use->cell;
+        if (plan->last[cell])
+            use_of(plan, plan->last[cell] - 1)->next = number;
         else
-            plan->uses_of[unit] = number + 1;
-        if (!plan->last[unit])
+            plan->uses_of[cell] = number + 1;
+        if (!plan->last[cell])
             tell(plan, use, plan->rows);
-        plan->last[unit] = number + 1;
+        plan->last[cell] = number + 1;
     }
     return true;
 }
@@ -235,13 +235,13 @@ static void retire(struct fetch_plan *plan, uint64_t number)
         const struct use *use = use_of(plan, plan->first);
         if ((int32_t)(use->row - (uint32_t)number) >= 0)
             return;
-        const uint64_t unit = use->unit;
-        plan->ahead -= plan->ordered[unit];
-        plan->ordered[unit] = 0;
-        plan->passed[unit] = 0;
-        plan->uses_of[unit] = use->next ? use->next + 1 : 0;
+        const uint64_t cell = use->cell;
+        plan->ahead -= plan->ordered[cell];
+        plan->ordered[cell] = 0;
+        plan->passed[cell] = 0;
+        plan->uses_of[cell] = use->next ? use->next + 1 : 0;
         if (!use->next)
-            plan->last[unit] = 0;
+            plan->last[cell] = 0;
         tell(plan, use, use->next ? use_of(plan, use->next)->row : UINT64_MAX);
     }
 }
@@ -250,9 +250,9 @@ static void retire(struct fetch_plan *plan, uint64_t number)
 static void ask_again(struct fetch_plan *plan)
 {
     while (plan->asked > plan->first) {
-        const uint64_t unit = use_of(plan, --plan->asked)->unit;
-        plan->ahead -= plan->ordered[unit];
-        plan->ordered[unit] = 0;
+        const uint64_t cell = use_of(plan, --plan->asked)->cell;
+        plan->ahead -= plan->ordered[cell];
+        plan->ordered[cell] = 0;
     }
     plan->pass++;
 }
@@ -268,17 +268,17 @@ static void ask(struct fetch_plan *plan, uint64_t row)
         if (rows >= reach || plan->ahead >= cache_ahead(dataset_cache(dataset)))
             return;
         plan->ahead_rows = rows;
-        const uint64_t unit = use->unit;
-        if (plan->passed[unit] == plan->pass)
+        const uint64_t cell = use->cell;
+        if (plan->passed[cell] == plan->pass)
             continue;
-        if (plan->uses_of[unit])
-            tell(plan, use, use_of(plan, plan->uses_of[unit] - 1)->row);
+        if (plan->uses_of[cell])
+            tell(plan, use, use_of(plan, plan->uses_of[cell] - 1)->row);
         const enum fetch_asked asked = dataset_fetch_ask(dataset, use->shard, use->token, use->row);
         if (asked == FETCH_BUSY)
             return;
-        plan->passed[unit] = plan->pass;
-        plan->ordered[unit] = asked == FETCH_ASKED;
-        plan->ahead += plan->ordered[unit];
+        plan->passed[cell] = plan->pass;
+        plan->ordered[cell] = asked == FETCH_ASKED;
+        plan->ahead += plan->ordered[cell];
     }
 }
 

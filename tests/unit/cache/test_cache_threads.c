@@ -2,7 +2,7 @@
 /* ci: tsan */
 /*
  * Threads of one process, and its children, read a dataset of a server through a cache that holds less than half of it:
- * they fetch, wait for each other, repeat slow requests, refuse flipped bytes, and give units up. Another thread opens
+ * they fetch, wait for each other, repeat slow requests, refuse flipped bytes, and give cells up. Another thread opens
  * the dataset again and closes it, and another one says what it will read. All get the tokens of their places. Under
  * the thread sanitizer (`make tsan`) this shows that the cache has no race. The children come only without a sanitizer.
  */
@@ -263,7 +263,7 @@ static void plan_some(uint64_t *chance, uint64_t row)
 {
     uint64_t changes, shard = 0;
     const uint64_t token = random_below(chance, TOKENS);
-    (void)dataset_fetch_unit(dataset, CACHE_UNIT, token, &shard);
+    (void)dataset_fetch_cell(dataset, CACHE_CELL, token, &shard);
     (void)dataset_fetch_plan(dataset, shard, token, row + random_below(chance, 50));
     (void)dataset_fetch_ask(dataset, shard, token, row + 5);
     (void)cache_reach(dataset_cache(dataset), &changes);
@@ -438,7 +438,7 @@ static void waker(void *user)
     assert_int_equal(write(ends_of_pipe[1], "", 1), 1);
 }
 
-/* Opening waits for a process that gives units up, until it is interrupted. */
+/* Opening waits for a process that gives cells up, until it is interrupted. */
 static void test_interrupted_opening(void **state)
 {
     (void)state;
@@ -513,7 +513,7 @@ static void test_slow_hole(void **state)
 }
 
 #ifndef SANITIZED
-/* In a child: gives units up, slowly, with the table of processes that the folder has now. */
+/* In a child: gives cells up, slowly, with the table of processes that the folder has now. */
 static int give_up(void)
 {
     struct cache *cache;

@@ -86,7 +86,7 @@ static enum tokmap_status row_add(struct simulation *of, struct node_uses *node,
         uint64_t token = of->extents[i].first_token, left = of->extents[i].tokens;
         of->row_bytes += (double)(left * source->width);
         for (uint64_t part; left && !status; left -= part, token = (token + part) % source->tokens) {
-            const struct fetch_unit block = dataset_fetch_unit(source->dataset, of->block, token, &source->shard);
+            const struct fetch_cell block = dataset_fetch_cell(source->dataset, of->block, token, &source->shard);
             of->block_bytes[source->first + block.number] = (uint32_t)((block.end - block.first) * source->width);
             part = min64(left, block.end - token);
             status = use_add(node, source->first + block.number, error);
@@ -205,7 +205,7 @@ static enum tokmap_status blocks_number(struct simulation *of, uint64_t sources,
         run_describe_source(of->run, i, &source);
         dataset_describe(source.dataset, &info);
         of->sources[i] = (struct simulated_source){source.dataset, info.tokens, info.width, of->blocks, 0};
-        of->blocks += dataset_fetch_units(source.dataset, of->block);
+        of->blocks += dataset_fetch_cells(source.dataset, of->block);
         *data_bytes += info.tokens * info.width;
     }
     if (of->blocks >> 31 || of->options->cache / of->block < 2)
