@@ -13,10 +13,10 @@
 #define NUMBER_BYTES 24 /* of "-00000", also with more digits, and a zero byte */
 
 #define PARTIAL ".partial"
-#define UNIT ".unit"
+#define READY ".ready"
 #define STATES(ending)                                                                                                 \
     {                                                                                                                  \
-        ending, ending PARTIAL, ending UNIT, ending UNIT PARTIAL                                                       \
+        ending, ending PARTIAL, ending READY, ending READY PARTIAL                                                     \
     }
 
 static const char *const endings[SHARD_FILE_KINDS][SHARD_NAMED_STATES] = {[SHARD_MASK] = STATES(".mask"),
@@ -38,7 +38,7 @@ char *shard_file_path(const char *prefix, enum shard_file file, enum shard_state
 
 char *shard_file_numbered(const char *prefix, uint64_t number, enum shard_file file, enum shard_state state)
 {
-    char ending[NUMBER_BYTES + sizeof ".dropped.unit.partial"];
+    char ending[NUMBER_BYTES + sizeof ".dropped.ready.partial"];
     (void)snprintf(ending, sizeof ending, "-%05" PRIu64 "%s", number, shard_file_ending(file, state));
     return path_ended(prefix, ending);
 }
@@ -64,9 +64,9 @@ bool shard_file_is(const char *name, enum shard_file file)
     return path_ends_in(name, strlen(name), endings[file][SHARD_FINAL]);
 }
 
-bool shard_file_is_unit(const char *name)
+bool shard_file_waits(const char *name)
 {
-    return path_ends_in(name, strlen(name), UNIT) || path_ends_in(name, strlen(name), UNIT PARTIAL);
+    return path_ends_in(name, strlen(name), READY) || path_ends_in(name, strlen(name), READY PARTIAL);
 }
 
 bool shard_file_is_main(const char *name)

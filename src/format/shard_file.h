@@ -2,14 +2,14 @@
 /*
  * shard_file.h - the names of a shard's files. A name is that of the shard, then what the file holds, then its state:
  *
- *                      final       partial            unit            partial unit            replaced
- *     mask             .mask       .mask.partial      .mask.unit      .mask.unit.partial      .mask.0123456789abcdef
+ *                      final       partial            ready            partial ready            replaced
+ *     mask             .mask       .mask.partial      .mask.ready      .mask.ready.partial      .mask.0123456789abcdef
  *     tokens           .bin        and so on
  *     sealed tokens    .bin.zst
  *     index            .tmx
  *     dropped list     .dropped
  *
- * A partial file is being written. A unit is finished, and its shard set is not: it is in the folder of unfinished work
+ * A partial file is being written. A shard that is ready waits for its set: it is in the folder of unfinished work
  * (FORMAT.md, "Shard sets"), where no reader looks for shards. A replaced file belongs to an older index, or to a newer
  * one, whose id it names (shard_commit.h). Files of other projects are in foreign/.
  */
@@ -24,7 +24,7 @@
 enum shard_file { SHARD_MASK, SHARD_TOKENS, SHARD_SEALED, SHARD_FILES, SHARD_INDEX = SHARD_FILES, SHARD_DROPPED };
 #define SHARD_FILE_KINDS (SHARD_DROPPED + 1)
 
-enum shard_state { SHARD_FINAL, SHARD_PARTIAL, SHARD_UNIT, SHARD_UNIT_PARTIAL, SHARD_REPLACED };
+enum shard_state { SHARD_FINAL, SHARD_PARTIAL, SHARD_READY, SHARD_READY_PARTIAL, SHARD_REPLACED };
 #define SHARD_NAMED_STATES SHARD_REPLACED /* the states before it have one name each */
 
 #define SHARD_ID_DIGITS 16 /* of the id of an index in the name of a replaced file */
@@ -49,8 +49,8 @@ char *shard_file_replaced(const char *path, uint64_t id);
 
 /* True if a name is that of a final file of a shard of at least one byte. */
 bool shard_file_is(const char *name, enum shard_file file);
-/* True if it is that of a file of a unit, partial or not, or of anything else that waits under such a name. */
-bool shard_file_is_unit(const char *name);
+/* True if it ends in .ready or .ready.partial: a file of a shard or of a manifest that waits for its final name. */
+bool shard_file_waits(const char *name);
 /* True if it is that of the index, the tokens, or the sealed tokens. */
 bool shard_file_is_main(const char *name);
 

@@ -35,11 +35,11 @@ static const enum shard_file files[PATHS] = {SHARD_TOKENS, SHARD_INDEX, SHARD_MA
 /* ---- open ---- */
 
 /* Returns the path of a file; NULL without memory. */
-static char *path_make(const char *prefix, enum path path, bool unit)
+static char *path_make(const char *prefix, enum path path, bool waits)
 {
     const bool partial = path >= TOKENS_PARTIAL;
     return shard_file_path(prefix, files[path],
-                           unit      ? (partial ? SHARD_UNIT_PARTIAL : SHARD_UNIT)
+                           waits     ? (partial ? SHARD_READY_PARTIAL : SHARD_READY)
                            : partial ? SHARD_PARTIAL
                                      : SHARD_FINAL);
 }
@@ -96,10 +96,10 @@ static enum tokmap_status check_absent(const struct shard_writer *writer, struct
     return TOKMAP_OK;
 }
 
-/* Undoes a commit. A writer that was killed in the commit of a unit may have renamed the tokens and the mask already:
- * gives them the names of an unfinished shard again. Nobody reads a unit, so its index goes. Sealed tokens are made
- * again from the tokens, which then have their partial name still. */
-static void unit_take_back(const struct shard_writer *writer)
+/* Undoes a commit. A writer that was killed in the commit of a shard that waits may have renamed the tokens and the
+ * mask already: gives them the names of an unfinished shard again. No reader opens it, so its index goes. Sealed tokens
+ * are made again from the tokens, which then have their partial name still. */
+static void waiting_take_back(const struct shard_writer *writer)
 {
     static const enum path pairs[][2] = {{TOKENS, TOKENS_PARTIAL}, {MASK, MASK_PARTIAL}};
     struct os_stat found;
@@ -116,8 +116,8 @@ static int take_over(void *user)
     const struct shard_writer *writer = user;
     const struct shard_commit commit = commit_of(writer);
     int system = 0;
-    if (writer->options.resume && writer->options.unit)
-        unit_take_back(writer);
+    if (writer->options.resume && writer->options.waits)
+        waiting_take_back(writer);
     else if (writer->options.resume)
         system = shard_take_back(&commit);
     return system ? system : shard_take_over(&commit);
@@ -196,8 +196,8 @@ static enum tokmap_status make_partials(struct shard_writer *writer, struct tokm
     enum tokmap_status status = take_lock(writer, error);
     if (status)
         return status;
-    if (writer->options.resume && writer->options.unit) /* again, as a power cut may have lost only the lock file */
-        unit_take_back(writer);
+    if (writer->options.resume && writer->options.waits) /* again, as a power cut may have lost only the lock file */
+        waiting_take_back(writer);
     /* Check again, because another writer may have finished before the lock was taken. */
     status = check_absent(writer, error);
     const struct shard_commit commit = commit_of(writer);
@@ -244,7 +244,7 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
     made->folder = path_folder(prefix);
     bool complete = made->folder;
     for (int i = 0; i < PATHS; i++)
-        complete = (made->paths[i] = path_make(prefix, (enum path)i, options->unit)) && complete;
+        complete = (made->paths[i] = path_make(prefix, (enum path)i, options->waits)) && complete;
     spill_init(&made->carry_spill, made->folder);
     spill_init(&made->block_spill, made->folder);
     spill_init(&made->page_spill, made->folder);
@@ -672,8 +672,8 @@ static bool is_named(const struct shard_writer *writer)
 }
 
 /* Before sealed tokens get their name: removes plain ones that nobody needs. Those of a state that was saved are needed
- * until the shard has its name, and of a unit until the next state is saved. A NAME.bin without an index belongs to no
- * shard, and is what options.replace replaces. */
+ * until the shard has its name, and of one that waits until the next state is saved. A NAME.bin without an index
+ * belongs to no shard, and is what options.replace replaces. */
 static void plain_remove(const struct shard_writer *writer)
 {
     struct os_stat found;
@@ -690,7 +690,7 @@ static enum tokmap_status rename_all(struct shard_writer *writer, struct tokmap_
     assert(writer->locked && writer->tokens_made && !writer->document_open);
     /* Only by the partial index does a writer that continues know which files are its own. So that reaches storage
      * before any of them loses its partial name. */
-    const int system = writer->saved && writer->options.sync && !writer->options.unit
+    const int system = writer->saved && writer->options.sync && !writer->options.waits
                            ? os_sync_folder(writer->paths[INDEX_PARTIAL])
                            : 0;
     if (system)
@@ -700,7 +700,7 @@ static enum tokmap_status rename_all(struct shard_writer *writer, struct tokmap_
     const enum tokmap_status status = shard_commit(&commit, &visible, error);
     if (visible) {
         writer->locked = writer->mask_made = writer->sealed_made = false;
-        writer->tokens_made = writer->options.seal && !writer->options.unit && is_named(writer);
+        writer->tokens_made = writer->options.seal && !writer->options.waits && is_named(writer);
     }
     return status;
 }

@@ -73,12 +73,12 @@ enum tokmap_status shard_writer_finish(struct shard_writer *writer, const char *
 
 /* Appends the spilled sections, syncs, and renames as described above. Frees the writer with every status. On
  * failure the partial files are removed, unless shard_save.h has saved the state, and an old shard remains unchanged,
- * unless the message says something else. With options.seal and options.unit, the tokens of a state that was saved stay
- * under their partial name, because options.resume needs them until a later state is saved. about: JSON text. content:
- * if not NULL, receives the content id. Statuses: OK, ERROR_EXISTS (another process created the shard in the meantime),
- * ERROR_IO, ERROR_MEMORY, ERROR_INTERRUPTED, ERROR_LIMIT, ERROR_CORRUPT (with options.seal: see shard_seal()),
- * ERROR_ARGUMENT (a document is still open, the mask has fewer or more bits than there are tokens, or fewer or more
- * documents have values of columns than there are documents). */
+ * unless the message says something else. With options.seal and options.waits, the tokens of a state that was saved
+ * stay under their partial name, because options.resume needs them until a later state is saved. about: JSON text.
+ * content: if not NULL, receives the content id. Statuses: OK, ERROR_EXISTS (another process created the shard in the
+ * meantime), ERROR_IO, ERROR_MEMORY, ERROR_INTERRUPTED, ERROR_LIMIT, ERROR_CORRUPT (with options.seal: see
+ * shard_seal()), ERROR_ARGUMENT (a document is still open, the mask has fewer or more bits than there are tokens, or
+ * fewer or more documents have values of columns than there are documents). */
 enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *about, uint64_t about_bytes,
                                        uint8_t content[16], struct tokmap_error *error);
 

@@ -37,7 +37,7 @@ struct shard_writer_options {
      * one processor of several. The bytes are the same. Takes 2 MiB. A failure is that of a later call. */
     bool own_thread;
     bool resume; /* continues what a killed writer has left: see shard_save.h. ERROR_NOT_FOUND if it is not there */
-    bool unit;   /* the names end in .unit, so that no reader takes the files for a shard: see set_commit.h */
+    bool waits;  /* the names end in .ready, so that no reader takes the files for a shard: see set_commit.h */
     /* Called once in the commit, when nothing can fail any more but this call and the renaming of the index, and before
      * other tokens have the name NAME.bin: removes what is beside an old shard and would not fit the new one. A status
      * other than OK ends the commit with it. May be NULL. */

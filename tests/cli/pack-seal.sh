@@ -133,7 +133,7 @@ killed()
         if [ -e k.work/journal ]; then
             continued=$((continued + 1))
             # Units are sealed one by one: plain tokens are those of the open shard and of one before it, of each set.
-            plain=$(ls k.work 2>/dev/null | grep -c '\.bin\.unit\.partial$' || true)
+            plain=$(ls k.work 2>/dev/null | grep -c '\.bin\.ready\.partial$' || true)
             [ "$plain" -le 4 ] || { ls k.work >&2; exit 1; }
         elif [ -e k.tmx ] || [ -e k ] || [ -e k.train ]; then
             late=1

@@ -67,7 +67,7 @@ echo "$seen"
 tokmap pack -q --checkpoint-seconds 0.001 --threads 1 --shard-tokens 500 -o d/n new.jsonl new.jsonl new.jsonl 2>err &
 pid=$!
 waited=0
-while [ ! -e d/n.work/n-00003.tmx.unit ] && [ $waited -lt 400 ] && kill -0 $pid 2>/dev/null; do
+while [ ! -e d/n.work/n-00003.tmx.ready ] && [ $waited -lt 400 ] && kill -0 $pid 2>/dev/null; do
     sleep 0.005
     waited=$((waited + 1))
 done

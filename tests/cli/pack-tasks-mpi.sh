@@ -35,7 +35,7 @@ tokmap pack $options -o ref/d long.jsonl
 cat >one <<'END'
 pid=$$
 [ "$OMPI_COMM_WORLD_RANK" != 1 ] || while kill -0 $pid 2>/dev/null; do
-    [ ! -e d/d.work/packed-000002 ] || [ ! -e d/d.work/unit-000003.work/unit-000003-00009.bin.unit ] ||
+    [ ! -e d/d.work/packed-000002 ] || [ ! -e d/d.work/unit-000003.work/unit-000003-00009.bin.ready ] ||
         kill -s KILL $pid
 done &
 exec tokmap "$@"

@@ -228,10 +228,10 @@ exits 1 task y 1/2 2>err
 holds err 'packed-000000: this file of unfinished work is damaged, or of work with other options'
 exits 1 task y 0/2 2>err
 rm y/d.work/packed-000000
-mv y/d.work/unit-000001.work/unit-000001-00000.bin.unit elsewhere
+mv y/d.work/unit-000001.work/unit-000001-00000.bin.ready elsewhere
 exits 1 task y 0/2 2>err
-holds err 'unit-000001-00000.bin.unit'
-mv elsewhere y/d.work/unit-000001.work/unit-000001-00000.bin.unit
+holds err 'unit-000001-00000.bin.ready'
+mv elsewhere y/d.work/unit-000001.work/unit-000001-00000.bin.ready
 tokmap pack -q $options --finish -o y/d in
 tree y >got
 same wanted got

@@ -55,7 +55,7 @@ static enum tokmap_status writer_open(struct shard_set *set, struct tokmap_error
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "the documents need more than %d shards; choose larger ones with --shard-tokens",
                          SET_SHARDS_MOST);
-    char *prefix = set_work_unit(options->work, options->number, set->result.shards);
+    char *prefix = set_work_shard(options->work, options->number, set->result.shards);
     if (!prefix)
         return error_set_memory(error, "the name of a shard", 0);
     const enum tokmap_status status = shard_writer_open(&set->writer, prefix, &options->shard, error);
@@ -73,7 +73,7 @@ static enum tokmap_status set_new(struct shard_set **set, const struct shard_set
     if (!made)
         return error_set_memory(error, "a shard set", sizeof *made);
     made->options = *options;
-    made->options.shard.unit = options->work != NULL;
+    made->options.shard.waits = options->work != NULL;
     if (options->shard.seal) {
         made->seal = *options->shard.seal;
         made->seal.sealed_bytes = &made->sealed_bytes;
@@ -397,8 +397,8 @@ enum tokmap_status shard_set_sync(struct shard_set *set, struct tokmap_error *er
 /* Removes the tokens of a shard that is sealed. */
 static void plain_remove(const struct shard_set *set, uint64_t number)
 {
-    char *prefix = set_work_unit(set->options.work, set->options.number, number);
-    char *path = prefix ? shard_file_path(prefix, SHARD_TOKENS, SHARD_UNIT_PARTIAL) : NULL;
+    char *prefix = set_work_shard(set->options.work, set->options.number, number);
+    char *path = prefix ? shard_file_path(prefix, SHARD_TOKENS, SHARD_READY_PARTIAL) : NULL;
     if (path)
         (void)os_unlink(path);
     free(path);
@@ -416,8 +416,8 @@ void shard_set_saved(struct shard_set *set)
 static enum tokmap_status content_read(struct shard_set *set, uint64_t number, struct tokmap_error *error)
 {
     struct index index;
-    char *prefix = set_work_unit(set->options.work, set->options.number, number);
-    char *path = prefix ? shard_file_path(prefix, SHARD_INDEX, SHARD_UNIT) : NULL;
+    char *prefix = set_work_shard(set->options.work, set->options.number, number);
+    char *path = prefix ? shard_file_path(prefix, SHARD_INDEX, SHARD_READY) : NULL;
     enum tokmap_status status =
         path ? index_open(&index, path, error) : error_set_memory(error, "the name of a shard", 0);
     if (!status) {
@@ -435,7 +435,7 @@ static enum tokmap_status content_read(struct shard_set *set, uint64_t number, s
 }
 
 /* Removes a file, or only looks for it. Returns whether it was there. */
-static bool unit_file(const char *prefix, enum shard_file file, enum shard_state state, bool remove)
+static bool waiting_file(const char *prefix, enum shard_file file, enum shard_state state, bool remove)
 {
     struct os_stat found;
     char *path = shard_file_path(prefix, file, state);
@@ -445,13 +445,13 @@ static bool unit_file(const char *prefix, enum shard_file file, enum shard_state
 }
 
 /* Removes the files of a shard, or only looks for them. Returns false if there were none. */
-static bool unit_files(const struct shard_set *set, uint64_t number, bool remove)
+static bool waiting_files(const struct shard_set *set, uint64_t number, bool remove)
 {
-    char *prefix = set_work_unit(set->options.work, set->options.number, number);
+    char *prefix = set_work_shard(set->options.work, set->options.number, number);
     bool any = false;
     for (int file = SHARD_INDEX; prefix && file >= 0; file--) {
-        any = unit_file(prefix, (enum shard_file)file, SHARD_UNIT, remove) || any;
-        any = unit_file(prefix, (enum shard_file)file, SHARD_UNIT_PARTIAL, remove) || any;
+        any = waiting_file(prefix, (enum shard_file)file, SHARD_READY, remove) || any;
+        any = waiting_file(prefix, (enum shard_file)file, SHARD_READY_PARTIAL, remove) || any;
     }
     free(prefix);
     return any;
@@ -462,10 +462,10 @@ static bool unit_files(const struct shard_set *set, uint64_t number, bool remove
 static void later_remove(const struct shard_set *set, uint64_t first)
 {
     uint64_t end = first;
-    while (unit_files(set, end, false))
+    while (waiting_files(set, end, false))
         end++;
     while (end > first)
-        (void)unit_files(set, --end, true);
+        (void)waiting_files(set, --end, true);
 }
 
 enum tokmap_status shard_set_reopen(struct shard_set **set, const struct shard_set_options *options,

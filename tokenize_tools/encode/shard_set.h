@@ -110,8 +110,8 @@ void shard_set_result(const struct shard_set *set, struct shard_set_result *resu
  * call alone. After a failure the set can only be left or abandoned. Statuses: those of shard_writer_finish(). */
 enum tokmap_status shard_set_finish(struct shard_set *set, struct tokmap_error *error);
 
-/* Commits the last shard: without work under its name, else as a unit, which set_work_commit() names. A set without
- * documents gets one empty shard. Frees the set with every status; *result is set with status OK. */
+/* Commits the last shard: without work under its name, else as one that waits, which set_work_commit() names. A set
+ * without documents gets one empty shard. Frees the set with every status; *result is set with status OK. */
 enum tokmap_status shard_set_commit(struct shard_set *set, struct shard_set_result *result, struct tokmap_error *error);
 
 /* Returns true if the shards of a set have their names, which a killed process has given them after it saved the state:

@@ -37,7 +37,7 @@ static bool is_ours(const struct clearing *clearing, const char *entry, bool *is
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         named = named || (clearing->inside && !strcmp(entry, names[i]));
     if (clearing->inside)
-        return named || shard_file_is_unit(entry) || shuffle_is_name(entry);
+        return named || shard_file_waits(entry) || shuffle_is_name(entry);
     return unit_is_name(entry, is_folder) || task_status_is_name(entry) ||
            (!clearing->left && set_note_is_named(clearing->folder, entry)) ||
            stage_is_ours(clearing->folder, entry, clearing->journal) || (clearing->journal && shuffle_is_name(entry));

@@ -5,7 +5,7 @@
  * Example: units 0, 1, and 2 have 3, 1, and 2 shards. Unit 1 has no documents, so its shard is empty. Units 1 and 2 are
  * parts of one file: unit 2 begins at line 700 of it, since unit 1 has 700 lines.
  *
- *     unit-000000.work/unit-000000-00000.bin.unit   becomes   web-00000.bin
+ *     unit-000000.work/unit-000000-00000.bin.ready   becomes   web-00000.bin
  *     unit-000000.work/unit-000000-00001 and 00002            web-00001 and web-00002
  *     unit-000002.work/unit-000002-00000 and 00001            web-00003 and web-00004; in their indexes, 700 is added
  *                                                             to each record
@@ -278,8 +278,8 @@ static enum tokmap_status content_read(struct finish *finish, uint32_t set, cons
 static enum tokmap_status index_shift(const struct finish *finish, uint32_t set, char **path, uint64_t records,
                                       struct tokmap_error *error)
 {
-    char *prefix = set_work_unit(finish->work, set, finish->shards[set]);
-    char *into = prefix ? shard_file_path(prefix, SHARD_INDEX, SHARD_UNIT) : NULL;
+    char *prefix = set_work_shard(finish->work, set, finish->shards[set]);
+    char *into = prefix ? shard_file_path(prefix, SHARD_INDEX, SHARD_READY) : NULL;
     const enum tokmap_status status =
         into ? origin_shift(*path, into, records, finish->options->sync, error) : no_memory(error);
     free(prefix);
@@ -308,7 +308,7 @@ static enum tokmap_status shard_add(struct finish *finish, uint64_t unit, uint32
     for (int i = 0; i < 3 && !status; i++) {
         if (files[i] == SHARD_MASK && !has_mask)
             continue;
-        char *from = shard_path(finish, unit, set, shard, files[i], SHARD_UNIT);
+        char *from = shard_path(finish, unit, set, shard, files[i], SHARD_READY);
         status = file_check(finish, from, error);
         if (!status && files[i] == SHARD_INDEX)
             status = content_read(finish, set, from, error);
@@ -324,7 +324,7 @@ static enum tokmap_status shard_add(struct finish *finish, uint64_t unit, uint32
     }
     /* Plain tokens of a sealed shard are there if a process was killed before it removed them. */
     char *plain = finish->options->seal && !status
-                      ? shard_path(finish, unit, set, shard, SHARD_TOKENS, SHARD_UNIT_PARTIAL)
+                      ? shard_path(finish, unit, set, shard, SHARD_TOKENS, SHARD_READY_PARTIAL)
                       : NULL;
     if (plain)
         (void)os_unlink(plain);

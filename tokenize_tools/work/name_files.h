@@ -19,12 +19,12 @@
  * reader of `web` finds no dataset. A reader of the whole folder finds web-00000.bin without an index, which is an
  * error. The next writer of `web` finds the note, removes nothing in step 1, leaves web-00000.bin, and does the rest.
  *
- *     level    from                             to
- *     0        web.work/web-00000.bin.unit      web-00000.bin
- *     1        web.work/web-00000.tmx.unit      web-00000.tmx
- *     0        (removed)                        web-00002.bin
- *     1        (removed)                        web-00002.tmx
- *     2        web.work/web.unit                web
+ *     level    from                              to
+ *     0        web.work/web-00000.bin.ready      web-00000.bin
+ *     1        web.work/web-00000.tmx.ready      web-00000.tmx
+ *     0        (removed)                         web-00002.bin
+ *     1        (removed)                         web-00002.tmx
+ *     2        web.work/web.ready                web
  */
 #ifndef TOKMAP_WORK_NAME_FILES_H
 #define TOKMAP_WORK_NAME_FILES_H

@@ -16,7 +16,7 @@
 #include "platform/os.h"
 #include "text/path.h"
 
-#define UNIT ".unit"
+#define READY ".ready"
 #define NUMBER_MOST 24 /* bytes of "-00000" and a zero byte */
 
 /* A set whose name is NAME and this ending. */
@@ -46,7 +46,7 @@ struct set_work {
 
 /* ---- names ---- */
 
-/* Returns the path of a unit's file, or, with an empty ending, the prefix of a unit. */
+/* Returns the path of a file of a waiting shard, or, with an empty ending, the prefix of the shard. */
 static char *waiting_path(const struct set_work *work, const struct set *set, uint64_t number, const char *ending)
 {
     char text[NUMBER_MOST + 16];
@@ -55,7 +55,7 @@ static char *waiting_path(const struct set_work *work, const struct set *set, ui
     return path_join(work->folder, strlen(work->folder), name, strlen(name), text);
 }
 
-char *set_work_unit(const struct set_work *work, uint32_t set, uint64_t number)
+char *set_work_shard(const struct set_work *work, uint32_t set, uint64_t number)
 {
     assert(set < work->count);
     return waiting_path(work, &work->sets[set], number, "");
@@ -72,10 +72,10 @@ const char *set_work_lock(const struct set_work *work)
 }
 
 /* Returns where the finished manifest of a set waits. */
-static char *manifest_unit(const struct set_work *work, const struct set *set)
+static char *waiting_manifest(const struct set_work *work, const struct set *set)
 {
     const char *name = path_name(set->path);
-    return path_join(work->folder, strlen(work->folder), name, strlen(name), UNIT);
+    return path_join(work->folder, strlen(work->folder), name, strlen(name), READY);
 }
 
 static enum tokmap_status failed(int system, const char *path, const char *what, struct tokmap_error *error)
@@ -135,7 +135,7 @@ enum tokmap_status set_folder_link_error(const char *path, struct tokmap_error *
 }
 
 /* Returns true if a file in the folder is one of a work of this name, and not one of the user: the name says so of
- * units, and the first bytes of the others. */
+ * shards, and the first bytes of the others. */
 static bool is_ours(const struct set_work *work, const char *entry)
 {
     static const char *const names[][2] = {{"naming.partial", NAME_FILES_HEAD},
@@ -143,7 +143,7 @@ static bool is_ours(const struct set_work *work, const char *entry)
                                            {"journal", SET_JOURNAL_HEAD},
                                            {"journal.new", SET_JOURNAL_HEAD}};
     const char *name = path_name(work->name);
-    bool ours = shard_file_is_unit(entry) && !strncmp(entry, name, strlen(name));
+    bool ours = shard_file_waits(entry) && !strncmp(entry, name, strlen(name));
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !ours; i++) {
         char *path = strcmp(entry, names[i][0]) != 0 ? NULL : path_in(work->folder, entry);
         ours = path && partial_file_begins(path, names[i][1]);
@@ -152,7 +152,7 @@ static bool is_ours(const struct set_work *work, const char *entry)
     return ours;
 }
 
-static int unit_remove(void *user, const char *entry)
+static int waiting_remove(void *user, const char *entry)
 {
     const struct set_work *work = user;
     const bool stays = !strncmp(entry, "journal", strlen("journal"))
@@ -188,10 +188,11 @@ enum tokmap_status set_note_find(const char *name, enum set_note *note, struct t
     return TOKMAP_OK;
 }
 
-/* Removes the folder with the units of a killed writer, or of this one. It stays if it has a file of another name. */
-static int units_remove(struct set_work *work)
+/* Removes the folder with the waiting shards of a killed writer, or of this one. It stays if it has a file of another
+ * name. */
+static int folder_clear(struct set_work *work)
 {
-    const int system = os_folder_list(work->folder, unit_remove, work);
+    const int system = os_folder_list(work->folder, waiting_remove, work);
     return system || work->shared ? system : os_remove_folder(work->folder);
 }
 
@@ -203,7 +204,7 @@ static enum tokmap_status recover(struct set_work *work, bool *found, struct tok
         return TOKMAP_OK;
     const enum tokmap_status status = name_files_complete(work->name, work->sync, work->continues, found, error);
     if (!status && *found)
-        (void)units_remove(work); /* a file of another name keeps the folder, which open() reports */
+        (void)folder_clear(work); /* a file of another name keeps the folder, which open() reports */
     return status;
 }
 
@@ -390,7 +391,7 @@ static enum tokmap_status folder_make(struct set_work *work, struct tokmap_error
     const enum tokmap_status status = folder_check(work, error);
     if (status)
         return status;
-    int system = work->keep ? 0 : units_remove(work);
+    int system = work->keep ? 0 : folder_clear(work);
     if (system && system != ENOENT)
         return failed(system, work->folder,
                       "the folder for unfinished work cannot be emptied; remove it, or choose another name", error);
@@ -508,11 +509,11 @@ enum tokmap_status set_work_state(struct set_work *work, uint32_t set, const cha
 static enum tokmap_status manifest_write(struct set_work *work, uint32_t number, struct tokmap_error *error)
 {
     struct set *set = &work->sets[number];
-    char *path = manifest_unit(work, set);
+    char *path = waiting_manifest(work, set);
     enum tokmap_status status = path ? TOKMAP_OK : no_memory(error);
     while (set->stated < set->shards && !status) {
         char *prefix = waiting_path(work, set, set->stated, "");
-        char *index = prefix ? shard_file_path(prefix, SHARD_INDEX, SHARD_UNIT) : NULL;
+        char *index = prefix ? shard_file_path(prefix, SHARD_INDEX, SHARD_READY) : NULL;
         status = index ? set_work_state(work, number, index, error) : no_memory(error);
         free(prefix);
         free(index);
@@ -560,11 +561,12 @@ static void set_add(struct set_work *work, const struct set *set)
             if (!is_new)
                 name_files_remove(group, level, path);
             else if (!work->placed)
-                name_files_add(group, level, waiting_path(work, set, k, shard_file_ending(files[i], SHARD_UNIT)), path);
+                name_files_add(group, level, waiting_path(work, set, k, shard_file_ending(files[i], SHARD_READY)),
+                               path);
         }
         name_files_remove(group, 0, shard_file_numbered(set->path, k, other, SHARD_FINAL));
     }
-    name_files_add(group, 2, manifest_unit(work, set), strdup(set->path));
+    name_files_add(group, 2, waiting_manifest(work, set), strdup(set->path));
 }
 
 /* Returns true if the folder has a journal, with which another writer can continue. */
@@ -598,7 +600,7 @@ enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards
         status = name_files_write(&work->group, work->sync, work->last, work->last_user, error);
     *ready = !status;
     if (!*ready && is_saved(work))
-        work->made = false; /* the next writer continues the units */
+        work->made = false; /* the next writer continues the shards */
     bool found;
     if (!status)
         status = name_files_complete(work->name, work->sync, work->continues, &found, error);
@@ -625,7 +627,7 @@ static int plain_remove(void *user, const char *entry)
     const struct set_work *work = user;
     struct shard_name found;
     const bool plain = shard_file_find(entry, strlen(entry), &found) && found.file == SHARD_TOKENS &&
-                       found.state == SHARD_UNIT_PARTIAL;
+                       found.state == SHARD_READY_PARTIAL;
     char *path = plain ? path_in(work->folder, entry) : NULL;
     if (path)
         (void)os_unlink(path);
@@ -653,7 +655,7 @@ void set_work_abandon(struct set_work *work)
     if (!work)
         return;
     if (work->made)
-        (void)units_remove(work);
+        (void)folder_clear(work);
     if (work->locked)
         (void)os_unlink(work->lock);
     os_close(work->lock_fd);

@@ -5,7 +5,7 @@
  *
  * A *shard set* NAME is a manifest called NAME and its shards NAME-00000, NAME-00001, and so on. All sets that one
  * writer makes (NAME, or NAME.train and NAME.val) share the folder NAME.work, in which the files of finished shards end
- * in .unit, so that no reader takes them for shards. NAME.partial is the writer's lock. When all units and manifests
+ * in .ready, so that no reader takes them for shards. NAME.partial is the writer's lock. When all shards and manifests
  * are on storage, the writer names them as a group (name_files.h), in which a manifest has a higher level than the
  * indexes, and an index than tokens, sealed or not, and masks. Then it removes NAME.work, or leaves NAME.work/named in
  * it, if more work follows.
@@ -38,10 +38,10 @@ struct set_work_options {
      * SETS_MOST, all different, of 0 to SET_ENDING_MOST letters, digits, points, dashes, and underscores. */
     const char *const *endings;
     uint32_t sets;
-    bool sealed;    /* true if the units are sealed: they have .bin.zst in place of .bin */
+    bool sealed;    /* true if the shards are sealed: they have .bin.zst in place of .bin */
     bool replace;   /* true if existing sets of these names are replaced; if false, opening reports ERROR_EXISTS */
     bool sync;      /* false only for files that need not survive a crash */
-    bool keep;      /* true if the folder for the units may exist, and its files are continued */
+    bool keep;      /* true if the folder for the shards may exist, and its files are continued */
     bool journaled; /* true if the caller owns the journal and removes it */
     /* More work follows the commit: a journal stays, also if it is what a killed writer has left, and NAME.work/named,
      * which the caller removes, after the journal. */
@@ -50,12 +50,12 @@ struct set_work_options {
      * beside the old shards and would not fit the new ones. A status other than OK ends the commit with it. Or NULL. */
     enum tokmap_status (*last)(void *user, struct tokmap_error *error);
     void *last_user;
-    bool shared; /* the folder may exist, and has a journal and files of other names, which stay; units do not */
-    bool placed; /* the caller adds the files of the new shards to set_work_group(): they are not where units are */
+    bool shared; /* the folder may exist, and has a journal and files of other names, which stay; shards do not */
+    bool placed; /* the caller adds the files of the new shards to set_work_group(): they do not wait in the folder */
 };
 
 /* Takes the lock, completes what a killed writer has left, checks that the names are free (or those of
- * sets, with options.replace), and makes an empty folder for the units. Statuses: OK, ERROR_EXISTS, ERROR_BUSY,
+ * sets, with options.replace), and makes an empty folder for the shards. Statuses: OK, ERROR_EXISTS, ERROR_BUSY,
  * ERROR_IO, ERROR_NOT_FOUND, ERROR_ARGUMENT, ERROR_CORRUPT (the files of a killed writer are not complete),
  * ERROR_MEMORY. */
 enum tokmap_status set_work_open(struct set_work **work, const char *name, const struct set_work_options *options,
@@ -67,7 +67,7 @@ enum tokmap_status set_work_open(struct set_work **work, const char *name, const
  * ERROR_CORRUPT, ERROR_MEMORY. */
 enum tokmap_status set_work_recover(const char *name, bool sync, bool continues, struct tokmap_error *error);
 
-/* Removes unfinished work of complete sets that is there again after a power cut: a folder with units, without a
+/* Removes unfinished work of complete sets that is there again after a power cut: a folder with shards, without a
  * journal and without names to complete. Does nothing if another writer has the lock. */
 void set_work_clear(const char *name);
 
@@ -82,37 +82,39 @@ bool set_note_is_named(const char *folder, const char *entry);
  * is something else), ERROR_IO, ERROR_NOT_FOUND, ERROR_MEMORY. */
 enum tokmap_status set_shards_count(const char *manifest, uint64_t *shards, struct tokmap_error *error);
 
-/* Returns the prefix of a unit, for shard_writer_open() with options.unit; the caller frees it. NULL without memory. */
-char *set_work_unit(const struct set_work *work, uint32_t set, uint64_t number);
+/* Returns the prefix of a shard, for shard_writer_open() with options.waits; the caller frees it. NULL without
+ * memory. */
+char *set_work_shard(const struct set_work *work, uint32_t set, uint64_t number);
 
-/* Returns the folder of the units, and the lock: files that are no inputs. They stay valid as long as *work. */
+/* Returns the folder of the shards, and the lock: files that are no inputs. They stay valid as long as *work. */
 const char *set_work_folder(const struct set_work *work);
 const char *set_work_lock(const struct set_work *work);
 
 /* Returns the group of files that the commit names, to which the caller may add others; valid until then. */
 struct name_files *set_work_group(struct set_work *work);
 
-/* Adds the line of the next shard of a set to its manifest, by its index. The commit does it for units, unless
+/* Adds the line of the next shard of a set to its manifest, by its index. The commit does it for shards, unless
  * options.placed. Statuses: OK, those of index_open(). */
 enum tokmap_status set_work_state(struct set_work *work, uint32_t set, const char *index_path,
                                   struct tokmap_error *error);
 
-/* Writes the manifests, and names all files. shards: how many committed units each set has, 1 to SET_SHARDS_MOST.
+/* Writes the manifests, and names all files. shards: how many committed shards each set has, 1 to SET_SHARDS_MOST.
  * mask: the shards have masks. Frees the work with every status. After a failure the old sets are unchanged and the
- * units are gone, unless the folder has a journal or the message says something else. Statuses: OK, ERROR_EXISTS
+ * shards are gone, unless the folder has a journal or the message says something else. Statuses: OK, ERROR_EXISTS
  * (another process has made a set of the name meanwhile), ERROR_IO, ERROR_MEMORY. *ready: the note is written, so the
  * names are those of the new sets, or the next writer makes them so, also after a failure. */
 enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards, bool mask, bool *ready,
                                    struct tokmap_error *error);
 
-/* Removes the tokens that sealed units were made of (shard_writer_commit()), when the units are committed and will not
- * be continued. */
+/* Removes the tokens that sealed shards were made of (shard_writer_commit()), when the shards are committed and will
+ * not be continued. */
 void set_work_tidy(const struct set_work *work);
 
 /* Frees the work and leaves the folder, for options.keep. NULL is ignored. */
 void set_work_leave(struct set_work *work);
 
-/* Removes the units, the journal of the work (NAME.work/journal), and the lock, and frees the work. NULL is ignored. */
+/* Removes the shards, the journal of the work (NAME.work/journal), and the lock, and frees the work. NULL is
+ * ignored. */
 void set_work_abandon(struct set_work *work);
 
 #endif

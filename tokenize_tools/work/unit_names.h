@@ -3,7 +3,7 @@
  * unit_names.h - what the files of a unit of work (work_units.h), and those of a shard that is merged from all units,
  * are called in the folder NAME.work:
  *
- *     unit-000012.work/     what is made of the unit: its journal, and its finished shards, which end in .unit
+ *     unit-000012.work/     what is made of the unit: its journal, and its finished shards, which end in .ready
  *     unit-000012.partial   the lock of the process that works on it
  *     unit-000012.skipped   what is left out of it, if a list of that is wanted
  *     shard-000007.work/    the shard, until all shards get their names; and its journal

@@ -28,7 +28,7 @@
 #include "set_commit.h"
 #include "text/path.h"
 
-#define HEAD SET_JOURNAL_HEAD "2"
+#define HEAD SET_JOURNAL_HEAD "3"
 #define HEAD_BYTES (sizeof HEAD - 1)
 #define VERSION_AT (HEAD_BYTES - 1) /* of the byte that is the version */
 #define RECORD_HEAD 8U

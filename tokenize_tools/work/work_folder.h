@@ -7,7 +7,7 @@
  * input its name, its size, and XXH3-64 of its bytes, or of a file above 1 MiB of 16 samples of 64 KiB: sample i begins
  * at floor(i * (size - 64 KiB) / 15). After them follow the records of the caller.
  *
- *     16 bytes   "tokmap-journal 2"
+ *     16 bytes   "tokmap-journal 3"
  *     records    u32 type, u32 bytes, the bytes, u64 XXH3-64 of type, bytes, and payload, with the record's offset as
  *                the seed
  *

@@ -221,13 +221,13 @@ static void test_continued(void **unused)
             for (uint64_t k = 0; k <= (killed - 1) / 2; k++) {
                 /* The plain tokens of the shard that the state has open are there, and those of no sealed one. */
                 const bool plain = k == (saved - 1) / 2 || k == (killed - 1) / 2;
-                (void)snprintf(path, sizeof path, "out.work/out-%05u.bin.unit.partial", (unsigned)k);
+                (void)snprintf(path, sizeof path, "out.work/out-%05u.bin.ready.partial", (unsigned)k);
                 assert_int_equal(file_exists(path), plain);
-                (void)snprintf(path, sizeof path, "out.work/out-%05u.bin.zst.unit", (unsigned)k);
+                (void)snprintf(path, sizeof path, "out.work/out-%05u.bin.zst.ready", (unsigned)k);
                 assert_int_equal(file_exists(path), k < (killed - 1) / 2);
             }
             /* What a kill within the sealing leaves. */
-            (void)snprintf(path, sizeof path, "out.work/out-%05u.bin.zst.unit.partial", (unsigned)((saved - 1) / 2));
+            (void)snprintf(path, sizeof path, "out.work/out-%05u.bin.zst.ready.partial", (unsigned)((saved - 1) / 2));
             file_write_text(path, "half");
             struct set_work *work = work_opened("out", true);
             struct shard_set *set = restored(work, &state);
@@ -237,7 +237,7 @@ static void test_continued(void **unused)
             shard_set_saved(set);
             assert_int_equal(later.shards, 3);
             for (unsigned k = 0; k < 3; k++) {
-                (void)snprintf(path, sizeof path, "out.work/out-%05u.bin.unit.partial", k);
+                (void)snprintf(path, sizeof path, "out.work/out-%05u.bin.ready.partial", k);
                 assert_false(file_exists(path));
             }
             documents_add(set, 7, DOCUMENTS);
@@ -283,13 +283,13 @@ static void test_tokens_of_an_older_state(void **unused)
     assert_int_equal(chdir(folder), 0);
     const struct shard_set_state state = killed_at(5, 6);
     assert_int_equal(state.shards, 2);
-    file_write_text("out.work/out-00000.bin.unit.partial", "old");
-    file_write_text("out.work/out-00001.bin.unit.partial", "old");
+    file_write_text("out.work/out-00000.bin.ready.partial", "old");
+    file_write_text("out.work/out-00001.bin.ready.partial", "old");
     struct set_work *work = work_opened("out", true);
     struct shard_set *set = restored(work, &state);
-    assert_false(file_exists("out.work/out-00000.bin.unit.partial"));
-    assert_false(file_exists("out.work/out-00001.bin.unit.partial"));
-    assert_true(file_exists("out.work/out-00002.bin.unit.partial"));
+    assert_false(file_exists("out.work/out-00000.bin.ready.partial"));
+    assert_false(file_exists("out.work/out-00001.bin.ready.partial"));
+    assert_true(file_exists("out.work/out-00002.bin.ready.partial"));
     shard_set_abandon(set);
     set_work_abandon(work);
     assert_false(file_exists("out.work"));

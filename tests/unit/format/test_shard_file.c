@@ -32,9 +32,10 @@ static void names(void **state)
 {
     (void)state;
     check(shard_file_path("a/web", SHARD_INDEX, SHARD_FINAL), "a/web.tmx", SHARD_INDEX, SHARD_FINAL, 0);
-    check(shard_file_path("web", SHARD_SEALED, SHARD_UNIT_PARTIAL), "web.bin.zst.unit.partial", SHARD_SEALED,
-          SHARD_UNIT_PARTIAL, 0);
-    check(shard_file_numbered("web", 7, SHARD_TOKENS, SHARD_UNIT), "web-00007.bin.unit", SHARD_TOKENS, SHARD_UNIT, 0);
+    check(shard_file_path("web", SHARD_SEALED, SHARD_READY_PARTIAL), "web.bin.zst.ready.partial", SHARD_SEALED,
+          SHARD_READY_PARTIAL, 0);
+    check(shard_file_numbered("web", 7, SHARD_TOKENS, SHARD_READY), "web-00007.bin.ready", SHARD_TOKENS, SHARD_READY,
+          0);
     check(shard_file_beside("web.bin.zst", SHARD_MASK, SHARD_PARTIAL), "web.mask.partial", SHARD_MASK, SHARD_PARTIAL,
           0);
     check(shard_file_beside("web", SHARD_DROPPED, SHARD_FINAL), "web.dropped", SHARD_DROPPED, SHARD_FINAL, 0);
@@ -49,10 +50,10 @@ static void other_names(void **state)
                                          "web",
                                          "web.work",
                                          "web.bin.idx",
-                                         "web.tmx.unit.partia",
+                                         "web.tmx.ready.partia",
                                          "web.bin.00000000000001f",
                                          "web.bin.00000000000001FE",
-                                         "web.bin.unit.00000000000001fe",
+                                         "web.bin.ready.00000000000001fe",
                                          ".bin.00000000000001fe"};
     struct shard_name found;
     (void)state;
@@ -61,8 +62,8 @@ static void other_names(void **state)
     assert_true(shard_file_find("web.bin.zst", 7, &found)); /* only so many bytes count */
     assert_int_equal(found.file, SHARD_TOKENS);
     assert_true(shard_file_is_main("web.bin.zst") && !shard_file_is_main("web.mask"));
-    assert_true(shard_file_is_unit("web.unit") && shard_file_is_unit("web-00000.tmx.unit.partial"));
-    assert_false(shard_file_is_unit("web.partial"));
+    assert_true(shard_file_waits("web.ready") && shard_file_waits("web-00000.tmx.ready.partial"));
+    assert_false(shard_file_waits("web.partial"));
 }
 
 int main(void)

@@ -173,7 +173,7 @@ static size_t bytes_of(const char *name)
     return stat(name, &found) ? 0 : (size_t)found.st_size;
 }
 
-#define TOKENS SHARD "/shard-000000-00000.bin.unit.partial"
+#define TOKENS SHARD "/shard-000000-00000.bin.ready.partial"
 
 /* Makes a file that is changed in place one of its own: scratch_double() makes names. */
 static void own_make(const char *name)

@@ -27,9 +27,9 @@ static struct tokmap_error error;
 static const struct {
     unsigned level;
     const char *from, *to;
-} files[] = {{0, WORK "/web-00000.bin.unit", NAME "-00000.bin"},
-             {1, WORK "/web-00000.tmx.unit", NAME "-00000.tmx"},
-             {2, WORK "/web.unit", NAME}};
+} files[] = {{0, WORK "/web-00000.bin.ready", NAME "-00000.bin"},
+             {1, WORK "/web-00000.tmx.ready", NAME "-00000.tmx"},
+             {2, WORK "/web.ready", NAME}};
 #define FILES (sizeof files / sizeof files[0])
 
 static int files_setup(void **state)
@@ -143,15 +143,15 @@ static void damaged(void **unused)
                                         "tokmap-naming 1\nmask 0\nset 1 0 \nend\n",
                                         NAME_FILES_HEAD,
                                         NAME_FILES_HEAD "end\n",
-                                        NAME_FILES_HEAD "2\nweb.work/web.unit\nweb\n",
-                                        NAME_FILES_HEAD "2\nweb.work/web.unit\nend\n",
-                                        NAME_FILES_HEAD "3\nweb.work/web.unit\nweb\nend\n",
-                                        NAME_FILES_HEAD "2\nweb.work/web.unit\n../web\nend\n",
-                                        NAME_FILES_HEAD "2\nweb.work/../../web.unit\nweb\nend\n",
+                                        NAME_FILES_HEAD "2\nweb.work/web.ready\nweb\n",
+                                        NAME_FILES_HEAD "2\nweb.work/web.ready\nend\n",
+                                        NAME_FILES_HEAD "3\nweb.work/web.ready\nweb\nend\n",
+                                        NAME_FILES_HEAD "2\nweb.work/web.ready\n../web\nend\n",
+                                        NAME_FILES_HEAD "2\nweb.work/../../web.ready\nweb\nend\n",
                                         NAME_FILES_HEAD "2\n\n/etc/web\nend\n",
                                         NAME_FILES_HEAD "1\n\nother.bin\nend\n",
                                         NAME_FILES_HEAD "0\nother.bin\nweb-00000.bin\nend\n",
-                                        NAME_FILES_HEAD "2\nweb.work/web.unit\nweb\nend\nmore"};
+                                        NAME_FILES_HEAD "2\nweb.work/web.ready\nweb\nend\nmore"};
     bool found;
     (void)unused;
     for (size_t i = 0; i < sizeof notes / sizeof notes[0]; i++) {

@@ -238,8 +238,8 @@ static void unit_make(void)
 {
     out_make();
     assert_int_equal(mkdir(WORK, 0777), 0);
-    file_write_text(WORK "/d-00000.bin.unit", "tokens");
-    file_write_text(WORK "/d-00000.tmx.unit", "index");
+    file_write_text(WORK "/d-00000.bin.ready", "tokens");
+    file_write_text(WORK "/d-00000.tmx.ready", "index");
     file_write_text(WORK "/journal", "facts");
 }
 
@@ -258,9 +258,9 @@ static void test_killed_clearing(void **unused)
         assert_non_null(note);
         (void)fputs(NAME_FILES_HEAD, note);
         for (uint64_t k = 0; k < shards; k++)
-            (void)fprintf(note, "1\nd.work/d-%05llu.tmx.unit\nd-%05llu.tmx\n", (unsigned long long)k,
+            (void)fprintf(note, "1\nd.work/d-%05llu.tmx.ready\nd-%05llu.tmx\n", (unsigned long long)k,
                           (unsigned long long)k);
-        (void)fputs("2\nd.work/d.unit\nd\nend\n", note);
+        (void)fputs("2\nd.work/d.ready\nd\nend\n", note);
         assert_int_equal(fclose(note), 0);
         must(1, 2, false, replace);
         assert_true(outcome.finished && outcome.by_other);
@@ -272,8 +272,8 @@ static void test_killed_clearing(void **unused)
 }
 
 #define NOTE                                                                                                           \
-    NAME_FILES_HEAD "0\nd.work/d-00000.bin.unit\nd-00000.bin\n1\nd.work/d-00000.tmx.unit\nd-00000.tmx\n"               \
-                    "2\nd.work/d.unit\nd\nend\n"
+    NAME_FILES_HEAD "0\nd.work/d-00000.bin.ready\nd-00000.bin\n1\nd.work/d-00000.tmx.ready\nd-00000.tmx\n"             \
+                    "2\nd.work/d.ready\nd\nend\n"
 
 /* A process that packed in one piece, without a journal, was killed while it named its shards: its set is completed,
  * and is not taken for that of the tasks. */
@@ -282,14 +282,14 @@ static void test_killed_naming(void **unused)
     (void)unused;
     unit_make();
     assert_int_equal(unlink(WORK "/journal"), 0);
-    file_write_text(WORK "/d.unit", "tokmap-shards 1\nd-00000\n");
+    file_write_text(WORK "/d.ready", "tokmap-shards 1\nd-00000\n");
     file_write_text(WORK "/naming", NOTE);
     assert_int_equal(packed(0, 1, false, false), TOKMAP_ERROR_EXISTS);
     assert_true(file_exists(NAME) && file_exists(NAME "-00000.bin"));
     assert_false(file_exists(WORK));
     unit_make();
     assert_int_equal(unlink(WORK "/journal"), 0);
-    file_write_text(WORK "/d.unit", "tokmap-shards 1\nd-00000\n");
+    file_write_text(WORK "/d.ready", "tokmap-shards 1\nd-00000\n");
     file_write_text(WORK "/naming", NOTE);
     complete(0, 1, false, true);
 }

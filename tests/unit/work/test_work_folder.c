@@ -272,7 +272,7 @@ static void test_older_journal(void **unused)
     size_t bytes;
     make_three();
     char *journal = file_read("out.work/journal", &bytes);
-    assert_memory_equal(journal, "tokmap-journal 2", 16);
+    assert_memory_equal(journal, "tokmap-journal 3", 16);
     journal[15] = '1';
     file_write("out.work/journal", journal, bytes);
     free(journal);
@@ -611,9 +611,9 @@ static void test_journal_of_a_set(void **unused)
     begin();
     assert_int_equal(set_work_open(&set, "out", &options, NULL), TOKMAP_OK);
     struct work_folder *work = opened(false);
-    file_write_text("out.work/out-00000.bin.unit", "");
+    file_write_text("out.work/out-00000.bin.ready", "");
     set_work_abandon(set);
-    assert_false(file_exists("out.work/out-00000.bin.unit"));
+    assert_false(file_exists("out.work/out-00000.bin.ready"));
     assert_true(file_exists("out.work/journal"));
     work_folder_remove(work);
     assert_false(file_exists("out.work"));
@@ -689,13 +689,13 @@ static void set_refused(const char *words)
 static void test_units_of_the_user(void **unused)
 {
     (void)unused;
-    static const char *const names[] = {"a.unit", "naming.partial", "journal", "journal.new", "notes.txt"};
+    static const char *const names[] = {"a.ready", "naming.partial", "journal", "journal.new", "notes.txt"};
     static const char *const endings[] = {""};
     struct set_work *set = NULL;
     const struct set_work_options options = {.endings = endings, .sets = 1};
     begin();
     assert_int_equal(mkdir("out.work", 0777), 0);
-    file_write_text("out.work/out-00000.bin.unit", "ours");
+    file_write_text("out.work/out-00000.bin.ready", "ours");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[64], words[64];
         (void)snprintf(path, sizeof path, "out.work/%s", names[i]);
@@ -705,23 +705,23 @@ static void test_units_of_the_user(void **unused)
         set_work_clear("out");
         file_holds(path, "mine");
         if (strcmp(names[i], "journal") != 0) /* set_work_clear() has removed what a power cut had brought back */
-            file_write_text("out.work/out-00000.bin.unit", "ours");
-        file_holds("out.work/out-00000.bin.unit", "ours");
+            file_write_text("out.work/out-00000.bin.ready", "ours");
+        file_holds("out.work/out-00000.bin.ready", "ours");
         assert_int_equal(unlink(path), 0);
     }
     assert_int_equal(rename("out.work", "elsewhere"), 0);
-    file_write_text("elsewhere/naming", NAME_FILES_HEAD "0\nout.work/out-00000.bin.unit\nout-00000.bin\nend\n");
+    file_write_text("elsewhere/naming", NAME_FILES_HEAD "0\nout.work/out-00000.bin.ready\nout-00000.bin\nend\n");
     assert_int_equal(symlink("elsewhere", "out.work"), 0);
     set_refused("this symbolic link has the name of the folder");
     set_work_clear("out");
-    file_holds("elsewhere/out-00000.bin.unit", "ours");
+    file_holds("elsewhere/out-00000.bin.ready", "ours");
     assert_int_equal(unlink("out.work"), 0);
     assert_int_equal(unlink("elsewhere/naming"), 0);
     assert_int_equal(rename("elsewhere", "out.work"), 0);
     file_write_text("out.work/naming.partial", "tokmap-nam");
     file_write_text("out.work/journal.new", "");
     assert_int_equal(set_work_open(&set, "out", &options, NULL), TOKMAP_OK);
-    assert_false(file_exists("out.work/out-00000.bin.unit") || file_exists("out.work/naming.partial"));
+    assert_false(file_exists("out.work/out-00000.bin.ready") || file_exists("out.work/naming.partial"));
     set_work_abandon(set);
     assert_false(file_exists("out.work"));
 }
