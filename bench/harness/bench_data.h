@@ -96,7 +96,7 @@ int made_add(struct bench *bench, const char *path);
 int made_file(struct bench *bench, const char *name, char path[BENCH_PATH]);
 /* Does the same for a folder, which is created. Its files are registered after it. */
 int made_folder(struct bench *bench, const char *name, char path[BENCH_PATH]);
-/* Does the same for a folder that is removed with everything in it, whoever made that. There is at most one. */
+/* Does the same for a folder that is removed with everything in it, also what others made. There is at most one. */
 int made_tree(struct bench *bench, const char *name, char path[BENCH_PATH]);
 /* Removes what that folder contains. */
 void made_tree_empty(struct bench *bench);

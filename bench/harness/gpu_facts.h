@@ -5,7 +5,7 @@
 
 #include "gpu.h"
 
-/* Numbers are NAN and texts "" where nobody reports them. */
+/* Numbers are NAN and texts "" where they are not known. */
 struct gpu_facts {
     char name[128];
     char kernel_driver[64];             /* version of the kernel's driver: "580.65.06" */

@@ -160,7 +160,7 @@ double bench_seconds(const struct bench *bench, double usual);
  * not decide belongs in the list in harness.c. */
 void bench_result(struct bench *bench, const char *metric, const char *unit, const struct series *values,
                   const struct series *limit);
-/* Writes a result that is a single number. limit: NAN if there is none. */
+/* Writes a result that is a single number. limit: NAN if it has no limit. */
 void bench_value(struct bench *bench, const char *metric, const char *unit, double value, double limit);
 /* Writes a value that was computed from several series; min, max and n come from `repeats`. Writes nothing if that
  * series is empty. */

@@ -8,7 +8,7 @@
 
 #include "cli/cli.h"
 
-/* Reads the results in `count` files and folders, or in bench/results if there is none, and writes the page. A section
+/* Reads the results in `count` files and folders, or in bench/results if the count is 0, and writes the page. A section
  * has the rows of one command, case, and table. The page loads nothing, follows the reader's choice of light or dark,
  * and forbids scripts and requests other than its own, so that a text in a result can do nothing. Returns CLI_DONE,
  * CLI_FAILED, or CLI_MISUSED after a message. */

@@ -8,7 +8,7 @@
  * A line is one JSON object: case, metric, value, unit, better, min, max, n, and, where they are known, table, row,
  * limit, ratio, values, text, verdict, command, machine, date. Members that are not named here are left out. A line
  * without a command has the command, machine, and date of the line before it. Names are text from a file that anyone
- * may have written: whoever shows one escapes it.
+ * may have written: escape them before they are shown.
  *
  * One thread uses a list.
  */

@@ -107,7 +107,7 @@ struct tokmap_dataset_info {
     uint64_t shards;      /* 0 for a synthetic dataset */
     uint64_t vocabulary;  /* number of ids of the tokenizer; every id is below it */
     uint64_t largest_id;  /* 0 without tokens */
-    uint64_t eod_id;      /* the id that ends a document, or TOKMAP_NO_ID if there is none or shards differ */
+    uint64_t eod_id;      /* the id that ends a document, or TOKMAP_NO_ID without one, or if shards differ */
     uint64_t bos_id;      /* the id that begins a document, or TOKMAP_NO_ID, too */
     uint32_t width;       /* bytes of a token: 2 or 4 */
     uint32_t masked;      /* 1: some shard has a mask */

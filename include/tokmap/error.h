@@ -120,7 +120,7 @@ TOKMAP_API const char *tokmap_error_print(const struct tokmap_error *error, char
 /* The default of an option whose 0 is a value. */
 #define TOKMAP_DEFAULT UINT64_MAX
 
-/* In place of an id: there is none. */
+/* In place of an id: no id. */
 #define TOKMAP_NO_ID UINT64_MAX
 
 /* How ids are stored in a program's memory. Loaders write only TOKMAP_ID_I32 and TOKMAP_ID_I64. */

@@ -121,7 +121,7 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_writer_open(struct tokmap
 /* One or more documents. All pointers must last only during the call, and may have any alignment. */
 struct tokmap_documents {
     size_t size;
-    const void *ids;          /* ids of all documents, one document after another; NULL only if there are none */
+    const void *ids;          /* ids of all documents, one document after another; NULL only without ids */
     enum tokmap_id_type type; /* of `ids`; default: TOKMAP_ID_U32 */
     uint64_t id_count;
     const uint64_t *ends;    /* of each document in turn, the number of ids up to its end. Ends never decrease, and the

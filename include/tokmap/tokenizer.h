@@ -88,7 +88,7 @@ struct tokmap_tokenizer_options {
  *   options    NULL: the defaults. Its texts must last only during the call
  * A file that is compressed (.gz, .zst, ...) is decompressed in memory, to at most 256 MiB, which then are its size.
  * The call takes at most 4 times the size of the file in memory, and 128 MiB more, and time that is linear in the size.
- * What a file may hold is limited, so that no file, whoever made it, can use more; ERROR_LIMIT names the limit: 1 GiB
+ * What a file may hold is limited, so that no file, hostile or not, can use more; ERROR_LIMIT names the limit: 1 GiB
  * for a file; 2,097,152 ids; 4,194,303 merges or, for SentencePiece, pairs of pieces that make a piece; 65,535 bytes
  * for a token of a JSON file, and 2,048 bytes for a token of a Unigram model or a SentencePiece piece that merges make;
  * 1,048,576 lines of a vocab.txt; 4,194,304 nodes of the trie of the tokens of WordPiece and WordLevel;
@@ -127,7 +127,7 @@ struct tokmap_tokenizer_info {
     const char *form;        /* the file format, for example "tokenizer.json" */
     const char *scanner;     /* pattern and method, for example "cl100k_base, AVX-512" */
     const char *note;        /* a sentence that users should read, such as about an ignored field, or files of a
-                                folder that contradict each other; NULL: there is none */
+                                folder that contradict each other; or NULL */
     uint64_t vocabulary;     /* number of ids, special tokens included; every id is below it */
     uint64_t eod_id;         /* the id that ends a document, or TOKMAP_NO_ID */
     uint64_t bos_id;         /* the id that begins a document, or TOKMAP_NO_ID */
@@ -270,7 +270,7 @@ tokmap_tokenizer_encode_batch(const struct tokmap_tokenizer *tokenizer, const st
 struct tokmap_ids {
     size_t size;
     uint64_t count;           /* number of documents */
-    const void *ids;          /* the ids of all documents; NULL only if there are none */
+    const void *ids;          /* the ids of all documents; NULL only without ids */
     enum tokmap_id_type type; /* of `ids` */
     const uint64_t *ends;     /* `count`, ascending: where each document ends, counted in ids */
 };
@@ -303,7 +303,7 @@ struct tokmap_tokenizer_batch_info {
     uint64_t ids;       /* number of ids, added ones included; 0 after decoding */
     uint64_t bytes;     /* number of bytes of the decoded texts; 0 after encoding */
     uint64_t failed;    /* number of texts that could not be encoded, with keep_going */
-    uint64_t largest;   /* the largest id; 0 if there is none */
+    uint64_t largest;   /* the largest id; 0 without ids */
 };
 #define TOKMAP_TOKENIZER_BATCH_INFO_INIT TOKMAP_SIZED(struct tokmap_tokenizer_batch_info)
 

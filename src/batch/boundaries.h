@@ -17,7 +17,7 @@
 
 /* A row whose marks are wanted. */
 struct boundaries_row {
-    const struct tokmap_dataset *dataset; /* of the extents; NULL if there are none */
+    const struct tokmap_dataset *dataset; /* of the extents; NULL without extents */
     uint64_t dataset_tokens;
     const struct tokmap_extent *extents; /* `count` of them, as in gather_row() */
     uint64_t count;

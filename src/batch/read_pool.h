@@ -3,7 +3,7 @@
  * read_pool.h - threads that read files for one loader: ahead of it, where the storage is so slow that many reads must
  * be under way at once, and on its behalf, where a read may never return and the loader has a deadline.
  *
- * A thread that hangs in the kernel cannot be stopped. So nobody waits for it: a read that misses its deadline is
+ * A thread that hangs in the kernel cannot be stopped. So no thread waits for it: a read that misses its deadline is
  * abandoned with its buffer, and closing a pool leaves threads that hang to themselves; the last of them frees the
  * memory. If the storage recovers, the threads work again.
  *

@@ -15,7 +15,7 @@
 enum tokmap_status cache_shard_attach(struct cache_shard *shard, enum cache_part part, int fd, char **name,
                                       struct tokmap_error *error);
 
-/* Says that whoever reads the descriptor compares the bytes with hashes of their own. Otherwise each cell is compared
+/* Says that the readers of the descriptor compare the bytes with hashes of their own. Otherwise each cell is compared
  * when this process uses it for the first time, as a whole. Returns false if no cache is before the descriptor. */
 bool cache_compared_later(int fd);
 /* Says that bytes of the file were read and do not match, so they are fetched again when they are read next. Returns

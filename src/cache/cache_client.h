@@ -10,8 +10,7 @@ enum tokmap_status cache_client_take(struct cache *cache, struct cache_client **
 void cache_client_return(struct cache *cache, struct cache_client *client);
 void cache_clients_free(struct cache *cache);
 
-/* Says which word is not 0 when what this thread does is not wanted any more; NULL: there is none. Its requests then
- * end. */
+/* Says which word is not 0 when what this thread does is not wanted any more; or NULL. Its requests then end. */
 void cache_client_stops(const uint32_t *word);
 
 #endif

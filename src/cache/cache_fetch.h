@@ -6,7 +6,7 @@
 #include "cache_room.h"
 
 /* Makes a cell present. distance: in how many rows it is needed; 0: somebody waits. wait: otherwise it is left to
- * whoever fetches it now. Statuses: OK, those of remote_range_read(), ERROR_CORRUPT (the object does not match its
+ * the fetch that runs now. Statuses: OK, those of remote_range_read(), ERROR_CORRUPT (the object does not match its
  * index, twice), ERROR_IO (the folder). */
 enum tokmap_status cache_fetch(struct cache_shard *shard, uint64_t cell, uint64_t distance, bool wait,
                                struct tokmap_error *error);

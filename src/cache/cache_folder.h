@@ -4,7 +4,7 @@
  * read.
  *
  * A shard has three files in the cache folder, under its id: its index, which is complete; its tokens, and its mask,
- * which have the size that they have in the storage, and holes where nothing was fetched yet. Whoever opens them reads
+ * which have the size that they have in the storage, and holes where nothing was fetched yet. Their users read
  * them with os_pread() as any other file. cache_shard_attach() puts the cache before the descriptors: it fetches what a
  * read needs, compares it with the hashes of the index, and stores it, before the read is made.
  *

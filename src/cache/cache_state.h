@@ -63,8 +63,8 @@ bool cache_process_lives(const struct cache_processes *processes, uint32_t numbe
 bool cache_evict_begin(struct cache_processes *processes);
 void cache_evict_end(struct cache_processes *processes);
 
-/* A cell in the file ID.state. What the file says of its place is for giving it up; whoever fetches it finds the place
- * by the index. */
+/* A cell in the file ID.state. What the file says of its place is for giving it up; a fetch finds the place by the
+ * index. */
 struct cache_cell {
     uint64_t word; /* accessed atomically */
     uint64_t from;

@@ -46,7 +46,7 @@ void errors_hold(void);
 void errors_release(void);
 
 /* Does the same for memory that could not be allocated; returns ERROR_MEMORY. what: "the ring", "the index of
- * documents". bytes: the size that was asked for; 0 or UINT64_MAX if there is none to report. */
+ * documents". bytes: the size that was asked for; 0 or UINT64_MAX if it is not known. */
 enum tokmap_status error_set_memory(struct tokmap_error *error, const char *what, uint64_t bytes) __attribute__((cold));
 
 #endif

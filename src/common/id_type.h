@@ -20,8 +20,8 @@ const char *id_type_name(enum tokmap_id_type type);
 /* Returns the number of ids that are not negative and that the type can hold; UINT64_MAX for TOKMAP_ID_U64. */
 uint64_t id_type_limit(enum tokmap_id_type type);
 
-/* Returns the largest of the ids, as unsigned numbers of their size: a negative id is at least id_type_limit(). 0 if
- * there are none. The ids may have any alignment. */
+/* Returns the largest of the ids, as unsigned numbers of their size: a negative id is at least id_type_limit(). 0
+ * without ids. The ids may have any alignment. */
 uint64_t id_type_largest(enum tokmap_id_type type, const void *ids, uint64_t count);
 
 /* Returns id number `at` as an unsigned number of its size, as id_type_largest() compares it. */

@@ -175,7 +175,7 @@ struct cuda_driver {
  * there is no device, or none is visible; the process is a child of one that used the driver). */
 enum tokmap_status cuda_driver_open(const struct cuda_driver **driver, struct tokmap_error *error);
 
-/* Counts the devices that this process may use, at least 1. Statuses: OK, ERROR_NO_DEVICE (there is none). */
+/* Counts the devices that this process may use, at least 1. Statuses: OK, ERROR_NO_DEVICE (it may use no device). */
 enum tokmap_status cuda_driver_devices(const struct cuda_driver *driver, int *devices, struct tokmap_error *error);
 
 /* Fills *error for a call of the driver that failed, with its number and name, and with advice where there is any.

@@ -22,7 +22,7 @@ struct dataset_extent {
 /* Returns the largest number of extents that the dataset can have. */
 uint64_t dataset_extents_most(const struct tokmap_dataset *dataset);
 
-/* Finds the extent of a number below that. Returns false if there is none, as for a file that was removed. */
+/* Finds the extent of a number below that. Returns false if it has no extent, as for a file that was removed. */
 bool dataset_extent(const struct tokmap_dataset *dataset, uint64_t number, struct dataset_extent *extent);
 
 /* Returns the path of the file with its tokens, which the caller frees. NULL: the extent is that of the whole dataset,

@@ -32,7 +32,7 @@ struct shard {
     struct index index; /* without an index of ours, only index.shard, which says what one would say; bytes is NULL */
     char *index_path;   /* index.path points to it; without an index, the file that describes the tokens */
     struct store store; /* of the whole file */
-    struct mask_file mask;            /* of the whole file; fd is -1 if there is none */
+    struct mask_file mask;            /* of the whole file; fd is -1 without a mask */
     struct foreign_documents foreign; /* end is NULL if the shard has an index of ours, or if its documents are unknown:
                                          it then has tokens but 0 documents */
     struct shard_place place;
@@ -62,7 +62,7 @@ struct tokmap_dataset {
     struct shard_slot *slots;
     uint64_t shard_count;
     struct cache *cache;                        /* of a dataset in object storage; otherwise NULL */
-    struct manifest manifest;                   /* that names the shards; zeroed if there is none */
+    struct manifest manifest;                   /* that names the shards; zeroed without a manifest */
     struct synthetic *synthetic;                /* NULL, or the synthetic dataset; shard_count is then 0 */
     uint64_t skipped_tokens, skipped_documents; /* of a synthetic dataset, before the part; otherwise 0 */
     uint64_t tokens;
@@ -82,7 +82,7 @@ struct tokmap_dataset {
     bool masked;                      /* some shard has a mask */
     bool page_hashes;                 /* all shards with tokens have hashes of pages */
     struct column_name *column_names; /* begins with an empty one */
-    char *warning;                    /* differences between the shards, for users; NULL if there are none */
+    char *warning;                    /* differences between the shards, for users; NULL if they agree */
 };
 
 /* Closes a shard that is open, or that could not be opened completely, and frees it. NULL is allowed. */

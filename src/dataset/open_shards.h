@@ -7,7 +7,7 @@
  * functions.
  *
  * The process keeps as many of the former open as half of its files (ulimit -n) and half of its mappings
- * (vm.max_map_count) allow. Then those close that nobody holds and nobody has used for long.
+ * (vm.max_map_count) allow. Then those close that are not held and were not used for long.
  */
 #ifndef TOKMAP_DATASET_OPEN_SHARDS_H
 #define TOKMAP_DATASET_OPEN_SHARDS_H

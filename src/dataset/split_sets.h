@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * split_sets.h - notices a dataset that has several sets of one split, such as web.train and web.val: `tokmap pack
- * --split` puts them into one folder, and whoever trains on the folder trains on what the split holds out.
+ * --split` puts them into one folder, and a training on the folder uses what the split holds out.
  */
 #ifndef TOKMAP_DATASET_SPLIT_SETS_H
 #define TOKMAP_DATASET_SPLIT_SETS_H

@@ -50,7 +50,7 @@ static inline uint64_t stream_bytes(const struct shard *shard, uint64_t bytes)
 {
     if (bytes >= shard->store.bytes)
         return shard->index.token_bytes;
-    if (shard->store.sealed) /* which frames are left could be found out, but nobody can use them */
+    if (shard->store.sealed) /* which frames are left could be found out, but they cannot be used */
         return 0;
     if (bytes <= shard->store.offset)
         return 0;

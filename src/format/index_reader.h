@@ -60,7 +60,7 @@ enum tokmap_status index_open_held(struct index *index, const char *path, enum t
 void index_close(struct index *index);
 
 /* Makes a mapped index one that is read with pread, by its name. If the name is another file by now, the index stays
- * mapped: nobody can cut a file that has no name. No other thread may use the index. Statuses: OK, ERROR_IO,
+ * mapped: a file without a name cannot be cut. No other thread may use the index. Statuses: OK, ERROR_IO,
  * ERROR_MEMORY. */
 enum tokmap_status index_unmap(struct index *index, struct tokmap_error *error);
 

@@ -7,7 +7,7 @@
 
 /* Creates an empty file, which is always new, so that it belongs to this user and has the mode that the umask gives,
  * and locks it. The lock lasts until *fd is closed. A file of this name that no process has locked was left by a writer
- * that was killed, or put there by somebody else: it is removed, whoever made it, and never filled. Before that, and
+ * that was killed, or put there by somebody else: it is removed in both cases, and never filled. Before that, and
  * with that file locked, leftover(user) is called, if it is not NULL; a result other than 0 ends the attempt and is
  * returned.
  * Returns 0; EWOULDBLOCK if another process has locked the file; another errno, with *fd -1. ENOLCK: the file system

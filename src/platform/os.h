@@ -146,8 +146,8 @@ struct os_fetched {
 };
 
 /* From now on os_pread() and os_pread_cached() of the descriptor read bytes that are present, os_read_ahead() asks for
- * those that are not, and os_close() calls file->close(). In a mapping, bytes that are not present are zeros: whoever
- * loads from it calls need() before and kept() after. Returns 0 or ENOMEM. */
+ * those that are not, and os_close() calls file->close(). In a mapping, bytes that are not present are zeros: call
+ * need() before a load from it, and kept() after. Returns 0 or ENOMEM. */
 int os_fetched_set(int fd, struct os_fetched *file);
 struct os_fetched *os_fetched_of(int fd); /* NULL: the file is not one that is fetched */
 
@@ -192,7 +192,7 @@ bool os_map_resident(const void *address, uint64_t bytes);
 #define OS_RESIDENT_PAGES 512
 /* Reports how many pages of a range of a file are in the page cache, or are being read into it. Returns 0 or an errno:
  * ENOTSUP on kernels before 6.5, EPERM if this process neither owns the file nor may write it. A file system that is
- * stacked on others may report that there are none. */
+ * stacked on others may report 0 pages. */
 int os_file_cached(int fd, uint64_t offset, uint64_t bytes, uint64_t *pages);
 
 /* Makes anonymous, zeroed memory, of which only touched pages occupy RAM. huge: asks for huge pages, of 2 MiB, and

@@ -2,7 +2,7 @@
 /*
  * table_key.h - keys of hash tables, so that no input can be made whose entries all collide.
  *
- * Files and texts come from strangers. Whoever knows a table's hash function can choose texts with equal hashes, and
+ * Files and texts come from strangers. One who knows a table's hash function can choose texts with equal hashes, and
  * then each search passes over all of them: n entries cost n^2 steps. A hash that depends on a secret number has no
  * such inputs. Each table that is filled with what a file or a text says draws a key when it is made, from the kernel's
  * random numbers. What is written and printed must not depend on the key; where entries leave a table in the order of

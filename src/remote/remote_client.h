@@ -42,9 +42,9 @@ struct remote_client {
     void *user;
     const struct remote_watch *watch; /* or NULL */
     struct http *http;                /* NULL until the first name */
-    char *shown;                      /* the name, for messages; NULL: there is none */
+    char *shown;                      /* the name, for messages, or NULL */
     uint64_t at;                      /* the byte of the file that a message names; 0: none */
-    uint64_t since_ns;                /* whoever needs the file waits since then; 0: since the request began */
+    uint64_t since_ns;                /* when the wait for the file began; 0: with the request */
     /* Private. */
     struct bytes_buffer url;       /* with a zero byte that does not count */
     struct remote_account account; /* of object storage, once it was needed */

@@ -34,7 +34,7 @@ enum tokmap_status remote_upload_abort(struct remote_client *client, const char 
                                        struct tokmap_error *error);
 
 /* Calls found() for each upload of objects whose names begin with `name`: key is that of its object. upload: its id. A
- * server without such a list has none, and some say 404 if there is none. A result other than OK ends the search. */
+ * server without a list of them has none, and some say 404 for an empty one. A result other than OK ends the search. */
 enum tokmap_status remote_uploads_find(struct remote_client *client, const char *name,
                                        enum tokmap_status (*found)(void *user, const char *key, const char *upload,
                                                                    struct tokmap_error *error),

@@ -97,7 +97,7 @@ struct run_spec {
     uint64_t blocks, span; /* W and SPAN of TOKMAP_BLOCKS and TOKMAP_EVEN, otherwise 0 */
     uint64_t stride;       /* 0: seq_len, whatever it is in a phase; otherwise at most every seq_len of the run */
     bool tail_pad;
-    uint64_t pad_id; /* TOKMAP_NO_ID: the id that ends documents, or 0 if there is none */
+    uint64_t pad_id; /* TOKMAP_NO_ID: the id that ends documents, or 0 without one */
     enum tokmap_reading reading;
     struct source_line *sources; /* at least one, in the order of the text; names differ */
     size_t source_count;

@@ -5,7 +5,7 @@
  *
  * Objects and arrays may be nested up to JSON_DEPTH deep. Numbers may have any size. NaN, Infinity, and -Infinity,
  * which Python's json.dump() writes and JSON does not have, are faults unless the reader sets scan.not_finite_allowed.
- * Strings may contain any byte from 0x20 on; whoever uses a string checks whether it is UTF-8. The first fault is kept,
+ * Strings may contain any byte from 0x20 on; the user of a string checks whether it is UTF-8. The first fault is kept,
  * and from then on every function returns false, so a reader can ask for faults once, at its end. A reader of a whole
  * document looks like this:
  *

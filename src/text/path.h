@@ -33,7 +33,7 @@ bool path_ends_in(const char *path, size_t bytes, const char *ending);
 /* For qsort(): compares two pointers to paths. */
 int path_compare(const void *a, const void *b);
 /* Makes the path of `file` from the folder `from`, both absolute, compared part by part as text. Example: "../data/web"
- * is /a/data/web from /a/runs. Returns false if there is none, because `from` has a part "..". *relative is NULL then,
+ * is /a/data/web from /a/runs. False if no such path exists, because `from` has a part "..". *relative is NULL then,
  * and without memory. */
 bool path_relative(const char *from, const char *file, char **relative);
 

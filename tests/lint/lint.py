@@ -641,6 +641,14 @@ def english():
                 yield f"{line} -> {better}"
 
 
+@rule("plain English in headers")
+def english_of_headers():
+    """Headers are the manual, so their comments name what acts and what is absent. "Whoever" and "nobody" hide which
+    caller, thread, or process is meant, and "is none" what is missing: write "the next writer", "or NULL", "0 without
+    ids"."""
+    yield from found(with_ending(CODE, ".h"), r"\b((is|are) none|[Ww]hoever|[Nn]obody)\b")
+
+
 # A comment before a function, with the start of the function; and a comment on a member.
 BEFORE_FUNCTION = re.compile(r"^/\* ((?:[^*]|\*(?!/))*)\*/\n(?=(?:\w+ )*(?:struct |enum )?\w+ (?:const )?\**\w+\()", re.M)
 ON_MEMBER = re.compile(r"^ +(?:const |volatile |_Atomic )*(?:struct |enum |unsigned )?\w+ [^()=/]*; */\* (\w+)", re.M)

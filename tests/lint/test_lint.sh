@@ -133,6 +133,8 @@ sed -i 's/^int part(void);/&\nint format_part(void);/' "$tree/src/common/part.h"
 finds "headers declare what their .c files define"
 code src/common/part.c '/* the function tells how many there are */\n'
 finds "plain English"
+code src/common/part.h '/* Returns the part, or NULL if there is none. */\n'
+finds "plain English in headers"
 code src/common/part.c '/* Whether there is one. */\nint part_is(void)\n{\n    return 1;\n}\n'
 finds "comments begin with a verb or a noun"
 mkdir -p "$tree/src/platform"

@@ -12,7 +12,7 @@ void scratch_make(char folder[512]);
 /* Removes a folder and everything in it. */
 void scratch_remove(const char *folder);
 /* Makes `into`, which is removed first, like `from`, but for files whose names contain `without`. The files are further
- * names of the same files, because new files are slow where many were removed: whoever changes one in place changes
+ * names of the same files, because new files are slow where many were removed: a change of one in place changes
  * both. */
 void scratch_double(const char *from, const char *into, const char *without);
 

@@ -23,7 +23,7 @@ struct bpe_source {
     uint32_t merge_count;
     bool merges_checked; /* the loader has checked that in each merge the ids are below `vocabulary`, the texts of left
                             and right are not empty, and together they are the text of the result */
-    bool lacks_bytes;    /* some bytes may have no token; their byte_ids are BPE_NONE. Whoever encodes removes such
+    bool lacks_bytes;    /* some bytes may have no token; their byte_ids are BPE_NONE. An encoder removes these
                             bytes from the text first. */
     bool whole;          /* a piece that equals a token becomes this token, whatever merging gives (always true by
                             ranks) */

@@ -15,7 +15,7 @@
 /* ---- one piece ---- */
 
 /* Memory that merging needs for some pieces of more than BPE_SHORT bytes. All zero before first use; it grows as
- * needed, which only unusual vocabularies make large. Whoever owns it frees `memory`. Used by one thread at a time. */
+ * needed, which only unusual vocabularies make large. The owner frees `memory`. Used by one thread at a time. */
 struct bpe_scratch {
     void *memory;
     size_t bytes;

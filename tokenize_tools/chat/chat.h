@@ -10,8 +10,8 @@
  * transformers writes, without a prompt for the next answer.
  *
  * Special tokens that the template writes become tokens. What reads like one in a message is the message's text, and
- * the tokenizer's own option decides about it (enum tokmap_special): as text by default, so that nobody can forge
- * the turn of another role.
+ * the tokenizer's own option decides about it (enum tokmap_special): as text by default, so that a message cannot
+ * forge the turn of another role.
  *
  * Thread rule: a template is immutable and may be shared by threads; a chat_text belongs to one thread.
  */

@@ -46,7 +46,7 @@ void chat_learn_apply(const struct chat_learn *learn, struct chat_messages *mess
 
 /* Finds the first block of thoughts in text[at, end): from its tag to the last space after the tag that ends it. An end
  * without a tag before it ends what the prompt has begun, so the block begins at `at`, if `begins`. Sets *first and
- * *after, and returns false if there is none. A tag without an end, where nothing but spaces is before it, begins
+ * *after, and returns false without a block. A tag without an end, where nothing but spaces is before it, begins
  * thoughts that were cut: they are all of the text; anywhere else it is text about tags. */
 bool chat_thoughts_find(const char *text, uint64_t at, uint64_t end, bool begins, uint64_t *first, uint64_t *after);
 

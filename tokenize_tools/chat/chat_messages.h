@@ -50,7 +50,7 @@ struct chat_message {
     struct chat_string thoughts; /* of NULL: it has none */
     bool missing;                /* of CHAT_CONTENT_NULL: not even the key is there */
     bool extra;                  /* it has keys besides role and content */
-    bool masked;                 /* it does not count as a target, whoever says it: "weight" is 0, or "train" false */
+    bool masked;                 /* it does not count as a target, in any role: "weight" is 0, or "train" false */
     bool taught;                 /* "weight" is 1, or "train" true */
 
     /* Results of chat_learn_apply(): what it says counts; and all of it does, whatever --learn leaves out. */

@@ -61,7 +61,7 @@ struct chat_string chat_strip_newlines_end(struct chat_string text);
 bool chat_equals(struct chat_string text, const char *other);
 bool chat_starts_with(struct chat_string text, const char *start);
 bool chat_ends_with(struct chat_string text, const char *end);
-/* Returns what comes after the last `mark` in the text: all of it if there is none. */
+/* Returns what comes after the last `mark` in the text: all of it without a mark. */
 struct chat_string chat_after_last(struct chat_string text, const char *mark);
 /* Returns what comes before the first `mark`, and sets *found if there is one. */
 struct chat_string chat_before_first(struct chat_string text, const char *mark, bool *found);
@@ -92,7 +92,7 @@ void chat_put_json(struct chat_writer *writer, struct chat_string value, bool in
  * and the token that ends the turn is all that is left, nothing counts. */
 void chat_begin(struct chat_writer *writer, const struct chat_message *message);
 void chat_end(struct chat_writer *writer);
-/* Are called inside a turn, around its calls of tools, and around text of the template that nobody has said. */
+/* Are called inside a turn, around its calls of tools, and around text of the template that is not of a message. */
 void chat_calls_begin(struct chat_writer *writer);
 void chat_pause(struct chat_writer *writer);
 void chat_resume(struct chat_writer *writer);

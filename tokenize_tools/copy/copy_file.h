@@ -40,7 +40,7 @@ struct copy_file {
     /* Private. */
     int from_fd, to_fd;
     struct remote_facts version; /* of `from` */
-    struct remote_facts old;     /* of `to`; 0 bytes without an ETag: there is none */
+    struct remote_facts old;     /* of `to`; 0 bytes without an ETag: no such file */
     bool comparing, by_tag;      /* true while what has the name is compared; if so by its ETag alone */
     uint32_t differs;            /* it is not the same; accessed atomically */
     bool resumed, made;          /* the partial file was there; it is there */

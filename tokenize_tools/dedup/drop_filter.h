@@ -99,7 +99,7 @@ enum tokmap_status drop_filter_check(struct drop_filter *filter, struct tokmap_e
 enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_counts *counts,
                                       struct tokmap_error *error);
 
-/* Returns the list, which is complete then; the filter owns it. NULL: there is none. */
+/* Returns the list, which is complete then; the filter owns it. NULL without a list. */
 struct dropped_writer *drop_filter_list(struct drop_filter *filter);
 
 #endif

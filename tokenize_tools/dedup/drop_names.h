@@ -27,7 +27,7 @@ struct drop_names {
 enum tokmap_status drop_names_settle(const struct drop_output *output, bool keeps, struct tokmap_error *error);
 
 /* Just before the output gets its names. group: of set_work_group(), to which the list is added; NULL: puts the old
- * list aside, and gives the new one its name. list: complete; NULL: there is none. Statuses: OK, ERROR_EXISTS,
+ * list aside, and gives the new one its name. list: complete, or NULL. Statuses: OK, ERROR_EXISTS,
  * ERROR_IO, ERROR_MEMORY, those of opening the index of the old output. */
 enum tokmap_status drop_names_begin(struct drop_names *names, const struct drop_output *output,
                                     struct dropped_writer *list, struct name_files *group, struct tokmap_error *error);

@@ -54,7 +54,7 @@ struct shingle_scan {
 };
 
 /* Finds the shingles of a text, and of a second one that follows it, or NULL. The texts are valid UTF-8. Memory: the
- * last N words. Returns false if there is none. */
+ * last N words. Returns false if the texts have no shingle. */
 bool shingles_find(struct shingle_scan *scan, const char *text, uint64_t bytes, const char *second,
                    uint64_t second_bytes);
 

@@ -42,7 +42,7 @@ bool histogram_load(struct histogram *histogram, const uint64_t pair[2]);
 
 /* The lengths of documents, in tokens. */
 struct lengths {
-    uint64_t documents; /* of which the numbers are; 0: there are none, and the numbers are 0 */
+    uint64_t documents; /* of which the numbers are; 0: all numbers are 0 */
     uint64_t p50, p90, p99, largest;
     double mean;
 };

@@ -4,8 +4,8 @@
  * have one interface, so the reader above (stream.h) asks for bytes, and never where they come from.
  *
  * A pipe ends when nothing holds its other end open any more, whatever the reason: a program that is killed in the
- * middle of its documents ends it like one that has written all of them. The shard would then lack documents, and
- * nobody would know. And as long as a child of the program has inherited that end, the pipe does not end at all. A feed
+ * middle of its documents ends it like one that has written all of them. The shard would then lack documents,
+ * unnoticed. And as long as a child of the program has inherited that end, the pipe does not end at all. A feed
  * is standard input that says itself where it ends:
  *
  *     feed    frame... end
@@ -17,7 +17,7 @@
  *     08 00 00 00 {"a":1}\n   08 00 00 00 {"a":2}\n   00 00 00 00  02 00 00 00 00 00 00 00
  *
  * A pipe that ends before the end of its feed is an error, and never the end of the documents, and so is a wait for
- * bytes of a process that is gone. Nothing after the end is read, so nobody waits for the end of the pipe.
+ * bytes of a process that is gone. Nothing after the end is read, so no reader waits for the end of the pipe.
  *
  * The Python package writes feeds (class _Feed in pack.py) for a command that it starts itself. Bytes come from that
  * process alone: a size in a frame is no reason to allocate memory, and wrong numbers end the work with an error.

@@ -25,7 +25,7 @@ struct csv_record {
     char separator;
     size_t at;
     bool ended;              /* the last field has been taken */
-    struct json_fault fault; /* its reason is NULL if there is none */
+    struct json_fault fault; /* its reason is NULL without a fault */
 };
 
 /* Returns the length of a record without the newline, and the carriage return before it, that end it. */

@@ -12,11 +12,11 @@
 #include "text/json_scan.h"
 
 /* Returns how many elements the list at the start of the text can have at most, and sets *bytes to the length of the
- * list: up to the first closing bracket. Returns 0 if there is none. `text` begins with an opening bracket. */
+ * list: up to the first closing bracket. Returns 0 without a bracket. `text` begins with an opening bracket. */
 uint64_t id_list_room(const char *text, size_t count, size_t *bytes);
 
 /* Reads a list of whole numbers from 0 to 2^32 - 1, which is all of the text, into ids, which has room for what
- * id_list_room() returned. Sets *found to their number and *largest to the largest one, 0 if there is none. Returns
+ * id_list_room() returned. Sets *found to their number and *largest to the largest one, 0 for an empty list. Returns
  * false if the text is no such list. */
 bool id_list_read(const char *text, size_t count, uint32_t *ids, uint64_t *found, uint32_t *largest);
 

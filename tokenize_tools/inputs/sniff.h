@@ -3,7 +3,7 @@
  * sniff.h - judges by its first bytes what a file contains that its name does not tell: one text, records, or binary
  * data.
  *
- * A file of records that is read as one text becomes one document of raw JSON or CSV, and nobody notices. So text that
+ * A file of records that is read as one text becomes one document of raw JSON or CSV, without a message. So text that
  * begins like records is refused, and the user says what it is. The rules accept ordinary text, source code, and logs:
  *
  *   JSON    the text begins with an object or with an array of objects, or it is an array whose first value is a

@@ -2,8 +2,8 @@
 /*
  * pack_facts.h - all options on which the bytes of packed shards depend, as facts of work_folder.h.
  *
- * The values of these facts are written with escapes: the separator of a zero byte and a newline is "\x00\n". Whoever
- * changes how a value is written changes the numbers of both layouts, in pack_journal.c and in unit_record.c.
+ * The values of these facts are written with escapes: the separator of a zero byte and a newline is "\x00\n". If
+ * you change how a value is written, change the numbers of both layouts, in pack_journal.c and in unit_record.c.
  */
 #ifndef TOKMAP_PACK_PACK_FACTS_H
 #define TOKMAP_PACK_PACK_FACTS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pack_output.h - what decides the bytes of a packed shard beside its documents, in one place for whoever writes one:
- * pack.c, and shard_merge.c. And the accounts at the end: what was read is what was written.
+ * pack_output.h - what decides the bytes of a packed shard beside its documents, in one place for its writers,
+ * pack.c and shard_merge.c. And the accounts at the end: what was read is what was written.
  */
 #ifndef TOKMAP_PACK_PACK_OUTPUT_H
 #define TOKMAP_PACK_PACK_OUTPUT_H

@@ -36,8 +36,8 @@ enum tokmap_status parquet_cut_make(struct parquet_cut *cut, const struct parque
                                     struct tokmap_error *error);
 void parquet_cut_free(struct parquet_cut *cut); /* accepts zeros */
 
-/* Returns a hash of where the row groups are and how many rows they have, other than 0; 0 without memory. Whoever reads
- * a part compares it with that of the footer that was cut. */
+/* Returns a hash of where the row groups are and how many rows they have, other than 0; 0 without memory. The reader of
+ * a part compares it with the hash of the footer that was cut. */
 uint64_t parquet_cut_hash(const struct parquet_footer *footer);
 
 /* Returns the part that has the row groups [first, end) of a file that was cut there, or all of a file. */

@@ -38,7 +38,7 @@ enum parquet_use {
     PARQUET_USE_TEXT,    /* texts */
     PARQUET_USE_NUMBERS, /* lists of integers or bools, or texts, which then are JSON */
     PARQUET_USE_VALUE,   /* texts, numbers, bools and others that JSON can have */
-    PARQUET_USE_BESIDE,  /* the same; others are refused because nobody would see what they say */
+    PARQUET_USE_BESIDE,  /* the same; others are refused because what they say would be lost */
     PARQUET_USE_MESSAGES /* lists of structs of texts, and of structs of them, or texts, which then are JSON */
 };
 

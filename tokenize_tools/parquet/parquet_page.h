@@ -43,7 +43,7 @@ void parquet_file_release(struct parquet_file *file); /* the last one frees the 
 enum parquet_page_kind { PARQUET_PAGE_DATA, PARQUET_PAGE_INDEX, PARQUET_PAGE_DICTIONARY, PARQUET_PAGE_DATA_2 };
 
 struct parquet_page_header {
-    int64_t kind;           /* enum parquet_page_kind; readers skip index pages, which nobody writes */
+    int64_t kind;           /* enum parquet_page_kind; readers skip index pages, which no writer makes */
     uint64_t header_bytes;  /* of the header itself */
     uint64_t bytes, stored; /* of what follows it, decompressed and as it is stored */
     bool has_crc, is_compressed;

@@ -27,7 +27,7 @@ enum tokmap_status parquet_pool_codec(struct parquet_pool *pool, struct parquet_
 void parquet_pool_codec_back(struct parquet_pool *pool, struct parquet_codec *codec);
 
 /* Returns a buffer with count 0: of those that were given back, the smallest with this capacity, or else the largest;
- * one without memory if there is none. So the buffers get the sizes that pages need, compressed and decompressed, and
+ * one without memory if all are out. So the buffers get the sizes that pages need, compressed and decompressed, and
  * their memory is not freed and touched for the first time again with each page. It allocates nothing. */
 struct bytes_buffer parquet_pool_buffer(struct parquet_pool *pool, uint64_t capacity);
 void parquet_pool_buffer_back(struct parquet_pool *pool, struct bytes_buffer *buffer); /* and empties it */

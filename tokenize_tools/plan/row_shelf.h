@@ -40,7 +40,7 @@ void row_shelf_free(struct row_shelf *shelf);
 
 /* Adds a row that is not on the shelf, with the room that rows[row].room says. */
 void row_shelf_put(struct row_shelf *shelf, uint32_t row);
-/* Removes and returns the row with the least room that is at least `room`; SHELF_NONE if there is none. */
+/* Removes and returns the row with the least room that is at least `room`; SHELF_NONE if no row has it. */
 uint32_t row_shelf_take(struct row_shelf *shelf, uint32_t room);
 
 #endif

@@ -46,7 +46,7 @@ struct sp_model {
 
     /* Tokens that a text which equals them becomes, although merging gives something else: ids, sorted by text. */
     uint32_t *wholes;
-    uint32_t whole_count, whole_longest; /* whole_longest: bytes of the longest such text; 0: there are none */
+    uint32_t whole_count, whole_longest; /* whole_longest: bytes of the longest such text, or 0 */
     bool whole_bytes;                    /* the names of the tokens of bytes ("<0x0A>") count too */
 };
 _Static_assert(offsetof(struct sp_model, head) == 0, "sp_merge() casts the head to the model");

@@ -43,8 +43,8 @@ struct shuffle_key {
 };
 _Static_assert(sizeof(struct shuffle_key) == 32, "a key has no padding");
 
-/* Returns the hash of the keys of a chunk up to here: `before` is that of the keys before these, 0 if there are none.
- * So whoever reads the keys, and continues in another process, has to save one number. */
+/* Returns the hash of the keys of a chunk up to here: `before` is the hash of the keys before these, or 0.
+ * So a reader of the keys that continues in another process has to save one number. */
 uint64_t shuffle_keys_hash(uint64_t before, const struct shuffle_key *keys, uint64_t count);
 
 /* Place of a record of the chunk in memory. Sorted by it, and in the one case in 2^64 in which that does not suffice,

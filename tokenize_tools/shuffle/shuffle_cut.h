@@ -4,7 +4,7 @@
  *
  * The keys of all documents (shuffle_chunks.h) are merged, so each set's documents pass in their order with their
  * numbers of tokens, and are cut as shard_set.h cuts them. For each shard, a row is written to cuts-000000: of each
- * chunk, where its first record of this shard or a later one begins. So whoever makes a shard reads exactly its
+ * chunk, where its first record of this shard or a later one begins. So the maker of a shard reads exactly its
  * records, and one process is enough for the cut: it reads 32 bytes a document.
  *
  *     section s           a row for each shard of set s, and one for the end

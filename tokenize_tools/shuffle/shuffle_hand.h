@@ -15,7 +15,7 @@ struct shuffle_source {
     const char *const *paths; /* of the inputs */
     uint64_t inputs;          /* their number */
     uint64_t records_before;  /* is added to each record number */
-    int long_fd;              /* of the long documents; -1: there are none, or `long_path` is opened when it is read */
+    int long_fd;              /* of the long documents; -1: without any, or `long_path` is opened when it is read */
     const char *long_path;    /* or NULL */
     uint64_t long_bytes;
 };

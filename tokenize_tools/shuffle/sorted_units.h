@@ -22,7 +22,7 @@
 
 #define SORTED_OPEN 32
 
-/* Sections of the record of a unit; those before them are of whoever packs. */
+/* Sections of the record of a unit; those before them are of the pack. */
 enum { SORTED_TOTALS = 2, SORTED_CHUNKS, SORTED_END };
 
 /* Section SORTED_TOTALS. Without a shuffle, all but the lines is zero. */

@@ -44,7 +44,7 @@ struct byte_trie_tail {
 
 struct byte_trie {
     struct byte_trie_node *nodes;
-    uint32_t *tails; /* in units of 4 bytes; NULL: there are none */
+    uint32_t *tails; /* in units of 4 bytes; or NULL */
     uint32_t count;  /* nodes, a multiple of 256 */
 };
 

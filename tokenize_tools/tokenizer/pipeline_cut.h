@@ -25,7 +25,7 @@ struct pipeline_cuts {
  * Returns false if documents of this tokenizer cannot be cut anywhere; pipeline_cut must then not be called. */
 bool pipeline_cuts_find(struct pipeline_cuts *cuts, const struct pipeline_parts *parts, bool specials);
 
-/* Returns the last offset in text[1..count) where the text may be cut, or 0 if there is none in its last 64 KiB. The
+/* Returns the last offset in text[1..count) where the text may be cut, or 0 if its last 64 KiB have no cut. The
  * result is right whatever text follows. */
 size_t pipeline_cut(const struct pipeline_cuts *cuts, const uint8_t *text, size_t count);
 

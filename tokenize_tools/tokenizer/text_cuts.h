@@ -28,7 +28,7 @@ const char *text_cuts_names(void);
  * the beginning of a text; it is changed for the next part. */
 uint64_t text_cuts_part(const struct text_cuts *cuts, const char *text, uint64_t count, uint32_t *block);
 
-/* Returns the last place in a text where a block certainly begins, whatever follows; 0 if there is none. The text
+/* Returns the last place in a text where a block certainly begins, whatever follows; 0 without a place. The text
  * begins with a block, and may end inside of a character. */
 uint64_t text_cuts_block(const struct text_cuts *cuts, const char *text, uint64_t count);
 

@@ -58,7 +58,7 @@ struct tokenizer_out {
     uint64_t capacity; /* in ids */
     uint64_t count;    /* result: ids written */
     uint64_t *ends;    /* result, one per document: where its ids end, counted in ids from `tokens` */
-    uint64_t largest;  /* result: the largest id written; 0 if there is none */
+    uint64_t largest;  /* result: the largest id written; 0 without ids */
     uint64_t failed;   /* result, if encoding fails: the number of the document in the batch */
     bool has_prefix, has_suffix;
     uint32_t prefix, suffix; /* ids to write before and after each document (BOS, EOD) */

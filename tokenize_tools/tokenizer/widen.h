@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sets into[i] = from[i] for i < count, and returns the largest of these values, 0 if there are none. `into` needs no
+/* Sets into[i] = from[i] for i < count, and returns the largest of these values, 0 if count is 0. `into` needs no
  * more than the alignment of its type. The two must not overlap. */
 typedef uint32_t widen_function(uint16_t *into, const uint8_t *from, size_t count);
 

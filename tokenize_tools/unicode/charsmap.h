@@ -56,7 +56,7 @@ struct charsmap_clusters {
 };
 #define CHARSMAP_CLUSTERS ((struct charsmap_clusters){0, 0, CODE_BLOCK_NONE})
 /* Finds the next part of a text that is replaced, as Hugging Face tokenizers does. The text is valid UTF-8. Returns
- * false if there is none. */
+ * false if no part is left. */
 bool charsmap_find_cluster(const struct charsmap *map, const uint8_t *text, size_t count,
                            struct charsmap_clusters *place, struct charsmap_part *part);
 

@@ -7,9 +7,9 @@
 
 /* What a loader fills in. The memory stays the loader's. */
 struct unigram_source {
-    struct sp_source texts; /* with `scores`: sums and types of pieces as in SentencePiece; with `merges`, of which
-                               there are none, as in tokenizers: all pieces are found in text, also the unknown token
-                               and the tokens of bytes */
+    struct sp_source texts; /* with `scores`: sums and types of pieces as in SentencePiece; with `merges`, but 0 of
+                               them, as in tokenizers: all pieces are found in text, also the unknown token and the
+                               tokens of bytes */
     const double *scores;   /* by id */
     uint32_t lost;          /* so many of the last tokens become the unknown token */
     bool unknown_named;     /* with texts.scores: unknown characters in a row become the token of type SP_UNUSED that is

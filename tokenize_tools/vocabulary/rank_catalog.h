@@ -44,7 +44,7 @@ const struct rank_catalog_entry *rank_catalog_find(const uint8_t fingerprint[16]
 
 /* Finds the split pattern in the code of a model, a Python file: the one known pattern that the code has as a string,
  * or as strings one after the other, which it joins, with or without a | between them. Returns a static regular
- * expression, or NULL if there is none, if there are several, or if memory is lacking. No code is run. */
+ * expression, or NULL if the code has no pattern, has several, or if memory is lacking. No code is run. */
 const char *rank_catalog_pattern_in(const char *code, size_t bytes);
 
 #endif

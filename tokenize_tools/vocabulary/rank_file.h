@@ -19,7 +19,7 @@ struct rank_file {
     uint8_t fingerprint[16];                /* XXH3-128 of the file */
     const struct rank_catalog_entry *known; /* NULL if the catalog does not contain the file */
     uint32_t hole;  /* the first id below the largest that has no token; BPE_NONE: every id has one */
-    uint32_t empty; /* the id of the token without bytes; BPE_NONE: there is none */
+    uint32_t empty; /* the id of the token without bytes; or BPE_NONE */
 };
 
 /* Returns whether the first line of a text is one of a rank file. */

@@ -60,7 +60,7 @@ void wp_state_free(struct wp_state *state);
 enum tokmap_status wp_encode_word(struct wp_state *state, const uint8_t *word, uint64_t count, struct ids_out *out,
                                   struct tokmap_error *error);
 
-/* Appends the ids of a text that nobody has normalized or split. *done is false, and nothing is appended, if marks have
+/* Appends the ids of a text that is not normalized or split. *done is false, and nothing is appended, if marks have
  * to change places, which only the normalizer itself does. Statuses: as wp_encode_word, and ERROR_INTERRUPTED. */
 enum tokmap_status wp_encode_text(struct wp_state *state, const uint8_t *text, uint64_t count, struct ids_out *out,
                                   bool *done, struct tokmap_error *error);

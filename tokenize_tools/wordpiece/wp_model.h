@@ -31,7 +31,7 @@ struct wp_source {
 /* What the bytes on the way from the node `rest` to a node can become. */
 struct wp_node {
     uint32_t failure; /* the node to continue from if no byte fits here; BYTE_TRIE_NONE: the word is unknown */
-    uint32_t tokens;  /* the tokens that are certain then: a wp_link, or 0 if there are none */
+    uint32_t tokens;  /* the tokens that are certain then: a wp_link, or 0 */
 };
 
 /* A list of tokens, from its last one back to its first. Lists share their beginnings. */

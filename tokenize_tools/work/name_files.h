@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * name_files.h - gives a group of finished files their names, so that whoever comes after a kill or a power cut can,
+ * name_files.h - gives a group of finished files their names, so that the process after a kill or a power cut can,
  * and must, do the rest.
  *
  * The group is data: entries {from, to, level}. It is written to NAME.work/naming before anything is renamed. Its files

@@ -71,7 +71,7 @@ enum tokmap_status set_work_recover(const char *name, bool sync, bool continues,
  * journal and without names to complete. Does nothing if another writer has the lock. */
 void set_work_clear(const char *name);
 
-/* States of the names by NAME.work: nothing is said; whoever takes the lock must complete them; they are complete. */
+/* States of the names by NAME.work: nothing is said; the next writer must complete them; they are complete. */
 enum set_note { SET_NOTE_NONE, SET_NOTE_NAMING, SET_NOTE_NAMED };
 /* Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status set_note_find(const char *name, enum set_note *note, struct tokmap_error *error);

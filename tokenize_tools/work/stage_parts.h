@@ -11,7 +11,7 @@
  * Example: a scan has made the parts 0, 1, and 2, and is killed. The next process continues after part 2, and its first
  * part is number 3.
  *
- * Where parts end depends on time, so nothing that is made of them may depend on that. Whoever makes parts has opened
+ * Where parts end depends on time, so nothing that is made of them may depend on that. The maker of parts has opened
  * the file with stage_writer_reopen(), which keeps other processes away.
  */
 #ifndef TOKMAP_WORK_STAGE_PARTS_H
@@ -24,11 +24,11 @@
 struct stage_parts {
     struct stage_id id; /* that of the next part */
     uint64_t count;
-    uint64_t token; /* a number that depends on all parts; 0 if there is none */
+    uint64_t token; /* a number that depends on all parts; 0 without parts */
 };
 
 /* Finds the parts of a file, each of which has so many sections with that of the state. *state, of so many bytes, is
- * then that of the last part, or stays as it is if there is none. Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_MEMORY.
+ * then that of the last part, or stays as it is without parts. Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_MEMORY.
  */
 enum tokmap_status stage_parts_find(struct stage_parts *parts, const struct stage_id *file, uint64_t sections,
                                     void *state, uint32_t state_bytes, struct tokmap_error *error);

@@ -113,7 +113,7 @@ struct task_watch {
     struct task_seen *seen;   /* counters of those that no lock says anything about */
     size_t count;
 };
-/* own, stage: of the process that asks. Whoever waits in another stage will work as soon as it looks again. */
+/* own, stage: of the process that asks. A process that waits in another stage works as soon as it looks again. */
 enum task_others task_watch_look(struct task_watch *watch, const char *folder, uint64_t own, enum task_stage stage);
 void task_watch_free(struct task_watch *watch);
 

@@ -71,7 +71,7 @@ struct work_folder_options {
     bool (*is_work)(uint32_t type, const char *entry);
     bool shared;              /* several processes use the folder at a time: none locks it, and none appends records */
     bool start_over;          /* true if work of a killed command is removed; otherwise it is continued */
-    bool create;              /* make the folder if there is none; otherwise *folder is then NULL, with status OK */
+    bool create;              /* make the folder if it is absent; if false, *folder is then NULL, with status OK */
     bool (*stop)(void *user); /* true ends the reading of the inputs with ERROR_INTERRUPTED; may be NULL */
     void *user;
 };
@@ -98,7 +98,7 @@ void work_folder_sweep(const char *name, work_owns *owns);
  * lost to a power cut. Does nothing if there is a journal, or another process makes one. */
 void work_folder_settle(const char *name);
 
-/* ERROR_CORRUPT, for whoever finds that a record is not what it can be. The message names the journal and the offset of
+/* ERROR_CORRUPT, for a caller that finds a record that cannot be right. The message names the journal and the offset of
  * the record that would follow. */
 enum tokmap_status work_folder_damaged(const struct work_folder *folder, struct tokmap_error *error);
 
@@ -111,7 +111,7 @@ struct work_record {
     uint64_t end;           /* offset of the next record */
 };
 
-/* Reads the next record of earlier work. Statuses: OK, END (there is none, or the rest of the journal is torn),
+/* Reads the next record of earlier work. Statuses: OK, END (no record follows, or the rest of the journal is torn),
  * ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status work_folder_next(struct work_folder *folder, struct work_record *record, struct tokmap_error *error);
 

@@ -18,7 +18,7 @@ struct foreign_file {
     enum foreign_kind kind; /* never FOREIGN_UNNAMED */
     char *path;             /* of the tokens */
     char *documents_path;   /* of the document index, or NULL */
-    char *loss_path;        /* of datatrove's .loss, or NULL if there is none */
+    char *loss_path;        /* of datatrove's .loss, or NULL */
     char *index_path;       /* the .tmx that `tokmap index` writes for this file */
     int fd;                 /* of the tokens */
     int documents_fd;       /* of the document index, or -1 */

@@ -104,7 +104,7 @@ CUDA_SOFTWARE_API void cuda_software_counts(struct cuda_software_counts *counts)
  * calls of all functions, as "calls"; of "launches", "copies", "violations", or "blocking_events" (that exist now).
  * UINT64_MAX: there is no such count. */
 CUDA_SOFTWARE_API uint64_t cuda_software_count(const char *name);
-/* Returns the message of violation i, counted from 0. NULL: there is none with this number, or it was not kept (the
+/* Returns the message of violation i, counted from 0. NULL: no violation has this number, or it was not kept (the
  * first 32 are). Valid until cuda_software_reset(). */
 CUDA_SOFTWARE_API const char *cuda_software_violation(unsigned i);
 /* Sets the counts of events to 0 and forgets the violations. */

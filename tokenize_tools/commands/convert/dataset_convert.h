@@ -3,7 +3,7 @@
  * dataset_convert.h - copies a dataset into the files of another project, or of any dataset into a shard.
  *
  * Tokens are read once, in blocks of 1 MiB of a shard. Where the shard has an index, each block is compared with its
- * hash, so damage is not copied. Documents come from the index of the dataset; where there is none, from OLMo's
+ * hash, so damage is not copied. Documents come from the index of the dataset; without an index, from OLMo's
  * .csv.gz, or from the EOD and BOS, as `tokmap index` finds them.
  */
 #ifndef TOKMAP_COMMANDS_CONVERT_DATASET_CONVERT_H

@@ -43,7 +43,7 @@ struct output_group_options {
     const char *prefix;         /* of all names */
     const char *const *endings; /* `count` of them, 1 to OUTPUT_GROUP_MOST; that of the key is the last one */
     uint32_t count;
-    const char *absent; /* an older file of this path must not remain beside the group; NULL: there is none */
+    const char *absent; /* an older file of this path must not remain beside the group; or NULL */
     bool replace;
     bool equal; /* with `replace`: only files that have the bytes of the new ones, which a killed writer has left */
     bool sync;

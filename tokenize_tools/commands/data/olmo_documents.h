@@ -23,7 +23,7 @@ struct olmo_documents {
 
 /* Reads the next ends of documents, as options.ends of tokmap_dataset_index() does: at most `capacity`; *used is 0 at
  * the end. The first call opens the .csv.gz beside `tokens_path`, a file of `tokens` tokens. Statuses: OK,
- * ERROR_NOT_FOUND (there is none, which a message of `program` has said), ERROR_CORRUPT, ERROR_TRUNCATED (the list ends
+ * ERROR_NOT_FOUND (no such file, which a message of `program` has said), ERROR_CORRUPT, ERROR_TRUNCATED (the list ends
  * before the tokens), ERROR_LIMIT, ERROR_MEMORY, and those of reading a stream. */
 enum tokmap_status olmo_documents_read(struct olmo_documents *csv, const char *program, const char *tokens_path,
                                        uint64_t tokens, uint64_t *ends, uint64_t capacity, uint64_t *used,

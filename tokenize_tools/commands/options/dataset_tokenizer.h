@@ -4,7 +4,7 @@
  *
  * The fingerprint in the index identifies the tokenizer. Where its file is, the user says with --tokenizer. Without
  * that, the built-in tokenizer is tried, and then the paths that `tokmap pack` recorded in the indexes as they were
- * typed. A path that does not begin with "/" was relative to a folder that nobody recorded, so it is looked for
+ * typed. A path that does not begin with "/" was relative to a folder that is not recorded, so it is looked for
  *   - in the current folder,
  *   - then in the folder of the index that records it, in the folder above that one, and so on up to the root. A
  *     project that was moved, or is used from another folder, is found in this way.

@@ -15,7 +15,7 @@
 
 /* Numbers of documents and tokens that came from an input file. */
 struct origin_share {
-    const char *path; /* not zero-terminated; it belongs to whoever added it, usually the dataset */
+    const char *path; /* not zero-terminated; it belongs to what added it, usually the dataset */
     uint64_t path_bytes;
     uint64_t documents, tokens;
 };

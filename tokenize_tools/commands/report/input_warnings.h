@@ -23,7 +23,7 @@ enum input_warning {
 struct input_warnings {
     const char *program;                      /* set these two before input_warnings_watch() */
     bool saved;                               /* the work is saved, perhaps in the middle of a URL */
-    _Atomic(char *) messages[INPUT_WARNINGS]; /* NULL: there is none */
+    _Atomic(char *) messages[INPUT_WARNINGS]; /* or NULL */
     bool told[INPUT_WARNINGS];
 };
 

@@ -77,7 +77,7 @@ enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_erro
 /* Gives the list its name, before the output gets its own. Statuses: OK, ERROR_EXISTS, ERROR_IO. */
 enum tokmap_status skip_report_name(struct skip_report *skips, struct tokmap_error *error);
 
-/* Returns the name that the list has now, until the report is closed or names the list; NULL: there is none. */
+/* Returns the name that the list has now, until the report is closed or names the list; NULL without a list. */
 const char *skip_report_file(const struct skip_report *skips);
 
 /* Prints on standard error how many items had no line of their own, and checks that the list is complete. failed: the

@@ -30,7 +30,7 @@ void token_counts_free(struct token_counts *counts); /* accepts zeros */
 
 /* Returns how often an id occurs; 0 for one that is not in the vocabulary. */
 uint64_t token_counts_of(const struct token_counts *counts, uint64_t id);
-/* Returns the first id from `id` on that occurs, or the vocabulary if there is none. */
+/* Returns the first id from `id` on that occurs, or the vocabulary if no such id occurs. */
 uint64_t token_counts_next(const struct token_counts *counts, uint64_t id);
 
 /* Returns the ids that occur most often, by count, then by id. Fills the first `room` of ids[] and returns their
