@@ -47,7 +47,7 @@ struct set_work {
 /* ---- names ---- */
 
 /* Returns the path of a file of a waiting shard, or, with an empty ending, the prefix of the shard. */
-static char *waiting_path(const struct set_work *work, const struct set *set, uint64_t number, const char *ending)
+static char *ready_path(const struct set_work *work, const struct set *set, uint64_t number, const char *ending)
 {
     char text[NUMBER_MOST + 16];
     const char *name = path_name(set->path);
@@ -58,7 +58,7 @@ static char *waiting_path(const struct set_work *work, const struct set *set, ui
 char *set_work_shard(const struct set_work *work, uint32_t set, uint64_t number)
 {
     assert(set < work->count);
-    return waiting_path(work, &work->sets[set], number, "");
+    return ready_path(work, &work->sets[set], number, "");
 }
 
 const char *set_work_folder(const struct set_work *work)
@@ -72,7 +72,7 @@ const char *set_work_lock(const struct set_work *work)
 }
 
 /* Returns where the finished manifest of a set waits. */
-static char *waiting_manifest(const struct set_work *work, const struct set *set)
+static char *ready_manifest(const struct set_work *work, const struct set *set)
 {
     const char *name = path_name(set->path);
     return path_join(work->folder, strlen(work->folder), name, strlen(name), READY);
@@ -188,8 +188,7 @@ enum tokmap_status set_note_find(const char *name, enum set_note *note, struct t
     return TOKMAP_OK;
 }
 
-/* Removes the folder with the waiting shards of a killed writer, or of this one. It stays if it has a file of another
- * name. */
+/* Removes the folder with the shards of a killed writer, or of this one. It stays if it has a file of another name. */
 static int folder_clear(struct set_work *work)
 {
     const int system = os_folder_list(work->folder, waiting_remove, work);
@@ -509,10 +508,10 @@ enum tokmap_status set_work_state(struct set_work *work, uint32_t set, const cha
 static enum tokmap_status manifest_write(struct set_work *work, uint32_t number, struct tokmap_error *error)
 {
     struct set *set = &work->sets[number];
-    char *path = waiting_manifest(work, set);
+    char *path = ready_manifest(work, set);
     enum tokmap_status status = path ? TOKMAP_OK : no_memory(error);
     while (set->stated < set->shards && !status) {
-        char *prefix = waiting_path(work, set, set->stated, "");
+        char *prefix = ready_path(work, set, set->stated, "");
         char *index = prefix ? shard_file_path(prefix, SHARD_INDEX, SHARD_READY) : NULL;
         status = index ? set_work_state(work, number, index, error) : no_memory(error);
         free(prefix);
@@ -561,12 +560,11 @@ static void set_add(struct set_work *work, const struct set *set)
             if (!is_new)
                 name_files_remove(group, level, path);
             else if (!work->placed)
-                name_files_add(group, level, waiting_path(work, set, k, shard_file_ending(files[i], SHARD_READY)),
-                               path);
+                name_files_add(group, level, ready_path(work, set, k, shard_file_ending(files[i], SHARD_READY)), path);
         }
         name_files_remove(group, 0, shard_file_numbered(set->path, k, other, SHARD_FINAL));
     }
-    name_files_add(group, 2, waiting_manifest(work, set), strdup(set->path));
+    name_files_add(group, 2, ready_manifest(work, set), strdup(set->path));
 }
 
 /* Returns true if the folder has a journal, with which another writer can continue. */

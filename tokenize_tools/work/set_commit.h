@@ -82,8 +82,7 @@ bool set_note_is_named(const char *folder, const char *entry);
  * is something else), ERROR_IO, ERROR_NOT_FOUND, ERROR_MEMORY. */
 enum tokmap_status set_shards_count(const char *manifest, uint64_t *shards, struct tokmap_error *error);
 
-/* Returns the prefix of a shard, for shard_writer_open() with options.waits; the caller frees it. NULL without
- * memory. */
+/* Returns the prefix of a shard, for shard_writer_open() with options.waits, to be freed. NULL without memory. */
 char *set_work_shard(const struct set_work *work, uint32_t set, uint64_t number);
 
 /* Returns the folder of the shards, and the lock: files that are no inputs. They stay valid as long as *work. */
@@ -113,8 +112,7 @@ void set_work_tidy(const struct set_work *work);
 /* Frees the work and leaves the folder, for options.keep. NULL is ignored. */
 void set_work_leave(struct set_work *work);
 
-/* Removes the shards, the journal of the work (NAME.work/journal), and the lock, and frees the work. NULL is
- * ignored. */
+/* Removes the shards, the journal (NAME.work/journal), and the lock, and frees the work. NULL is ignored. */
 void set_work_abandon(struct set_work *work);
 
 #endif
