@@ -42,6 +42,16 @@ refused 'Delta Lake' delta/ .
 refused 'Delta Lake' ice/../delta/ ice/../delta/lang=en
 refused 'Delta Lake' "$top/delta/" "$top/delta/b.txt"
 refused Iceberg ice/n/t/ ice
+# With write.data.path, the files of an Iceberg table are not in data/: its manifests are Avro files.
+mkdir -p apart/rows apart/metadata
+printf m >apart/rows/m.txt
+printf '{}' >apart/metadata/v1.metadata.json
+printf x >apart/metadata/snap-1-0-x.avro
+refused Iceberg apart/ apart/rows/m.txt
+refused Iceberg apart/ apart
+rm apart/metadata/snap-1-0-x.avro
+equal "$(packed apart/rows)" m
+rm -r apart
 refused Iceberg ice/n/t/ ice/n/t/data
 refused Iceberg ice/n/t/ ice/n/t/data/p=1/
 refused Iceberg ice/n/t/ 'ice/n/t/data/*'

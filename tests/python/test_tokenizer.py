@@ -79,6 +79,24 @@ class Trained(unittest.TestCase):
                 self.assertEqual(theirs("the whale past the ship", add_special_tokens=False)["input_ids"], ids)
 
 
+class OfFolder(unittest.TestCase):
+    def test_note(self):
+        """The note says what the command says of AutoTokenizer, in the same words."""
+        folder = new_folder()
+        small(folder)
+        config = os.path.join(folder, "tokenizer_config.json")
+        for name, differs in (("Siglip2Tokenizer", True), ("GemmaTokenizer", False)):
+            with open(config, "w", encoding="utf-8") as file:
+                json.dump({"tokenizer_class": name, "added_tokens_decoder": {}}, file)
+            said = json.loads(subprocess.run([TOKMAP, "tokenizer", "--json", folder], check=True,
+                                             stdout=subprocess.PIPE).stdout)["warnings"]
+            with tokmap.Tokenizer(folder) as tokenizer:
+                self.assertEqual(tokenizer.note, said[0] if differs else None)
+                self.assertEqual(said, [
+                    "AutoTokenizer of transformers 5 replaces steps of tokenizer.json by those of Siglip2Tokenizer, so "
+                    "it gives other ids than the file and tokmap, such as for 'DON'T 12345'"] * differs)
+
+
 class Bytes(unittest.TestCase):
     def setUp(self):
         self.tokenizer = tokmap.Tokenizer("bytes")

@@ -87,7 +87,7 @@ const char *table_find(struct table_search *search, const char *path, char **fol
         if (folder_has(search, path, bytes, ".hoodie", ""))
             return "a table of Hudi, whose rows Spark reads";
         if (folder_has(search, path, bytes, "metadata", ".metadata.json") &&
-            folder_has(search, path, bytes, "data", ""))
+            (folder_has(search, path, bytes, "data", "") || folder_has(search, path, bytes, "metadata", ".avro")))
             return "a table of Iceberg, whose rows pyiceberg's scan() reads";
         if (bytes <= least)
             break;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bpe/bpe_model.h"
+#include "class_steps.h"
 #include "common/error.h"
 #include "common/visible.h"
 #include "hf_file.h"
@@ -424,54 +425,66 @@ static void named_compare(struct folder *folder, const struct tokenizer *tokeniz
 
 /* ---- what transformers makes of a tokenizer.json ---- */
 
-/* Steps that classes of transformers 5.24 take in place of those of the file; and the types of models for which it
- * takes these classes, so that a class that another type names is left out. */
-#define JSON(...) #__VA_ARGS__
-#define BYTES "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true}"
-/* clang-format off */
-static const struct class_steps {
-    const char *classes, *types, *steps;
-} class_steps[] = {
-    {"GPT2Tokenizer RobertaTokenizer BartTokenizer LEDTokenizer MvpTokenizer LongformerTokenizer WhisperTokenizer",
-     "gpt2 gpt_neo gptj opt phi starcoder2 codegen dbrx roberta bart led mvp longformer data2vec-text whisper",
-     "\"normalizer\":null," BYTES},
-    {"GPTNeoXTokenizer", "gpt_neox mamba mamba2 mpt olmo olmoe rwkv falcon_mamba xlstm",
-     "\"normalizer\":{\"type\":\"NFC\"}," BYTES},
-    {"Qwen2Tokenizer", "qwen2 qwen2_moe qwen2_vl qwen2_5_vl qwen2_audio qwen3 qwen3_moe qwen3_vl qwen3_next internvl",
-     JSON("normalizer":{"type":"NFC"},"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":
-     {"Regex":) "\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}| ?[^\\\\s\\\\p{L}"
-     "\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\""
-     JSON(},"behavior":"Isolated","invert":false},
-     {"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":false}]})},
-    {"LlamaTokenizer", "llama idefics idefics2", JSON("normalizer":null,"pre_tokenizer":{"type":"Metaspace",
-     "replacement":"\u2581","prepend_scheme":"first","split":false})},
-    {"GemmaTokenizer", "gemma gemma2 gemma3 gemma3_text gemma3n gemma3n_text recurrent_gemma shieldgemma2 t5gemma",
-     JSON("normalizer":{"type":"Replace","pattern":{"String":" "},"content":"\u2581"},"pre_tokenizer":null)},
-    {"BertTokenizer ElectraTokenizer LayoutLMTokenizer LxmertTokenizer MobileBertTokenizer SqueezeBertTokenizer",
-     "bert electra layoutlm lxmert mobilebert squeezebert distilbert megatron-bert nomic_bert ernie",
-     JSON("normalizer":{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,"strip_accents":null,
-     "lowercase":true},"pre_tokenizer":{"type":"BertPreTokenizer"})},
-};
-/* clang-format on */
-
+/* Returns the steps of the class that AutoTokenizer of transformers 5.24 opens. Returns NULL if it takes the file as it
+ * is, and for a class that the table does not have. */
 static const struct class_steps *class_steps_of(const struct folder_config *config)
 {
     const struct config_text *type = &config->model_type, *name = &config->class_name;
-    const enum config_value *values = config->settings;
-    if (values[SETTING_PREFIX_SPACE] == VALUE_TRUE || values[SETTING_LEGACY] == VALUE_TRUE || values[SETTING_CODE] ||
-        values[SETTING_STRIP] || values[SETTING_CHINESE] == VALUE_FALSE || values[SETTING_LOWER] == VALUE_FALSE)
-        return NULL; /* the steps are others */
-    for (size_t i = 0; i < sizeof class_steps / sizeof class_steps[0]; i++)
-        if (type->bytes ? config_class_is(type, class_steps[i].types) &&
-                              (!name->bytes || config_class_is(type, "qwen2") || /* whatever class is named */
-                               config_class_is(name, class_steps[i].classes))
-                        : config_class_is(name, class_steps[i].classes))
+    const bool named = name->bytes && !config_is_listed(class_steps_always, type->text, type->bytes);
+    if (config->settings[SETTING_CODE] || (named && config_is_listed(class_steps_none, type->text, type->bytes)))
+        return NULL;
+    for (size_t i = 0; i < CLASS_STEPS; i++)
+        if (named ? config_class_is(name, class_steps[i].classes)
+                  : config_is_listed(class_steps[i].types, type->text, type->bytes))
             return &class_steps[i];
     return NULL;
 }
 
+/* Appends steps with the settings of a folder. charsmap: that of the file. Returns false where the table does not know
+ * the steps. */
+static bool steps_append(struct growing *g, const char *steps, const enum config_value *settings,
+                         const struct json_string *charsmap)
+{
+    for (;;) {
+        struct config_text parts[4]; /* the name of the setting and three texts */
+        enum config_value value = VALUE_NONE;
+        append(g, steps, strcspn(steps, "@"));
+        steps += strcspn(steps, "@");
+        if (!*steps)
+            return true;
+        for (int i = 0; i < 4; i++) {
+            parts[i] = (struct config_text){(const uint8_t *)steps + 1, strcspn(steps + 1, "@")};
+            steps += 1 + parts[i].bytes;
+        }
+        steps++;
+        for (int i = 0; i < SETTINGS; i++)
+            if (config_is_listed(config_setting_name((enum config_setting)i), parts[0].text, parts[0].bytes))
+                value = settings[i];
+        const bool mapped = charsmap->bytes && config_is_listed("charsmap", parts[0].text, parts[0].bytes);
+        const struct config_text *chosen = &parts[value == VALUE_TRUE ? 3 : value == VALUE_FALSE || mapped ? 2 : 1];
+        if (value == VALUE_OTHER || (chosen->bytes && *chosen->text == '?'))
+            return false;
+        append(g, chosen->text, chosen->bytes);
+        if (mapped) {
+            append(g, charsmap->bytes, charsmap->count);
+            append(g, parts[3].text, parts[3].bytes);
+        }
+    }
+}
+
+/* Finds the charsmap of the first normalizer that has one. */
+static void charsmap_find(const char *normalizer, size_t count, struct json_string *charsmap)
+{
+    static const char name[] = "\"precompiled_charsmap\"";
+    const char *at = memmem(normalizer, count, name, sizeof name - 1), *const end = normalizer + count;
+    const char *begin = at ? memchr(at + sizeof name - 1, '"', (size_t)(end - at) - sizeof name + 1) : NULL;
+    const char *close = begin ? memchr(begin + 1, '"', (size_t)(end - begin) - 1) : NULL;
+    if (close)
+        *charsmap = (struct json_string){begin + 1, (size_t)(close - begin) - 1, false};
+}
+
 /* Opens the vocabulary with other steps. Returns NULL after a failure, and where the class takes the file as it is. */
-static struct tokenizer *class_open(const struct folder *folder, const char *steps)
+static struct tokenizer *class_open(const struct folder *folder, const struct class_steps *steps)
 {
     static const struct tokmap_tokenizer_options options;
     struct growing g = {.failed = false};
@@ -479,76 +492,102 @@ static struct tokenizer *class_open(const struct folder *folder, const char *ste
     struct os_stat about;
     struct tokmap_error error;
     struct json_scan scan;
-    struct json_string name;
+    struct json_string name, charsmap = {0};
+    const char *value;
     char *text;
     uint64_t bytes;
+    size_t count;
     if (os_stat(folder->path, &about) || about.bytes > COMPARED_MOST ||
         vocabulary_file_read(folder->path, &text, &bytes, &error))
         return NULL;
+    /* A byte-level file is opened by few other classes, and by LlamaTokenizer as it is. */
+    const bool good = strstr(steps->steps, "ByteLevel") || !memmem(text, (size_t)bytes, "\"ByteLevel\"", 11);
     json_begin(&scan, text, (size_t)bytes);
     json_enter_object(&scan);
     const size_t begin = (size_t)(scan.at - text);
-    while (json_member(&scan, &name) && json_skip(&scan))
+    while (json_member(&scan, &name) && json_value(&scan, &value, &count)) {
+        if (json_name_is(&name, "normalizer"))
+            charsmap_find(value, count, &charsmap);
         if (json_name_is(&name, "normalizer") || json_name_is(&name, "pre_tokenizer"))
             text[name.bytes - text] = '_'; /* a member that is not read */
+    }
     append_text(&g, "{");
-    append_text(&g, steps);
+    g.failed |= !good || !steps_append(&g, steps->steps, folder->config.settings, &charsmap);
     append_text(&g, ",");
     append(&g, text + begin, (size_t)bytes - begin);
-    g.failed |= strstr(steps, "Metaspace") && memmem(text, (size_t)bytes, "ByteLevel", 9);
     free(text);
     if (!g.failed)
-        (void)hf_text_open(&made, &(struct hf_text){folder->path, g.bytes, g.count, ""}, &options, &error);
+        (void)hf_text_open(&made, &(struct hf_text){folder->path, g.bytes, g.count, "", ~(1u << steps->kind)}, &options,
+                           &error);
     free(g.bytes);
     return made;
 }
 
-/* Returns whether two tokenizers give two texts the same few ids; true after a failure. */
+/* Returns the ids of a short text, to be freed, or NULL after a failure. */
+static void *ids_make(const struct tokenizer *tokenizer, const char *string, size_t *bytes)
+{
+    const struct tokmap_text text = {string, strlen(string)};
+    const struct tokenizer_batch batch = {.documents = &text, .count = 1};
+    struct tokenizer_state *state = NULL;
+    struct tokenizer_info info;
+    struct tokmap_error error;
+    uint64_t end;
+    tokenizer_info(tokenizer, &info);
+    struct tokenizer_out out = {.capacity = info.ids_per_byte_most * text.count, .ends = &end};
+    out.tokens = malloc((size_t)out.capacity * info.width);
+    const bool failed =
+        !out.tokens || tokenizer_state_new(&state, tokenizer, &error) || tokenizer_encode(state, &batch, &out, &error);
+    tokenizer_state_free(state);
+    *bytes = (size_t)out.count * info.width;
+    if (!failed)
+        return out.tokens;
+    free(out.tokens);
+    return NULL;
+}
+
+/* Returns whether two tokenizers give two texts the same ids; true after a failure. */
 static bool same_ids(const struct tokenizer *const tokenizers[2], const char *const texts[2])
 {
-    uint32_t ids[2][64];
     size_t bytes[2];
-    for (int i = 0; i < 2; i++) {
-        const struct tokmap_text text = {texts[i], strlen(texts[i])};
-        const struct tokenizer_batch batch = {.documents = &text, .count = 1};
-        uint64_t end;
-        struct tokenizer_out out = {.tokens = ids[i], .capacity = 64, .ends = &end};
-        struct tokenizer_state *state;
-        struct tokenizer_info info;
-        struct tokmap_error error;
-        const bool failed =
-            tokenizer_state_new(&state, tokenizers[i], &error) || tokenizer_encode(state, &batch, &out, &error);
-        tokenizer_state_free(state);
-        if (failed)
-            return true;
-        tokenizer_info(tokenizers[i], &info);
-        bytes[i] = (size_t)out.count * info.width;
-    }
-    return bytes[0] == bytes[1] && !memcmp(ids[0], ids[1], bytes[0]);
+    void *const ids[2] = {ids_make(tokenizers[0], texts[0], &bytes[0]), ids_make(tokenizers[1], texts[1], &bytes[1])};
+    const bool same = !ids[0] || !ids[1] || (bytes[0] == bytes[1] && !memcmp(ids[0], ids[1], bytes[0]));
+    free(ids[0]);
+    free(ids[1]);
+    return same;
 }
 
 void folder_compare(struct folder *folder, const struct tokenizer *tokenizer)
 {
-    static const char *const texts[] = {"Hello World", "e\xCC\x81t\xC3\xA9", " a  b", "DON'T 12345", "a\n\n b!c"};
+    static const char *const texts[] = {"Hello World", "e\xCC\x81t\xC3\xA9",
+                                        " a  b",       "DON'T 12345",
+                                        "a\n\n b!c",   "\xEF\xAC\x81 \xE4\xB8\xAD\xE6\x96\x87",
+                                        "``a'' ",      "a\t1.b",
+                                        "a  (b)"};
+    const struct config_text *name = &folder->config.class_name;
+    const enum config_value *settings = folder->config.settings;
     const struct class_steps *steps = folder->path ? class_steps_of(&folder->config) : NULL;
     if (!steps)
         return;
-    if (folder->rule && config_class_is(&folder->config.class_name, "LlamaTokenizer") &&
+    if (folder->rule && config_class_is(name, "LlamaTokenizer") && settings[SETTING_LEGACY] != VALUE_TRUE &&
+        settings[SETTING_PREFIX_SPACE] != VALUE_TRUE &&
         !same_ids((const struct tokenizer *[]){tokenizer, tokenizer}, (const char *[]){" a", "a"}))
         folder_warn(folder,
                     "AutoTokenizer of transformers 5 drops a space at the start of a text, so it gives other ids than "
                     "%s and tokmap, such as for ' a'",
                     folder->name);
-    struct tokenizer *made = !strcmp(folder->name, "tokenizer.json") ? class_open(folder, steps->steps) : NULL;
+    struct tokenizer *made = !strcmp(folder->name, "tokenizer.json") ? class_open(folder, steps) : NULL;
+    const size_t count = sizeof texts / sizeof texts[0];
+    const bool own = config_class_is(name, steps->classes);
     size_t i = 0;
-    while (made && i < 5 &&
+    while (made && i < count &&
            same_ids((const struct tokenizer *[]){tokenizer, made}, (const char *[]){texts[i], texts[i]}))
         i++;
-    if (made && i < 5)
+    if (made && i < count)
         folder_warn(folder,
                     "AutoTokenizer of transformers 5 replaces steps of tokenizer.json by those of %.*s, so it gives "
                     "other ids than the file and tokmap, such as for '%s'",
-                    (int)strcspn(steps->classes, " "), steps->classes, texts[i]);
+                    (int)(own ? config_class_bytes(name) : strcspn(steps->classes, " ")),
+                    own ? (const char *)name->text : steps->classes, texts[i]);
     tokenizer_close(made);
 }
 

@@ -32,9 +32,16 @@ const char *folder_config_name(enum folder_config_kind kind)
 
 const char *config_setting_name(enum config_setting setting)
 {
-    static const char *const names[SETTINGS] = {"auto_map",      "sp_model_kwargs",        "split_special_tokens",
-                                                "legacy",        "split_by_punct",         "add_prefix_space",
-                                                "do_lower_case", "tokenize_chinese_chars", "do_basic_tokenize",
+    static const char *const names[SETTINGS] = {"auto_map",
+                                                "sp_model_kwargs",
+                                                "split_special_tokens",
+                                                "legacy",
+                                                "split_by_punct",
+                                                "add_prefix_space",
+                                                "keep_accents",
+                                                "do_lower_case",
+                                                "tokenize_chinese_chars",
+                                                "do_basic_tokenize",
                                                 "strip_accents"};
     return names[setting];
 }
@@ -49,11 +56,15 @@ bool config_is_listed(const char *names, const uint8_t *text, size_t bytes)
     return false;
 }
 
-bool config_class_is(const struct config_text *class_name, const char *names)
+size_t config_class_bytes(const struct config_text *class_name)
 {
     const size_t bytes = class_name->bytes;
-    const bool fast = bytes > 4 && !memcmp(class_name->text + bytes - 4, "Fast", 4);
-    return config_is_listed(names, class_name->text, fast ? bytes - 4 : bytes);
+    return bytes > 4 && !memcmp(class_name->text + bytes - 4, "Fast", 4) ? bytes - 4 : bytes;
+}
+
+bool config_class_is(const struct config_text *class_name, const char *names)
+{
+    return config_is_listed(names, class_name->text, config_class_bytes(class_name));
 }
 
 /* ---- parsing ---- */

@@ -31,6 +31,7 @@ enum config_setting {
     SETTING_LEGACY,
     SETTING_PUNCTUATION,
     SETTING_PREFIX_SPACE,
+    SETTING_ACCENTS,
     SETTING_LOWER,
     SETTING_CHINESE,
     SETTING_BASIC,
@@ -87,6 +88,8 @@ struct folder_config {
 const char *folder_config_name(enum folder_config_kind kind);
 /* Returns whether a text is one of these names, which blanks separate. names: may be NULL. */
 bool config_is_listed(const char *names, const uint8_t *text, size_t bytes);
+/* Returns the length of the name of a class of transformers, without the ending "Fast". */
+size_t config_class_bytes(const struct config_text *class_name);
 /* Returns whether a class of transformers, without the ending "Fast", is one of these names. */
 bool config_class_is(const struct config_text *class_name, const char *names);
 const char *config_setting_name(enum config_setting setting);

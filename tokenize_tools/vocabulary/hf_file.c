@@ -38,6 +38,7 @@
 struct reading {
     struct json_file file;
     enum hf_model_kind kind;
+    uint32_t refused; /* kinds: see struct hf_text */
     struct hf_model model;
     struct hf_unigram unigram;
     struct hf_words words; /* of WordPiece */
@@ -315,6 +316,8 @@ static bool model_parse(struct reading *reading)
     struct json_file *file = &reading->file;
     if (!hf_model_kind_find(file, &reading->kind))
         return false;
+    if (reading->refused >> reading->kind & 1)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "the model is of another type");
     switch (reading->kind) {
     case HF_BPE:
         return hf_model_parse(file, &reading->model);
@@ -481,6 +484,7 @@ enum tokmap_status hf_text_open(struct tokenizer **tokenizer, const struct hf_te
     struct reading *reading = calloc(1, sizeof *reading);
     if (!reading)
         return error_set_memory(error, "reading a vocabulary file", sizeof *reading);
+    reading->refused = text->refused;
     reading->frame = (struct hf_frame){.before = PIPELINE_NO_ID, .after = PIPELINE_NO_ID};
     const bool good = json_file_begin(&reading->file, text->path, text->text, (size_t)text->count, error) &&
                       file_parse(reading) && join(reading);
@@ -501,5 +505,5 @@ enum tokmap_status hf_text_open(struct tokenizer **tokenizer, const struct hf_te
 enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
                                 const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
-    return hf_text_open(tokenizer, &(struct hf_text){path, text, count, "tokenizer.json"}, options, error);
+    return hf_text_open(tokenizer, &(struct hf_text){path, text, count, "tokenizer.json", 0}, options, error);
 }

@@ -22,6 +22,7 @@ struct hf_text {
     const char *text;
     uint64_t count;
     const char *form; /* of the tokenizer: see struct tokenizer_info; a static text */
+    uint32_t refused; /* bit k: a model of the kind k (hf_model.h) is ERROR_UNSUPPORTED */
 };
 /* As hf_file_open. */
 enum tokmap_status hf_text_open(struct tokenizer **tokenizer, const struct hf_text *text,

@@ -102,6 +102,7 @@ enum tokmap_status tokmap_tokenizer_open(struct tokmap_tokenizer **tokenizer, co
                     : error_set_memory(error, "a tokenizer", sizeof *folder);
     if (!status) {
         handle_fill(made, NULL, chosen.special);
+        folder_compare(folder, made->tokenizer);
         status = note_make(made, folder, error);
     }
     if (folder)

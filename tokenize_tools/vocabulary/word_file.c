@@ -273,7 +273,7 @@ static enum tokmap_status lines_open(struct tokenizer **tokenizer, const char *p
         return status;
     write_file(&made, lines, config);
     lines_free(lines);
-    const struct hf_text text = {path, made.bytes, made.count, "vocab.txt"};
+    const struct hf_text text = {path, made.bytes, made.count, "vocab.txt", 0};
     status = made.failed ? error_set_memory(error, "a vocabulary", made.count)
                          : hf_text_open(tokenizer, &text, options, error);
     free(made.bytes);
