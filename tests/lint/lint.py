@@ -510,7 +510,7 @@ def newline():
 def commentable():
     """Returns the files outside src and the like, and the data of tests, that can hold a comment."""
     hidden = [os.path.join(folder, name) for top in (".github", ".ci") for folder, _, names in os.walk(top)
-              for name in names]
+              for name in names if not folder.startswith(".github/changelog")]
     return (with_ending(hidden, ".md", ".yml", ".yaml", ".cff", ".sh", ".py", ".suppr", "run", "rules", "Containerfile") +
             with_ending(within(FILES, "tests/reference/", "tests/lint/"), ".txt") + with_ending(FILES, ".toml", ".in") +
             existing(".clang-format", ".editorconfig", ".gitignore"))
@@ -759,6 +759,21 @@ def links():
             elif heading and heading not in {re.sub(r"[^\w -]", "", line.lower()).strip().replace(" ", "-")
                                              for line in re.findall(r"^#+ (.*)$", prose(to), flags=re.M)}:
                 yield f"{path}: there is no heading {target}"
+
+
+@rule("the changelog has a file for each change")
+def changelog():
+    """A file of .github/changelog is called added-, changed-, or fixed-SUBJECT.md, and has one to three lines of at most
+    120 columns: `make dist` joins them, and who reads the page reads many of them."""
+    for folder, _, names in os.walk(".github/changelog"):
+        for path in sorted(os.path.join(folder, name) for name in names):
+            lines = text_of(path).split("\n")
+            if path == ".github/changelog/README.md":
+                continue
+            if not re.match(r"(added|changed|fixed)-[a-z0-9-]+\.md$", os.path.basename(path)):
+                yield f"{path}: the name does not begin with added-, changed-, or fixed-"
+            elif not 2 <= len(lines) <= 4 or "" in lines[:-1] or lines[-1] or max(map(len, lines)) > 120:
+                yield f"{path}: is not one to three lines of at most 120 columns"
 
 
 # ---- shell ----

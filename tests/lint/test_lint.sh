@@ -201,6 +201,12 @@ finds "header guards"
 mkdir -p "$tree/tokenize_tools/commands"
 code tokenize_tools/commands/command_count.c 'int command_count(void);\nint command_count(void) { return 0; }\n'
 finds "each subcommand has a man page"
+mkdir -p "$tree/.github/changelog"
+printf 'One.\nTwo.\nThree.\nFour.\n' >"$tree/.github/changelog/added-all.md"
+finds "the changelog has a file for each change"
+mkdir -p "$tree/.github/changelog"
+echo 'The whole of it is new.' >"$tree/.github/changelog/new.md"
+finds "the changelog has a file for each change"
 printf 'if\n' >"$tree/tokenize_tools/broken.sh"
 finds "shell scripts parse"
 if command -v ptxas >/dev/null 2>&1; then
