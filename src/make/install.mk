@@ -61,10 +61,12 @@ refresh_linker = if [ -n '$(DESTDIR)' ]; then \
     echo 'tokmap: so that programs find it: export LD_LIBRARY_PATH=$(libdir) PKG_CONFIG_PATH=$(pkgconfigdir)'; \
   fi
 
-$(BUILD)/CHANGELOG.md: src/make/changelog.sh .github/changelog $(wildcard .github/changelog/*.md)
+changelog_entries := $(wildcard .github/changelog .github/changelog/*.md)
+$(BUILD)/CHANGELOG.md: src/make/changelog.sh $(changelog_entries)
 	$(Q)mkdir -p $(@D) && sh $< .github/changelog >$@
 
-install: all $(BUILD)/CHANGELOG.md ## install under prefix (/usr/local); DESTDIR and the GNU directory variables are honored
+install: $(BUILD)/CHANGELOG.md
+install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory variables are honored
 	$(Q)$(INSTALL) -d '$(DESTDIR)$(bindir)' '$(DESTDIR)$(libdir)' \
 	  '$(DESTDIR)$(includedir)/tokmap' '$(DESTDIR)$(pkgconfigdir)' '$(DESTDIR)$(man1dir)' '$(DESTDIR)$(man5dir)' \
 	  '$(DESTDIR)$(man7dir)'
