@@ -584,7 +584,7 @@ def english():
         for line in file:
             if line.startswith("/"):
                 advice.append(line[1:].rstrip("\n").rsplit("/ ", 1))
-    pages = [os.path.join(".github", name) for name in os.listdir(".github")] if os.path.isdir(".github") else []
+    pages = [os.path.join(folder, name) for folder, _, names in os.walk(".github") for name in names]
     paths = TEXTS + with_ending(sorted(pages), ".md")
     paths = without(paths, "tests/lint/", "tests/fuzz/corpus", "tests/differential/corpus", "tests/reference/")
     # grep tries all phrases at once, which Python's expressions cannot.
