@@ -20,7 +20,8 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 PROJECT = ["CHANGELOG", "COMPATIBILITY", "SECURITY", "CONTRIBUTING", "RESULTS", "SCALE", "WORK", "ROOMS"]
 SPECIFICATIONS = ["FORMAT", "RUN", "ORDER"]
 HEADERS = ["tokmap", "error", "dataset", "run", "loader", "order", "cuda", "pack", "tokenizer"]
-NOT_PAGES = re.compile(r"(build|tests|bench/measure|\.github/(packaging|ISSUE_TEMPLATE|site))/|"
+CHANGELOG = ".github/CHANGELOG.md"  # is joined of the files in .github/changelog; links to these lead to it
+NOT_PAGES = re.compile(r"(build|tests|bench/measure|\.github/(packaging|ISSUE_TEMPLATE|site|changelog))/|"
                        r".*(TEMPLATE|\.template\.)")
 
 
@@ -32,11 +33,13 @@ class Page:
         self.body, self.previous, self.next = "", None, None
 
 
-def run(*command):
-    return subprocess.run(command, cwd=TOP, check=True, stdout=subprocess.PIPE).stdout.decode()
+def run(*command, text=""):
+    return subprocess.run(command, cwd=TOP, check=True, input=text.encode(), stdout=subprocess.PIPE).stdout.decode()
 
 
 def read(path):
+    if path == CHANGELOG:
+        return run("sh", "src/make/changelog.sh", ".github/changelog")
     with open(os.path.join(TOP, path), encoding="utf-8") as file:
         return file.read()
 
@@ -82,7 +85,7 @@ def manual_page(path):
 
 def groups():
     """Returns the groups of the navigation: pairs of a title and its pages, in the order of reading."""
-    markdown = {path: markdown_page(path) for path in found("*.md", ".github/*.md", "*/**/*.md")}
+    markdown = {path: markdown_page(path) for path in [*found("*.md", ".github/*.md", "*/**/*.md"), CHANGELOG]}
     by_stem = {os.path.basename(path)[:-3]: page for path, page in markdown.items() if path[-9:] != "README.md"}
     fixed = [by_stem.get(name) for name in [*PROJECT, *SPECIFICATIONS, "INSTALL"]]
     readme = read("README.md")
@@ -121,7 +124,7 @@ def code(text, language=""):
 
 def markdown_body(page):
     text = run("lowdown", "-t", "html", "--parse-no-metadata", "--out-no-smarty", "--html-no-skiphtml",
-               "--html-no-escapehtml", "--html-no-num-ent", page.source)
+               "--html-no-escapehtml", "--html-no-num-ent", text=read(page.source))
     text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
     text = re.sub(r'<pre><code(?: class="language-(\w*)")?>(.*?)</code></pre>',
                   lambda m: code(html.unescape(m.group(2)), m.group(1) or ""), text, flags=re.S)
@@ -285,6 +288,7 @@ def link_pages(page, by_source, names, folder):
             return match.group()
         path, _, anchor = href.partition("#")
         path = os.path.normpath(os.path.join(os.path.dirname(page.source), path))
+        path = CHANGELOG if path.startswith(".github/changelog") else path
         if page.source[-2:] in (".1", ".5", ".7"):
             path = next((source for source in by_source if by_source[source].name == os.path.basename(href)), "")
         other = by_source.get(path)

@@ -92,8 +92,8 @@ void shard_stems_free(struct shard_stems *stems)
     memset(stems, 0, sizeof *stems);
 }
 
-/* Returns whether an index that is missing may appear: a writer that replaces the shard has removed it first, because
- * it could not be read, or is an older version of this program. */
+/* Returns whether an index that is missing may appear: a writer that replaces the shard removes first an index that
+ * cannot be read. */
 static bool may_appear(const char *index_path)
 {
     struct os_stat found;

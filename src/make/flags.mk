@@ -38,7 +38,10 @@ linked := $(filter no,$(DLOPEN))$(filter -static -static-pie,$(CFLAGS) $(LDFLAGS
 features := $(if $(linked),-DLIBRARIES_LINKED) $(foreach \
   name,ISAL PCRE2 SNAPPY LZ4 BROTLI BZIP2 XZ LIBCURL,$(if $(HAVE_$(name)),-DHAVE_$(name)))
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-c_flags = -std=gnu11 $(base_flags) $(warnings) $(features) $(hard_c_flags) $(CPPFLAGS) $(CFLAGS) $(sanitize)
+# With -Og, gcc does not inline some functions that xxHash declares always_inline, and fails.
+xxhash_flags = $(if $(filter -Og,$(optimized)),-DXXH_NO_INLINE_HINTS=1)
+c_flags = -std=gnu11 $(base_flags) $(warnings) $(features) $(hard_c_flags) $(xxhash_flags) $(sanitize) $(CPPFLAGS) \
+  $(CFLAGS)
 opened := zstd $(if $(HAVE_ISAL),isal) $(if $(HAVE_PCRE2),pcre2-8) $(if $(HAVE_SNAPPY),snappy) $(if $(HAVE_LZ4),lz4) \
   $(if $(HAVE_BROTLI),brotlidec) $(if $(HAVE_BZIP2),bz2) $(if $(HAVE_XZ),lzma)
 opened_libs := $(opened:%=-l%)

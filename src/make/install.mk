@@ -28,7 +28,8 @@ man5_pages := $(sort $(wildcard tokenize_tools/man/*.5))
 man7_pages := $(sort $(wildcard tokenize_tools/man/*.7 bench/man/*.7))
 public_headers := $(sort $(wildcard include/tokmap/*.h))
 # Manual pages and README name the documents where they are installed.
-doc_pages := README.md LICENSE $(addprefix .github/,INSTALL.md COMPATIBILITY.md CHANGELOG.md SECURITY.md tokmap.svg) \
+doc_pages := README.md LICENSE $(addprefix .github/,INSTALL.md COMPATIBILITY.md SECURITY.md tokmap.svg) \
+  $(BUILD)/CHANGELOG.md \
   $(sort $(wildcard src/*/*.md tokenize_tools/pack/*.md tokenize_tools/inputs/*.md))
 # The documents are installed side by side, so that of the Python package has another name.
 doc_name = $(notdir $(patsubst %/python/README.md,%/PYTHON.md,$(1)))
@@ -46,7 +47,8 @@ install_man = for page in $(1); do \
 # Their links: to each other, to headers, to examples; what is not installed is named without a link.
 installed_links = s!\[\([^]]*\)\]([^)]*\(CONTRIBUTING\|RESULTS\|ROOMS\|WORK\)\.md[^)]*)!\1!g; \
   s!\](\(\.\./\)*include/tokmap!]($(includedir)/tokmap!g; s!\](\(\.\./\)*tests/examples!](examples!g; \
-  s!\]([^):]*python/README\.md!](PYTHON.md!g; s!\]([^):]*/\([A-Za-z_]*\.\(md\|svg\)\)!](\1!g
+  s!\]([^):]*python/README\.md!](PYTHON.md!g; \
+  s!\](\.github/changelog)!](CHANGELOG.md)!g; s!\]([^):]*/\([A-Za-z_]*\.\(md\|svg\)\)!](\1!g
 
 # The dynamic linker finds a library by a table that ldconfig makes of some folders. If the library is installed in one
 # of these folders of this machine, the table is made again; otherwise a line says what is left to the user.
@@ -59,6 +61,11 @@ refresh_linker = if [ -n '$(DESTDIR)' ]; then \
     echo 'tokmap: so that programs find it: export LD_LIBRARY_PATH=$(libdir) PKG_CONFIG_PATH=$(pkgconfigdir)'; \
   fi
 
+changelog_entries := $(wildcard .github/changelog .github/changelog/*.md)
+$(BUILD)/CHANGELOG.md: src/make/changelog.sh $(changelog_entries)
+	$(Q)mkdir -p $(@D) && sh $< .github/changelog >$@
+
+install: $(BUILD)/CHANGELOG.md
 install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory variables are honored
 	$(Q)$(INSTALL) -d '$(DESTDIR)$(bindir)' '$(DESTDIR)$(libdir)' \
 	  '$(DESTDIR)$(includedir)/tokmap' '$(DESTDIR)$(pkgconfigdir)' '$(DESTDIR)$(man1dir)' '$(DESTDIR)$(man5dir)' \

@@ -7,12 +7,16 @@ tarball := $(dist_folder)/$(release_name).tar.gz
 
 .PHONY: dist sbom abi-dump release-check
 
-# The files are those of the last commit with its time, so every clone and every day makes the same bytes. REUSE looks
-# for the text of the license in a folder LICENSES.
+# The files are those of the last commit with its time, so every clone and every day makes the same bytes. CHANGELOG.md
+# is added for readers. REUSE looks for the text of the license in a folder LICENSES.
 dist: ## pack the last commit as build/dist/tokmap-VERSION.tar.gz, with the sum of its bytes beside it
-	$(Q)mkdir -p $(dist_folder) && git -c tar.umask=0022 archive --format=tar --prefix=$(release_name)/ \
-	  --add-virtual-file=$(release_name)/LICENSES/MIT.txt:"$$(cat LICENSE)" HEAD \
-	  >$(tarball).tar
+	$(Q)rm -rf $(dist_folder)/.github && mkdir -p $(dist_folder) && \
+	  git archive --format=tar HEAD .github/changelog | tar -xf - -C $(dist_folder)
+	$(Q)sh src/make/changelog.sh $(dist_folder)/.github/changelog >$(dist_folder)/CHANGELOG.md
+	$(Q)git -c tar.umask=0022 archive --format=tar --prefix=$(release_name)/.github/ \
+	  --add-file=$(dist_folder)/CHANGELOG.md --prefix=$(release_name)/ \
+	  --add-virtual-file=$(release_name)/LICENSES/MIT.txt:"$$(cat LICENSE)" HEAD >$(tarball).tar
+	$(Q)rm -rf $(dist_folder)/.github $(dist_folder)/CHANGELOG.md
 	$(Q)gzip -9 -n <$(tarball).tar >$(tarball) && rm $(tarball).tar
 	$(Q)cd $(dist_folder) && sha256sum $(notdir $(tarball)) >$(notdir $(tarball)).sha256
 	@echo $(tarball)

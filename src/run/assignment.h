@@ -12,16 +12,21 @@
  * calls of all ranks get the rows that cost most, and so on, so that the ranks wait little for each other. The rows of
  * a call are in the order of their numbers, so padding comes last.
  *
- * With `order blocks` and several nodes, a node gets rows of the same blocks in all steps of a span (affinity.h), so
- * that a block is read by about one node and not by all of them.
+ * With `order blocks` and several nodes, a node gets rows of the same blocks in all steps of a span, so that a block is
+ * read by about one node and not by all of them. The blocks of an epoch have numbers in the order in which they are
+ * used, and block k is at home on node k mod N. Rows are taken by their place in their block, those of equal places by
+ * number. In the first round, each row goes to its home while that has room; in round i, each row that is left goes to
+ * the node i * s after its home (modulo N), if that has room. s is the least number from ceil(0.618 * N) on that has no
+ * divisor in common with N, so all nodes are tried. assignment.c says why.
  */
 #ifndef TOKMAP_RUN_ASSIGNMENT_H
 #define TOKMAP_RUN_ASSIGNMENT_H
 
 #include "locate.h"
-#include "order/affinity.h"
 #include "order/balance.h"
 #include "tokmap/tokmap.h"
+
+struct affine_row;
 
 /* What decides it, besides the run. */
 struct assignment_rule {
@@ -42,7 +47,7 @@ struct assignment {
     uint64_t cells;     /* calls of all ranks; call k of rank r has the number k * world + r */
     /* For computing it: */
     struct run_walk walk;
-    struct affinity_row *affine;
+    struct affine_row *affine;
     struct balance_row *sorted;
     struct balance_cell *cell;
     uint64_t *cell_of; /* by row: its cell, or its node */

@@ -553,7 +553,7 @@ def newline():
 def commentable():
     """Returns the files outside src and the like, and the data of tests, that can hold a comment."""
     hidden = [os.path.join(folder, name) for top in (".github", ".ci") for folder, _, names in os.walk(top)
-              for name in names]
+              for name in names if not folder.startswith(".github/changelog")]
     return (with_ending(hidden, ".md", ".yml", ".yaml", ".cff", ".sh", ".py", ".suppr", "run", "rules", "Containerfile") +
             with_ending(within(FILES, "tests/reference/", "tests/lint/"), ".txt") + with_ending(FILES, ".toml", ".in") +
             existing(".clang-format", ".editorconfig", ".gitignore"))
@@ -627,7 +627,7 @@ def english():
         for line in file:
             if line.startswith("/"):
                 advice.append(line[1:].rstrip("\n").rsplit("/ ", 1))
-    pages = [os.path.join(".github", name) for name in os.listdir(".github")] if os.path.isdir(".github") else []
+    pages = [os.path.join(folder, name) for folder, _, names in os.walk(".github") for name in names]
     paths = TEXTS + with_ending(sorted(pages), ".md")
     paths = without(paths, "tests/lint/", "tests/fuzz/corpus", "tests/differential/corpus", "tests/reference/")
     # grep tries all phrases at once, which Python's expressions cannot.
@@ -830,6 +830,28 @@ def links():
             elif heading and heading not in {re.sub(r"[^\w -]", "", line.lower()).strip().replace(" ", "-")
                                              for line in re.findall(r"^#+ (.*)$", prose(to), flags=re.M)}:
                 yield f"{path}: there is no heading {target}"
+
+
+@rule("the changelog has a file for each change")
+def changelog():
+    """A file of .github/changelog is called added-, changed-, or fixed-SUBJECT.md, and has one to three lines of at most
+    120 columns: `make dist` joins them, and who reads the page reads many of them."""
+    for folder, _, names in os.walk(".github/changelog"):
+        for path in sorted(os.path.join(folder, name) for name in names):
+            lines = text_of(path).split("\n")
+            if path == ".github/changelog/README.md":
+                continue
+            if not re.match(r"(added|changed|fixed)-[a-z0-9-]+\.md$", os.path.basename(path)):
+                yield f"{path}: the name does not begin with added-, changed-, or fixed-"
+            elif not 2 <= len(lines) <= 4 or "" in lines[:-1] or lines[-1] or max(map(len, lines)) > 120:
+                yield f"{path}: is not one to three lines of at most 120 columns"
+
+
+@rule("rooms keep to their budget")
+def mass():
+    """A room has at most the lines that src/make/mass.txt says. A commit that makes a room larger changes its line there,
+    where whoever reads the commit sees it: src/make/mass --write."""
+    yield from output_of(sys.executable, os.path.join(HERE, "../../src/make/mass"), "--check")[1]
 
 
 # ---- shell ----

@@ -55,6 +55,8 @@ CODE
     printf 'int main(void)\n{\n    return 0;\n}\n' >"$tree/tokenize_tools/tokmap.c"
     printf 'all:\n' >"$tree/Makefile"
     cp "$TOP/src/ROOMS.md" "$tree/src/ROOMS.md"
+    mkdir "$tree/src/make"
+    printf '%s\n' 'include 20' 'src/common 30' 'src/format 7' 'tokenize_tools 6' >"$tree/src/make/mass.txt"
     find "$tree" -type f -name '*.[ch]' -exec sed -i '1i /* SPDX-License-''Identifier: MIT */' {} +
     sed -i '1i # SPDX-License-''Identifier: MIT' "$tree/Makefile"
 }
@@ -228,6 +230,16 @@ finds "header guards"
 mkdir -p "$tree/tokenize_tools/commands"
 code tokenize_tools/commands/command_count.c 'int command_count(void);\nint command_count(void) { return 0; }\n'
 finds "each subcommand has a man page"
+mkdir -p "$tree/.github/changelog"
+printf 'One.\nTwo.\nThree.\nFour.\n' >"$tree/.github/changelog/added-all.md"
+finds "the changelog has a file for each change"
+mkdir -p "$tree/.github/changelog"
+echo 'The whole of it is new.' >"$tree/.github/changelog/new.md"
+finds "the changelog has a file for each change"
+code src/format/part_format.c '/* a line more */\n'
+finds "rooms keep to their budget"
+printf 'int left;\n' >"$tree/src/order/left.c"
+finds "rooms keep to their budget"
 printf 'if\n' >"$tree/tokenize_tools/broken.sh"
 finds "shell scripts parse"
 if command -v ptxas >/dev/null 2>&1; then

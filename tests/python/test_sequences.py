@@ -121,7 +121,7 @@ class Rows(WithData):
 
 
 class Order(WithData):
-    """The order has one name; the former name still works, with a warning."""
+    """The order has one name, and gives no warning."""
 
     def test_order(self):
         with warnings.catch_warnings():

@@ -11,9 +11,12 @@ git clone -q --no-local . "$TMPDIR/another clone" 2>/dev/null || git clone -q . 
 sleep 1
 check "another clone makes a tarball" sh -c "umask 077 && cd '$TMPDIR/another clone' && TZ=Asia/Tokyo $MAKE -s BUILD=out dist"
 check "of the same bytes" cmp "$TMPDIR/first.tar.gz" "$TMPDIR/another clone/out/dist/tokmap-$version.tar.gz"
-tar -tzf "$tarball" | grep -v '/$' | sed "s|^tokmap-$version/||" | grep -vx LICENSES/MIT.txt | sort >"$TMPDIR/packed"
+tar -tzf "$tarball" | grep -v '/$' | sed "s|^tokmap-$version/||" | grep -vx -e LICENSES/MIT.txt -e .github/CHANGELOG.md | sort >"$TMPDIR/packed"
 git -c core.quotePath=off ls-tree -r --name-only HEAD | sort >"$TMPDIR/tracked"
 check "it has every tracked file and no other" cmp "$TMPDIR/packed" "$TMPDIR/tracked"
+check "CHANGELOG.md has an entry for each file of the changelog" test \
+    "$(tar -xzOf "$tarball" "tokmap-$version/.github/CHANGELOG.md" | grep -c '^- ')" = \
+    "$(grep -c '^\.github/changelog/.*-' "$TMPDIR/tracked")"
 if command -v reuse >/dev/null 2>&1; then
     unpack "$TMPDIR/tree"
     check "reuse lint accepts the tarball" reuse --root "$TMPDIR/tree" lint

@@ -9,10 +9,11 @@ check "the parts of the version in the header" test "$(part MAJOR).$(part MINOR)
 names() { check "$1" test "$(sed -n "$2" "$1" | head -n 1)" = "$version"; }
 names src/python/tokmap/_version.py 's/^__version__ = "\(.*\)"/\1/p'
 [ -d .github/packaging ] || exit 0 # a source distribution of Python has no .github
-# The newest heading with a version, and before the first release the version that the changelog announces.
-names .github/CHANGELOG.md 's/^## \[\([0-9.]*\)\].*/\1/p; s/.* will be \([0-9][0-9.]*\),.*/\1/p'
+# The folder of the newest version that is released, if any is.
+released=$(ls .github/changelog | grep '^[0-9.]*_[0-9-]*$' | sort -V | tail -n 1)
+check "the changelog" test "${released%_*}" = "${released:+$version}"
 names .github/CITATION.cff 's/^version: //p'
 names .github/packaging/debian/changelog 's/^tokmap (\(.*\)-[0-9]*).*/\1/p'
 names .github/packaging/conda/recipe.yaml 's/^  version: "\(.*\)"/\1/p'
 check "the date of the changelog, if it has one, is that of CITATION.cff" test \
-    "$(sed -n "s/^## \[$version\] - //p" .github/CHANGELOG.md)" = "$(sed -n 's/^date-released: //p' .github/CITATION.cff)"
+    "${released#*_}" = "$(sed -n 's/^date-released: //p' .github/CITATION.cff)"

@@ -18,8 +18,22 @@ unset MAKEFLAGS MAKELEVEL MFLAGS CFLAGS CPPFLAGS LDFLAGS LIBS TESTS SANITIZE
 tree="$TMPDIR/a tree"
 mkdir -p "$tree" || exit 1
 tar -cf - Makefile include src tokenize_tools tests/tests.mk tests/support | (cd "$tree" && tar -xf -)
+# A compiler that copies what the build has compiled already, because what make does is the same and takes no time.
+objects=$BUILD_DIR/obj/$(sed -n '1s|[^ ]*/\([0-9]*\) .*|\1|p' "$BUILD_DIR/linked_from")
+cat >"$TMPDIR/cc-copying" <<SCRIPT
+#!/bin/sh
+object= source= before=
+for word; do
+    case \$before in -o) object=\$word ;; -c) source=\$word ;; -include) source= && break ;; esac
+    before=\$word
+done
+done=\$(case \$object in */linked/*) echo linked/ ;; esac)\$source
+if [ -z "\$source" ] || [ ! -e "$objects/\$done.o" ]; then exec $CC "\$@"; fi
+sed "1s|^[^ ]*:|\$object:|" "$objects/\$done.d" >"\${object%.o}.d" && cp "$objects/\$done.o" "\$object"
+SCRIPT
+chmod +x "$TMPDIR/cc-copying"
 run_make() {
-    (cd "$tree" && $MAKE --no-print-directory CC="$CC" CXX="$CXX" BUILD=out "$@")
+    (cd "$tree" && $MAKE --no-print-directory CC=../cc-copying CXX="$CXX" BUILD=out "$@")
 }
 
 run_make -j2 lib CFLAGS=-O0 >"$TMPDIR/log" 2>&1

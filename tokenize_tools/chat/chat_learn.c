@@ -61,7 +61,9 @@ const char *chat_role_name(enum chat_role role)
     return names[role];
 }
 
-enum chat_role chat_role_of(const struct chat_message *message)
+/* Returns the role of a message: those that are "developer", "ipython", "tool_results", and "function" have other
+ * names in some templates. */
+static enum chat_role role_of(const struct chat_message *message)
 {
     for (unsigned role = 0; role < CHAT_ROLE_OTHER; role++)
         if (chat_is_role(message, names[role]))
@@ -79,7 +81,7 @@ void chat_learn_apply(const struct chat_learn *learn, struct chat_messages *mess
     const unsigned roles = learn->given ? learn->roles : 1U << CHAT_ROLE_ASSISTANT;
     size_t first = 0;
     for (size_t i = 0; i < messages->count; i++)
-        messages->at[i].speaker = chat_role_of(&messages->at[i]);
+        messages->at[i].speaker = role_of(&messages->at[i]);
     if (learn->last) {
         for (first = messages->count; first && !(roles & 1U << messages->at[first - 1].speaker);)
             first--;

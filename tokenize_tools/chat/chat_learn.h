@@ -31,9 +31,6 @@ bool chat_learn_add(struct chat_learn *learn, const char *word);
 void chat_learn_print(const struct chat_learn *learn, char text[CHAT_LEARN_TEXT]);
 /* Returns the name of a role as --learn has it, or "other"; static. */
 const char *chat_role_name(enum chat_role role);
-/* Returns the role of a message: those that are "developer", "ipython", "tool_results", and "function" have other
- * names in some templates. */
-enum chat_role chat_role_of(const struct chat_message *message);
 
 /* What the messages of a role are in several conversations. */
 struct chat_counts {

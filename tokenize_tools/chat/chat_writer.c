@@ -11,11 +11,6 @@
 
 /* ---- text ---- */
 
-struct chat_string chat_literal(const char *text)
-{
-    return (struct chat_string){text, strlen(text)};
-}
-
 /* Returns true if Python's str.strip() removes the character. */
 static bool is_space(uint32_t code)
 {
@@ -64,12 +59,6 @@ struct chat_string chat_strip_newlines_end(struct chat_string text)
     while (text.count && text.bytes[text.count - 1] == '\n')
         text.count--;
     return text;
-}
-
-bool chat_equals(struct chat_string text, const char *other)
-{
-    const size_t count = strlen(other);
-    return text.count == count && !memcmp(text.bytes, other, count);
 }
 
 bool chat_starts_with(struct chat_string text, const char *start)
@@ -376,7 +365,7 @@ bool chat_contents_are_text(struct chat_messages *messages)
         if (message->kind == CHAT_CONTENT_PARTS)
             return chat_refuse(messages, i, "the template takes a content that is a string, not a list");
         if (message->kind == CHAT_CONTENT_NULL)
-            message->text = chat_literal("");
+            message->text = (struct chat_string){"", 0};
     }
     return true;
 }

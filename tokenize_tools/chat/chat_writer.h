@@ -52,13 +52,11 @@ struct chat_writer {
 /* Roles, and a NULL: without tools, and with them. */
 extern const char *const chat_usual_roles[], *const chat_tool_roles[];
 
-struct chat_string chat_literal(const char *text);
 /* Python's text.rstrip(), and text.strip(). */
 struct chat_string chat_strip_end(struct chat_string text);
 struct chat_string chat_strip(struct chat_string text);
 struct chat_string chat_strip_newlines_start(struct chat_string text);
 struct chat_string chat_strip_newlines_end(struct chat_string text);
-bool chat_equals(struct chat_string text, const char *other);
 bool chat_starts_with(struct chat_string text, const char *start);
 bool chat_ends_with(struct chat_string text, const char *end);
 /* Returns what comes after the last `mark` in the text: all of it without a mark. */

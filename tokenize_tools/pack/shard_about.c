@@ -122,8 +122,8 @@ static void list_write(struct cli_json *json, const char *key, const char *const
     cli_json_end(json);
 }
 
-/* Writes options that are absent unless they were given, so that shards without them keep the bytes of earlier
- * versions. */
+/* Writes options that are absent unless they were given, so that a new option does not change the bytes of shards
+ * without it. */
 static void later_options_write(struct cli_json *json, const struct shard_about *about)
 {
     const struct corpus_options *corpus = about->corpus;
