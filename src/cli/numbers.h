@@ -30,6 +30,7 @@ const char *cli_counted(uint64_t count, const char *noun, char text[64]);
 /* The same, written into memory that lasts until the end of the block around the call. */
 #define CLI_BYTES(bytes) cli_bytes((bytes), (char[32]){0})
 #define CLI_COUNT(count) cli_count((count), (char[32]){0})
+#define CLI_SECONDS(seconds) cli_seconds((seconds), (char[32]){0})
 #define CLI_COUNTED(count, noun) cli_counted((count), (noun), (char[64]){0})
 
 #endif

@@ -36,10 +36,17 @@ static size_t place_of(const char *order, const char *label)
 
 void cli_report_begin(struct cli_report *report, bool as_json, const char *order)
 {
-    *report = (struct cli_report){.as_json = as_json, .file = stdout, .order = order};
-    cli_json_begin(&report->json, stdout);
+    *report = (struct cli_report){.as_json = as_json, .file = stdout, .label_width = 20, .order = order};
     if (as_json)
-        cli_json_object(&report->json, NULL);
+        cli_report_begin_json(report, stdout, false);
+}
+
+void cli_report_begin_json(struct cli_report *report, FILE *file, bool as_given)
+{
+    *report = (struct cli_report){.as_json = true};
+    cli_json_begin(&report->json, file);
+    report->json.as_given = as_given;
+    cli_json_object(&report->json, NULL);
 }
 
 void cli_report_end(struct cli_report *report)
@@ -135,6 +142,9 @@ void cli_member(struct cli_report *report, const char *name, struct cli_value va
     case CLI_VALUE_TEXT:
         cli_json_bytes(json, name, value.text, (size_t)value.number);
         break;
+    case CLI_VALUE_RAW:
+        cli_json_raw(json, name, value.text, (size_t)value.number);
+        break;
     }
 }
 
@@ -166,6 +176,14 @@ void cli_fact_number(struct cli_report *report, const char *name, const char *la
 void cli_fact_text(struct cli_report *report, const char *name, const char *label, const char *text)
 {
     cli_fact(report, name, label, cli_text(text), "%s", text);
+}
+
+void cli_line(struct cli_report *report, const char *name, const char *label, uint64_t number, const char *remark)
+{
+    if (name)
+        cli_member(report, name, cli_number(number));
+    if (!report->as_json && label)
+        cli_print("  %-*s %20s%s%s\n", report->label_width, label, CLI_COUNT(number), *remark ? "  " : "", remark);
 }
 
 /* ---- objects and lists ---- */

@@ -61,5 +61,7 @@ const struct tokmap_dataset *target_dataset(const struct target *target, uint64_
 
 /* Writes the 32 hexadecimal digits of an id, or "unknown" if all its bytes are zero, and returns `text`. */
 const char *id_hex(const uint8_t id[16], char text[33]);
+/* The same, written into memory that lasts until the end of the block around the call. */
+#define ID_HEX(id) id_hex((id), (char[33]){0})
 
 #endif
