@@ -42,33 +42,6 @@ static const char *target_name(const struct convert_arguments *given)
     return given->to == TO_SHARD ? "tokmap" : foreign_target_name((enum foreign_target)(given->to - 1));
 }
 
-static void report_json(const struct convert_arguments *given, const char *name, const struct convert_result *result,
-                        double seconds)
-{
-    const struct foreign_written *written = &result->written;
-    struct cli_json json;
-    char hex[33];
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_bytes(&json, "dataset", name, strlen(name));
-    cli_json_bytes(&json, "output", given->prefix, strlen(given->prefix));
-    cli_json_text(&json, "format", target_name(given));
-    cli_json_number(&json, "tokens", written->tokens);
-    cli_json_number(&json, "documents", written->documents);
-    cli_json_number(&json, "documents_lost", written->lost);
-    cli_json_bool(&json, "masked", result->masked);
-    cli_json_bool(&json, "mask_dropped", result->mask_dropped);
-    cli_json_number(&json, "columns_dropped", result->columns);
-    cli_json_number(&json, "written_bytes", written->written_bytes);
-    cli_json_number(&json, "shared_bytes", written->shared_bytes);
-    if (given->to == TO_SHARD)
-        cli_json_text(&json, "content", id_hex(result->content, hex));
-    else
-        cli_json_null(&json, "content");
-    cli_json_real(&json, "seconds", seconds);
-    cli_json_end(&json);
-}
-
 /* Warns about what the output does not have, although the dataset does. */
 static void losses_warn(const struct convert_arguments *given, const struct convert_result *result)
 {
@@ -87,22 +60,38 @@ static void losses_warn(const struct convert_arguments *given, const struct conv
                  result->columns == 1 ? "one was" : "they were");
 }
 
-static void report_print(const struct convert_arguments *given, const char *name, const struct convert_result *result,
-                         double seconds)
+static void report(const struct convert_arguments *given, const char *name, const struct convert_result *result,
+                   double seconds)
 {
     const struct foreign_written *written = &result->written;
-    char a[64], b[64], c[32], d[32], e[32], hex[33];
-    cli_print("%s: converted %s and %s of %s to %s; wrote %s", given->prefix, cli_counted(written->tokens, "token", a),
-              cli_counted(written->documents, "document", b), name, target_name(given),
-              cli_bytes(written->written_bytes, c));
+    struct cli_report report;
+    cli_report_begin(&report, given->json, NULL);
+    cli_member(&report, "dataset", cli_text(name));
+    cli_member(&report, "output", cli_text(given->prefix));
+    cli_member(&report, "format", cli_text(target_name(given)));
+    cli_member(&report, "tokens", cli_number(written->tokens));
+    cli_member(&report, "documents", cli_number(written->documents));
+    cli_member(&report, "documents_lost", cli_number(written->lost));
+    cli_member(&report, "masked", cli_bool(result->masked));
+    cli_member(&report, "mask_dropped", cli_bool(result->mask_dropped));
+    cli_member(&report, "columns_dropped", cli_number(result->columns));
+    cli_member(&report, "written_bytes", cli_number(written->written_bytes));
+    cli_member(&report, "shared_bytes", cli_number(written->shared_bytes));
+    cli_member(&report, "content", cli_text(given->to == TO_SHARD ? ID_HEX(result->content) : NULL));
+    cli_member(&report, "seconds", cli_real(seconds));
+    cli_report_end(&report);
+    if (given->json || given->quiet)
+        return;
+    cli_print("%s: converted %s and %s of %s to %s; wrote %s", given->prefix, CLI_COUNTED(written->tokens, "token"),
+              CLI_COUNTED(written->documents, "document"), name, target_name(given), CLI_BYTES(written->written_bytes));
     if (written->shared_bytes)
-        cli_print(", and shares %s of tokens with the shard", cli_bytes(written->shared_bytes, c));
+        cli_print(", and shares %s of tokens with the shard", CLI_BYTES(written->shared_bytes));
     if (given->to == TO_SHARD)
-        cli_print("; content id %s", id_hex(result->content, hex));
+        cli_print("; content id %s", ID_HEX(result->content));
     printf("\n");
     if (seconds > 0)
-        cli_say(program, "took %s, %s/s", cli_seconds(seconds, d),
-                cli_bytes((uint64_t)((double)(written->written_bytes + written->shared_bytes) / seconds), e));
+        cli_say(program, "took %s, %s/s", CLI_SECONDS(seconds),
+                CLI_BYTES((uint64_t)((double)(written->written_bytes + written->shared_bytes) / seconds)));
 }
 
 /* ---- the command ---- */
@@ -239,12 +228,10 @@ static int convert_operands(const struct cli_command *command, const char **oper
             cli_say(program, "interrupted; the unfinished output has been removed");
         os_signal_die(os_signal_caught());
     }
-    if (!status)
+    if (!status) {
         losses_warn(given, &result);
-    if (!status && given->json)
-        report_json(given, operands[0], &result, seconds);
-    else if (!status && !given->quiet)
-        report_print(given, operands[0], &result, seconds);
+        report(given, operands[0], &result, seconds);
+    }
     free(given->prefix);
     return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);
 }

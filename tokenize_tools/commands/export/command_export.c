@@ -39,38 +39,32 @@ static bool to_stdout(const struct exporting *exporting)
 
 /* ---- report ---- */
 
-static void report_print(const struct exporting *exporting, const struct text_export_result *result, double seconds)
+static void report(const struct exporting *exporting, const char *name, const struct text_export_result *result,
+                   double seconds)
 {
-    char a[64], b[32], c[32], d[32];
-    char rate[32];
-    (void)cli_bytes(seconds > 0 ? (uint64_t)((double)result->text_bytes / seconds) : 0, rate);
+    struct cli_report report;
+    cli_report_begin(&report, exporting->json, NULL);
+    cli_member(&report, "dataset", cli_text(name));
+    cli_member(&report, "output", cli_text(exporting->output));
+    cli_member(&report, "documents", cli_number(result->documents));
+    cli_member(&report, "documents_replaced", cli_number(result->replaced));
+    cli_member(&report, "documents_skipped", cli_number(result->skipped));
+    cli_member(&report, "tokens", cli_number(result->tokens));
+    cli_member(&report, "text_bytes", cli_number(result->text_bytes));
+    cli_member(&report, "output_bytes", cli_number(result->output_bytes));
+    cli_member(&report, "seconds", cli_real(seconds));
+    cli_report_end(&report);
+    if (exporting->json || exporting->quiet)
+        return;
     /* Standard output has the documents if they go there. */
-    cli_say(program, "exported %s, %s of text, to %s in %s (%s/s)", cli_counted(result->documents, "document", a),
-            cli_bytes(result->text_bytes, b), to_stdout(exporting) ? "standard output" : exporting->output,
-            cli_seconds(seconds, c), rate);
+    cli_say(program, "exported %s, %s of text, to %s in %s (%s/s)", CLI_COUNTED(result->documents, "document"),
+            CLI_BYTES(result->text_bytes), to_stdout(exporting) ? "standard output" : exporting->output,
+            CLI_SECONDS(seconds), CLI_BYTES(seconds > 0 ? (uint64_t)((double)result->text_bytes / seconds) : 0));
     if (result->replaced)
         cli_say(program, "%s of them not valid UTF-8: U+FFFD was written for the invalid bytes",
-                cli_count(result->replaced, d));
+                CLI_COUNT(result->replaced));
     if (result->skipped)
-        cli_say(program, "%s not valid UTF-8 and left out", cli_counted(result->skipped, "more document", a));
-}
-
-static void report_json(const struct exporting *exporting, const char *name, const struct text_export_result *result,
-                        double seconds)
-{
-    struct cli_json json;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_bytes(&json, "dataset", name, strlen(name));
-    cli_json_bytes(&json, "output", exporting->output, strlen(exporting->output));
-    cli_json_number(&json, "documents", result->documents);
-    cli_json_number(&json, "documents_replaced", result->replaced);
-    cli_json_number(&json, "documents_skipped", result->skipped);
-    cli_json_number(&json, "tokens", result->tokens);
-    cli_json_number(&json, "text_bytes", result->text_bytes);
-    cli_json_number(&json, "output_bytes", result->output_bytes);
-    cli_json_real(&json, "seconds", seconds);
-    cli_json_end(&json);
+        cli_say(program, "%s not valid UTF-8 and left out", CLI_COUNTED(result->skipped, "more document"));
 }
 
 /* ---- export ---- */
@@ -220,10 +214,7 @@ static int export_name(struct exporting *exporting, const char *name)
     }
     if (status)
         return command_failed(exporting->command, &error);
-    if (exporting->json)
-        report_json(exporting, name, &result, seconds);
-    else if (!exporting->quiet)
-        report_print(exporting, &result, seconds);
+    report(exporting, name, &result, seconds);
     return cli_finish(program, CLI_DONE);
 }
 

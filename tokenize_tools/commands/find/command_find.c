@@ -143,28 +143,26 @@ static enum tokmap_status text_matches(struct finding *finding, const struct tok
 
 static void document_list(struct finding *finding, const struct tokmap_document *document)
 {
-    char content[33];
+    struct cli_report report;
+    struct tokmap_origin origin;
     finding->tokens += document->tokens;
     finding->documents++;
+    if (!finding->given->json && !finding->listed++) /* with another dataset, a run refuses the list */
+        cli_print("# " EXCLUSION_CONTENT " %s %s\n", finding->name, ID_HEX(finding->info.content));
     if (!finding->given->json) {
-        if (!finding->listed++) /* with another dataset, a run refuses the list */
-            cli_print("# " EXCLUSION_CONTENT " %s %s\n", finding->name, id_hex(finding->info.content, content));
         cli_print("%s %" PRIu64 "\n", finding->name, document->number);
         return;
     }
-    struct cli_json json;
-    struct tokmap_origin origin;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_text(&json, "source", finding->name);
-    cli_json_number(&json, "document", document->number);
-    cli_json_number(&json, "first_token", document->first_token);
-    cli_json_number(&json, "tokens", document->tokens);
+    cli_report_begin(&report, true, NULL);
+    cli_member(&report, "source", cli_text(finding->name));
+    cli_member(&report, "document", cli_number(document->number));
+    cli_member(&report, "first_token", cli_number(document->first_token));
+    cli_member(&report, "tokens", cli_number(document->tokens));
     if (!tokmap_dataset_origin(finding->dataset, document->number, &origin, NULL)) {
-        cli_json_bytes(&json, "input", origin.path, origin.path_bytes);
-        cli_json_number(&json, "record", origin.record);
+        cli_member(&report, "input", cli_bytes_text(origin.path, origin.path_bytes));
+        cli_member(&report, "record", cli_number(origin.record));
     }
-    cli_json_end(&json);
+    cli_report_end(&report);
 }
 
 /* Lists a document if it meets the conditions: the cheap ones are looked at first. */
