@@ -122,11 +122,11 @@ static enum tokmap_status document_end(struct decoding *decoding, struct tokmap_
     const enum tokmap_status status = ids_decode(decoding, true, error);
     if (status || decoding->output == FORMAT_TEXT)
         return status;
-    struct cli_json json;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_bytes(&json, "text", decoding->text.bytes ? decoding->text.bytes : "", (size_t)decoding->text.count);
-    cli_json_end(&json);
+    struct cli_report report;
+    cli_report_begin(&report, true, NULL);
+    cli_member(&report, "text",
+               cli_bytes_text(decoding->text.bytes ? decoding->text.bytes : "", (size_t)decoding->text.count));
+    cli_report_end(&report);
     decoding->text.count = 0;
     return TOKMAP_OK;
 }
