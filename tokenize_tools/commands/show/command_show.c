@@ -75,7 +75,7 @@ struct showing {
     struct row_pieces pieces; /* of it, if the run excludes some */
     uint64_t last_loss;       /* the last step of --losses */
     bool assumed_said;        /* that a dataset does not record its tokenizer */
-    struct cli_json json;
+    struct cli_report report;
 };
 
 /* Makes a source the one at hand. Its printer is opened at the first use. */
@@ -160,9 +160,9 @@ static void part_to_stderr(void *user, const struct part *part)
 
 static void part_to_json(void *user, const struct part *part)
 {
-    cli_json_object(user, NULL);
-    part_json(part, user);
-    cli_json_end(user);
+    cli_report_item(user);
+    part_members(part, user);
+    cli_report_close(user);
 }
 
 static void row_head_print(const struct showing *show, const struct item *item)
@@ -206,40 +206,38 @@ static void item_head_print(const struct showing *show, const struct item *item)
     (void)fputc('\n', stderr);
 }
 
-static void place_json(const struct showing *show, const struct tokmap_place *place, struct cli_json *json)
+static void place_members(const struct showing *show, const struct tokmap_place *place, struct cli_report *report)
 {
-    cli_json_number(json, "step", place->step);
-    cli_json_number(json, "row", place->row);
-    cli_json_number(json, "draw", place->draw);
-    if (place->source == TOKMAP_NO_SOURCE)
-        cli_json_null(json, "source");
-    else
-        cli_json_number(json, "source", place->source);
-    if (show->sources > 1 && place->source != TOKMAP_NO_SOURCE)
-        cli_json_text(json, "name", show->source.name);
-    cli_json_number(json, "epoch", place->epoch);
-    cli_json_number(json, "window", place->window);
+    const bool drawn = place->source != TOKMAP_NO_SOURCE;
+    cli_member(report, "step", cli_number(place->step));
+    cli_member(report, "row", cli_number(place->row));
+    cli_member(report, "draw", cli_number(place->draw));
+    cli_member(report, "source", cli_number_if(drawn, place->source));
+    if (show->sources > 1 && drawn)
+        cli_member(report, "name", cli_text(show->source.name));
+    cli_member(report, "epoch", cli_number(place->epoch));
+    cli_member(report, "window", cli_number(place->window));
 }
 
-static void item_head_json(const struct showing *show, const struct item *item, struct cli_json *json)
+static void item_head_members(const struct showing *show, const struct item *item, struct cli_report *report)
 {
-    cli_json_text(json, "kind", item->kind);
+    cli_member(report, "kind", cli_text(item->kind));
     if (item->place) {
-        place_json(show, item->place, json);
+        place_members(show, item->place, report);
         if (item->loss)
-            loss_json(item->loss, item->also, json);
+            loss_members(item->loss, item->also, report);
     } else if (item->kind == kind_window) {
-        cli_json_number(json, "epoch", 0);
-        cli_json_number(json, "window", item->window);
+        cli_member(report, "epoch", cli_number(0));
+        cli_member(report, "window", cli_number(item->window));
     } else if (item->kind == kind_document) {
-        cli_json_number(json, "document", item->document);
+        cli_member(report, "document", cli_number(item->document));
         if (item->order)
-            order_json(item->order, json);
+            order_members(item->order, report);
     }
-    cli_json_number(json, "first_token", item->first);
-    cli_json_number(json, "tokens", item->count);
+    cli_member(report, "first_token", cli_number(item->first));
+    cli_member(report, "tokens", cli_number(item->count));
     if (item->padding || item->extents)
-        cli_json_number(json, "padding", item->padding);
+        cli_member(report, "padding", cli_number(item->padding));
 }
 
 /* Passes on a part of an extent, whose offset is counted from the start of the row. */
@@ -327,36 +325,35 @@ static enum tokmap_status item_print(struct showing *show, const struct item *it
 
 static enum tokmap_status item_json(struct showing *show, const struct item *item, struct tokmap_error *error)
 {
-    struct cli_json *json = &show->json;
-    cli_json_begin(json, stdout);
-    cli_json_object(json, NULL);
-    item_head_json(show, item, json);
-    cli_json_array(json, "documents");
-    enum tokmap_status status = item_parts(show, item, part_to_json, json, error);
-    cli_json_end(json);
+    struct cli_report *report = &show->report;
+    cli_report_begin(report, true, NULL);
+    item_head_members(show, item, report);
+    cli_report_array(report, "documents");
+    enum tokmap_status status = item_parts(show, item, part_to_json, report, error);
+    cli_report_close(report);
     if (!status && item->extents) {
-        cli_json_array(json, "pieces");
+        cli_report_array(report, "pieces");
         for (uint64_t i = 0; i < item->extent_count && !status; i++) {
             const struct tokmap_extent *extent = &item->extents[i];
             if (extent_is_padding(extent))
                 continue;
-            cli_json_object(json, NULL);
-            cli_json_number(json, "first_token", extent->first_token);
-            cli_json_number(json, "tokens", extent->tokens);
+            cli_report_item(report);
+            cli_member(report, "first_token", cli_number(extent->first_token));
+            cli_member(report, "tokens", cli_number(extent->tokens));
             if (item->excluded && item->excluded[i])
-                cli_json_bool(json, "excluded", true);
+                cli_member(report, "excluded", cli_bool(true));
             else
                 status =
-                    printer_json(show->printer, extent, 1, begins_document(show, extent->first_token), json, error);
-            cli_json_end(json);
+                    printer_json(show->printer, extent, 1, begins_document(show, extent->first_token), report, error);
+            cli_report_close(report);
         }
-        cli_json_end(json);
+        cli_report_close(report);
     } else if (!status && show->printer) {
         const struct tokmap_extent range = {item->first, item->count};
         status = printer_json(show->printer, item->order ? item->order->extents : &range,
-                              item->order ? item->order->count : 1, item->kind == kind_document, json, error);
+                              item->order ? item->order->count : 1, item->kind == kind_document, report, error);
     }
-    cli_json_end(json);
+    cli_report_end(report);
     return status;
 }
 
@@ -531,22 +528,20 @@ static enum tokmap_status show_step(struct showing *show, struct tokmap_error *e
 static void place_print(const struct showing *show, const struct sharing_row *row, uint64_t tokens)
 {
     const struct tokmap_place *place = &row->place;
-    if (show->given->json) {
-        struct cli_json json;
-        cli_json_begin(&json, stdout);
-        cli_json_object(&json, NULL);
-        place_json(show, place, &json);
-        cli_json_number(&json, "first_token", place->first_token);
-        cli_json_number(&json, "tokens", place->tokens);
-        cli_json_number(&json, "shared", row->shared);
-        cli_json_end(&json);
-    } else {
-        printf("step %" PRIu64 " row %" PRIu64, place->step, place->row);
-        if (show->sources > 1)
-            cli_print(" source %s", show->source.name);
-        printf(" epoch %" PRIu64 " window %" PRIu64 " shows %" PRIu64 " of %" PRIu64 " tokens\n", place->epoch,
-               place->window, row->shared, tokens);
-    }
+    struct cli_report report;
+    cli_report_begin(&report, show->given->json, NULL);
+    place_members(show, place, &report);
+    cli_member(&report, "first_token", cli_number(place->first_token));
+    cli_member(&report, "tokens", cli_number(place->tokens));
+    cli_member(&report, "shared", cli_number(row->shared));
+    cli_report_end(&report);
+    if (show->given->json)
+        return;
+    printf("step %" PRIu64 " row %" PRIu64, place->step, place->row);
+    if (show->sources > 1)
+        cli_print(" source %s", show->source.name);
+    printf(" epoch %" PRIu64 " window %" PRIu64 " shows %" PRIu64 " of %" PRIu64 " tokens\n", place->epoch,
+           place->window, row->shared, tokens);
 }
 
 static enum tokmap_status show_where(struct showing *show, struct tokmap_error *error)

@@ -325,22 +325,22 @@ void loss_print(const struct loss *loss, const struct also *also)
     (void)fputc('\n', stderr);
 }
 
-void loss_json(const struct loss *loss, const struct also *also, struct cli_json *json)
+void loss_members(const struct loss *loss, const struct also *also, struct cli_report *report)
 {
-    cli_json_real(json, "loss", loss->loss);
-    cli_json_real(json, "median", loss->median);
+    cli_member(report, "loss", cli_real(loss->loss));
+    cli_member(report, "median", cli_real(loss->median));
     if (loss->of_call) {
-        cli_json_number(json, "rank", loss->rank);
-        cli_json_number(json, "call", loss->call);
+        cli_member(report, "rank", cli_number(loss->rank));
+        cli_member(report, "call", cli_number(loss->call));
     }
-    cli_json_array(json, "also");
+    cli_report_array(report, "also");
     for (uint64_t i = 0; i < min64(also->count, ALSO_MOST); i++) {
-        cli_json_object(json, NULL);
-        cli_json_number(json, "step", also->of[i].step);
-        cli_json_number(json, "row", also->of[i].row);
-        cli_json_number(json, "shared", also->of[i].shared);
-        cli_json_end(json);
+        cli_report_item(report);
+        cli_member(report, "step", cli_number(also->of[i].step));
+        cli_member(report, "row", cli_number(also->of[i].row));
+        cli_member(report, "shared", cli_number(also->of[i].shared));
+        cli_report_close(report);
     }
-    cli_json_end(json);
-    cli_json_number(json, "also_rows", also->count);
+    cli_report_close(report);
+    cli_member(report, "also_rows", cli_number(also->count));
 }

@@ -47,6 +47,6 @@ enum tokmap_status losses_check(const struct losses *losses, const char *path, c
 
 /* Print the loss of a row: as a line on standard error, and as members of an open object. */
 void loss_print(const struct loss *loss, const struct also *also);
-void loss_json(const struct loss *loss, const struct also *also, struct cli_json *json);
+void loss_members(const struct loss *loss, const struct also *also, struct cli_report *report);
 
 #endif
