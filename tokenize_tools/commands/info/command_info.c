@@ -250,8 +250,7 @@ static void lengths_report(const struct dataset_facts *facts, struct cli_report 
     const bool part = lengths->documents < facts->info.documents;
     cli_row(report, "document lengths", "%s%s%s%s%s", lengths_text(lengths, list), lengths->documents ? " tokens" : "",
             part ? ", of the first " : "", part ? CLI_COUNT(lengths->documents) : "", part ? " documents" : "");
-    if (report->as_json)
-        lengths_json(lengths, &report->json);
+    lengths_members(lengths, report);
 }
 
 static void tokenizer_report(const struct dataset_facts *facts, struct cli_report *report)

@@ -510,10 +510,8 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
     columns_check(packing);
     targets_check(packing);
     sets_check(packing, options->split);
-    if (packing->json)
-        pack_report_json(&report);
-    else if (!packing->quiet)
-        pack_report_print(&report);
+    if (packing->json || !packing->quiet)
+        pack_report(&report, packing->json);
     if (pack_upload_is(&packing->upload) && pack_upload_end(&packing->upload, options->split, &error))
         return command_failed(packing->command, &error);
     return cli_finish(program, listed ? CLI_DONE : CLI_FAILED);

@@ -332,19 +332,19 @@ const char *lengths_text(const struct lengths *lengths, char text[LENGTHS_TEXT])
     return text;
 }
 
-void lengths_json(const struct lengths *lengths, struct cli_json *json)
+void lengths_members(const struct lengths *lengths, struct cli_report *report)
 {
     if (!lengths->documents) {
-        cli_json_null(json, "document_tokens");
+        cli_member(report, "document_tokens", cli_null());
         return;
     }
-    cli_json_object(json, "document_tokens");
-    cli_json_number(json, "p50", lengths->p50);
-    cli_json_number(json, "p90", lengths->p90);
-    cli_json_number(json, "p99", lengths->p99);
-    cli_json_number(json, "max", lengths->largest);
-    cli_json_real(json, "mean", lengths->mean);
-    cli_json_end(json);
+    cli_report_object(report, "document_tokens");
+    cli_member(report, "p50", cli_number(lengths->p50));
+    cli_member(report, "p90", cli_number(lengths->p90));
+    cli_member(report, "p99", cli_number(lengths->p99));
+    cli_member(report, "max", cli_number(lengths->largest));
+    cli_member(report, "mean", cli_real(lengths->mean));
+    cli_report_close(report);
 }
 
 const char *bytes_a_token_text(uint64_t text_bytes, uint64_t tokens, char text[64])
