@@ -101,15 +101,20 @@ struct cli_report {
     char *cells[CLI_REPORT_COLUMNS]; /* of the item that is open */
     char open[CLI_REPORT_DEPTH];     /* objects and arrays 'o', lists with a table 'l', other lists 'n', items 'i' */
     uint32_t depth;
+    char *text; /* of cli_report_end_text() */
+    size_t text_bytes;
 };
 
 /* Begins a report on standard output; in JSON, an object. order: the labels of the rows, separated by '|', and "*" for
  * all others, which come last without it. NULL: the rows have the order of the calls. */
 void cli_report_begin(struct cli_report *report, bool as_json, const char *order);
-/* Begins an object of JSON in a file. as_given: see struct cli_json. */
-void cli_report_begin_json(struct cli_report *report, FILE *file, bool as_given);
 /* Prints the rows that are left; in JSON, ends the object. */
 void cli_report_end(struct cli_report *report);
+
+/* Begin and end an object of JSON that becomes a text, which the caller frees. as_given: see struct cli_json. The
+ * report must stay where it is. The end returns NULL if there was not enough memory. */
+void cli_report_begin_text(struct cli_report *report, bool as_given);
+char *cli_report_end_text(struct cli_report *report, size_t *bytes);
 /* Prints the rows so far as a table, after which others may follow in the order `order`. Nothing in JSON. */
 void cli_report_rows(struct cli_report *report, const char *order);
 
@@ -124,6 +129,11 @@ void cli_fact_text(struct cli_report *report, const char *name, const char *labe
 void cli_line(struct cli_report *report, const char *name, const char *label, uint64_t number, const char *remark);
 /* Adds what is for JSON only, or for people only. In an array, members have no name: NULL. */
 void cli_member(struct cli_report *report, const char *name, struct cli_value value);
+/* The same of a text unless it is NULL, and of a number unless it is 0. */
+void cli_member_text_if(struct cli_report *report, const char *name, const char *text);
+void cli_member_number_if(struct cli_report *report, const char *name, uint64_t number);
+/* Adds an array of two numbers, such as the borders of a range. */
+void cli_member_pair(struct cli_report *report, const char *name, uint64_t first, uint64_t second);
 void cli_row(struct cli_report *report, const char *label, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

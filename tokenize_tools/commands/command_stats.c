@@ -292,10 +292,7 @@ static void unused_range(void *user, uint64_t first, uint64_t end)
 {
     struct cli_report *report = user;
     if (report->as_json) {
-        cli_json_array(&report->json, NULL);
-        cli_json_number(&report->json, NULL, first);
-        cli_json_number(&report->json, NULL, end);
-        cli_json_end(&report->json);
+        cli_member_pair(report, NULL, first, end);
     } else if (end - first == 1) {
         (void)printf("  %" PRIu64 "\n", first);
     } else {
@@ -500,8 +497,7 @@ int command_stats(int argc, char **argv)
                    "  tokmap stats data/web\n"
                    "  tokmap stats 'data/web#docs=0..10%' --top 100\n"
                    "  tokmap stats data/web data/code --no-ids --json\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     given.line = cli_command_line(program, argc, argv, (char[2048]){0}, 2048);

@@ -209,8 +209,7 @@ enum tokmap_status skip_report_load(struct skip_report *skips, uint32_t kind, co
 static void item_add(const struct skip_item *item, struct cli_report *report)
 {
     cli_member(report, "path", cli_text(item->why.path));
-    if (item->why.line)
-        cli_member(report, "line", cli_number(item->why.line));
+    cli_member_number_if(report, "line", item->why.line);
     if (item->why.offset != TOKMAP_NO_OFFSET)
         cli_member(report, "offset", cli_number(item->why.offset));
     cli_member(report, "left_out", cli_text(item->is_file ? "file" : "record"));
@@ -223,22 +222,13 @@ static void item_add(const struct skip_item *item, struct cli_report *report)
 static void item_list(struct skip_report *skips, const struct skip_item *item)
 {
     struct cli_report report;
-    char *text = NULL;
     size_t length = 0;
     if (skips->list < 0 || skips->list_failed || (skips->later && !skips->joining))
         return;
-    FILE *file = open_memstream(&text, &length);
-    if (file) {
-        cli_report_begin_json(&report, file, false);
-        item_add(item, &report);
-        cli_report_end(&report);
-    }
-    const bool failed = !file || ferror(file);
-    /* If there is no memory for the text in the end, glibc's fclose() succeeds, and there is no text. */
-    if (!file || fclose(file) || failed || !text)
-        skips->list_failed = ENOMEM;
-    else
-        skips->list_failed = os_pwrite(skips->list, text, length, skips->list_bytes);
+    cli_report_begin_text(&report, false);
+    item_add(item, &report);
+    char *text = cli_report_end_text(&report, &length);
+    skips->list_failed = text ? os_pwrite(skips->list, text, length, skips->list_bytes) : ENOMEM;
     skips->list_bytes += length;
     free(text);
 }
@@ -355,9 +345,8 @@ bool skip_report_finish(struct skip_report *skips, bool failed)
 /* "1 file and 2,000 records"; a count of zero is left out. */
 static const char *items_text(uint64_t files, uint64_t records, char text[160])
 {
-    char a[64], b[64];
-    (void)snprintf(text, 160, "%s%s%s", files ? cli_counted(files, "file", a) : "", files && records ? " and " : "",
-                   records ? cli_counted(records, "record", b) : "");
+    (void)snprintf(text, 160, "%s%s%s", files ? CLI_COUNTED(files, "file") : "", files && records ? " and " : "",
+                   records ? CLI_COUNTED(records, "record") : "");
     return text;
 }
 

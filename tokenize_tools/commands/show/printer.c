@@ -255,10 +255,8 @@ static void ranges_member(const struct ranges *ranges, struct cli_report *report
 {
     cli_report_array(report, "uncounted");
     for (uint64_t i = 0; i < ranges->count; i++) {
-        cli_report_array(report, NULL);
-        cli_member(report, NULL, cli_number(ranges->list[i].first_token));
-        cli_member(report, NULL, cli_number(ranges->list[i].first_token + ranges->list[i].tokens));
-        cli_report_close(report);
+        const struct tokmap_extent *range = &ranges->list[i];
+        cli_member_pair(report, NULL, range->first_token, range->first_token + range->tokens);
     }
     cli_report_close(report);
 }
