@@ -18,7 +18,6 @@
 #include "commands/options/dataset_tokenizer.h"
 #include "commands/options/target.h"
 #include "common/error.h"
-#include "data/local_dataset.h"
 #include "format/foreign/foreign_name.h"
 #include "format/shard_file.h"
 #include "format/shard_mask.h"
@@ -84,8 +83,7 @@ static void report(const struct index_arguments *given, const char *name, const 
     cli_member(&report, "tokens", cli_number(result->tokens));
     cli_member(&report, "documents", cli_number(result->documents));
     cli_member(&report, "largest_id", cli_number(info->largest_id));
-    if (given->stated.vocabulary)
-        cli_member(&report, "tokenizer", cli_text(given->stated.name));
+    cli_member_text_if(&report, "tokenizer", given->stated.vocabulary ? given->stated.name : NULL);
     cli_member(&report, "content", cli_text(ID_HEX(info->content)));
     cli_member(&report, "bytes", cli_number(result->bytes));
     cli_member(&report, "seconds", cli_real(seconds));
@@ -270,8 +268,7 @@ int command_index(int argc, char **argv)
                    "  tokmap index 'llmc:fineweb/*_train_*.bin'\n"
                    "  tokmap index raw:train.bin,width=2,eod=50256\n"
                    "  tokmap index 'olmo:data/part-*.npy,width=4,eod=100257'\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, index_operands, &given);

@@ -19,7 +19,6 @@
 #include "commands/options/target.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
-#include "data/local_dataset.h"
 #include "format/manifest.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
@@ -356,8 +355,7 @@ int command_merge(int argc, char **argv)
                    "Examples:\n"
                    "  tokmap merge -o data/all data/web data/books\n"
                    "  tokmap merge -o data/mix data/web data/code data/code\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, merge, &merging);

@@ -14,7 +14,6 @@
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "data/local_dataset.h"
 #include "format/shard_seal.h"
 #include "platform/os.h"
 #include "platform/process.h"
@@ -256,8 +255,7 @@ int command_seal(int argc, char **argv)
         .details = "Examples:\n"
                    "  tokmap seal data/web\n"
                    "  tokmap seal data --level 19 --json\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, seal_operands, &given);
@@ -281,8 +279,7 @@ int command_unseal(int argc, char **argv)
                    "compared with the checksums in the index on the way.",
         .details = "Examples:\n"
                    "  tokmap unseal data/web\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, seal_operands, &given);

@@ -45,13 +45,12 @@ static const char *target_name(const struct convert_arguments *given)
 /* Warns about what the output does not have, although the dataset does. */
 static void losses_warn(const struct convert_arguments *given, const struct convert_result *result)
 {
-    char a[64], b[32];
     if (result->written.lost)
         cli_warn(program,
                  "%s has no index of documents, and of %s, %s cannot be found by their EOD or BOS: they lack it, or "
                  "contain it elsewhere",
-                 target_name(given), cli_counted(result->written.documents, "document", a),
-                 cli_count(result->written.lost, b));
+                 target_name(given), CLI_COUNTED(result->written.documents, "document"),
+                 CLI_COUNT(result->written.lost));
     if (result->mask_dropped)
         cli_warn(program, "%s's files cannot have a mask, so it was left out: a model will learn all tokens",
                  target_name(given));
@@ -271,8 +270,7 @@ int command_convert(int argc, char **argv)
                    "  tokmap convert --to megatron -o data/web data/web\n"
                    "  tokmap convert -t gpt2/tokenizer.json -o data/old data/my_text_document\n"
                    "  tokmap convert --to llmc -o data/llmc raw:train.bin,width=2,eod=50256\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, convert_operands, &given);

@@ -82,7 +82,6 @@ static enum tokmap_status range_set(const struct exporting *exporting, const cha
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct tokmap_document first = {0}, last = {0};
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
-    char counted[64];
     if (status)
         return error_set(error, status, name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
     options->first = exporting->documents.given ? exporting->documents.first : 0;
@@ -90,7 +89,7 @@ static enum tokmap_status range_set(const struct exporting *exporting, const cha
     if (options->end > info.documents)
         return error_set(error, TOKMAP_ERROR_RANGE, name, TOKMAP_NO_OFFSET,
                          "documents %" PRIu64 "..%" PRIu64 " reach past the end; the dataset has %s, numbered from 0",
-                         options->first, options->end, cli_counted(info.documents, "document", counted));
+                         options->first, options->end, CLI_COUNTED(info.documents, "document"));
     *tokens = 0;
     if (info.tokens && !info.documents) /* says why, so that no text is left out without a word */
         return tokmap_dataset_document(dataset, 0, &first, error);
@@ -285,8 +284,7 @@ int command_export(int argc, char **argv)
                    "  tokmap export --jsonl -o web.jsonl data/web\n"
                    "  tokmap export --documents 0..10 data/web\n"
                    "  tokmap export --origin data/web | zstd > web.jsonl.zst\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, export_operands, &exporting);

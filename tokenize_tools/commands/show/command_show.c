@@ -168,7 +168,6 @@ static void part_to_json(void *user, const struct part *part)
 static void row_head_print(const struct showing *show, const struct item *item)
 {
     const struct tokmap_place *place = item->place;
-    char a[64], b[64];
     if (item->loss)
         loss_print(item->loss, item->also);
     (void)fprintf(stderr, "step %" PRIu64 " row %" PRIu64 ": draw %" PRIu64 ", ", place->step, place->row, place->draw);
@@ -181,12 +180,12 @@ static void row_head_print(const struct showing *show, const struct item *item)
     (void)fprintf(stderr, "epoch %" PRIu64 ", ", place->epoch);
     if (show->source.plan)
         (void)fprintf(stderr, "row %" PRIu64 " of the plan: %s in %s", place->window,
-                      cli_counted(place->tokens, "token", a), cli_counted(item->segments, "segment", b));
+                      CLI_COUNTED(place->tokens, "token"), CLI_COUNTED(item->segments, "segment"));
     else
         (void)fprintf(stderr, "window %" PRIu64 ": tokens %" PRIu64 "..%" PRIu64, place->window, item->first,
                       item->first + item->count);
     if (item->padding)
-        (void)fprintf(stderr, ", then %s", cli_counted(item->padding, "token", a));
+        (void)fprintf(stderr, ", then %s", CLI_COUNTED(item->padding, "token"));
     (void)fprintf(stderr, "%s\n", item->padding ? " of padding" : "");
 }
 
@@ -403,11 +402,10 @@ static enum tokmap_status show_document(struct showing *show, struct tokmap_erro
 static enum tokmap_status show_tokens(struct showing *show, struct tokmap_error *error)
 {
     const struct cli_range range = show->given->tokens;
-    char text[64];
     if (range.end > show->printer->info.tokens)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
                          "tokens %" PRIu64 "..%" PRIu64 " reach past the end; the dataset has %s", range.first,
-                         range.end, cli_counted(show->printer->info.tokens, "token", text));
+                         range.end, CLI_COUNTED(show->printer->info.tokens, "token"));
     const struct item item = {.kind = kind_tokens, .first = range.first, .count = range.end - range.first};
     return item_show(show, &item, false, error);
 }
@@ -436,13 +434,12 @@ static enum tokmap_status show_window(struct showing *show, struct tokmap_error 
         stride = info.stride && !held_out ? info.stride : seq_len;
         windows = show->source.windows;
     }
-    char text[64], more[64];
     if (show->given->window >= windows)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
                          "window %" PRIu64 " does not exist; the %" PRIu64 " tokens make %s of %s and %" PRIu64
                          " of lookahead, numbered from 0",
-                         show->given->window, tokens, cli_counted(windows, "window", text),
-                         cli_counted(seq_len, "token", more), lookahead);
+                         show->given->window, tokens, CLI_COUNTED(windows, "window"), CLI_COUNTED(seq_len, "token"),
+                         lookahead);
     const uint64_t first = show->given->window * stride;
     const struct item item = {.kind = kind_window,
                               .first = first,
@@ -798,8 +795,7 @@ int command_show(int argc, char **argv)
                    "  tokmap show train.run --losses losses.jsonl --top 5\n"
                    "  tokmap show train.run --document 17 --where --json\n"
                    "  tokmap show train.run --exposures takedown.txt\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS | CLI_RUNS,
     };
     return cli_run(&command, argc, argv, show, &given);

@@ -85,17 +85,16 @@ static enum tokmap_status item_show(void *user, const struct exclusion_item *ite
 
 static void summary_print(const struct exposing *exposing, const char *program)
 {
-    char a[64], b[64], c[64];
     (void)cli_flush();
     if (exposing->rows)
-        cli_say(program, "the run shows %s of %s, %s in steps %" PRIu64 " to %" PRIu64, cli_count(exposing->shown, a),
-                cli_counted(exposing->documents, "document", b), cli_counted(exposing->rows, "time", c),
-                exposing->first, exposing->last);
+        cli_say(program, "the run shows %s of %s, %s in steps %" PRIu64 " to %" PRIu64, CLI_COUNT(exposing->shown),
+                CLI_COUNTED(exposing->documents, "document"), CLI_COUNTED(exposing->rows, "time"), exposing->first,
+                exposing->last);
     else
-        cli_say(program, "the run shows none of %s", cli_counted(exposing->documents, "document", b));
+        cli_say(program, "the run shows none of %s", CLI_COUNTED(exposing->documents, "document"));
     if (exposing->excluded)
         cli_say(program, "the run excludes %s of them, and only steps before that were searched",
-                exposing->excluded == exposing->documents ? "all" : cli_count(exposing->excluded, a));
+                exposing->excluded == exposing->documents ? "all" : CLI_COUNT(exposing->excluded));
 }
 
 int exposures_show(const struct cli_command *command, const char *name, const struct run_arguments *run,
