@@ -154,8 +154,7 @@ static int version(int argc, char **argv)
         .program = PROGRAM,
         .usage = "--version [--json]",
         .summary = "Prints the version, the CPU variant in use, and what this build can read.",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
     };
     return cli_run(&command, argc, argv, version_print, &json);
 }

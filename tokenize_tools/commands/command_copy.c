@@ -136,8 +136,7 @@ int command_copy(int argc, char **argv)
                    "  tokmap copy data/web data/backup/\n"
                    "  tokmap copy data/web s3://bucket/data/web --connections 32\n"
                    "  tokmap copy s3://bucket/data/web gs://other/web --verify full\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, copy, &given);

@@ -337,8 +337,7 @@ int command_decode(int argc, char **argv)
                    "  tokmap decode -t gpt2/ --ids '15496 995'\n"
                    "  echo 72 105 | tokmap decode\n"
                    "  tokmap encode -t gpt2/ < text | tokmap decode -t gpt2/ | cmp - text\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_FILES,
     };
     return cli_run(&command, argc, argv, decode, &decoding);

@@ -346,8 +346,7 @@ int command_encode(int argc, char **argv)
                    "  tokmap encode -t gpt2/ --text 'Hello world' --pieces\n"
                    "  printf 'some text' | tokmap encode -t tokenizer.json\n"
                    "  tokmap encode --input-format jsonl < records.jsonl\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_FILES,
     };
     return cli_run(&command, argc, argv, encode, &encoding);

@@ -256,8 +256,7 @@ int command_plan(int argc, char **argv)
                    "Examples:\n"
                    "  tokmap plan -o data/web.plan --seq-len 8192 data/web\n"
                    "  tokmap plan -o part.plan --seq-len 4Ki 'data/web#docs=0..99%'\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, plan, &planning);

@@ -619,8 +619,7 @@ static void report(const struct replay *replay, const char *name, double seconds
         cli_member(&report, "kind", cli_text(replay->kind));
         cli_member(&report, "step", cli_number(replay->bad_step));
         cli_member(&report, "rank", cli_number(replay->bad_rank));
-        if (replay->bad_path)
-            cli_member(&report, "path", cli_text(replay->bad_path));
+        cli_member_text_if(&report, "path", replay->bad_path);
         cli_member(&report, "message", cli_text(replay->said));
         cli_report_close(&report);
     }
@@ -736,8 +735,7 @@ int command_replay(int argc, char **argv)
                    "Examples:\n"
                    "  tokmap replay train.run --trace rank*.trace\n"
                    "  tokmap replay train.run --steps 0..1000 --trace rank0.trace rank1.trace\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_RUNS | CLI_FILES,
     };
     return cli_run(&command, argc, argv, replay_operands, &given);

@@ -206,8 +206,7 @@ int command_tokenizer(int argc, char **argv)
             "Examples:\n"
             "  tokmap tokenizer tokenizer.json\n"
             "  tokmap tokenizer --json models/llama3/\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_FILES,
     };
     return cli_run(&command, argc, argv, describe, &describing);

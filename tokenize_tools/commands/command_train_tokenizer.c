@@ -124,8 +124,7 @@ static void report(const struct training_command *training, const struct train_c
                   strcmp(path_name(training->prefix), standard) != 0 ? "" : ", _config.json");
     cli_member(&report, "output", cli_text(training->prefix));
     cli_member(&report, "model", cli_text(model_names[training->model]));
-    if (merges)
-        cli_member(&report, "pattern", cli_text(training->pattern));
+    cli_member_text_if(&report, "pattern", merges ? training->pattern : NULL);
     cli_line(&report, "files", "files", result->counts.files, "");
     cli_member(&report, "files_skipped", cli_number(result->counts.files_skipped));
     cli_member(&report, "records_skipped", cli_number(result->counts.records_skipped));
@@ -554,8 +553,7 @@ int command_train_tokenizer(int argc, char **argv)
             "--special-tokens '<|endoftext|>' books/\n"
             "  tokmap train-tokenizer -o web --vocab-size 50k --pattern o200k_base 'crawl/*.jsonl.zst'\n"
             "  tokmap train-tokenizer -o t5 --model unigram --vocab-size 32k books/\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_FILES,
     };
     return cli_run(&command, argc, argv, train, &training);

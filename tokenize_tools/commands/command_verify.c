@@ -407,8 +407,7 @@ int command_verify(int argc, char **argv)
                    "Examples:\n"
                    "  tokmap verify data/web\n"
                    "  tokmap verify data --json\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS | CLI_RUNS,
     };
     /* -t was the number of threads here, while it is the tokenizer in every other command. */

@@ -317,8 +317,7 @@ static enum tokmap_status shards_report(const struct tokmap_dataset *dataset, ui
         cli_member(report, "index_bytes", cli_number(shard.index_bytes));
         cli_member(report, "blocks", cli_number(shard.blocks));
         fact_hex(report, "content", NULL, shard.content, "");
-        if (report->as_json)
-            cli_json_raw(&report->json, "about", shard.about, (size_t)shard.about_bytes);
+        cli_member(report, "about", cli_raw(shard.about, (size_t)shard.about_bytes));
         cli_report_close(report);
     }
     cli_report_close(report);
@@ -427,7 +426,7 @@ static void rows_report(const struct row_counts *rows, uint64_t seq_len, uint64_
 static bool about_value(enum json_kind kind, const char *bytes, size_t count, char *text, size_t room)
 {
     uint64_t number;
-    char digits[32], counted[32];
+    char digits[32];
     if (kind == JSON_NULL)
         return false;
     if (kind == JSON_TRUE || kind == JSON_FALSE) {
@@ -436,7 +435,7 @@ static bool about_value(enum json_kind kind, const char *bytes, size_t count, ch
     }
     snprintf(digits, sizeof digits, "%.*s", (int)min64(count, sizeof digits - 1), bytes);
     if (kind == JSON_NUMBER && count < sizeof digits && cli_parse_number(digits, &number)) {
-        snprintf(text, room, "%s", cli_count(number, counted));
+        snprintf(text, room, "%s", CLI_COUNT(number));
         return true;
     }
     const size_t quote = kind == JSON_STRING;
@@ -862,8 +861,7 @@ int command_info(int argc, char **argv)
             "  tokmap info data/web --seq-len 8192 --batch 64\n"
             "  tokmap info train.run --json\n"
             "  tokmap info data/web --lengths --plot lengths.svg\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS | CLI_RUNS,
     };
     given.line = cli_command_line(program, argc, argv, (char[2048]){0}, 2048);

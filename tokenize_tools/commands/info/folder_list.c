@@ -97,7 +97,7 @@ static void opened_list(struct listing *listing, const char *name, const struct 
     struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     struct tokmap_error unused;
     struct about_facts facts = {.name = ""};
-    char title[ABOUT_TITLE], hex[33];
+    char title[ABOUT_TITLE];
     struct cli_report *report = &listing->report;
     if (tokmap_dataset_info(dataset, &info))
         return;
@@ -113,7 +113,7 @@ static void opened_list(struct listing *listing, const char *name, const struct 
              CLI_BYTES(info.tokens * info.width));
     cli_fact(report, "tokenizer_name", "tokenizer", cli_text(facts.name[0] ? facts.name : NULL), "%s",
              *about_title(&facts, title) ? title : "not recorded");
-    cli_member(report, "tokenizer", cli_text(id_hex(info.tokenizer, hex)));
+    cli_member(report, "tokenizer", cli_text(ID_HEX(info.tokenizer)));
     cli_member(report, "error", cli_null());
     about_free(&facts);
 }

@@ -865,8 +865,7 @@ int command_pack(int argc, char **argv)
             "  tokmap pack -o data/web -t gpt2/tokenizer.json 'crawl/*.jsonl.zst'\n"
             "  zcat mail.gz | tokmap pack -o data/mail --invalid-utf8 replace -\n"
             "  tokmap pack -o data/sft --ids-field input_ids --mask-field loss_mask --vocab-size 32000 sft.jsonl\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_FILES,
     };
     return cli_run(&command, argc, argv, pack, &packing);

@@ -281,23 +281,19 @@ static void tokenizer_report(const struct pack_report *report, struct cli_report
         cli_member(out, "name", cli_text(info.name));
         cli_member(out, "form", cli_text(info.form));
     }
-    if (report->tokenizer_path)
-        cli_member(out, "path", cli_text(report->tokenizer_path));
+    cli_member_text_if(out, "path", report->tokenizer_path);
     cli_member(out, "fingerprint", cli_text(HASH128_HEX(info.fingerprint)));
     cli_member(out, "vocabulary", cli_number(info.vocabulary));
     cli_member(out, "width", cli_number(info.width));
     cli_member(out, "eod_id", cli_id(report->eod_id));
     cli_member(out, "bos_id", cli_id(report->bos_id));
-    if (info.frame)
-        cli_member(out, "post_processor", cli_text(info.frame));
-    if (info.cut_as)
-        cli_member(out, "cut_as", cli_text(info.cut_as));
+    cli_member_text_if(out, "post_processor", info.frame);
+    cli_member_text_if(out, "cut_as", info.cut_as);
     if (info.code_cuts && !info.cut_as) {
         cli_member(out, "code_cuts", cli_text(info.code_cuts));
         cli_member(out, "documents_uncut", cli_number(report->result->uncut));
     }
-    if (report->chat)
-        cli_member(out, "chat_template", cli_text(chat_template_name(report->chat)));
+    cli_member_text_if(out, "chat_template", report->chat ? chat_template_name(report->chat) : NULL);
     cli_report_close(out);
     if (out->as_json)
         return;
@@ -384,8 +380,7 @@ static void input_report(const struct pack_report *report, struct cli_report *ou
 static void output_members(const struct pack_report *report, struct cli_report *out)
 {
     const struct pack_result *result = report->result;
-    if (!report->dry_run)
-        cli_member(out, "output", cli_text(report->shown));
+    cli_member_text_if(out, "output", report->dry_run ? NULL : report->shown);
     cli_member(out, "dry_run", cli_bool(report->dry_run));
     if (!report->dry_run && !report->split)
         cli_member(out, "content", cli_text(HASH128_HEX(result->content)));

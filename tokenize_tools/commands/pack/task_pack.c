@@ -521,8 +521,7 @@ void task_end_json(const struct task_end *end)
     cli_member(&report, "output", cli_text(end->prefix));
     cli_member(&report, "task", cli_number(end->arguments->task));
     cli_member(&report, "tasks", cli_number(end->arguments->tasks));
-    if (end->arguments->variables)
-        cli_member(&report, "variables", cli_text(end->arguments->variables));
+    cli_member_text_if(&report, "variables", end->arguments->variables);
     cli_member(&report, "units", cli_number(outcome->end - outcome->first));
     cli_member(&report, "units_done_before", cli_number(outcome->done_before));
     cli_member(&report, "units_all", cli_number(end->units));

@@ -160,10 +160,9 @@ static double percent(uint64_t part, uint64_t whole)
 /* Prints the mean with one decimal. It is at most the largest length, which fits in 64 bits. */
 static const char *mean_text(double mean, char text[32])
 {
-    char count[32];
     const uint64_t whole = (uint64_t)mean;
     const unsigned tenths = (unsigned)((mean - (double)whole) * 10 + 0.5); /* 10: rounded up to a whole */
-    (void)snprintf(text, 32, "%s.%u", cli_count(whole + tenths / 10, count), tenths % 10);
+    (void)snprintf(text, 32, "%s.%u", CLI_COUNT(whole + tenths / 10), tenths % 10);
     return text;
 }
 
@@ -273,7 +272,7 @@ enum tokmap_status document_report_plot(const struct document_report *report, ui
 {
     static char labels[LENGTH_BINS][48];
     struct cli_plot_point shares[3][LENGTH_BINS];
-    char title[256], subtitle[LENGTHS_TEXT + 64], list[LENGTHS_TEXT], machine[256], made[320], date[CLI_DATE], a[32];
+    char title[256], subtitle[LENGTHS_TEXT + 64], list[LENGTHS_TEXT], machine[256], made[320], date[CLI_DATE];
     unsigned first = LENGTH_BINS, last = 0, count = 0;
     uint64_t tokens = 0, seen = 0;
     struct lengths figures;
@@ -299,7 +298,7 @@ enum tokmap_status document_report_plot(const struct document_report *report, ui
         shares[2][count].y = percent(seen, report->lengths.count);
     }
     lengths_of(&report->lengths, &figures);
-    (void)snprintf(title, sizeof title, "Lengths of %s documents: %s", cli_count(report->counted, a), dataset);
+    (void)snprintf(title, sizeof title, "Lengths of %s documents: %s", CLI_COUNT(report->counted), dataset);
     (void)snprintf(subtitle, sizeof subtitle, "tokens: %s%s", lengths_text(&figures, list),
                    report->counted < documents ? "; of the first documents only" : "");
     (void)snprintf(made, sizeof made, "%s, %s", cli_machine(machine, sizeof machine), cli_date(date));
@@ -323,11 +322,11 @@ enum tokmap_status document_report_plot(const struct document_report *report, ui
 
 const char *lengths_text(const struct lengths *lengths, char text[LENGTHS_TEXT])
 {
-    char a[32], b[32], c[32], d[32], e[32];
+    char e[32];
     if (!lengths->documents)
         return memcpy(text, "none", sizeof "none");
-    (void)snprintf(text, LENGTHS_TEXT, "p50 %s, p90 %s, p99 %s, max %s, mean %s", cli_count(lengths->p50, a),
-                   cli_count(lengths->p90, b), cli_count(lengths->p99, c), cli_count(lengths->largest, d),
+    (void)snprintf(text, LENGTHS_TEXT, "p50 %s, p90 %s, p99 %s, max %s, mean %s", CLI_COUNT(lengths->p50),
+                   CLI_COUNT(lengths->p90), CLI_COUNT(lengths->p99), CLI_COUNT(lengths->largest),
                    mean_text(lengths->mean, e));
     return text;
 }
