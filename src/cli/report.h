@@ -129,7 +129,7 @@ void cli_fact_text(struct cli_report *report, const char *name, const char *labe
 void cli_line(struct cli_report *report, const char *name, const char *label, uint64_t number, const char *remark);
 /* Adds what is for JSON only, or for people only. In an array, members have no name: NULL. */
 void cli_member(struct cli_report *report, const char *name, struct cli_value value);
-/* The same of a text unless it is NULL, and of a number unless it is 0. */
+/* Add a text unless it is NULL, and a number unless it is 0, for JSON only. */
 void cli_member_text_if(struct cli_report *report, const char *name, const char *text);
 void cli_member_number_if(struct cli_report *report, const char *name, uint64_t number);
 /* Adds an array of two numbers, such as the borders of a range. */

@@ -182,6 +182,7 @@ struct verify_sum {
     struct tokmap_dataset_info info; /* tokens, documents, and shards are sums */
     struct tokmap_verify_result result;
     uint64_t plans;
+    struct plan_header plan; /* the last one */
 };
 
 /* Reads a dataset. Prints faults as they are found. */
@@ -216,15 +217,14 @@ static enum tokmap_status dataset_verify(const struct tokmap_dataset *dataset, c
     return status;
 }
 
-/* Reads the plan of a source, and compares it with the dataset's documents. */
-static enum tokmap_status plan_verify_source(const struct tokmap_source_info *source,
-                                             const struct verify_arguments *given, struct verify_report *report,
-                                             struct verify_sum *sum, struct tokmap_error *error)
+/* Reads a plan, and compares it with the documents of the dataset that it belongs to, unless that is NULL. */
+static enum tokmap_status plan_verify_named(const char *plan, const struct tokmap_dataset *dataset,
+                                            const struct verify_arguments *given, struct verify_report *report,
+                                            struct verify_sum *sum, struct tokmap_error *error)
 {
-    struct plan_header header;
     cli_progress_start(&report->progress, "verifying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
     report->progress.unit = "segments";
-    const enum tokmap_status status = plan_check(source->plan, source->dataset, progressed, report, &header, error);
+    const enum tokmap_status status = plan_check(plan, dataset, progressed, report, &sum->plan, error);
     cli_progress_end(&report->progress);
     if (is_fault(status))
         (void)fault_found(report, error);
@@ -257,7 +257,7 @@ static enum tokmap_status run_verify(const struct tokmap_run *run, const char *n
             status = dataset_verify(source.dataset, datasets == 1 ? name : source.data, given, report, sum, error);
         found = found ? found : status;
         if (source.plan && (!status || is_fault(status)))
-            status = plan_verify_source(&source, given, report, sum, error);
+            status = plan_verify_named(source.plan, source.dataset, given, report, sum, error);
         found = found && (!status || is_fault(status)) ? found : status;
     }
     return found;
@@ -287,80 +287,54 @@ static enum tokmap_status verify(const char *name, const struct verify_arguments
     return status;
 }
 
-/* Checks a plan by itself. A run names the dataset that it belongs to. */
-static int verify_plan(const struct cli_command *command, const struct verify_arguments *given, const char *name)
+static void summary_print(const char *name, bool is_plan, const struct verify_sum *sum, uint64_t faults, double seconds)
 {
-    struct tokmap_error error = {0};
-    struct verify_report report = {.faults = 0};
-    struct plan_header header;
-    cli_signals_catch();
-    cli_report_begin(&report.out, given->json, NULL);
-    cli_member(&report.out, "plan", cli_text(name));
-    cli_report_list(&report.out, "faults", NULL);
-    cli_progress_start(&report.progress, "verifying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
-    report.progress.unit = "segments";
-    const enum tokmap_status status = plan_check(name, NULL, progressed, &report, &header, &error);
-    cli_progress_end(&report.progress);
-    (void)os_signals_release();
-    if (is_fault(status))
-        (void)fault_found(&report, &error);
-    cli_report_close(&report.out);
-    cli_member(&report.out, "sound", cli_bool(status == TOKMAP_OK));
-    cli_member(&report.out, "rows", cli_number(header.rows));
-    cli_member(&report.out, "segments", cli_number(header.segments));
-    cli_member(&report.out, "tokens", cli_number(header.tokens));
-    cli_report_end(&report.out);
-    if (os_signal_caught()) {
-        (void)fflush(stdout);
-        os_signal_die(os_signal_caught());
-    }
-    if (status && !is_fault(status))
-        return cli_finish(program, command_failed(command, &error));
-    if (!given->json && !given->quiet && status)
-        cli_print("%s: 1 fault\n", name);
-    else if (!given->json && !given->quiet)
-        cli_print("%s: sound: %s rows, %s segments\n", name, CLI_COUNT(header.rows), CLI_COUNT(header.segments));
-    return cli_finish(program, status ? CLI_FAILED : CLI_DONE);
-}
-
-static void summary_print(const char *name, const struct tokmap_dataset_info *info,
-                          const struct tokmap_verify_result *result, uint64_t plans, uint64_t faults, double seconds)
-{
+    const struct tokmap_dataset_info *info = &sum->info;
     if (faults)
         cli_print("%s: %s\n", name, CLI_COUNTED(faults, "fault"));
+    else if (is_plan)
+        cli_print("%s: sound: %s rows, %s segments\n", name, CLI_COUNT(sum->plan.rows), CLI_COUNT(sum->plan.segments));
     else if (!info->shards)
         cli_print("%s: synthetic; it has no files to verify\n", name);
     else
         cli_print("%s: sound: %s, %s in %s%s%s\n", name, CLI_COUNTED(info->tokens, "token"),
-                  CLI_COUNTED(info->documents, "document"), CLI_COUNTED(info->shards, "shard"), plans ? ", and " : "",
-                  plans ? CLI_COUNTED(plans, "plan") : "");
-    if (result->bytes && seconds > 0)
-        cli_say(program, "read %s in %s, %s/s", CLI_BYTES(result->bytes), CLI_SECONDS(seconds),
-                CLI_BYTES((uint64_t)((double)result->bytes / seconds)));
+                  CLI_COUNTED(info->documents, "document"), CLI_COUNTED(info->shards, "shard"),
+                  sum->plans ? ", and " : "", sum->plans ? CLI_COUNTED(sum->plans, "plan") : "");
+    if (sum->result.bytes && seconds > 0)
+        cli_say(program, "read %s in %s, %s/s", CLI_BYTES(sum->result.bytes), CLI_SECONDS(seconds),
+                CLI_BYTES((uint64_t)((double)sum->result.bytes / seconds)));
 }
 
-static int verify_target(const struct cli_command *command, const struct verify_arguments *given, const char *name)
+static int verify_name(const struct cli_command *command, const struct verify_arguments *given, const char *name)
 {
     struct tokmap_error error = {0};
     struct verify_sum sum = {.plans = 0};
     struct verify_report report = {.faults = 0};
+    const bool is_plan = plan_is_file(name); /* a run names the dataset that it belongs to */
     cli_signals_catch();
     cli_report_begin(&report.out, given->json, NULL);
-    cli_member(&report.out, cli_names_run(name) ? "run" : "dataset", cli_text(name));
+    cli_member(&report.out, is_plan ? "plan" : cli_names_run(name) ? "run" : "dataset", cli_text(name));
     cli_report_list(&report.out, "faults", NULL);
     const uint64_t start = os_clock_ns();
-    const enum tokmap_status status = verify(name, given, &report, &sum, &error);
+    const enum tokmap_status status = is_plan ? plan_verify_named(name, NULL, given, &report, &sum, &error)
+                                              : verify(name, given, &report, &sum, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
     (void)os_signals_release();
     cli_report_close(&report.out);
     cli_member(&report.out, "sound", cli_bool(status == TOKMAP_OK));
-    cli_member(&report.out, "complete", cli_bool(status == TOKMAP_OK || (is_fault(status) && sum.result.bytes)));
-    cli_member(&report.out, "tokens", cli_number(sum.info.tokens));
-    cli_member(&report.out, "documents", cli_number(sum.info.documents));
-    cli_member(&report.out, "shards", cli_number(sum.info.shards));
-    cli_member(&report.out, "blocks", cli_number(sum.result.blocks));
-    cli_member(&report.out, "bytes", cli_number(sum.result.bytes));
-    cli_member(&report.out, "seconds", cli_real(seconds));
+    if (is_plan) {
+        cli_member(&report.out, "rows", cli_number(sum.plan.rows));
+        cli_member(&report.out, "segments", cli_number(sum.plan.segments));
+        cli_member(&report.out, "tokens", cli_number(sum.plan.tokens));
+    } else {
+        cli_member(&report.out, "complete", cli_bool(status == TOKMAP_OK || (is_fault(status) && sum.result.bytes)));
+        cli_member(&report.out, "tokens", cli_number(sum.info.tokens));
+        cli_member(&report.out, "documents", cli_number(sum.info.documents));
+        cli_member(&report.out, "shards", cli_number(sum.info.shards));
+        cli_member(&report.out, "blocks", cli_number(sum.result.blocks));
+        cli_member(&report.out, "bytes", cli_number(sum.result.bytes));
+        cli_member(&report.out, "seconds", cli_real(seconds));
+    }
     cli_report_end(&report.out);
     if (os_signal_caught()) {
         (void)fflush(stdout);
@@ -369,7 +343,7 @@ static int verify_target(const struct cli_command *command, const struct verify_
     if (status && !is_fault(status))
         return cli_finish(program, command_failed(command, &error));
     if (!given->json && !given->quiet)
-        summary_print(name, &sum.info, &sum.result, sum.plans, report.faults, seconds);
+        summary_print(name, is_plan, &sum, report.faults, seconds);
     return cli_finish(program, status ? CLI_FAILED : CLI_DONE);
 }
 
@@ -380,9 +354,7 @@ static int verify_operands(const struct cli_command *command, const char **opera
         return cli_misused(command, "expected one dataset, plan, or run file");
     if (given->threads_given && (!given->threads || given->threads > THREADS_MOST))
         return cli_misused(command, "--threads must be between 1 and %d", THREADS_MOST);
-    if (plan_is_file(operands[0]))
-        return verify_plan(command, given, operands[0]);
-    return verify_target(command, given, operands[0]);
+    return verify_name(command, given, operands[0]);
 }
 
 int command_verify(int argc, char **argv)

@@ -164,8 +164,6 @@ static void totals_add(struct cli_report *report, const struct shard_about *abou
     cli_report_close(report);
 }
 
-/* The fingerprint identifies a tokenizer; the paths only say where to look for it, so a tokenizer without a file has
- * none. */
 void shard_about_tokenizer(struct cli_report *report, const struct tokenizer *tokenizer,
                            const struct tokmap_tokenizer_options *options, const char *path)
 {

@@ -55,7 +55,8 @@ struct shard_about {
  * enough memory. */
 char *shard_about_text(const struct shard_about *about, uint64_t *bytes);
 
-/* Adds the members of the object that describes a tokenizer. tokenizer_options and path: as in struct shard_about. */
+/* Adds the members of the object that describes a tokenizer. Its fingerprint identifies it; the paths only say where to
+ * look for it, so a tokenizer without a file has none. tokenizer_options and path: as in struct shard_about. */
 void shard_about_tokenizer(struct cli_report *report, const struct tokenizer *tokenizer,
                            const struct tokmap_tokenizer_options *options, const char *path);
 

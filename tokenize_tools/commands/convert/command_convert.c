@@ -95,12 +95,6 @@ static void report(const struct convert_arguments *given, const char *name, cons
 
 /* ---- the command ---- */
 
-static bool is_same_file(const char *path, const struct os_stat *file)
-{
-    struct os_stat found;
-    return !os_stat(path, &found) && found.device == file->device && found.inode == file->inode;
-}
-
 /* If the output has the prefix of the shard that is converted, its tokens may be shared: then *tokens is the path of
  * its .bin. A name that would replace a file of the dataset is an error. */
 static enum tokmap_status sharing_find(const struct convert_arguments *given, const struct tokmap_dataset *dataset,
@@ -116,7 +110,7 @@ static enum tokmap_status sharing_find(const struct convert_arguments *given, co
     for (uint64_t i = 0; i < info.shards && !status && !own && !os_stat(*tokens, &found); i++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         status = tokmap_dataset_shard(dataset, i, &shard, error);
-        own = !status && is_same_file(shard.tokens_path, &found);
+        own = !status && output_is_file(shard.tokens_path, &found);
         whole = own && info.shards == 1 && !strcmp(info.kind, "shards") && shard.tokens * info.width == found.bytes;
     }
     const bool shares = whole && given->to != TO_SHARD &&

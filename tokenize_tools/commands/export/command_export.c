@@ -102,12 +102,6 @@ static enum tokmap_status range_set(const struct exporting *exporting, const cha
     return status;
 }
 
-static bool is_same_file(const char *path, const struct os_stat *file)
-{
-    struct os_stat found;
-    return !os_stat(path, &found) && found.device == file->device && found.inode == file->inode;
-}
-
 /* With --force, a wrong name could replace the dataset by its own text. */
 static enum tokmap_status output_check(const struct exporting *exporting, const char *name,
                                        const struct tokmap_dataset *dataset, struct tokmap_error *error)
@@ -117,13 +111,13 @@ static enum tokmap_status output_check(const struct exporting *exporting, const 
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     if (status || os_stat(exporting->output, &output))
         return status;
-    bool own = is_same_file(name, &output);
+    bool own = output_is_file(name, &output);
     for (uint64_t number = 0; number < info.shards && !own; number++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         status = tokmap_dataset_shard(dataset, number, &shard, error);
         if (status)
             return status;
-        own = is_same_file(shard.index_path, &output) || is_same_file(shard.tokens_path, &output);
+        own = output_is_file(shard.index_path, &output) || output_is_file(shard.tokens_path, &output);
     }
     if (!own)
         return TOKMAP_OK;

@@ -12,7 +12,7 @@
 #include "run/exclusion_list.h"
 #include "run/locate.h"
 #include "run/run.h"
-#include "shared_tokens.h"
+#include "row_tokens.h"
 
 struct exposing {
     const struct exposures_arguments *given;

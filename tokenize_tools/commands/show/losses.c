@@ -12,11 +12,10 @@
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "inputs/csv_field.h"
-#include "row_pieces.h"
+#include "row_tokens.h"
 #include "run/exclusion.h"
 #include "run/locate.h"
 #include "run/run.h"
-#include "shared_tokens.h"
 #include "text/decimal.h"
 #include "text/json_scan.h"
 
