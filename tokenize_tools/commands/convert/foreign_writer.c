@@ -73,11 +73,6 @@ static bool has_use(enum foreign_target target, enum file_use use)
     return false;
 }
 
-bool foreign_target_has_documents(enum foreign_target target)
-{
-    return has_use(target, USE_DOCUMENTS);
-}
-
 bool foreign_target_has_mask(enum foreign_target target)
 {
     return has_use(target, USE_MASK);
@@ -373,7 +368,7 @@ enum tokmap_status foreign_writer_add(struct foreign_writer *writer, const void 
                                       const uint64_t *ends, uint64_t documents, const struct tokmap_origin *origins,
                                       struct tokmap_error *error)
 {
-    const bool indexed = foreign_target_has_documents(writer->options.target);
+    const bool indexed = has_use(writer->options.target, USE_DOCUMENTS);
     const uint8_t *from = tokens;
     const uint64_t first = writer->tokens;
     uint64_t at = 0;
@@ -475,7 +470,7 @@ static void account(const struct foreign_writer *writer, struct foreign_written 
     written->shared_bytes = shared;
     /* Without a delimiter, only a single document can be found. */
     if (writer->options.eod_id == TOKMAP_NO_ID && writer->options.bos_id == TOKMAP_NO_ID &&
-        !foreign_target_has_documents(writer->options.target))
+        !has_use(writer->options.target, USE_DOCUMENTS))
         written->lost = writer->documents > 1 ? writer->documents : 0;
 }
 

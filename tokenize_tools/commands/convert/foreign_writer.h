@@ -30,9 +30,7 @@ enum foreign_target { TARGET_MEGATRON, TARGET_LLMC, TARGET_DATATROVE, TARGET_OLM
 const char *foreign_target_name(enum foreign_target target);
 #define FOREIGN_TARGET_NAMES "megatron|llmc|datatrove|olmo|nanogpt"
 
-/* Return whether the files say where documents are; whether they can have a mask; whether their tokens can be those of
- * a shard's .bin of that width. */
-bool foreign_target_has_documents(enum foreign_target target);
+/* Return whether the files can have a mask; whether their tokens can be those of a shard's .bin of that width. */
 bool foreign_target_has_mask(enum foreign_target target);
 bool foreign_target_shares(enum foreign_target target, uint32_t width);
 

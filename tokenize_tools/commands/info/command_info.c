@@ -360,7 +360,7 @@ static enum tokmap_status facts_report(const struct tokmap_dataset *dataset, con
     cli_member(report, "masked", cli_bool(info->masked));
     cli_fact(report, "targets", info->masked ? "mask" : NULL, cli_number(facts->counted),
              "%s tokens count as targets (%.2f%%)", CLI_COUNT(facts->counted),
-             info->tokens ? 100.0 * (double)facts->counted / (double)info->tokens : 0.0);
+             cli_percent(facts->counted, info->tokens));
     cli_fact(report, "page_hashes", info->shards ? "page hashes" : NULL, cli_bool(info->page_hashes), "%s",
              info->page_hashes ? "compared as pages are read" : "some shard has none");
     tokenizer_report(facts, report);
@@ -555,8 +555,7 @@ static void part_report(const char *name, const struct dataset_facts *facts, str
         cli_member(report, "part_of", cli_null());
         return;
     }
-    cli_row(report, "part", "%.2f%% of the %s, %s documents, of %s",
-            whole.tokens ? 100.0 * (double)facts->info.tokens / (double)whole.tokens : 0.0,
+    cli_row(report, "part", "%.2f%% of the %s, %s documents, of %s", cli_percent(facts->info.tokens, whole.tokens),
             CLI_COUNTED(whole.tokens, "token"), CLI_COUNT(whole.documents), path);
     cli_report_object(report, "part_of");
     cli_member(report, "dataset", cli_text(path));

@@ -71,11 +71,6 @@ static int entry_take(void *user, const char *name)
     return 0;
 }
 
-static int names_compare(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static void names_free(struct names *names)
 {
     for (size_t i = 0; i < names->count; i++)
@@ -161,7 +156,7 @@ enum tokmap_status folder_list(const char *folder, bool as_json, struct tokmap_e
         return names.failed ? error_set_memory(error, "the names in a folder", 0)
                             : error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the folder cannot be listed");
     }
-    qsort(names.paths, names.count, sizeof *names.paths, names_compare);
+    qsort(names.paths, names.count, sizeof *names.paths, path_compare);
     cli_report_begin(&listing.report, as_json, NULL);
     cli_member(&listing.report, "folder", cli_text(folder));
     if (!as_json)

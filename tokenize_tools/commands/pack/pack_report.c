@@ -76,8 +76,7 @@ static void mask_print(const struct pack_report *report)
 {
     const struct pack_result *result = report->result;
     cli_print("    targets    %s, %.1f%%; masked: %s\n", CLI_COUNT(result->counted_tokens),
-              result->tokens ? 100.0 * (double)result->counted_tokens / (double)result->tokens : 0.0,
-              CLI_COUNT(result->tokens - result->counted_tokens));
+              cli_percent(result->counted_tokens, result->tokens), CLI_COUNT(result->tokens - result->counted_tokens));
     for (unsigned role = 0; role < CHAT_ROLES && is_learn_given(report); role++)
         if (role_is_reported(report, (enum chat_role)role))
             cli_print(MORE "%s: %s\n", chat_role_name((enum chat_role)role),
@@ -186,12 +185,11 @@ static void sealed_print(const struct pack_report *report)
 /* Prints the sets of a split. */
 static void sets_print(const struct pack_report *report)
 {
-    const uint64_t all = report->result->counts.documents;
     for (uint32_t i = 0; i < report->split->count; i++) {
         const struct shard_set_result *set = &report->result->sets[i];
         cli_print("  %-12s %s.%s: %s (%.4f%%) with %s in %s\n", i ? "" : "output", report->shown,
                   report->split->sets[i].name, CLI_COUNTED(set->documents, "document"),
-                  all ? 100.0 * (double)set->documents / (double)all : 0.0, CLI_COUNTED(set->tokens, "token"),
+                  cli_percent(set->documents, report->result->counts.documents), CLI_COUNTED(set->tokens, "token"),
                   CLI_COUNTED(set->shards, "shard"));
         cli_print(MORE "content id %s\n", HASH128_HEX(set->content));
     }

@@ -477,18 +477,17 @@ void task_end_print(const struct task_end *end)
 {
     const struct pack_tasks_outcome *outcome = end->outcome;
     const struct task_arguments *arguments = end->arguments;
-    char a[64], b[32], c[32];
     const bool is_last = task_stage_is_last(outcome->left.stage);
     if (arguments->task_text && outcome->left.missing && !is_last)
         cli_print("task %" PRIu64 " of %" PRIu64 ": its share of the %s is done in %s\n", arguments->task,
-                  arguments->tasks, share_name(&outcome->left), cli_seconds(end->seconds, a));
+                  arguments->tasks, share_name(&outcome->left), CLI_SECONDS(end->seconds));
     else if (arguments->task_text)
         cli_print("task %" PRIu64 " of %" PRIu64 "%s%s%s: %" PRIu64 " of all %" PRIu64 " units are done in %s (%s "
                   "documents, %s tokens; %" PRIu64 " units were done before)\n",
                   arguments->task, arguments->tasks, arguments->variables ? " (from " : "",
                   arguments->variables ? arguments->variables : "", arguments->variables ? ")" : "",
-                  outcome->end - outcome->first, end->units, cli_seconds(end->seconds, a),
-                  cli_count(outcome->documents, b), cli_count(outcome->tokens, c), outcome->done_before);
+                  outcome->end - outcome->first, end->units, CLI_SECONDS(end->seconds), CLI_COUNT(outcome->documents),
+                  CLI_COUNT(outcome->tokens), outcome->done_before);
     if (arguments->task_text && end->units < arguments->tasks)
         cli_print("there are fewer units (%" PRIu64 ") than tasks (%" PRIu64 "), so some tasks have no work; smaller "
                   "units (--unit-bytes) or, where files are not cut, more files give work to all\n",
@@ -505,8 +504,7 @@ void task_end_print(const struct task_end *end)
         cli_print("another process is naming the shards of %s\n", end->prefix);
     else
         cli_print("%s of other tasks %s missing; the task that finishes last names the shards of %s\n",
-                  cli_counted(outcome->left.missing, "unit", a), outcome->left.missing == 1 ? "is" : "are",
-                  end->prefix);
+                  CLI_COUNTED(outcome->left.missing, "unit"), outcome->left.missing == 1 ? "is" : "are", end->prefix);
     if (arguments->stays && !outcome->finished && (is_last || !outcome->left.missing))
         cli_print("this is the main node, at whose end AWS Batch ends the others, and none of them works on it: run "
                   "the job again (exit status %d)\n",

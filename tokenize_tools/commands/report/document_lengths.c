@@ -152,11 +152,6 @@ static const struct percentile {
 };
 #define PERCENTILES (sizeof percentiles / sizeof percentiles[0])
 
-static double percent(uint64_t part, uint64_t whole)
-{
-    return whole ? 100.0 * (double)part / (double)whole : 0.0;
-}
-
 /* Prints the mean with one decimal. It is at most the largest length, which fits in 64 bits. */
 static const char *mean_text(double mean, char text[32])
 {
@@ -231,8 +226,8 @@ static void bins_report(const struct document_report *lengths, struct cli_report
         cli_member(report, "to", cli_number(to));
         cli_fact_number(report, "documents", "documents", one->documents);
         cli_member(report, "tokens", cli_number(one->tokens));
-        cli_row(report, "%", "%.2f", percent(one->documents, lengths->lengths.count));
-        cli_row(report, "% of tokens", "%.2f", percent(one->tokens, tokens));
+        cli_row(report, "%", "%.2f", cli_percent(one->documents, lengths->lengths.count));
+        cli_row(report, "% of tokens", "%.2f", cli_percent(one->tokens, tokens));
         cli_row(report, "", "%s", bar);
         cli_report_close(report);
     }
@@ -293,9 +288,9 @@ enum tokmap_status document_report_plot(const struct document_report *report, ui
         bin_label(bin, labels[count]);
         const struct cli_plot_point point = {.label = labels[count], .low = (double)NAN, .high = (double)NAN};
         shares[0][count] = shares[1][count] = shares[2][count] = point;
-        shares[0][count].y = percent(one->documents, report->lengths.count);
-        shares[1][count].y = percent(one->tokens, tokens);
-        shares[2][count].y = percent(seen, report->lengths.count);
+        shares[0][count].y = cli_percent(one->documents, report->lengths.count);
+        shares[1][count].y = cli_percent(one->tokens, tokens);
+        shares[2][count].y = cli_percent(seen, report->lengths.count);
     }
     lengths_of(&report->lengths, &figures);
     (void)snprintf(title, sizeof title, "Lengths of %s documents: %s", CLI_COUNT(report->counted), dataset);

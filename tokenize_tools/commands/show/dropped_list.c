@@ -14,12 +14,6 @@
 #include "text/path.h"
 #include "work/dropped_file.h"
 
-static bool is_stopped(void *user)
-{
-    (void)user;
-    return os_signal_caught() != 0;
-}
-
 static void document_report(const struct dropped_document *document, bool json)
 {
     const bool is_duplicate = document->type != DROPPED_EXCLUDED;
@@ -72,8 +66,8 @@ int dropped_list_show(const struct cli_command *command, const char *name, bool 
     struct dropped_file *file = NULL;
     struct dropped_document document;
     char *path = list_path(name);
-    enum tokmap_status status =
-        path ? dropped_open(&file, path, is_stopped, NULL, &error) : error_set_memory(&error, "a path", strlen(name));
+    enum tokmap_status status = path ? dropped_open(&file, path, os_is_stopped, NULL, &error)
+                                     : error_set_memory(&error, "a path", strlen(name));
     while (!status && !ferror(stdout)) {
         status = dropped_next(file, &document, &error);
         if (!status)
