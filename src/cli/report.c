@@ -223,7 +223,8 @@ void cli_line(struct cli_report *report, const char *name, const char *label, ui
     if (name)
         cli_member(report, name, cli_number(number));
     if (!report->as_json && label)
-        cli_print("  %-*s %20s%s%s\n", report->label_width, label, CLI_COUNT(number), *remark ? "  " : "", remark);
+        cli_print_to(report->file, "  %-*s %20s%s%s\n", report->label_width, label, CLI_COUNT(number),
+                     *remark ? "  " : "", remark);
 }
 
 /* ---- objects and lists ---- */
