@@ -76,76 +76,72 @@ static const struct {
 };
 #define PACKED (sizeof packed / sizeof packed[0])
 
-/* Prints the codecs of Parquet files that this build reads: with json as elements of its array "parquet_codecs",
- * otherwise on standard output. Two numbers of codecs stand for LZ4, so the older is left out. */
-static void codecs_print(struct cli_json *json)
+/* Adds a word of a list: an element of the array that is open, or, after `before`, on standard output. */
+static void word_add(struct cli_report *report, const char *before, const char *word, size_t bytes)
+{
+    cli_member(report, NULL, cli_bytes_text(word, bytes));
+    if (!report->as_json)
+        printf("%s%.*s", before, (int)bytes, word);
+}
+
+/* Adds the codecs of Parquet files that this build reads. Two numbers of codecs stand for LZ4, so the older is left
+ * out. */
+static void codecs_add(struct cli_report *report)
 {
     const char *before = "Parquet codecs: ";
+    cli_report_array(report, "parquet_codecs");
     for (int64_t codec = PARQUET_CODEC_SNAPPY; codec < PARQUET_CODEC_COUNT; codec++) {
         if (codec == PARQUET_CODEC_LZ4_OLD || !parquet_codec_is_built(codec))
             continue;
-        if (json)
-            cli_json_text(json, NULL, parquet_codec_name(codec));
-        else
-            printf("%s%s", before, parquet_codec_name(codec));
+        word_add(report, before, parquet_codec_name(codec), strlen(parquet_codec_name(codec)));
         before = ", ";
     }
-    if (!json)
-        printf("\n");
+    cli_report_close(report);
 }
 
-/* Prints the values of --input-format after the first one, "auto": with json as elements of its array "input_formats",
- * otherwise on standard output, separated by commas. */
-static void formats_print(struct cli_json *json)
+/* Adds the values of --input-format after the first one, "auto". */
+static void formats_add(struct cli_report *report)
 {
+    const char *before = "\ninput formats: ";
     const size_t end = cli_choices_listed(CORPUS_FORMAT_CHOICES);
     size_t length;
+    cli_report_array(report, "input_formats");
     for (size_t at = strcspn(CORPUS_FORMAT_CHOICES, "|") + 1; at < end; at += length + 1) {
-        const char *name = &CORPUS_FORMAT_CHOICES[at];
-        length = strcspn(name, "|");
-        if (json)
-            cli_json_bytes(json, NULL, name, length);
-        else
-            printf("%.*s%s", (int)length, name, at + length < end ? ", " : "\n");
+        length = strcspn(&CORPUS_FORMAT_CHOICES[at], "|");
+        word_add(report, before, &CORPUS_FORMAT_CHOICES[at], length);
+        before = ", ";
     }
+    cli_report_close(report);
 }
 
 static int version_print(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
-    const bool *json = user;
+    const bool json = *(const bool *)user;
     const char *cpu = cpu_variant_name(cpu_variant_best());
+    struct cli_report report;
     if (operand_count)
         return cli_misused(command, "no operand is expected; got '%s'", operands[0]);
-    if (*json) {
-        struct cli_json out;
-        cli_json_begin(&out, stdout);
-        cli_json_object(&out, NULL);
-        cli_json_text(&out, "version", tokmap_version());
-        cli_json_bool(&out, "reads_zst", true);
-        for (size_t i = 0; i < PACKED; i++)
-            cli_json_bool(&out, packed[i].member, unpack_is_built(packed[i].type));
-        cli_json_bool(&out, "reads_jsonl", true);
-        cli_json_array(&out, "input_formats");
-        formats_print(&out);
-        cli_json_end(&out);
-        cli_json_array(&out, "parquet_codecs");
-        codecs_print(&out);
-        cli_json_end(&out);
-        cli_json_bool(&out, "pcre2", PATTERNS_ALL);
-        cli_json_text(&out, "cpu", cpu);
-        cli_json_text(&out, "hash", hash_variant());
-        cli_json_end(&out);
-    } else {
-        printf(PROGRAM " %s\ninput formats: ", tokmap_version());
-        formats_print(NULL);
-        printf("reads .zst: yes\n");
-        for (size_t i = 0; i < PACKED; i++)
-            printf("reads %s: %s%s)\n", packed[i].ending,
-                   unpack_is_built(packed[i].type) ? "yes (" : "no (built without ", packed[i].library);
-        codecs_print(NULL);
-        printf("split patterns: " PATTERNS_TEXT "\n");
-        printf("CPU variant: %s\n", cpu);
-    }
+    cli_report_begin(&report, json, NULL);
+    if (!json)
+        printf(PROGRAM " %s", tokmap_version());
+    cli_member(&report, "version", cli_text(tokmap_version()));
+    cli_member(&report, "reads_zst", cli_bool(true));
+    for (size_t i = 0; i < PACKED; i++)
+        cli_member(&report, packed[i].member, cli_bool(unpack_is_built(packed[i].type)));
+    cli_member(&report, "reads_jsonl", cli_bool(true));
+    formats_add(&report);
+    if (!json)
+        printf("\nreads .zst: yes\n");
+    for (size_t i = 0; i < PACKED && !json; i++)
+        printf("reads %s: %s%s)\n", packed[i].ending, unpack_is_built(packed[i].type) ? "yes (" : "no (built without ",
+               packed[i].library);
+    codecs_add(&report);
+    cli_member(&report, "pcre2", cli_bool(PATTERNS_ALL));
+    cli_member(&report, "cpu", cli_text(cpu));
+    cli_member(&report, "hash", cli_text(hash_variant()));
+    cli_report_end(&report);
+    if (!json)
+        printf("\nsplit patterns: " PATTERNS_TEXT "\nCPU variant: %s\n", cpu);
     return cli_finish(PROGRAM, CLI_DONE);
 }
 
@@ -158,8 +154,7 @@ static int version(int argc, char **argv)
         .program = PROGRAM,
         .usage = "--version [--json]",
         .summary = "Prints the version, the CPU variant in use, and what this build can read.",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
     };
     return cli_run(&command, argc, argv, version_print, &json);
 }

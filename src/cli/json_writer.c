@@ -12,7 +12,6 @@
 #include "text/decimal.h"
 #include "text/json_scan.h"
 #include "text/utf8.h"
-#include "tokmap/dataset.h"
 
 void cli_json_begin(struct cli_json *json, FILE *file)
 {
@@ -156,14 +155,6 @@ void cli_json_null(struct cli_json *json, const char *key)
 {
     item_begin(json, key);
     (void)fputs("null", json->file);
-}
-
-void cli_json_id(struct cli_json *json, const char *key, uint64_t id)
-{
-    if (id == TOKMAP_NO_ID)
-        cli_json_null(json, key);
-    else
-        cli_json_number(json, key, id);
 }
 
 void cli_json_raw(struct cli_json *json, const char *key, const char *text, size_t bytes)

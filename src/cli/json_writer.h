@@ -35,7 +35,6 @@ void cli_json_number(struct cli_json *json, const char *key, uint64_t number);
 void cli_json_real(struct cli_json *json, const char *key, double number); /* 12 digits; null if not finite */
 void cli_json_bool(struct cli_json *json, const char *key, bool value);
 void cli_json_null(struct cli_json *json, const char *key);
-void cli_json_id(struct cli_json *json, const char *key, uint64_t id); /* null for TOKMAP_NO_ID */
 
 #define CLI_JSON_RAW_DEPTH 64
 /* Writes a value that is JSON already, with its line ends replaced by spaces. Writes null if the bytes are not one

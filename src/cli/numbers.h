@@ -17,6 +17,12 @@ bool cli_parse_number(const char *text, uint64_t *number);
 bool cli_parse_size(const char *text, uint64_t *size);
 bool cli_parse_range(const char *text, struct cli_range *range);
 
+/* Returns the share in percent, and 0 of nothing. */
+static inline double cli_percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
 /* Numbers for people. Each writes into `text` and returns it. */
 const char *cli_bytes(uint64_t bytes, char text[32]);   /* "1.23 GB" */
 const char *cli_count(uint64_t count, char text[32]);   /* "1,234,567" */
@@ -30,6 +36,7 @@ const char *cli_counted(uint64_t count, const char *noun, char text[64]);
 /* The same, written into memory that lasts until the end of the block around the call. */
 #define CLI_BYTES(bytes) cli_bytes((bytes), (char[32]){0})
 #define CLI_COUNT(count) cli_count((count), (char[32]){0})
+#define CLI_SECONDS(seconds) cli_seconds((seconds), (char[32]){0})
 #define CLI_COUNTED(count, noun) cli_counted((count), (noun), (char[64]){0})
 
 #endif

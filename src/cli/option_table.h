@@ -77,6 +77,9 @@ struct cli_command {
     const char *first_operand; /* a list as for CLI_CHOICE that completion offers for the first operand, or NULL */
 };
 
+/* The members of struct cli_command for an array of options. */
+#define CLI_OPTIONS(array) .options = (array), .option_count = sizeof(array) / sizeof((array)[0])
+
 /* Returns true for an option that only programs of this project use: its help begins with "internal". The man page
  * describes it; --help and completion leave it out. */
 static inline bool cli_is_internal(const struct cli_option *option)

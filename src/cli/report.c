@@ -36,7 +36,7 @@ static size_t place_of(const char *order, const char *label)
 
 void cli_report_begin(struct cli_report *report, bool as_json, const char *order)
 {
-    *report = (struct cli_report){.as_json = as_json, .file = stdout, .order = order};
+    *report = (struct cli_report){.as_json = as_json, .file = stdout, .label_width = 20, .order = order};
     cli_json_begin(&report->json, stdout);
     if (as_json)
         cli_json_object(&report->json, NULL);
@@ -48,6 +48,33 @@ void cli_report_end(struct cli_report *report)
     cli_report_rows(report, NULL);
     if (report->as_json)
         cli_json_end(&report->json);
+}
+
+void cli_report_begin_text(struct cli_report *report, bool as_given)
+{
+    *report = (struct cli_report){.as_json = false};
+    FILE *file = open_memstream(&report->text, &report->text_bytes);
+    if (!file)
+        return; /* nothing is written, and the end says so */
+    report->as_json = true;
+    cli_json_begin(&report->json, file);
+    report->json.as_given = as_given;
+    cli_json_object(&report->json, NULL);
+}
+
+char *cli_report_end_text(struct cli_report *report, size_t *bytes)
+{
+    if (!report->as_json)
+        return NULL;
+    cli_report_end(report);
+    const bool failed = ferror(report->json.file) != 0;
+    /* If there is no memory for the text in the end, glibc's fclose() succeeds, and there is no text. */
+    if (fclose(report->json.file) || failed) {
+        free(report->text);
+        return NULL;
+    }
+    *bytes = report->text_bytes;
+    return report->text;
 }
 
 /* Adds the row after those whose places are not higher. */
@@ -135,7 +162,30 @@ void cli_member(struct cli_report *report, const char *name, struct cli_value va
     case CLI_VALUE_TEXT:
         cli_json_bytes(json, name, value.text, (size_t)value.number);
         break;
+    case CLI_VALUE_RAW:
+        cli_json_raw(json, name, value.text, (size_t)value.number);
+        break;
     }
+}
+
+void cli_member_text_if(struct cli_report *report, const char *name, const char *text)
+{
+    if (text)
+        cli_member(report, name, cli_text(text));
+}
+
+void cli_member_number_if(struct cli_report *report, const char *name, uint64_t number)
+{
+    if (number)
+        cli_member(report, name, cli_number(number));
+}
+
+void cli_member_pair(struct cli_report *report, const char *name, uint64_t first, uint64_t second)
+{
+    cli_report_array(report, name);
+    cli_member(report, NULL, cli_number(first));
+    cli_member(report, NULL, cli_number(second));
+    cli_report_close(report);
 }
 
 void cli_row(struct cli_report *report, const char *label, const char *format, ...)
@@ -166,6 +216,15 @@ void cli_fact_number(struct cli_report *report, const char *name, const char *la
 void cli_fact_text(struct cli_report *report, const char *name, const char *label, const char *text)
 {
     cli_fact(report, name, label, cli_text(text), "%s", text);
+}
+
+void cli_line(struct cli_report *report, const char *name, const char *label, uint64_t number, const char *remark)
+{
+    if (name)
+        cli_member(report, name, cli_number(number));
+    if (!report->as_json && label)
+        cli_print_to(report->file, "  %-*s %20s%s%s\n", report->label_width, label, CLI_COUNT(number),
+                     *remark ? "  " : "", remark);
 }
 
 /* ---- objects and lists ---- */

@@ -38,7 +38,7 @@
 
 /* A value of JSON. */
 struct cli_value {
-    enum { CLI_VALUE_NULL, CLI_VALUE_NUMBER, CLI_VALUE_REAL, CLI_VALUE_BOOL, CLI_VALUE_TEXT } kind;
+    enum { CLI_VALUE_NULL, CLI_VALUE_NUMBER, CLI_VALUE_REAL, CLI_VALUE_BOOL, CLI_VALUE_TEXT, CLI_VALUE_RAW } kind;
     uint64_t number; /* of a text: its bytes */
     double real;     /* null in JSON if it is not finite */
     const char *text;
@@ -69,6 +69,11 @@ static inline struct cli_value cli_bytes_text(const char *text, size_t bytes)
 {
     return (struct cli_value){.kind = CLI_VALUE_TEXT, .text = text, .number = bytes};
 }
+/* Returns a value that is JSON already: see cli_json_raw(). */
+static inline struct cli_value cli_raw(const char *json, size_t bytes)
+{
+    return (struct cli_value){.kind = CLI_VALUE_RAW, .text = json, .number = bytes};
+}
 /* Returns the text, or null if it is NULL. */
 static inline struct cli_value cli_text(const char *text)
 {
@@ -86,6 +91,7 @@ struct cli_report {
     bool as_json;
     struct cli_json json;
     FILE *file;                  /* of tables: standard output, unless the command sets another one */
+    int label_width;             /* of cli_line(): bytes, 20 unless the command sets others */
     const char *order;           /* of the rows */
     struct cli_report_row *rows; /* that are not printed yet */
     uint64_t row_count, row_room;
@@ -95,6 +101,8 @@ struct cli_report {
     char *cells[CLI_REPORT_COLUMNS]; /* of the item that is open */
     char open[CLI_REPORT_DEPTH];     /* objects and arrays 'o', lists with a table 'l', other lists 'n', items 'i' */
     uint32_t depth;
+    char *text; /* of cli_report_end_text() */
+    size_t text_bytes;
 };
 
 /* Begins a report on standard output; in JSON, an object. order: the labels of the rows, separated by '|', and "*" for
@@ -102,6 +110,11 @@ struct cli_report {
 void cli_report_begin(struct cli_report *report, bool as_json, const char *order);
 /* Prints the rows that are left; in JSON, ends the object. */
 void cli_report_end(struct cli_report *report);
+
+/* Begin and end an object of JSON that becomes a text, which the caller frees. as_given: see struct cli_json. The
+ * report must stay where it is. The end returns NULL if there was not enough memory. */
+void cli_report_begin_text(struct cli_report *report, bool as_given);
+char *cli_report_end_text(struct cli_report *report, size_t *bytes);
 /* Prints the rows so far as a table, after which others may follow in the order `order`. Nothing in JSON. */
 void cli_report_rows(struct cli_report *report, const char *order);
 
@@ -111,8 +124,16 @@ void cli_fact(struct cli_report *report, const char *name, const char *label, st
 /* Adds a fact whose text is the number, as cli_count() writes it. */
 void cli_fact_number(struct cli_report *report, const char *name, const char *label, uint64_t number);
 void cli_fact_text(struct cli_report *report, const char *name, const char *label, const char *text);
-/* Adds what is for JSON only, or for people only. */
+/* Adds a number with a remark, which may be "". For people, it is a line in columns of a fixed width, which is printed
+ * at once, unless the label is NULL. */
+void cli_line(struct cli_report *report, const char *name, const char *label, uint64_t number, const char *remark);
+/* Adds what is for JSON only, or for people only. In an array, members have no name: NULL. */
 void cli_member(struct cli_report *report, const char *name, struct cli_value value);
+/* Add a text unless it is NULL, and a number unless it is 0, for JSON only. */
+void cli_member_text_if(struct cli_report *report, const char *name, const char *text);
+void cli_member_number_if(struct cli_report *report, const char *name, uint64_t number);
+/* Adds an array of two numbers, such as the borders of a range. */
+void cli_member_pair(struct cli_report *report, const char *name, uint64_t first, uint64_t second);
 void cli_row(struct cli_report *report, const char *label, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

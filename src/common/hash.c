@@ -84,7 +84,7 @@ void hash128_store(struct hash128 hash, uint8_t into[16])
     store64(into + 8, __builtin_bswap64(hash.low));
 }
 
-void hash128_hex(const uint8_t stored[16], char into[33])
+const char *hash128_hex(const uint8_t stored[16], char into[33])
 {
     static const char digits[] = "0123456789abcdef";
     for (int i = 0; i < 16; i++) {
@@ -92,6 +92,7 @@ void hash128_hex(const uint8_t stored[16], char into[33])
         into[2 * i + 1] = digits[stored[i] & 15];
     }
     into[32] = '\0';
+    return into;
 }
 
 struct hash_state *hash_state_new(void)

@@ -32,7 +32,9 @@ struct hash128 hash128_parts(const struct hash_part *parts, size_t count);
  * half first, each half big-endian. */
 void hash128_store(struct hash128 hash, uint8_t into[16]);
 /* Writes stored bytes as 32 lowercase hexadecimal digits and a zero byte. */
-void hash128_hex(const uint8_t stored[16], char into[33]);
+const char *hash128_hex(const uint8_t stored[16], char into[33]);
+/* The same, written into memory that lasts until the end of the block around the call. */
+#define HASH128_HEX(stored) hash128_hex((stored), (char[33]){0})
 
 /* Hashes data that arrives in parts; the values equal those of hash64() and hash128() over all parts in order. One
  * thread at a time uses a state. hash_state_new() returns NULL if there is no memory; hash_state_free() accepts NULL.

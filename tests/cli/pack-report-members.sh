@@ -12,8 +12,8 @@ sed -n -e 's/^\.Va //p' -e 's/^\.It Va //p' "$man/tokmap-pack.1" "$man/tokmap-ta
 for file in pack/pack_report pack/task_pack pack/pack_arguments pack/also_arguments \
     report/skip_report report/document_lengths; do
     from=1
-    [ $file != report/document_lengths ] || from='/^void lengths_json/' # other commands print the rest
-    sed -n "$from"',$s/.*cli_[jmf][a-z_]*(&\{0,1\}[jr][a-z]*, "\([a-z0-9_]*\)".*/\1/p' "$commands/$file.c" >of
+    [ $file != report/document_lengths ] || from='/^void lengths_members/' # other commands print the rest
+    sed -n "$from"',$s/.*[a-z]*_[a-z]*(&\{0,1\}\(out\|report\), "\([a-z0-9_]*\)".*/\2/p' "$commands/$file.c" >of
     [ -s of ] || { echo "FAULT: no member in $file.c" >&2; exit 1; }
     cat of
 done | sort -u >sources

@@ -77,7 +77,7 @@ static enum tokmap_status tokens_find(struct chat_template *template, const stru
                                                                           : token->text;
         struct chat_token_found *found = &template->tokens[template->token_count];
         assert(template->token_count < CHAT_TOKENS_MOST);
-        found->id = chat_added_id(tokenizer, text, strlen(text));
+        found->id = tokenizer_added_find(tokenizer, text, strlen(text));
         if (found->id == TOKMAP_NO_ID && token->kind != CHAT_TOKEN_OPTIONAL)
             return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                              "the chat template '%s' writes the special token '%s', which the vocabulary lacks; use a "

@@ -466,19 +466,6 @@ static const struct turns zephyr = {"",
 
 static const struct chat_token no_tokens[] = {{NULL, CHAT_TOKEN_NEEDED}};
 
-uint64_t chat_added_id(const struct tokenizer *tokenizer, const char *text, size_t bytes)
-{
-    struct tokenizer_info info;
-    struct tokmap_added_token added;
-    tokenizer_info(tokenizer, &info);
-    for (uint64_t i = 0; i < info.added; i++) {
-        tokenizer_added_at(tokenizer, i, &added);
-        if (added.bytes == bytes && !memcmp(added.text, text, bytes))
-            return added.id;
-    }
-    return TOKMAP_NO_ID;
-}
-
 /* Sections of the text that count are of the assistant, unless their role names another one. Where several of a role
  * follow each other, they are one span: a character at the end of a section may be several tokens. */
 static void rendered_render(struct chat_writer *writer, struct chat_messages *messages, const void *how)
@@ -492,7 +479,7 @@ static void rendered_render(struct chat_writer *writer, struct chat_messages *me
         struct chat_message *section = &messages->at[i];
         const bool is_token = chat_is_role(section, "token") || chat_ends_with(section->role, "-token");
         const uint64_t id =
-            is_token ? chat_added_id(writer->tokenizer, section->text.bytes, section->text.count) : TOKMAP_NO_ID;
+            is_token ? tokenizer_added_find(writer->tokenizer, section->text.bytes, section->text.count) : TOKMAP_NO_ID;
         if (is_token && id == TOKMAP_NO_ID) {
             chat_messages_refuse(messages, "the vocabulary lacks the special token", i, &section->text);
             return;

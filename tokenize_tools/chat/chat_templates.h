@@ -20,8 +20,6 @@ struct chat_known {
     const void *how; /* differences between the templates of one function */
 };
 
-/* Returns the id of an added token by its text, or TOKMAP_NO_ID. */
-uint64_t chat_added_id(const struct tokenizer *tokenizer, const char *text, size_t bytes);
 /* Returns the names of all templates in alphabetical order, and a NULL; static. */
 const char *const *chat_known_names(void);
 /* Returns the same names as a text, with a comma and a blank between them. */

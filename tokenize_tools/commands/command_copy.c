@@ -34,33 +34,28 @@ static void progressed(void *user, uint64_t done, uint64_t total)
 static void report(const struct copy_arguments *given, const char *from, const char *to,
                    const struct dataset_copy_result *result, double seconds)
 {
-    char a[64], b[64], c[64], d[64];
-    struct cli_json json;
-    if (given->json) {
-        cli_json_begin(&json, stdout);
-        cli_json_object(&json, NULL);
-        cli_json_bytes(&json, "from", from, strlen(from));
-        cli_json_bytes(&json, "to", to, strlen(to));
-        cli_json_number(&json, "shards", result->shards);
-        cli_json_number(&json, "changed", result->changed);
-        cli_json_bool(&json, "manifest", result->manifest);
-        cli_json_number(&json, "bytes", result->bytes);
-        cli_json_number(&json, "sent", result->sent);
-        cli_json_number(&json, "kept", result->kept);
-        cli_json_text(&json, "verify", given->verify == VERIFY_FULL ? "full" : "sizes");
-        cli_json_real(&json, "seconds", seconds);
-        cli_json_end(&json);
+    struct cli_report report;
+    cli_report_begin(&report, given->json, NULL);
+    cli_member(&report, "from", cli_text(from));
+    cli_member(&report, "to", cli_text(to));
+    cli_member(&report, "shards", cli_number(result->shards));
+    cli_member(&report, "changed", cli_number(result->changed));
+    cli_member(&report, "manifest", cli_bool(result->manifest));
+    cli_member(&report, "bytes", cli_number(result->bytes));
+    cli_member(&report, "sent", cli_number(result->sent));
+    cli_member(&report, "kept", cli_number(result->kept));
+    cli_member(&report, "verify", cli_text(given->verify == VERIFY_FULL ? "full" : "sizes"));
+    cli_member(&report, "seconds", cli_real(seconds));
+    cli_report_end(&report);
+    if (given->json || given->quiet)
         return;
-    }
-    if (given->quiet)
-        return;
-    cli_print("%s: %s, %s%s\n", to, cli_counted(result->shards, "shard", a), cli_bytes(result->bytes, b),
+    cli_print("%s: %s, %s%s\n", to, CLI_COUNTED(result->shards, "shard"), CLI_BYTES(result->bytes),
               !result->changed ? "; all of it was there already" : "");
     if (result->kept && result->changed)
-        cli_print("%s: %s had been copied before\n", to, cli_bytes(result->kept, a));
+        cli_print("%s: %s had been copied before\n", to, CLI_BYTES(result->kept));
     if (seconds > 0 && result->sent)
-        cli_say(program, "%s in %s, %s/s", cli_bytes(result->sent, b), cli_seconds(seconds, c),
-                cli_bytes((uint64_t)((double)result->sent / seconds), d));
+        cli_say(program, "%s in %s, %s/s", CLI_BYTES(result->sent), CLI_SECONDS(seconds),
+                CLI_BYTES((uint64_t)((double)result->sent / seconds)));
 }
 
 static int copy(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
@@ -141,8 +136,7 @@ int command_copy(int argc, char **argv)
                    "  tokmap copy data/web data/backup/\n"
                    "  tokmap copy data/web s3://bucket/data/web --connections 32\n"
                    "  tokmap copy s3://bucket/data/web gs://other/web --verify full\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, copy, &given);

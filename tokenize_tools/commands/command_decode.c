@@ -122,11 +122,11 @@ static enum tokmap_status document_end(struct decoding *decoding, struct tokmap_
     const enum tokmap_status status = ids_decode(decoding, true, error);
     if (status || decoding->output == FORMAT_TEXT)
         return status;
-    struct cli_json json;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_bytes(&json, "text", decoding->text.bytes ? decoding->text.bytes : "", (size_t)decoding->text.count);
-    cli_json_end(&json);
+    struct cli_report report;
+    cli_report_begin(&report, true, NULL);
+    cli_member(&report, "text",
+               cli_bytes_text(decoding->text.bytes ? decoding->text.bytes : "", (size_t)decoding->text.count));
+    cli_report_end(&report);
     decoding->text.count = 0;
     return TOKMAP_OK;
 }
@@ -337,8 +337,7 @@ int command_decode(int argc, char **argv)
                    "  tokmap decode -t gpt2/ --ids '15496 995'\n"
                    "  echo 72 105 | tokmap decode\n"
                    "  tokmap encode -t gpt2/ < text | tokmap decode -t gpt2/ | cmp - text\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_FILES,
     };
     return cli_run(&command, argc, argv, decode, &decoding);

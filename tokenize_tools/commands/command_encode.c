@@ -48,7 +48,7 @@ struct encoding {
     uint64_t end;             /* out.ends points here */
     char line[LINE_IDS * 12]; /* ids as text: at most ten digits, a comma, and a space each */
     bool open;                /* the line of the current document contains an id */
-    struct cli_json writer;   /* with `pieces`, as JSONL: of the current document */
+    struct cli_report report; /* with `pieces`: of the current document */
 };
 
 static uint32_t id_at(const struct encoding *encoding, uint64_t i)
@@ -68,12 +68,11 @@ static void pieces_print(struct encoding *encoding)
         const uint8_t *bytes = NULL;
         uint32_t count = 0;
         (void)tokenizer_token(encoding->tokenizer, id, &bytes, &count);
-        if (encoding->output == OUTPUT_JSONL) {
-            cli_json_object(&encoding->writer, NULL);
-            cli_json_number(&encoding->writer, "id", id);
-            cli_json_bytes(&encoding->writer, "text", count ? (const char *)bytes : "", count);
-            cli_json_end(&encoding->writer);
-        } else {
+        cli_report_item(&encoding->report);
+        cli_member(&encoding->report, "id", cli_number(id));
+        cli_member(&encoding->report, "text", cli_bytes_text(count ? (const char *)bytes : "", count));
+        cli_report_close(&encoding->report);
+        if (!encoding->report.as_json) {
             (void)printf("%10" PRIu32 "  ", id);
             token_quoted(bytes, count, stdout);
             (void)putchar('\n');
@@ -84,21 +83,16 @@ static void pieces_print(struct encoding *encoding)
 /* Begins and ends the pieces of a document. */
 static void pieces_begin(struct encoding *encoding)
 {
-    if (encoding->output != OUTPUT_JSONL)
-        return;
-    cli_json_begin(&encoding->writer, stdout);
-    cli_json_object(&encoding->writer, NULL);
-    cli_json_array(&encoding->writer, "tokens");
+    cli_report_begin(&encoding->report, encoding->output == OUTPUT_JSONL, NULL);
+    cli_report_array(&encoding->report, "tokens");
 }
 
 static void pieces_end(struct encoding *encoding)
 {
-    if (encoding->output == OUTPUT_JSONL) {
-        cli_json_end(&encoding->writer);
-        cli_json_end(&encoding->writer);
-    } else {
+    cli_report_close(&encoding->report);
+    cli_report_end(&encoding->report);
+    if (!encoding->report.as_json)
         (void)putchar('\n');
-    }
 }
 
 /* ---- ids ---- */
@@ -352,8 +346,7 @@ int command_encode(int argc, char **argv)
                    "  tokmap encode -t gpt2/ --text 'Hello world' --pieces\n"
                    "  printf 'some text' | tokmap encode -t tokenizer.json\n"
                    "  tokmap encode --input-format jsonl < records.jsonl\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_FILES,
     };
     return cli_run(&command, argc, argv, encode, &encoding);

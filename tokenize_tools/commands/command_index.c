@@ -18,7 +18,6 @@
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/error.h"
-#include "data/local_dataset.h"
 #include "format/foreign/foreign_name.h"
 #include "format/shard_file.h"
 #include "format/shard_mask.h"
@@ -77,32 +76,26 @@ static enum tokmap_status content_find(const char *name, struct tokmap_dataset_i
 static void report(const struct index_arguments *given, const char *name, const struct tokmap_index_result *result,
                    const struct tokmap_dataset_info *info, double seconds)
 {
-    char a[64], b[64], c[64], d[32], e[32], f[32], hex[33];
-    if (given->json) {
-        struct cli_json json;
-        cli_json_begin(&json, stdout);
-        cli_json_object(&json, NULL);
-        cli_json_bytes(&json, "dataset", name, strlen(name));
-        cli_json_number(&json, "files", result->files);
-        cli_json_number(&json, "tokens", result->tokens);
-        cli_json_number(&json, "documents", result->documents);
-        cli_json_number(&json, "largest_id", info->largest_id);
-        if (given->stated.vocabulary)
-            cli_json_text(&json, "tokenizer", given->stated.name);
-        cli_json_text(&json, "content", id_hex(info->content, hex));
-        cli_json_number(&json, "bytes", result->bytes);
-        cli_json_real(&json, "seconds", seconds);
-        cli_json_end(&json);
+    struct cli_report report;
+    cli_report_begin(&report, given->json, NULL);
+    cli_member(&report, "dataset", cli_text(name));
+    cli_member(&report, "files", cli_number(result->files));
+    cli_member(&report, "tokens", cli_number(result->tokens));
+    cli_member(&report, "documents", cli_number(result->documents));
+    cli_member(&report, "largest_id", cli_number(info->largest_id));
+    cli_member_text_if(&report, "tokenizer", given->stated.vocabulary ? given->stated.name : NULL);
+    cli_member(&report, "content", cli_text(ID_HEX(info->content)));
+    cli_member(&report, "bytes", cli_number(result->bytes));
+    cli_member(&report, "seconds", cli_real(seconds));
+    cli_report_end(&report);
+    if (given->json || given->quiet)
         return;
-    }
-    if (given->quiet)
-        return;
-    cli_print("%s: indexed %s and %s in %s, largest id %s; content id %s\n", name,
-              cli_counted(result->tokens, "token", a), cli_counted(result->documents, "document", b),
-              cli_counted(result->files, "file", c), cli_count(info->largest_id, d), id_hex(info->content, hex));
+    cli_print("%s: indexed %s and %s in %s, largest id %s; content id %s\n", name, CLI_COUNTED(result->tokens, "token"),
+              CLI_COUNTED(result->documents, "document"), CLI_COUNTED(result->files, "file"),
+              CLI_COUNT(info->largest_id), ID_HEX(info->content));
     if (seconds > 0)
-        cli_say(program, "read %s in %s, %s/s", cli_bytes(result->bytes, d), cli_seconds(seconds, e),
-                cli_bytes((uint64_t)((double)result->bytes / seconds), f));
+        cli_say(program, "read %s in %s, %s/s", CLI_BYTES(result->bytes), CLI_SECONDS(seconds),
+                CLI_BYTES((uint64_t)((double)result->bytes / seconds)));
 }
 
 /* Finds the index of the one shard that a name means. */
@@ -135,7 +128,8 @@ static int mask_add(const struct cli_command *command, const struct index_argume
     struct tokmap_error error = {0};
     struct shard_mask_result result = {0, 0};
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    char *index_path, a[64], b[32], hex[33];
+    struct cli_report report;
+    char *index_path;
     bool stated = false;
     enum tokmap_status status = index_find(name, &index_path, &error);
     if (!status)
@@ -151,19 +145,15 @@ static int mask_add(const struct cli_command *command, const struct index_argume
         status = content_find(name, &info, &error);
     if (status)
         return cli_finish(program, command_failed(command, &error));
-    if (given->json) {
-        struct cli_json json;
-        cli_json_begin(&json, stdout);
-        cli_json_object(&json, NULL);
-        cli_json_bytes(&json, "dataset", name, strlen(name));
-        cli_json_number(&json, "tokens", result.tokens);
-        cli_json_number(&json, "targets", result.counted);
-        cli_json_text(&json, "content", id_hex(info.content, hex));
-        cli_json_end(&json);
-    } else if (!given->quiet) {
+    cli_report_begin(&report, given->json, NULL);
+    cli_member(&report, "dataset", cli_text(name));
+    cli_member(&report, "tokens", cli_number(result.tokens));
+    cli_member(&report, "targets", cli_number(result.counted));
+    cli_member(&report, "content", cli_text(ID_HEX(info.content)));
+    cli_report_end(&report);
+    if (!given->json && !given->quiet)
         cli_print("%s: masked %s, of which %s count as targets; content id %s\n", name,
-                  cli_counted(result.tokens, "token", a), cli_count(result.counted, b), id_hex(info.content, hex));
-    }
+                  CLI_COUNTED(result.tokens, "token"), CLI_COUNT(result.counted), ID_HEX(info.content));
     return cli_finish(program, CLI_DONE);
 }
 
@@ -172,27 +162,22 @@ static int manifest_state(const struct cli_command *command, const struct index_
 {
     struct tokmap_error error = {0};
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    char a[64], b[64], c[64], hex[33];
+    struct cli_report report;
     enum tokmap_status status = manifest_file_state(name, &error);
     if (!status)
         status = content_find(name, &info, &error);
     if (status)
         return cli_finish(program, command_failed(command, &error));
-    if (given->json) {
-        struct cli_json json;
-        cli_json_begin(&json, stdout);
-        cli_json_object(&json, NULL);
-        cli_json_bytes(&json, "dataset", name, strlen(name));
-        cli_json_number(&json, "shards", info.shards);
-        cli_json_number(&json, "tokens", info.tokens);
-        cli_json_number(&json, "documents", info.documents);
-        cli_json_text(&json, "content", id_hex(info.content, hex));
-        cli_json_end(&json);
-    } else if (!given->quiet) {
-        cli_print("%s: the manifest states %s with %s in %s; content id %s\n", name,
-                  cli_counted(info.shards, "shard", a), cli_counted(info.tokens, "token", b),
-                  cli_counted(info.documents, "document", c), id_hex(info.content, hex));
-    }
+    cli_report_begin(&report, given->json, NULL);
+    cli_member(&report, "dataset", cli_text(name));
+    cli_member(&report, "shards", cli_number(info.shards));
+    cli_member(&report, "tokens", cli_number(info.tokens));
+    cli_member(&report, "documents", cli_number(info.documents));
+    cli_member(&report, "content", cli_text(ID_HEX(info.content)));
+    cli_report_end(&report);
+    if (!given->json && !given->quiet)
+        cli_print("%s: the manifest states %s with %s in %s; content id %s\n", name, CLI_COUNTED(info.shards, "shard"),
+                  CLI_COUNTED(info.tokens, "token"), CLI_COUNTED(info.documents, "document"), ID_HEX(info.content));
     return cli_finish(program, CLI_DONE);
 }
 
@@ -283,8 +268,7 @@ int command_index(int argc, char **argv)
                    "  tokmap index 'llmc:fineweb/*_train_*.bin'\n"
                    "  tokmap index raw:train.bin,width=2,eod=50256\n"
                    "  tokmap index 'olmo:data/part-*.npy,width=4,eod=100257'\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, index_operands, &given);

@@ -19,7 +19,6 @@
 #include "commands/options/target.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
-#include "data/local_dataset.h"
 #include "format/manifest.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
@@ -245,32 +244,24 @@ static enum tokmap_status manifest_make(const struct merging *merging, struct ou
 
 static void report(const struct merging *merging, const struct tokmap_dataset_info *info)
 {
-    char a[64], b[64], c[64], d[64], hex[33];
-    if (merging->json) {
-        struct cli_json json;
-        cli_json_begin(&json, stdout);
-        cli_json_object(&json, NULL);
-        cli_json_bytes(&json, "output", merging->output, strlen(merging->output));
-        cli_json_number(&json, "shards", info->shards);
-        cli_json_number(&json, "repeated", merging->repeated);
-        cli_json_number(&json, "tokens", info->tokens);
-        cli_json_number(&json, "documents", info->documents);
-        cli_json_text(&json, "content", id_hex(info->content, hex));
-        if (info->warning)
-            cli_json_bytes(&json, "warning", info->warning, strlen(info->warning));
-        else
-            cli_json_null(&json, "warning");
-        cli_json_end(&json);
-        return;
-    }
-    if (merging->quiet)
+    struct cli_report report;
+    cli_report_begin(&report, merging->json, NULL);
+    cli_member(&report, "output", cli_text(merging->output));
+    cli_member(&report, "shards", cli_number(info->shards));
+    cli_member(&report, "repeated", cli_number(merging->repeated));
+    cli_member(&report, "tokens", cli_number(info->tokens));
+    cli_member(&report, "documents", cli_number(info->documents));
+    cli_member(&report, "content", cli_text(ID_HEX(info->content)));
+    cli_member(&report, "warning", cli_text(info->warning));
+    cli_report_end(&report);
+    if (merging->json || merging->quiet)
         return;
     cli_print("%s: %s in %s and %s; nothing was copied, so keep them where they are\n", merging->output,
-              cli_counted(info->tokens, "token", a), cli_counted(info->documents, "document", b),
-              cli_counted(info->shards, "shard", c));
+              CLI_COUNTED(info->tokens, "token"), CLI_COUNTED(info->documents, "document"),
+              CLI_COUNTED(info->shards, "shard"));
     if (merging->repeated)
         printf("%s named again: a shard that is named N times is seen N times in each epoch\n",
-               cli_counted(merging->repeated, "shard", d));
+               CLI_COUNTED(merging->repeated, "shard"));
 }
 
 static enum tokmap_status merge_operands(struct merging *merging, const char **operands, size_t count,
@@ -364,8 +355,7 @@ int command_merge(int argc, char **argv)
                    "Examples:\n"
                    "  tokmap merge -o data/all data/web data/books\n"
                    "  tokmap merge -o data/mix data/web data/code data/code\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, merge, &merging);

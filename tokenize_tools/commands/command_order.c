@@ -493,8 +493,7 @@ int command_order(int argc, char **argv)
                    "  echo 17 | tokmap order --windows 1000000 --seed 1234 --inverse\n"
                    "  echo '1000 7 0 990 10' | tokmap order --stdin\n"
                    "  tokmap order --weights 0.5,0.3,0.2 --count 10\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
     };
     return cli_run(&command, argc, argv, order, &given);
 }

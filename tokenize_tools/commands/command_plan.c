@@ -103,40 +103,6 @@ static double share(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : 0;
 }
 
-static void report_json(const struct planning *planning, const struct planner_result *result,
-                        const struct plan_header *header)
-{
-    struct cli_json json;
-    char hex[33];
-    const uint64_t room = result->rows * planning->options.seq_len;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_text(&json, "output", planning->output);
-    cli_json_text(&json, "dataset", id_hex(header->dataset, hex));
-    cli_json_number(&json, "seq_len", planning->options.seq_len);
-    if (planning->options.documents_most)
-        cli_json_number(&json, "max_documents", planning->options.documents_most);
-    else
-        cli_json_null(&json, "max_documents");
-    if (planning->options.pad > 1)
-        cli_json_number(&json, "pad_documents", planning->options.pad);
-    cli_json_number(&json, "rows", result->rows);
-    cli_json_number(&json, "full_rows", result->full_rows);
-    cli_json_number(&json, "tokens", result->tokens);
-    cli_json_number(&json, "padding", room - result->tokens);
-    if (planning->options.pad > 1)
-        cli_json_number(&json, "document_padding", result->document_padding);
-    cli_json_real(&json, "fill", share(result->tokens, room));
-    cli_json_number(&json, "documents", result->documents);
-    cli_json_number(&json, "documents_cut", result->cut);
-    cli_json_number(&json, "concatenation_cut", result->concatenation_cut);
-    cli_json_number(&json, "segments", result->segments);
-    cli_json_number(&json, "row_segments", result->row_segments);
-    cli_json_number(&json, "targets", result->tokens - result->segments);
-    cli_json_number(&json, "bytes", header->file_bytes);
-    cli_json_end(&json);
-}
-
 /* 99.96% is not printed as 100.0%, because that would hide the padding. */
 static const char *percent(uint64_t part, uint64_t whole, char text[32])
 {
@@ -145,47 +111,51 @@ static const char *percent(uint64_t part, uint64_t whole, char text[32])
     return text;
 }
 
-static void report_row(struct cli_table *table, const char *name, const char *value)
+static void report(const struct planning *planning, const struct planner_result *result,
+                   const struct plan_header *header)
 {
-    const char *cells[] = {name, value};
-    cli_table_row(table, cells);
-}
-
-static void report_table(const struct planning *planning, const struct planner_result *result,
-                         const struct plan_header *header)
-{
-    char a[64], b[64], c[64], text[256];
-    const uint64_t room = result->rows * planning->options.seq_len;
-    const uint64_t left = room - result->tokens - result->document_padding;
-    struct cli_table *table = cli_table_new(2);
-    cli_print("%s: %s of %s, %s full\n", planning->output, cli_counted(result->rows, "row", a),
-              cli_counted(planning->options.seq_len, "token", b), percent(result->tokens, room, c));
-    (void)snprintf(text, sizeof text, "%s in %s, %s at the ends of rows", cli_counted(result->tokens, "token", a),
-                   cli_counted(result->documents, "document", b),
-                   left ? cli_counted(left, "padding token", c) : "no padding");
-    report_row(table, "  data", text);
-    if (planning->options.pad > 1) {
-        (void)snprintf(text, sizeof text, "%s (%s of the rows), so that each document is a multiple of %s",
-                       cli_counted(result->document_padding, "token", a), percent(result->document_padding, room, b),
-                       cli_count(planning->options.pad, c));
-        report_row(table, "  padding of documents", text);
-    }
-    (void)snprintf(text, sizeof text, "%s (%s), because longer than a row", cli_counted(result->cut, "document", a),
-                   percent(result->cut, result->documents, b));
-    report_row(table, "  cut", text);
-    (void)snprintf(text, sizeof text, "%s (%s)", cli_counted(result->concatenation_cut, "document", a),
-                   percent(result->concatenation_cut, result->documents, b));
-    report_row(table, "  cut if concatenated", text);
-    (void)snprintf(text, sizeof text, "%s, %.1f a row, at most %s", cli_count(result->segments, a),
-                   (double)result->segments / (double)result->rows, cli_count(result->row_segments, b));
-    report_row(table, "  segments", text);
-    (void)snprintf(text, sizeof text, "%s (%s of the tokens; the last token of a segment has none)",
-                   cli_count(result->tokens - result->segments, a),
-                   percent(result->tokens - result->segments, result->tokens, b));
-    report_row(table, "  targets", text);
-    report_row(table, "  file", cli_bytes(header->file_bytes, a));
-    cli_table_print(table, NULL, stdout);
-    cli_table_free(table);
+    struct cli_report report;
+    const uint64_t room = result->rows * planning->options.seq_len, pad = planning->options.pad;
+    const uint64_t left = room - result->tokens - result->document_padding, most = planning->options.documents_most;
+    char share_text[32];
+    if (!planning->json)
+        cli_print("%s: %s of %s, %s full\n", planning->output, CLI_COUNTED(result->rows, "row"),
+                  CLI_COUNTED(planning->options.seq_len, "token"), percent(result->tokens, room, share_text));
+    cli_report_begin(&report, planning->json, NULL);
+    cli_member(&report, "output", cli_text(planning->output));
+    cli_member(&report, "dataset", cli_text(ID_HEX(header->dataset)));
+    cli_member(&report, "seq_len", cli_number(planning->options.seq_len));
+    cli_member(&report, "max_documents", cli_number_if(most, most));
+    if (pad > 1)
+        cli_member(&report, "pad_documents", cli_number(pad));
+    cli_member(&report, "rows", cli_number(result->rows));
+    cli_member(&report, "full_rows", cli_number(result->full_rows));
+    cli_fact(&report, "tokens", "  data", cli_number(result->tokens), "%s in %s, %s at the ends of rows",
+             CLI_COUNTED(result->tokens, "token"), CLI_COUNTED(result->documents, "document"),
+             left ? CLI_COUNTED(left, "padding token") : "no padding");
+    cli_member(&report, "padding", cli_number(room - result->tokens));
+    if (pad > 1)
+        cli_fact(&report, "document_padding", "  padding of documents", cli_number(result->document_padding),
+                 "%s (%s of the rows), so that each document is a multiple of %s",
+                 CLI_COUNTED(result->document_padding, "token"), percent(result->document_padding, room, share_text),
+                 CLI_COUNT(pad));
+    cli_member(&report, "fill", cli_real(share(result->tokens, room)));
+    cli_member(&report, "documents", cli_number(result->documents));
+    cli_fact(&report, "documents_cut", "  cut", cli_number(result->cut), "%s (%s), because longer than a row",
+             CLI_COUNTED(result->cut, "document"), percent(result->cut, result->documents, share_text));
+    cli_fact(&report, "concatenation_cut", "  cut if concatenated", cli_number(result->concatenation_cut), "%s (%s)",
+             CLI_COUNTED(result->concatenation_cut, "document"),
+             percent(result->concatenation_cut, result->documents, share_text));
+    cli_fact(&report, "segments", "  segments", cli_number(result->segments), "%s, %.1f a row, at most %s",
+             CLI_COUNT(result->segments), (double)result->segments / (double)result->rows,
+             CLI_COUNT(result->row_segments));
+    cli_member(&report, "row_segments", cli_number(result->row_segments));
+    cli_fact(&report, "targets", "  targets", cli_number(result->tokens - result->segments),
+             "%s (%s of the tokens; the last token of a segment has none)",
+             CLI_COUNT(result->tokens - result->segments),
+             percent(result->tokens - result->segments, result->tokens, share_text));
+    cli_fact(&report, "bytes", "  file", cli_number(header->file_bytes), "%s", CLI_BYTES(header->file_bytes));
+    cli_report_end(&report);
 }
 
 /* ---- the command ---- */
@@ -211,10 +181,8 @@ static enum tokmap_status plan_operand(struct planning *planning, const char *na
     tokmap_dataset_close(dataset);
     if (status)
         return status;
-    if (planning->json)
-        report_json(planning, &result, &header);
-    else if (!planning->quiet)
-        report_table(planning, &result, &header);
+    if (planning->json || !planning->quiet)
+        report(planning, &result, &header);
     return TOKMAP_OK;
 }
 
@@ -288,8 +256,7 @@ int command_plan(int argc, char **argv)
                    "Examples:\n"
                    "  tokmap plan -o data/web.plan --seq-len 8192 data/web\n"
                    "  tokmap plan -o part.plan --seq-len 4Ki 'data/web#docs=0..99%'\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, plan, &planning);

@@ -599,51 +599,46 @@ static enum tokmap_status compare(struct replay *replay, struct tokmap_error *er
     return status;
 }
 
-static void report_json(const struct replay *replay, const char *name, double seconds)
+static void report(const struct replay *replay, const char *name, double seconds)
 {
-    struct cli_json json;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_text(&json, "run", name);
-    cli_json_bool(&json, "same", !replay->differs);
-    cli_json_number(&json, "steps", replay->steps_done);
-    cli_json_number(&json, "records", replay->records_done);
-    cli_json_number(&json, "rows", replay->rows_done);
-    cli_json_number(&json, "bytes", replay->bytes_done);
-    cli_json_number(&json, "excluded_tokens", replay->excluded);
-    cli_json_number(&json, "excluded_rows", replay->excluded_rows);
-    cli_json_number(&json, "sections", replay->count);
-    cli_json_number(&json, "torn_bytes", replay->torn);
-    cli_json_real(&json, "seconds", seconds);
+    struct cli_report report;
+    cli_report_begin(&report, replay->given->json, NULL);
+    cli_member(&report, "run", cli_text(name));
+    cli_member(&report, "same", cli_bool(!replay->differs));
+    cli_member(&report, "steps", cli_number(replay->steps_done));
+    cli_member(&report, "records", cli_number(replay->records_done));
+    cli_member(&report, "rows", cli_number(replay->rows_done));
+    cli_member(&report, "bytes", cli_number(replay->bytes_done));
+    cli_member(&report, "excluded_tokens", cli_number(replay->excluded));
+    cli_member(&report, "excluded_rows", cli_number(replay->excluded_rows));
+    cli_member(&report, "sections", cli_number(replay->count));
+    cli_member(&report, "torn_bytes", cli_number(replay->torn));
+    cli_member(&report, "seconds", cli_real(seconds));
     if (replay->differs) {
-        cli_json_object(&json, "first");
-        cli_json_text(&json, "kind", replay->kind);
-        cli_json_number(&json, "step", replay->bad_step);
-        cli_json_number(&json, "rank", replay->bad_rank);
-        if (replay->bad_path)
-            cli_json_text(&json, "path", replay->bad_path);
-        cli_json_text(&json, "message", replay->said);
-        cli_json_end(&json);
+        cli_report_object(&report, "first");
+        cli_member(&report, "kind", cli_text(replay->kind));
+        cli_member(&report, "step", cli_number(replay->bad_step));
+        cli_member(&report, "rank", cli_number(replay->bad_rank));
+        cli_member_text_if(&report, "path", replay->bad_path);
+        cli_member(&report, "message", cli_text(replay->said));
+        cli_report_close(&report);
     }
-    cli_json_end(&json);
-}
-
-static void report_text(const struct replay *replay, const char *name, double seconds)
-{
-    char a[32], b[32], c[32], counted[64], rows[64];
+    cli_report_end(&report);
+    if (replay->given->json)
+        return;
     if (replay->differs)
         cli_print("%s: step %" PRIu64 ", rank %" PRIu64 ": %s%s%s\n", name, replay->bad_step, replay->bad_rank,
                   replay->bad_path ? replay->bad_path : "", replay->bad_path ? " " : "", replay->said);
     else
-        cli_print("%s: the same: %s steps, %s rows\n", name, cli_count(replay->steps_done, a),
-                  cli_count(replay->rows_done, b));
+        cli_print("%s: the same: %s steps, %s rows\n", name, CLI_COUNT(replay->steps_done),
+                  CLI_COUNT(replay->rows_done));
     if (!replay->differs && exclusions_any(run_exclusions(replay->run)))
         cli_print("%s: from step %" PRIu64 " on, the pad id replaced %s of excluded documents, in %s\n", name,
-                  run_exclusions(replay->run)->events[0].step, cli_counted(replay->excluded, "token", counted),
-                  cli_counted(replay->excluded_rows, "row", rows));
+                  run_exclusions(replay->run)->events[0].step, CLI_COUNTED(replay->excluded, "token"),
+                  CLI_COUNTED(replay->excluded_rows, "row"));
     if (replay->bytes_done && seconds > 0 && !replay->given->quiet)
-        cli_say(program, "read %s in %s, %s/s", cli_bytes(replay->bytes_done, a), cli_seconds(seconds, b),
-                cli_bytes((uint64_t)((double)replay->bytes_done / seconds), c));
+        cli_say(program, "read %s in %s, %s/s", CLI_BYTES(replay->bytes_done), CLI_SECONDS(seconds),
+                CLI_BYTES((uint64_t)((double)replay->bytes_done / seconds)));
 }
 
 static void replay_free(struct replay *replay)
@@ -691,10 +686,8 @@ static int replay_run(const struct cli_command *command, const struct replay_arg
     int result = replay.differs ? CLI_FAILED : CLI_DONE;
     if (status)
         result = command_failed(command, &error);
-    else if (given->json)
-        report_json(&replay, name, seconds);
     else
-        report_text(&replay, name, seconds);
+        report(&replay, name, seconds);
     replay_free(&replay);
     return cli_finish(program, result);
 }
@@ -742,8 +735,7 @@ int command_replay(int argc, char **argv)
                    "Examples:\n"
                    "  tokmap replay train.run --trace rank*.trace\n"
                    "  tokmap replay train.run --steps 0..1000 --trace rank0.trace rank1.trace\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_RUNS | CLI_FILES,
     };
     return cli_run(&command, argc, argv, replay_operands, &given);

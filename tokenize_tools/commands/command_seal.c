@@ -14,7 +14,6 @@
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "data/local_dataset.h"
 #include "format/shard_seal.h"
 #include "platform/os.h"
 #include "platform/process.h"
@@ -136,44 +135,40 @@ static double ratio(const struct seal_sum *sum)
     return sum->sealed_bytes ? (double)sum->token_bytes / (double)sum->sealed_bytes : 0;
 }
 
-static void report_json(const struct seal_sum *sum, const char *name, double seconds)
-{
-    struct cli_json json;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_bytes(&json, "dataset", name, strlen(name));
-    cli_json_number(&json, "shards", sum->shards);
-    cli_json_number(&json, "changed", sum->changed);
-    cli_json_number(&json, "tokens", sum->tokens);
-    cli_json_number(&json, "token_bytes", sum->token_bytes);
-    if (sum->sealed_bytes) {
-        cli_json_number(&json, "sealed_bytes", sum->sealed_bytes);
-        cli_json_real(&json, "ratio", ratio(sum));
-    }
-    cli_json_real(&json, "seconds", seconds);
-    cli_json_end(&json);
-}
-
 static void report(const char *program, const struct seal_sum *sum, const char *name, double seconds)
 {
-    char a[64], b[64], c[64], d[64];
+    struct cli_report report;
     const bool unseal = sum->given->unseal;
-    cli_counted(sum->changed, "shard", a);
+    cli_report_begin(&report, sum->given->json, NULL);
+    cli_member(&report, "dataset", cli_text(name));
+    cli_member(&report, "shards", cli_number(sum->shards));
+    cli_member(&report, "changed", cli_number(sum->changed));
+    cli_member(&report, "tokens", cli_number(sum->tokens));
+    cli_member(&report, "token_bytes", cli_number(sum->token_bytes));
+    if (sum->sealed_bytes) {
+        cli_member(&report, "sealed_bytes", cli_number(sum->sealed_bytes));
+        cli_member(&report, "ratio", cli_real(ratio(sum)));
+    }
+    cli_member(&report, "seconds", cli_real(seconds));
+    cli_report_end(&report);
+    if (sum->given->json || sum->given->quiet)
+        return;
     if (!sum->changed) {
         cli_print("%s: %s\n", name, unseal ? "no shard was sealed" : "all shards were sealed already");
         return;
     }
     if (!unseal)
-        cli_print("%s: sealed %s: %s of tokens in %s, ratio %.2f\n", name, a, cli_bytes(sum->token_bytes, b),
-                  cli_bytes(sum->sealed_bytes, c), ratio(sum));
+        cli_print("%s: sealed %s: %s of tokens in %s, ratio %.2f\n", name, CLI_COUNTED(sum->changed, "shard"),
+                  CLI_BYTES(sum->token_bytes), CLI_BYTES(sum->sealed_bytes), ratio(sum));
     else
-        cli_print("%s: unsealed %s: %s of tokens\n", name, a, cli_bytes(sum->token_bytes, b));
+        cli_print("%s: unsealed %s: %s of tokens\n", name, CLI_COUNTED(sum->changed, "shard"),
+                  CLI_BYTES(sum->token_bytes));
     if (sum->shards > sum->changed)
         cli_print("%s: unchanged, because they were %s: %s\n", name, unseal ? "not sealed" : "sealed already",
-                  cli_counted(sum->shards - sum->changed, "shard", d));
+                  CLI_COUNTED(sum->shards - sum->changed, "shard"));
     if (seconds > 0)
-        cli_say(program, "%s in %s, %s/s", cli_bytes(sum->token_bytes, b), cli_seconds(seconds, c),
-                cli_bytes((uint64_t)((double)sum->token_bytes / seconds), d));
+        cli_say(program, "%s in %s, %s/s", CLI_BYTES(sum->token_bytes), CLI_SECONDS(seconds),
+                CLI_BYTES((uint64_t)((double)sum->token_bytes / seconds)));
 }
 
 /* Returns whether a name ends in a part, which is not a whole shard. */
@@ -225,10 +220,7 @@ static int seal_shards(const struct cli_command *command, const struct seal_argu
         cli_say(program, "%" PRIu64 " of the shards were done before the failure, and stay so", sum.changed);
     if (status)
         return cli_finish(program, command_failed(command, &error));
-    if (given->json)
-        report_json(&sum, name, seconds);
-    else if (!given->quiet)
-        report(program, &sum, name, seconds);
+    report(program, &sum, name, seconds);
     return cli_finish(program, CLI_DONE);
 }
 
@@ -263,8 +255,7 @@ int command_seal(int argc, char **argv)
         .details = "Examples:\n"
                    "  tokmap seal data/web\n"
                    "  tokmap seal data --level 19 --json\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, seal_operands, &given);
@@ -288,8 +279,7 @@ int command_unseal(int argc, char **argv)
                    "compared with the checksums in the index on the way.",
         .details = "Examples:\n"
                    "  tokmap unseal data/web\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, seal_operands, &given);

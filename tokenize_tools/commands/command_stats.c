@@ -55,11 +55,6 @@ struct stats {
     bool with_ids;
 };
 
-static double percent(uint64_t part, uint64_t whole)
-{
-    return whole ? 100.0 * (double)part / (double)whole : 0.0;
-}
-
 /* ---- gathering ---- */
 
 /* Adds up what the indexes say about their text. They say it of whole shards only. */
@@ -194,7 +189,7 @@ static void eod_report(const struct stats *stats, struct cli_report *report)
     } else {
         const uint64_t ends = token_counts_of(&stats->counts, id);
         cli_row(report, "end of document", "id %" PRIu64 ", %s time%s (%.2f%% of the tokens)", id, CLI_COUNT(ends),
-                ends == 1 ? "" : "s", percent(ends, stats->counts.tokens));
+                ends == 1 ? "" : "s", cli_percent(ends, stats->counts.tokens));
     }
 }
 
@@ -210,7 +205,7 @@ static void head_report(const struct stats *stats, struct cli_report *report)
     cli_member(report, "vocabulary", cli_number(info->vocabulary));
     eod_report(stats, report);
     cli_fact(report, "masked", info->masked ? "mask" : NULL, cli_bool(info->masked),
-             "%s tokens are masked (%.2f%%), %s count as targets", CLI_COUNT(masked), percent(masked, info->tokens),
+             "%s tokens are masked (%.2f%%), %s count as targets", CLI_COUNT(masked), cli_percent(masked, info->tokens),
              CLI_COUNT(stats->targets));
     cli_member(report, "targets", cli_number(stats->targets));
     text_report(stats, report);
@@ -221,7 +216,7 @@ static void head_report(const struct stats *stats, struct cli_report *report)
 static void file_report(const struct stats *stats, const char *path, size_t path_bytes, uint64_t documents,
                         uint64_t tokens, struct cli_report *report)
 {
-    const double share = percent(tokens, stats->info.tokens);
+    const double share = cli_percent(tokens, stats->info.tokens);
     cli_report_item(report);
     cli_fact(report, "path", "  file", cli_bytes_text(path, path_bytes), "  %.*s", (int)min64(path_bytes, 4096), path);
     cli_fact_number(report, "documents", "documents", documents);
@@ -292,10 +287,7 @@ static void unused_range(void *user, uint64_t first, uint64_t end)
 {
     struct cli_report *report = user;
     if (report->as_json) {
-        cli_json_array(&report->json, NULL);
-        cli_json_number(&report->json, NULL, first);
-        cli_json_number(&report->json, NULL, end);
-        cli_json_end(&report->json);
+        cli_member_pair(report, NULL, first, end);
     } else if (end - first == 1) {
         (void)printf("  %" PRIu64 "\n", first);
     } else {
@@ -333,7 +325,7 @@ static void top_report(const struct stats *stats, const uint64_t *ids, uint64_t 
         uint32_t byte_count = 0;
         char text[4 * LONGEST_TEXT + 8];
         const uint64_t times = token_counts_of(&stats->counts, ids[i]);
-        const double share = percent(times, stats->counts.tokens);
+        const double share = cli_percent(times, stats->counts.tokens);
         const bool known = stats->tokenizer && tokenizer_token(stats->tokenizer, ids[i], &bytes, &byte_count);
         id_text(stats, ids[i], text);
         cli_report_item(report);
@@ -347,41 +339,34 @@ static void top_report(const struct stats *stats, const uint64_t *ids, uint64_t 
     cli_report_close(report);
 }
 
-static void ids_print(const struct stats *stats, const struct stats_arguments *given, const uint64_t *ids,
-                      uint64_t count, struct cli_report *report)
+/* Adds which ids occur. */
+static void ids_report(const struct stats *stats, const struct stats_arguments *given, const uint64_t *ids,
+                       uint64_t count, struct cli_report *report)
 {
     const struct token_counts *counts = &stats->counts;
+    const uint64_t unused = counts->vocabulary - counts->used, eod = stats->info.eod_id;
     const bool part = counts->tokens < stats->info.tokens;
-    cli_print("\nids: %s of the vocabulary's %s occur (%.2f%%), %s do not%s%s%s\n", CLI_COUNT(counts->used),
-              CLI_COUNT(counts->vocabulary), percent(counts->used, counts->vocabulary),
-              CLI_COUNT(counts->vocabulary - counts->used), part ? ", in the first " : "",
-              part ? CLI_COUNT(counts->tokens) : "", part ? " tokens" : "");
-    top_report(stats, ids, count, report);
-    if (!stats->tokenizer && stats->info.shards)
-        cli_print("  the texts of ids need the tokenizer (-t FILE)\n");
-    if (!given->unused && !given->verbose)
-        return;
-    cli_print("\nids that do not occur, as ranges A..B that exclude B%s\n",
-              counts->used < counts->vocabulary ? "" : ": none");
-    unused_walk(counts, unused_range, report);
-}
-
-static void ids_json(const struct stats *stats, const uint64_t *ids, uint64_t count, struct cli_report *report)
-{
-    const struct token_counts *counts = &stats->counts;
-    const uint64_t eod = stats->info.eod_id;
     if (!stats->with_ids) {
         cli_member(report, "ids", cli_null());
         return;
     }
+    if (!report->as_json)
+        cli_print("\nids: %s of the vocabulary's %s occur (%.2f%%), %s do not%s%s%s\n", CLI_COUNT(counts->used),
+                  CLI_COUNT(counts->vocabulary), cli_percent(counts->used, counts->vocabulary), CLI_COUNT(unused),
+                  part ? ", in the first " : "", part ? CLI_COUNT(counts->tokens) : "", part ? " tokens" : "");
     cli_report_object(report, "ids");
     cli_member(report, "tokens", cli_number(counts->tokens));
     cli_member(report, "used", cli_number(counts->used));
-    cli_member(report, "unused", cli_number(counts->vocabulary - counts->used));
+    cli_member(report, "unused", cli_number(unused));
     cli_member(report, "eod", eod == TOKMAP_NO_ID ? cli_null() : cli_number(token_counts_of(counts, eod)));
     top_report(stats, ids, count, report);
+    if (!report->as_json && !stats->tokenizer && stats->info.shards)
+        cli_print("  the texts of ids need the tokenizer (-t FILE)\n");
+    if (!report->as_json && (given->unused || given->verbose))
+        cli_print("\nids that do not occur, as ranges A..B that exclude B%s\n", unused ? "" : ": none");
     cli_report_array(report, "unused_ranges");
-    unused_walk(counts, unused_range, report);
+    if (report->as_json || given->unused || given->verbose)
+        unused_walk(counts, unused_range, report);
     cli_report_close(report);
     cli_report_close(report);
 }
@@ -404,10 +389,7 @@ static enum tokmap_status stats_print(const struct stats *stats, const struct st
         (void)putchar('\n');
     document_report_add(&stats->documents, stats->info.documents, &report);
     files_report(stats, given->verbose, &report);
-    if (given->json)
-        ids_json(stats, ids, count, &report);
-    else if (stats->with_ids)
-        ids_print(stats, given, ids, count, &report);
+    ids_report(stats, given, ids, count, &report);
     cli_report_end(&report);
     free(ids);
     (void)cli_flush();
@@ -500,8 +482,7 @@ int command_stats(int argc, char **argv)
                    "  tokmap stats data/web\n"
                    "  tokmap stats 'data/web#docs=0..10%' --top 100\n"
                    "  tokmap stats data/web data/code --no-ids --json\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     given.line = cli_command_line(program, argc, argv, (char[2048]){0}, 2048);

@@ -25,90 +25,69 @@ struct describing {
     bool json, all;
 };
 
-static void id_row(struct cli_table *table, const char *what, const struct tokenizer *tokenizer, uint64_t id)
+/* Adds a token that begins or ends a document: its id, and its name. */
+static void id_fact(struct cli_report *report, const char *name, const char *label, const struct tokenizer *tokenizer,
+                    uint64_t id)
 {
-    char text[160] = "not named";
+    struct tokmap_added_token added = {.bytes = 0}, at;
     struct tokenizer_info info;
     tokenizer_info(tokenizer, &info);
-    if (id != TOKMAP_NO_ID)
-        (void)snprintf(text, sizeof text, "%" PRIu64, id);
     for (uint64_t i = 0; i < info.added && id != TOKMAP_NO_ID; i++) {
-        struct tokmap_added_token added;
-        tokenizer_added_at(tokenizer, i, &added);
-        if (added.id == id)
-            (void)snprintf(text, sizeof text, "%" PRIu64 "  %.*s", id, (int)(added.bytes < 100 ? added.bytes : 100),
-                           added.text);
+        tokenizer_added_at(tokenizer, i, &at);
+        added = at.id == id ? at : added;
     }
-    const char *const cells[] = {what, text};
-    cli_table_row(table, cells);
-}
-
-static void row(struct cli_table *table, const char *what, const char *value)
-{
-    const char *const cells[] = {what, value};
-    cli_table_row(table, cells);
+    if (id == TOKMAP_NO_ID)
+        cli_fact(report, name, label, cli_id(id), "not named");
+    else
+        cli_fact(report, name, label, cli_id(id), "%" PRIu64 "%s%.*s", id, added.bytes ? "  " : "",
+                 (int)(added.bytes < 100 ? added.bytes : 100), added.bytes ? added.text : "");
 }
 
 /* Adds how long texts are cut before they are encoded, and how the code of the model would cut them. */
-static void cuts_row(struct cli_table *table, const struct tokenizer_info *info)
+static void cuts_facts(struct cli_report *report, const struct tokenizer_info *info)
 {
-    char text[320], every[32], run[32];
     const struct text_cuts *cuts = text_cuts_named(info->cut_as      ? info->cut_as
                                                    : info->code_cuts ? info->code_cuts
                                                                      : "");
-    if (!cuts)
-        return;
-    (void)snprintf(text, sizeof text,
-                   "%s%s, every %s characters, and in runs of more than %s characters of white space, or without any",
-                   info->cut_as ? "cut as by the code of "
-                                : "encoded as a whole; --cut-as cuts them, which changes ids there, as the code of ",
-                   cuts->name, cli_count(cuts->characters, every), cli_count(cuts->run, run));
-    row(table, "long texts", text);
+    cli_member(report, "code_cuts", cli_text(info->code_cuts));
+    cli_member(report, "cut_as", cli_text(info->cut_as));
+    if (cuts)
+        cli_row(report, "long texts",
+                "%s%s, every %s characters, and in runs of more than %s characters of white space, or without any",
+                info->cut_as ? "cut as by the code of "
+                             : "encoded as a whole; --cut-as cuts them, which changes ids there, as the code of ",
+                cuts->name, CLI_COUNT(cuts->characters), CLI_COUNT(cuts->run));
 }
 
 /* Adds which files of a folder were used, which were not, and where they contradict each other. */
-static void folder_rows(struct cli_table *table, const struct folder *folder)
+static void folder_facts(struct cli_report *report, const struct folder *folder)
 {
+    const uint32_t count = folder->path ? folder->file_count : 0;
     for (int used = 1; used >= 0; used--) {
-        bool first = true;
-        for (uint32_t i = 0; i < folder->file_count && folder->path; i++) {
+        const char *label = used ? "used" : "not used";
+        for (uint32_t i = 0; i < count; i++) {
             const struct folder_file *file = &folder->files[i];
-            char text[sizeof file->name + sizeof file->what + 4];
             if (file->used != used)
                 continue;
-            (void)snprintf(text, sizeof text, *file->what ? "%s: %s" : "%s", file->name, file->what);
-            row(table, !first ? "" : used ? "used" : "not used", text);
-            first = false;
+            cli_row(report, label, "%s%s%s", file->name, *file->what ? ": " : "", file->what);
+            label = "";
         }
     }
-    for (uint32_t i = 0; i < folder->warning_count; i++)
-        row(table, "warning", folder->warnings[i]);
-}
-
-static void text_json(struct cli_json *out, const char *key, const char *text)
-{
-    if (text)
-        cli_json_text(out, key, text);
-    else
-        cli_json_null(out, key);
-}
-
-static void folder_json(struct cli_json *out, const struct folder *folder)
-{
-    cli_json_array(out, "files");
-    for (uint32_t i = 0; i < folder->file_count && folder->path; i++) {
-        const struct folder_file *file = &folder->files[i];
-        cli_json_object(out, NULL);
-        cli_json_text(out, "name", file->name);
-        cli_json_bool(out, "used", file->used);
-        cli_json_text(out, "what", file->what);
-        cli_json_end(out);
+    cli_report_array(report, "files");
+    for (uint32_t i = 0; i < count; i++) {
+        cli_report_item(report);
+        cli_member(report, "name", cli_text(folder->files[i].name));
+        cli_member(report, "used", cli_bool(folder->files[i].used));
+        cli_member(report, "what", cli_text(folder->files[i].what));
+        cli_report_close(report);
     }
-    cli_json_end(out);
-    cli_json_array(out, "warnings");
+    cli_report_close(report);
+    cli_report_array(report, "warnings");
     for (uint32_t i = 0; i < folder->warning_count; i++)
-        cli_json_text(out, NULL, folder->warnings[i]);
-    cli_json_end(out);
+        cli_fact_text(report, NULL, "warning", folder->warnings[i]);
+    for (uint32_t i = 0; i < folder->warning_count; i++)
+        cli_member(report, NULL, cli_text(folder->warnings[i]));
+    cli_report_close(report);
 }
 
 /* Escapes control characters, so that a token with a newline stays on its line. */
@@ -127,84 +106,52 @@ static void token_print(const struct tokmap_added_token *added)
     (void)putchar('\n');
 }
 
-static void text_print(const struct tokenizer *tokenizer, const struct tokenizer_info *info, uint64_t open_ns,
-                       const struct describing *describing)
+static void report(const struct tokenizer *tokenizer, const struct tokenizer_info *info, uint64_t open_ns,
+                   const struct describing *describing)
 {
-    const bool all = describing->all;
-    char hex[33], text[64], count[32], around[256];
-    struct cli_table *table = cli_table_new(2);
-    hash128_hex(info->fingerprint, hex);
-    row(table, "tokenizer", info->name);
-    row(table, "form", info->form);
-    row(table, "scanner", info->scanner);
-    row(table, "fingerprint", hex);
-    (void)snprintf(text, sizeof text, "%" PRIu64, info->vocabulary - 1);
-    row(table, "largest id", text);
-    (void)snprintf(text, sizeof text, "%" PRIu32 " bytes", info->width);
-    row(table, "width of a token", text);
-    id_row(table, "ends a document", tokenizer, info->eod_id);
-    id_row(table, "begins a document", tokenizer, info->bos_id);
-    if (info->frame) {
-        (void)snprintf(around, sizeof around, "%s a text; --bos and --eod choose what is written", info->frame);
-        row(table, "post-processor", around);
-    }
-    cuts_row(table, info);
-    char specials[32];
-    (void)snprintf(text, sizeof text, "%s, %s of them special", cli_count(info->added, count),
-                   cli_count(info->specials, specials));
-    row(table, "added tokens", info->added ? text : "none");
-    if (info->note)
-        row(table, "note", info->note);
-    folder_rows(table, &describing->folder);
-    row(table, "ready in", cli_seconds((double)open_ns * 1e-9, text));
-    cli_table_print(table, NULL, stdout);
-    cli_table_free(table);
-    const uint64_t listed = all || info->added <= LISTED ? info->added : LISTED;
-    for (uint64_t i = 0; i < listed; i++) {
-        struct tokmap_added_token added;
-        tokenizer_added_at(tokenizer, i, &added);
-        token_print(&added);
-    }
-    if (listed < info->added)
-        (void)printf("  ... and %" PRIu64 " more; list them with --all\n", info->added - listed);
-}
-
-static void json_print(const struct tokenizer *tokenizer, const struct tokenizer_info *info, uint64_t open_ns,
-                       const struct describing *describing)
-{
-    char hex[33];
-    struct cli_json out;
-    hash128_hex(info->fingerprint, hex);
-    cli_json_begin(&out, stdout);
-    cli_json_object(&out, NULL);
-    cli_json_text(&out, "name", info->name);
-    cli_json_text(&out, "form", info->form);
-    cli_json_text(&out, "scanner", info->scanner);
-    text_json(&out, "note", info->note);
-    cli_json_text(&out, "fingerprint", hex);
-    cli_json_number(&out, "largest_id", info->vocabulary - 1);
-    cli_json_number(&out, "vocabulary", info->vocabulary);
-    cli_json_number(&out, "width", info->width);
-    cli_json_id(&out, "eod", info->eod_id);
-    cli_json_id(&out, "bos", info->bos_id);
-    cli_json_real(&out, "open_ms", (double)open_ns * 1e-6);
-    cli_json_text(&out, "cache", "not used"); /* there is none; programs may ask for the member */
-    text_json(&out, "post_processor", info->frame);
-    text_json(&out, "code_cuts", info->code_cuts);
-    text_json(&out, "cut_as", info->cut_as);
-    folder_json(&out, &describing->folder);
-    cli_json_array(&out, "added_tokens");
+    struct cli_report report;
+    const uint64_t listed = describing->all || info->added <= LISTED ? info->added : LISTED;
+    cli_report_begin(&report, describing->json,
+                     "tokenizer|form|scanner|fingerprint|largest id|width of a token|ends a document|begins a "
+                     "document|post-processor|long texts|added tokens|note|*|ready in");
+    cli_fact_text(&report, "name", "tokenizer", info->name);
+    cli_fact_text(&report, "form", "form", info->form);
+    cli_fact_text(&report, "scanner", "scanner", info->scanner);
+    cli_fact_text(&report, "note", info->note ? "note" : NULL, info->note);
+    cli_fact_text(&report, "fingerprint", "fingerprint", HASH128_HEX(info->fingerprint));
+    cli_fact(&report, "largest_id", "largest id", cli_number(info->vocabulary - 1), "%" PRIu64, info->vocabulary - 1);
+    cli_member(&report, "vocabulary", cli_number(info->vocabulary));
+    cli_fact(&report, "width", "width of a token", cli_number(info->width), "%" PRIu32 " bytes", info->width);
+    id_fact(&report, "eod", "ends a document", tokenizer, info->eod_id);
+    id_fact(&report, "bos", "begins a document", tokenizer, info->bos_id);
+    cli_fact(&report, "open_ms", "ready in", cli_real((double)open_ns * 1e-6), "%s",
+             CLI_SECONDS((double)open_ns * 1e-9));
+    cli_member(&report, "cache", cli_text("not used")); /* there is none; programs may ask for the member */
+    cli_fact(&report, "post_processor", info->frame ? "post-processor" : NULL, cli_text(info->frame),
+             "%s a text; --bos and --eod choose what is written", info->frame);
+    cuts_facts(&report, info);
+    if (info->added)
+        cli_row(&report, "added tokens", "%s, %s of them special", CLI_COUNT(info->added), CLI_COUNT(info->specials));
+    else
+        cli_row(&report, "added tokens", "none");
+    folder_facts(&report, &describing->folder);
+    cli_report_rows(&report, NULL);
+    cli_report_array(&report, "added_tokens");
     for (uint64_t i = 0; i < info->added; i++) {
         struct tokmap_added_token added;
         tokenizer_added_at(tokenizer, i, &added);
-        cli_json_object(&out, NULL);
-        cli_json_number(&out, "id", added.id);
-        cli_json_bytes(&out, "text", added.text, (size_t)added.bytes);
-        cli_json_bool(&out, "special", added.special);
-        cli_json_end(&out);
+        cli_report_item(&report);
+        cli_member(&report, "id", cli_number(added.id));
+        cli_member(&report, "text", cli_bytes_text(added.text, (size_t)added.bytes));
+        cli_member(&report, "special", cli_bool(added.special));
+        cli_report_close(&report);
+        if (i < listed && !describing->json)
+            token_print(&added);
     }
-    cli_json_end(&out);
-    cli_json_end(&out);
+    cli_report_close(&report);
+    cli_report_end(&report);
+    if (listed < info->added && !describing->json)
+        (void)printf("  ... and %" PRIu64 " more; list them with --all\n", info->added - listed);
 }
 
 static int describe(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
@@ -226,10 +173,7 @@ static int describe(const struct cli_command *command, const char **operands, si
     if (!status) {
         tokenizer_info(tokenizer, &info);
         folder_compare(&describing->folder, tokenizer);
-        if (describing->json)
-            json_print(tokenizer, &info, open_ns, describing);
-        else
-            text_print(tokenizer, &info, open_ns, describing);
+        report(tokenizer, &info, open_ns, describing);
     }
     tokenizer_state_free(state);
     tokenizer_close(tokenizer);
@@ -262,8 +206,7 @@ int command_tokenizer(int argc, char **argv)
             "Examples:\n"
             "  tokmap tokenizer tokenizer.json\n"
             "  tokmap tokenizer --json models/llama3/\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_FILES,
     };
     return cli_run(&command, argc, argv, describe, &describing);

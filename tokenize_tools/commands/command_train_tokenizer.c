@@ -80,12 +80,6 @@ static void progress_report(void *user, enum train_stage stage, uint64_t done)
     cli_progress_update(&training->progress, done);
 }
 
-static void row(const char *name, uint64_t number, const char *remark)
-{
-    char text[32];
-    printf("  %-24s %20s%s%s\n", name, cli_count(number, text), *remark ? "  " : "", remark);
-}
-
 static double bytes_each(const struct train_corpus_result *result)
 {
     return result->trained_tokens ? (double)result->totals.text / (double)result->trained_tokens : 0;
@@ -112,84 +106,68 @@ static void next_print(const struct training_command *training)
     free(path);
 }
 
-static void training_print(const struct training_command *training, const struct train_corpus_result *result)
+static void training_report(const struct training_command *training, const struct train_corpus_result *result)
 {
-    char a[32], b[32], remark[64];
+    struct cli_report report;
+    char remark[64];
     const uint64_t total = result->tokens + (uint64_t)training->special_count;
-    const bool merges = training->model == TRAIN_BPE;
-    cli_print("trained on %s of text in %s: wrote %s.json, %s%s\n", cli_bytes(result->counts.text_bytes, a),
-              cli_seconds(training->seconds, b), training->prefix,
-              training->model == TRAIN_UNIGRAM     ? ".model"
-              : training->model == TRAIN_WORDPIECE ? ".vocab.txt"
-              : training->special_count            ? ".tiktoken, .specials.json"
+    const bool merges = training->model == TRAIN_BPE, wordpiece = training->model == TRAIN_WORDPIECE;
+    cli_report_begin(&report, training->json, NULL);
+    report.label_width = 24;
+    if (!training->json)
+        cli_print("trained on %s of text in %s: wrote %s.json, %s%s\n", CLI_BYTES(result->counts.text_bytes),
+                  CLI_SECONDS(training->seconds), training->prefix,
+                  training->model == TRAIN_UNIGRAM ? ".model"
+                  : wordpiece                      ? ".vocab.txt"
+                  : training->special_count        ? ".tiktoken, .specials.json"
                                                    : ".tiktoken",
-              strcmp(path_name(training->prefix), standard) != 0 ? "" : ", _config.json");
-    row("files", result->counts.files, "");
-    row("documents", result->counts.documents, "");
-    row("text bytes", result->counts.text_bytes, "");
-    row(merges ? "pieces" : "words", result->totals.pieces, "");
-    row("  distinct", result->totals.distinct, merges ? "with two bytes or more" : "");
-    row("vocabulary", total,
-        total == training->vocabulary      ? ""
-        : training->model == TRAIN_UNIGRAM ? "fewer than requested: the text has no other pieces"
-                                           : "fewer than requested: no pair of tokens is left to merge");
+                  strcmp(path_name(training->prefix), standard) != 0 ? "" : ", _config.json");
+    cli_member(&report, "output", cli_text(training->prefix));
+    cli_member(&report, "model", cli_text(model_names[training->model]));
+    cli_member_text_if(&report, "pattern", merges ? training->pattern : NULL);
+    cli_line(&report, "files", "files", result->counts.files, "");
+    cli_member(&report, "files_skipped", cli_number(result->counts.files_skipped));
+    cli_member(&report, "records_skipped", cli_number(result->counts.records_skipped));
+    cli_line(&report, "documents", "documents", result->counts.documents, "");
+    cli_line(&report, "text_bytes", "text bytes", result->counts.text_bytes, "");
+    cli_line(&report, "pieces", merges ? "pieces" : "words", result->totals.pieces, "");
+    cli_line(&report, "different_pieces", "  distinct", result->totals.distinct,
+             merges ? "with two bytes or more" : "");
+    cli_line(&report, "vocabulary", "vocabulary", total,
+             total == training->vocabulary      ? ""
+             : training->model == TRAIN_UNIGRAM ? "fewer than requested: the text has no other pieces"
+                                                : "fewer than requested: no pair of tokens is left to merge");
     if (merges)
-        row("  merges", result->tokens - (uint64_t)256, "");
+        cli_line(&report, "merges", "  merges", result->tokens - (uint64_t)256, "");
     else
-        row("  characters", result->characters, "");
-    if (training->special_count)
-        row("  special tokens", training->special_count, "");
-    (void)snprintf(remark, sizeof remark, "%.2f bytes each", bytes_each(result));
-    if (training->model != TRAIN_WORDPIECE) /* its model does not cut words where they were merged */
-        row("tokens of this text", result->trained_tokens, remark);
-    if (result->uncovered)
-        row("rare characters", result->uncovered,
-            training->model == TRAIN_WORDPIECE ? "their words become [UNK]"
-            : training->unigram.bytes          ? "become bytes"
-                                               : "become <unk>");
-    printf("  counting took %s, ", cli_seconds(result->counting_seconds, a));
-    printf("%s %s\n", merges ? "merging" : "learning", cli_seconds(result->learning_seconds, a));
-    skip_report_print(&result->counts);
-    next_print(training);
-}
-
-static void report_json(const struct training_command *training, const struct train_corpus_result *result)
-{
-    struct cli_json json;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_bytes(&json, "output", training->prefix, strlen(training->prefix));
-    cli_json_text(&json, "model", model_names[training->model]);
-    if (training->model == TRAIN_BPE)
-        cli_json_text(&json, "pattern", training->pattern);
-    cli_json_number(&json, "files", result->counts.files);
-    cli_json_number(&json, "files_skipped", result->counts.files_skipped);
-    cli_json_number(&json, "records_skipped", result->counts.records_skipped);
-    cli_json_number(&json, "documents", result->counts.documents);
-    cli_json_number(&json, "text_bytes", result->counts.text_bytes);
-    cli_json_number(&json, "pieces", result->totals.pieces);
-    cli_json_number(&json, "different_pieces", result->totals.distinct);
-    cli_json_number(&json, "vocabulary", result->tokens + (uint64_t)training->special_count);
-    if (training->model == TRAIN_BPE) {
-        cli_json_number(&json, "merges", result->tokens - (uint64_t)256);
-    } else {
-        cli_json_number(&json, "characters", result->characters);
-        cli_json_number(&json, "rare_characters", result->uncovered);
-    }
-    cli_json_array(&json, "special_tokens");
+        cli_line(&report, "characters", "  characters", result->characters, "");
+    if (!merges)
+        cli_member(&report, "rare_characters", cli_number(result->uncovered));
+    cli_line(&report, NULL, training->special_count ? "  special tokens" : NULL, training->special_count, "");
+    cli_report_array(&report, "special_tokens");
     for (uint32_t i = 0; i < training->special_count; i++)
-        cli_json_bytes(&json, NULL, (const char *)training->specials[i].bytes, (size_t)training->specials[i].count);
-    cli_json_end(&json);
-    if (training->model != TRAIN_WORDPIECE) {
-        cli_json_number(&json, "tokens", result->trained_tokens);
-        cli_json_real(&json, "bytes_per_token", bytes_each(result));
+        cli_member(&report, NULL,
+                   cli_bytes_text((const char *)training->specials[i].bytes, (size_t)training->specials[i].count));
+    cli_report_close(&report);
+    (void)snprintf(remark, sizeof remark, "%.2f bytes each", bytes_each(result));
+    if (!wordpiece) { /* its model does not cut words where they were merged */
+        cli_line(&report, "tokens", "tokens of this text", result->trained_tokens, remark);
+        cli_member(&report, "bytes_per_token", cli_real(bytes_each(result)));
     }
-    skip_report_json(&training->skips, &result->counts, &json);
-    cli_json_real(&json, "counting_seconds", result->counting_seconds);
-    cli_json_real(&json, training->model == TRAIN_BPE ? "merging_seconds" : "learning_seconds",
-                  result->learning_seconds);
-    cli_json_real(&json, "seconds", training->seconds);
-    cli_json_end(&json);
+    cli_line(&report, NULL, result->uncovered ? "rare characters" : NULL, result->uncovered,
+             wordpiece                 ? "their words become [UNK]"
+             : training->unigram.bytes ? "become bytes"
+                                       : "become <unk>");
+    if (!training->json)
+        printf("  counting took %s, %s %s\n", CLI_SECONDS(result->counting_seconds), merges ? "merging" : "learning",
+               CLI_SECONDS(result->learning_seconds));
+    skip_report_to(&training->skips, &result->counts, &report);
+    cli_member(&report, "counting_seconds", cli_real(result->counting_seconds));
+    cli_member(&report, merges ? "merging_seconds" : "learning_seconds", cli_real(result->learning_seconds));
+    cli_member(&report, "seconds", cli_real(training->seconds));
+    cli_report_end(&report);
+    if (!training->json)
+        next_print(training);
 }
 
 /* ---- arguments ---- */
@@ -461,10 +439,8 @@ static int inputs_train(struct training_command *training, const char **operands
         return failed;
     }
     skip_report_advise(&training->skips, &result.counts);
-    if (training->json)
-        report_json(training, &result);
-    else if (!training->quiet)
-        training_print(training, &result);
+    if (training->json || !training->quiet)
+        training_report(training, &result);
     return cli_finish(program, listed ? CLI_DONE : CLI_FAILED);
 }
 
@@ -577,8 +553,7 @@ int command_train_tokenizer(int argc, char **argv)
             "--special-tokens '<|endoftext|>' books/\n"
             "  tokmap train-tokenizer -o web --vocab-size 50k --pattern o200k_base 'crawl/*.jsonl.zst'\n"
             "  tokmap train-tokenizer -o t5 --model unigram --vocab-size 32k books/\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_FILES,
     };
     return cli_run(&command, argc, argv, train, &training);

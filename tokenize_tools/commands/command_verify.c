@@ -105,8 +105,7 @@ struct verify_arguments {
 struct verify_report {
     const struct tokmap_dataset *dataset;
     struct cli_progress progress;
-    struct cli_json json;
-    bool as_json;
+    struct cli_report out;
     uint64_t faults;
 };
 
@@ -132,39 +131,33 @@ static bool fault_block(const struct verify_report *report, const struct tokmap_
 }
 
 /* Prints the library's message, which already names the section, or the block and its bytes. */
-static void fault_text(const struct tokmap_error *fault)
+static void fault_print(struct verify_report *report, const struct tokmap_error *fault)
 {
+    struct cli_report *out = &report->out;
     char text[sizeof fault->path + sizeof fault->message + 256];
-    cli_print("%s\n", tokmap_error_print(fault, text, sizeof text));
-}
-
-static void fault_json(struct cli_json *json, const struct tokmap_error *fault, const uint64_t *block, uint64_t end)
-{
-    cli_json_object(json, NULL);
-    cli_json_text(json, "path", fault->path);
-    if (block) {
-        cli_json_number(json, "block", *block);
-        cli_json_number(json, "first_byte", *block * BLOCK_BYTES);
-        cli_json_number(json, "end_byte", end);
+    uint64_t block = 0, end = 0;
+    cli_report_item(out);
+    cli_member(out, "path", cli_text(fault->path));
+    if (fault_block(report, fault, &block, &end)) {
+        cli_member(out, "block", cli_number(block));
+        cli_member(out, "first_byte", cli_number(block * BLOCK_BYTES));
+        cli_member(out, "end_byte", cli_number(end));
     } else if (fault->offset != TOKMAP_NO_OFFSET) {
-        cli_json_number(json, "offset", fault->offset);
+        cli_member(out, "offset", cli_number(fault->offset));
     }
-    cli_json_text(json, "status", tokmap_status_name(fault->status));
-    cli_json_text(json, "message", fault->message);
-    cli_json_end(json);
+    cli_member(out, "status", cli_text(tokmap_status_name(fault->status)));
+    cli_member(out, "message", cli_text(fault->message));
+    cli_report_close(out);
+    if (!out->as_json)
+        cli_print("%s\n", tokmap_error_print(fault, text, sizeof text));
 }
 
 static int fault_found(void *user, const struct tokmap_error *fault)
 {
     struct verify_report *report = user;
-    uint64_t block = 0, end = 0;
-    const uint64_t *in_block = fault_block(report, fault, &block, &end) ? &block : NULL;
     report->faults++;
     cli_progress_clear(&report->progress);
-    if (report->as_json)
-        fault_json(&report->json, fault, in_block, end);
-    else
-        fault_text(fault);
+    fault_print(report, fault);
     (void)cli_flush();
     return 0;
 }
@@ -189,6 +182,7 @@ struct verify_sum {
     struct tokmap_dataset_info info; /* tokens, documents, and shards are sums */
     struct tokmap_verify_result result;
     uint64_t plans;
+    struct plan_header plan; /* the last one */
 };
 
 /* Reads a dataset. Prints faults as they are found. */
@@ -223,15 +217,14 @@ static enum tokmap_status dataset_verify(const struct tokmap_dataset *dataset, c
     return status;
 }
 
-/* Reads the plan of a source, and compares it with the dataset's documents. */
-static enum tokmap_status plan_verify_source(const struct tokmap_source_info *source,
-                                             const struct verify_arguments *given, struct verify_report *report,
-                                             struct verify_sum *sum, struct tokmap_error *error)
+/* Reads a plan, and compares it with the documents of the dataset that it belongs to, unless that is NULL. */
+static enum tokmap_status plan_verify_named(const char *plan, const struct tokmap_dataset *dataset,
+                                            const struct verify_arguments *given, struct verify_report *report,
+                                            struct verify_sum *sum, struct tokmap_error *error)
 {
-    struct plan_header header;
     cli_progress_start(&report->progress, "verifying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
     report->progress.unit = "segments";
-    const enum tokmap_status status = plan_check(source->plan, source->dataset, progressed, report, &header, error);
+    const enum tokmap_status status = plan_check(plan, dataset, progressed, report, &sum->plan, error);
     cli_progress_end(&report->progress);
     if (is_fault(status))
         (void)fault_found(report, error);
@@ -264,7 +257,7 @@ static enum tokmap_status run_verify(const struct tokmap_run *run, const char *n
             status = dataset_verify(source.dataset, datasets == 1 ? name : source.data, given, report, sum, error);
         found = found ? found : status;
         if (source.plan && (!status || is_fault(status)))
-            status = plan_verify_source(&source, given, report, sum, error);
+            status = plan_verify_named(source.plan, source.dataset, given, report, sum, error);
         found = found && (!status || is_fault(status)) ? found : status;
     }
     return found;
@@ -294,99 +287,55 @@ static enum tokmap_status verify(const char *name, const struct verify_arguments
     return status;
 }
 
-/* Checks a plan by itself. A run names the dataset that it belongs to. */
-static int verify_plan(const struct cli_command *command, const struct verify_arguments *given, const char *name)
+static void summary_print(const char *name, bool is_plan, const struct verify_sum *sum, uint64_t faults, double seconds)
 {
-    struct tokmap_error error = {0};
-    struct verify_report report = {.as_json = given->json};
-    struct plan_header header;
-    char a[32], b[32];
-    cli_signals_catch();
-    if (given->json) {
-        cli_json_begin(&report.json, stdout);
-        cli_json_object(&report.json, NULL);
-        cli_json_text(&report.json, "plan", name);
-        cli_json_array(&report.json, "faults");
-    }
-    cli_progress_start(&report.progress, "verifying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
-    report.progress.unit = "segments";
-    const enum tokmap_status status = plan_check(name, NULL, progressed, &report, &header, &error);
-    cli_progress_end(&report.progress);
-    (void)os_signals_release();
-    if (is_fault(status))
-        (void)fault_found(&report, &error);
-    if (given->json) {
-        cli_json_end(&report.json);
-        cli_json_bool(&report.json, "sound", status == TOKMAP_OK);
-        cli_json_number(&report.json, "rows", header.rows);
-        cli_json_number(&report.json, "segments", header.segments);
-        cli_json_number(&report.json, "tokens", header.tokens);
-        cli_json_end(&report.json);
-    }
-    if (os_signal_caught()) {
-        (void)fflush(stdout);
-        os_signal_die(os_signal_caught());
-    }
-    if (status && !is_fault(status))
-        return cli_finish(program, command_failed(command, &error));
-    if (!given->json && !given->quiet && status)
-        cli_print("%s: 1 fault\n", name);
-    else if (!given->json && !given->quiet)
-        cli_print("%s: sound: %s rows, %s segments\n", name, cli_count(header.rows, a), cli_count(header.segments, b));
-    return cli_finish(program, status ? CLI_FAILED : CLI_DONE);
-}
-
-static const char *plural(uint64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
-static void summary_print(const char *name, const struct tokmap_dataset_info *info,
-                          const struct tokmap_verify_result *result, uint64_t plans, uint64_t faults, double seconds)
-{
-    char a[32], b[32], c[32], d[32], e[32], f[64];
+    const struct tokmap_dataset_info *info = &sum->info;
     if (faults)
-        cli_print("%s: %s fault%s\n", name, cli_count(faults, a), plural(faults));
+        cli_print("%s: %s\n", name, CLI_COUNTED(faults, "fault"));
+    else if (is_plan)
+        cli_print("%s: sound: %s rows, %s segments\n", name, CLI_COUNT(sum->plan.rows), CLI_COUNT(sum->plan.segments));
     else if (!info->shards)
         cli_print("%s: synthetic; it has no files to verify\n", name);
     else
-        cli_print("%s: sound: %s token%s, %s document%s in %s shard%s%s%s\n", name, cli_count(info->tokens, a),
-                  plural(info->tokens), cli_count(info->documents, b), plural(info->documents),
-                  cli_count(info->shards, c), plural(info->shards), plans ? ", and " : "",
-                  plans ? cli_counted(plans, "plan", f) : "");
-    if (result->bytes && seconds > 0)
-        cli_say(program, "read %s in %s, %s/s", cli_bytes(result->bytes, d), cli_seconds(seconds, c),
-                cli_bytes((uint64_t)((double)result->bytes / seconds), e));
+        cli_print("%s: sound: %s, %s in %s%s%s\n", name, CLI_COUNTED(info->tokens, "token"),
+                  CLI_COUNTED(info->documents, "document"), CLI_COUNTED(info->shards, "shard"),
+                  sum->plans ? ", and " : "", sum->plans ? CLI_COUNTED(sum->plans, "plan") : "");
+    if (sum->result.bytes && seconds > 0)
+        cli_say(program, "read %s in %s, %s/s", CLI_BYTES(sum->result.bytes), CLI_SECONDS(seconds),
+                CLI_BYTES((uint64_t)((double)sum->result.bytes / seconds)));
 }
 
-static int verify_target(const struct cli_command *command, const struct verify_arguments *given, const char *name)
+static int verify_name(const struct cli_command *command, const struct verify_arguments *given, const char *name)
 {
     struct tokmap_error error = {0};
     struct verify_sum sum = {.plans = 0};
-    struct verify_report report = {.as_json = given->json};
+    struct verify_report report = {.faults = 0};
+    const bool is_plan = plan_is_file(name); /* a run names the dataset that it belongs to */
     cli_signals_catch();
-    if (given->json) {
-        cli_json_begin(&report.json, stdout);
-        cli_json_object(&report.json, NULL);
-        cli_json_text(&report.json, cli_names_run(name) ? "run" : "dataset", name);
-        cli_json_array(&report.json, "faults");
-    }
+    cli_report_begin(&report.out, given->json, NULL);
+    cli_member(&report.out, is_plan ? "plan" : cli_names_run(name) ? "run" : "dataset", cli_text(name));
+    cli_report_list(&report.out, "faults", NULL);
     const uint64_t start = os_clock_ns();
-    const enum tokmap_status status = verify(name, given, &report, &sum, &error);
+    const enum tokmap_status status = is_plan ? plan_verify_named(name, NULL, given, &report, &sum, &error)
+                                              : verify(name, given, &report, &sum, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
     (void)os_signals_release();
-    if (given->json) {
-        cli_json_end(&report.json);
-        cli_json_bool(&report.json, "sound", status == TOKMAP_OK);
-        cli_json_bool(&report.json, "complete", status == TOKMAP_OK || (is_fault(status) && sum.result.bytes));
-        cli_json_number(&report.json, "tokens", sum.info.tokens);
-        cli_json_number(&report.json, "documents", sum.info.documents);
-        cli_json_number(&report.json, "shards", sum.info.shards);
-        cli_json_number(&report.json, "blocks", sum.result.blocks);
-        cli_json_number(&report.json, "bytes", sum.result.bytes);
-        cli_json_real(&report.json, "seconds", seconds);
-        cli_json_end(&report.json);
+    cli_report_close(&report.out);
+    cli_member(&report.out, "sound", cli_bool(status == TOKMAP_OK));
+    if (is_plan) {
+        cli_member(&report.out, "rows", cli_number(sum.plan.rows));
+        cli_member(&report.out, "segments", cli_number(sum.plan.segments));
+        cli_member(&report.out, "tokens", cli_number(sum.plan.tokens));
+    } else {
+        cli_member(&report.out, "complete", cli_bool(status == TOKMAP_OK || (is_fault(status) && sum.result.bytes)));
+        cli_member(&report.out, "tokens", cli_number(sum.info.tokens));
+        cli_member(&report.out, "documents", cli_number(sum.info.documents));
+        cli_member(&report.out, "shards", cli_number(sum.info.shards));
+        cli_member(&report.out, "blocks", cli_number(sum.result.blocks));
+        cli_member(&report.out, "bytes", cli_number(sum.result.bytes));
+        cli_member(&report.out, "seconds", cli_real(seconds));
     }
+    cli_report_end(&report.out);
     if (os_signal_caught()) {
         (void)fflush(stdout);
         os_signal_die(os_signal_caught());
@@ -394,7 +343,7 @@ static int verify_target(const struct cli_command *command, const struct verify_
     if (status && !is_fault(status))
         return cli_finish(program, command_failed(command, &error));
     if (!given->json && !given->quiet)
-        summary_print(name, &sum.info, &sum.result, sum.plans, report.faults, seconds);
+        summary_print(name, is_plan, &sum, report.faults, seconds);
     return cli_finish(program, status ? CLI_FAILED : CLI_DONE);
 }
 
@@ -405,9 +354,7 @@ static int verify_operands(const struct cli_command *command, const char **opera
         return cli_misused(command, "expected one dataset, plan, or run file");
     if (given->threads_given && (!given->threads || given->threads > THREADS_MOST))
         return cli_misused(command, "--threads must be between 1 and %d", THREADS_MOST);
-    if (plan_is_file(operands[0]))
-        return verify_plan(command, given, operands[0]);
-    return verify_target(command, given, operands[0]);
+    return verify_name(command, given, operands[0]);
 }
 
 int command_verify(int argc, char **argv)
@@ -432,8 +379,7 @@ int command_verify(int argc, char **argv)
                    "Examples:\n"
                    "  tokmap verify data/web\n"
                    "  tokmap verify data --json\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS | CLI_RUNS,
     };
     /* -t was the number of threads here, while it is the tokenizer in every other command. */

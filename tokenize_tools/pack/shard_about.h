@@ -55,9 +55,9 @@ struct shard_about {
  * enough memory. */
 char *shard_about_text(const struct shard_about *about, uint64_t *bytes);
 
-/* Writes the object that describes a tokenizer, as the member `key`; NULL: as a value of its own. tokenizer_options and
- * path: as in struct shard_about. */
-void shard_about_tokenizer(struct cli_json *json, const char *key, const struct tokenizer *tokenizer,
+/* Adds the members of the object that describes a tokenizer. Its fingerprint identifies it; the paths only say where to
+ * look for it, so a tokenizer without a file has none. tokenizer_options and path: as in struct shard_about. */
+void shard_about_tokenizer(struct cli_report *report, const struct tokenizer *tokenizer,
                            const struct tokmap_tokenizer_options *options, const char *path);
 
 #endif

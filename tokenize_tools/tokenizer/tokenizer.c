@@ -54,6 +54,31 @@ void tokenizer_added_at(const struct tokenizer *tokenizer, uint64_t index, struc
     tokenizer->kind->added_at(tokenizer, index, added);
 }
 
+uint64_t tokenizer_added_find(const struct tokenizer *tokenizer, const void *text, uint64_t bytes)
+{
+    struct tokmap_added_token added;
+    for (uint64_t i = 0; i < tokenizer->info.added; i++) {
+        tokenizer_added_at(tokenizer, i, &added);
+        if (added.bytes == bytes && (!bytes || !memcmp(added.text, text, (size_t)bytes)))
+            return added.id;
+    }
+    return TOKMAP_NO_ID;
+}
+
+uint64_t tokenizer_find(const struct tokenizer *tokenizer, const void *text, uint64_t bytes)
+{
+    const uint64_t added = tokenizer_added_find(tokenizer, text, bytes);
+    const uint8_t *found;
+    uint32_t count;
+    if (added != TOKMAP_NO_ID)
+        return added;
+    for (uint64_t id = tokenizer->info.vocabulary; id-- > 0;)
+        if (tokenizer_token(tokenizer, id, &found, &count) && count == bytes &&
+            (!bytes || !memcmp(found, text, (size_t)bytes)))
+            return id;
+    return TOKMAP_NO_ID;
+}
+
 enum tokmap_status tokenizer_state_new(struct tokenizer_state **state, const struct tokenizer *tokenizer,
                                        struct tokmap_error *error)
 {

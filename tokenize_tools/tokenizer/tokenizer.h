@@ -80,6 +80,10 @@ uint64_t tokenizer_special(const struct tokenizer *tokenizer, const char *name);
 
 /* Describes an added token. They are numbered in the order of their ids; index < info.added. */
 void tokenizer_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokmap_added_token *added);
+/* Returns the id of the added token that has this text, or TOKMAP_NO_ID. */
+uint64_t tokenizer_added_find(const struct tokenizer *tokenizer, const void *text, uint64_t bytes);
+/* Returns the id of the token that has this text: of an added token, else of any other, or TOKMAP_NO_ID. */
+uint64_t tokenizer_find(const struct tokenizer *tokenizer, const void *text, uint64_t bytes);
 
 /* Makes the state of one thread. On failure *state is NULL. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status tokenizer_state_new(struct tokenizer_state **state, const struct tokenizer *tokenizer,

@@ -269,26 +269,6 @@ enum tokmap_status folder_read(struct folder *folder, const char *path, struct t
 
 /* ---- finishing ---- */
 
-/* Returns the id of a token by its text: of an added token, else of any other. */
-static uint64_t token_id_find(const struct tokenizer *tokenizer, const uint8_t *text, uint32_t bytes)
-{
-    struct tokmap_added_token added;
-    struct tokenizer_info info;
-    tokenizer_info(tokenizer, &info);
-    for (uint64_t i = 0; i < info.added; i++) {
-        tokenizer_added_at(tokenizer, i, &added);
-        if (added.bytes == bytes && !memcmp(added.text, text, bytes))
-            return added.id;
-    }
-    for (uint64_t id = info.vocabulary; id-- > 0;) {
-        const uint8_t *found;
-        uint32_t count;
-        if (tokenizer_token(tokenizer, id, &found, &count) && count == bytes && !memcmp(found, text, bytes))
-            return id;
-    }
-    return TOKMAP_NO_ID;
-}
-
 /* Finds the token that a kind of name (eos_token, bos_token) means, by the first file that has one, and says which file
  * that is. *id does not change if no file names a token of the vocabulary. */
 static void end_find(struct folder *folder, const struct tokenizer *tokenizer, bool eos, uint64_t *id)
@@ -304,7 +284,7 @@ static void end_find(struct folder *folder, const struct tokenizer *tokenizer, b
         const char *text = token->text ? (const char *)token->text : "";
         if (!token->given)
             continue;
-        uint64_t found = token->text ? token_id_find(tokenizer, token->text, token->bytes) : token->id;
+        uint64_t found = token->text ? tokenizer_find(tokenizer, token->text, token->bytes) : token->id;
         if (found >= info.vocabulary) {
             if (token->text)
                 folder_warn(folder, "%s names the %s '%.*s', which %s does not have", name, what, shown(token->bytes),
@@ -413,7 +393,7 @@ static void named_compare(struct folder *folder, const struct tokenizer *tokeniz
         i++;
     if (i < named->count && good) {
         const struct added_token *token = &named->tokens[i];
-        const uint64_t id = token_id_find(tokenizer, token->text, token->bytes);
+        const uint64_t id = tokenizer_find(tokenizer, token->text, token->bytes);
         folder_warn(folder,
                     "'%.*s' is named as a special token, but not among the added tokens of %s: transformers 5 finds it "
                     "in texts, with the id %" PRIu64 ", and tokmap does not",
@@ -473,7 +453,7 @@ static bool steps_append(struct growing *g, const char *steps, const enum config
 }
 
 /* Finds the charsmap of the first normalizer that has one. */
-static void charsmap_find(const char *normalizer, size_t count, struct json_string *charsmap)
+static void charsmap_text_find(const char *normalizer, size_t count, struct json_string *charsmap)
 {
     static const char name[] = "\"precompiled_charsmap\"";
     const char *at = memmem(normalizer, count, name, sizeof name - 1), *const end = normalizer + count;
@@ -507,7 +487,7 @@ static struct tokenizer *class_open(const struct folder *folder, const struct cl
     const size_t begin = (size_t)(scan.at - text);
     while (json_member(&scan, &name) && json_value(&scan, &value, &count)) {
         if (json_name_is(&name, "normalizer"))
-            charsmap_find(value, count, &charsmap);
+            charsmap_text_find(value, count, &charsmap);
         if (json_name_is(&name, "normalizer") || json_name_is(&name, "pre_tokenizer"))
             text[name.bytes - text] = '_'; /* a member that is not read */
     }

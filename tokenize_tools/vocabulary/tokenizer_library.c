@@ -476,22 +476,10 @@ enum tokmap_status tokmap_tokenizer_find(const struct tokmap_tokenizer *tokenize
 {
     if (!tokenizer || !id || (!bytes && count))
         return library_missing(error, !tokenizer ? "tokenizer" : !id ? "id" : "bytes");
-    for (uint64_t i = 0; i < tokenizer->info.added; i++) {
-        struct tokmap_added_token added;
-        tokenizer_added_at(tokenizer->tokenizer, i, &added);
-        if (added.bytes == count && (!count || !memcmp(added.text, bytes, (size_t)count))) {
-            *id = added.id;
-            return TOKMAP_OK;
-        }
-    }
-    for (uint64_t i = tokenizer->info.vocabulary; i-- > 0;) {
-        const uint8_t *found;
-        uint32_t length;
-        if (tokenizer_token(tokenizer->tokenizer, i, &found, &length) && length == count &&
-            (!count || !memcmp(found, bytes, (size_t)count))) {
-            *id = i;
-            return TOKMAP_OK;
-        }
+    const uint64_t found = tokenizer_find(tokenizer->tokenizer, bytes, count);
+    if (found != TOKMAP_NO_ID) {
+        *id = found;
+        return TOKMAP_OK;
     }
     return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET, "no token of the tokenizer '%s' is '%.*s'",
                      tokenizer->info.name, (int)min64(count, 64), count ? bytes : "");

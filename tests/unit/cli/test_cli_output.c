@@ -216,6 +216,40 @@ static void test_report(void **state)
     (void)state;
 }
 
+/* Numbers with remarks are lines for people, and members are for JSON, some of them only if they have a value. */
+static void test_report_lines(void **state)
+{
+    struct output output;
+    struct cli_report report;
+    size_t bytes;
+    output_open(&output);
+    cli_report_begin(&report, false, NULL);
+    report.file = output.file;
+    cli_line(&report, "files", "files", 1234, "of which:");
+    cli_line(&report, "hidden", NULL, 5, "not printed");
+    report.label_width = 2;
+    cli_line(&report, NULL, "x", 0, "");
+    cli_member_pair(&report, "range", 1, 3);
+    cli_report_end(&report);
+    output_is(&output, "  files                               1,234  of which:\n"
+                       "  x                     0\n");
+    cli_report_begin_text(&report, true);
+    cli_line(&report, "files", "files", 1234, "of which:");
+    cli_line(&report, NULL, "x", 0, "");
+    cli_member_pair(&report, "range", 1, 3);
+    cli_member(&report, "raw", cli_raw("{\"a\":\n1}", 8));
+    cli_member_text_if(&report, "none", NULL);
+    cli_member_text_if(&report, "text", "\xc2\x9b");
+    cli_member_number_if(&report, "zero", 0);
+    cli_member_number_if(&report, "one", 1);
+    char *text = cli_report_end_text(&report, &bytes);
+    assert_string_equal(text, "{\"files\": 1234, \"range\": [1, 3], \"raw\": {\"a\": 1}, \"text\": \"\xc2\x9b\", "
+                              "\"one\": 1}\n");
+    assert_int_equal(bytes, strlen(text));
+    free(text);
+    (void)state;
+}
+
 static void quotes_as(const char *word, const char *wanted)
 {
     char *quoted = cli_shell_quote(word);
@@ -243,9 +277,9 @@ static void test_shell_quote(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_shape),  cmocka_unit_test(test_json_escapes), cmocka_unit_test(test_json_real),
-        cmocka_unit_test(test_json_raw),    cmocka_unit_test(test_table),        cmocka_unit_test(test_report),
-        cmocka_unit_test(test_shell_quote),
+        cmocka_unit_test(test_json_shape),   cmocka_unit_test(test_json_escapes), cmocka_unit_test(test_json_real),
+        cmocka_unit_test(test_json_raw),     cmocka_unit_test(test_table),        cmocka_unit_test(test_report),
+        cmocka_unit_test(test_report_lines), cmocka_unit_test(test_shell_quote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,8 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands/convert/datatrove_writer.h"
-#include "commands/convert/llmc_writer.h"
+#include "commands/convert/foreign_writer.h"
 #include "commands/convert/megatron_writer.h"
 #include "commands/convert/olmo_writer.h"
 #include "common/bytes.h"

@@ -9,6 +9,7 @@
 #ifndef TOKMAP_COMMANDS_AUDIT_BALANCE_SAMPLES_H
 #define TOKMAP_COMMANDS_AUDIT_BALANCE_SAMPLES_H
 
+#include "cli/report.h"
 #include "tokmap/tokmap.h"
 
 /* The largest cost divided by the mean: in the middle step, and in the worst. */
@@ -36,5 +37,8 @@ int compare_ratios(const void *a, const void *b);
  * Statuses: OK, ERROR_INTERRUPTED (a signal arrived), those of assignment_init() and assignment_step(). */
 enum tokmap_status balance_samples_take(struct balance_samples *samples, const struct tokmap_run *run, uint64_t steps,
                                         uint64_t ranks, uint64_t rows, uint64_t scale, struct tokmap_error *error);
+
+/* Adds the member balance, which is null if no step was computed. q: the option. */
+void balance_report_add(const struct balance_samples *of, double q, struct cli_report *report);
 
 #endif

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "balance_report.h"
 #include "balance_samples.h"
 #include "cli/cli.h"
 #include "commands/commands.h"
@@ -179,7 +178,7 @@ static bool draws_before(const struct audit *audit, uint64_t step, uint64_t *dra
 
 static enum tokmap_status shares_check(struct audit *audit, struct tokmap_error *error)
 {
-    char fault[MIXTURE_FAULT], a[64], b[64];
+    char fault[MIXTURE_FAULT];
     const enum tokmap_status status = mixture_report_make(&audit->report, audit->run, audit->steps, fault, error);
     if (status)
         return status;
@@ -189,7 +188,7 @@ static enum tokmap_status shares_check(struct audit *audit, struct tokmap_error 
         check_add(audit, "shares", true,
                   "computed for all steps, %s in %s: no source is more than %.3g draws from its exact share (the limit "
                   "is %" PRIu64 "), no gap or repetition between phases, and no epochs<= exceeded",
-                  cli_counted(audit->info.sources, "source", a), cli_counted(audit->info.phases, "phase", b),
+                  CLI_COUNTED(audit->info.sources, "source"), CLI_COUNTED(audit->info.phases, "phase"),
                   audit->report.worst, audit->report.levels);
     return TOKMAP_OK;
 }
@@ -199,26 +198,25 @@ static enum tokmap_status shares_check(struct audit *audit, struct tokmap_error 
 static void counted_text(struct audit *audit, uint64_t counted, uint64_t samples)
 {
     const uint64_t windows = audit->source.windows, full = counted / windows;
-    char a[64], b[64], c[64];
     if (counted == audit->draws && full && audit->plain)
         check_add(audit, "coverage", true, "counted all %s: each of the %s appears once in %s%s%s",
-                  cli_counted(audit->draws, "draw", a), cli_counted(windows, "window", b),
-                  full > 1 ? "each of " : "the ", full > 1 ? cli_counted(full, "full epoch", c) : "full epoch",
+                  CLI_COUNTED(audit->draws, "draw"), CLI_COUNTED(windows, "window"), full > 1 ? "each of " : "the ",
+                  full > 1 ? CLI_COUNTED(full, "full epoch") : "full epoch",
                   counted % windows ? "; in the unfinished epoch after them, none appears twice" : "");
     else if (counted == audit->draws && audit->plain)
         check_add(audit, "coverage", true, "counted all %s: none of the %s appears twice in the unfinished epoch",
-                  cli_counted(audit->draws, "draw", a), cli_counted(windows, "window", b));
+                  CLI_COUNTED(audit->draws, "draw"), CLI_COUNTED(windows, "window"));
     else if (counted == audit->draws)
         check_add(audit, "coverage", true,
                   "counted all %s of %s: each window appears once in each full epoch of its source, and in unfinished "
                   "ones at most once",
-                  cli_counted(audit->draws, "draw", a), cli_counted(audit->info.sources, "source", b));
+                  CLI_COUNTED(audit->draws, "draw"), CLI_COUNTED(audit->info.sources, "source"));
     else
         check_add(
             audit, "coverage", true,
             "counted the first %s of %s: no window appears twice in an epoch; sampled %s of the rest: each leads back "
             "to its row",
-            cli_count(counted, a), cli_counted(audit->draws, "draw", b), cli_count(samples, c));
+            CLI_COUNT(counted), CLI_COUNTED(audit->draws, "draw"), CLI_COUNT(samples));
 }
 
 /* Returns the largest number of steps whose rows are at most --draws. */
@@ -263,9 +261,8 @@ static enum tokmap_status coverage_check(struct audit *audit, struct tokmap_erro
 /* Writes "1 row", or "1 to 3 rows". */
 static const char *range_text(uint64_t least, uint64_t most, const char *between, const char *noun, char text[128])
 {
-    char from[64], to[64];
-    (void)snprintf(text, 128, "%s%s%s", least == most ? "" : cli_count(least, from), least == most ? "" : between,
-                   cli_counted(most, noun, to));
+    (void)snprintf(text, 128, "%s%s%s", least == most ? "" : CLI_COUNT(least), least == most ? "" : between,
+                   CLI_COUNTED(most, noun));
     return text;
 }
 
@@ -314,7 +311,7 @@ static void calls_check(struct audit *audit, uint64_t batch)
 static void ranks_check(struct audit *audit)
 {
     const uint64_t ranks = audit->given->ranks;
-    char a[64], b[64], c[64], d[128], e[128];
+    char d[128], e[128];
     uint64_t batch = 0, least = UINT64_MAX, most = 0;
     struct tokmap_phase_info phase;
     audit->rows_least = audit->calls_least = audit->call_rows_least = UINT64_MAX;
@@ -328,16 +325,15 @@ static void ranks_check(struct audit *audit)
             const bool later = phase.line && audit->info.phases > 1;
             check_add(audit, "ranks", false,
                       "%s cannot share %s global batch of %s%s%s; use fewer ranks or a larger batch",
-                      cli_counted(ranks, "rank", a), later ? "the" : "a", cli_counted(batch, "row", b),
-                      later ? " from step " : "", later ? cli_count(phase.first_step, c) : "");
+                      CLI_COUNTED(ranks, "rank"), later ? "the" : "a", CLI_COUNTED(batch, "row"),
+                      later ? " from step " : "", later ? CLI_COUNT(phase.first_step) : "");
             return;
         }
         if (!slices_check(audit, batch))
             return;
         calls_check(audit, batch);
     }
-    check_add(audit, "ranks", true, "%s with %s each, disjoint, together the %s of a step",
-              cli_counted(ranks, "rank", a),
+    check_add(audit, "ranks", true, "%s with %s each, disjoint, together the %s of a step", CLI_COUNTED(ranks, "rank"),
               range_text(audit->rows_least, audit->rows_most, least == most ? " or " : " to ", "row", d),
               range_text(least, most, " to ", "row", e));
 }
@@ -379,23 +375,22 @@ static enum tokmap_status place_try(struct audit *audit, struct loader_trial *tr
 /* Says where excluded documents are. That no row has them is the comparison of the trial. */
 static void excluded_check(struct audit *audit, const struct loader_trial *trial, const struct excluded_places *places)
 {
-    char a[64], b[64], c[64], d[64];
     check_add(audit, "excluded", !trial->fault[0],
               "from step %" PRIu64
               " on, the pad id replaces %s of %s: computed, in %s%s; compared in rows of real loaders, %s; "
               "%s%s showed them before (a place is a row and a stretch of neighboring documents, each of which "
               "`tokmap show --exposures` counts)",
-              places->first_step, cli_counted(places->tokens, "token", a),
-              cli_counted(places->documents, "document", b), places->more ? "at least " : "",
-              cli_counted(places->after, "place", c), cli_counted(trial->excluded, "token", d),
-              places->more ? "at least " : "", cli_counted(places->before, "place", (char[64]){0}));
+              places->first_step, CLI_COUNTED(places->tokens, "token"), CLI_COUNTED(places->documents, "document"),
+              places->more ? "at least " : "", CLI_COUNTED(places->after, "place"),
+              CLI_COUNTED(trial->excluded, "token"), places->more ? "at least " : "",
+              cli_counted(places->before, "place", (char[64]){0}));
 }
 
 static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error *error)
 {
     const uint64_t row_bytes = (audit->info.seq_len_most + audit->info.lookahead) * audit->info.width;
     struct loader_trial trial;
-    char a[64], b[64];
+    char a[64];
     if (!audit->delivered)
         return TOKMAP_OK;
     const bool large = row_bytes > LOADER_BYTES || audit->call_rows_most > LOADER_BYTES / row_bytes;
@@ -428,7 +423,7 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
         check_add(audit, "loader", false, "%s", trial.fault);
     else if (!status)
         check_add(audit, "loader", true, "%s with %s from real loaders: places and tokens are as computed",
-                  cli_counted(trial.batches, "batch", a), cli_counted(trial.delivered, "row", b));
+                  cli_counted(trial.batches, "batch", a), CLI_COUNTED(trial.delivered, "row"));
     loader_trial_end(&trial);
     return status;
 }
@@ -436,7 +431,6 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
 /* Balances the rows of some steps. */
 static enum tokmap_status balance_check(struct audit *audit, struct tokmap_error *error)
 {
-    char a[64], b[64];
     if (!audit->scale || !audit->delivered)
         return TOKMAP_OK;
     const enum tokmap_status status = balance_samples_take(
@@ -447,7 +441,7 @@ static enum tokmap_status balance_check(struct audit *audit, struct tokmap_error
     check_add(audit, "balance", good,
               good ? "computed for %s with %s: the ranks together have each row of a step once"
                    : "of %s with %s, one has rows that no rank or several ranks have",
-              cli_counted(audit->balanced.steps, "step", a), cli_counted(audit->balanced.rows, "row", b));
+              CLI_COUNTED(audit->balanced.steps, "step"), CLI_COUNTED(audit->balanced.rows, "row"));
     return TOKMAP_OK;
 }
 
@@ -464,7 +458,6 @@ static enum tokmap_status storage_check(struct audit *audit, struct tokmap_error
 static enum tokmap_status samples_check(struct audit *audit, struct tokmap_error *error)
 {
     const uint64_t row_tokens = audit->info.seq_len_most + audit->info.lookahead;
-    char a[32], b[64], c[32];
     if (!audit->delivered || !audit->given->sample_steps || audit->remote || row_tokens > LOADER_BYTES / 16)
         return TOKMAP_OK;
     const enum tokmap_status status = row_samples_take(&audit->samples, audit->run, audit->steps, audit->given->ranks,
@@ -476,10 +469,10 @@ static enum tokmap_status samples_check(struct audit *audit, struct tokmap_error
         check_add(audit, "capacity", audit->samples.documents_most <= audit->samples.documents_bound,
                   "cu_seqlens: computed, no row has more than %s%s, so %s elements suffice for a call; of the sampled "
                   "rows, none has more than %s",
-                  cli_counted(audit->samples.documents_bound, "document", b),
+                  CLI_COUNTED(audit->samples.documents_bound, "document"),
                   run_about_padded(audit->run, &audit->info) ? " (padding counts as one)" : "",
-                  cli_count(audit->call_rows_most * audit->samples.documents_bound + 1, a),
-                  cli_count(audit->samples.documents_most, c));
+                  CLI_COUNT(audit->call_rows_most * audit->samples.documents_bound + 1),
+                  CLI_COUNT(audit->samples.documents_most));
     return TOKMAP_OK;
 }
 
@@ -530,24 +523,22 @@ static void epochs_report(const struct audit *audit, struct cli_report *report)
 
 static void facts_print(const struct audit *audit)
 {
-    char a[64], b[64], c[64], d[64];
-    cli_print("%s: %s (last: %s), %s skipped%s; %s delivered\n", audit->target->name,
-              cli_counted(audit->steps, "step", a), audit->steps ? cli_count(audit->steps - 1, b) : "none",
-              cli_count(audit->steps - audit->delivered, c),
+    cli_print("%s: %s (last: %s), %s skipped%s; %s delivered\n", audit->target->name, CLI_COUNTED(audit->steps, "step"),
+              audit->steps ? CLI_COUNT(audit->steps - 1) : "none", CLI_COUNT(audit->steps - audit->delivered),
               audit->steps > audit->delivered && !audit->plain ? ", which the tables below count, too" : "",
-              audit->tokens == UINT64_MAX ? "more than 2^64 tokens" : cli_counted(audit->tokens, "token", d));
+              audit->tokens == UINT64_MAX ? "more than 2^64 tokens" : CLI_COUNTED(audit->tokens, "token"));
     for (uint64_t i = 0; i < audit->skip_count && i < SKIPS_KEPT; i++)
         printf("%s%" PRIu64 "..%" PRIu64 "%s", i ? ", " : "skipped: ", audit->skips[i].first, audit->skips[i].end,
                i + 1 == audit->skip_count ? "\n"
                : i + 1 == SKIPS_KEPT      ? ", ...\n"
                                           : "");
     if (audit->plain)
-        printf("epoch: %s of %s; tail: %s that no row shows\n", cli_counted(audit->source.windows, "window", a),
-               cli_counted(audit->info.seq_len, "token", b), cli_counted(audit->source.tail, "token", c));
+        printf("epoch: %s of %s; tail: %s that no row shows\n", CLI_COUNTED(audit->source.windows, "window"),
+               CLI_COUNTED(audit->info.seq_len, "token"), CLI_COUNTED(audit->source.tail, "token"));
     if (audit->info.tail_pad && audit->steps) {
         const uint64_t rows = tokmap_run_rows(audit->run, audit->steps - 1);
         printf("padding: %s at the end of the last step\n",
-               cli_counted(rows - tokmap_run_real_rows(audit->run, audit->steps - 1), "row", a));
+               CLI_COUNTED(rows - tokmap_run_real_rows(audit->run, audit->steps - 1), "row"));
     }
     for (uint64_t i = 0; i < audit->info.validations && i < VALIDATIONS_PRINTED; i++) {
         struct tokmap_source_info held_out = TOKMAP_SOURCE_INFO_INIT;
@@ -555,13 +546,13 @@ static void facts_print(const struct audit *audit)
         if (!tokmap_run_source(audit->run, audit->info.sources + i, &held_out) &&
             !tokmap_dataset_info(held_out.dataset, &data))
             cli_print("validation: %s, %.200s, %s; the run trains on none of it\n", held_out.name, held_out.data,
-                      cli_counted(data.tokens, "token", a));
+                      CLI_COUNTED(data.tokens, "token"));
     }
     if (audit->info.validations > VALIDATIONS_PRINTED)
         printf("... and %" PRIu64 " more validation sets; --json lists all\n",
                audit->info.validations - VALIDATIONS_PRINTED);
     if (audit->info.remainder)
-        printf("remainder: %s of the last pass that no step shows\n", cli_counted(audit->info.remainder, "window", a));
+        printf("remainder: %s of the last pass that no step shows\n", CLI_COUNTED(audit->info.remainder, "window"));
 }
 
 /* Reports what the sampled rows contain. */
@@ -622,7 +613,6 @@ static void checks_report(const struct audit *audit, struct cli_report *report)
 static void facts_json(const struct audit *audit, struct cli_report *report)
 {
     uint64_t counted = 0;
-    struct cli_json *json = &report->json;
     cli_member(report, "ok", cli_bool(audit_good(audit)));
     cli_member(report, "steps", cli_number(audit->steps));
     cli_member(report, "delivered", cli_number(audit->delivered));
@@ -638,14 +628,10 @@ static void facts_json(const struct audit *audit, struct cli_report *report)
     cli_member(report, "calls", cli_number(audit->calls_most));
     cli_member(report, "rank_rows_min", cli_number(audit->rows_least));
     cli_member(report, "rank_rows_max", cli_number(audit->rows_most));
-    cli_json_array(json, "skipped");
-    for (uint64_t i = 0; i < audit->skip_count && i < SKIPS_KEPT; i++) {
-        cli_json_array(json, NULL);
-        cli_json_number(json, NULL, audit->skips[i].first);
-        cli_json_number(json, NULL, audit->skips[i].end);
-        cli_json_end(json);
-    }
-    cli_json_end(json);
+    cli_report_array(report, "skipped");
+    for (uint64_t i = 0; i < audit->skip_count && i < SKIPS_KEPT; i++)
+        cli_member_pair(report, NULL, audit->skips[i].first, audit->skips[i].end);
+    cli_report_close(report);
 }
 
 /* For people, a plain run has a table of its epochs, and any other has tables of its mixture. */
@@ -865,8 +851,7 @@ int command_audit(int argc, char **argv)
                    "  tokmap audit train.run --ranks 64 --nodes 8 --cache 2T --step-time 2.5\n"
                    "  tokmap audit data/web --seq-len 2048 --batch 512 --seed 1 --passes 2 "
                    "--ranks 8\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS | CLI_RUNS,
     };
     return cli_run(&command, argc, argv, audit, &given);

@@ -97,14 +97,13 @@ static void saving_print(const struct storage_cases *cases)
 void storage_report_add(const struct storage_cases *cases, const struct storage_options *options,
                         const struct storage_prices *prices, struct cli_report *report)
 {
-    char a[32], b[32];
     if (!cases->count) {
         cli_member(report, "storage", cli_null());
         return;
     }
     if (!report->as_json) {
         printf("storage: simulated, %s, each with a cache of %s, blocks of %s; the data has %s\n",
-               CLI_COUNTED(options->nodes, "node"), cli_bytes(options->cache, a), cli_bytes(options->block, b),
+               CLI_COUNTED(options->nodes, "node"), CLI_BYTES(options->cache), CLI_BYTES(options->block),
                CLI_BYTES(cases->data_bytes));
         for (unsigned i = 0; i < cases->count; i++)
             case_print(&cases->of[i], options, prices);

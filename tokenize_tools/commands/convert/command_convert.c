@@ -42,43 +42,15 @@ static const char *target_name(const struct convert_arguments *given)
     return given->to == TO_SHARD ? "tokmap" : foreign_target_name((enum foreign_target)(given->to - 1));
 }
 
-static void report_json(const struct convert_arguments *given, const char *name, const struct convert_result *result,
-                        double seconds)
-{
-    const struct foreign_written *written = &result->written;
-    struct cli_json json;
-    char hex[33];
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_bytes(&json, "dataset", name, strlen(name));
-    cli_json_bytes(&json, "output", given->prefix, strlen(given->prefix));
-    cli_json_text(&json, "format", target_name(given));
-    cli_json_number(&json, "tokens", written->tokens);
-    cli_json_number(&json, "documents", written->documents);
-    cli_json_number(&json, "documents_lost", written->lost);
-    cli_json_bool(&json, "masked", result->masked);
-    cli_json_bool(&json, "mask_dropped", result->mask_dropped);
-    cli_json_number(&json, "columns_dropped", result->columns);
-    cli_json_number(&json, "written_bytes", written->written_bytes);
-    cli_json_number(&json, "shared_bytes", written->shared_bytes);
-    if (given->to == TO_SHARD)
-        cli_json_text(&json, "content", id_hex(result->content, hex));
-    else
-        cli_json_null(&json, "content");
-    cli_json_real(&json, "seconds", seconds);
-    cli_json_end(&json);
-}
-
 /* Warns about what the output does not have, although the dataset does. */
 static void losses_warn(const struct convert_arguments *given, const struct convert_result *result)
 {
-    char a[64], b[32];
     if (result->written.lost)
         cli_warn(program,
                  "%s has no index of documents, and of %s, %s cannot be found by their EOD or BOS: they lack it, or "
                  "contain it elsewhere",
-                 target_name(given), cli_counted(result->written.documents, "document", a),
-                 cli_count(result->written.lost, b));
+                 target_name(given), CLI_COUNTED(result->written.documents, "document"),
+                 CLI_COUNT(result->written.lost));
     if (result->mask_dropped)
         cli_warn(program, "%s's files cannot have a mask, so it was left out: a model will learn all tokens",
                  target_name(given));
@@ -87,31 +59,41 @@ static void losses_warn(const struct convert_arguments *given, const struct conv
                  result->columns == 1 ? "one was" : "they were");
 }
 
-static void conversion_print(const struct convert_arguments *given, const char *name,
-                             const struct convert_result *result, double seconds)
+static void conversion_report(const struct convert_arguments *given, const char *name,
+                              const struct convert_result *result, double seconds)
 {
     const struct foreign_written *written = &result->written;
-    char a[64], b[64], c[32], d[32], e[32], hex[33];
-    cli_print("%s: converted %s and %s of %s to %s; wrote %s", given->prefix, cli_counted(written->tokens, "token", a),
-              cli_counted(written->documents, "document", b), name, target_name(given),
-              cli_bytes(written->written_bytes, c));
+    struct cli_report report;
+    cli_report_begin(&report, given->json, NULL);
+    cli_member(&report, "dataset", cli_text(name));
+    cli_member(&report, "output", cli_text(given->prefix));
+    cli_member(&report, "format", cli_text(target_name(given)));
+    cli_member(&report, "tokens", cli_number(written->tokens));
+    cli_member(&report, "documents", cli_number(written->documents));
+    cli_member(&report, "documents_lost", cli_number(written->lost));
+    cli_member(&report, "masked", cli_bool(result->masked));
+    cli_member(&report, "mask_dropped", cli_bool(result->mask_dropped));
+    cli_member(&report, "columns_dropped", cli_number(result->columns));
+    cli_member(&report, "written_bytes", cli_number(written->written_bytes));
+    cli_member(&report, "shared_bytes", cli_number(written->shared_bytes));
+    cli_member(&report, "content", cli_text(given->to == TO_SHARD ? ID_HEX(result->content) : NULL));
+    cli_member(&report, "seconds", cli_real(seconds));
+    cli_report_end(&report);
+    if (given->json || given->quiet)
+        return;
+    cli_print("%s: converted %s and %s of %s to %s; wrote %s", given->prefix, CLI_COUNTED(written->tokens, "token"),
+              CLI_COUNTED(written->documents, "document"), name, target_name(given), CLI_BYTES(written->written_bytes));
     if (written->shared_bytes)
-        cli_print(", and shares %s of tokens with the shard", cli_bytes(written->shared_bytes, c));
+        cli_print(", and shares %s of tokens with the shard", CLI_BYTES(written->shared_bytes));
     if (given->to == TO_SHARD)
-        cli_print("; content id %s", id_hex(result->content, hex));
+        cli_print("; content id %s", ID_HEX(result->content));
     printf("\n");
     if (seconds > 0)
-        cli_say(program, "took %s, %s/s", cli_seconds(seconds, d),
-                cli_bytes((uint64_t)((double)(written->written_bytes + written->shared_bytes) / seconds), e));
+        cli_say(program, "took %s, %s/s", CLI_SECONDS(seconds),
+                CLI_BYTES((uint64_t)((double)(written->written_bytes + written->shared_bytes) / seconds)));
 }
 
 /* ---- the command ---- */
-
-static bool is_same_file(const char *path, const struct os_stat *file)
-{
-    struct os_stat found;
-    return !os_stat(path, &found) && found.device == file->device && found.inode == file->inode;
-}
 
 /* If the output has the prefix of the shard that is converted, its tokens may be shared: then *tokens is the path of
  * its .bin. A name that would replace a file of the dataset is an error. */
@@ -128,7 +110,7 @@ static enum tokmap_status own_tokens_find(const struct convert_arguments *given,
     for (uint64_t i = 0; i < info.shards && !status && !own && !os_stat(*tokens, &found); i++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         status = tokmap_dataset_shard(dataset, i, &shard, error);
-        own = !status && is_same_file(shard.tokens_path, &found);
+        own = !status && output_is_file(shard.tokens_path, &found);
         whole = own && info.shards == 1 && !strcmp(info.kind, "shards") && shard.tokens * info.width == found.bytes;
     }
     const bool shares = whole && given->to != TO_SHARD &&
@@ -239,12 +221,10 @@ static int convert_operands(const struct cli_command *command, const char **oper
             cli_say(program, "interrupted; the unfinished output has been removed");
         os_signal_die(os_signal_caught());
     }
-    if (!status)
+    if (!status) {
         losses_warn(given, &result);
-    if (!status && given->json)
-        report_json(given, operands[0], &result, seconds);
-    else if (!status && !given->quiet)
-        conversion_print(given, operands[0], &result, seconds);
+        conversion_report(given, operands[0], &result, seconds);
+    }
     free(given->prefix);
     return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);
 }
@@ -284,8 +264,7 @@ int command_convert(int argc, char **argv)
                    "  tokmap convert --to megatron -o data/web data/web\n"
                    "  tokmap convert -t gpt2/tokenizer.json -o data/old data/my_text_document\n"
                    "  tokmap convert --to llmc -o data/llmc raw:train.bin,width=2,eod=50256\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, convert_operands, &given);

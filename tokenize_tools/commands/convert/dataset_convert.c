@@ -220,21 +220,15 @@ static enum tokmap_status shard_sink_mask(struct shard_sink *sink, const uint8_t
 
 /* ---- commit ---- */
 
-static void text_write(struct cli_json *json, const char *key, const char *text)
-{
-    if (text)
-        cli_json_bytes(json, key, text, strlen(text));
-}
-
-static enum tokmap_status tokenizer_write(const struct shard_sink *sink, struct cli_json *json,
-                                          struct tokmap_error *error)
+static enum tokmap_status tokenizer_add(const struct shard_sink *sink, struct cli_report *report,
+                                        struct tokmap_error *error)
 {
     static const uint8_t unknown[16];
     struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     struct about_facts facts = {0};
-    char hex[33];
     if (sink->options.tokenizer) {
-        cli_json_raw(json, "tokenizer", sink->options.tokenizer->about, strlen(sink->options.tokenizer->about));
+        const char *about = sink->options.tokenizer->about;
+        cli_member(report, "tokenizer", cli_raw(about, strlen(about)));
         return TOKMAP_OK;
     }
     if (!memcmp(sink->info.tokenizer, unknown, 16) || !sink->info.shards)
@@ -243,18 +237,16 @@ static enum tokmap_status tokenizer_write(const struct shard_sink *sink, struct 
     if (!status)
         status = about_read(&shard, &facts, error);
     if (!status) {
-        hash128_hex(sink->info.tokenizer, hex);
-        cli_json_object(json, "tokenizer");
-        cli_json_text(json, "name", facts.name);
-        cli_json_text(json, "fingerprint", hex);
-        cli_json_text(json, "special", facts.recognizes ? "recognise" : "text"); /* kept spelling */
-        text_write(json, "pattern", facts.pattern);
-        text_write(json, "pattern_regex", facts.pattern_regex);
-        text_write(json, "special_tokens", facts.special_tokens);
-        if (facts.cut_as)
-            text_write(json, "cut_as", facts.cut_as);
-        text_write(json, "path", facts.path);
-        cli_json_end(json);
+        cli_report_object(report, "tokenizer");
+        cli_member(report, "name", cli_text(facts.name));
+        cli_member(report, "fingerprint", cli_text(HASH128_HEX(sink->info.tokenizer)));
+        cli_member(report, "special", cli_text(facts.recognizes ? "recognise" : "text")); /* kept spelling */
+        cli_member_text_if(report, "pattern", facts.pattern);
+        cli_member_text_if(report, "pattern_regex", facts.pattern_regex);
+        cli_member_text_if(report, "special_tokens", facts.special_tokens);
+        cli_member_text_if(report, "cut_as", facts.cut_as);
+        cli_member_text_if(report, "path", facts.path);
+        cli_report_close(report);
     }
     about_free(&facts);
     return status;
@@ -265,23 +257,14 @@ static enum tokmap_status tokenizer_write(const struct shard_sink *sink, struct 
 static enum tokmap_status about_text(const struct shard_sink *sink, char **text, size_t *bytes,
                                      struct tokmap_error *error)
 {
-    struct cli_json json;
-    FILE *file = open_memstream(text, bytes);
-    if (!file)
-        return error_set_memory(error, "the about section", 0);
-    cli_json_begin(&json, file);
-    json.as_given = true;
-    cli_json_object(&json, NULL);
-    cli_json_text(&json, "tool", "tokmap convert");
-    cli_json_text(&json, "version", tokmap_version());
-    cli_json_text(&json, "kind", sink->info.kind);
-    enum tokmap_status status = tokenizer_write(sink, &json, error);
-    cli_json_end(&json);
-    if (ferror(file) && !status)
-        status = error_set_memory(error, "the about section", 0);
-    if (fclose(file) && !status)
-        status = error_set_memory(error, "the about section", 0);
-    return status;
+    struct cli_report report;
+    cli_report_begin_text(&report, true);
+    cli_member(&report, "tool", cli_text("tokmap convert"));
+    cli_member(&report, "version", cli_text(tokmap_version()));
+    cli_member(&report, "kind", cli_text(sink->info.kind));
+    const enum tokmap_status status = tokenizer_add(sink, &report, error);
+    *text = cli_report_end_text(&report, bytes);
+    return status || *text ? status : error_set_memory(error, "the about section", 0);
 }
 
 /* Finishes the shard. Frees the sink with every status. content: its id. Statuses: those of shard_writer_commit(). */

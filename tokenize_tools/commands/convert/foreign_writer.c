@@ -16,10 +16,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "datatrove_writer.h"
 #include "format/element.h"
 #include "format/shard_file.h"
-#include "llmc_writer.h"
 #include "megatron_writer.h"
 #include "olmo_writer.h"
 #include "output_group.h"
@@ -73,11 +71,6 @@ static bool has_use(enum foreign_target target, enum file_use use)
         if (formats[target].files[i].use == use)
             return true;
     return false;
-}
-
-bool foreign_target_has_documents(enum foreign_target target)
-{
-    return has_use(target, USE_DOCUMENTS);
 }
 
 bool foreign_target_has_mask(enum foreign_target target)
@@ -149,6 +142,42 @@ static enum tokmap_status absent_find(struct foreign_writer *writer, struct tokm
         return TOKMAP_OK;
     writer->absent = path_ended(options->prefix, ".ds.loss");
     return writer->absent ? TOKMAP_OK : error_set_memory(error, "a path", strlen(options->prefix));
+}
+
+/* ---- headers of formats ---- */
+
+void llmc_head(uint8_t head[LLMC_HEAD_BYTES], uint32_t width, uint64_t tokens)
+{
+    assert(tokens <= LLMC_TOKENS_MOST);
+    memset(head, 0, LLMC_HEAD_BYTES);
+    store32(head, width == 2 ? LLMC_GPT2_MAGIC : LLMC_LLAMA3_MAGIC);
+    store32(head + 4, width == 2 ? LLMC_GPT2_VERSION : LLMC_LLAMA3_VERSION);
+    store32(head + 8, (uint32_t)tokens);
+}
+
+/* Writes the number as datatrove does for people, with three digits and the unit T, for tokens: "950 T", "1.25 kT",
+ * "60.1 kT", "7.00 MT", and "1.00 MT" for 999,999. */
+static void number_print(uint64_t number, char *text, size_t room)
+{
+    static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+    double value = (double)number;
+    int unit = 0, before = 1; /* digits before the point */
+    for (; value >= 999.5; unit++)
+        value /= 1000;
+    before += (value >= 9.995) + (value >= 99.95);
+    (void)snprintf(text, room, "%.*f %sT", 3 - before, value, prefixes[unit]);
+}
+
+size_t datatrove_metadata(char text[DATATROVE_TEXT_MOST], const char *tokenizer, uint32_t width, uint64_t tokens)
+{
+    char number[32];
+    number_print(tokens, number, sizeof number);
+    const int bytes = snprintf(text, DATATROVE_TEXT_MOST, "%.*s|%u\n%" PRIu64 "\n%s", DATATROVE_NAME_MOST,
+                               tokenizer && *tokenizer ? tokenizer : "Unknown Tokenizer", width, tokens, number);
+    for (int i = 0; text[i] && text[i] != '|'; i++) /* the name is one line; control characters would break it */
+        if ((unsigned char)text[i] < ' ')
+            text[i] = '?';
+    return (size_t)bytes;
 }
 
 /* Begins the files that have something before their first token or document. */
@@ -339,7 +368,7 @@ enum tokmap_status foreign_writer_add(struct foreign_writer *writer, const void 
                                       const uint64_t *ends, uint64_t documents, const struct tokmap_origin *origins,
                                       struct tokmap_error *error)
 {
-    const bool indexed = foreign_target_has_documents(writer->options.target);
+    const bool indexed = has_use(writer->options.target, USE_DOCUMENTS);
     const uint8_t *from = tokens;
     const uint64_t first = writer->tokens;
     uint64_t at = 0;
@@ -441,7 +470,7 @@ static void account(const struct foreign_writer *writer, struct foreign_written 
     written->shared_bytes = shared;
     /* Without a delimiter, only a single document can be found. */
     if (writer->options.eod_id == TOKMAP_NO_ID && writer->options.bos_id == TOKMAP_NO_ID &&
-        !foreign_target_has_documents(writer->options.target))
+        !has_use(writer->options.target, USE_DOCUMENTS))
         written->lost = writer->documents > 1 ? writer->documents : 0;
 }
 

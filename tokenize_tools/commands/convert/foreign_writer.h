@@ -19,7 +19,9 @@
 #define TOKMAP_COMMANDS_CONVERT_FOREIGN_WRITER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
+#include "format/foreign/llmc.h"
 #include "tokmap/tokmap.h"
 
 enum foreign_target { TARGET_MEGATRON, TARGET_LLMC, TARGET_DATATROVE, TARGET_OLMO, TARGET_NANOGPT, FOREIGN_TARGETS };
@@ -28,9 +30,7 @@ enum foreign_target { TARGET_MEGATRON, TARGET_LLMC, TARGET_DATATROVE, TARGET_OLM
 const char *foreign_target_name(enum foreign_target target);
 #define FOREIGN_TARGET_NAMES "megatron|llmc|datatrove|olmo|nanogpt"
 
-/* Return whether the files say where documents are; whether they can have a mask; whether their tokens can be those of
- * a shard's .bin of that width. */
-bool foreign_target_has_documents(enum foreign_target target);
+/* Return whether the files can have a mask; whether their tokens can be those of a shard's .bin of that width. */
 bool foreign_target_has_mask(enum foreign_target target);
 bool foreign_target_shares(enum foreign_target target, uint32_t width);
 
@@ -89,5 +89,19 @@ struct foreign_written {
 enum tokmap_status foreign_writer_commit(struct foreign_writer *writer, struct foreign_written *written,
                                          struct tokmap_error *error);
 void foreign_writer_abort(struct foreign_writer *writer); /* removes the partial files; NULL is ignored */
+
+/* ---- what tests look at ---- */
+
+#define LLMC_TOKENS_MOST ((uint64_t)INT32_MAX)
+#define DATATROVE_NAME_MOST 256 /* bytes of the tokenizer's name that are written */
+#define DATATROVE_TEXT_MOST (DATATROVE_NAME_MOST + 96)
+
+/* Makes the header of llm.c (llmc.h) for `tokens` tokens, at most LLMC_TOKENS_MOST, of `width` bytes: 2 gives the kind
+ * of GPT-2, 4 that of Llama 3. */
+void llmc_head(uint8_t head[LLMC_HEAD_BYTES], uint32_t width, uint64_t tokens);
+
+/* Writes the three lines of a .ds.metadata (datatrove.h), as datatrove writes it, and returns their bytes. tokenizer:
+ * its name; NULL: unknown. width: 2 or 4. */
+size_t datatrove_metadata(char text[DATATROVE_TEXT_MOST], const char *tokenizer, uint32_t width, uint64_t tokens);
 
 #endif

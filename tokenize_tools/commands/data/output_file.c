@@ -106,6 +106,12 @@ void output_file_abort(struct output_file *file)
 
 /* ---- the name of an output ---- */
 
+bool output_is_file(const char *path, const struct os_stat *file)
+{
+    struct os_stat found;
+    return !os_stat(path, &found) && found.device == file->device && found.inode == file->inode;
+}
+
 int output_prefix_make(const struct cli_command *command, const char *typed, const char *const *endings, char **prefix)
 {
     assert(typed && endings[0]);

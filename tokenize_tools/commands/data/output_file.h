@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "cli/cli.h"
+#include "platform/os.h"
 #include "tokmap/tokmap.h"
 
 struct output_file {
@@ -30,6 +31,9 @@ enum tokmap_status output_file_open(struct output_file *file, const char *path, 
 enum tokmap_status output_file_commit(struct output_file *file, struct tokmap_error *error);
 /* Removes the partial file. Accepts a struct that is all zero except for fd -1, and one that is closed. */
 void output_file_abort(struct output_file *file);
+
+/* Returns whether a path is that of a file, whatever its name there is. */
+bool output_is_file(const char *path, const struct os_stat *file);
 
 /* ---- the name of an output ---- */
 

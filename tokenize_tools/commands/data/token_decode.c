@@ -68,6 +68,26 @@ enum tokmap_status token_decode(struct tokenizer_decoder *decoder, const struct 
     return status;
 }
 
+enum tokmap_status token_decode_document(struct tokenizer_decoder *decoder, const struct tokenizer *tokenizer,
+                                         const struct fim_marks *marks, struct fim_reader *reader,
+                                         const struct token_list *list, struct text_buffer *text, uint64_t *unknown,
+                                         struct tokmap_error *error)
+{
+    const uint8_t *tokens = list->tokens;
+    fim_reader_begin(reader, marks);
+    enum tokmap_status status = fim_reader_add(reader, list->tokens, list->width, list->count, error);
+    if (!status)
+        status = fim_reader_end(reader, error);
+    tokenizer_decoder_begin(decoder, false);
+    for (uint64_t i = 0; i < reader->count && !status; i++) {
+        const uint64_t first = reader->extents[i].first_token;
+        const struct token_list part = {tokens + first * list->width, list->width, reader->extents[i].tokens};
+        status = token_decode(decoder, tokenizer, &part, text, unknown, error);
+        *unknown += status ? first : 0;
+    }
+    return status ? status : tokenizer_decoder_end(decoder, text, error);
+}
+
 bool token_lists_equal(const struct token_list *a, const struct token_list *b)
 {
     if (a->count != b->count)

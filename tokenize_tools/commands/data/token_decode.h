@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "encode/fim_reader.h"
 #include "tokenizer/tokenizer.h"
 
 /* Tokens in memory, little-endian, with any alignment. */
@@ -20,6 +21,14 @@ struct token_list {
 enum tokmap_status token_decode(struct tokenizer_decoder *decoder, const struct tokenizer *tokenizer,
                                 const struct token_list *list, struct text_buffer *text, uint64_t *unknown,
                                 struct tokmap_error *error);
+
+/* Decodes the tokens of a document in the order of its text, which `pack --fim` may have rearranged, and appends all of
+ * it. marks: of the document's shard; reader: begins as zeros, and is freed by the caller. Statuses: as token_decode().
+ */
+enum tokmap_status token_decode_document(struct tokenizer_decoder *decoder, const struct tokenizer *tokenizer,
+                                         const struct fim_marks *marks, struct fim_reader *reader,
+                                         const struct token_list *list, struct text_buffer *text, uint64_t *unknown,
+                                         struct tokmap_error *error);
 
 /* Returns whether two lists have the same ids. */
 bool token_lists_equal(const struct token_list *a, const struct token_list *b);

@@ -39,38 +39,32 @@ static bool to_stdout(const struct exporting *exporting)
 
 /* ---- report ---- */
 
-static void export_print(const struct exporting *exporting, const struct text_export_result *result, double seconds)
+static void export_report(const struct exporting *exporting, const char *name, const struct text_export_result *result,
+                          double seconds)
 {
-    char a[64], b[32], c[32], d[32];
-    char rate[32];
-    (void)cli_bytes(seconds > 0 ? (uint64_t)((double)result->text_bytes / seconds) : 0, rate);
+    struct cli_report report;
+    cli_report_begin(&report, exporting->json, NULL);
+    cli_member(&report, "dataset", cli_text(name));
+    cli_member(&report, "output", cli_text(exporting->output));
+    cli_member(&report, "documents", cli_number(result->documents));
+    cli_member(&report, "documents_replaced", cli_number(result->replaced));
+    cli_member(&report, "documents_skipped", cli_number(result->skipped));
+    cli_member(&report, "tokens", cli_number(result->tokens));
+    cli_member(&report, "text_bytes", cli_number(result->text_bytes));
+    cli_member(&report, "output_bytes", cli_number(result->output_bytes));
+    cli_member(&report, "seconds", cli_real(seconds));
+    cli_report_end(&report);
+    if (exporting->json || exporting->quiet)
+        return;
     /* Standard output has the documents if they go there. */
-    cli_say(program, "exported %s, %s of text, to %s in %s (%s/s)", cli_counted(result->documents, "document", a),
-            cli_bytes(result->text_bytes, b), to_stdout(exporting) ? "standard output" : exporting->output,
-            cli_seconds(seconds, c), rate);
+    cli_say(program, "exported %s, %s of text, to %s in %s (%s/s)", CLI_COUNTED(result->documents, "document"),
+            CLI_BYTES(result->text_bytes), to_stdout(exporting) ? "standard output" : exporting->output,
+            CLI_SECONDS(seconds), CLI_BYTES(seconds > 0 ? (uint64_t)((double)result->text_bytes / seconds) : 0));
     if (result->replaced)
         cli_say(program, "%s of them not valid UTF-8: U+FFFD was written for the invalid bytes",
-                cli_count(result->replaced, d));
+                CLI_COUNT(result->replaced));
     if (result->skipped)
-        cli_say(program, "%s not valid UTF-8 and left out", cli_counted(result->skipped, "more document", a));
-}
-
-static void report_json(const struct exporting *exporting, const char *name, const struct text_export_result *result,
-                        double seconds)
-{
-    struct cli_json json;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_bytes(&json, "dataset", name, strlen(name));
-    cli_json_bytes(&json, "output", exporting->output, strlen(exporting->output));
-    cli_json_number(&json, "documents", result->documents);
-    cli_json_number(&json, "documents_replaced", result->replaced);
-    cli_json_number(&json, "documents_skipped", result->skipped);
-    cli_json_number(&json, "tokens", result->tokens);
-    cli_json_number(&json, "text_bytes", result->text_bytes);
-    cli_json_number(&json, "output_bytes", result->output_bytes);
-    cli_json_real(&json, "seconds", seconds);
-    cli_json_end(&json);
+        cli_say(program, "%s not valid UTF-8 and left out", CLI_COUNTED(result->skipped, "more document"));
 }
 
 /* ---- export ---- */
@@ -88,7 +82,6 @@ static enum tokmap_status range_set(const struct exporting *exporting, const cha
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     struct tokmap_document first = {0}, last = {0};
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
-    char counted[64];
     if (status)
         return error_set(error, status, name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
     options->first = exporting->documents.given ? exporting->documents.first : 0;
@@ -96,7 +89,7 @@ static enum tokmap_status range_set(const struct exporting *exporting, const cha
     if (options->end > info.documents)
         return error_set(error, TOKMAP_ERROR_RANGE, name, TOKMAP_NO_OFFSET,
                          "documents %" PRIu64 "..%" PRIu64 " reach past the end; the dataset has %s, numbered from 0",
-                         options->first, options->end, cli_counted(info.documents, "document", counted));
+                         options->first, options->end, CLI_COUNTED(info.documents, "document"));
     *tokens = 0;
     if (info.tokens && !info.documents) /* says why, so that no text is left out without a word */
         return tokmap_dataset_document(dataset, 0, &first, error);
@@ -109,12 +102,6 @@ static enum tokmap_status range_set(const struct exporting *exporting, const cha
     return status;
 }
 
-static bool is_same_file(const char *path, const struct os_stat *file)
-{
-    struct os_stat found;
-    return !os_stat(path, &found) && found.device == file->device && found.inode == file->inode;
-}
-
 /* With --force, a wrong name could replace the dataset by its own text. */
 static enum tokmap_status output_check(const struct exporting *exporting, const char *name,
                                        const struct tokmap_dataset *dataset, struct tokmap_error *error)
@@ -124,13 +111,13 @@ static enum tokmap_status output_check(const struct exporting *exporting, const 
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     if (status || os_stat(exporting->output, &output))
         return status;
-    bool own = is_same_file(name, &output);
+    bool own = output_is_file(name, &output);
     for (uint64_t number = 0; number < info.shards && !own; number++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         status = tokmap_dataset_shard(dataset, number, &shard, error);
         if (status)
             return status;
-        own = is_same_file(shard.index_path, &output) || is_same_file(shard.tokens_path, &output);
+        own = output_is_file(shard.index_path, &output) || output_is_file(shard.tokens_path, &output);
     }
     if (!own)
         return TOKMAP_OK;
@@ -220,10 +207,7 @@ static int export_name(struct exporting *exporting, const char *name)
     }
     if (status)
         return command_failed(exporting->command, &error);
-    if (exporting->json)
-        report_json(exporting, name, &result, seconds);
-    else if (!exporting->quiet)
-        export_print(exporting, &result, seconds);
+    export_report(exporting, name, &result, seconds);
     return cli_finish(program, CLI_DONE);
 }
 
@@ -294,8 +278,7 @@ int command_export(int argc, char **argv)
                    "  tokmap export --jsonl -o web.jsonl data/web\n"
                    "  tokmap export --documents 0..10 data/web\n"
                    "  tokmap export --origin data/web | zstd > web.jsonl.zst\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, export_operands, &exporting);

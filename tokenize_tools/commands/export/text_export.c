@@ -265,28 +265,6 @@ static enum tokmap_status line_put(struct worker *worker, uint64_t number, struc
     return status ? status : text_put(out, "}\n", error);
 }
 
-/* Decodes the tokens of a document in the order of its text. */
-static enum tokmap_status document_decode(struct worker *worker, const struct token_list *list, uint64_t *unknown,
-                                          struct tokmap_error *error)
-{
-    const uint8_t *tokens = list->tokens;
-    struct fim_reader *reader = &worker->reader;
-    fim_reader_begin(reader, &worker->fim);
-    enum tokmap_status status = fim_reader_add(reader, list->tokens, list->width, list->count, error);
-    if (!status)
-        status = fim_reader_end(reader, error);
-    worker->text.count = 0;
-    tokenizer_decoder_begin(worker->decoder, false);
-    for (uint64_t i = 0; i < reader->count && !status; i++) {
-        const uint64_t first = reader->extents[i].first_token;
-        const struct token_list part = {tokens + first * list->width, list->width, reader->extents[i].tokens};
-        status =
-            token_decode(worker->decoder, worker->export->options->tokenizer, &part, &worker->text, unknown, error);
-        *unknown += status ? first : 0;
-    }
-    return status ? status : tokenizer_decoder_end(worker->decoder, &worker->text, error);
-}
-
 static bool token_is(const char *tokens, uint64_t index, uint32_t width, uint64_t id)
 {
     return (width == 2 ? load16((const uint8_t *)tokens + 2 * index) : load32((const uint8_t *)tokens + 4 * index)) ==
@@ -322,7 +300,9 @@ static enum tokmap_status document_export(struct worker *worker, const struct to
         token_is(tokens, count - 1, width, worker->described.eod_id))
         count--;
     const struct token_list list = {tokens, width, count};
-    enum tokmap_status status = document_decode(worker, &list, &unknown, error);
+    worker->text.count = 0;
+    enum tokmap_status status = token_decode_document(worker->decoder, worker->export->options->tokenizer, &worker->fim,
+                                                      &worker->reader, &list, &worker->text, &unknown, error);
     if (status) {
         document_name(worker, document->number, begins + unknown, error);
         return status;

@@ -11,13 +11,16 @@
 
 #include "cli/cli.h"
 #include "commands/commands.h"
+#include "commands/data/block_compare.h"
+#include "commands/data/token_decode.h"
 #include "commands/options/dataset_tokenizer.h"
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
+#include "commands/report/dataset_about.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dedup/ngram_table.h"
-#include "document_text.h"
+#include "encode/fim_reader.h"
 #include "platform/os.h"
 #include "platform/process.h"
 #include "run/exclusion_list.h"
@@ -27,6 +30,105 @@ static const char program[] = "tokmap find";
 
 #define WORDS 13 /* default of --words, as of `pack --exclude-words` */
 #define EACH 256 /* documents between two looks at signals */
+
+/* ---- texts ---- */
+
+/* The text of one document of a dataset after the other. Blocks of tokens are compared with their hashes first, so
+ * damaged tokens are never searched. */
+struct document_text {
+    const struct tokmap_dataset *dataset;
+    struct tokmap_dataset_info info;
+    struct tokenizer *tokenizer;
+    bool assumed; /* the dataset does not record its tokenizer (see dataset_tokenizer.h) */
+    struct tokenizer_decoder *decoder;
+    struct text_buffer text; /* of the document that was read last */
+    struct block_compare *compare;
+    uint8_t *room;        /* of block_compare_range() */
+    void *tokens;         /* of a document */
+    uint64_t tokens_most; /* that fit there */
+    uint64_t shard;       /* 1 + its number: that of the document that was read last; 0: none */
+    struct fim_marks fim; /* of that shard */
+    struct fim_reader order;
+};
+
+/* Prepares to read documents of a dataset, which must stay open. document_text_close() must follow in any case. */
+static enum tokmap_status document_text_open(struct document_text *reader, const struct tokmap_dataset *dataset,
+                                             const struct tokenizer_arguments *asked, struct tokmap_error *error)
+{
+    *reader = (struct document_text){.dataset = dataset, .info = {.size = sizeof reader->info}};
+    enum tokmap_status status = tokmap_dataset_info(dataset, &reader->info);
+    if (!status)
+        status = dataset_tokenizer_open(&reader->tokenizer, dataset, asked, &reader->assumed, error);
+    if (!status)
+        status = tokenizer_decoder_new(&reader->decoder, reader->tokenizer, false, error);
+    return status ? status : block_compare_open(&reader->compare, dataset, error);
+}
+
+/* Accepts one that is all zero. */
+static void document_text_close(struct document_text *reader)
+{
+    tokenizer_decoder_free(reader->decoder);
+    if (reader->tokenizer)
+        tokenizer_close(reader->tokenizer);
+    block_compare_close(reader->compare);
+    free(reader->room);
+    free(reader->tokens);
+    free(reader->text.bytes);
+    fim_reader_free(&reader->order);
+    *reader = (struct document_text){0};
+}
+
+/* Finds the special tokens by which the text of documents of a shard is rearranged. */
+static enum tokmap_status shard_use(struct document_text *reader, uint64_t shard, struct tokmap_error *error)
+{
+    struct tokmap_shard_info info = TOKMAP_SHARD_INFO_INIT;
+    struct about_facts about = {.path = NULL};
+    if (!reader->info.shards || reader->shard == shard + 1)
+        return TOKMAP_OK;
+    enum tokmap_status status = tokmap_dataset_shard(reader->dataset, shard, &info, error);
+    if (!status)
+        status = about_read(&info, &about, error);
+    reader->fim = about.fim;
+    reader->shard = status ? 0 : shard + 1;
+    about_free(&about);
+    return status;
+}
+
+/* Sets reader->text to the text of a document, without special tokens, as it was before `pack --fim` rearranged it. */
+static enum tokmap_status document_text_read(struct document_text *reader, const struct tokmap_document *document,
+                                             struct tokmap_error *error)
+{
+    const uint64_t count = document->tokens;
+    uint64_t unknown = 0;
+    if (count > reader->tokens_most) {
+        const uint64_t most = max64(count, 2 * reader->tokens_most);
+        void *grown = realloc(reader->tokens, most * reader->info.width);
+        if (!grown)
+            return error_set_memory(error, "a document", most * reader->info.width);
+        reader->tokens = grown;
+        reader->tokens_most = most;
+    }
+    reader->text.count = 0;
+    enum tokmap_status status = shard_use(reader, document->shard, error);
+    if (count && !status)
+        status = block_compare_range(reader->compare, document->first_token, count, &reader->room, error);
+    if (count && !status)
+        status = tokmap_dataset_copy(reader->dataset, document->first_token, count, reader->tokens, error);
+    if (status)
+        return status;
+    const struct token_list list = {reader->tokens, reader->info.width, count};
+    status = token_decode_document(reader->decoder, reader->tokenizer, &reader->fim, &reader->order, &list,
+                                   &reader->text, &unknown, error);
+    if (status == TOKMAP_ERROR_TOKEN) {
+        char message[sizeof error->message];
+        memcpy(message, error->message, sizeof message);
+        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "document %" PRIu64 ", token %" PRIu64 ": %.600s",
+                         document->number, unknown, message);
+    }
+    return status;
+}
+
+/* ---- the command ---- */
 
 struct find_arguments {
     struct cli_list columns, inputs, ngrams, numbers;
@@ -143,28 +245,26 @@ static enum tokmap_status text_matches(struct finding *finding, const struct tok
 
 static void document_list(struct finding *finding, const struct tokmap_document *document)
 {
-    char content[33];
+    struct cli_report report;
+    struct tokmap_origin origin;
     finding->tokens += document->tokens;
     finding->documents++;
+    if (!finding->given->json && !finding->listed++) /* with another dataset, a run refuses the list */
+        cli_print("# " EXCLUSION_CONTENT " %s %s\n", finding->name, ID_HEX(finding->info.content));
     if (!finding->given->json) {
-        if (!finding->listed++) /* with another dataset, a run refuses the list */
-            cli_print("# " EXCLUSION_CONTENT " %s %s\n", finding->name, id_hex(finding->info.content, content));
         cli_print("%s %" PRIu64 "\n", finding->name, document->number);
         return;
     }
-    struct cli_json json;
-    struct tokmap_origin origin;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_text(&json, "source", finding->name);
-    cli_json_number(&json, "document", document->number);
-    cli_json_number(&json, "first_token", document->first_token);
-    cli_json_number(&json, "tokens", document->tokens);
+    cli_report_begin(&report, true, NULL);
+    cli_member(&report, "source", cli_text(finding->name));
+    cli_member(&report, "document", cli_number(document->number));
+    cli_member(&report, "first_token", cli_number(document->first_token));
+    cli_member(&report, "tokens", cli_number(document->tokens));
     if (!tokmap_dataset_origin(finding->dataset, document->number, &origin, NULL)) {
-        cli_json_bytes(&json, "input", origin.path, origin.path_bytes);
-        cli_json_number(&json, "record", origin.record);
+        cli_member(&report, "input", cli_bytes_text(origin.path, origin.path_bytes));
+        cli_member(&report, "record", cli_number(origin.record));
     }
-    cli_json_end(&json);
+    cli_report_end(&report);
 }
 
 /* Lists a document if it meets the conditions: the cheap ones are looked at first. */
@@ -349,10 +449,9 @@ static enum tokmap_status ngrams_read(struct finding *finding, struct tokmap_err
 
 static void found_print(const struct finding *finding)
 {
-    char a[64], b[64];
     (void)cli_flush();
-    cli_say(program, "found %s with %s", cli_counted(finding->documents, "document", a),
-            cli_counted(finding->tokens, "token", b));
+    cli_say(program, "found %s with %s", CLI_COUNTED(finding->documents, "document"),
+            CLI_COUNTED(finding->tokens, "token"));
     if (finding->given->inputs.count && !finding->input_seen && finding->input_like[0])
         cli_say(program,
                 "no document came from such an input; inputs are recorded as `tokmap pack` was given them, "
@@ -463,8 +562,7 @@ int command_find(int argc, char **argv)
             "  tokmap find train.run --source web --document 17 >takedown.txt\n"
             "  tokmap find data/web --input a.jsonl --record 3..4 >takedown.txt\n"
             "  tokmap find train.run --document 3..9 --json\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS | CLI_RUNS,
     };
     return cli_run(&command, argc, argv, find, &given);

@@ -250,8 +250,7 @@ static void lengths_report(const struct dataset_facts *facts, struct cli_report 
     const bool part = lengths->documents < facts->info.documents;
     cli_row(report, "document lengths", "%s%s%s%s%s", lengths_text(lengths, list), lengths->documents ? " tokens" : "",
             part ? ", of the first " : "", part ? CLI_COUNT(lengths->documents) : "", part ? " documents" : "");
-    if (report->as_json)
-        lengths_json(lengths, &report->json);
+    lengths_members(lengths, report);
 }
 
 static void tokenizer_report(const struct dataset_facts *facts, struct cli_report *report)
@@ -318,8 +317,7 @@ static enum tokmap_status shards_report(const struct tokmap_dataset *dataset, ui
         cli_member(report, "index_bytes", cli_number(shard.index_bytes));
         cli_member(report, "blocks", cli_number(shard.blocks));
         fact_hex(report, "content", NULL, shard.content, "");
-        if (report->as_json)
-            cli_json_raw(&report->json, "about", shard.about, (size_t)shard.about_bytes);
+        cli_member(report, "about", cli_raw(shard.about, (size_t)shard.about_bytes));
         cli_report_close(report);
     }
     cli_report_close(report);
@@ -362,7 +360,7 @@ static enum tokmap_status facts_report(const struct tokmap_dataset *dataset, con
     cli_member(report, "masked", cli_bool(info->masked));
     cli_fact(report, "targets", info->masked ? "mask" : NULL, cli_number(facts->counted),
              "%s tokens count as targets (%.2f%%)", CLI_COUNT(facts->counted),
-             info->tokens ? 100.0 * (double)facts->counted / (double)info->tokens : 0.0);
+             cli_percent(facts->counted, info->tokens));
     cli_fact(report, "page_hashes", info->shards ? "page hashes" : NULL, cli_bool(info->page_hashes), "%s",
              info->page_hashes ? "compared as pages are read" : "some shard has none");
     tokenizer_report(facts, report);
@@ -428,7 +426,7 @@ static void rows_report(const struct row_counts *rows, uint64_t seq_len, uint64_
 static bool about_value(enum json_kind kind, const char *bytes, size_t count, char *text, size_t room)
 {
     uint64_t number;
-    char digits[32], counted[32];
+    char digits[32];
     if (kind == JSON_NULL)
         return false;
     if (kind == JSON_TRUE || kind == JSON_FALSE) {
@@ -437,7 +435,7 @@ static bool about_value(enum json_kind kind, const char *bytes, size_t count, ch
     }
     snprintf(digits, sizeof digits, "%.*s", (int)min64(count, sizeof digits - 1), bytes);
     if (kind == JSON_NUMBER && count < sizeof digits && cli_parse_number(digits, &number)) {
-        snprintf(text, room, "%s", cli_count(number, counted));
+        snprintf(text, room, "%s", CLI_COUNT(number));
         return true;
     }
     const size_t quote = kind == JSON_STRING;
@@ -557,8 +555,7 @@ static void part_report(const char *name, const struct dataset_facts *facts, str
         cli_member(report, "part_of", cli_null());
         return;
     }
-    cli_row(report, "part", "%.2f%% of the %s, %s documents, of %s",
-            whole.tokens ? 100.0 * (double)facts->info.tokens / (double)whole.tokens : 0.0,
+    cli_row(report, "part", "%.2f%% of the %s, %s documents, of %s", cli_percent(facts->info.tokens, whole.tokens),
             CLI_COUNTED(whole.tokens, "token"), CLI_COUNT(whole.documents), path);
     cli_report_object(report, "part_of");
     cli_member(report, "dataset", cli_text(path));
@@ -863,8 +860,7 @@ int command_info(int argc, char **argv)
             "  tokmap info data/web --seq-len 8192 --batch 64\n"
             "  tokmap info train.run --json\n"
             "  tokmap info data/web --lengths --plot lengths.svg\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS | CLI_RUNS,
     };
     given.line = cli_command_line(program, argc, argv, (char[2048]){0}, 2048);

@@ -71,11 +71,6 @@ static int entry_take(void *user, const char *name)
     return 0;
 }
 
-static int names_compare(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static void names_free(struct names *names)
 {
     for (size_t i = 0; i < names->count; i++)
@@ -97,7 +92,7 @@ static void opened_list(struct listing *listing, const char *name, const struct 
     struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     struct tokmap_error unused;
     struct about_facts facts = {.name = ""};
-    char title[ABOUT_TITLE], hex[33];
+    char title[ABOUT_TITLE];
     struct cli_report *report = &listing->report;
     if (tokmap_dataset_info(dataset, &info))
         return;
@@ -113,7 +108,7 @@ static void opened_list(struct listing *listing, const char *name, const struct 
              CLI_BYTES(info.tokens * info.width));
     cli_fact(report, "tokenizer_name", "tokenizer", cli_text(facts.name[0] ? facts.name : NULL), "%s",
              *about_title(&facts, title) ? title : "not recorded");
-    cli_member(report, "tokenizer", cli_text(id_hex(info.tokenizer, hex)));
+    cli_member(report, "tokenizer", cli_text(ID_HEX(info.tokenizer)));
     cli_member(report, "error", cli_null());
     about_free(&facts);
 }
@@ -161,7 +156,7 @@ enum tokmap_status folder_list(const char *folder, bool as_json, struct tokmap_e
         return names.failed ? error_set_memory(error, "the names in a folder", 0)
                             : error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the folder cannot be listed");
     }
-    qsort(names.paths, names.count, sizeof *names.paths, names_compare);
+    qsort(names.paths, names.count, sizeof *names.paths, path_compare);
     cli_report_begin(&listing.report, as_json, NULL);
     cli_member(&listing.report, "folder", cli_text(folder));
     if (!as_json)

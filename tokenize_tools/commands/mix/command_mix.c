@@ -225,8 +225,7 @@ static void mix_report(const struct mixing *mixing, const char *text)
         (void)fflush(stdout);
     }
     cli_report_close(&report);
-    if (mixing->output)
-        cli_member(&report, "output", cli_text(mixing->output));
+    cli_member_text_if(&report, "output", mixing->output);
     cli_member(&report, "text", cli_text(text));
     cli_report_end(&report);
 }
@@ -530,8 +529,7 @@ int command_mix(int argc, char **argv)
             "  tokmap mix --seq-len 8192 --batch 1024 --tokens 1T --validation val=data/val -o mix.run data/web:rest "
             "data/wiki:epochs=3\n"
             "  tokmap mix --max-epochs 4 data/wiki:epochs=3 data/code:40%\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, mix, &mixing);

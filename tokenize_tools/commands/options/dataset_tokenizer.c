@@ -259,16 +259,12 @@ static enum tokmap_status about_make(struct stated_tokenizer *stated, const stru
                                      const struct tokmap_tokenizer_options *options, const char *path,
                                      struct tokmap_error *error)
 {
-    struct cli_json json;
+    struct cli_report report;
     size_t bytes;
-    FILE *file = open_memstream(&stated->about, &bytes);
-    if (!file)
-        return error_set_memory(error, "the about section", 0);
-    cli_json_begin(&json, file);
-    json.as_given = true;
-    shard_about_tokenizer(&json, NULL, tokenizer, options, path);
-    const bool failed = ferror(file) != 0;
-    if (fclose(file) || failed)
+    cli_report_begin_text(&report, true);
+    shard_about_tokenizer(&report, tokenizer, options, path);
+    stated->about = cli_report_end_text(&report, &bytes);
+    if (!stated->about)
         return error_set_memory(error, "the about section", 0);
     stated->about[strcspn(stated->about, "\n")] = '\0'; /* the writer ends the object with a line */
     return TOKMAP_OK;

@@ -47,6 +47,10 @@ struct target {
  * must follow in any case. Returns -1 to go on, or prints a message and returns the exit status. */
 int target_open(struct target *target, const struct cli_command *command, const char *name,
                 const struct run_arguments *arguments, bool make_run);
+/* Opens a dataset for a command that writes beside its shards, or writes their paths, as tokmap_dataset_open() does
+ * without options. Statuses: also ERROR_UNSUPPORTED (it is in object storage, and this machine has only parts of its
+ * shards). */
+enum tokmap_status local_dataset_open(struct tokmap_dataset **dataset, const char *name, struct tokmap_error *error);
 /* Prints the warning of a dataset (struct tokmap_dataset_info), if it has one. target_open() does this by itself. */
 void dataset_warn(const char *program, const struct tokmap_dataset *dataset, const char *name);
 /* Print the warning of a run (struct tokmap_run_info), if it has one, and those of the datasets of its sources.
@@ -61,5 +65,7 @@ const struct tokmap_dataset *target_dataset(const struct target *target, uint64_
 
 /* Writes the 32 hexadecimal digits of an id, or "unknown" if all its bytes are zero, and returns `text`. */
 const char *id_hex(const uint8_t id[16], char text[33]);
+/* The same, written into memory that lasts until the end of the block around the call. */
+#define ID_HEX(id) id_hex((id), (char[33]){0})
 
 #endif

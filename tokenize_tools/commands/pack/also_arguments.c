@@ -520,39 +520,34 @@ void also_advise(const struct also_arguments *also, const struct also_output *ou
 
 /* ---- report ---- */
 
-void also_print(const struct also_arguments *also, const struct also_written *sums, const char *program)
+void also_report_to(const struct also_arguments *also, const struct also_written *sums, const char *program,
+                    struct cli_report *report)
 {
-    char a[32], b[32];
+    if (!also->count)
+        return;
+    cli_report_array(report, "also");
     for (size_t i = 0; i < also->count; i++) {
         const struct also_written *written = &sums[also->shown[i]];
         const char *name = foreign_target_name(also->targets[also->shown[i]]);
+        cli_report_item(report);
+        cli_member(report, "format", cli_text(name));
+        cli_member(report, "documents_lost", cli_number(written->lost));
+        cli_member(report, "written_bytes", cli_number(written->written_bytes));
+        cli_member(report, "shared_bytes", cli_number(written->shared_bytes));
+        cli_member(report, "copy", cli_bool(written->tokens && !written->shared_bytes));
+        cli_report_close(report);
+        if (report->as_json)
+            continue;
         if (written->shared_bytes)
-            cli_print("also %s: wrote %s, and shares the %s of tokens\n", name, cli_bytes(written->written_bytes, a),
-                      cli_bytes(written->shared_bytes, b));
+            cli_print("also %s: wrote %s, and shares the %s of tokens\n", name, CLI_BYTES(written->written_bytes),
+                      CLI_BYTES(written->shared_bytes));
         else
-            cli_print("also %s: wrote %s, a copy of the tokens included\n", name, cli_bytes(written->written_bytes, a));
+            cli_print("also %s: wrote %s, a copy of the tokens included\n", name, CLI_BYTES(written->written_bytes));
         if (written->lost)
             cli_warn(program,
                      "%s has no index of documents, and %s of them cannot be found by their EOD or BOS: they lack it, "
                      "or contain it elsewhere",
-                     name, cli_count(written->lost, a));
+                     name, CLI_COUNT(written->lost));
     }
-}
-
-void also_json(const struct also_arguments *also, const struct also_written *sums, struct cli_json *json)
-{
-    if (!also->count)
-        return;
-    cli_json_array(json, "also");
-    for (size_t i = 0; i < also->count; i++) {
-        const struct also_written *written = &sums[also->shown[i]];
-        cli_json_object(json, NULL);
-        cli_json_text(json, "format", foreign_target_name(also->targets[also->shown[i]]));
-        cli_json_number(json, "documents_lost", written->lost);
-        cli_json_number(json, "written_bytes", written->written_bytes);
-        cli_json_number(json, "shared_bytes", written->shared_bytes);
-        cli_json_bool(json, "copy", written->tokens && !written->shared_bytes);
-        cli_json_end(json);
-    }
-    cli_json_end(json);
+    cli_report_close(report);
 }

@@ -69,9 +69,9 @@ enum tokmap_status also_write(struct also_arguments *also, uint32_t format, cons
  * were removed. kept: the same command continues. */
 void also_advise(const struct also_arguments *also, const struct also_output *output, bool kept, const char *program);
 
-/* Add to the closing report, as lines and as the member "also"; they warn of what a format lacks. sums: those of
- * pack_result. */
-void also_print(const struct also_arguments *also, const struct also_written *sums, const char *program);
-void also_json(const struct also_arguments *also, const struct also_written *sums, struct cli_json *json);
+/* Adds to the closing report: lines, and the member "also"; warns of what a format lacks. sums: those of pack_result.
+ */
+void also_report_to(const struct also_arguments *also, const struct also_written *sums, const char *program,
+                    struct cli_report *report);
 
 #endif

@@ -510,10 +510,8 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
     columns_check(packing);
     targets_check(packing);
     sets_check(packing, options->split);
-    if (packing->json)
-        pack_report_json(&report);
-    else if (!packing->quiet)
-        pack_report_print(&report);
+    if (packing->json || !packing->quiet)
+        pack_report(&report, packing->json);
     if (pack_upload_is(&packing->upload) && pack_upload_end(&packing->upload, options->split, &error))
         return command_failed(packing->command, &error);
     return cli_finish(program, listed ? CLI_DONE : CLI_FAILED);
@@ -867,8 +865,7 @@ int command_pack(int argc, char **argv)
             "  tokmap pack -o data/web -t gpt2/tokenizer.json 'crawl/*.jsonl.zst'\n"
             "  zcat mail.gz | tokmap pack -o data/mail --invalid-utf8 replace -\n"
             "  tokmap pack -o data/sft --ids-field input_ids --mask-field loss_mask --vocab-size 32000 sft.jsonl\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_FILES,
     };
     return cli_run(&command, argc, argv, pack, &packing);

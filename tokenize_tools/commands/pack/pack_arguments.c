@@ -659,34 +659,26 @@ void drop_arguments_free(struct drop_arguments *drop)
     drop->excluded = NULL;
 }
 
-void drop_report_print(const struct drop_counts *counts, const char *name)
+void drop_report_to(const struct drop_counts *counts, const char *name, struct cli_report *report)
 {
-    char a[32], b[32], c[32];
+    const uint64_t duplicates = counts->duplicates + counts->near_duplicates;
     if (!counts->documents)
         return;
-    cli_print("\ndropped: %s of %s documents",
-              cli_count(counts->duplicates + counts->near_duplicates + counts->excluded, a),
-              cli_count(counts->documents, b));
-    if (name)
-        cli_print(" (tokmap show --dropped %s)", name);
-    cli_print("\n  %-20s %20s\n  %-20s %20s\n", counts->by_minhash ? "near-duplicates" : "duplicates",
-              cli_count(counts->duplicates + counts->near_duplicates, a), "excluded", cli_count(counts->excluded, b));
-    if (counts->read_twice)
+    if (!report->as_json)
+        cli_print("\ndropped: %s of %s documents%s%s%s\n", CLI_COUNT(duplicates + counts->excluded),
+                  CLI_COUNT(counts->documents), name ? " (tokmap show --dropped " : "", name ? name : "",
+                  name ? ")" : "");
+    cli_report_object(report, "dropped");
+    cli_member(report, "documents_read", cli_number(counts->documents));
+    cli_member(report, "duplicates", cli_number(counts->duplicates));
+    cli_member(report, "near_duplicates", cli_number(counts->near_duplicates));
+    cli_line(report, NULL, counts->by_minhash ? "near-duplicates" : "duplicates", duplicates, "");
+    cli_line(report, "excluded", "excluded", counts->excluded, "");
+    cli_member(report, "key_file_bytes", cli_number(counts->file_bytes));
+    cli_report_close(report);
+    if (!report->as_json && counts->read_twice)
         cli_print("  the inputs were read twice, and the keys of the documents needed %s in a file\n",
-                  cli_bytes(counts->file_bytes, c));
-}
-
-void drop_report_json(const struct drop_counts *counts, struct cli_json *json)
-{
-    if (!counts->documents)
-        return;
-    cli_json_object(json, "dropped");
-    cli_json_number(json, "documents_read", counts->documents);
-    cli_json_number(json, "duplicates", counts->duplicates);
-    cli_json_number(json, "near_duplicates", counts->near_duplicates);
-    cli_json_number(json, "excluded", counts->excluded);
-    cli_json_number(json, "key_file_bytes", counts->file_bytes);
-    cli_json_end(json);
+                  CLI_BYTES(counts->file_bytes));
 }
 
 /* ---- sealing ---- */

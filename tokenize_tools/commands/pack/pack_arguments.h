@@ -152,10 +152,9 @@ int drop_arguments_open(const struct cli_command *command, struct drop_arguments
                         void *user, const struct drop_options **options);
 void drop_arguments_free(struct drop_arguments *drop);
 
-/* Print what was dropped, for the closing report: as lines for people, and as the member "dropped" of JSON. name: of
- * the list; NULL for a dry run. */
-void drop_report_print(const struct drop_counts *counts, const char *name);
-void drop_report_json(const struct drop_counts *counts, struct cli_json *json);
+/* Adds what was dropped to the closing report: lines for people, and the member "dropped". name: of the list; NULL for
+ * a dry run. */
+void drop_report_to(const struct drop_counts *counts, const char *name, struct cli_report *report);
 
 /* ---- sealing ---- */
 

@@ -16,7 +16,8 @@
 
 /* The row length that the next command shows: that of GPT-2. A smaller dataset has no such row. */
 #define SEQ_LEN 1024
-#define PATH_TEXT 4200 /* bytes of the name of an output */
+#define PATH_TEXT 4200         /* bytes of the name of an output */
+#define MORE "               " /* before a line that continues the one above */
 
 /* Tokens of the text alone, without those that begin and end documents, or are between their parts. */
 static uint64_t text_tokens(const struct pack_result *result)
@@ -40,11 +41,6 @@ static uint64_t output_bytes(const char *prefix, enum shard_file file)
 
 /* ---- for people ---- */
 
-static void fact(const char *name, const char *text)
-{
-    cli_print("  %-12s %s\n", name, text);
-}
-
 /* "<|endoftext|> (50256)", or the id alone if it has no name. */
 static const char *token_text(const struct tokenizer *tokenizer, uint64_t id, char text[128])
 {
@@ -63,27 +59,6 @@ static const char *token_text(const struct tokenizer *tokenizer, uint64_t id, ch
     return text;
 }
 
-static void tokenizer_print(const struct pack_report *report)
-{
-    struct tokenizer_info info;
-    char text[512], a[32];
-    if (!report->tokenizer) {
-        (void)snprintf(text, sizeof text, "unknown: ready-made ids below %s, %" PRIu32 " bytes a token",
-                       cli_count(report->vocabulary, a), pack_width(report->vocabulary));
-        fact("tokenizer", text);
-        return;
-    }
-    tokenizer_info(report->tokenizer, &info);
-    (void)snprintf(text, sizeof text, "%s%s%s%s, %s ids, %" PRIu32 " bytes a token", info.name,
-                   strcmp(info.name, info.form) ? " (" : "", strcmp(info.name, info.form) ? info.form : "",
-                   strcmp(info.name, info.form) ? ")" : "", cli_count(info.vocabulary, a), info.width);
-    fact("tokenizer", text);
-    if (report->tokenizer_path)
-        fact("", report->tokenizer_path);
-    if (!report->tokenizer_given)
-        fact("", "no -t FILE was given: each byte of the text is a token");
-}
-
 static bool is_learn_given(const struct pack_report *report)
 {
     return report->chat && chat_template_learned(report->chat)->given;
@@ -100,139 +75,90 @@ static bool role_is_reported(const struct pack_report *report, enum chat_role ro
 static void mask_print(const struct pack_report *report)
 {
     const struct pack_result *result = report->result;
-    char text[96], a[64], b[32];
-    (void)snprintf(text, sizeof text, "%s, %.1f%%; masked: %s", cli_count(result->counted_tokens, a),
-                   result->tokens ? 100.0 * (double)result->counted_tokens / (double)result->tokens : 0.0,
-                   cli_count(result->tokens - result->counted_tokens, b));
-    fact("  targets", text);
+    cli_print("    targets    %s, %.1f%%; masked: %s\n", CLI_COUNT(result->counted_tokens),
+              cli_percent(result->counted_tokens, result->tokens), CLI_COUNT(result->tokens - result->counted_tokens));
     for (unsigned role = 0; role < CHAT_ROLES && is_learn_given(report); role++)
-        if (role_is_reported(report, (enum chat_role)role)) {
-            (void)snprintf(text, sizeof text, "%s: %s", chat_role_name((enum chat_role)role),
-                           cli_counted(result->roles[role].counted, "token", a));
-            fact("", text);
-        }
-    if (!result->untaught)
-        return;
-    (void)snprintf(text, sizeof text, "none in %s", cli_counted(result->untaught, "conversation", a));
-    fact("", text);
+        if (role_is_reported(report, (enum chat_role)role))
+            cli_print(MORE "%s: %s\n", chat_role_name((enum chat_role)role),
+                      CLI_COUNTED(result->roles[role].counted, "token"));
+    if (result->untaught)
+        cli_print(MORE "none in %s\n", CLI_COUNTED(result->untaught, "conversation"));
 }
 
 /* Prints how many texts are rearranged. */
 static void fim_print(const struct pack_report *report)
 {
     const struct fim_counts *fim = &report->result->fim;
-    char text[160], a[64], b[32], c[32];
-    if (!report->fim)
-        return;
-    (void)snprintf(text, sizeof text, "%s: %s prefix-suffix-middle, %s suffix-prefix-middle",
-                   cli_counted(fim->psm + fim->spm, report->fim->unit ? "piece" : "document", a),
-                   cli_count(fim->psm, b), cli_count(fim->spm, c));
-    fact("  rearranged", text);
-    if (!fim->left)
-        return;
-    (void)snprintf(text, sizeof text, "and %s not, whose text has these tokens already",
-                   cli_counted(fim->left, "document", a));
-    fact("", text);
+    if (report->fim)
+        cli_print("    rearranged %s: %s prefix-suffix-middle, %s suffix-prefix-middle\n",
+                  CLI_COUNTED(fim->psm + fim->spm, report->fim->unit ? "piece" : "document"), CLI_COUNT(fim->psm),
+                  CLI_COUNT(fim->spm));
+    if (report->fim && fim->left)
+        cli_print(MORE "and %s not, whose text has these tokens already\n", CLI_COUNTED(fim->left, "document"));
 }
 
 /* Says of how many documents the token that ends or begins them was there already. */
 static void present_print(uint64_t present, uint64_t added)
 {
-    char text[128], a[32], b[32];
-    if (!present)
-        return;
-    (void)snprintf(text, sizeof text, "there already in %s, added to %s", cli_count(present, a), cli_count(added, b));
-    fact("", text);
+    if (present)
+        cli_print(MORE "there already in %s, added to %s\n", CLI_COUNT(present), CLI_COUNT(added));
 }
 
-/* Says what the file's post-processor would put around each document. */
-static void frame_print(const struct pack_report *report)
+/* Says what the file's post-processor would put around each document, and of how many documents the ids may be others
+ * than with --cut-as. */
+static void choices_print(const struct pack_report *report)
 {
     struct tokenizer_info info = {0};
-    char text[320];
     if (report->tokenizer)
         tokenizer_info(report->tokenizer, &info);
-    if (!info.frame)
-        return;
-    (void)snprintf(text, sizeof text, "(the file's post-processor puts %s a text; here --bos and --eod choose)",
-                   info.frame);
-    fact("", text);
-}
-
-/* Says of how many documents the ids may be others than with --cut-as. */
-static void cuts_print(const struct pack_report *report)
-{
-    struct tokenizer_info info = {0};
-    char text[320], a[64], b[32];
-    if (report->tokenizer)
-        tokenizer_info(report->tokenizer, &info);
+    if (info.frame)
+        cli_print(MORE "(the file's post-processor puts %s a text; here --bos and --eod choose)\n", info.frame);
     const struct text_cuts *cuts = text_cuts_named(info.code_cuts ? info.code_cuts : "");
-    if (info.cut_as) {
-        (void)snprintf(text, sizeof text, "as by the code of %s", info.cut_as);
-        fact("  cut", text);
-    } else if (cuts && report->result->uncut) {
-        (void)snprintf(text, sizeof text,
-                       "%s of more than %s bytes as a whole: the code of %s may cut such texts, and --cut-as %s gives "
-                       "its ids",
-                       cli_counted(report->result->uncut, "document", a), cli_count(cuts->run, b), cuts->name,
-                       cuts->name);
-        fact("  encoded", text);
-    }
-}
-
-/* Prints how many documents have a value in each column. */
-static void columns_print(const struct pack_report *report)
-{
-    const struct pack_result *result = report->result;
-    for (size_t i = 0; i < report->corpus->column_count; i++) {
-        char text[160], a[32];
-        (void)snprintf(text, sizeof text, "%.80s, of %s documents", report->corpus->columns[i],
-                       cli_count(result->with_value[i], a));
-        fact(i ? "" : "columns", text);
-    }
+    if (info.cut_as)
+        cli_print("    cut        as by the code of %s\n", info.cut_as);
+    else if (cuts && report->result->uncut)
+        cli_print(
+            "    encoded    %s of more than %s bytes as a whole: the code of %s may cut such texts, and --cut-as %s "
+            "gives its ids\n",
+            CLI_COUNTED(report->result->uncut, "document"), CLI_COUNT(cuts->run), cuts->name, cuts->name);
 }
 
 static void tokens_print(const struct pack_report *report)
 {
     const struct pack_result *result = report->result;
-    char text[LENGTHS_TEXT + 64], a[LENGTHS_TEXT], b[64];
-    (void)snprintf(text, sizeof text, "%s, a token is %s", cli_count(result->tokens, a),
-                   bytes_a_token_text(result->counts.text_bytes, text_tokens(result), b));
+    char text[LENGTHS_TEXT];
     const bool text_known = text_tokens(result) && report->corpus->content != CORPUS_CONTENT_IDS;
-    fact("tokens", text_known ? text : cli_count(result->tokens, a));
+    cli_print("  tokens       %s%s%s\n", CLI_COUNT(result->tokens), text_known ? ", a token is " : "",
+              text_known ? bytes_a_token_text(result->counts.text_bytes, text_tokens(result), (char[64]){0}) : "");
     if (result->has_mask)
         mask_print(report);
-    (void)snprintf(text, sizeof text, "%s%s%s", cli_count(result->counts.documents, b),
-                   result->counts.empty_documents ? ", of which empty: " : "",
-                   result->counts.empty_documents ? cli_count(result->counts.empty_documents, a) : "");
-    fact("documents", text);
-    fact("  in tokens", lengths_text(&result->lengths, a));
-    if (report->shuffle) {
-        (void)snprintf(text, sizeof text, "with seed %" PRIu64, report->shuffle->seed);
-        fact("  shuffled", text);
-    }
+    cli_print("  documents    %s%s%s\n", CLI_COUNT(result->counts.documents),
+              result->counts.empty_documents ? ", of which empty: " : "",
+              result->counts.empty_documents ? CLI_COUNT(result->counts.empty_documents) : "");
+    cli_print("    in tokens  %s\n", lengths_text(&result->lengths, text));
+    if (report->shuffle)
+        cli_print("    shuffled   with seed %" PRIu64 "\n", report->shuffle->seed);
     fim_print(report);
     if (report->bos_id != TOKMAP_NO_ID)
-        fact("  begin with", token_text(report->tokenizer, report->bos_id, a));
+        cli_print("    begin with %s\n", token_text(report->tokenizer, report->bos_id, text));
     present_print(result->bos_present, result->bos_tokens);
-    fact("  end with", report->eod_id == TOKMAP_NO_ID ? "no token: nothing marks where the next one begins"
-                                                      : token_text(report->tokenizer, report->eod_id, a));
+    cli_print("    end with   %s\n", report->eod_id == TOKMAP_NO_ID
+                                         ? "no token: nothing marks where the next one begins"
+                                         : token_text(report->tokenizer, report->eod_id, text));
     present_print(result->eod_present, result->eod_tokens);
-    frame_print(report);
-    cuts_print(report);
+    choices_print(report);
     if (report->chat)
-        fact("  written as", chat_template_name(report->chat));
-    columns_print(report);
+        cli_print("    written as %s\n", chat_template_name(report->chat));
+    for (size_t i = 0; i < report->corpus->column_count; i++)
+        cli_print("%s%.80s, of %s documents\n", i ? MORE : "  columns      ", report->corpus->columns[i],
+                  CLI_COUNT(result->with_value[i]));
 }
 
 static void oversized_print(const struct pack_report *report)
 {
-    char a[64], b[32], text[160];
-    if (!report->result->oversized)
-        return;
-    (void)snprintf(text, sizeof text, "%s longer than %s tokens, each in a shard of its own",
-                   cli_counted(report->result->oversized, "document", a), cli_count(report->shard_tokens, b));
-    fact("", text);
+    if (report->result->oversized)
+        cli_print(MORE "%s longer than %s tokens, each in a shard of its own\n",
+                  CLI_COUNTED(report->result->oversized, "document"), CLI_COUNT(report->shard_tokens));
 }
 
 /* Bytes of the sealed tokens of all shards. */
@@ -247,83 +173,54 @@ static uint64_t sealed_bytes(const struct pack_report *report)
 static void sealed_print(const struct pack_report *report)
 {
     struct tokenizer_info info = {.width = pack_width(report->vocabulary)};
-    char text[96], a[32], b[32];
     if (!report->sealed)
         return;
     if (report->tokenizer)
         tokenizer_info(report->tokenizer, &info);
     const uint64_t tokens = report->result->tokens * info.width, sealed = sealed_bytes(report);
-    (void)snprintf(text, sizeof text, "%s of tokens in %s, ratio %.2f", cli_bytes(tokens, a), cli_bytes(sealed, b),
-                   sealed ? (double)tokens / (double)sealed : 0.0);
-    fact("  sealed", text);
+    cli_print("    sealed     %s of tokens in %s, ratio %.2f\n", CLI_BYTES(tokens), CLI_BYTES(sealed),
+              sealed ? (double)tokens / (double)sealed : 0.0);
 }
 
 /* Prints the sets of a split. */
 static void sets_print(const struct pack_report *report)
 {
-    const uint64_t all = report->result->counts.documents;
     for (uint32_t i = 0; i < report->split->count; i++) {
         const struct shard_set_result *set = &report->result->sets[i];
-        char a[64], b[64], c[64], text[64], hex[33];
         cli_print("  %-12s %s.%s: %s (%.4f%%) with %s in %s\n", i ? "" : "output", report->shown,
-                  report->split->sets[i].name, cli_counted(set->documents, "document", a),
-                  all ? 100.0 * (double)set->documents / (double)all : 0.0, cli_counted(set->tokens, "token", b),
-                  cli_counted(set->shards, "shard", c));
-        hash128_hex(set->content, hex);
-        (void)snprintf(text, sizeof text, "content id %s", hex);
-        fact("", text);
+                  report->split->sets[i].name, CLI_COUNTED(set->documents, "document"),
+                  cli_percent(set->documents, report->result->counts.documents), CLI_COUNTED(set->tokens, "token"),
+                  CLI_COUNTED(set->shards, "shard"));
+        cli_print(MORE "content id %s\n", HASH128_HEX(set->content));
     }
     sealed_print(report);
     oversized_print(report);
 }
 
-/* Prints the shards of a set, of which the names count, and the manifest. */
-static void set_print(const struct pack_report *report)
-{
-    const struct pack_result *result = report->result;
-    char a[64], hex[33];
-    cli_print("  %-12s %s (the manifest of %s)\n", "output", report->shown, cli_counted(result->shards, "shard", a));
-    cli_print("  %-12s %s-00000.bin%s%s\n", "", report->shown, report->sealed ? ".zst" : "",
-              result->shards > 1 ? " and so on" : "");
-    sealed_print(report);
-    oversized_print(report);
-    hash128_hex(result->content, hex);
-    fact("content id", hex);
-}
-
 static void output_print(const struct pack_report *report)
 {
-    char a[32], b[32], hex[33];
+    const struct pack_result *result = report->result;
+    const char *shown = report->shown;
+    const enum shard_file file = report->sealed ? SHARD_SEALED : SHARD_TOKENS;
     if (report->split) {
         sets_print(report);
         return;
     }
     if (report->sets) {
-        set_print(report);
-        return;
+        cli_print("  output       %s (the manifest of %s)\n", shown, CLI_COUNTED(result->shards, "shard"));
+        cli_print(MORE "%s-00000.bin%s%s\n", shown, report->sealed ? ".zst" : "",
+                  result->shards > 1 ? " and so on" : "");
+        sealed_print(report);
+        oversized_print(report);
+    } else {
+        cli_print("  output       %s%s (%s)\n", shown, shard_file_ending(file, SHARD_FINAL),
+                  CLI_BYTES(output_bytes(report->prefix, file)));
+        sealed_print(report);
+        cli_print(MORE "%s.tmx (%s)\n", shown, CLI_BYTES(output_bytes(report->prefix, SHARD_INDEX)));
+        if (result->has_mask)
+            cli_print(MORE "%s.mask (%s)\n", shown, CLI_BYTES(output_bytes(report->prefix, SHARD_MASK)));
     }
-    const enum shard_file file = report->sealed ? SHARD_SEALED : SHARD_TOKENS;
-    const uint64_t tokens = output_bytes(report->prefix, file), index = output_bytes(report->prefix, SHARD_INDEX);
-    hash128_hex(report->result->content, hex);
-    cli_print("  %-12s %s%s (%s)\n", "output", report->shown, shard_file_ending(file, SHARD_FINAL),
-              cli_bytes(tokens, a));
-    sealed_print(report);
-    cli_print("  %-12s %s.tmx (%s)\n", "", report->shown, cli_bytes(index, b));
-    if (report->result->has_mask)
-        cli_print("  %-12s %s.mask (%s)\n", "", report->shown, cli_bytes(output_bytes(report->prefix, SHARD_MASK), a));
-    fact("content id", hex);
-}
-
-static void row(const char *name, uint64_t number, const char *remark)
-{
-    char text[32];
-    printf("  %-20s %20s%s%s\n", name, cli_count(number, text), *remark ? "  " : "", remark);
-}
-
-static void row_if(const char *name, uint64_t number, const char *remark)
-{
-    if (number)
-        row(name, number, remark);
+    cli_print("  content id   %s\n", HASH128_HEX(result->content));
 }
 
 /* The formats of the inputs, in the order in which they are printed. */
@@ -340,59 +237,6 @@ static const struct format_name {
                     {CORPUS_WARC, "warc", "WARC", ""}};
 #define FORMAT_NAMES (sizeof format_names / sizeof format_names[0])
 
-/* Prints the files, in one row if all have one format. */
-static void files_print(const struct corpus_counts *counts)
-{
-    for (size_t i = 0; i < FORMAT_NAMES; i++) {
-        const struct format_name *name = &format_names[i];
-        char remark[64];
-        if (!counts->files_of[name->format] || counts->files_of[name->format] != counts->files)
-            continue;
-        (void)snprintf(remark, sizeof remark, "%s%s%s", name->text, *name->remark ? ", " : "", name->remark);
-        row("files", counts->files, remark);
-        return;
-    }
-    row("files", counts->files, counts->files ? "of which:" : "");
-    for (size_t i = 0; i < FORMAT_NAMES; i++) {
-        char name[32];
-        (void)snprintf(name, sizeof name, "  %s", format_names[i].text);
-        row_if(name, counts->files_of[format_names[i].format], format_names[i].remark);
-    }
-}
-
-/* Accounts for every byte that was read. */
-static void input_print(const struct pack_report *report)
-{
-    const struct corpus_counts *counts = &report->result->counts;
-    (void)puts("\nread:");
-    files_print(counts);
-    row("bytes as stored", counts->stored_bytes, "");
-    /* No byte of Parquet was decompressed here: it is counted as it is stored. */
-    const bool some = counts->files_of[CORPUS_PARQUET], all = counts->files_of[CORPUS_PARQUET] == counts->files && some;
-    row("input bytes", counts->stream_bytes,
-        all    ? "as stored, of which:"
-        : some ? "after decompression, but Parquet as stored, of which:"
-               : "after decompression, of which:");
-    row("  document bytes", counts->document_bytes,
-        all    ? "compressed pages of the texts"
-        : some ? "of Parquet, compressed pages of the texts"
-               : "");
-    row_if("  structure bytes", counts->structure_bytes,
-           all    ? "dictionaries, which can have the texts, other columns, headers"
-           : some ? "around the texts, and line ends; dictionaries and other columns of Parquet"
-                  : "around the texts, and line ends");
-    row_if("  skipped bytes", counts->skipped_bytes, "");
-    row_if("blank lines", counts->blank_lines, "");
-    row_if("WARC records", counts->about_records, "about others, so they are structure: warcinfo, metadata, request");
-    row_if("sequences replaced", counts->replaced, "invalid UTF-8, now U+FFFD");
-    row_if("NaN, Infinity", counts->not_finite, "values that JSON does not have, in fields that are not read");
-    row_if("byte order marks", counts->marks, "kept, since texts begin with them");
-    row_if("files undivided", counts->undivided, "the separator does not occur in them");
-    if (report->corpus->content == CORPUS_CONTENT_IDS)
-        return;
-    row("text bytes", counts->text_bytes, counts->text_bytes == counts->document_bytes ? "" : "after decoding");
-}
-
 static void next_print(const struct pack_report *report)
 {
     char given[PATH_TEXT], seq_len[32] = "";
@@ -407,188 +251,241 @@ static void next_print(const struct pack_report *report)
     free(name);
 }
 
-void pack_report_print(const struct pack_report *report)
+static void head_print(const struct pack_report *report)
 {
     const struct corpus_counts *counts = &report->result->counts;
     const bool ids = report->corpus->content == CORPUS_CONTENT_IDS;
     const uint64_t bytes = ids ? counts->stream_bytes : counts->text_bytes;
     const uint64_t before = ids ? report->result->stream_before : report->result->text_before;
     const double rate = report->seconds > 0 ? (double)(bytes - before) / report->seconds : 0;
-    char a[32], b[32], c[32];
-    printf("%s %s of %s in %s (%s/s)\n", report->dry_run ? "would pack" : "packed", cli_bytes(bytes - before, a),
-           ids ? "records" : "text", cli_seconds(report->seconds, b), cli_bytes(rate < 9e18 ? (uint64_t)rate : 0, c));
+    printf("%s %s of %s in %s (%s/s)\n", report->dry_run ? "would pack" : "packed", CLI_BYTES(bytes - before),
+           ids ? "records" : "text", CLI_SECONDS(report->seconds), CLI_BYTES(rate < 9e18 ? (uint64_t)rate : 0));
     if (before)
         printf("continued after %s that were packed before; all numbers below are those of the whole\n",
-               cli_bytes(before, a));
+               CLI_BYTES(before));
     printf("\n");
-    tokenizer_print(report);
-    tokens_print(report);
-    if (!report->dry_run)
-        output_print(report);
-    input_print(report);
-    skip_report_print(counts);
-    drop_report_print(&report->result->dropped, report->dry_run ? NULL : report->prefix);
-    also_print(report->also, report->result->also, "tokmap pack");
-    if (!report->dry_run)
-        next_print(report);
+}
+
+/* ---- for both ---- */
+
+static void tokenizer_report(const struct pack_report *report, struct cli_report *out)
+{
+    struct tokenizer_info info = {.vocabulary = report->vocabulary, .width = pack_width(report->vocabulary)};
+    if (report->tokenizer)
+        tokenizer_info(report->tokenizer, &info);
+    const bool formed = report->tokenizer && strcmp(info.name, info.form) != 0;
+    cli_report_object(out, "tokenizer");
+    if (report->tokenizer) {
+        cli_member(out, "name", cli_text(info.name));
+        cli_member(out, "form", cli_text(info.form));
+    }
+    cli_member_text_if(out, "path", report->tokenizer_path);
+    cli_member(out, "fingerprint", cli_text(HASH128_HEX(info.fingerprint)));
+    cli_member(out, "vocabulary", cli_number(info.vocabulary));
+    cli_member(out, "width", cli_number(info.width));
+    cli_member(out, "eod_id", cli_id(report->eod_id));
+    cli_member(out, "bos_id", cli_id(report->bos_id));
+    cli_member_text_if(out, "post_processor", info.frame);
+    cli_member_text_if(out, "cut_as", info.cut_as);
+    if (info.code_cuts && !info.cut_as) {
+        cli_member(out, "code_cuts", cli_text(info.code_cuts));
+        cli_member(out, "documents_uncut", cli_number(report->result->uncut));
+    }
+    cli_member_text_if(out, "chat_template", report->chat ? chat_template_name(report->chat) : NULL);
+    cli_report_close(out);
+    if (out->as_json)
+        return;
+    if (report->tokenizer)
+        cli_print("  tokenizer    %s%s%s%s, %s ids, %" PRIu32 " bytes a token\n", info.name, formed ? " (" : "",
+                  formed ? info.form : "", formed ? ")" : "", CLI_COUNT(info.vocabulary), info.width);
+    else
+        cli_print("  tokenizer    unknown: ready-made ids below %s, %" PRIu32 " bytes a token\n",
+                  CLI_COUNT(info.vocabulary), info.width);
+    if (report->tokenizer && report->tokenizer_path)
+        cli_print(MORE "%s\n", report->tokenizer_path);
+    if (report->tokenizer && !report->tokenizer_given)
+        cli_print(MORE "no -t FILE was given: each byte of the text is a token\n");
+}
+
+/* Adds the files: for people in one line, if all have one format. */
+static void files_report(const struct corpus_counts *counts, struct cli_report *out)
+{
+    const struct format_name *only = NULL;
+    char text[64] = "";
+    for (size_t i = 0; i < FORMAT_NAMES; i++)
+        if (counts->files && counts->files_of[format_names[i].format] == counts->files)
+            only = &format_names[i];
+    if (only)
+        (void)snprintf(text, sizeof text, "%s%s%s", only->text, *only->remark ? ", " : "", only->remark);
+    cli_line(out, "files", "files", counts->files, only || !counts->files ? text : "of which:");
+    cli_report_object(out, "files_by_format");
+    for (size_t i = 0; i < FORMAT_NAMES; i++) {
+        const struct format_name *name = &format_names[i];
+        (void)snprintf(text, sizeof text, "  %s", name->text);
+        if (counts->files_of[name->format])
+            cli_line(out, name->word, only ? NULL : text, counts->files_of[name->format], name->remark);
+    }
+    cli_report_close(out);
+}
+
+/* Adds a number; for people, only if it is not 0. */
+static void line_if(struct cli_report *out, const char *name, const char *label, uint64_t number, const char *remark)
+{
+    cli_line(out, name, number ? label : NULL, number, remark);
+}
+
+/* Accounts for every byte that was read. */
+static void input_report(const struct pack_report *report, struct cli_report *out)
+{
+    const struct corpus_counts *counts = &report->result->counts;
+    const bool ids = report->corpus->content == CORPUS_CONTENT_IDS;
+    files_report(counts, out);
+    cli_member(out, "files_skipped", cli_number(counts->files_skipped));
+    cli_line(out, "stored_bytes", "bytes as stored", counts->stored_bytes, "");
+    /* No byte of Parquet was decompressed here: it is counted as it is stored. */
+    const bool some = counts->files_of[CORPUS_PARQUET], all = counts->files_of[CORPUS_PARQUET] == counts->files && some;
+    cli_line(out, "input_bytes", "input bytes", counts->stream_bytes,
+             all    ? "as stored, of which:"
+             : some ? "after decompression, but Parquet as stored, of which:"
+                    : "after decompression, of which:");
+    cli_line(out, "document_bytes", "  document bytes", counts->document_bytes,
+             all    ? "compressed pages of the texts"
+             : some ? "of Parquet, compressed pages of the texts"
+                    : "");
+    line_if(out, "structure_bytes", "  structure bytes", counts->structure_bytes,
+            all    ? "dictionaries, which can have the texts, other columns, headers"
+            : some ? "around the texts, and line ends; dictionaries and other columns of Parquet"
+                   : "around the texts, and line ends");
+    line_if(out, "skipped_bytes", "  skipped bytes", counts->skipped_bytes, "");
+    cli_member(out, "documents", cli_number(counts->documents));
+    cli_member(out, "empty_documents", cli_number(counts->empty_documents));
+    cli_member(out, "records_skipped", cli_number(counts->records_skipped));
+    line_if(out, "blank_lines", "blank lines", counts->blank_lines, "");
+    line_if(out, "about_records", "WARC records", counts->about_records,
+            "about others, so they are structure: warcinfo, metadata, request");
+    line_if(out, "sequences_replaced", "sequences replaced", counts->replaced, "invalid UTF-8, now U+FFFD");
+    line_if(out, "not_finite_values", "NaN, Infinity", counts->not_finite,
+            "values that JSON does not have, in fields that are not read");
+    line_if(out, "byte_order_marks", "byte order marks", counts->marks, "kept, since texts begin with them");
+    line_if(out, "files_undivided", "files undivided", counts->undivided, "the separator does not occur in them");
+    cli_line(out, "text_bytes", ids ? NULL : "text bytes", counts->text_bytes,
+             counts->text_bytes == counts->document_bytes ? "" : "after decoding");
 }
 
 /* ---- JSON ---- */
 
-static void tokenizer_json(const struct pack_report *report, struct cli_json *json)
+/* Adds what was made. */
+static void output_members(const struct pack_report *report, struct cli_report *out)
 {
-    struct tokenizer_info info = {.vocabulary = report->vocabulary, .width = pack_width(report->vocabulary)};
-    char hex[33];
-    if (report->tokenizer)
-        tokenizer_info(report->tokenizer, &info);
-    hash128_hex(info.fingerprint, hex);
-    cli_json_object(json, "tokenizer");
-    if (report->tokenizer) {
-        cli_json_text(json, "name", info.name);
-        cli_json_text(json, "form", info.form);
+    const struct pack_result *result = report->result;
+    cli_member_text_if(out, "output", report->dry_run ? NULL : report->shown);
+    cli_member(out, "dry_run", cli_bool(report->dry_run));
+    if (!report->dry_run && !report->split)
+        cli_member(out, "content", cli_text(HASH128_HEX(result->content)));
+    if (report->sets && !report->dry_run) {
+        cli_member(out, "shards", cli_number(result->shards));
+        cli_member(out, "oversized_documents", cli_number(result->oversized));
     }
-    if (report->tokenizer_path)
-        cli_json_bytes(json, "path", report->tokenizer_path, strlen(report->tokenizer_path));
-    cli_json_text(json, "fingerprint", hex);
-    cli_json_number(json, "vocabulary", info.vocabulary);
-    cli_json_number(json, "width", info.width);
-    cli_json_id(json, "eod_id", report->eod_id);
-    cli_json_id(json, "bos_id", report->bos_id);
-    if (info.frame)
-        cli_json_text(json, "post_processor", info.frame);
-    if (info.cut_as)
-        cli_json_text(json, "cut_as", info.cut_as);
-    if (info.code_cuts && !info.cut_as) {
-        cli_json_text(json, "code_cuts", info.code_cuts);
-        cli_json_number(json, "documents_uncut", report->result->uncut);
+    if (report->split && !report->dry_run) {
+        cli_report_object(out, "sets");
+        for (uint32_t i = 0; i < report->split->count; i++) {
+            const struct shard_set_result *set = &result->sets[i];
+            cli_report_object(out, report->split->sets[i].name);
+            cli_member(out, "documents", cli_number(set->documents));
+            cli_member(out, "tokens", cli_number(set->tokens));
+            cli_member(out, "shards", cli_number(set->shards));
+            cli_member(out, "content", cli_text(HASH128_HEX(set->content)));
+            cli_report_close(out);
+        }
+        cli_report_close(out);
     }
-    if (report->chat)
-        cli_json_text(json, "chat_template", chat_template_name(report->chat));
-    cli_json_end(json);
+    if (report->sealed && !report->dry_run)
+        cli_member(out, "sealed_bytes", cli_number(sealed_bytes(report)));
+    if (report->shuffle)
+        cli_member(out, "shuffle", cli_number(report->shuffle->seed));
 }
 
-/* Prints what other content than text adds. */
-static void content_json(const struct pack_report *report, struct cli_json *json)
+/* Adds what other content than text has. */
+static void content_members(const struct pack_report *report, struct cli_report *out)
 {
     const struct pack_result *result = report->result;
     if (report->corpus->content == CORPUS_CONTENT_IDS) {
-        cli_json_number(json, "eod_present", result->eod_present);
-        cli_json_number(json, "bos_present", result->bos_present);
+        cli_member(out, "eod_present", cli_number(result->eod_present));
+        cli_member(out, "bos_present", cli_number(result->bos_present));
     }
     if (result->has_mask) {
-        cli_json_number(json, "counted_tokens", result->counted_tokens);
-        cli_json_number(json, "masked_tokens", result->tokens - result->counted_tokens);
-        if (report->chat)
-            cli_json_number(json, "documents_without_targets", result->untaught);
-        if (report->chat) {
-            cli_json_object(json, "counted_tokens_of");
-            for (unsigned role = 0; role < CHAT_ROLES; role++)
-                if (role_is_reported(report, (enum chat_role)role))
-                    cli_json_number(json, chat_role_name((enum chat_role)role), result->roles[role].counted);
-            cli_json_end(json);
-        }
+        cli_member(out, "counted_tokens", cli_number(result->counted_tokens));
+        cli_member(out, "masked_tokens", cli_number(result->tokens - result->counted_tokens));
+    }
+    if (result->has_mask && report->chat) {
+        cli_member(out, "documents_without_targets", cli_number(result->untaught));
+        cli_report_object(out, "counted_tokens_of");
+        for (unsigned role = 0; role < CHAT_ROLES; role++)
+            if (role_is_reported(report, (enum chat_role)role))
+                cli_member(out, chat_role_name((enum chat_role)role), cli_number(result->roles[role].counted));
+        cli_report_close(out);
     }
     if (report->fim) {
-        cli_json_object(json, "fim");
-        cli_json_number(json, "psm", result->fim.psm);
-        cli_json_number(json, "spm", result->fim.spm);
-        cli_json_number(json, "left", result->fim.left);
-        cli_json_number(json, "tokens", result->fim.tokens);
-        cli_json_end(json);
+        cli_report_object(out, "fim");
+        cli_member(out, "psm", cli_number(result->fim.psm));
+        cli_member(out, "spm", cli_number(result->fim.spm));
+        cli_member(out, "left", cli_number(result->fim.left));
+        cli_member(out, "tokens", cli_number(result->fim.tokens));
+        cli_report_close(out);
     }
     if (!report->corpus->column_count)
         return;
-    cli_json_object(json, "columns");
+    cli_report_object(out, "columns");
     for (size_t i = 0; i < report->corpus->column_count; i++)
-        cli_json_number(json, report->corpus->columns[i], result->with_value[i]);
-    cli_json_end(json);
+        cli_member(out, report->corpus->columns[i], cli_number(result->with_value[i]));
+    cli_report_close(out);
 }
 
-static void counts_json(const struct corpus_counts *counts, struct cli_json *json)
-{
-    cli_json_number(json, "files", counts->files);
-    cli_json_object(json, "files_by_format");
-    for (size_t i = 0; i < FORMAT_NAMES; i++)
-        if (counts->files_of[format_names[i].format])
-            cli_json_number(json, format_names[i].word, counts->files_of[format_names[i].format]);
-    cli_json_end(json);
-    cli_json_number(json, "files_skipped", counts->files_skipped);
-    cli_json_number(json, "stored_bytes", counts->stored_bytes);
-    cli_json_number(json, "input_bytes", counts->stream_bytes);
-    cli_json_number(json, "document_bytes", counts->document_bytes);
-    cli_json_number(json, "structure_bytes", counts->structure_bytes);
-    cli_json_number(json, "skipped_bytes", counts->skipped_bytes);
-    cli_json_number(json, "documents", counts->documents);
-    cli_json_number(json, "empty_documents", counts->empty_documents);
-    cli_json_number(json, "records_skipped", counts->records_skipped);
-    cli_json_number(json, "blank_lines", counts->blank_lines);
-    cli_json_number(json, "about_records", counts->about_records);
-    cli_json_number(json, "sequences_replaced", counts->replaced);
-    cli_json_number(json, "not_finite_values", counts->not_finite);
-    cli_json_number(json, "byte_order_marks", counts->marks);
-    cli_json_number(json, "files_undivided", counts->undivided);
-    cli_json_number(json, "text_bytes", counts->text_bytes);
-}
-
-/* Prints the sets of a split. */
-static void sets_json(const struct pack_report *report, struct cli_json *json)
-{
-    char hex[33];
-    if (!report->split)
-        return;
-    cli_json_object(json, "sets");
-    for (uint32_t i = 0; i < report->split->count; i++) {
-        const struct shard_set_result *set = &report->result->sets[i];
-        hash128_hex(set->content, hex);
-        cli_json_object(json, report->split->sets[i].name);
-        cli_json_number(json, "documents", set->documents);
-        cli_json_number(json, "tokens", set->tokens);
-        cli_json_number(json, "shards", set->shards);
-        cli_json_text(json, "content", hex);
-        cli_json_end(json);
-    }
-    cli_json_end(json);
-}
-
-void pack_report_json(const struct pack_report *report)
+static void tokens_members(const struct pack_report *report, struct cli_report *out)
 {
     const struct pack_result *result = report->result;
-    const uint64_t tokens = text_tokens(result);
-    struct cli_json json;
-    char hex[33];
-    hash128_hex(result->content, hex);
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    if (!report->dry_run)
-        cli_json_bytes(&json, "output", report->shown, strlen(report->shown));
-    cli_json_bool(&json, "dry_run", report->dry_run);
-    if (!report->dry_run && !report->split)
-        cli_json_text(&json, "content", hex);
-    if (report->sets && !report->dry_run) {
-        cli_json_number(&json, "shards", result->shards);
-        cli_json_number(&json, "oversized_documents", result->oversized);
-        sets_json(report, &json);
-    }
-    if (report->sealed && !report->dry_run)
-        cli_json_number(&json, "sealed_bytes", sealed_bytes(report));
-    if (report->shuffle)
-        cli_json_number(&json, "shuffle", report->shuffle->seed);
-    tokenizer_json(report, &json);
-    counts_json(&result->counts, &json);
-    cli_json_number(&json, "tokens", result->tokens);
-    cli_json_number(&json, "eod_tokens", result->eod_tokens);
-    cli_json_number(&json, "bos_tokens", result->bos_tokens);
-    cli_json_number(&json, "largest_id", result->largest_id);
-    content_json(report, &json);
-    if (tokens && report->corpus->content != CORPUS_CONTENT_IDS)
-        cli_json_real(&json, "bytes_per_token", (double)result->counts.text_bytes / (double)tokens);
+    const uint64_t tokens = report->corpus->content == CORPUS_CONTENT_IDS ? 0 : text_tokens(result);
+    cli_member(out, "tokens", cli_number(result->tokens));
+    cli_member(out, "eod_tokens", cli_number(result->eod_tokens));
+    cli_member(out, "bos_tokens", cli_number(result->bos_tokens));
+    cli_member(out, "largest_id", cli_number(result->largest_id));
+    content_members(report, out);
+    cli_member(out, "bytes_per_token",
+               tokens ? cli_real((double)result->counts.text_bytes / (double)tokens) : cli_null());
+    lengths_members(&result->lengths, out);
+}
+
+/* ---- the whole ---- */
+
+void pack_report(const struct pack_report *report, bool json)
+{
+    const struct pack_result *result = report->result;
+    const char *list = report->dry_run ? NULL : report->prefix;
+    struct cli_report out;
+    cli_report_begin(&out, json, NULL);
+    if (json)
+        output_members(report, &out);
     else
-        cli_json_null(&json, "bytes_per_token");
-    lengths_json(&result->lengths, &json);
-    drop_report_json(&result->dropped, &json);
-    skip_report_json(report->skips, &result->counts, &json);
-    also_json(report->also, result->also, &json);
-    cli_json_real(&json, "seconds", report->seconds);
-    cli_json_number(&json, "text_bytes_before", report->result->text_before);
-    cli_json_end(&json);
+        head_print(report);
+    tokenizer_report(report, &out);
+    if (!json) {
+        tokens_print(report);
+        if (!report->dry_run)
+            output_print(report);
+        (void)puts("\nread:");
+    }
+    input_report(report, &out);
+    if (json) {
+        tokens_members(report, &out);
+        drop_report_to(&result->dropped, list, &out);
+    }
+    skip_report_to(report->skips, &result->counts, &out);
+    if (!json)
+        drop_report_to(&result->dropped, list, &out);
+    also_report_to(report->also, result->also, "tokmap pack", &out);
+    cli_member(&out, "seconds", cli_real(report->seconds));
+    cli_member(&out, "text_bytes_before", cli_number(result->text_before));
+    cli_report_end(&out);
+    if (!json && !report->dry_run)
+        next_print(report);
 }

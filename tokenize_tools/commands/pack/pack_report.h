@@ -31,8 +31,7 @@ struct pack_report {
     double seconds;
 };
 
-/* Prints on standard output: what was made, what was read, what was left out, and the next commands to type. */
-void pack_report_print(const struct pack_report *report);
-void pack_report_json(const struct pack_report *report);
+/* Prints on standard output: what was made, what was read, what was left out, and, for people, the next commands. */
+void pack_report(const struct pack_report *report, bool json);
 
 #endif

@@ -255,53 +255,18 @@ static void task_add(const struct task_status *task, struct cli_report *report)
     cli_report_close(report);
 }
 
-static void tasks_add(const struct task_status *tasks, size_t count, struct cli_report *report)
-{
-    cli_report_list(report, "tasks",
-                    "task|state|stage|>units|>documents|>dropped|>skipped|>tokens|>bytes|>a second|>left|process");
-    for (size_t i = 0; i < count; i++)
-        task_add(&tasks[i], report);
-    cli_report_close(report);
-}
-
-static void tasks_print(const char *prefix, const struct task_status *tasks, size_t count, const struct sum *sum)
+static void tasks_report(const char *prefix, bool complete, const struct task_status *tasks, size_t count,
+                         const struct sum *sum, bool json)
 {
     struct cli_report report;
-    char a[32], b[32], c[32], d[32], e[32], f[32], g[32], name[64];
-    if (!count) {
+    char time[32];
+    if (!count && !json) {
         cli_print("%s: no task has reported yet: %s.work is the work of a command without --task, of tasks that have "
                   "just begun, or of tasks of another version of tokmap\n",
                   prefix, prefix);
         return;
     }
-    cli_report_begin(&report, false, NULL);
-    tasks_add(tasks, count, &report);
-    cli_report_end(&report);
-    cli_print("\n%s: %" PRIu64 " working, %" PRIu64 " done, %" PRIu64 " to run again, %" PRIu64 " failed, %" PRIu64
-              " stopped without an end, %" PRIu64 " not begun\n",
-              prefix, sum->working, sum->done, sum->again, sum->failed, sum->stopped, sum->absent);
-    cli_print("%s: %" PRIu64 " of %" PRIu64 " %s%s, ", stages[sum->stage], sum->units_done,
-              sum->units_all ? sum->units_all : sum->units, files[sum->stage],
-              !sum->units_all && (sum->absent || sum->behind) ? " of the tasks that have begun" : "");
-    if (sum->stage == TASK_PACKS || sum->stage == TASK_SORTS)
-        cli_print("%s documents, %s dropped, %s skipped, %s tokens, ", cli_count(sum->documents, a),
-                  cli_count(sum->dropped, f), cli_count(sum->skipped, g), cli_count(sum->tokens, b));
-    cli_print("%s of %s, %s a second, time left%s: %s\n", cli_bytes(sum->bytes, c), cli_bytes(sum->bytes_all, d),
-              cli_bytes((uint64_t)sum->rate, e), next[sum->stage] ? " in this stage" : "", time_text(sum->left, name));
-    if (next[sum->stage])
-        cli_print("%s when all tasks have done their share of this stage\n", next[sum->stage]);
-    if (sum->again)
-        cli_print("run the tasks again whose state is 'run again', when the others have ended: their share of an "
-                  "earlier stage is done, and the rest of their work is not\n");
-    if (sum->stopped || sum->failed)
-        cli_print("run the tasks again that failed or stopped: what they have finished is kept\n");
-}
-
-static void tasks_json(const char *prefix, bool complete, const struct task_status *tasks, size_t count,
-                       const struct sum *sum)
-{
-    struct cli_report report;
-    cli_report_begin(&report, true, NULL);
+    cli_report_begin(&report, json, NULL);
     cli_member(&report, "output", cli_text(prefix));
     cli_member(&report, "complete", cli_bool(complete));
     cli_member(&report, "working", cli_number(sum->working));
@@ -323,8 +288,32 @@ static void tasks_json(const char *prefix, bool complete, const struct task_stat
     cli_member(&report, "bytes_all", cli_number(sum->bytes_all));
     cli_member(&report, "bytes_per_second", cli_real(sum->rate));
     cli_member(&report, "seconds_left", seconds_left(sum->left));
-    tasks_add(tasks, count, &report);
+    cli_report_list(&report, "tasks",
+                    "task|state|stage|>units|>documents|>dropped|>skipped|>tokens|>bytes|>a second|>left|process");
+    for (size_t i = 0; i < count; i++)
+        task_add(&tasks[i], &report);
+    cli_report_close(&report);
     cli_report_end(&report);
+    if (json)
+        return;
+    cli_print("\n%s: %" PRIu64 " working, %" PRIu64 " done, %" PRIu64 " to run again, %" PRIu64 " failed, %" PRIu64
+              " stopped without an end, %" PRIu64 " not begun\n",
+              prefix, sum->working, sum->done, sum->again, sum->failed, sum->stopped, sum->absent);
+    cli_print("%s: %" PRIu64 " of %" PRIu64 " %s%s, ", stages[sum->stage], sum->units_done,
+              sum->units_all ? sum->units_all : sum->units, files[sum->stage],
+              !sum->units_all && (sum->absent || sum->behind) ? " of the tasks that have begun" : "");
+    if (sum->stage == TASK_PACKS || sum->stage == TASK_SORTS)
+        cli_print("%s documents, %s dropped, %s skipped, %s tokens, ", CLI_COUNT(sum->documents),
+                  CLI_COUNT(sum->dropped), CLI_COUNT(sum->skipped), CLI_COUNT(sum->tokens));
+    cli_print("%s of %s, %s a second, time left%s: %s\n", CLI_BYTES(sum->bytes), CLI_BYTES(sum->bytes_all),
+              CLI_BYTES((uint64_t)sum->rate), next[sum->stage] ? " in this stage" : "", time_text(sum->left, time));
+    if (next[sum->stage])
+        cli_print("%s when all tasks have done their share of this stage\n", next[sum->stage]);
+    if (sum->again)
+        cli_print("run the tasks again whose state is 'run again', when the others have ended: their share of an "
+                  "earlier stage is done, and the rest of their work is not\n");
+    if (sum->stopped || sum->failed)
+        cli_print("run the tasks again that failed or stopped: what they have finished is kept\n");
 }
 
 /* Returns the length of the prefix in what a user gave: the prefix itself, or the name of its folder of unfinished
@@ -404,7 +393,7 @@ static int complete_report(const struct cli_command *command, const char *prefix
         return CLI_FAILED;
     }
     if (json)
-        tasks_json(prefix, true, NULL, 0, &none);
+        tasks_report(prefix, true, NULL, 0, &none, true);
     else if (whole)
         cli_print("%s: the output is complete, and no task works on it\n", prefix);
     for (uint32_t i = 0; i < sets.count && !json; i++)
@@ -433,10 +422,7 @@ int task_status_report(const struct cli_command *command, const char *given, boo
         result = command_failed(command, &error);
     } else {
         sum_make(&sum, tasks, count);
-        if (json)
-            tasks_json(prefix, false, tasks, count, &sum);
-        else
-            tasks_print(prefix, tasks, count, &sum);
+        tasks_report(prefix, false, tasks, count, &sum, json);
         result = cli_finish(command->program, CLI_DONE);
     }
     free(tasks);
@@ -491,18 +477,17 @@ void task_end_print(const struct task_end *end)
 {
     const struct pack_tasks_outcome *outcome = end->outcome;
     const struct task_arguments *arguments = end->arguments;
-    char a[64], b[32], c[32];
     const bool is_last = task_stage_is_last(outcome->left.stage);
     if (arguments->task_text && outcome->left.missing && !is_last)
         cli_print("task %" PRIu64 " of %" PRIu64 ": its share of the %s is done in %s\n", arguments->task,
-                  arguments->tasks, share_name(&outcome->left), cli_seconds(end->seconds, a));
+                  arguments->tasks, share_name(&outcome->left), CLI_SECONDS(end->seconds));
     else if (arguments->task_text)
         cli_print("task %" PRIu64 " of %" PRIu64 "%s%s%s: %" PRIu64 " of all %" PRIu64 " units are done in %s (%s "
                   "documents, %s tokens; %" PRIu64 " units were done before)\n",
                   arguments->task, arguments->tasks, arguments->variables ? " (from " : "",
                   arguments->variables ? arguments->variables : "", arguments->variables ? ")" : "",
-                  outcome->end - outcome->first, end->units, cli_seconds(end->seconds, a),
-                  cli_count(outcome->documents, b), cli_count(outcome->tokens, c), outcome->done_before);
+                  outcome->end - outcome->first, end->units, CLI_SECONDS(end->seconds), CLI_COUNT(outcome->documents),
+                  CLI_COUNT(outcome->tokens), outcome->done_before);
     if (arguments->task_text && end->units < arguments->tasks)
         cli_print("there are fewer units (%" PRIu64 ") than tasks (%" PRIu64 "), so some tasks have no work; smaller "
                   "units (--unit-bytes) or, where files are not cut, more files give work to all\n",
@@ -519,8 +504,7 @@ void task_end_print(const struct task_end *end)
         cli_print("another process is naming the shards of %s\n", end->prefix);
     else
         cli_print("%s of other tasks %s missing; the task that finishes last names the shards of %s\n",
-                  cli_counted(outcome->left.missing, "unit", a), outcome->left.missing == 1 ? "is" : "are",
-                  end->prefix);
+                  CLI_COUNTED(outcome->left.missing, "unit"), outcome->left.missing == 1 ? "is" : "are", end->prefix);
     if (arguments->stays && !outcome->finished && (is_last || !outcome->left.missing))
         cli_print("this is the main node, at whose end AWS Batch ends the others, and none of them works on it: run "
                   "the job again (exit status %d)\n",
@@ -530,26 +514,24 @@ void task_end_print(const struct task_end *end)
 void task_end_json(const struct task_end *end)
 {
     const struct pack_tasks_outcome *outcome = end->outcome;
-    struct cli_json json;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_bytes(&json, "output", end->prefix, strlen(end->prefix));
-    cli_json_number(&json, "task", end->arguments->task);
-    cli_json_number(&json, "tasks", end->arguments->tasks);
-    if (end->arguments->variables)
-        cli_json_text(&json, "variables", end->arguments->variables);
-    cli_json_number(&json, "units", outcome->end - outcome->first);
-    cli_json_number(&json, "units_done_before", outcome->done_before);
-    cli_json_number(&json, "units_all", end->units);
-    cli_json_number(&json, "units_missing", outcome->left.stage == TASK_PACKS ? outcome->left.missing : 0);
-    cli_json_text(&json, "stage",
-                  stages[outcome->left.missing ? outcome->left.stage
-                         : end->shuffles       ? TASK_MERGES
-                                               : TASK_PACKS]);
-    cli_json_number(&json, "stage_missing", outcome->left.missing);
-    cli_json_number(&json, "documents", outcome->documents);
-    cli_json_number(&json, "tokens", outcome->tokens);
-    cli_json_bool(&json, "complete", outcome->finished);
-    cli_json_real(&json, "seconds", end->seconds);
-    cli_json_end(&json);
+    struct cli_report report;
+    cli_report_begin(&report, true, NULL);
+    cli_member(&report, "output", cli_text(end->prefix));
+    cli_member(&report, "task", cli_number(end->arguments->task));
+    cli_member(&report, "tasks", cli_number(end->arguments->tasks));
+    cli_member_text_if(&report, "variables", end->arguments->variables);
+    cli_member(&report, "units", cli_number(outcome->end - outcome->first));
+    cli_member(&report, "units_done_before", cli_number(outcome->done_before));
+    cli_member(&report, "units_all", cli_number(end->units));
+    cli_member(&report, "units_missing", cli_number(outcome->left.stage == TASK_PACKS ? outcome->left.missing : 0));
+    cli_member(&report, "stage",
+               cli_text(stages[outcome->left.missing ? outcome->left.stage
+                               : end->shuffles       ? TASK_MERGES
+                                                     : TASK_PACKS]));
+    cli_member(&report, "stage_missing", cli_number(outcome->left.missing));
+    cli_member(&report, "documents", cli_number(outcome->documents));
+    cli_member(&report, "tokens", cli_number(outcome->tokens));
+    cli_member(&report, "complete", cli_bool(outcome->finished));
+    cli_member(&report, "seconds", cli_real(end->seconds));
+    cli_report_end(&report);
 }

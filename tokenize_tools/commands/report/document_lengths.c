@@ -152,18 +152,12 @@ static const struct percentile {
 };
 #define PERCENTILES (sizeof percentiles / sizeof percentiles[0])
 
-static double percent(uint64_t part, uint64_t whole)
-{
-    return whole ? 100.0 * (double)part / (double)whole : 0.0;
-}
-
 /* Prints the mean with one decimal. It is at most the largest length, which fits in 64 bits. */
 static const char *mean_text(double mean, char text[32])
 {
-    char count[32];
     const uint64_t whole = (uint64_t)mean;
     const unsigned tenths = (unsigned)((mean - (double)whole) * 10 + 0.5); /* 10: rounded up to a whole */
-    (void)snprintf(text, 32, "%s.%u", cli_count(whole + tenths / 10, count), tenths % 10);
+    (void)snprintf(text, 32, "%s.%u", CLI_COUNT(whole + tenths / 10), tenths % 10);
     return text;
 }
 
@@ -232,8 +226,8 @@ static void bins_report(const struct document_report *lengths, struct cli_report
         cli_member(report, "to", cli_number(to));
         cli_fact_number(report, "documents", "documents", one->documents);
         cli_member(report, "tokens", cli_number(one->tokens));
-        cli_row(report, "%", "%.2f", percent(one->documents, lengths->lengths.count));
-        cli_row(report, "% of tokens", "%.2f", percent(one->tokens, tokens));
+        cli_row(report, "%", "%.2f", cli_percent(one->documents, lengths->lengths.count));
+        cli_row(report, "% of tokens", "%.2f", cli_percent(one->tokens, tokens));
         cli_row(report, "", "%s", bar);
         cli_report_close(report);
     }
@@ -273,7 +267,7 @@ enum tokmap_status document_report_plot(const struct document_report *report, ui
 {
     static char labels[LENGTH_BINS][48];
     struct cli_plot_point shares[3][LENGTH_BINS];
-    char title[256], subtitle[LENGTHS_TEXT + 64], list[LENGTHS_TEXT], machine[256], made[320], date[CLI_DATE], a[32];
+    char title[256], subtitle[LENGTHS_TEXT + 64], list[LENGTHS_TEXT], machine[256], made[320], date[CLI_DATE];
     unsigned first = LENGTH_BINS, last = 0, count = 0;
     uint64_t tokens = 0, seen = 0;
     struct lengths figures;
@@ -294,12 +288,12 @@ enum tokmap_status document_report_plot(const struct document_report *report, ui
         bin_label(bin, labels[count]);
         const struct cli_plot_point point = {.label = labels[count], .low = (double)NAN, .high = (double)NAN};
         shares[0][count] = shares[1][count] = shares[2][count] = point;
-        shares[0][count].y = percent(one->documents, report->lengths.count);
-        shares[1][count].y = percent(one->tokens, tokens);
-        shares[2][count].y = percent(seen, report->lengths.count);
+        shares[0][count].y = cli_percent(one->documents, report->lengths.count);
+        shares[1][count].y = cli_percent(one->tokens, tokens);
+        shares[2][count].y = cli_percent(seen, report->lengths.count);
     }
     lengths_of(&report->lengths, &figures);
-    (void)snprintf(title, sizeof title, "Lengths of %s documents: %s", cli_count(report->counted, a), dataset);
+    (void)snprintf(title, sizeof title, "Lengths of %s documents: %s", CLI_COUNT(report->counted), dataset);
     (void)snprintf(subtitle, sizeof subtitle, "tokens: %s%s", lengths_text(&figures, list),
                    report->counted < documents ? "; of the first documents only" : "");
     (void)snprintf(made, sizeof made, "%s, %s", cli_machine(machine, sizeof machine), cli_date(date));
@@ -323,28 +317,28 @@ enum tokmap_status document_report_plot(const struct document_report *report, ui
 
 const char *lengths_text(const struct lengths *lengths, char text[LENGTHS_TEXT])
 {
-    char a[32], b[32], c[32], d[32], e[32];
+    char e[32];
     if (!lengths->documents)
         return memcpy(text, "none", sizeof "none");
-    (void)snprintf(text, LENGTHS_TEXT, "p50 %s, p90 %s, p99 %s, max %s, mean %s", cli_count(lengths->p50, a),
-                   cli_count(lengths->p90, b), cli_count(lengths->p99, c), cli_count(lengths->largest, d),
+    (void)snprintf(text, LENGTHS_TEXT, "p50 %s, p90 %s, p99 %s, max %s, mean %s", CLI_COUNT(lengths->p50),
+                   CLI_COUNT(lengths->p90), CLI_COUNT(lengths->p99), CLI_COUNT(lengths->largest),
                    mean_text(lengths->mean, e));
     return text;
 }
 
-void lengths_json(const struct lengths *lengths, struct cli_json *json)
+void lengths_members(const struct lengths *lengths, struct cli_report *report)
 {
     if (!lengths->documents) {
-        cli_json_null(json, "document_tokens");
+        cli_member(report, "document_tokens", cli_null());
         return;
     }
-    cli_json_object(json, "document_tokens");
-    cli_json_number(json, "p50", lengths->p50);
-    cli_json_number(json, "p90", lengths->p90);
-    cli_json_number(json, "p99", lengths->p99);
-    cli_json_number(json, "max", lengths->largest);
-    cli_json_real(json, "mean", lengths->mean);
-    cli_json_end(json);
+    cli_report_object(report, "document_tokens");
+    cli_member(report, "p50", cli_number(lengths->p50));
+    cli_member(report, "p90", cli_number(lengths->p90));
+    cli_member(report, "p99", cli_number(lengths->p99));
+    cli_member(report, "max", cli_number(lengths->largest));
+    cli_member(report, "mean", cli_real(lengths->mean));
+    cli_report_close(report);
 }
 
 const char *bytes_a_token_text(uint64_t text_bytes, uint64_t tokens, char text[64])

@@ -90,8 +90,8 @@ enum tokmap_status dataset_lengths(const struct tokmap_dataset *dataset, int pro
 /* "p50 312, p90 1,204, p99 8,000, max 120,331, mean 401.2", or "none"; returns `text`. */
 #define LENGTHS_TEXT 192
 const char *lengths_text(const struct lengths *lengths, char text[LENGTHS_TEXT]);
-/* Writes the member "document_tokens": an object with p50, p90, p99, max, and mean, or null. */
-void lengths_json(const struct lengths *lengths, struct cli_json *json);
+/* Adds the member "document_tokens": an object with p50, p90, p99, max, and mean, or null. */
+void lengths_members(const struct lengths *lengths, struct cli_report *report);
 
 /* "4.37 bytes of text", for the row "a token stands for"; "unknown" without tokens. Returns `text`. */
 const char *bytes_a_token_text(uint64_t text_bytes, uint64_t tokens, char text[64]);

@@ -206,40 +206,29 @@ enum tokmap_status skip_report_load(struct skip_report *skips, uint32_t kind, co
 
 /* ---- items ---- */
 
-static void item_write(const struct skip_item *item, struct cli_json *json)
+static void item_add(const struct skip_item *item, struct cli_report *report)
 {
-    cli_json_object(json, NULL);
-    cli_json_bytes(json, "path", item->why.path, strlen(item->why.path));
-    if (item->why.line)
-        cli_json_number(json, "line", item->why.line);
+    cli_member(report, "path", cli_text(item->why.path));
+    cli_member_number_if(report, "line", item->why.line);
     if (item->why.offset != TOKMAP_NO_OFFSET)
-        cli_json_number(json, "offset", item->why.offset);
-    cli_json_text(json, "left_out", item->is_file ? "file" : "record");
-    cli_json_text(json, "class", corpus_reason_word(item->reason));
-    cli_json_text(json, "status", tokmap_status_name(item->why.status));
-    cli_json_bytes(json, "reason", item->why.message, strlen(item->why.message));
-    cli_json_number(json, "bytes", item->bytes);
-    cli_json_end(json);
+        cli_member(report, "offset", cli_number(item->why.offset));
+    cli_member(report, "left_out", cli_text(item->is_file ? "file" : "record"));
+    cli_member(report, "class", cli_text(corpus_reason_word(item->reason)));
+    cli_member(report, "status", cli_text(tokmap_status_name(item->why.status)));
+    cli_member(report, "reason", cli_text(item->why.message));
+    cli_member(report, "bytes", cli_number(item->bytes));
 }
 
 static void item_list(struct skip_report *skips, const struct skip_item *item)
 {
-    struct cli_json json;
-    char *text = NULL;
+    struct cli_report report;
     size_t length = 0;
     if (skips->list < 0 || skips->list_failed || (skips->later && !skips->joining))
         return;
-    FILE *file = open_memstream(&text, &length);
-    if (file) {
-        cli_json_begin(&json, file);
-        item_write(item, &json);
-    }
-    const bool failed = !file || ferror(file);
-    /* If there is no memory for the text in the end, glibc's fclose() succeeds, and there is no text. */
-    if (!file || fclose(file) || failed || !text)
-        skips->list_failed = ENOMEM;
-    else
-        skips->list_failed = os_pwrite(skips->list, text, length, skips->list_bytes);
+    cli_report_begin_text(&report, false);
+    item_add(item, &report);
+    char *text = cli_report_end_text(&report, &length);
+    skips->list_failed = text ? os_pwrite(skips->list, text, length, skips->list_bytes) : ENOMEM;
     skips->list_bytes += length;
     free(text);
 }
@@ -356,61 +345,62 @@ bool skip_report_finish(struct skip_report *skips, bool failed)
 /* "1 file and 2,000 records"; a count of zero is left out. */
 static const char *items_text(uint64_t files, uint64_t records, char text[160])
 {
-    char a[64], b[64];
-    (void)snprintf(text, 160, "%s%s%s", files ? cli_counted(files, "file", a) : "", files && records ? " and " : "",
-                   records ? cli_counted(records, "record", b) : "");
+    (void)snprintf(text, 160, "%s%s%s", files ? CLI_COUNTED(files, "file") : "", files && records ? " and " : "",
+                   records ? CLI_COUNTED(records, "record") : "");
     return text;
 }
 
-static void not_read_row(uint64_t count, const char *what, const char *remark)
-{
-    char text[32];
-    if (count)
-        printf("  %-20s %20s  %s\n", what, cli_count(count, text), remark);
-}
-
 /* Counts what was left out without being opened. */
-static void not_read_print(const struct inputs_counts *counts)
+static void not_read_add(const struct inputs_counts *counts, struct cli_report *report)
 {
     static const struct inputs_counts nothing;
-    if (!memcmp(counts, &nothing, sizeof nothing))
-        return;
-    (void)puts("\nnot read:");
-    not_read_row(counts->files_hidden, "hidden files", "--hidden reads them");
-    not_read_row(counts->folders_hidden, "hidden folders", "--hidden reads them");
-    not_read_row(counts->files_excluded, "files not chosen", "by --include, --exclude");
-    not_read_row(counts->folders_excluded, "folders not chosen", "by --exclude");
-    not_read_row(counts->links, "symbolic links", "in folders; name their targets");
-    not_read_row(counts->specials, "pipes and devices", "in folders; name them");
+    const struct {
+        uint64_t count;
+        const char *name, *label, *remark;
+    } rows[] = {{counts->files_hidden, "hidden_files", "hidden files", "--hidden reads them"},
+                {counts->folders_hidden, "hidden_folders", "hidden folders", "--hidden reads them"},
+                {counts->files_excluded, "excluded_files", "files not chosen", "by --include, --exclude"},
+                {counts->folders_excluded, "excluded_folders", "folders not chosen", "by --exclude"},
+                {counts->links, "links", "symbolic links", "in folders; name their targets"},
+                {counts->specials, "specials", "pipes and devices", "in folders; name them"}};
+    if (!report->as_json && memcmp(counts, &nothing, sizeof nothing) != 0)
+        (void)puts("\nnot read:");
+    cli_report_object(report, "not_read");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        cli_line(report, rows[i].name, rows[i].count ? rows[i].label : NULL, rows[i].count, rows[i].remark);
+    cli_report_close(report);
 }
 
-static void not_read_json(const struct inputs_counts *counts, struct cli_json *json)
+void skip_report_to(const struct skip_report *skips, const struct corpus_counts *counts, struct cli_report *report)
 {
-    cli_json_object(json, "not_read");
-    cli_json_number(json, "hidden_files", counts->files_hidden);
-    cli_json_number(json, "hidden_folders", counts->folders_hidden);
-    cli_json_number(json, "excluded_files", counts->files_excluded);
-    cli_json_number(json, "excluded_folders", counts->folders_excluded);
-    cli_json_number(json, "links", counts->links);
-    cli_json_number(json, "specials", counts->specials);
-    cli_json_end(json);
-}
-
-void skip_report_print(const struct corpus_counts *counts)
-{
-    not_read_print(&counts->not_read);
-    char a[160], b[32], c[32];
-    const uint64_t items = counts->files_skipped + counts->records_skipped;
-    if (!items)
-        return;
-    printf("\nleft out: %s (%s of %s read)\n", items_text(counts->files_skipped, counts->records_skipped, a),
-           cli_bytes(counts->skipped_bytes, b), cli_bytes(counts->stream_bytes, c));
+    char text[160];
+    not_read_add(&counts->not_read, report);
+    if (!report->as_json && counts->files_skipped + counts->records_skipped)
+        printf("\nleft out: %s (%s of %s read)\n", items_text(counts->files_skipped, counts->records_skipped, text),
+               CLI_BYTES(counts->skipped_bytes), CLI_BYTES(counts->stream_bytes));
+    cli_report_object(report, "left_out");
     for (int i = 0; i < CORPUS_REASONS; i++) {
         const struct corpus_left_out *left_out = &counts->left_out[i];
-        if (left_out->files || left_out->records)
-            printf("  %s:\n    %s\n", items_text(left_out->files, left_out->records, a),
+        if (!left_out->files && !left_out->records)
+            continue;
+        if (!report->as_json)
+            printf("  %s:\n    %s\n", items_text(left_out->files, left_out->records, text),
                    corpus_reason_text((enum corpus_reason)i));
+        cli_report_object(report, corpus_reason_word((enum corpus_reason)i));
+        cli_member(report, "files", cli_number(left_out->files));
+        cli_member(report, "records", cli_number(left_out->records));
+        cli_member(report, "bytes", cli_number(left_out->bytes));
+        cli_report_close(report);
     }
+    cli_report_close(report);
+    cli_report_array(report, "skipped");
+    for (uint64_t i = 0; i < skips->item_count; i++) {
+        cli_report_item(report);
+        item_add(&skips->items[i], report);
+        cli_report_close(report);
+    }
+    cli_report_close(report);
+    cli_member(report, "skipped_items", cli_number(skips->count));
 }
 
 void skip_report_advise(const struct skip_report *skips, const struct corpus_counts *counts)
@@ -440,26 +430,4 @@ void skip_report_hint(const struct skip_report *skips, const struct corpus_count
             return;
     cli_say(skips->command->program, "choose files with --include, for example --include '*.txt', or leave out what is "
                                      "not text with --on-error skip");
-}
-
-void skip_report_json(const struct skip_report *skips, const struct corpus_counts *counts, struct cli_json *json)
-{
-    not_read_json(&counts->not_read, json);
-    cli_json_object(json, "left_out");
-    for (int i = 0; i < CORPUS_REASONS; i++) {
-        const struct corpus_left_out *left_out = &counts->left_out[i];
-        if (!left_out->files && !left_out->records)
-            continue;
-        cli_json_object(json, corpus_reason_word((enum corpus_reason)i));
-        cli_json_number(json, "files", left_out->files);
-        cli_json_number(json, "records", left_out->records);
-        cli_json_number(json, "bytes", left_out->bytes);
-        cli_json_end(json);
-    }
-    cli_json_end(json);
-    cli_json_array(json, "skipped");
-    for (uint64_t i = 0; i < skips->item_count; i++)
-        item_write(&skips->items[i], json);
-    cli_json_end(json);
-    cli_json_number(json, "skipped_items", skips->count);
 }

@@ -25,7 +25,7 @@ struct skip_report {
     bool may_choose; /* options leave documents out that are sound; set before skip_report_open() */
     const struct cli_command *command;
     struct cli_progress *progress; /* its line is cleared before a message is printed */
-    bool json;                     /* keep the first items for skip_report_json() */
+    bool json;                     /* keep the first items for skip_report_to() */
     bool skipping;                 /* items are left out; otherwise the first one ends the work */
     int list;                      /* descriptor of the list, or -1 */
     char *partial;                 /* FILE.partial; NULL without a list, or if it has its name from the beginning */
@@ -85,9 +85,6 @@ const char *skip_report_file(const struct skip_report *skips);
  * not complete. */
 bool skip_report_finish(struct skip_report *skips, bool failed);
 
-/* Prints what was left out, by reason, on standard output. Prints nothing if nothing was. */
-void skip_report_print(const struct corpus_counts *counts);
-
 /* Advises on standard error if most of the input was left out for a reason that an option avoids. */
 void skip_report_advise(const struct skip_report *skips, const struct corpus_counts *counts);
 
@@ -96,8 +93,9 @@ void skip_report_advise(const struct skip_report *skips, const struct corpus_cou
 void skip_report_hint(const struct skip_report *skips, const struct corpus_counts *counts, const char **operands,
                       size_t operand_count, const struct tokmap_error *error);
 
-/* Writes the members "left_out" (by reason), "skipped" (the first 1000 items), and "skipped_items". */
-void skip_report_json(const struct skip_report *skips, const struct corpus_counts *counts, struct cli_json *json);
+/* Adds what was not read and what was left out, by reason: for people nothing if nothing was; in JSON the members
+ * "not_read", "left_out", "skipped" (the first 1000 items), and "skipped_items". */
+void skip_report_to(const struct skip_report *skips, const struct corpus_counts *counts, struct cli_report *report);
 
 /* Frees everything. If the command has failed and left nothing out, the empty list is removed. A list of work that was
  * abandoned stays FILE.partial, which the same command replaces: FILE would keep it from running again. */

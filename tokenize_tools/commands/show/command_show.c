@@ -18,9 +18,8 @@
 #include "exposures.h"
 #include "losses.h"
 #include "printer.h"
-#include "row_pieces.h"
+#include "row_tokens.h"
 #include "run/locate.h"
-#include "shared_tokens.h"
 #include "step_rows.h"
 
 /* ---- the command ---- */
@@ -75,7 +74,7 @@ struct showing {
     struct row_pieces pieces; /* of it, if the run excludes some */
     uint64_t last_loss;       /* the last step of --losses */
     bool assumed_said;        /* that a dataset does not record its tokenizer */
-    struct cli_json json;
+    struct cli_report report;
 };
 
 /* Makes a source the one at hand. Its printer is opened at the first use. */
@@ -160,15 +159,14 @@ static void part_to_stderr(void *user, const struct part *part)
 
 static void part_to_json(void *user, const struct part *part)
 {
-    cli_json_object(user, NULL);
-    part_json(part, user);
-    cli_json_end(user);
+    cli_report_item(user);
+    part_members(part, user);
+    cli_report_close(user);
 }
 
 static void row_head_print(const struct showing *show, const struct item *item)
 {
     const struct tokmap_place *place = item->place;
-    char a[64], b[64];
     if (item->loss)
         loss_print(item->loss, item->also);
     (void)fprintf(stderr, "step %" PRIu64 " row %" PRIu64 ": draw %" PRIu64 ", ", place->step, place->row, place->draw);
@@ -181,12 +179,12 @@ static void row_head_print(const struct showing *show, const struct item *item)
     (void)fprintf(stderr, "epoch %" PRIu64 ", ", place->epoch);
     if (show->source.plan)
         (void)fprintf(stderr, "row %" PRIu64 " of the plan: %s in %s", place->window,
-                      cli_counted(place->tokens, "token", a), cli_counted(item->segments, "segment", b));
+                      CLI_COUNTED(place->tokens, "token"), CLI_COUNTED(item->segments, "segment"));
     else
         (void)fprintf(stderr, "window %" PRIu64 ": tokens %" PRIu64 "..%" PRIu64, place->window, item->first,
                       item->first + item->count);
     if (item->padding)
-        (void)fprintf(stderr, ", then %s", cli_counted(item->padding, "token", a));
+        (void)fprintf(stderr, ", then %s", CLI_COUNTED(item->padding, "token"));
     (void)fprintf(stderr, "%s\n", item->padding ? " of padding" : "");
 }
 
@@ -206,40 +204,38 @@ static void item_head_print(const struct showing *show, const struct item *item)
     (void)fputc('\n', stderr);
 }
 
-static void place_json(const struct showing *show, const struct tokmap_place *place, struct cli_json *json)
+static void place_members(const struct showing *show, const struct tokmap_place *place, struct cli_report *report)
 {
-    cli_json_number(json, "step", place->step);
-    cli_json_number(json, "row", place->row);
-    cli_json_number(json, "draw", place->draw);
-    if (place->source == TOKMAP_NO_SOURCE)
-        cli_json_null(json, "source");
-    else
-        cli_json_number(json, "source", place->source);
-    if (show->sources > 1 && place->source != TOKMAP_NO_SOURCE)
-        cli_json_text(json, "name", show->source.name);
-    cli_json_number(json, "epoch", place->epoch);
-    cli_json_number(json, "window", place->window);
+    const bool drawn = place->source != TOKMAP_NO_SOURCE;
+    cli_member(report, "step", cli_number(place->step));
+    cli_member(report, "row", cli_number(place->row));
+    cli_member(report, "draw", cli_number(place->draw));
+    cli_member(report, "source", cli_number_if(drawn, place->source));
+    if (show->sources > 1 && drawn)
+        cli_member(report, "name", cli_text(show->source.name));
+    cli_member(report, "epoch", cli_number(place->epoch));
+    cli_member(report, "window", cli_number(place->window));
 }
 
-static void item_head_json(const struct showing *show, const struct item *item, struct cli_json *json)
+static void item_head_members(const struct showing *show, const struct item *item, struct cli_report *report)
 {
-    cli_json_text(json, "kind", item->kind);
+    cli_member(report, "kind", cli_text(item->kind));
     if (item->place) {
-        place_json(show, item->place, json);
+        place_members(show, item->place, report);
         if (item->loss)
-            loss_json(item->loss, item->also, json);
+            loss_members(item->loss, item->also, report);
     } else if (item->kind == kind_window) {
-        cli_json_number(json, "epoch", 0);
-        cli_json_number(json, "window", item->window);
+        cli_member(report, "epoch", cli_number(0));
+        cli_member(report, "window", cli_number(item->window));
     } else if (item->kind == kind_document) {
-        cli_json_number(json, "document", item->document);
+        cli_member(report, "document", cli_number(item->document));
         if (item->order)
-            order_json(item->order, json);
+            order_members(item->order, report);
     }
-    cli_json_number(json, "first_token", item->first);
-    cli_json_number(json, "tokens", item->count);
+    cli_member(report, "first_token", cli_number(item->first));
+    cli_member(report, "tokens", cli_number(item->count));
     if (item->padding || item->extents)
-        cli_json_number(json, "padding", item->padding);
+        cli_member(report, "padding", cli_number(item->padding));
 }
 
 /* Passes on a part of an extent, whose offset is counted from the start of the row. */
@@ -327,36 +323,35 @@ static enum tokmap_status item_print(struct showing *show, const struct item *it
 
 static enum tokmap_status item_json(struct showing *show, const struct item *item, struct tokmap_error *error)
 {
-    struct cli_json *json = &show->json;
-    cli_json_begin(json, stdout);
-    cli_json_object(json, NULL);
-    item_head_json(show, item, json);
-    cli_json_array(json, "documents");
-    enum tokmap_status status = item_parts(show, item, part_to_json, json, error);
-    cli_json_end(json);
+    struct cli_report *report = &show->report;
+    cli_report_begin(report, true, NULL);
+    item_head_members(show, item, report);
+    cli_report_array(report, "documents");
+    enum tokmap_status status = item_parts(show, item, part_to_json, report, error);
+    cli_report_close(report);
     if (!status && item->extents) {
-        cli_json_array(json, "pieces");
+        cli_report_array(report, "pieces");
         for (uint64_t i = 0; i < item->extent_count && !status; i++) {
             const struct tokmap_extent *extent = &item->extents[i];
             if (extent_is_padding(extent))
                 continue;
-            cli_json_object(json, NULL);
-            cli_json_number(json, "first_token", extent->first_token);
-            cli_json_number(json, "tokens", extent->tokens);
+            cli_report_item(report);
+            cli_member(report, "first_token", cli_number(extent->first_token));
+            cli_member(report, "tokens", cli_number(extent->tokens));
             if (item->excluded && item->excluded[i])
-                cli_json_bool(json, "excluded", true);
+                cli_member(report, "excluded", cli_bool(true));
             else
                 status =
-                    printer_json(show->printer, extent, 1, begins_document(show, extent->first_token), json, error);
-            cli_json_end(json);
+                    printer_json(show->printer, extent, 1, begins_document(show, extent->first_token), report, error);
+            cli_report_close(report);
         }
-        cli_json_end(json);
+        cli_report_close(report);
     } else if (!status && show->printer) {
         const struct tokmap_extent range = {item->first, item->count};
         status = printer_json(show->printer, item->order ? item->order->extents : &range,
-                              item->order ? item->order->count : 1, item->kind == kind_document, json, error);
+                              item->order ? item->order->count : 1, item->kind == kind_document, report, error);
     }
-    cli_json_end(json);
+    cli_report_end(report);
     return status;
 }
 
@@ -406,11 +401,10 @@ static enum tokmap_status show_document(struct showing *show, struct tokmap_erro
 static enum tokmap_status show_tokens(struct showing *show, struct tokmap_error *error)
 {
     const struct cli_range range = show->given->tokens;
-    char text[64];
     if (range.end > show->printer->info.tokens)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
                          "tokens %" PRIu64 "..%" PRIu64 " reach past the end; the dataset has %s", range.first,
-                         range.end, cli_counted(show->printer->info.tokens, "token", text));
+                         range.end, CLI_COUNTED(show->printer->info.tokens, "token"));
     const struct item item = {.kind = kind_tokens, .first = range.first, .count = range.end - range.first};
     return item_show(show, &item, false, error);
 }
@@ -439,13 +433,12 @@ static enum tokmap_status show_window(struct showing *show, struct tokmap_error 
         stride = info.stride && !held_out ? info.stride : seq_len;
         windows = show->source.windows;
     }
-    char text[64], more[64];
     if (show->given->window >= windows)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
                          "window %" PRIu64 " does not exist; the %" PRIu64 " tokens make %s of %s and %" PRIu64
                          " of lookahead, numbered from 0",
-                         show->given->window, tokens, cli_counted(windows, "window", text),
-                         cli_counted(seq_len, "token", more), lookahead);
+                         show->given->window, tokens, CLI_COUNTED(windows, "window"), CLI_COUNTED(seq_len, "token"),
+                         lookahead);
     const uint64_t first = show->given->window * stride;
     const struct item item = {.kind = kind_window,
                               .first = first,
@@ -531,22 +524,20 @@ static enum tokmap_status show_step(struct showing *show, struct tokmap_error *e
 static void place_print(const struct showing *show, const struct sharing_row *row, uint64_t tokens)
 {
     const struct tokmap_place *place = &row->place;
-    if (show->given->json) {
-        struct cli_json json;
-        cli_json_begin(&json, stdout);
-        cli_json_object(&json, NULL);
-        place_json(show, place, &json);
-        cli_json_number(&json, "first_token", place->first_token);
-        cli_json_number(&json, "tokens", place->tokens);
-        cli_json_number(&json, "shared", row->shared);
-        cli_json_end(&json);
-    } else {
-        printf("step %" PRIu64 " row %" PRIu64, place->step, place->row);
-        if (show->sources > 1)
-            cli_print(" source %s", show->source.name);
-        printf(" epoch %" PRIu64 " window %" PRIu64 " shows %" PRIu64 " of %" PRIu64 " tokens\n", place->epoch,
-               place->window, row->shared, tokens);
-    }
+    struct cli_report report;
+    cli_report_begin(&report, show->given->json, NULL);
+    place_members(show, place, &report);
+    cli_member(&report, "first_token", cli_number(place->first_token));
+    cli_member(&report, "tokens", cli_number(place->tokens));
+    cli_member(&report, "shared", cli_number(row->shared));
+    cli_report_end(&report);
+    if (show->given->json)
+        return;
+    printf("step %" PRIu64 " row %" PRIu64, place->step, place->row);
+    if (show->sources > 1)
+        cli_print(" source %s", show->source.name);
+    printf(" epoch %" PRIu64 " window %" PRIu64 " shows %" PRIu64 " of %" PRIu64 " tokens\n", place->epoch,
+           place->window, row->shared, tokens);
 }
 
 static enum tokmap_status show_where(struct showing *show, struct tokmap_error *error)
@@ -803,8 +794,7 @@ int command_show(int argc, char **argv)
                    "  tokmap show train.run --losses losses.jsonl --top 5\n"
                    "  tokmap show train.run --document 17 --where --json\n"
                    "  tokmap show train.run --exposures takedown.txt\n",
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        CLI_OPTIONS(options),
         .operands = CLI_DATASETS | CLI_RUNS,
     };
     return cli_run(&command, argc, argv, show, &given);

@@ -14,39 +14,28 @@
 #include "text/path.h"
 #include "work/dropped_file.h"
 
-static bool is_stopped(void *user)
+static void document_report(const struct dropped_document *document, bool json)
 {
-    (void)user;
-    return os_signal_caught() != 0;
-}
-
-static void document_json(const struct dropped_document *document)
-{
-    struct cli_json json;
     const bool is_duplicate = document->type != DROPPED_EXCLUDED;
-    const bool is_near = document->type == DROPPED_NEAR_DUPLICATE;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_bytes(&json, "input", document->path, document->path_bytes);
-    cli_json_number(&json, "record", document->record);
-    cli_json_text(&json, "reason", is_near ? "near-duplicate" : is_duplicate ? "duplicate" : "excluded");
-    cli_json_object(&json, is_duplicate ? "kept" : "listed");
-    cli_json_bytes(&json, is_duplicate ? "input" : "file", document->other_path, document->other_path_bytes);
-    cli_json_number(&json, "record", document->other_record);
-    if (!is_duplicate)
-        cli_json_bytes(&json, "ngram", document->ngram, document->ngram_bytes);
-    cli_json_end(&json);
-    cli_json_end(&json);
-}
-
-static void document_print(const struct dropped_document *document)
-{
+    const char *reason = document->type == DROPPED_NEAR_DUPLICATE ? "near-duplicate" : "duplicate";
     const int path = (int)document->path_bytes, other = (int)document->other_path_bytes;
-    if (document->type != DROPPED_EXCLUDED)
+    struct cli_report report;
+    cli_report_begin(&report, json, NULL);
+    cli_member(&report, "input", cli_bytes_text(document->path, document->path_bytes));
+    cli_member(&report, "record", cli_number(document->record));
+    cli_member(&report, "reason", cli_text(is_duplicate ? reason : "excluded"));
+    cli_report_object(&report, is_duplicate ? "kept" : "listed");
+    cli_member(&report, is_duplicate ? "input" : "file",
+               cli_bytes_text(document->other_path, document->other_path_bytes));
+    cli_member(&report, "record", cli_number(document->other_record));
+    if (!is_duplicate)
+        cli_member(&report, "ngram", cli_bytes_text(document->ngram, document->ngram_bytes));
+    cli_report_close(&report);
+    cli_report_end(&report);
+    if (!json && is_duplicate)
         cli_print("%.*s record %" PRIu64 ": %s of %.*s record %" PRIu64 "\n", path, document->path, document->record,
-                  document->type == DROPPED_NEAR_DUPLICATE ? "near-duplicate" : "duplicate", other,
-                  document->other_path, document->other_record);
-    else
+                  reason, other, document->other_path, document->other_record);
+    else if (!json)
         cli_print("%.*s record %" PRIu64 ": excluded by %.*s record %" PRIu64 ": %.*s\n", path, document->path,
                   document->record, other, document->other_path, document->other_record, (int)document->ngram_bytes,
                   document->ngram);
@@ -76,15 +65,13 @@ int dropped_list_show(const struct cli_command *command, const char *name, bool 
     struct tokmap_error error;
     struct dropped_file *file = NULL;
     struct dropped_document document;
-    char *path = list_path(name), a[32], b[32], c[32];
-    enum tokmap_status status =
-        path ? dropped_open(&file, path, is_stopped, NULL, &error) : error_set_memory(&error, "a path", strlen(name));
+    char *path = list_path(name);
+    enum tokmap_status status = path ? dropped_open(&file, path, os_is_stopped, NULL, &error)
+                                     : error_set_memory(&error, "a path", strlen(name));
     while (!status && !ferror(stdout)) {
         status = dropped_next(file, &document, &error);
-        if (!status && json)
-            document_json(&document);
-        else if (!status)
-            document_print(&document);
+        if (!status)
+            document_report(&document, json);
     }
     if (status == TOKMAP_END) {
         const struct dropped_header *header = dropped_header(file);
@@ -92,9 +79,9 @@ int dropped_list_show(const struct cli_command *command, const char *name, bool 
         (void)cli_flush();
         if (!quiet)
             cli_say(command->program, "dropped %s of %s documents: %s %s, excluded %s",
-                    cli_count(header->duplicates + header->excluded, a), cli_count(header->documents, b),
+                    CLI_COUNT(header->duplicates + header->excluded), CLI_COUNT(header->documents),
                     header->minor >= DROPPED_MINOR_NEAR ? "near-duplicates" : "duplicates",
-                    cli_count(header->duplicates, c), cli_count(header->excluded, (char[32]){0}));
+                    CLI_COUNT(header->duplicates), CLI_COUNT(header->excluded));
     }
     dropped_close(file);
     free(path);

@@ -12,7 +12,7 @@
 #include "run/exclusion_list.h"
 #include "run/locate.h"
 #include "run/run.h"
-#include "shared_tokens.h"
+#include "row_tokens.h"
 
 struct exposing {
     const struct exposures_arguments *given;
@@ -30,29 +30,26 @@ static void row_print(struct exposing *exposing, const struct sharing_row *row)
     const struct tokmap_place *place = &row->place;
     const struct tokmap_document *document = &exposing->item->document;
     const char *source = exposing->exclusions->sources->of[place->source].name;
+    struct cli_report report;
     exposing->first = exposing->rows ? min64(exposing->first, place->step) : place->step;
     exposing->last = max64(exposing->last, place->step);
     exposing->rows++;
-    if (!exposing->given->json) {
+    if (!exposing->given->json)
         cli_print("%s %" PRIu64 ": step %" PRIu64 " row %" PRIu64 " epoch %" PRIu64 " window %" PRIu64 " shows %" PRIu64
                   " of %" PRIu64 " tokens\n",
                   source, document->number, place->step, place->row, place->epoch, place->window, row->shared,
                   document->tokens);
-        return;
-    }
-    struct cli_json json;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_text(&json, "source", source);
-    cli_json_number(&json, "document", document->number);
-    cli_json_number(&json, "step", place->step);
-    cli_json_number(&json, "row", place->row);
-    cli_json_number(&json, "draw", place->draw);
-    cli_json_number(&json, "epoch", place->epoch);
-    cli_json_number(&json, "window", place->window);
-    cli_json_number(&json, "shared", row->shared);
-    cli_json_number(&json, "tokens", document->tokens);
-    cli_json_end(&json);
+    cli_report_begin(&report, exposing->given->json, NULL);
+    cli_member(&report, "source", cli_text(source));
+    cli_member(&report, "document", cli_number(document->number));
+    cli_member(&report, "step", cli_number(place->step));
+    cli_member(&report, "row", cli_number(place->row));
+    cli_member(&report, "draw", cli_number(place->draw));
+    cli_member(&report, "epoch", cli_number(place->epoch));
+    cli_member(&report, "window", cli_number(place->window));
+    cli_member(&report, "shared", cli_number(row->shared));
+    cli_member(&report, "tokens", cli_number(document->tokens));
+    cli_report_end(&report);
 }
 
 static enum tokmap_status item_show(void *user, const struct exclusion_item *item, struct tokmap_error *error)
@@ -88,17 +85,16 @@ static enum tokmap_status item_show(void *user, const struct exclusion_item *ite
 
 static void summary_print(const struct exposing *exposing, const char *program)
 {
-    char a[64], b[64], c[64];
     (void)cli_flush();
     if (exposing->rows)
-        cli_say(program, "the run shows %s of %s, %s in steps %" PRIu64 " to %" PRIu64, cli_count(exposing->shown, a),
-                cli_counted(exposing->documents, "document", b), cli_counted(exposing->rows, "time", c),
-                exposing->first, exposing->last);
+        cli_say(program, "the run shows %s of %s, %s in steps %" PRIu64 " to %" PRIu64, CLI_COUNT(exposing->shown),
+                CLI_COUNTED(exposing->documents, "document"), CLI_COUNTED(exposing->rows, "time"), exposing->first,
+                exposing->last);
     else
-        cli_say(program, "the run shows none of %s", cli_counted(exposing->documents, "document", b));
+        cli_say(program, "the run shows none of %s", CLI_COUNTED(exposing->documents, "document"));
     if (exposing->excluded)
         cli_say(program, "the run excludes %s of them, and only steps before that were searched",
-                exposing->excluded == exposing->documents ? "all" : cli_count(exposing->excluded, a));
+                exposing->excluded == exposing->documents ? "all" : CLI_COUNT(exposing->excluded));
 }
 
 int exposures_show(const struct cli_command *command, const char *name, const struct run_arguments *run,

@@ -11,10 +11,25 @@
 
 #include <stdbool.h>
 
-#include "also.h"
 #include "cli/cli.h"
 #include "step_rows.h"
 #include "tokmap/tokmap.h"
+
+#define ALSO_MOST 8 /* rows that are listed */
+
+/* The other rows of a run that show tokens of a row. */
+struct also {
+    struct {
+        uint64_t step, row, shared; /* shared: tokens */
+    } of[ALSO_MOST];                /* the first ones, by step and row */
+    uint64_t count;                 /* of all rows, maybe more than there is room for */
+};
+
+/* Finds the rows of steps before `end` that show more of a row's tokens than its neighbors do, which share the
+ * lookahead. Tokens that the run excludes from the row are not looked for. place: that of the row, with a source.
+ * Statuses: OK, ERROR_MEMORY, those of tokmap_run_find(). */
+enum tokmap_status also_find(struct also *also, const struct tokmap_run *run, const struct tokmap_place *place,
+                             uint64_t end, struct tokmap_error *error);
 
 struct loss {
     uint64_t step, row;
@@ -47,6 +62,6 @@ enum tokmap_status losses_check(const struct losses *losses, const char *path, c
 
 /* Print the loss of a row: as a line on standard error, and as members of an open object. */
 void loss_print(const struct loss *loss, const struct also *also);
-void loss_json(const struct loss *loss, const struct also *also, struct cli_json *json);
+void loss_members(const struct loss *loss, const struct also *also, struct cli_report *report);
 
 #endif

@@ -250,22 +250,20 @@ static enum tokmap_status ranges_add(struct ranges *ranges, uint64_t first, uint
     return TOKMAP_OK;
 }
 
-/* Writes the member "uncounted". */
-static void ranges_json(const struct ranges *ranges, struct cli_json *json)
+/* Adds the member "uncounted". */
+static void ranges_member(const struct ranges *ranges, struct cli_report *report)
 {
-    cli_json_array(json, "uncounted");
+    cli_report_array(report, "uncounted");
     for (uint64_t i = 0; i < ranges->count; i++) {
-        cli_json_array(json, NULL);
-        cli_json_number(json, NULL, ranges->list[i].first_token);
-        cli_json_number(json, NULL, ranges->list[i].first_token + ranges->list[i].tokens);
-        cli_json_end(json);
+        const struct tokmap_extent *range = &ranges->list[i];
+        cli_member_pair(report, NULL, range->first_token, range->first_token + range->tokens);
     }
-    cli_json_end(json);
+    cli_report_close(report);
 }
 
 /* Takes an extent into JSON. done: tokens before it. */
 static enum tokmap_status extent_json(struct printer *printer, struct tokmap_extent extent, uint64_t done,
-                                      struct ranges *ranges, struct cli_json *json, struct tokmap_error *error)
+                                      struct ranges *ranges, struct cli_report *report, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
     assert(!extent.tokens || extent.first_token < printer->info.tokens);
@@ -274,7 +272,7 @@ static enum tokmap_status extent_json(struct printer *printer, struct tokmap_ext
         if (!status && printer->tokenizer)
             status = chunk_decode(printer, 0, span, error);
         for (uint64_t i = 0; i < span && !status && !printer->tokenizer; i++)
-            cli_json_number(json, NULL, token_at(printer, i));
+            cli_member(report, NULL, cli_number(token_at(printer, i)));
         for (uint64_t at = 0, end; at < span && !status && printer->mask; at = end) {
             end = alike_end(printer, at, span);
             if (!counts_at(printer, at))
@@ -285,7 +283,7 @@ static enum tokmap_status extent_json(struct printer *printer, struct tokmap_ext
 }
 
 enum tokmap_status printer_json(struct printer *printer, const struct tokmap_extent *extents, uint64_t extent_count,
-                                bool start, struct cli_json *json, struct tokmap_error *error)
+                                bool start, struct cli_report *report, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
     struct ranges ranges = {0};
@@ -294,17 +292,18 @@ enum tokmap_status printer_json(struct printer *printer, const struct tokmap_ext
     if (printer->tokenizer)
         tokenizer_decoder_begin(printer->decoder, !start);
     else
-        cli_json_array(json, "ids");
+        cli_report_array(report, "ids");
     for (uint64_t i = 0; i < extent_count && !status; done += extents[i++].tokens)
-        status = extent_json(printer, extents[i], done, &ranges, json, error);
+        status = extent_json(printer, extents[i], done, &ranges, report, error);
     if (!status && printer->tokenizer)
         status = tokenizer_decoder_end(printer->decoder, &printer->text, error);
     if (!printer->tokenizer)
-        cli_json_end(json);
+        cli_report_close(report);
     else if (!status)
-        cli_json_bytes(json, "text", printer->text.count ? printer->text.bytes : "", (size_t)printer->text.count);
+        cli_member(report, "text",
+                   cli_bytes_text(printer->text.count ? printer->text.bytes : "", (size_t)printer->text.count));
     if (printer->mask && !status)
-        ranges_json(&ranges, json);
+        ranges_member(&ranges, report);
     free(ranges.list);
     return status;
 }
@@ -344,12 +343,12 @@ void order_print(const struct fim_reader *order, FILE *file)
     (void)fputs("; --specials prints it as it is stored", file);
 }
 
-void order_json(const struct fim_reader *order, struct cli_json *json)
+void order_members(const struct fim_reader *order, struct cli_report *report)
 {
-    cli_json_object(json, "fim");
-    cli_json_number(json, "psm", order->psm);
-    cli_json_number(json, "spm", order->spm);
-    cli_json_end(json);
+    cli_report_object(report, "fim");
+    cli_member(report, "psm", cli_number(order->psm));
+    cli_member(report, "spm", cli_number(order->spm));
+    cli_report_close(report);
 }
 
 /* ---- where tokens came from ---- */
@@ -513,51 +512,42 @@ void part_print(const struct part *part, FILE *file)
         (void)fputs("    its columns cannot be read; run `tokmap verify` on the dataset\n", file);
 }
 
-struct values_json {
-    struct cli_json *json;
+struct value_members {
+    struct cli_report *report;
     bool begun;
 };
 
-static void value_json(void *user, const char *name, const struct tokmap_value *value)
+static void value_member(void *user, const char *name, const struct tokmap_value *value)
 {
-    struct values_json *values = user;
+    struct value_members *values = user;
     if (!values->begun)
-        cli_json_object(values->json, "columns");
+        cli_report_object(values->report, "columns");
     values->begun = true;
-    cli_json_raw(values->json, name, value->json, (size_t)value->bytes);
+    cli_member(values->report, name, cli_raw(value->json, (size_t)value->bytes));
 }
 
-void part_json(const struct part *part, struct cli_json *json)
+void part_members(const struct part *part, struct cli_report *report)
 {
-    cli_json_number(json, "document", part->document.number);
-    cli_json_number(json, "first_token", part->document.first_token);
-    cli_json_number(json, "tokens", part->document.tokens);
-    cli_json_number(json, "from", part->from);
-    cli_json_number(json, "count", part->count);
-    cli_json_number(json, "offset", part->offset);
+    const bool is_line = part->path && part_is_line(part);
+    cli_member(report, "document", cli_number(part->document.number));
+    cli_member(report, "first_token", cli_number(part->document.first_token));
+    cli_member(report, "tokens", cli_number(part->document.tokens));
+    cli_member(report, "from", cli_number(part->from));
+    cli_member(report, "count", cli_number(part->count));
+    cli_member(report, "offset", cli_number(part->offset));
     if (part->excluded)
-        cli_json_bool(json, "excluded", true);
-    if (part->tokens_path)
-        cli_json_text(json, "shard", part->tokens_path);
-    else
-        cli_json_null(json, "shard");
-    if (part->path) {
-        cli_json_bytes(json, "path", part->path, (size_t)part->path_bytes);
-        cli_json_number(json, "record", part->record);
-    } else {
-        cli_json_null(json, "path");
-        cli_json_null(json, "record");
-    }
-    if (part->path && part_is_line(part))
-        cli_json_number(json, "line", part->record + 1);
-    else
-        cli_json_null(json, "line");
-    struct values_json values = {json, false};
-    const enum tokmap_status status = document_values(part->dataset, part->document.number, value_json, &values, NULL);
+        cli_member(report, "excluded", cli_bool(true));
+    cli_member(report, "shard", cli_text(part->tokens_path));
+    cli_member(report, "path", part->path ? cli_bytes_text(part->path, (size_t)part->path_bytes) : cli_null());
+    cli_member(report, "record", cli_number_if(part->path, part->record));
+    cli_member(report, "line", cli_number_if(is_line, part->record + 1));
+    struct value_members values = {report, false};
+    const enum tokmap_status status =
+        document_values(part->dataset, part->document.number, value_member, &values, NULL);
     if (status == TOKMAP_ERROR_MEMORY)
         cli_output_lost();
     if (status && !values.begun)
-        cli_json_null(json, "columns"); /* they could be read before */
+        cli_member(report, "columns", cli_null()); /* they could be read before */
     if (values.begun)
-        cli_json_end(json);
+        cli_report_close(report);
 }

@@ -60,7 +60,7 @@ enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t
 /* Does the same as the member "text" or "ids" of an open object, without marks. With a mask, also the member
  * "uncounted": the tokens that do not count, as ranges [first, end) counted from the first token printed. */
 enum tokmap_status printer_json(struct printer *printer, const struct tokmap_extent *extents, uint64_t extent_count,
-                                bool start, struct cli_json *json, struct tokmap_error *error);
+                                bool start, struct cli_report *report, struct tokmap_error *error);
 
 /* Finds the order of the text of a document, if `pack --fim` has rearranged it: reader->extents of the dataset's
  * tokens. Statuses: OK, ERROR_MEMORY, those of block_compare_range(). */
@@ -68,7 +68,7 @@ enum tokmap_status printer_order(struct printer *printer, const struct tokmap_do
                                  struct fim_reader *reader, struct tokmap_error *error);
 /* Says how a document is stored whose text is printed as it was: at the end of a line; as the member "fim". */
 void order_print(const struct fim_reader *order, FILE *file);
-void order_json(const struct fim_reader *order, struct cli_json *json);
+void order_members(const struct fim_reader *order, struct cli_report *report);
 
 /* The part of a document that is in a range of tokens. Its paths live as long as the dataset. */
 struct part {
@@ -98,6 +98,6 @@ enum tokmap_status part_whole(const struct tokmap_dataset *dataset, uint64_t num
 /* Writes a line for people, and below it one for each value that the document has in the dataset's columns; writes
  * members of an open object, "columns" among them if the document has values. */
 void part_print(const struct part *part, FILE *file);
-void part_json(const struct part *part, struct cli_json *json);
+void part_members(const struct part *part, struct cli_report *report);
 
 #endif

@@ -39,7 +39,6 @@ static enum tokmap_status assign(struct step_rows *rows, const struct tokmap_run
 enum tokmap_status step_rows_slice(struct step_rows *rows, const struct tokmap_run *run, const char *name,
                                    const struct step_choice *choice, struct tokmap_error *error)
 {
-    char text[64];
     const uint64_t batch = tokmap_run_rows(run, choice->step);
     *rows = (struct step_rows){.count = batch};
     if (!batch)
@@ -51,7 +50,7 @@ enum tokmap_status step_rows_slice(struct step_rows *rows, const struct tokmap_r
     if (choice->rank_given && choice->ranks > batch)
         return error_set(error, TOKMAP_ERROR_RANGE, name, TOKMAP_NO_OFFSET,
                          "%" PRIu64 " ranks cannot share a global batch of %s", choice->ranks,
-                         cli_counted(batch, "row", text));
+                         CLI_COUNTED(batch, "row"));
     if (choice->rank_given)
         run_rank_rows(batch, choice->rank, choice->ranks, &rows->first, &rows->count);
     if (choice->call_given) {
@@ -61,7 +60,7 @@ enum tokmap_status step_rows_slice(struct step_rows *rows, const struct tokmap_r
             return error_set(error, TOKMAP_ERROR_RANGE, name, TOKMAP_NO_OFFSET,
                              "call %" PRIu64 " does not exist; each rank gets its rows of step %" PRIu64
                              " in %s, numbered from 0; --rows is the most rows of a call, as the loaders had it",
-                             choice->call, choice->step, cli_counted(calls, "call", text));
+                             choice->call, choice->step, CLI_COUNTED(calls, "call"));
         run_call_rows(rows->count, choice->call, calls, &first, &rows->count);
         rows->first += first;
     }
@@ -69,7 +68,7 @@ enum tokmap_status step_rows_slice(struct step_rows *rows, const struct tokmap_r
         return error_set(error, TOKMAP_ERROR_RANGE, name, TOKMAP_NO_OFFSET,
                          "row %" PRIu64 " does not exist; %s %s, numbered from 0", choice->row,
                          choice->rank_given ? "the slice of the rank has" : "the step has",
-                         cli_counted(rows->count, "row", text));
+                         CLI_COUNTED(rows->count, "row"));
     if (choice->row_given) {
         rows->first += choice->row;
         rows->count = 1;
