@@ -23,10 +23,12 @@
 #define LANES_BYTES 64
 #define LANES_INTRINSIC(name) _mm512_##name
 typedef __m512i lanes_register;
+typedef __m256i_u lanes_half; /* at any address */
 #else
 #define LANES_BYTES 32
 #define LANES_INTRINSIC(name) _mm256_##name
 typedef __m256i lanes_register;
+typedef __m128i_u lanes_half;
 #endif
 
 #define LANES_INLINE static inline __attribute__((always_inline))
@@ -50,11 +52,7 @@ LANES_INLINE void lanes_store(void *into, lanes64 lanes)
 /* Returns the first LANES_BYTES / 2 bytes as numbers of 32 bits, each from one of 16. */
 LANES_INLINE lanes64 lanes_load_widened(const void *from)
 {
-#if defined(__AVX512BW__)
-    return (lanes64)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)from));
-#else
-    return (lanes64)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from));
-#endif
+    return (lanes64)LANES_INTRINSIC(cvtepu16_epi32)(*(const lanes_half *)from);
 }
 
 LANES_INLINE lanes64 lanes_all(uint64_t value)
