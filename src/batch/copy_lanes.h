@@ -20,7 +20,7 @@ extern const struct copy_kernels COPY_KERNELS;
 
 enum { ROUND_BYTES = 128, ROUND_VECTORS = ROUND_BYTES / LANES_BYTES };
 
-#if defined(__AVX512BW__)
+#if LANES_BYTES == 64
 /* Copies a number of bytes from `least` to twice that number. */
 #define COPY_OVERLAPPED(into, from, bytes, least)                                                                      \
     (memcpy(into, from, least), memcpy((into) + (bytes) - (least), (from) + (bytes) - (least), least))
@@ -143,7 +143,7 @@ static uint32_t widen16(void *into, const void *from, uint64_t count)
         top[0] = lanes_larger_ids(top[0], last, true);
         return lanes_largest_id(lanes_larger_ids(top[0], top[1], true), true);
     }
-#if defined(__AVX512BW__)
+#if LANES_BYTES == 64
     const __mmask16 few = (__mmask16)((1u << count) - 1);
     const __m512i tokens = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(few, from));
     _mm512_mask_storeu_epi32(into, few, tokens);

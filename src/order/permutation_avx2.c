@@ -5,6 +5,7 @@
  * x * C0 + (x * C1 << 32) + key * C: two products. The second factor needs three.
  */
 #if defined(__x86_64__)
+#define LANES_BYTES 32
 #include "common/lanes.h"
 #include "permutation_internal.h"
 

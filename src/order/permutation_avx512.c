@@ -3,6 +3,7 @@
  * permutation_avx512.c - permutation_lanes.h with AVX-512. What wraps is the larger one of two unsigned numbers.
  */
 #if defined(__x86_64__)
+#define LANES_BYTES 64
 #include "common/lanes.h"
 #include "permutation_internal.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #if defined(__x86_64__)
+#define LANES_BYTES 32
 #define MINHASH_KERNEL minhash_avx2
 #include "minhash_lanes.h"
 #endif

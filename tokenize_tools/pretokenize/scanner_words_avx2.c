@@ -7,10 +7,9 @@
 #include "scanner_words_work.h"
 
 #if defined(__x86_64__)
+#define LANES_BYTES 32
 
 #include "common/lanes.h"
-
-#define LANES 4
 
 typedef lanes64 lane_mask; /* all bits of the chosen lanes */
 
@@ -19,7 +18,7 @@ typedef lanes64 lane_mask; /* all bits of the chosen lanes */
     {                                                                                                                  \
         (n) & 1 ? -1 : 0, (n)&2 ? -1 : 0, (n)&4 ? -1 : 0, (n)&8 ? -1 : 0                                               \
     }
-static const int64_t lane_rows[16][LANES]
+static const int64_t lane_rows[16][4]
     __attribute__((aligned(32))) = {ROW(0), ROW(1), ROW(2),  ROW(3),  ROW(4),  ROW(5),  ROW(6),  ROW(7),
                                     ROW(8), ROW(9), ROW(10), ROW(11), ROW(12), ROW(13), ROW(14), ROW(15)};
 
@@ -38,11 +37,6 @@ LANES_INLINE lanes64 rotated(lanes64 x, lanes64 before)
 {
     const __m256i middle = _mm256_permute2x128_si256((__m256i)before, (__m256i)x, 0x21);
     return (lanes64)_mm256_alignr_epi8((__m256i)x, middle, 8);
-}
-
-LANES_INLINE bool any(lanes64 x)
-{
-    return !_mm256_testz_si256((__m256i)x, (__m256i)x);
 }
 
 LANES_INLINE lanes64 up(lanes64 x, lanes64 before)
@@ -76,29 +70,24 @@ LANES_INLINE lanes64 add_all(lanes64 a, lanes64 b, uint32_t *carry)
     const lanes64 sum = a + b;
     const uint32_t full = bits_of((lanes64)(sum == UINT64_MAX)), over = bits_of((lanes64)(a > sum)) << 1 | *carry;
     const uint32_t again = (over + full) ^ full;
-    *carry = again >> LANES;
+    *carry = again >> 4;
     return sum - chosen(again & 15);
 }
 
 LANES_INLINE lane_mask lanes_at(const struct scan_work *w, size_t i)
 {
-    return chosen(w->words - i >= LANES ? 15 : (1u << (w->words - i)) - 1);
+    return chosen(w->words - i >= 4 ? 15 : (1u << (w->words - i)) - 1);
 }
 
 LANES_INLINE lanes64 valid_at(const struct scan_work *w, size_t i, uint64_t last)
 {
-    if (w->words - i > LANES)
+    if (w->words - i > 4)
         return chosen(15);
     const uint32_t at = 1u << (w->words - i - 1);
     return chosen(at - 1) | (chosen(at) & last);
 }
 
+#define SCAN_WORDS_FUNCTION scan_words_avx2
 #include "scanner_words_lanes.h"
-
-void scan_words_avx2(struct scan_work *w, const struct scan_masks *masks, uint64_t valid)
-{
-    split_all(w, masks, valid);
-    start_all(w, masks, valid);
-}
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scanner_words_lanes.h - the same as scanner_words.c, several words at once: 8 with AVX-512 (512 bytes of text), 4
- * with AVX2.
+ * scanner_words_lanes.h - turns masks of classes into starts of pieces, LANES words at once: 8 with AVX-512 (512 bytes
+ * of text), 4 with AVX2, 1 in plain C. scanner.c explains the method with an example.
  *
- * The idea. A vector holds LANES words as its lanes, and functions have the names of scanner_words.c with _all. Boolean
- * operations are the operators of C (common/lanes.h). What a word passes on to the next word in scanner_words.c now
- * goes from lane to lane, and from the last lane to lane 0 of the next vector:
+ * A first pass over the chunk finds letters, symbols, spaces, and tails; the second pass finds the starts. They are
+ * separate because a start depends on the bits of the following byte, which may be in the next word.
+ *
+ * The idea of lanes. A vector holds LANES words as its lanes. Boolean operations are the operators of C
+ * (common/lanes.h). What a word passes on to the next word goes from lane to lane, and from the last lane to lane 0 of
+ * the next vector:
  *
  * - A shift by one byte of text (`up`) must move bit 63 of each lane to bit 0 of the next lane. The lanes are rotated,
  *   with the last lane of the previous vector first, and then pairs of lanes are shifted. With eight lanes:
@@ -24,12 +27,11 @@
  * The obvious alternative, the scalar loop, is a chain of carries from word to word; here the chain has one link per
  * vector.
  *
- * Only scanner_words_vbmi.c and scanner_words_avx2.c include this header. Each is compiled for its own instructions,
- * and has defined before:
+ * A file that includes this header has defined LANES_BYTES, SCAN_WORDS_FUNCTION, which is the name of its function,
+ * and:
  *
- *     LANES                 words of a vector (lanes64)
  *     lane_mask             the type of a choice of lanes
- *     any(x)                whether a bit is set
+ *     lanes_any(x)                whether a bit is set
  *     up(x, before)         moves the bits of x to the next byte of text; `before` is the same row of the words before
  *     up_by(x, before, n)   the same by n bytes of text, 1 to 63
  *     down(x, words, i)     moves the bits of x, which are words[i] and the next ones, to the previous byte of text;
@@ -43,7 +45,10 @@
 #ifndef TOKMAP_PRETOKENIZE_SCANNER_WORDS_LANES_H
 #define TOKMAP_PRETOKENIZE_SCANNER_WORDS_LANES_H
 
+#include "common/lanes.h"
 #include "scanner_words_work.h"
+
+enum { LANES = LANES_BYTES / 8 };
 
 /* State that LANES words pass on to the next: vectors, of which only the last lane is used, and carries, 0 or 1. */
 struct before {
@@ -53,13 +58,19 @@ struct before {
     uint32_t cased, blank_lines;
 };
 
-/* fill_runs of scanner_words_work.h */
+/* Returns, for each run of ones in `run` that contains bits of `from`, the bits from the first of these to the end of
+ * the run. Bits of `from` outside of runs are ignored. Example, in the order of the text: run 0111011 and from 0010001
+ * give 0011001. The sum `run + from` clears exactly these bits, and its carry continues a run in the next words through
+ * *carry (0 or 1). Few words have bits of `from`, but a branch can be predicted only for one word at a time. */
 LANES_INLINE lanes64 fill_runs_all(lanes64 run, lanes64 from, uint32_t *carry)
 {
+    if (LANES_BYTES == 8 && !*carry && !lanes_any(from))
+        return lanes_all(0);
     const lanes64 sum = add_all(run & from, run, carry);
     return ((sum ^ run) | from) & run;
 }
 
+/* Finds the letters, the symbols, the tails, and the spaces that are not part of a tail. */
 LANES_INLINE void split_all(struct scan_work *w, const struct scan_masks *masks, uint64_t valid)
 {
     const struct split_rules *rules = w->rules;
@@ -93,6 +104,8 @@ LANES_INLINE void split_all(struct scan_work *w, const struct scan_masks *masks,
     }
 }
 
+/* Returns the first bytes of the characters that follow the first characters of runs of symbols; `from` has the first
+ * bytes of the runs. A character has up to four bytes, so this takes four shifts. */
 LANES_INLINE lanes64 follow_first_all(lanes64 from, lanes64 start, struct before *before)
 {
     lanes64 found = {0};
@@ -105,6 +118,8 @@ LANES_INLINE lanes64 follow_first_all(lanes64 from, lanes64 start, struct before
     return found;
 }
 
+/* \p{N}{1,2} and \p{N}{1,3}: returns the starts of the groups inside of runs of numbers, of which all are single bytes;
+ * `starts` has the starts of the runs. */
 LANES_INLINE lanes64 group_all(lanes64 numbers, lanes64 starts, uint32_t size, struct before *before)
 {
     const lanes64 one = up(numbers, before->numbers), two = up_by(numbers, before->numbers, 2);
@@ -116,11 +131,15 @@ LANES_INLINE lanes64 group_all(lanes64 numbers, lanes64 starts, uint32_t size, s
         found |= from;
         carry |= from;
         from = up_by(from, (lanes64){0}, size) & inside;
-    } while (any(from));
+    } while (lanes_any(from));
     before->group = carry;
     return found;
 }
 
+/* LETTERS_CASED: returns the starts inside of words, "Is" and "ABC" in "thisIsABC". An upper-case letter starts a piece
+ * after a lower-case one. After letters without case, which are both U and L, it depends on what is before and after
+ * them: if they follow a lower-case letter, they belong to L+, so it starts a piece; otherwise it is marked as
+ * uncertain. */
 LANES_INLINE lanes64 cased_all(struct scan_work *w, const struct scan_masks *masks, size_t i, lane_mask lanes,
                                lanes64 letters, struct before *before)
 {
@@ -137,6 +156,7 @@ LANES_INLINE lanes64 cased_all(struct scan_work *w, const struct scan_masks *mas
     return first | after_low;
 }
 
+/* DeepSeek: returns the starts of Chinese and Japanese text, and where letters and other characters of it meet. */
 LANES_INLINE lanes64 apart_all(const struct scan_masks *masks, size_t i, lane_mask lanes, struct before *before)
 {
     const lanes64 apart = load(KIND(UPPER), i, lanes), low = load(KIND(LOWER), i, lanes);
@@ -165,6 +185,8 @@ LANES_INLINE void start_all(struct scan_work *w, const struct scan_masks *masks,
         lanes64 starts =
             (letters & ~up(letters, before.letters)) | symbol_starts | (spaces & ~up(spaces, before.spaces));
 
+        /* The last of several spaces is a prefix or a piece of its own, unless the end of the text or (DeepSeek) a
+         * piece of an earlier expression follows, where (?!\S) is satisfied. */
         const lanes64 tail = lanes_load(SCAN_ROW(w->tail) + i);
         lanes64 followed = down(spaces, SCAN_ROW(w->spaces), i) | down(tail, SCAN_ROW(w->tail), i);
         if (rules->deepseek)
@@ -186,6 +208,9 @@ LANES_INLINE void start_all(struct scan_work *w, const struct scan_masks *masks,
                 joined |= letters & follow_first_all(symbol_starts & ~after_blank, start, &before);
         }
         if (rules->newlines) {
+            /* A piece of spaces ends after its last newline. This adds a start at the first space after each newline.
+             * line_ends has the newlines that follow such spaces; join_lines (scanner.c) removes the starts before
+             * them. */
             const lanes64 newlines = newline & spaces;
             const lanes64 plain = spaces & ~newline, after = plain & up(newlines, before.newlines);
             const lanes64 ended = add_all(plain, after, &before.blank_lines) & ~plain & newlines;
@@ -212,9 +237,15 @@ LANES_INLINE void start_all(struct scan_work *w, const struct scan_masks *masks,
         before.ends = ends;
         before.blank_ends = blank_ends;
     }
-    w->any_line_ends = any(line_ends);
-    w->wide_spaces = any(wide_spaces);
-    w->wide_numbers = any(wide_numbers);
+    w->any_line_ends = lanes_any(line_ends);
+    w->wide_spaces = lanes_any(wide_spaces);
+    w->wide_numbers = lanes_any(wide_numbers);
+}
+
+void SCAN_WORDS_FUNCTION(struct scan_work *w, const struct scan_masks *masks, uint64_t valid)
+{
+    split_all(w, masks, valid);
+    start_all(w, masks, valid);
 }
 
 #endif

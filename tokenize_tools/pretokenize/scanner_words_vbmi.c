@@ -6,10 +6,9 @@
 #include "scanner_words_work.h"
 
 #if defined(__x86_64__)
+#define LANES_BYTES 64
 
 #include "common/lanes.h"
-
-#define LANES 8
 
 typedef __mmask8 lane_mask;
 
@@ -27,11 +26,6 @@ LANES_INLINE lanes64 up(lanes64 x, lanes64 before)
 LANES_INLINE lanes64 up_by(lanes64 x, lanes64 before, uint32_t bits)
 {
     return (lanes64)_mm512_shldv_epi64((__m512i)x, rotated(x, before), _mm512_set1_epi64(bits));
-}
-
-LANES_INLINE bool any(lanes64 x)
-{
-    return _mm512_test_epi64_mask((__m512i)x, (__m512i)x) != 0;
 }
 
 LANES_INLINE lanes64 add_all(lanes64 a, lanes64 b, uint32_t *carry)
@@ -72,12 +66,7 @@ LANES_INLINE lanes64 valid_at(const struct scan_work *w, size_t i, uint64_t last
                          : _mm512_mask_set1_epi64(all, (__mmask8)(1u << (w->words - i - 1)), (long long)last));
 }
 
+#define SCAN_WORDS_FUNCTION scan_words_vbmi
 #include "scanner_words_lanes.h"
-
-void scan_words_vbmi(struct scan_work *w, const struct scan_masks *masks, uint64_t valid)
-{
-    split_all(w, masks, valid);
-    start_all(w, masks, valid);
-}
 
 #endif
