@@ -20,6 +20,21 @@ extern const char json_escape_values[256];
 const char *json_skip_plain_avx2(const char *at, const char *end, bool *escaped); /* only if cpu_has(CPU_AVX2) */
 const char *json_skip_plain_vbmi(const char *at, const char *end, bool *escaped); /* only if cpu_has(CPU_VBMI) */
 
+/* Returns the backslashes that begin an escape. In a run of backslashes every second one is the second byte of an
+ * escape, so the runs are walked from the left. They are rare. */
+static inline __attribute__((always_inline)) uint64_t slashes_begin(uint64_t slashes)
+{
+    if (__builtin_expect((slashes & slashes << 1) == 0, 1))
+        return slashes;
+    uint64_t begin = 0;
+    for (uint64_t rest = slashes; rest;) {
+        const uint64_t first = rest & (0 - rest);
+        begin |= first;
+        rest &= ~(first | first << 1);
+    }
+    return begin;
+}
+
 /* Decodes the same bytes of a string that has been read without a fault: moves them from *at to *into, which is not
  * after *at, and advances both. May leave more to the caller: json_unescape_plain_avx2() stops before the 64 bytes in
  * which one backslash follows another. */

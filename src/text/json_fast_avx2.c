@@ -41,20 +41,6 @@ static inline __attribute__((always_inline)) struct block block_load(const char 
     return block;
 }
 
-/* In a run of backslashes every second one is the second byte of an escape, so the runs are walked from the left. */
-static inline uint64_t slashes_begin(uint64_t slashes)
-{
-    uint64_t begin = 0;
-    if (__builtin_expect((slashes & slashes << 1) == 0, 1))
-        return slashes;
-    for (uint64_t rest = slashes; rest;) {
-        const uint64_t first = rest & (0 - rest);
-        begin |= first;
-        rest &= ~(first | first << 1);
-    }
-    return begin;
-}
-
 /* Nonzero where a byte may follow a backslash, except u. Of such a byte, the high half selects one bit, and the low
  * half the bits of the high halves with which it makes one of " / \ b f n r t. */
 static inline __m256i is_escape(__m256i bytes)

@@ -6,21 +6,6 @@
 
 #include <immintrin.h>
 
-/* Returns the backslashes that begin an escape. In a run of backslashes every second one is the second byte of an
- * escape, so the runs are walked from the left. They are rare. */
-static inline __attribute__((always_inline)) uint64_t slashes_begin(uint64_t slashes)
-{
-    if (__builtin_expect((slashes & slashes << 1) == 0, 1))
-        return slashes;
-    uint64_t begin = 0;
-    for (uint64_t rest = slashes; rest;) {
-        const uint64_t first = rest & (0 - rest);
-        begin |= first;
-        rest &= ~(first | first << 1);
-    }
-    return begin;
-}
-
 const char *json_skip_plain_vbmi(const char *at, const char *end, bool *escaped)
 {
     const __m512i low = _mm512_loadu_si512(json_escape_values), high = _mm512_loadu_si512(json_escape_values + 64);

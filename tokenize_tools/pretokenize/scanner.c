@@ -276,7 +276,7 @@ static inline uint64_t ascii_letters(const struct scan_work *w, const struct sca
 static void apply_deepseek(struct scan_work *w, const struct scan_masks *masks, uint64_t valid_last)
 {
     uint64_t first_before = 0, ascii_after = ascii_letters(w, masks, 0, valid_last);
-    uint64_t carry = 0;
+    uint32_t carry = 0;
     for (size_t i = 0; i < w->words; i++) {
         const uint64_t *letters = SCAN_ROW(w->letters) + i, *symbols = SCAN_ROW(w->symbols) + i;
         const uint64_t valid = i + 1 < w->words ? ~(uint64_t)0 : valid_last;

@@ -69,13 +69,8 @@ void scan_classify_scalar(struct scan_masks *masks, const struct scan_tables *ta
 {
     uint8_t carry = 0;
     for (size_t at = 0, word = 0; at < count; at += 64, word++) {
-        uint8_t padded[64 + 4];
-        const uint8_t *block = text + at;
-        if (at + sizeof padded > readable) {
-            memset(padded, 0, sizeof padded);
-            memcpy(padded, block, readable - at < sizeof padded ? readable - at : sizeof padded);
-            block = padded;
-        }
+        uint8_t padded[SCAN_BLOCK];
+        const uint8_t *block = scan_block_at(text + at, readable - at, padded);
         classify_block(masks, tables, block, word, &carry);
     }
 }

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/cpu.h"
 #include "split_rules.h"
@@ -104,6 +105,19 @@ scan_classify_function scan_classify_neon;
 /* Returns the implementation for a variant that the processor has. */
 scan_classify_function *scan_classify_choose(enum cpu_variant variant);
 
+#define SCAN_BLOCK (64 + 4) /* bytes: the last character of a block of 64 may go on after it */
+
+/* For the implementations: returns a block of text, or where fewer bytes are readable, a copy that ends with zeros. */
+static inline __attribute__((always_inline)) const uint8_t *scan_block_at(const uint8_t *text, size_t readable,
+                                                                          uint8_t padded[SCAN_BLOCK])
+{
+    if (__builtin_expect(readable >= SCAN_BLOCK, 1))
+        return text;
+    memset(padded, 0, SCAN_BLOCK);
+    memcpy(padded, text, readable);
+    return padded;
+}
+
 /* For the implementations: the classes of the character of more than one byte at `at`. Four bytes must be readable. */
 static inline uint8_t scan_class_at(const struct scan_tables *tables, const uint8_t *at)
 {
@@ -123,7 +137,7 @@ static inline void scan_wide_bits(uint8_t bits[68], const struct scan_tables *ta
 {
     for (; leads; leads &= leads - 1) {
         const uint32_t p = (uint32_t)__builtin_ctzll(leads), value = scan_class_at(tables, block + p) * 0x01010101u;
-        __builtin_memcpy(bits + p, &value, 4);
+        memcpy(bits + p, &value, 4);
     }
 }
 

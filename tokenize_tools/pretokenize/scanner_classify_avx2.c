@@ -194,13 +194,8 @@ INLINE void classify(struct scan_masks *masks, const struct scan_tables *tables,
     const __m256i halves = _mm256_set1_epi8(15), blank = _mm256_set1_epi8(' '), mark = _mm256_set1_epi8('\'');
     uint64_t any[SCAN_KINDS] = {0}, carry[SCAN_KINDS] = {0}, any_quote = 0;
     for (size_t at = 0, word = 0; at < count; at += 64, word++) {
-        uint8_t padded[64 + 4];
-        const uint8_t *block = text + at;
-        if (__builtin_expect(at + sizeof padded > readable, 0)) {
-            memset(padded, 0, sizeof padded);
-            memcpy(padded, block, readable - at < sizeof padded ? readable - at : sizeof padded);
-            block = padded;
-        }
+        uint8_t padded[SCAN_BLOCK];
+        const uint8_t *block = scan_block_at(text + at, readable - at, padded);
         const __m256i one = load(block), two = load(block + 32);
         const __m256i row_one = _mm256_shuffle_epi8(rows, _mm256_and_si256(_mm256_srli_epi16(one, 4), halves));
         const __m256i row_two = _mm256_shuffle_epi8(rows, _mm256_and_si256(_mm256_srli_epi16(two, 4), halves));

@@ -40,13 +40,8 @@ void scan_classify_neon(struct scan_masks *masks, const struct scan_tables *tabl
     const uint8x16x4_t low = vld1q_u8_x4(tables->ascii), high = vld1q_u8_x4(tables->ascii + 64);
     uint8_t carry = 0;
     for (size_t at = 0, word = 0; at < count; at += 64, word++) {
-        uint8_t padded[64 + 4];
-        const uint8_t *block = text + at;
-        if (at + sizeof padded > readable) {
-            memset(padded, 0, sizeof padded);
-            memcpy(padded, block, readable - at < sizeof padded ? readable - at : sizeof padded);
-            block = padded;
-        }
+        uint8_t padded[SCAN_BLOCK];
+        const uint8_t *block = scan_block_at(text + at, readable - at, padded);
         uint8x16_t bytes[4], bits[4];
         for (int i = 0; i < 4; i++) {
             bytes[i] = vld1q_u8(block + 16 * i);

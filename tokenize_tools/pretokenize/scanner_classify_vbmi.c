@@ -182,13 +182,8 @@ void scan_classify_vbmi(struct scan_masks *masks, const struct scan_tables *tabl
     __m512i all = _mm512_setzero_si512(), carry = all, kinds[GROUP];
     __mmask64 quotes = 0;
     for (size_t at = 0, word = 0; at < count; at += 64, word++) {
-        uint8_t padded[64 + 4];
-        const uint8_t *block = text + at;
-        if (__builtin_expect(at + sizeof padded > readable, 0)) {
-            memset(padded, 0, sizeof padded);
-            memcpy(padded, block, readable - at < sizeof padded ? readable - at : sizeof padded);
-            block = padded;
-        }
+        uint8_t padded[SCAN_BLOCK];
+        const uint8_t *block = scan_block_at(text + at, readable - at, padded);
         const __m512i bytes = _mm512_loadu_si512(block);
         const __mmask64 wide = _mm512_movepi8_mask(bytes),
                         quote = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('\''));

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scanner_words_lanes.h - the same as scanner_words.c, several words at once: 8 with AVX-512 (512 bytes of text), 4
- * with AVX2.
+ * scanner_words_lanes.h - turns masks of classes into starts of pieces, LANES words at once: 8 with AVX-512 (512 bytes
+ * of text), 4 with AVX2, 1 in plain C. scanner.c explains the method with an example.
  *
- * The idea. A vector holds LANES words as its lanes, and functions have the names of scanner_words.c with _all. Boolean
- * operations need no change. What a word passes on to the next word in scanner_words.c now goes from lane to lane, and
- * from the last lane to lane 0 of the next vector:
+ * A first pass over the chunk finds letters, symbols, spaces, and tails; the second pass finds the starts. They are
+ * separate because a start depends on the bits of the following byte, which may be in the next word.
+ *
+ * The idea of lanes. A vector holds LANES words as its lanes. Boolean operations are the operators of C
+ * (common/lanes.h). What a word passes on to the next word goes from lane to lane, and from the last lane to lane 0 of
+ * the next vector:
  *
  * - A shift by one byte of text (`up`) must move bit 63 of each lane to bit 0 of the next lane. The lanes are rotated,
  *   with the last lane of the previous vector first, and then pairs of lanes are shifted. With eight lanes:
@@ -24,16 +27,11 @@
  * The obvious alternative, the scalar loop, is a chain of carries from word to word; here the chain has one link per
  * vector.
  *
- * Only scanner_words_vbmi.c and scanner_words_avx2.c include this header. Each is compiled for its own instructions,
- * and has defined before:
+ * A file that includes this header has defined LANES_BYTES, SCAN_WORDS_FUNCTION, which is the name of its function,
+ * and:
  *
- *     LANES                 words of a vector
- *     vector                its type
  *     lane_mask             the type of a choice of lanes
- *     and_all, or_all, xor_all
- *     zeros()               no bits
- *     any(x)                whether a bit is set
- *     without(a, b)         the bits of a that are not in b
+ *     lanes_any(x)                whether a bit is set
  *     up(x, before)         moves the bits of x to the next byte of text; `before` is the same row of the words before
  *     up_by(x, before, n)   the same by n bytes of text, 1 to 63
  *     down(x, words, i)     moves the bits of x, which are words[i] and the next ones, to the previous byte of text;
@@ -42,191 +40,196 @@
  *     lanes_at(w, i)        the lanes that hold words of the chunk, if lane 0 holds word i
  *     valid_at(w, i, last)  the bits that belong to the text; `last` has those of the last word
  *     load(words, i, lanes) words from number i on; the other lanes are 0
- *     load_all(words)       all lanes
- *     store(words, x)       all lanes
  *     store_lanes(words, lanes, x)  at least the chosen lanes; the others of x are 0
  */
 #ifndef TOKMAP_PRETOKENIZE_SCANNER_WORDS_LANES_H
 #define TOKMAP_PRETOKENIZE_SCANNER_WORDS_LANES_H
 
+#include "common/lanes.h"
 #include "scanner_words_work.h"
+
+enum { LANES = LANES_BYTES / 8 };
 
 /* State that LANES words pass on to the next: vectors, of which only the last lane is used, and carries, 0 or 1. */
 struct before {
-    vector group, first[4];
-    vector letters, symbols, spaces, numbers, lower, upper, both, ends, blank_ends, newlines, low_part;
-    vector apart, apart_low;
+    lanes64 group, first[4];
+    lanes64 letters, symbols, spaces, numbers, lower, both, ends, blank_ends, newlines, low_part;
+    lanes64 apart, apart_low;
     uint32_t cased, blank_lines;
 };
 
-/* fill_runs of scanner_words_work.h */
-VECTOR(fill_runs_all)(vector run, vector from, uint32_t *carry)
+/* Returns, for each run of ones in `run` that contains bits of `from`, the bits from the first of these to the end of
+ * the run. Bits of `from` outside of runs are ignored. Example, in the order of the text: run 0111011 and from 0010001
+ * give 0011001. The sum `run + from` clears exactly these bits, and its carry continues a run in the next words through
+ * *carry (0 or 1). Few words have bits of `from`, but a branch can be predicted only for one word at a time. */
+LANES_INLINE lanes64 fill_runs_all(lanes64 run, lanes64 from, uint32_t *carry)
 {
-    const vector sum = add_all(and_all(run, from), run, carry);
-    return and_all(or_all(xor_all(sum, run), from), run);
+    if (LANES_BYTES == 8 && !*carry && !lanes_any(from))
+        return lanes_all(0);
+    const lanes64 sum = add_all(run & from, run, carry);
+    return ((sum ^ run) | from) & run;
 }
 
-INLINE void split_all(struct scan_work *w, const struct scan_masks *masks, uint64_t valid)
+/* Finds the letters, the symbols, the tails, and the spaces that are not part of a tail. */
+LANES_INLINE void split_all(struct scan_work *w, const struct scan_masks *masks, uint64_t valid)
 {
     const struct split_rules *rules = w->rules;
-    const vector zero = zeros();
-    vector before = zero;
+    const lanes64 zero = {0};
+    lanes64 before = zero;
     uint32_t carry = 0;
     for (size_t i = 0; i < w->words; i += LANES) {
         const lane_mask lanes = lanes_at(w, i);
-        vector letters = load(KIND(LETTER), i, lanes), spaces = load(KIND(SPACE), i, lanes), symbols, tail = zero;
+        lanes64 letters = load(KIND(LETTER), i, lanes), spaces = load(KIND(SPACE), i, lanes), symbols, tail = zero;
         if (rules->deepseek) {
             symbols = load(KIND(EXTRA), i, lanes);
         } else {
             if (rules->letters == LETTERS_CASED) {
-                const vector marks = without(load(KIND(EXTRA), i, lanes), load(SCAN_ROW(w->swallowed), i, lanes));
-                letters =
-                    or_all(or_all(letters, marks), or_all(load(KIND(UPPER), i, lanes), load(KIND(LOWER), i, lanes)));
+                const lanes64 marks = load(KIND(EXTRA), i, lanes) & ~load(SCAN_ROW(w->swallowed), i, lanes);
+                letters |= marks | load(KIND(UPPER), i, lanes) | load(KIND(LOWER), i, lanes);
             }
-            const vector covered = or_all(or_all(letters, spaces), load(KIND(NUMBER), i, lanes));
-            symbols = without(valid_at(w, i, valid), covered);
+            const lanes64 covered = letters | spaces | load(KIND(NUMBER), i, lanes);
+            symbols = valid_at(w, i, valid) & ~covered;
         }
         if (rules->tail != TAIL_NONE) {
-            const vector newlines = load(KIND(NEWLINE), i, lanes), from = and_all(newlines, up(symbols, before));
-            tail = fill_runs_all(or_all(newlines, load(KIND(SLASH), i, lanes)), from, &carry);
-            symbols = without(symbols, tail);
-            spaces = without(spaces, tail);
+            const lanes64 newlines = load(KIND(NEWLINE), i, lanes), from = newlines & up(symbols, before);
+            tail = fill_runs_all(newlines | load(KIND(SLASH), i, lanes), from, &carry);
+            symbols &= ~tail;
+            spaces &= ~tail;
         }
         before = symbols;
-        store(SCAN_ROW(w->letters) + i, letters);
-        store(SCAN_ROW(w->symbols) + i, symbols);
-        store(SCAN_ROW(w->spaces) + i, spaces);
-        store(SCAN_ROW(w->tail) + i, tail);
+        lanes_store(SCAN_ROW(w->letters) + i, letters);
+        lanes_store(SCAN_ROW(w->symbols) + i, symbols);
+        lanes_store(SCAN_ROW(w->spaces) + i, spaces);
+        lanes_store(SCAN_ROW(w->tail) + i, tail);
     }
 }
 
-VECTOR(follow_first_all)(vector from, vector start, struct before *before)
+/* Returns the first bytes of the characters that follow the first characters of runs of symbols; `from` has the first
+ * bytes of the runs. A character has up to four bytes, so this takes four shifts. */
+LANES_INLINE lanes64 follow_first_all(lanes64 from, lanes64 start, struct before *before)
 {
-    vector found = zeros();
+    lanes64 found = {0};
     for (int k = 0; k < 4; k++) {
-        const vector shifted = up(from, before->first[k]);
+        const lanes64 shifted = up(from, before->first[k]);
         before->first[k] = from;
-        found = or_all(found, and_all(shifted, start));
-        from = without(shifted, start);
+        found |= shifted & start;
+        from = shifted & ~start;
     }
     return found;
 }
 
-VECTOR(group_all)(vector numbers, vector starts, uint32_t size, struct before *before)
+/* \p{N}{1,2} and \p{N}{1,3}: returns the starts of the groups inside of runs of numbers, of which all are single bytes;
+ * `starts` has the starts of the runs. */
+LANES_INLINE lanes64 group_all(lanes64 numbers, lanes64 starts, uint32_t size, struct before *before)
 {
-    const vector one = up(numbers, before->numbers), two = up_by(numbers, before->numbers, 2);
-    vector inside = and_all(and_all(numbers, one), two), carry = zeros(), found = carry;
+    const lanes64 one = up(numbers, before->numbers), two = up_by(numbers, before->numbers, 2);
+    lanes64 inside = numbers & one & two, carry = {0}, found = carry;
     if (size == 3)
-        inside = and_all(inside, up_by(numbers, before->numbers, 3));
-    vector from = or_all(starts, and_all(up_by(carry, before->group, size), inside));
+        inside &= up_by(numbers, before->numbers, 3);
+    lanes64 from = starts | (up_by(carry, before->group, size) & inside);
     do {
-        found = or_all(found, from);
-        carry = or_all(carry, from);
-        from = and_all(up_by(from, zeros(), size), inside);
-    } while (any(from));
+        found |= from;
+        carry |= from;
+        from = up_by(from, (lanes64){0}, size) & inside;
+    } while (lanes_any(from));
     before->group = carry;
     return found;
 }
 
-VECTOR(cased_all)
-(struct scan_work *w, const struct scan_masks *masks, size_t i, lane_mask lanes, vector letters, struct before *before)
+/* LETTERS_CASED: returns the starts inside of words, "Is" and "ABC" in "thisIsABC". An upper-case letter starts a piece
+ * after a lower-case one. After letters without case, which are both U and L, it depends on what is before and after
+ * them: if they follow a lower-case letter, they belong to L+, so it starts a piece; otherwise it is marked as
+ * uncertain. */
+LANES_INLINE lanes64 cased_all(struct scan_work *w, const struct scan_masks *masks, size_t i, lane_mask lanes,
+                               lanes64 letters, struct before *before)
 {
-    const vector upper = load(KIND(UPPER), i, lanes), lower = load(KIND(LOWER), i, lanes);
-    const vector after_lower = up(lower, before->lower), first = and_all(upper, after_lower);
-    const vector both = and_all(or_all(load(KIND(LETTER), i, lanes), load(KIND(EXTRA), i, lanes)), letters);
-    const vector low_part = fill_runs_all(both, and_all(both, after_lower), &before->cased);
-    const vector after_low = and_all(upper, up(low_part, before->low_part));
-    const vector uncertain = without(and_all(upper, up(both, before->both)), after_low);
-    store(SCAN_ROW(w->uncertain) + i, uncertain);
+    const lanes64 upper = load(KIND(UPPER), i, lanes), lower = load(KIND(LOWER), i, lanes);
+    const lanes64 after_lower = up(lower, before->lower), first = upper & after_lower;
+    const lanes64 both = (load(KIND(LETTER), i, lanes) | load(KIND(EXTRA), i, lanes)) & letters;
+    const lanes64 low_part = fill_runs_all(both, both & after_lower, &before->cased);
+    const lanes64 after_low = upper & up(low_part, before->low_part);
+    const lanes64 uncertain = upper & up(both, before->both) & ~after_low;
+    lanes_store(SCAN_ROW(w->uncertain) + i, uncertain);
     before->lower = lower;
     before->both = both;
     before->low_part = low_part;
-    return or_all(first, after_low);
+    return first | after_low;
 }
 
-VECTOR(apart_all)(const struct scan_masks *masks, size_t i, lane_mask lanes, struct before *before)
+/* DeepSeek: returns the starts of Chinese and Japanese text, and where letters and other characters of it meet. */
+LANES_INLINE lanes64 apart_all(const struct scan_masks *masks, size_t i, lane_mask lanes, struct before *before)
 {
-    const vector apart = load(KIND(UPPER), i, lanes), low = load(KIND(LOWER), i, lanes);
-    const vector other = xor_all(low, up(low, before->apart_low));
-    const vector starts = and_all(apart, or_all(without(apart, up(apart, before->apart)), other));
+    const lanes64 apart = load(KIND(UPPER), i, lanes), low = load(KIND(LOWER), i, lanes);
+    const lanes64 other = low ^ up(low, before->apart_low);
+    const lanes64 starts = apart & ((apart & ~up(apart, before->apart)) | other);
     before->apart = apart;
     before->apart_low = low;
     return starts;
 }
 
-INLINE void start_all(struct scan_work *w, const struct scan_masks *masks, uint64_t valid)
+LANES_INLINE void start_all(struct scan_work *w, const struct scan_masks *masks, uint64_t valid)
 {
     const struct split_rules *rules = w->rules;
-    const vector zero = zeros();
-    struct before before = {.group = zero,
-                            .first = {zero, zero, zero, zero},
-                            .letters = zero,
-                            .symbols = zero,
-                            .spaces = zero,
-                            .numbers = zero,
-                            .lower = zero,
-                            .both = zero,
-                            .ends = zero,
-                            .blank_ends = zero,
-                            .newlines = zero,
-                            .low_part = zero,
-                            .apart = zero,
-                            .apart_low = zero};
-    vector line_ends = zero, wide_spaces = zero, wide_numbers = zero;
+    const lanes64 zero = {0};
+    struct before before = {.cased = 0};
+    lanes64 line_ends = zero, wide_spaces = zero, wide_numbers = zero;
     for (size_t i = 0; i < w->words; i += LANES) {
         const lane_mask lanes = lanes_at(w, i);
-        const vector letters = load_all(SCAN_ROW(w->letters) + i);
-        const vector symbols = load_all(SCAN_ROW(w->symbols) + i);
-        const vector spaces = load_all(SCAN_ROW(w->spaces) + i);
-        const vector numbers = load(KIND(NUMBER), i, lanes), newline = load(KIND(NEWLINE), i, lanes);
-        const vector start = load(SCAN_ROW(masks->start), i, lanes);
-        const vector symbol_starts = without(symbols, up(symbols, before.symbols));
-        const vector number_starts = without(numbers, up(numbers, before.numbers));
-        vector starts = or_all(without(letters, up(letters, before.letters)),
-                               or_all(symbol_starts, without(spaces, up(spaces, before.spaces))));
+        const lanes64 letters = lanes_load(SCAN_ROW(w->letters) + i);
+        const lanes64 symbols = lanes_load(SCAN_ROW(w->symbols) + i);
+        const lanes64 spaces = lanes_load(SCAN_ROW(w->spaces) + i);
+        const lanes64 numbers = load(KIND(NUMBER), i, lanes), newline = load(KIND(NEWLINE), i, lanes);
+        const lanes64 start = load(SCAN_ROW(masks->start), i, lanes);
+        const lanes64 symbol_starts = symbols & ~up(symbols, before.symbols);
+        const lanes64 number_starts = numbers & ~up(numbers, before.numbers);
+        lanes64 starts =
+            (letters & ~up(letters, before.letters)) | symbol_starts | (spaces & ~up(spaces, before.spaces));
 
-        const vector tail = load_all(SCAN_ROW(w->tail) + i);
-        vector followed = or_all(down(spaces, SCAN_ROW(w->spaces), i), down(tail, SCAN_ROW(w->tail), i));
+        /* The last of several spaces is a prefix or a piece of its own, unless the end of the text or (DeepSeek) a
+         * piece of an earlier expression follows, where (?!\S) is satisfied. */
+        const lanes64 tail = lanes_load(SCAN_ROW(w->tail) + i);
+        lanes64 followed = down(spaces, SCAN_ROW(w->spaces), i) | down(tail, SCAN_ROW(w->tail), i);
         if (rules->deepseek)
-            followed = or_all(
-                followed, or_all(down(numbers, KIND(NUMBER), i), down(load(KIND(UPPER), i, lanes), KIND(UPPER), i)));
-        vector ends = and_all(without(spaces, followed), valid_at(w, i, valid >> 1));
+            followed |= down(numbers, KIND(NUMBER), i) | down(load(KIND(UPPER), i, lanes), KIND(UPPER), i);
+        lanes64 ends = spaces & ~followed & valid_at(w, i, valid >> 1);
         if (rules->newlines)
-            ends = without(ends, newline);
-        starts = or_all(starts, and_all(ends, start));
-        store(SCAN_ROW(w->ends) + i, ends);
+            ends &= ~newline;
+        starts |= ends & start;
+        lanes_store(SCAN_ROW(w->ends) + i, ends);
 
-        const vector blank_ends = and_all(ends, load(SCAN_ROW(masks->blank), i, lanes));
-        const vector after_blank = up(blank_ends, before.blank_ends);
-        vector joined = and_all(symbols, after_blank);
+        const lanes64 blank_ends = ends & load(SCAN_ROW(masks->blank), i, lanes);
+        const lanes64 after_blank = up(blank_ends, before.blank_ends);
+        lanes64 joined = symbols & after_blank;
         if (rules->prefix == PREFIX_SPACE) {
-            joined = or_all(joined, and_all(or_all(letters, numbers), after_blank));
+            joined |= (letters | numbers) & after_blank;
         } else {
-            joined = or_all(joined, and_all(letters, up(ends, before.ends)));
+            joined |= letters & up(ends, before.ends);
             if (!rules->deepseek)
-                joined = or_all(
-                    joined, and_all(letters, follow_first_all(without(symbol_starts, after_blank), start, &before)));
+                joined |= letters & follow_first_all(symbol_starts & ~after_blank, start, &before);
         }
         if (rules->newlines) {
-            const vector newlines = and_all(newline, spaces);
-            const vector plain = without(spaces, newline), after = and_all(plain, up(newlines, before.newlines));
-            const vector ended = and_all(without(add_all(plain, after, &before.blank_lines), plain), newlines);
-            store(SCAN_ROW(w->after_line) + i, after);
-            store(SCAN_ROW(w->line_ends) + i, ended);
-            line_ends = or_all(line_ends, ended);
-            starts = or_all(starts, after);
+            /* A piece of spaces ends after its last newline. This adds a start at the first space after each newline.
+             * line_ends has the newlines that follow such spaces; join_lines (scanner.c) removes the starts before
+             * them. */
+            const lanes64 newlines = newline & spaces;
+            const lanes64 plain = spaces & ~newline, after = plain & up(newlines, before.newlines);
+            const lanes64 ended = add_all(plain, after, &before.blank_lines) & ~plain & newlines;
+            lanes_store(SCAN_ROW(w->after_line) + i, after);
+            lanes_store(SCAN_ROW(w->line_ends) + i, ended);
+            line_ends |= ended;
+            starts |= after;
             before.newlines = newlines;
         }
         if (rules->letters == LETTERS_CASED)
-            starts = or_all(starts, cased_all(w, masks, i, lanes, letters, &before));
+            starts |= cased_all(w, masks, i, lanes, letters, &before);
         if (rules->deepseek)
-            starts = or_all(starts, apart_all(masks, i, lanes, &before));
-        starts = or_all(starts, rules->numbers == 0   ? number_starts
-                                : rules->numbers == 1 ? and_all(numbers, start)
-                                                      : group_all(numbers, number_starts, rules->numbers, &before));
-        store_lanes(w->starts + i, lanes, without(starts, joined));
-        wide_spaces = or_all(wide_spaces, without(load(KIND(SPACE), i, lanes), start));
-        wide_numbers = or_all(wide_numbers, without(numbers, start));
+            starts |= apart_all(masks, i, lanes, &before);
+        starts |= rules->numbers == 0   ? number_starts
+                  : rules->numbers == 1 ? numbers & start
+                                        : group_all(numbers, number_starts, rules->numbers, &before);
+        store_lanes(w->starts + i, lanes, starts & ~joined);
+        wide_spaces |= load(KIND(SPACE), i, lanes) & ~start;
+        wide_numbers |= numbers & ~start;
         before.letters = letters;
         before.symbols = symbols;
         before.spaces = spaces;
@@ -234,9 +237,15 @@ INLINE void start_all(struct scan_work *w, const struct scan_masks *masks, uint6
         before.ends = ends;
         before.blank_ends = blank_ends;
     }
-    w->any_line_ends = any(line_ends);
-    w->wide_spaces = any(wide_spaces);
-    w->wide_numbers = any(wide_numbers);
+    w->any_line_ends = lanes_any(line_ends);
+    w->wide_spaces = lanes_any(wide_spaces);
+    w->wide_numbers = lanes_any(wide_numbers);
+}
+
+void SCAN_WORDS_FUNCTION(struct scan_work *w, const struct scan_masks *masks, uint64_t valid)
+{
+    split_all(w, masks, valid);
+    start_all(w, masks, valid);
 }
 
 #endif

@@ -45,23 +45,12 @@ static inline uint64_t next_bits(const uint64_t *word)
 }
 
 /* a + b + *carry, where *carry is 0 or 1; sets *carry to the carry out of bit 63. */
-static inline uint64_t add_carry(uint64_t a, uint64_t b, uint64_t *carry)
+static inline uint64_t add_carry(uint64_t a, uint64_t b, uint32_t *carry)
 {
     uint64_t sum;
-    const uint64_t over = __builtin_add_overflow(a, b, &sum);
-    const uint64_t again = __builtin_add_overflow(sum, *carry, &sum);
-    *carry = over | again;
+    const bool over = __builtin_add_overflow(a, b, &sum);
+    *carry = (uint32_t)(over | __builtin_add_overflow(sum, (uint64_t)*carry, &sum));
     return sum;
-}
-
-/* Returns, for each run of ones in `run` that contains bits of `from`, the bits from the first of these to the end of
- * the run. Bits of `from` outside of runs are ignored. Example, in the order of the text: run 0111011 and from 0010001
- * give 0011001. The sum `run + from` clears exactly these bits, and its carry continues a run in the next word through
- * *carry (0 or 1). */
-static inline uint64_t fill_runs(uint64_t run, uint64_t from, uint64_t *carry)
-{
-    const uint64_t entered = *carry & run; /* bit 0 */
-    return ((add_carry(run & from, run, carry) ^ run) | from | entered) & run;
 }
 
 static inline bool bit(const uint64_t *words, size_t at)

@@ -187,26 +187,32 @@ enum tokmap_status sp_encode(struct sp_state *state, const uint8_t *text, uint64
     return bpe_state_check(state->pieces, count, error);
 }
 
-enum tokmap_status sp_state_new(struct sp_state **out, const struct sp_model *model, enum cpu_variant variant,
-                                struct tokmap_error *error)
+enum tokmap_status sp_state_begin(struct sp_state **out, size_t bytes, const struct sp_model *model,
+                                  enum cpu_variant variant, struct tokmap_error *error)
 {
-    struct sp_state *state = calloc(1, sizeof *state);
+    struct sp_state *state = calloc(1, bytes);
     *out = NULL;
     if (!state)
-        return error_set_memory(error, "the state of a tokenizer", sizeof *state);
+        return error_set_memory(error, "the state of a tokenizer", bytes);
     state->model = model;
     state->cut = sp_cut_variant(variant);
     const enum tokmap_status status = bpe_state_new(&state->pieces, &model->head, variant, error);
-    if (status) {
+    if (status)
         free(state);
-        return status;
-    }
+    else
+        *out = state;
+    return status;
+}
+
+enum tokmap_status sp_state_new(struct sp_state **state, const struct sp_model *model, enum cpu_variant variant,
+                                struct tokmap_error *error)
+{
+    const enum tokmap_status status = sp_state_begin(state, sizeof **state, model, variant, error);
 #if defined(__x86_64__)
-    if (variant == CPU_VBMI && !model->defined_count && model->tied != BPE_NONE)
-        state->pieces->merge_many = sp_merge_many_vbmi;
+    if (!status && variant == CPU_VBMI && !model->defined_count && model->tied != BPE_NONE)
+        (*state)->pieces->merge_many = sp_merge_many_vbmi;
 #endif
-    *out = state;
-    return TOKMAP_OK;
+    return status;
 }
 
 void sp_state_free(struct sp_state *state)
@@ -217,14 +223,4 @@ void sp_state_free(struct sp_state *state)
     bytes_free(&state->block);
     bytes_free(&state->stripped);
     free(state);
-}
-
-void sp_measure(const struct sp_model *model, struct bpe_state *pieces, sp_cut_function *cut, const uint8_t *text,
-                uint64_t count, struct tokenizer_measures *measures)
-{
-    for (uint64_t at = 0, bytes; at < count; at += bytes) {
-        bytes = min64(count - at, SCAN_BYTES);
-        (void)cut(&model->cuts, &model->head, text + at, bytes, count - at, pieces->chunk.starts);
-    }
-    *measures = (struct tokenizer_measures){pieces->counts.pieces, pieces->counts.missed, pieces->counts.merged};
 }

@@ -20,6 +20,9 @@ struct sp_state {
     struct bytes_buffer stripped; /* the text without the spaces that remove_spaces removes */
 };
 
+/* Makes a state of `bytes` bytes that begins with a sp_state, and has zeros after it. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status sp_state_begin(struct sp_state **state, size_t bytes, const struct sp_model *model,
+                                  enum cpu_variant variant, struct tokmap_error *error);
 /* Makes a state; free it with sp_state_free(). *state is NULL on failure. variant: cpu_variant_best(); tests pass lower
  * ones. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status sp_state_new(struct sp_state **state, const struct sp_model *model, enum cpu_variant variant,
@@ -33,9 +36,5 @@ void sp_state_free(struct sp_state *state);
  * the state can be used again. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status sp_encode(struct sp_state *state, const uint8_t *text, uint64_t count, bool prefix, void *tokens,
                              uint64_t room, uint64_t *written, struct tokmap_error *error);
-
-/* For text_engine_kind.measure: cuts a text into pieces, and returns what `pieces` has counted. */
-void sp_measure(const struct sp_model *model, struct bpe_state *pieces, sp_cut_function *cut, const uint8_t *text,
-                uint64_t count, struct tokenizer_measures *measures);
 
 #endif

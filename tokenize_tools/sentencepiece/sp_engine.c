@@ -4,18 +4,12 @@
 
 #include <stdlib.h>
 
-#include "bpe/pieces_engine.h"
 #include "common/bytes.h"
 #include "common/cpu.h"
 #include "common/error.h"
 #include "sp_build.h"
 #include "sp_encode.h"
 #include "sp_walk.h"
-
-struct sp_engine {
-    struct pieces_engine base;
-    struct sp_model *model;
-};
 
 static void engine_free(struct text_engine *engine)
 {
@@ -51,16 +45,21 @@ static enum tokmap_status engine_text(struct text_engine_state *state, const uin
     return status;
 }
 
-static bool engine_puts_space(const struct text_engine *engine)
+bool sp_engine_puts_space(const struct text_engine *engine)
 {
     return ((const struct sp_engine *)engine)->model->front;
 }
 
-static void engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
-                           struct tokenizer_measures *measures)
+void sp_engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
+                       struct tokenizer_measures *measures)
 {
     const struct sp_state *own = (const struct sp_state *)state;
-    sp_measure(own->model, own->pieces, own->cut, text, count, measures);
+    struct bpe_state *pieces = own->pieces;
+    for (uint64_t at = 0, bytes; at < count; at += bytes) {
+        bytes = min64(count - at, SCAN_BYTES);
+        (void)own->cut(&own->model->cuts, &own->model->head, text + at, bytes, count - at, pieces->chunk.starts);
+    }
+    *measures = (struct tokenizer_measures){pieces->counts.pieces, pieces->counts.missed, pieces->counts.merged};
 }
 
 /* Text may only be cut before a space, because no space is put before a part that begins with one. It may not be cut
@@ -87,24 +86,33 @@ static const struct text_engine_kind engine_kind = {.free = engine_free,
                                                     .state_stop = pieces_state_stop,
                                                     .encode_text = engine_text,
                                                     .id_bytes = pieces_id_bytes,
-                                                    .puts_space = engine_puts_space,
-                                                    .measure = engine_measure,
+                                                    .puts_space = sp_engine_puts_space,
+                                                    .measure = sp_engine_measure,
                                                     .may_cut = engine_border,
                                                     .walk = engine_walk};
 
-enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_source *source,
-                                 struct tokmap_error *error)
+enum tokmap_status sp_engine_make(struct text_engine **engine, const struct text_engine_kind *kind,
+                                  struct sp_model *model, struct tokmap_error *error)
 {
     struct sp_engine *made = calloc(1, sizeof *made);
     *engine = NULL;
     if (!made)
         return error_set_memory(error, "a tokenizer", sizeof *made);
-    const enum tokmap_status status = sp_model_build(&made->model, source, error);
-    if (status) {
-        free(made);
-        return status;
-    }
-    made->base = (struct pieces_engine){{&engine_kind}, &made->model->head};
+    *made = (struct sp_engine){{{kind}, &model->head}, model};
     *engine = &made->base.head;
     return TOKMAP_OK;
+}
+
+enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_source *source,
+                                 struct tokmap_error *error)
+{
+    struct sp_model *model;
+    *engine = NULL;
+    enum tokmap_status status = sp_model_build(&model, source, error);
+    if (status)
+        return status;
+    status = sp_engine_make(engine, &engine_kind, model, error);
+    if (status)
+        sp_model_free(model);
+    return status;
 }

@@ -3,8 +3,8 @@
 #ifndef TOKMAP_SENTENCEPIECE_SP_ENGINE_H
 #define TOKMAP_SENTENCEPIECE_SP_ENGINE_H
 
+#include "bpe/pieces_engine.h"
 #include "sp_source.h"
-#include "tokenizer/text_engine.h"
 
 /* Makes an engine. It takes text as it was written: the engine makes spaces "▁" and puts one before the text. Text that
  * has "▁" already gives the same ids, more slowly. A text needs room for two ids for each byte, since a text of one
@@ -12,5 +12,19 @@
  * ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_source *source,
                                  struct tokmap_error *error);
+
+/* An engine whose model begins with a sp_model, and its states with a sp_state. */
+struct sp_engine {
+    struct pieces_engine base;
+    struct sp_model *model;
+};
+
+/* Makes one of a kind. *engine is NULL on failure. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status sp_engine_make(struct text_engine **engine, const struct text_engine_kind *kind,
+                                  struct sp_model *model, struct tokmap_error *error);
+/* Functions for text_engine_kind. */
+bool sp_engine_puts_space(const struct text_engine *engine);
+void sp_engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
+                       struct tokenizer_measures *measures);
 
 #endif

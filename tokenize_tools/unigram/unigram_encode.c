@@ -99,7 +99,7 @@ static void settle_word(struct unigram_state *state, const uint8_t *text, size_t
     const uint32_t *ids, own_unk = model->doubles ? model->sp.unk : BPE_NONE;
     size_t id_count, at = 0;
     const enum unigram_divided divided =
-        unigram_divide(model, &state->path, &state->pieces->scratch, text, count, &state->sum, &ids, &id_count);
+        unigram_divide(model, &state->path, &state->sp.pieces->scratch, text, count, &state->sum, &ids, &id_count);
     if (divided) {
         state->failure = divided;
         return;
@@ -245,10 +245,10 @@ static void settle(struct unigram_state *state, const struct chunk *chunk, struc
 static size_t encode_some(struct unigram_state *state, const uint8_t *text, size_t count, struct ids_out *out)
 {
     const struct sp_model *sp = &state->model->sp;
-    uint64_t *starts = state->pieces->chunk.starts;
+    uint64_t *starts = state->sp.pieces->chunk.starts;
     size_t bytes = min64(count, SCAN_BYTES);
-    state->pieces->text_end = text + count;
-    (void)state->cut(&sp->cuts, &sp->head, text, bytes, count, starts);
+    state->sp.pieces->text_end = text + count;
+    (void)state->sp.cut(&sp->cuts, &sp->head, text, bytes, count, starts);
     if (bytes < count) { /* the last word may go on after the chunk */
         size_t word = (bytes - 1) / 64;
         while (word && !starts[word])
@@ -256,7 +256,7 @@ static size_t encode_some(struct unigram_state *state, const uint8_t *text, size
         const uint32_t last = 63 - (uint32_t)__builtin_clzll(starts[word]);
         if (!(64 * word + last)) {
             bool marked = false;
-            const size_t end = sp_cut_end(state->cut, &sp->cuts, &sp->head, text, bytes, count, starts, &marked);
+            const size_t end = sp_cut_end(state->sp.cut, &sp->cuts, &sp->head, text, bytes, count, starts, &marked);
             settle_word(state, text, end, out);
             return end;
         }
@@ -265,7 +265,7 @@ static size_t encode_some(struct unigram_state *state, const uint8_t *text, size
     }
     const struct chunk chunk = {
         text, bytes, starts,
-        bpe_encode_starts(state->pieces, text, bytes, state->found, sizeof state->found / sizeof state->found[0])};
+        bpe_encode_starts(state->sp.pieces, text, bytes, state->found, sizeof state->found / sizeof state->found[0])};
     settle(state, &chunk, out);
     return bytes;
 }
@@ -274,7 +274,7 @@ static size_t encode_some(struct unigram_state *state, const uint8_t *text, size
 static void encode_short(struct unigram_state *state, const uint8_t *text, size_t count, struct ids_out *out)
 {
     uint64_t starts[(UNIGRAM_WORD_MOST + 63) / 64 + 1] = {1}, found;
-    if (!bpe_encode_piece(state->pieces, text, count, state->found, &found, NULL)) {
+    if (!bpe_encode_piece(state->sp.pieces, text, count, state->found, &found, NULL)) {
         const struct chunk chunk = {text, count, starts, found};
         settle(state, &chunk, out);
     }
@@ -308,13 +308,13 @@ static enum tokmap_status check(struct unigram_state *state, uint64_t count, str
                          "token (unk_id is null)");
     if (failure == UNIGRAM_NO_MEMORY)
         return error_set_memory(error, "encoding a long word", count);
-    return bpe_state_check(state->pieces, count, error);
+    return bpe_state_check(state->sp.pieces, count, error);
 }
 
 enum tokmap_status unigram_encode(struct unigram_state *state, const uint8_t *text, uint64_t count, bool prefix,
                                   struct ids_out *out, struct tokmap_error *error)
 {
-    if (!prepare(&state->model->sp, &state->stripped, &state->block, prefix, &text, &count))
+    if (!prepare(&state->model->sp, &state->sp.stripped, &state->sp.block, prefix, &text, &count))
         return error_set_memory(error, "a text", count);
     state->sum = 0;
     state->unknown = false;
@@ -322,12 +322,12 @@ enum tokmap_status unigram_encode(struct unigram_state *state, const uint8_t *te
     if (count && count <= UNIGRAM_WORD_MOST && state->model->doubles)
         encode_short(state, text, (size_t)count, out);
     else
-        for (uint64_t at = 0; at < count && !state->failure && !bpe_scratch_stops(&state->pieces->scratch);)
+        for (uint64_t at = 0; at < count && !state->failure && !bpe_scratch_stops(&state->sp.pieces->scratch);)
             at += encode_some(state, text + at, (size_t)(count - at), out);
     if (state->unknown && !state->failure)
         end_run(state, out);
-    bytes_trim(&state->block);
-    bytes_trim(&state->stripped);
+    bytes_trim(&state->sp.block);
+    bytes_trim(&state->sp.stripped);
     bytes_trim(&state->run);
     unigram_path_trim(&state->path);
     return check(state, count, error);
@@ -415,20 +415,14 @@ bool unigram_walk(const struct unigram_model *model, const uint8_t *text, uint64
 enum tokmap_status unigram_state_new(struct unigram_state **out, const struct unigram_model *model,
                                      enum cpu_variant variant, struct tokmap_error *error)
 {
-    struct unigram_state *state = calloc(1, sizeof *state);
-    *out = NULL;
-    if (!state)
-        return error_set_memory(error, "the state of a tokenizer", sizeof *state);
-    state->model = model;
-    state->cut = sp_cut_variant(variant);
-    const enum tokmap_status status = bpe_state_new(&state->pieces, &model->sp.head, variant, error);
-    if (status) {
-        free(state);
+    struct sp_state *made;
+    const enum tokmap_status status = sp_state_begin(&made, sizeof **out, &model->sp, variant, error);
+    *out = (struct unigram_state *)made;
+    if (status)
         return status;
-    }
+    (*out)->model = model;
     if (variant != CPU_SCALAR)
-        state->pieces->merge_many = unigram_words;
-    *out = state;
+        made->pieces->merge_many = unigram_words;
     return TOKMAP_OK;
 }
 
@@ -436,10 +430,7 @@ void unigram_state_free(struct unigram_state *state)
 {
     if (!state)
         return;
-    bpe_state_free(state->pieces);
     unigram_path_free(&state->path);
-    bytes_free(&state->block);
-    bytes_free(&state->stripped);
     bytes_free(&state->run);
-    free(state);
+    sp_state_free(&state->sp);
 }

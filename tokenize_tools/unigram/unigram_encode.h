@@ -7,18 +7,14 @@
 #ifndef TOKMAP_UNIGRAM_UNIGRAM_ENCODE_H
 #define TOKMAP_UNIGRAM_UNIGRAM_ENCODE_H
 
-#include "bpe/bpe_encode.h"
-#include "common/bytes_buffer.h"
+#include "sentencepiece/sp_encode.h"
 #include "tokenizer/text_engine.h"
 #include "unigram_word.h"
 
 struct unigram_state {
-    struct bpe_state *pieces; /* the caches */
+    struct sp_state sp; /* first */
     const struct unigram_model *model;
-    sp_cut_function *cut;
     struct unigram_path path;
-    struct bytes_buffer block;                  /* text that had to be copied */
-    struct bytes_buffer stripped;               /* the text without the spaces that remove_spaces removes */
     double sum;                                 /* of the tokens so far */
     bool unknown;                               /* the text so far ends with something unknown */
     struct bytes_buffer run;                    /* of tokenizers: all that is unknown at the end of the text so far */

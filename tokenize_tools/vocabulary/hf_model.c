@@ -50,13 +50,6 @@ void hf_model_free(struct hf_model *model)
     memset(model, 0, sizeof *model);
 }
 
-static bool no_memory(struct json_file *file, size_t bytes)
-{
-    if (!file->status)
-        file->status = error_set_memory(file->error, "a vocabulary", bytes);
-    return false;
-}
-
 #define TOKENS_WAITING 16
 
 /* Tokens that were parsed, and whose slots were prefetched, but that are not in the table yet. */
@@ -82,7 +75,7 @@ bool hf_token_refuse(struct json_file *file, const struct text_table *vocabulary
     case TEXT_ADDED:
     case TEXT_NO_MEMORY:
     default:
-        return no_memory(file, (size_t)vocabulary->room * 2 * sizeof *token);
+        return json_file_memory(file, "a vocabulary", (size_t)vocabulary->room * 2 * sizeof *token);
     }
 }
 
@@ -344,7 +337,7 @@ bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, 
     const uint64_t bytes = (uint64_t)((begin ? begin : file->scan.end) - file->scan.at);
     bool good = text_table_reserve(vocabulary, begin ? bytes * FIRST_OF / (FIRST_PARSES * BYTES_A_MEMBER)
                                                      : bytes / BYTES_A_TOKEN) ||
-                no_memory(file, (size_t)bytes);
+                json_file_memory(file, "a vocabulary", (size_t)bytes);
     struct tokens_rest *rest = good && begin ? tokens_start(file, vocabulary, field, begin) : NULL;
     const char *stop = rest ? begin : NULL;
     good = good && tokens_take(file, vocabulary, field, stop);
@@ -356,7 +349,7 @@ bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, 
     if (text_table_index(vocabulary, &duplicate))
         return true;
     return duplicate == TEXT_NONE
-               ? no_memory(file, ((size_t)vocabulary->ids + 1) * sizeof *vocabulary->by_id)
+               ? json_file_memory(file, "a vocabulary", ((size_t)vocabulary->ids + 1) * sizeof *vocabulary->by_id)
                : json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s: two tokens have the id %u; the file is damaged",
                                   field, duplicate);
 }
@@ -427,7 +420,7 @@ static bool results_find(struct json_file *file, struct hf_model *model, uint32_
         results[known].id = id;
     }
     if (known < count && !results_look_up(model, known, count, results))
-        return no_memory(file, model->results.capacity);
+        return json_file_memory(file, "a vocabulary", model->results.capacity);
     model->last_result = results[count - 1].id;
     return true;
 }
@@ -450,7 +443,7 @@ static bool merges_grow(struct json_file *file, struct hf_model *model, uint32_t
     const uint32_t room = model->merge_room ? (uint32_t)min64(wanted, BPE_MERGES) : 4096;
     struct bpe_merge *grown = os_memory_large(room * sizeof *grown);
     if (!grown)
-        return no_memory(file, room * sizeof *grown);
+        return json_file_memory(file, "a vocabulary", room * sizeof *grown);
     if (model->merge_count)
         memcpy(grown, model->merges, model->merge_count * sizeof *grown);
     free(model->merges);
@@ -684,7 +677,7 @@ static bool rest_append(struct json_file *file, struct hf_model *model, const st
     if (count >= model->merge_room) {
         struct bpe_merge *joined = os_memory_large(((size_t)count + 1) * sizeof *joined);
         if (!joined)
-            return no_memory(file, count * sizeof *joined);
+            return json_file_memory(file, "a vocabulary", count * sizeof *joined);
         if (model->merge_count)
             memcpy(joined, model->merges, model->merge_count * sizeof *joined);
         free(model->merges);

@@ -15,13 +15,6 @@
 
 #define NESTED_MOST 8 /* sequences within sequences */
 
-static bool no_memory(struct json_file *file, size_t bytes)
-{
-    if (!file->status)
-        file->status = error_set_memory(file->error, "a normalizer", bytes);
-    return false;
-}
-
 struct text {
     const uint8_t *bytes;
     size_t count;
@@ -130,7 +123,7 @@ static bool copy_text(struct json_file *file, const struct text *text, uint8_t *
 {
     *bytes = malloc(text->count + 1);
     if (!*bytes)
-        return no_memory(file, text->count + 1);
+        return json_file_memory(file, "a normalizer", text->count + 1);
     memcpy(*bytes, text->bytes, text->count);
     *count = text->count;
     return true;
@@ -185,7 +178,7 @@ static bool parse_precompiled(struct json_file *file, struct normalizer_step *st
         return missing(file, "normalizer.Precompiled.precompiled_charsmap");
     uint8_t *bytes = malloc(replacing.map.count / 4 * 3 + 1);
     if (!bytes)
-        return no_memory(file, replacing.map.count);
+        return json_file_memory(file, "a normalizer", replacing.map.count);
     const uint32_t count = base64_decode(bytes, replacing.map.bytes, replacing.map.count);
     if (count)
         file->status = charsmap_new(&step->map, bytes, count, file->path, "normalizer.Precompiled.precompiled_charsmap",

@@ -121,19 +121,13 @@ static bool score_parse(struct json_file *file, double *score)
 
 /* ---- the model ---- */
 
-static bool no_memory(struct json_file *file, uint64_t bytes)
-{
-    file->status = error_set_memory(file->error, "a vocabulary", bytes);
-    return false;
-}
-
 static bool score_add(struct json_file *file, struct hf_unigram *unigram, uint32_t id, double score)
 {
     if (id == unigram->room) {
         const uint32_t room = unigram->room + unigram->room / 2 + 4096;
         double *grown = realloc(unigram->scores, room * sizeof *grown);
         if (!grown)
-            return no_memory(file, room * sizeof *grown);
+            return json_file_memory(file, "a vocabulary", room * sizeof *grown);
         unigram->scores = grown;
         unigram->room = room;
     }
@@ -203,7 +197,7 @@ static bool vocabulary_parse(struct json_file *file, struct hf_model *model, str
     if (!json_enter_array(&file->scan))
         return false;
     if (!text_table_reserve(&model->vocabulary, (uint64_t)(file->scan.end - file->scan.at) / BYTES_AN_ENTRY + 16))
-        return no_memory(file, (uint64_t)(file->scan.end - file->scan.at));
+        return json_file_memory(file, "a vocabulary", (uint64_t)(file->scan.end - file->scan.at));
     while (json_element(&file->scan) && entry_parse(file, model, unigram, &waiting))
         if (waiting.count == WAITING && !waiting_add(file, &model->vocabulary, &waiting))
             return false;
@@ -215,7 +209,8 @@ static bool vocabulary_parse(struct json_file *file, struct hf_model *model, str
     file->status = status;
     if (status || file->scan.fault.reason)
         return false;
-    return text_table_index(&model->vocabulary, &duplicate) || no_memory(file, (uint64_t)model->vocabulary.count * 4);
+    return text_table_index(&model->vocabulary, &duplicate) ||
+           json_file_memory(file, "a vocabulary", (uint64_t)model->vocabulary.count * 4);
 }
 
 static bool unk_parse(struct json_file *file, struct hf_unigram *unigram)

@@ -218,6 +218,13 @@ static const char *name_before(const char *start, const char *at, int *bytes)
     return at;
 }
 
+bool json_file_memory(struct json_file *file, const char *what, uint64_t bytes)
+{
+    if (!file->status)
+        file->status = error_set_memory(file->error, what, bytes);
+    return false;
+}
+
 enum tokmap_status json_file_status(struct json_file *file)
 {
     const struct json_fault *fault = &file->scan.fault;

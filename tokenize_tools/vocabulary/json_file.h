@@ -57,6 +57,9 @@ bool json_file_flag(struct json_file *file, bool if_null, bool *value);
  * file. Does nothing if a failure was reported before. Always returns false. */
 bool json_file_refuse(struct json_file *file, enum tokmap_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
+/* Reports that memory for `what` is lacking: see error_set_memory(). Does nothing if a failure was reported before.
+ * Always returns false. */
+bool json_file_memory(struct json_file *file, const char *what, uint64_t bytes) __attribute__((cold));
 /* Returns the status of the first failure, and reports it if it is a fault of the JSON itself. OK if there was none. */
 enum tokmap_status json_file_status(struct json_file *file);
 

@@ -57,13 +57,6 @@ static bool config_parse(struct tekken *tekken)
     return good && !file->scan.fault.reason;
 }
 
-static bool no_memory(struct json_file *file, size_t bytes)
-{
-    if (!file->status)
-        file->status = error_set_memory(file->error, "a vocabulary", bytes);
-    return false;
-}
-
 /* Reads one entry of "vocab" or "special_tokens": its rank, UINT64_MAX if that is missing, and the text of the field
  * `text_field`, NULL if that is missing. Returns false after a fault. */
 static bool entry_parse(struct json_file *file, const char *text_field, uint64_t *rank, const uint8_t **text,
@@ -101,13 +94,13 @@ static bool rank_parse(struct tekken *tekken, uint32_t number)
                                 "vocab: the token_bytes of rank %u are missing, empty, or longer than %u bytes", number,
                                 TOKEN_BYTES_MOST);
     if (!bytes_reserve(&tekken->bytes, count) || !bytes_reserve(&tekken->ends, sizeof(uint32_t)))
-        return no_memory(file, tekken->bytes.count + count);
+        return json_file_memory(file, "a vocabulary", tekken->bytes.count + count);
     const uint32_t made = base64_decode(tekken->bytes.bytes + tekken->bytes.count, text, count);
     if (!made)
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "vocab: the token_bytes of rank %u are not base64", number);
     tekken->bytes.count += made;
     const uint32_t end = (uint32_t)tekken->bytes.count;
-    return bytes_append(&tekken->ends, &end, sizeof end) || no_memory(file, tekken->ends.count);
+    return bytes_append(&tekken->ends, &end, sizeof end) || json_file_memory(file, "a vocabulary", tekken->ends.count);
 }
 
 static bool vocabulary_parse(struct tekken *tekken)
@@ -191,7 +184,7 @@ static bool specials_name(struct tekken *tekken)
     /* clang-format on */
     struct json_file *file = &tekken->file;
     bool *named = calloc((size_t)tekken->special_count + 1, sizeof *named);
-    bool good = named || no_memory(file, (size_t)tekken->special_count + 1);
+    bool good = named || json_file_memory(file, "a vocabulary", (size_t)tekken->special_count + 1);
     for (uint32_t i = 0; good && i < tekken->specials.count; i++) {
         if (tekken->specials.tokens[i].id >= tekken->special_count)
             good = json_file_refuse(file, TOKMAP_ERROR_FORMAT,
@@ -211,7 +204,7 @@ static bool specials_name(struct tekken *tekken)
             (void)snprintf(text, sizeof text, "<SPECIAL_%u>", id);
         char *copy = (char *)text_arena_alloc(&file->arena, strlen(text));
         if (!copy) {
-            good = no_memory(file, strlen(text));
+            good = json_file_memory(file, "a vocabulary", strlen(text));
             break;
         }
         memcpy(copy, text, strlen(text));
