@@ -541,8 +541,6 @@ int main(int argc, char **argv)
          NULL},
         {0, "offline", CLI_FLAG, &o->offline, NULL, NULL, "compare, faults: install nothing; measure what is there",
          NULL},
-        {0, "llmc", CLI_TEXT, &o->llmc, NULL, "FOLDER", "compare: a checkout of llm.c, whose loader is measured too",
-         NULL},
         {0, "megatron", CLI_TEXT, &o->megatron, NULL, "FOLDER",
          "compare pack: a checkout of Megatron-LM, whose preprocess_data is measured", NULL},
         {0, "field", CLI_TEXT, &o->field, NULL, "NAME",

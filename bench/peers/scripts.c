@@ -288,7 +288,6 @@ static void common_arguments(const struct bench *bench, const struct places *pla
     scripts_real(all, "--seconds", o->seconds);
     scripts_text(all, "--peers", o->peers);
     scripts_text(all, "--venv", o->venv);
-    scripts_text(all, "--llmc", o->llmc);
     if (o->offline)
         argument_add(all, "--offline");
 }
