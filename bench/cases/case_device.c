@@ -59,24 +59,16 @@ static void h2d_register(struct h2d *h2d, int kind)
     h2d->register_ms[kind] = (double)(os_clock_ns() - started) / 1e6;
 }
 
-static int h2d_open(struct bench *bench, struct h2d *h2d)
+static void h2d_open(struct bench *bench, struct h2d *h2d)
 {
-    int result = gpu_open(bench, &h2d->gpu);
-    if (!result)
-        result = gpu_timer_new(&h2d->gpu, &h2d->timer);
-    if (!result)
-        result = gpu_memory_new(&h2d->gpu, h2d->bytes, &h2d->into);
-    if (!result)
-        result = gpu_check(&h2d->gpu, h2d->gpu.driver->host_alloc(&h2d->memory[PINNED], h2d->bytes, CUDA_HOST_PORTABLE),
-                           "allocating page-locked memory");
-    for (int kind = REGISTERED; kind < KINDS && !result; kind++) {
-        int system = os_memory_new(h2d->bytes, kind != SMALL_PAGES, &h2d->memory[kind]);
-        if (system)
-            return bench_failed_system(bench, system, NULL,
-                                       "There is not enough memory for the copies; lower --copy-bytes.");
-    }
-    if (result)
-        return result;
+    gpu_open(bench, &h2d->gpu);
+    gpu_timer_new(&h2d->gpu, &h2d->timer);
+    h2d->into = gpu_memory_new(&h2d->gpu, h2d->bytes);
+    gpu_check(&h2d->gpu, h2d->gpu.driver->host_alloc(&h2d->memory[PINNED], h2d->bytes, CUDA_HOST_PORTABLE),
+              "allocating page-locked memory");
+    for (int kind = REGISTERED; kind < KINDS; kind++)
+        bench_check_system(bench, os_memory_new(h2d->bytes, kind != SMALL_PAGES, &h2d->memory[kind]), NULL,
+                           "There is not enough memory for the copies; lower --copy-bytes.");
     os_memory_small_pages(h2d->memory[SMALL_PAGES], h2d->bytes);
     for (int kind = REGISTERED; kind <= SMALL_PAGES; kind++)
         os_memory_prefer_node(h2d->memory[kind], h2d->bytes, cuda_device_node(&h2d->gpu.device));
@@ -84,19 +76,16 @@ static int h2d_open(struct bench *bench, struct h2d *h2d)
         memset(h2d->memory[kind], kind + 1, h2d->bytes);
     for (int kind = REGISTERED; kind <= SMALL_PAGES; kind++)
         h2d_register(h2d, kind);
-    return gpu_synchronize(&h2d->gpu);
+    gpu_synchronize(&h2d->gpu);
 }
 
 static void h2d_close(struct h2d *h2d)
 {
-    if (!h2d->gpu.open)
-        return;
     (void)h2d->gpu.driver->stream_synchronize(h2d->gpu.stream);
     for (int kind = REGISTERED; kind <= SMALL_PAGES; kind++)
         if (h2d->registered[kind])
             (void)h2d->gpu.driver->host_unregister(h2d->memory[kind]);
-    if (h2d->memory[PINNED])
-        (void)h2d->gpu.driver->host_free(h2d->memory[PINNED]);
+    (void)h2d->gpu.driver->host_free(h2d->memory[PINNED]);
     for (int kind = REGISTERED; kind < KINDS; kind++)
         os_memory_free(h2d->memory[kind], h2d->bytes);
     gpu_memory_free(&h2d->gpu, &h2d->into);
@@ -104,25 +93,22 @@ static void h2d_close(struct h2d *h2d)
     gpu_close(&h2d->gpu);
 }
 
-static int h2d_repeat(struct h2d *h2d, int kind, size_t which, bool counts)
+static void h2d_repeat(struct h2d *h2d, int kind, size_t which, bool counts)
 {
     struct gpu *gpu = &h2d->gpu;
     const uint64_t size = h2d->sizes[which], copies = max64(1, min64(REPEAT_BYTES / size, COPIES_MOST));
     const uint64_t places = h2d->bytes / size;
-    double ms = 0;
-    int result = gpu_timer_start(gpu, &h2d->timer);
-    for (uint64_t i = 0; i < copies && !result; i++) {
+    gpu_timer_start(gpu, &h2d->timer);
+    for (uint64_t i = 0; i < copies; i++) {
         const uint64_t at = i % places * size;
-        result = gpu->driver->copy_to_device(h2d->into + at, (uint8_t *)h2d->memory[kind] + at, size, gpu->stream);
+        gpu_check(gpu,
+                  gpu->driver->copy_to_device(h2d->into + at, (uint8_t *)h2d->memory[kind] + at, size, gpu->stream),
+                  "copying to the GPU");
     }
-    if (!result)
-        result = gpu_timer_stop(gpu, &h2d->timer);
-    if (result)
-        return gpu_check(gpu, result, "copying to the GPU");
-    result = gpu_timer_read(gpu, &h2d->timer, &ms);
-    if (!result && counts && ms > 0)
+    gpu_timer_stop(gpu, &h2d->timer);
+    const double ms = gpu_timer_read(gpu, &h2d->timer);
+    if (counts && ms > 0)
         series_add(&h2d->rates[kind][which], (double)(copies * size) / ms / 1e6);
-    return result;
 }
 
 /* Sets *shares to rates[i] / of[i] for each repeat. */
@@ -190,16 +176,14 @@ static int h2d_run(struct bench *bench)
         h2d.sizes[h2d.size_count++] = size;
         h2d.bytes = size;
     }
-    int result = h2d_open(bench, &h2d);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 9), REPEATS_WARM_FIRST);
-    while (repeats_next(&repeats, result))
-        for (size_t which = 0; which < h2d.size_count && !result; which++)
-            for (int kind = 0; kind < KINDS && !result; kind++)
+    h2d_open(bench, &h2d);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 9), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats))
+        for (size_t which = 0; which < h2d.size_count; which++)
+            for (int kind = 0; kind < KINDS; kind++)
                 if (kind == PINNED || kind == PAGEABLE || h2d.registered[kind])
-                    result = h2d_repeat(&h2d, kind, which, repeats.counts);
+                    h2d_repeat(&h2d, kind, which, repeats.counts);
     h2d_close(&h2d);
-    if (result || bench_stopped())
-        return CLI_FAILED;
     h2d_report(bench, &h2d);
     return CLI_DONE;
 }
@@ -318,7 +302,7 @@ static uint64_t traffic(const struct expand_arguments *work)
     return work->count * (work->row_tokens * work->width + marks + outputs * work->seq_len * work->element);
 }
 
-static int expand_open(struct bench *bench, struct expand_case *it)
+static void expand_open(struct bench *bench, struct expand_case *it)
 {
     uint64_t state = 11;
     it->spin_rounds = SPIN_ROUNDS;
@@ -329,39 +313,29 @@ static int expand_open(struct bench *bench, struct expand_case *it)
     const uint64_t stride = row_stride(it->seq_len), marks = mark_words(it->seq_len + 1) * sizeof(struct mark);
     it->slot_bytes = it->rows * (stride + marks);
     it->output_bytes = max64(sizes[it->sizes - 1] * 8, it->slot_bytes);
-    int result = gpu_open(bench, &it->gpu);
-    if (!result)
-        result = gpu_take_expand(&it->gpu);
-    if (!result)
-        result = gpu_timer_new(&it->gpu, &it->timer);
-    if (!result)
-        result = gpu_memory_new(&it->gpu, it->slot_bytes, &it->slot);
-    for (int i = 0; i < OUTPUTS && !result; i++)
-        result = gpu_memory_new(&it->gpu, it->output_bytes, &it->outputs[i]);
+    gpu_open(bench, &it->gpu);
+    gpu_take_expand(&it->gpu);
+    gpu_timer_new(&it->gpu, &it->timer);
+    it->slot = gpu_memory_new(&it->gpu, it->slot_bytes);
+    for (int i = 0; i < OUTPUTS; i++)
+        it->outputs[i] = gpu_memory_new(&it->gpu, it->output_bytes);
     void *pinned = NULL;
-    if (!result)
-        result = gpu_check(&it->gpu, it->gpu.driver->host_alloc(&pinned, it->slot_bytes, CUDA_HOST_PORTABLE),
-                           "allocating page-locked memory");
+    gpu_check(&it->gpu, it->gpu.driver->host_alloc(&pinned, it->slot_bytes, CUDA_HOST_PORTABLE),
+              "allocating page-locked memory");
     it->pinned = pinned;
-    if (!result && !samples_new(&it->launches, 1 << 20))
-        result = bench_no_memory(bench);
-    if (result)
-        return result;
+    bench_samples_new(bench, &it->launches, 1 << 20);
     for (uint64_t row = 0; row < it->rows; row++)
         fill_row(it->pinned + row * stride, (struct mark *)(void *)(it->pinned + it->rows * stride + row * marks),
                  it->seq_len, &state);
-    result = gpu_check(&it->gpu, it->gpu.driver->copy_to_device(it->slot, it->pinned, it->slot_bytes, it->gpu.stream),
-                       "copying the batch");
-    return result ? result : gpu_synchronize(&it->gpu);
+    gpu_check(&it->gpu, it->gpu.driver->copy_to_device(it->slot, it->pinned, it->slot_bytes, it->gpu.stream),
+              "copying the batch");
+    gpu_synchronize(&it->gpu);
 }
 
 static void expand_close(struct expand_case *it)
 {
-    if (!it->gpu.open)
-        return;
     (void)it->gpu.driver->stream_synchronize(it->gpu.stream);
-    if (it->pinned)
-        (void)it->gpu.driver->host_free(it->pinned);
+    (void)it->gpu.driver->host_free(it->pinned);
     gpu_memory_free(&it->gpu, &it->slot);
     for (int i = 0; i < OUTPUTS; i++)
         gpu_memory_free(&it->gpu, &it->outputs[i]);
@@ -383,96 +357,81 @@ static bool was_ahead(struct expand_case *it)
 }
 
 /* Enqueues many launches between two events, or many copies on the device that each move as many bytes as a launch. */
-static int rate_enqueue(struct expand_case *it, const struct expand_arguments *work, bool copy, uint64_t count)
+static void rate_enqueue(struct expand_case *it, const struct expand_arguments *work, bool copy, uint64_t count)
 {
     struct gpu *gpu = &it->gpu;
     const uint64_t bytes = traffic(work);
-    int result = gpu_launch_spin(gpu, &(struct gpu_spin){it->outputs[0], it->spin_rounds});
-    if (!result)
-        result = gpu_timer_start(gpu, &it->timer);
-    for (uint64_t i = 0; i < count && !result; i++) {
+    gpu_launch_spin(gpu, &(struct gpu_spin){it->outputs[0], it->spin_rounds});
+    gpu_timer_start(gpu, &it->timer);
+    for (uint64_t i = 0; i < count; i++) {
         const uint64_t before = os_clock_ns();
         if (copy)
-            result = gpu->driver->copy_on_device(it->outputs[1], it->outputs[0], min64(bytes / 2, it->output_bytes),
-                                                 gpu->stream);
+            gpu_check(gpu,
+                      gpu->driver->copy_on_device(it->outputs[1], it->outputs[0], min64(bytes / 2, it->output_bytes),
+                                                  gpu->stream),
+                      "copying on the GPU");
         else
-            result = gpu_launch_expand(gpu, work);
+            gpu_launch_expand(gpu, work);
         if (!copy)
             samples_add(&it->launches, os_clock_ns() - before);
     }
-    return result ? result : gpu_timer_stop(gpu, &it->timer);
+    gpu_timer_stop(gpu, &it->timer);
 }
 
-/* Sets *us to the time of a launch or a copy. */
-static int rate_repeat(struct expand_case *it, const struct expand_arguments *work, bool copy, double *us)
+/* Returns the microseconds of a launch or a copy. */
+static double rate_repeat(struct expand_case *it, const struct expand_arguments *work, bool copy)
 {
     struct gpu *gpu = &it->gpu;
     const uint64_t count = max64(4, min64(200, ((uint64_t)256 << 20) / traffic(work)));
     double ms = 0;
     bool ahead = false;
-    int result = CLI_DONE;
-    while (!ahead && !result) {
-        result = gpu_check(gpu, rate_enqueue(it, work, copy, count), "expanding on the GPU");
-        ahead = !result && was_ahead(it);
-        if (!result)
-            result = gpu_timer_read(gpu, &it->timer, &ms);
+    while (!ahead) {
+        rate_enqueue(it, work, copy, count);
+        ahead = was_ahead(it);
+        ms = gpu_timer_read(gpu, &it->timer);
     }
-    *us = ms * 1000 / (double)count;
-    return result;
+    return ms * 1000 / (double)count;
 }
 
 /* Times one way from pinned memory to the outputs: a copy and a launch or, if `direct`, a launch that reads pinned
  * memory. */
-static int way_repeat(struct expand_case *it, uint64_t tokens, bool direct, struct series *series)
+static void way_repeat(struct expand_case *it, uint64_t tokens, bool direct, struct series *series)
 {
     struct gpu *gpu = &it->gpu;
     const uint64_t slot = direct ? (uint64_t)(uintptr_t)it->pinned : it->slot;
     const struct expand_arguments work = work_of(it, slot, tokens, &sets[I32]);
-    double ms = 0;
-    int result = gpu_launch_spin(gpu, &(struct gpu_spin){it->outputs[2], it->spin_rounds});
-    if (!result)
-        result = gpu_timer_start(gpu, &it->timer);
-    if (!result && !direct)
-        result = gpu->driver->copy_to_device(it->slot, it->pinned, work.count * work.row_stride, gpu->stream);
-    if (!result)
-        result = gpu_launch_expand(gpu, &work);
-    if (!result)
-        result = gpu_timer_stop(gpu, &it->timer);
-    if (result)
-        return gpu_check(gpu, result, "expanding from pinned memory");
-    result = gpu_timer_read(gpu, &it->timer, &ms);
-    if (!result && series)
+    gpu_launch_spin(gpu, &(struct gpu_spin){it->outputs[2], it->spin_rounds});
+    gpu_timer_start(gpu, &it->timer);
+    if (!direct)
+        gpu_check(gpu, gpu->driver->copy_to_device(it->slot, it->pinned, work.count * work.row_stride, gpu->stream),
+                  "copying from pinned memory");
+    gpu_launch_expand(gpu, &work);
+    gpu_timer_stop(gpu, &it->timer);
+    const double ms = gpu_timer_read(gpu, &it->timer);
+    if (series)
         series_add(series, ms * 1000);
-    return result;
 }
 
-static int all_repeat(struct expand_case *it, bool counts)
+static void all_repeat(struct expand_case *it, bool counts)
 {
-    int result = CLI_DONE;
     samples_clear(&it->launches);
-    for (size_t size = 0; size < it->sizes && !result; size++) {
-        for (int set = 0; set < SETS && !result; set++) {
+    for (size_t size = 0; size < it->sizes; size++) {
+        for (int set = 0; set < SETS; set++) {
             const struct expand_arguments work = work_of(it, it->slot, sizes[size], &sets[set]);
             struct found *found = &it->found[size][set];
-            double us = 0, copy_us = 0;
-            result = rate_repeat(it, &work, false, &us);
-            if (!result)
-                result = rate_repeat(it, &work, true, &copy_us);
-            if (result || !counts || us <= 0 || copy_us <= 0)
+            const double us = rate_repeat(it, &work, false), copy_us = rate_repeat(it, &work, true);
+            if (!counts || us <= 0 || copy_us <= 0)
                 continue;
             series_add(&found->us, us);
             series_add(&found->gb_s, (double)traffic(&work) / us / 1000);
             series_add(&found->copy_gb_s, 2 * (double)min64(traffic(&work) / 2, it->output_bytes) / copy_us / 1000);
             series_add(&found->share, series_last(&found->gb_s) / series_last(&found->copy_gb_s));
         }
-        if (!result)
-            result = way_repeat(it, sizes[size], false, counts ? &it->staged[size] : NULL);
-        if (!result)
-            result = way_repeat(it, sizes[size], true, counts ? &it->direct[size] : NULL);
+        way_repeat(it, sizes[size], false, counts ? &it->staged[size] : NULL);
+        way_repeat(it, sizes[size], true, counts ? &it->direct[size] : NULL);
     }
-    if (counts && !result)
+    if (counts)
         spread_add(&it->launch, &it->launches, 1000);
-    return result;
 }
 
 /* ---- the case ---- */
@@ -509,13 +468,11 @@ static void expand_report(struct bench *bench, const struct expand_case *it)
 static int expand_run(struct bench *bench)
 {
     static struct expand_case it;
-    int result = expand_open(bench, &it);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 9), REPEATS_WARM_FIRST);
-    while (repeats_next(&repeats, result))
-        result = all_repeat(&it, repeats.counts);
+    expand_open(bench, &it);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 9), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats))
+        all_repeat(&it, repeats.counts);
     expand_close(&it);
-    if (result || bench_stopped())
-        return CLI_FAILED;
     expand_report(bench, &it);
     return CLI_DONE;
 }

@@ -62,31 +62,29 @@ struct race {
     void *host_outputs[FIELDS];
     uint64_t output_bytes;
     struct tokmap_batch batches[BLOCK]; /* descriptions from the device's loader; their pointers are no longer valid */
-    struct tokmap_error error;
-    uint64_t state; /* of the random numbers */
+    uint64_t state;                     /* of the random numbers */
     uint64_t done, rounds, compared, mismatches, waits, late_copies, host_expanded;
 };
 
 /* ---- rounds ---- */
 
-static int loader_open(struct bench *bench, struct race *race, const struct round *round, bool on_device,
-                       struct tokmap_loader **loader)
+static struct tokmap_loader *loader_open(struct bench *bench, const struct race *race, const struct round *round,
+                                         bool on_device)
 {
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+    struct tokmap_loader *loader = NULL;
     options.fields = round->fields;
     options.mask_targets = round->mask_targets;
     options.threads = on_device;
     options.ring_bytes = on_device ? round->ring_bytes : 0;
     options.device = on_device ? race->gpu.name : NULL;
-    return tokmap_loader_open(loader, round->run, &options, &race->error) ? bench_failed(bench, &race->error)
-                                                                          : CLI_DONE;
+    bench_check(bench, tokmap_loader_open(&loader, round->run, &options, &bench->error));
+    return loader;
 }
 
-static int round_open(struct bench *bench, struct race *race, struct round *round)
+static void round_open(struct bench *bench, struct race *race, struct round *round)
 {
     char numbers[128];
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     memset(round, 0, sizeof *round);
     round->seed = random_next(&race->state);
     round->seq_len = 1 + random_below(&race->state, SEQ_LEN_MOST);
@@ -98,29 +96,23 @@ static int round_open(struct bench *bench, struct race *race, struct round *roun
     round->ring_bytes = random_below(&race->state, 2) ? 0 : (uint64_t)1 << (17 + random_below(&race->state, 4));
     (void)snprintf(numbers, sizeof numbers, "seq_len %" PRIu64 "\nbatch %" PRIu64 "\nseed %" PRIu64 "\n",
                    round->seq_len, round->rows, round->seed);
-    if (run_of_dataset(&round->run, race->data, numbers, TOKMAP_READ_AUTO, &race->error))
-        return bench_failed(bench, &race->error);
-    int result = run_get_info(bench, round->run, &source, &info);
-    if (result)
-        return result;
-    round->width = info.width;
-    result = loader_open(bench, race, round, true, &round->device);
-    if (!result)
-        result = loader_open(bench, race, round, false, &round->host);
+    round->run = run_of_dataset(bench, race->data, numbers, TOKMAP_READ_AUTO);
+    round->width = run_get_data(bench, round->run).info.width;
+    round->device = loader_open(bench, race, round, true);
+    round->host = loader_open(bench, race, round, false);
     round->cu_elements = tokmap_loader_cu_seqlens(round->device);
-    if (!result && round->cu_elements * 4 > race->output_bytes) {
-        cli_say(bench->program,
-                "the documents of this dataset are too short for this case: a batch can contain %" PRIu64 " of them",
-                round->cu_elements);
-        result = CLI_FAILED;
-    }
-    return result;
+    if (round->cu_elements * 4 <= race->output_bytes)
+        return;
+    cli_say(bench->program,
+            "the documents of this dataset are too short for this case: a batch can contain %" PRIu64 " of them",
+            round->cu_elements);
+    bench_end(bench, CLI_FAILED);
 }
 
 static void round_close(struct race *race, struct round *round)
 {
     struct tokmap_stats stats = TOKMAP_STATS_INIT;
-    if (round->device && !tokmap_loader_stats(round->device, &stats)) {
+    if (!tokmap_loader_stats(round->device, &stats)) {
         race->waits += stats.waits;
         race->late_copies += stats.late_copies;
         race->host_expanded += stats.host_expanded;
@@ -159,24 +151,24 @@ static struct gpu_checksum words_of(const struct round *round, const struct tokm
                                  .word_bytes = 4};
 }
 
-/* Delays the consumer's stream, the consumer or the copy engine, in about a third of the calls. Returns the driver's
- * result. */
-static int delay_something(struct race *race)
+/* Delays the consumer's stream, the consumer or the copy engine, in about a third of the calls. */
+static void delay_something(struct race *race)
 {
     struct gpu *gpu = &race->gpu;
     const uint64_t which = random_below(&race->state, 16);
     if (which < 3)
-        return gpu_launch_spin(gpu, &(struct gpu_spin){race->spin_out, random_below(&race->state, 20000)});
+        gpu_launch_spin(gpu, &(struct gpu_spin){race->spin_out, random_below(&race->state, 20000)});
     if (which == 3)
         os_sleep_ns(random_below(&race->state, 100000));
     if (which == 4)
-        return gpu->driver->copy_to_device(race->traffic_to, race->traffic_from, 4096 << random_below(&race->state, 11),
-                                           race->traffic);
-    return 0;
+        gpu_check(gpu,
+                  gpu->driver->copy_to_device(race->traffic_to, race->traffic_from,
+                                              4096 << random_below(&race->state, 11), race->traffic),
+                  "copying beside the loader");
 }
 
-static int device_batch(struct bench *bench, struct race *race, const struct round *round, uint64_t number,
-                        enum tokmap_id_type type)
+static void device_batch(struct bench *bench, struct race *race, const struct round *round, uint64_t number,
+                         enum tokmap_id_type type)
 {
     struct gpu *gpu = &race->gpu;
     struct tokmap_batch *batch = &race->batches[number];
@@ -186,20 +178,17 @@ static int device_batch(struct bench *bench, struct race *race, const struct rou
     for (int field = 0; field < FIELDS; field++)
         fields[field] = (void *)(uintptr_t)outputs[field]; /* NOLINT: a device address */
     const struct tokmap_out out = out_of(fields, type);
-    int result = delay_something(race);
+    delay_something(race);
     *batch = (struct tokmap_batch)TOKMAP_BATCH_INIT;
-    if (!result && tokmap_loader_next(round->device, &out, gpu->stream, batch, &race->error))
-        return bench_failed(bench, &race->error);
-    if (!result)
-        result = delay_something(race);
-    for (int field = 0; field < FIELDS && !result; field++) {
+    bench_check(bench, tokmap_loader_next(round->device, &out, gpu->stream, batch, &bench->error));
+    delay_something(race);
+    for (int field = 0; field < FIELDS; field++) {
         struct gpu_checksum work = words_of(round, batch, field, type);
         work.words = outputs[field];
         work.sum = race->sums + (number * FIELDS + (uint64_t)field) * 8;
         if (round->fields & field_bits[field])
-            result = gpu_launch_checksum(gpu, &work);
+            gpu_launch_checksum(gpu, &work);
     }
-    return gpu_check(gpu, result, "enqueueing a batch");
 }
 
 static uint64_t host_sum(const void *words, const struct gpu_checksum *work)
@@ -225,14 +214,13 @@ static void mismatch(struct bench *bench, struct race *race, const struct round 
 }
 
 /* Makes the same batch on the host, compares its description, and computes the checksums of its outputs. */
-static int host_batch(struct bench *bench, struct race *race, const struct round *round, uint64_t number,
-                      enum tokmap_id_type type)
+static void host_batch(struct bench *bench, struct race *race, const struct round *round, uint64_t number,
+                       enum tokmap_id_type type)
 {
     const struct tokmap_out out = out_of(race->host_outputs, type);
     const struct tokmap_batch *device = &race->batches[number];
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
-    if (tokmap_loader_next(round->host, &out, NULL, &batch, &race->error))
-        return bench_failed(bench, &race->error);
+    bench_check(bench, tokmap_loader_next(round->host, &out, NULL, &batch, &bench->error));
     if (batch.step != device->step || batch.count != device->count || batch.first_row != device->first_row ||
         batch.documents != device->documents || batch.max_seqlen != device->max_seqlen ||
         memcmp(&batch.cursor, &device->cursor, sizeof batch.cursor) != 0)
@@ -242,27 +230,23 @@ static int host_batch(struct bench *bench, struct race *race, const struct round
         if (round->fields & field_bits[field])
             race->wanted[number][field] = host_sum(race->host_outputs[field], &work);
     }
-    return CLI_DONE;
 }
 
 /* ---- blocks ---- */
 
-static int block_run(struct bench *bench, struct race *race, const struct round *round, uint64_t count)
+static void block_run(struct bench *bench, struct race *race, const struct round *round, uint64_t count)
 {
     static uint64_t found[BLOCK][FIELDS];
     struct gpu *gpu = &race->gpu;
     const enum tokmap_id_type type = random_below(&race->state, 2) ? TOKMAP_ID_I64 : TOKMAP_ID_I32;
-    int result = gpu_check(gpu, gpu->driver->memset_bytes(race->sums, 0, sizeof found, gpu->stream), "clearing memory");
-    for (uint64_t i = 0; i < count && !result; i++)
-        result = device_batch(bench, race, round, i, type);
-    for (uint64_t i = 0; i < count && !result; i++)
-        result = host_batch(bench, race, round, i, type);
-    if (!result)
-        result = gpu_check(gpu, gpu->driver->copy_to_host(found, race->sums, sizeof found, gpu->stream),
-                           "reading checksums");
-    if (!result)
-        result = gpu_synchronize(gpu);
-    for (uint64_t i = 0; i < count && !result; i++)
+    gpu_check(gpu, gpu->driver->memset_bytes(race->sums, 0, sizeof found, gpu->stream), "clearing memory");
+    for (uint64_t i = 0; i < count; i++)
+        device_batch(bench, race, round, i, type);
+    for (uint64_t i = 0; i < count; i++)
+        host_batch(bench, race, round, i, type);
+    gpu_check(gpu, gpu->driver->copy_to_host(found, race->sums, sizeof found, gpu->stream), "reading checksums");
+    gpu_synchronize(gpu);
+    for (uint64_t i = 0; i < count; i++)
         for (int field = 0; field < FIELDS; field++) {
             if (!(round->fields & field_bits[field]))
                 continue;
@@ -270,68 +254,52 @@ static int block_run(struct bench *bench, struct race *race, const struct round 
             if (found[i][field] != race->wanted[i][field])
                 mismatch(bench, race, round, field_names[field], race->batches[i].step);
         }
-    race->done += result ? 0 : count;
-    return result;
+    race->done += count;
 }
 
-static int round_run(struct bench *bench, struct race *race, uint64_t batches)
+static void round_run(struct bench *bench, struct race *race, uint64_t batches)
 {
     struct round round;
-    int result = round_open(bench, race, &round);
+    round_open(bench, race, &round);
     const uint64_t goal = race->done + min64(batches, ROUND / 2 + random_below(&race->state, ROUND));
-    while (!result && race->done < goal && !bench_stopped())
-        result = block_run(bench, race, &round, min64(goal - race->done, 1 + random_below(&race->state, BLOCK)));
-    if (race->gpu.driver->stream_synchronize(race->gpu.stream) && !result)
-        result = CLI_FAILED;
+    while (race->done < goal && !bench_stopped())
+        block_run(bench, race, &round, min64(goal - race->done, 1 + random_below(&race->state, BLOCK)));
+    gpu_synchronize(&race->gpu);
     round_close(race, &round);
     race->rounds++;
-    return result;
 }
 
 /* ---- the case ---- */
 
-static int race_open(struct bench *bench, struct race *race)
+static void race_open(struct bench *bench, struct race *race)
 {
     race->data = bench->options.dataset ? bench->options.dataset : DATA;
     race->output_bytes = (uint64_t)ROWS_MOST * (SEQ_LEN_MOST + 2) * 8;
     race->state = 20261120;
-    int result = gpu_open(bench, &race->gpu);
-    if (!result)
-        result = gpu_memory_new(&race->gpu, sizeof race->wanted, &race->sums);
-    if (!result)
-        result = gpu_memory_new(&race->gpu, TRAFFIC, &race->traffic_to);
-    if (!result)
-        result = gpu_memory_new(&race->gpu, 8, &race->spin_out);
-    for (int field = 0; field < FIELDS && !result; field++) {
-        for (int set = 0; set < SETS && !result; set++)
-            result = gpu_memory_new(&race->gpu, race->output_bytes, &race->outputs[set][field]);
-        race->host_outputs[field] = malloc(race->output_bytes);
-        if (!result && !race->host_outputs[field])
-            result = bench_no_memory(bench);
+    gpu_open(bench, &race->gpu);
+    race->sums = gpu_memory_new(&race->gpu, sizeof race->wanted);
+    race->traffic_to = gpu_memory_new(&race->gpu, TRAFFIC);
+    race->spin_out = gpu_memory_new(&race->gpu, 8);
+    for (int field = 0; field < FIELDS; field++) {
+        for (int set = 0; set < SETS; set++)
+            race->outputs[set][field] = gpu_memory_new(&race->gpu, race->output_bytes);
+        race->host_outputs[field] = bench_new(bench, race->output_bytes, 1);
     }
-    if (!result)
-        result = gpu_check(&race->gpu, race->gpu.driver->host_alloc(&race->traffic_from, TRAFFIC, CUDA_HOST_PORTABLE),
-                           "allocating page-locked memory");
-    if (!result)
-        result = gpu_check(&race->gpu, race->gpu.driver->stream_create(&race->traffic, CUDA_STREAM_NON_BLOCKING),
-                           "creating a stream");
-    if (!result)
-        memset(race->traffic_from, 0x5a, TRAFFIC);
-    return result ? result : gpu_synchronize(&race->gpu);
+    gpu_check(&race->gpu, race->gpu.driver->host_alloc(&race->traffic_from, TRAFFIC, CUDA_HOST_PORTABLE),
+              "allocating page-locked memory");
+    gpu_check(&race->gpu, race->gpu.driver->stream_create(&race->traffic, CUDA_STREAM_NON_BLOCKING),
+              "creating a stream");
+    memset(race->traffic_from, 0x5a, TRAFFIC);
+    gpu_synchronize(&race->gpu);
 }
 
 static void race_close(struct race *race)
 {
     struct gpu *gpu = &race->gpu;
-    if (!gpu->open)
-        return;
     (void)gpu->driver->stream_synchronize(gpu->stream);
-    if (race->traffic) {
-        (void)gpu->driver->stream_synchronize(race->traffic);
-        (void)gpu->driver->stream_destroy(race->traffic);
-    }
-    if (race->traffic_from)
-        (void)gpu->driver->host_free(race->traffic_from);
+    (void)gpu->driver->stream_synchronize(race->traffic);
+    (void)gpu->driver->stream_destroy(race->traffic);
+    (void)gpu->driver->host_free(race->traffic_from);
     gpu_memory_free(gpu, &race->sums);
     gpu_memory_free(gpu, &race->traffic_to);
     gpu_memory_free(gpu, &race->spin_out);
@@ -346,14 +314,13 @@ static void race_close(struct race *race)
 static int run(struct bench *bench)
 {
     static struct race race;
-    int result = race_open(bench, &race);
+    race_open(bench, &race);
     const uint64_t started = os_clock_ns();
-    while (!result && race.done < bench->options.batches && !bench_stopped())
-        result = round_run(bench, &race, bench->options.batches - race.done);
+    while (race.done < bench->options.batches && !bench_stopped())
+        round_run(bench, &race, bench->options.batches - race.done);
     const double seconds = (double)(os_clock_ns() - started) / 1e9;
     race_close(&race);
-    if (result || bench_stopped())
-        return CLI_FAILED;
+    bench_stop_check(bench);
     bench_value(bench, "mismatches", "outputs", (double)race.mismatches, 0);
     bench_value(bench, "outputs_compared", "outputs", (double)race.compared, (double)NAN);
     bench_value(bench, "batches", "batches", (double)race.done, (double)bench->options.batches);

@@ -48,6 +48,7 @@ static const struct {
     {"lookup2_16mib_ratio", 16 << 20},
     {"lookup2_32mib_ratio", 32 << 20},
 };
+
 #define TABLES 4
 
 /* One value with a new state, and one with the same state again. */
@@ -90,16 +91,13 @@ static uint64_t text_sum(const struct bench_text *text)
 
 /* ---- encoding ---- */
 
-static enum tokmap_status whole_encode(const struct tokenizing *tokenizing, struct tokenizer_state *state,
-                                       uint64_t *tokens, struct tokmap_error *error)
+static void whole_encode(struct bench *bench, const struct tokenizing *tokenizing, struct tokenizer_state *state)
 {
     uint64_t end = 0;
     const struct tokmap_text text = {tokenizing->text.text, tokenizing->text.bytes};
     const struct tokenizer_batch batch = {&text, 1, false, false};
     struct tokenizer_out out = {.tokens = tokenizing->tokens[0], .capacity = tokenizing->capacity, .ends = &end};
-    const enum tokmap_status status = tokenizer_encode(state, &batch, &out, error);
-    *tokens = out.count;
-    return status;
+    bench_check(bench, tokenizer_encode(state, &batch, &out, &bench->error));
 }
 
 /* One thread, which takes documents until none are left. */
@@ -142,8 +140,8 @@ static void documents_encode(void *user)
 
 /* Encodes all documents on `threads` threads with the given states. Sets *seconds, and *cpu to the processor seconds of
  * all threads. */
-static int documents_pass(struct bench *bench, struct tokenizing *tokenizing, struct tokenizer_state *const *states,
-                          uint32_t threads, double *seconds, double *cpu)
+static void documents_pass(struct bench *bench, struct tokenizing *tokenizing, struct tokenizer_state *const *states,
+                           uint32_t threads, double *seconds, double *cpu)
 {
     _Atomic uint64_t next = 0;
     struct encoder encoders[THREADS];
@@ -160,17 +158,15 @@ static int documents_pass(struct bench *bench, struct tokenizing *tokenizing, st
     for (uint32_t i = 1; i < threads; i++)
         os_thread_join(running[i]);
     *seconds = (double)(os_clock_ns() - started) / 1e9;
-    if (system)
-        return bench_failed_system(bench, system, NULL, "A thread cannot be started.");
+    bench_check_system(bench, system, NULL, "A thread cannot be started.");
     *cpu = 0;
     for (uint32_t i = 0; i < threads; i++) {
         if (encoders[i].status)
-            return bench_failed(bench, &encoders[i].error);
+            bench_failed(bench, &encoders[i].error);
         *cpu += (double)encoders[i].cpu_ns / 1e9;
     }
     if (threads == 1)
         tokenizing->document_tokens = encoders[0].made;
-    return CLI_DONE;
 }
 
 /* ---- repeats ---- */
@@ -180,28 +176,21 @@ static double rate_of(const struct tokenizing *tokenizing, double seconds)
     return (double)tokenizing->text.bytes / 1e6 / seconds;
 }
 
-static int whole_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
+static void whole_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
 {
     struct tokenizer_state *state;
-    struct tokmap_error error = {0};
-    uint64_t tokens;
     double rates[2] = {0, 0};
-    if (tokenizer_state_new(&state, tokenizing->tokenizer, &error))
-        return bench_failed(bench, &error);
-    enum tokmap_status status = TOKMAP_OK;
-    for (int warm = 0; warm < 2 && !status; warm++) {
+    bench_check(bench, tokenizer_state_new(&state, tokenizing->tokenizer, &bench->error));
+    for (int warm = 0; warm < 2; warm++) {
         const uint64_t started = os_clock_ns();
-        status = whole_encode(tokenizing, state, &tokens, &error);
+        whole_encode(bench, tokenizing, state);
         rates[warm] = rate_of(tokenizing, (double)(os_clock_ns() - started) / 1e9);
     }
     tokenizer_state_free(state);
-    if (status)
-        return bench_failed(bench, &error);
     if (counts) {
         series_add(&tokenizing->whole.cold, rates[0]);
         series_add(&tokenizing->whole.warm, rates[1]);
     }
-    return CLI_DONE;
 }
 
 /* Runs the scanner alone over the documents. state: of a pass that has ended and whose counts have been read. */
@@ -218,11 +207,10 @@ static void scan_repeat(struct tokenizing *tokenizing, struct tokenizer_state *s
 }
 
 /* Encodes samples that the caches of the state and of the processor hold, and the branch predictor knows. */
-static int hot_repeat(struct bench *bench, struct tokenizing *tokenizing, struct tokenizer_state *state, bool counts)
+static void hot_repeat(struct bench *bench, struct tokenizing *tokenizing, struct tokenizer_state *state, bool counts)
 {
     const struct bench_text *text = &tokenizing->text;
     const uint64_t count = min64(SAMPLE_DOCUMENTS, text->document_count);
-    struct tokmap_error error = {0};
     uint64_t ends[SAMPLE_DOCUMENTS], bytes = 0, ns = 0;
     for (uint64_t sample = 0; sample < SAMPLES; sample++) {
         const struct tokmap_text *documents = text->documents + (text->document_count - count) * sample / SAMPLES;
@@ -233,8 +221,7 @@ static int hot_repeat(struct bench *bench, struct tokenizing *tokenizing, struct
                 .tokens = tokenizing->tokens[0], .capacity = tokenizing->capacity, .ends = ends};
             if (again == 0)
                 started = os_clock_ns();
-            if (tokenizer_encode(state, &batch, &out, &error))
-                return bench_failed(bench, &error);
+            bench_check(bench, tokenizer_encode(state, &batch, &out, &bench->error));
         }
         ns += os_clock_ns() - started;
         for (uint64_t i = 0; i < count; i++)
@@ -242,45 +229,40 @@ static int hot_repeat(struct bench *bench, struct tokenizing *tokenizing, struct
     }
     if (counts && bytes)
         series_add(&tokenizing->hot, (double)bytes * 1e3 / (double)max64(1, ns));
-    return CLI_DONE;
 }
 
-static int documents_cold_and_warm(struct bench *bench, struct tokenizing *tokenizing, uint32_t threads, bool counts)
+static void documents_cold_and_warm(struct bench *bench, struct tokenizing *tokenizing, uint32_t threads, bool counts)
 {
     struct tokenizer_state *states[THREADS] = {NULL};
-    struct tokmap_error error = {0};
     struct tokenizer_measures measures;
     double rates[2] = {0, 0}, cpu[2] = {0, 0}, seconds;
-    int result = CLI_DONE;
-    for (uint32_t i = 0; i < threads && !result; i++) {
+    for (uint32_t i = 0; i < threads; i++) {
         const uint64_t started = os_clock_ns();
-        if (tokenizer_state_new(&states[i], tokenizing->tokenizer, &error))
-            result = bench_failed(bench, &error);
-        else if (counts && threads == 1)
+        bench_check(bench, tokenizer_state_new(&states[i], tokenizing->tokenizer, &bench->error));
+        if (counts && threads == 1)
             series_add(&tokenizing->state, (double)(os_clock_ns() - started) / 1e6);
     }
-    for (int warm = 0; warm < 2 && !result; warm++) {
-        result = documents_pass(bench, tokenizing, states, threads, &seconds, &cpu[warm]);
+    for (int warm = 0; warm < 2; warm++) {
+        documents_pass(bench, tokenizing, states, threads, &seconds, &cpu[warm]);
         rates[warm] = rate_of(tokenizing, seconds);
-        if (!warm && !result && threads == 1 && tokenizer_measure(states[0], "", 0, &measures)) {
+        if (!warm && threads == 1 && tokenizer_measure(states[0], "", 0, &measures)) {
             tokenizing->pieces = measures.pieces;
             tokenizing->missed = measures.missed;
             tokenizing->merged = measures.merged;
         }
     }
-    if (!result && threads == 1)
+    if (threads == 1)
         scan_repeat(tokenizing, states[0], counts);
-    if (!result && threads == 1)
-        result = hot_repeat(bench, tokenizing, states[0], counts);
+    if (threads == 1)
+        hot_repeat(bench, tokenizing, states[0], counts);
     for (uint32_t i = 0; i < threads; i++)
         tokenizer_state_free(states[i]);
-    if (counts && !result) {
+    if (counts) {
         series_add(threads == 1 ? &tokenizing->documents.cold : &tokenizing->threads.cold, rates[0]);
         series_add(threads == 1 ? &tokenizing->documents.warm : &tokenizing->threads.warm, rates[1]);
         series_add(&tokenizing->cpu[threads - 1].cold, cpu[0]);
         series_add(&tokenizing->cpu[threads - 1].warm, cpu[1]);
     }
-    return result;
 }
 
 static void read_repeat(struct tokenizing *tokenizing, bool counts)
@@ -294,7 +276,7 @@ static void read_repeat(struct tokenizing *tokenizing, bool counts)
 /* ---- the gain from a second thread on this machine ---- */
 
 /* Measures what a second thread adds to loops that share nothing. No tokenizer can expect more. */
-static int machine_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
+static void machine_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
 {
     double ratio = 0;
     int system = two_threads_compute(&ratio);
@@ -305,39 +287,31 @@ static int machine_repeat(struct bench *bench, struct tokenizing *tokenizing, bo
         if (counts && !system)
             series_add(&tokenizing->lookup_ratio[i], ratio);
     }
-    return system ? bench_failed_system(bench, system, NULL, "Two threads cannot be measured.") : CLI_DONE;
+    bench_check_system(bench, system, NULL, "Two threads cannot be measured.");
 }
 
 /* ---- copies of this program ---- */
 
 /* Prints when a tokenizer is ready, and how long opening it took. */
-static int child_ready(struct bench *bench)
+static void child_ready(struct bench *bench)
 {
-    struct tokenizer *tokenizer = NULL;
     struct tokenizer_state *state = NULL;
-    struct tokmap_error error = {0};
     const uint64_t started = os_clock_ns();
-    int result = bench_tokenizer_open(bench, &tokenizer);
+    struct tokenizer *tokenizer = bench_tokenizer_open(bench);
     const uint64_t open_ns = os_clock_ns() - started;
-    if (result)
-        return result;
-    if (tokenizer_state_new(&state, tokenizer, &error))
-        result = bench_failed(bench, &error);
-    else
-        (void)printf("at=%" PRIu64 " open=%.6f\n", os_clock_ns(), (double)open_ns / 1e6);
+    bench_check(bench, tokenizer_state_new(&state, tokenizer, &bench->error));
+    (void)printf("at=%" PRIu64 " open=%.6f\n", os_clock_ns(), (double)open_ns / 1e6);
     tokenizer_state_free(state);
     tokenizer_close(tokenizer);
-    return result;
 }
 
 /* Prints the time that encoding alone takes in a process: opening the vocabulary (already done by the caller), making a
  * state on each of two threads, and encoding documents that are in memory, without writing the ids anywhere. */
-static int child_encode(struct bench *bench, const struct tokenizing *tokenizing)
+static void child_encode(struct bench *bench, const struct tokenizing *tokenizing)
 {
     _Atomic uint64_t next = 0;
     struct encoder encoders[THREADS];
     struct os_thread *running = NULL;
-    int result = CLI_DONE;
     const uint64_t started = os_clock_ns();
     for (uint32_t i = 0; i < THREADS; i++)
         encoders[i] = (struct encoder){
@@ -346,66 +320,51 @@ static int child_encode(struct bench *bench, const struct tokenizing *tokenizing
     if (!system)
         documents_encode(&encoders[0]);
     os_thread_join(running);
-    if (system)
-        return bench_failed_system(bench, system, NULL, "A thread cannot be started.");
+    bench_check_system(bench, system, NULL, "A thread cannot be started.");
     (void)printf("seconds=%.6f\n", (double)(os_clock_ns() - started + tokenizing->open_ns) / 1e9);
     for (uint32_t i = 0; i < THREADS; i++) {
-        if (encoders[i].status && !result)
-            result = bench_failed(bench, &encoders[i].error);
+        if (encoders[i].status)
+            bench_failed(bench, &encoders[i].error);
         tokenizer_state_free(encoders[i].state);
     }
-    return result;
 }
 
 /* Prints the memory that encoding adds to that of text, ids and vocabulary: the state of a thread. */
-static int child_memory(struct bench *bench, struct tokenizing *tokenizing)
+static void child_memory(struct bench *bench, struct tokenizing *tokenizing)
 {
     struct tokenizer_state *state = NULL;
-    struct tokmap_error error = {0};
-    uint64_t unused;
     double seconds, cpu;
     for (uint32_t i = 0; i < THREADS; i++) /* touch the memory of the ids now, so that it is not counted */
         memset(tokenizing->tokens[i], 1, (size_t)(tokenizing->capacity * tokenizing->info.width));
     const uint64_t before = os_memory_resident();
-    if (tokenizer_state_new(&state, tokenizing->tokenizer, &error))
-        return bench_failed(bench, &error);
-    int result = documents_pass(bench, tokenizing, &state, 1, &seconds, &cpu);
+    bench_check(bench, tokenizer_state_new(&state, tokenizing->tokenizer, &bench->error));
+    documents_pass(bench, tokenizing, &state, 1, &seconds, &cpu);
     const uint64_t documents = os_memory_resident();
-    if (!result && whole_encode(tokenizing, state, &unused, &error))
-        result = bench_failed(bench, &error);
+    whole_encode(bench, tokenizing, state);
     const uint64_t whole = os_memory_resident();
     tokenizer_state_free(state);
-    if (!result)
-        (void)printf("documents=%.3f whole=%.3f\n", ((double)documents - (double)before) / 1048576,
-                     ((double)whole - (double)before) / 1048576);
-    return result;
+    (void)printf("documents=%.3f whole=%.3f\n", ((double)documents - (double)before) / 1048576,
+                 ((double)whole - (double)before) / 1048576);
 }
 
-static int copies_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
+static void copies_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
 {
     const char *text = tokenizing->text.path;
     char output[256] = "";
     struct child_usage usage = {.seconds = 0};
-    int result = child_run_copy(bench, "ready", text, output, sizeof output, &usage);
-    if (result)
-        return result;
+    child_run_copy(bench, "ready", text, output, sizeof output, &usage);
     if (counts) {
         series_add(&tokenizing->start, (child_number(output, "at") - (double)usage.started_ns) / 1e6);
         series_add(&tokenizing->open, child_number(output, "open"));
     }
-    result = child_run_copy(bench, "encode", text, output, sizeof output, NULL);
-    if (result)
-        return result;
+    child_run_copy(bench, "encode", text, output, sizeof output, NULL);
     if (counts)
         series_add(&tokenizing->encode, rate_of(tokenizing, child_number(output, "seconds")));
     if (tokenizing->memory.count) /* memory does not vary, so one value is enough */
-        return CLI_DONE;
-    result = child_run_copy(bench, "memory", text, output, sizeof output, NULL);
-    if (!result) {
-        series_add(&tokenizing->memory, child_number(output, "documents"));
-        series_add(&tokenizing->memory_whole, child_number(output, "whole"));
-    }
-    return result;
+        return;
+    child_run_copy(bench, "memory", text, output, sizeof output, NULL);
+    series_add(&tokenizing->memory, child_number(output, "documents"));
+    series_add(&tokenizing->memory_whole, child_number(output, "whole"));
 }
 
 /* ---- results ---- */
@@ -478,45 +437,30 @@ static void results(struct bench *bench, struct tokenizing *tokenizing)
 
 /* ---- the case ---- */
 
-static int tokenizing_open(struct bench *bench, struct tokenizing *tokenizing)
+static void tokenizing_open(struct bench *bench, struct tokenizing *tokenizing)
 {
-    int result = bench_text_open(bench, &tokenizing->text);
+    bench_text_open(bench, &tokenizing->text);
     const uint64_t started = os_clock_ns();
-    if (!result)
-        result = bench_tokenizer_open(bench, &tokenizing->tokenizer);
+    tokenizing->tokenizer = bench_tokenizer_open(bench);
     tokenizing->open_ns = os_clock_ns() - started;
-    if (result)
-        return result;
-    uint64_t bytes = 0;
     tokenizer_info(tokenizing->tokenizer, &tokenizing->info);
-    if (mul_overflows(tokenizing->text.bytes, tokenizing->info.ids_per_byte_most, &tokenizing->capacity) ||
-        mul_overflows(tokenizing->capacity, tokenizing->info.width, &bytes) || bytes > SIZE_MAX)
-        return bench_no_memory(bench);
-    for (uint32_t i = 0; i < THREADS; i++) {
-        tokenizing->tokens[i] = malloc((size_t)bytes);
-        if (!tokenizing->tokens[i])
-            return bench_no_memory(bench);
-    }
-    return CLI_DONE;
+    if (mul_overflows(tokenizing->text.bytes, tokenizing->info.ids_per_byte_most, &tokenizing->capacity))
+        bench_no_memory(bench);
+    for (uint32_t i = 0; i < THREADS; i++)
+        tokenizing->tokens[i] = bench_new(bench, tokenizing->capacity, tokenizing->info.width);
 }
 
-static int all_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
+static void all_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
 {
-    int result = CLI_DONE;
     read_repeat(tokenizing, counts);
     if (!bench->options.documents)
-        result = whole_repeat(bench, tokenizing, counts);
-    if (!result)
-        result = documents_cold_and_warm(bench, tokenizing, 1, counts);
-    if (!result)
-        result = documents_cold_and_warm(bench, tokenizing, 2, counts);
-    if (!result)
-        result = machine_repeat(bench, tokenizing, counts);
-    if (!result)
-        result = copies_repeat(bench, tokenizing, counts);
-    if (!result)
-        result = pack_records_repeat(bench, &tokenizing->records, counts);
-    if (!result && counts) {
+        whole_repeat(bench, tokenizing, counts);
+    documents_cold_and_warm(bench, tokenizing, 1, counts);
+    documents_cold_and_warm(bench, tokenizing, 2, counts);
+    machine_repeat(bench, tokenizing, counts);
+    copies_repeat(bench, tokenizing, counts);
+    pack_records_repeat(bench, &tokenizing->records, counts);
+    if (counts) {
         series_add(&tokenizing->threads_ratio.cold,
                    series_last(&tokenizing->threads.cold) / series_last(&tokenizing->documents.cold));
         series_add(&tokenizing->threads_ratio.warm,
@@ -528,43 +472,43 @@ static int all_repeat(struct bench *bench, struct tokenizing *tokenizing, bool c
     }
     const struct series *const ours[PEER_RATES] = {&tokenizing->whole.cold, &tokenizing->whole.warm,
                                                    &tokenizing->documents.cold, &tokenizing->documents.warm};
-    return result ? result : peers_repeat(bench, &tokenizing->peers, counts, ours);
+    peers_repeat(bench, &tokenizing->peers, counts, ours);
 }
 
 static int run(struct bench *bench)
 {
     static struct tokenizing tokenizing;
     const char *child = bench->options.child;
-    if (!bench->options.dataset || !bench->options.tokenizer) {
-        cli_say(bench->program, "name a text and a tokenizer: tokmap-bench tokenize FILE -t TOKENIZER");
-        return CLI_MISUSED;
-    }
+    if (!bench->options.dataset || !bench->options.tokenizer)
+        return bench_misused(bench, "name a text and a tokenizer: tokmap-bench tokenize FILE -t TOKENIZER");
     if (bench->options.worst)
         return tokenize_worst_run(bench);
-    if (child && !strcmp(child, "ready"))
-        return child_ready(bench);
-    if (child && !strcmp(child, "pack"))
-        return pack_records_child(bench);
-    int result = tokenizing_open(bench, &tokenizing);
-    if (!result && child) {
-        result = strcmp(child, "encode") ? child_memory(bench, &tokenizing) : child_encode(bench, &tokenizing);
-    } else if (!result) {
-        result = peers_open(bench, &tokenizing.peers, &tokenizing.text, &tokenizing.info);
-        if (!result)
-            result = pack_records_open(bench, &tokenizing.records, &tokenizing.text);
-        struct repeats repeats = repeats_begin(bench_repeats(bench, 5), REPEATS_WARM_FIRST);
-        while (repeats_next(&repeats, result))
-            result = all_repeat(bench, &tokenizing, repeats.counts);
-        if (bench_stopped())
-            result = CLI_FAILED;
-        if (!result)
-            results(bench, &tokenizing);
+    if (child && !strcmp(child, "ready")) {
+        child_ready(bench);
+        return CLI_DONE;
+    }
+    if (child && !strcmp(child, "pack")) {
+        pack_records_child(bench);
+        return CLI_DONE;
+    }
+    tokenizing_open(bench, &tokenizing);
+    if (child && !strcmp(child, "encode")) {
+        child_encode(bench, &tokenizing);
+    } else if (child) {
+        child_memory(bench, &tokenizing);
+    } else {
+        peers_open(bench, &tokenizing.peers, &tokenizing.text, &tokenizing.info);
+        pack_records_open(bench, &tokenizing.records, &tokenizing.text);
+        struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 5), REPEATS_WARM_FIRST);
+        while (repeats_next(&repeats))
+            all_repeat(bench, &tokenizing, repeats.counts);
+        results(bench, &tokenizing);
     }
     for (uint32_t i = 0; i < THREADS; i++)
         free(tokenizing.tokens[i]);
     bench_text_close(&tokenizing.text);
     tokenizer_close(tokenizing.tokenizer);
-    return result;
+    return CLI_DONE;
 }
 
 const struct bench_case case_tokenize = {

@@ -41,15 +41,15 @@ struct pack_records {
     struct series rate, peak; /* MB/s of text, MiB */
 };
 
-/* Writes the JSONL file. Returns CLI_DONE, or CLI_FAILED after a message, as do the other functions. */
-int pack_records_open(struct bench *bench, struct pack_records *records, const struct bench_text *text);
+/* Writes the JSONL file. */
+void pack_records_open(struct bench *bench, struct pack_records *records, const struct bench_text *text);
 
 /* Packs the file once, in a copy of this program that starts `tokmap pack`. The peak memory that the kernel reports for
  * a process is never below what its parent held when it started the process, and this process holds the text and its
  * ids; the copy holds nothing. counts: add the results to the series. */
-int pack_records_repeat(struct bench *bench, struct pack_records *records, bool counts);
+void pack_records_repeat(struct bench *bench, struct pack_records *records, bool counts);
 
 /* Does the work of that copy: packs the file options.dataset and prints "seconds=S peak=MIB". */
-int pack_records_child(struct bench *bench);
+void pack_records_child(struct bench *bench);
 
 #endif

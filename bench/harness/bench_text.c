@@ -14,55 +14,35 @@
 #include "text/utf8.h"
 #include "vocabulary/vocabulary.h"
 
-/* Reads the `bytes` bytes of an open file into new memory. Returns 0 or an errno. */
-static int content_read(int fd, uint64_t bytes, char **content)
-{
-    size_t got = 0;
-    *content = malloc((size_t)bytes);
-    if (!*content)
-        return ENOMEM;
-    const int system = os_pread(fd, *content, (size_t)bytes, 0, &got);
-    return system || got == bytes ? system : EIO;
-}
-
-static int text_read(struct bench *bench, struct bench_text *text)
+static void text_read(struct bench *bench, struct bench_text *text)
 {
     const char *path = bench->options.dataset;
     struct os_stat stat;
+    size_t got = 0;
     int fd;
-    int system = os_open(path, OS_READ, &fd);
-    if (system)
-        return bench_failed_system(bench, system, path, "The text cannot be opened.");
-    system = os_fstat(fd, &stat);
+    bench_check_system(bench, os_open(path, OS_READ, &fd), path, "The text cannot be opened.");
+    int system = os_fstat(fd, &stat);
     if (!system && (stat.kind != OS_KIND_FILE || !stat.bytes || stat.bytes > SIZE_MAX / 8)) {
-        os_close(fd);
         cli_say(bench->program, "%s: give a regular file that contains text", path);
-        return CLI_FAILED;
+        bench_end(bench, CLI_FAILED);
     }
-    text->path = path;
-    text->bytes = system ? 0 : stat.bytes;
-    if (!system)
-        system = content_read(fd, text->bytes, &text->text);
+    bench_check_system(bench, system, path, "The text cannot be read.");
+    *text = (struct bench_text){.path = path, .text = bench_new(bench, stat.bytes, 1), .bytes = stat.bytes};
+    system = os_pread(fd, text->text, (size_t)stat.bytes, 0, &got);
     os_close(fd);
-    if (system == ENOMEM)
-        return bench_no_memory(bench);
-    if (system)
-        return bench_failed_system(bench, system, path, "The text cannot be read.");
+    bench_check_system(bench, system || got == stat.bytes ? system : EIO, path, "The text cannot be read.");
     const size_t valid = utf8_valid_prefix(text->text, (size_t)text->bytes);
     if (valid != text->bytes) {
         cli_say(bench->program, "%s: the text is not valid UTF-8 at byte %zu; other tokenizers would refuse it", path,
                 valid);
-        return CLI_FAILED;
+        bench_end(bench, CLI_FAILED);
     }
-    return CLI_DONE;
 }
 
-static int text_cut(struct bench *bench, struct bench_text *text)
+static void text_cut(struct bench *bench, struct bench_text *text)
 {
     const uint64_t most = text->bytes / (BENCH_DOCUMENT - 3) + 1; /* a cut moves back by up to 3 bytes */
-    text->documents = malloc((size_t)most * sizeof *text->documents);
-    if (!text->documents)
-        return bench_no_memory(bench);
+    text->documents = bench_new(bench, most, sizeof *text->documents);
     for (uint64_t at = 0; at < text->bytes;) {
         const uint64_t left = text->bytes - at;
         const size_t bytes = left > BENCH_DOCUMENT ? utf8_cut(text->text + at, BENCH_DOCUMENT) : (size_t)left;
@@ -70,21 +50,19 @@ static int text_cut(struct bench *bench, struct bench_text *text)
         text->documents[text->document_count++] = (struct tokmap_text){text->text + at, bytes};
         at += bytes;
     }
-    return CLI_DONE;
 }
 
-int bench_text_open(struct bench *bench, struct bench_text *text)
+void bench_text_open(struct bench *bench, struct bench_text *text)
 {
-    assert(!text->text && !text->documents);
-    const int result = text_read(bench, text);
-    return result ? result : text_cut(bench, text);
+    text_read(bench, text);
+    text_cut(bench, text);
 }
 
-int bench_text_take(struct bench *bench, struct bench_text *text, char *content, uint64_t bytes)
+void bench_text_take(struct bench *bench, struct bench_text *text, char *content, uint64_t bytes)
 {
-    assert(!text->text && !text->documents && bytes);
+    assert(bytes);
     *text = (struct bench_text){.path = bench->options.dataset, .text = content, .bytes = bytes};
-    return text_cut(bench, text);
+    text_cut(bench, text);
 }
 
 void bench_text_close(struct bench_text *text)
@@ -94,13 +72,47 @@ void bench_text_close(struct bench_text *text)
     *text = (struct bench_text){.bytes = 0};
 }
 
-int bench_tokenizer_open(struct bench *bench, struct tokenizer **tokenizer)
+/* Writes a JSON string's content; returns its number of bytes. */
+static size_t escape(char *into, const char *text, uint64_t count)
 {
+    static const char digits[] = "0123456789abcdef";
+    size_t at = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        const unsigned char byte = (unsigned char)text[i];
+        if (byte >= 0x20 && byte != '"' && byte != '\\') {
+            into[at++] = text[i];
+            continue;
+        }
+        into[at++] = '\\';
+        if (byte == '"' || byte == '\\' || byte == '\n') {
+            into[at++] = byte == '\n' ? 'n' : text[i];
+            continue;
+        }
+        memcpy(into + at, "u00", 3);
+        into[at + 3] = digits[byte >> 4];
+        into[at + 4] = digits[byte & 15];
+        at += 5;
+    }
+    return at;
+}
+
+size_t text_json_line(char *line, const char *text, uint64_t count)
+{
+    static const char begin[] = "{\"text\": \"", end[] = "\"}\n";
+    memcpy(line, begin, sizeof begin - 1);
+    const size_t at = sizeof begin - 1 + escape(line + sizeof begin - 1, text, count);
+    memcpy(line + at, end, sizeof end - 1);
+    return at + sizeof end - 1;
+}
+
+struct tokenizer *bench_tokenizer_open(struct bench *bench)
+{
+    struct tokenizer *tokenizer = NULL;
     const struct bench_options *options = &bench->options;
     const struct tokmap_tokenizer_options asked = {.pattern = options->pattern,
                                                    .special_tokens = options->special_tokens};
-    struct tokmap_error error = {0};
-    return vocabulary_open(tokenizer, options->tokenizer, &asked, &error) ? bench_failed(bench, &error) : CLI_DONE;
+    bench_check(bench, vocabulary_open(&tokenizer, options->tokenizer, &asked, &bench->error));
+    return tokenizer;
 }
 
 /* ==== text of made-up words ==== */
@@ -131,11 +143,9 @@ static void words_make(struct made_text *text)
     }
 }
 
-struct made_text *made_text_new(uint64_t seed)
+struct made_text *made_text_new(struct bench *bench, uint64_t seed)
 {
-    struct made_text *text = calloc(1, sizeof *text);
-    if (!text)
-        return NULL;
+    struct made_text *text = bench_new(bench, 1, sizeof *text);
     text->state = seed;
     words_make(text);
     return text;

@@ -39,91 +39,58 @@ static bool file_is_flat(const struct tokmap_dataset *dataset, const char *path,
     return flat;
 }
 
-static int copy_part(struct bench *bench, const struct tokmap_dataset *dataset, int fd, void *buffer, uint64_t first,
-                     uint64_t count, uint64_t width, const char *path)
+static void tokens_copy(struct bench *bench, const struct opened *data, char path[BENCH_PATH])
 {
-    struct tokmap_error error = {0};
-    if (tokmap_dataset_copy(dataset, first, count, buffer, &error))
-        return bench_failed(bench, &error);
-    const int system = os_write(fd, buffer, (size_t)(count * width));
-    return system ? bench_failed_system(bench, system, path,
-                                        "The copy of the tokens for other systems cannot be written; name a folder "
-                                        "with more space with --dir.")
-                  : CLI_DONE;
-}
-
-static int tokens_copy(struct bench *bench, const struct tokmap_dataset *dataset,
-                       const struct tokmap_dataset_info *info, char path[BENCH_PATH])
-{
-    int fd = -1;
-    int result = made_file(bench, "flat.bin", path);
-    const int system = result ? 0 : os_open(path, OS_WRITE_NEW, &fd);
-    if (result)
-        return result;
-    if (system)
-        return bench_failed_system(bench, system, path, "The copy of the tokens for other systems cannot be created.");
+    const uint64_t tokens = data->info.tokens, width = data->info.width;
     char size[32];
+    int fd;
     struct cli_progress progress;
-    void *buffer = malloc((size_t)(PART_TOKENS * info->width));
-    result = buffer ? CLI_DONE : bench_no_memory(bench);
-    bench_say(bench, "copying the tokens (%s) into one flat file for other systems",
-              cli_bytes(info->tokens * info->width, size));
-    cli_progress_start(&progress, "copying", info->tokens * info->width, bench->options.json);
-    for (uint64_t at = 0; !result && at < info->tokens; at += PART_TOKENS) {
-        result = copy_part(bench, dataset, fd, buffer, at, min64(PART_TOKENS, info->tokens - at), info->width, path);
-        cli_progress_update(&progress, at * info->width);
-        if (bench_stopped())
-            result = CLI_FAILED;
+    void *buffer = bench_new(bench, PART_TOKENS, (size_t)width);
+    made_file(bench, "flat.bin", path);
+    bench_check_system(bench, os_open(path, OS_WRITE_NEW, &fd), path,
+                       "The copy of the tokens for other systems cannot be created.");
+    bench_say(bench, "copying the tokens (%s) into one flat file for other systems", cli_bytes(tokens * width, size));
+    cli_progress_start(&progress, "copying", tokens * width, bench->options.json);
+    for (uint64_t at = 0; at < tokens; at += PART_TOKENS) {
+        const uint64_t count = min64(PART_TOKENS, tokens - at);
+        bench_stop_check(bench);
+        bench_check(bench, tokmap_dataset_copy(data->dataset, at, count, buffer, &bench->error));
+        bench_check_system(bench, os_write(fd, buffer, (size_t)(count * width)), path,
+                           "The copy of the tokens for other systems cannot be written; name a folder with more space "
+                           "with --dir.");
+        cli_progress_update(&progress, at * width);
     }
     cli_progress_end(&progress);
     free(buffer);
     os_close(fd);
-    return result;
 }
 
 /* Writes the paths of the files of tokens, a line each. */
-static int files_list(struct bench *bench, const struct tokmap_dataset *dataset, uint64_t shards, char path[BENCH_PATH])
+static void files_list(struct bench *bench, const struct opened *data, char path[BENCH_PATH])
 {
-    int fd = -1;
-    int result = made_file(bench, "files.list", path);
-    int system = result ? 0 : os_open(path, OS_WRITE_NEW, &fd);
-    for (uint64_t i = 0; i < shards && !result && !system; i++) {
+    struct bytes_buffer list = {.bytes = NULL};
+    for (uint64_t i = 0; i < data->info.shards; i++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
-        struct tokmap_error error = {0};
-        if (tokmap_dataset_shard(dataset, i, &shard, &error)) {
-            result = bench_failed(bench, &error);
-        } else {
-            system = os_write(fd, shard.tokens_path, strlen(shard.tokens_path));
-            if (!system)
-                system = os_write(fd, "\n", 1);
-        }
+        bench_check(bench, tokmap_dataset_shard(data->dataset, i, &shard, &bench->error));
+        bench_append(bench, &list, "%s\n", shard.tokens_path);
     }
-    if (fd >= 0)
-        os_close(fd);
-    return system ? bench_failed_system(bench, system, path, "The list of the dataset's files cannot be written.")
-                  : result;
+    made_file(bench, "files.list", path);
+    made_write(bench, path, list.bytes, list.count, "The list of the dataset's files cannot be written.");
+    bytes_free(&list);
 }
 
-int flat_tokens_open(struct bench *bench, struct flat_tokens *flat)
+void flat_tokens_open(struct bench *bench, struct flat_tokens *flat)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    struct tokmap_shard_info first = TOKMAP_SHARD_INFO_INIT;
-    struct tokmap_dataset *dataset = NULL;
+    const struct opened data = dataset_open(bench, TOKMAP_READ_PREAD);
+    const char *path = data.first.tokens_path;
     memset(flat, 0, sizeof *flat);
-    int result = dataset_open(bench, TOKMAP_READ_PREAD, &dataset);
-    if (!result)
-        result = dataset_get_info(bench, dataset, &info, &first);
-    if (!result) {
-        flat->width = info.width;
-        flat->tokens = info.tokens;
-        flat->eod = info.eod_id;
-        if (file_is_flat(dataset, first.tokens_path, &info) && strlen(first.tokens_path) < sizeof flat->path)
-            (void)snprintf(flat->path, sizeof flat->path, "%s", first.tokens_path);
-        else
-            result = tokens_copy(bench, dataset, &info, flat->path);
-    }
-    if (!result)
-        result = files_list(bench, dataset, info.shards, flat->files);
-    tokmap_dataset_close(dataset);
-    return result;
+    flat->width = data.info.width;
+    flat->tokens = data.info.tokens;
+    flat->eod = data.info.eod_id;
+    if (file_is_flat(data.dataset, path, &data.info) && strlen(path) < sizeof flat->path)
+        (void)snprintf(flat->path, sizeof flat->path, "%s", path);
+    else
+        tokens_copy(bench, &data, flat->path);
+    files_list(bench, &data, flat->files);
+    tokmap_dataset_close(data.dataset);
 }

@@ -15,7 +15,7 @@ struct flat_tokens {
 /* Finds or makes that file of the dataset that dataset_name() returns. It is the dataset's own file of tokens if that
  * is flat and the only one: of a native shard, sealed or not, and of a file of another project without a header.
  * Otherwise, for several shards, a header, or tokens of another width, it is a copy in --dir, which is removed at the
- * end. Returns CLI_DONE, or CLI_FAILED after a message. */
-int flat_tokens_open(struct bench *bench, struct flat_tokens *flat);
+ * end. */
+void flat_tokens_open(struct bench *bench, struct flat_tokens *flat);
 
 #endif

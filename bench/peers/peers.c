@@ -33,7 +33,7 @@ static const char *const rate_names[PEER_RATES] = {"cold", "warm", "doc_cold", "
 
 /* ---- choosing peers ---- */
 
-static int peer_add(struct bench *bench, struct peers *peers, const char *name, size_t length)
+static void peer_add(struct bench *bench, struct peers *peers, const char *name, size_t length)
 {
     for (size_t i = 0; i < KNOWN; i++) {
         if (strlen(known[i].name) != length || memcmp(known[i].name, name, length))
@@ -44,28 +44,25 @@ static int peer_add(struct bench *bench, struct peers *peers, const char *name, 
         peer->name = known[i].name;
         while (peer->documents < peers->text->document_count && peer->bytes < known[i].bytes)
             peer->bytes += peers->text->documents[peer->documents++].count;
-        return CLI_DONE;
+        return;
     }
     cli_say(bench->program,
             "--against accepts gigatoken, fastokens, tiktoken, tokenizers, sentencepiece and kitoken, separated by "
             "commas, but not '%.*s'",
             (int)length, name);
-    return CLI_MISUSED;
+    bench_end(bench, CLI_MISUSED);
 }
 
-static int script_find(struct bench *bench, struct peers *peers)
+static void script_find(struct bench *bench, struct peers *peers)
 {
     char folder[BENCH_PATH];
     struct os_stat stat;
-    const int result = scripts_folder(bench, folder);
-    if (result)
-        return result;
+    scripts_folder(bench, folder);
     const int length = snprintf(peers->script, BENCH_PATH, "%s/encode.py", folder);
-    if (length < 0 || length >= BENCH_PATH || os_stat(peers->script, &stat)) {
-        cli_say(bench->program, "%s does not exist; name its folder with --peers-folder", peers->script);
-        return CLI_FAILED;
-    }
-    return CLI_DONE;
+    if (length >= 0 && length < BENCH_PATH && !os_stat(peers->script, &stat))
+        return;
+    cli_say(bench->program, "%s does not exist; name its folder with --peers-folder", peers->script);
+    bench_end(bench, CLI_FAILED);
 }
 
 /* Names the file to which encode.py writes the ids of the whole text or of the documents. */
@@ -74,8 +71,8 @@ static void ids_path(const struct peers *peers, bool documents, char path[BENCH_
     (void)snprintf(path, BENCH_PATH + 16, "%s.%s", peers->ids, documents ? "documents" : "whole");
 }
 
-int peers_open(struct bench *bench, struct peers *peers, const struct bench_text *text,
-               const struct tokenizer_info *info)
+void peers_open(struct bench *bench, struct peers *peers, const struct bench_text *text,
+                const struct tokenizer_info *info)
 {
     const char *names = bench->options.against;
     const char *venv = bench->options.venv;
@@ -83,62 +80,56 @@ int peers_open(struct bench *bench, struct peers *peers, const struct bench_text
     peers->pattern = bench->options.pattern ? bench->options.pattern : info->name;
     while (names && *names) {
         const size_t length = strcspn(names, ",");
-        const int result = peer_add(bench, peers, names, length);
-        if (result)
-            return result;
+        peer_add(bench, peers, names, length);
         names += length + (names[length] == ',');
     }
     if (!peers->count)
-        return CLI_DONE;
+        return;
     if (!venv) {
         cli_say(bench->program,
                 "--against needs --venv FOLDER, a Python environment that contains these tokenizers; make one with: "
                 "python3 -m venv FOLDER; FOLDER/bin/pip install numpy awkward gigatoken fastokens tiktoken tokenizers "
                 "sentencepiece kitoken");
-        return CLI_MISUSED;
+        bench_end(bench, CLI_MISUSED);
     }
     const int length = snprintf(peers->python, sizeof peers->python, "%s/bin/python", venv);
     if (length < 0 || length >= BENCH_PATH)
-        return bench_failed_system(bench, ENAMETOOLONG, venv, "The path of its Python would be too long; move it.");
-    int result = made_path(bench, "ids", peers->ids);
-    for (int documents = 0; documents < 2 && !result; documents++) {
+        bench_failed_system(bench, ENAMETOOLONG, venv, "The path of its Python would be too long; move it.");
+    made_path(bench, "ids", peers->ids);
+    for (int documents = 0; documents < 2; documents++) {
         char path[BENCH_PATH + 16];
         ids_path(peers, documents, path);
-        result = made_add(bench, path);
+        made_add(bench, path);
     }
-    return result ? result : script_find(bench, peers);
+    script_find(bench, peers);
 }
 
 /* ---- comparing ids ---- */
 
-/* Encodes with our tokenizer the text that a peer gets. The caller frees out->tokens. */
-static enum tokmap_status ours_encode(const struct peers *peers, const struct peer *peer, bool documents,
-                                      struct tokenizer *tokenizer, struct tokenizer_out *out,
-                                      struct tokmap_error *error)
+/* Encodes with our tokenizer the text that a peer gets. The caller frees the tokens. */
+static struct tokenizer_out ours_encode(struct bench *bench, const struct peers *peers, const struct peer *peer,
+                                        bool documents, struct tokenizer *tokenizer)
 {
     const struct tokmap_text whole = {peers->text->text, peer->bytes};
     const struct tokenizer_batch batch = {documents ? peers->text->documents : &whole, documents ? peer->documents : 1,
                                           false, false};
+    struct tokenizer_out out = {0};
     struct tokenizer_info info;
     struct tokenizer_state *state = NULL;
-    uint64_t bytes;
     tokenizer_info(tokenizer, &info);
-    if (mul_overflows(peer->bytes, info.ids_per_byte_most, &out->capacity) ||
-        mul_overflows(out->capacity, info.width, &bytes) || bytes > SIZE_MAX / 2)
-        return TOKMAP_ERROR_LIMIT;
-    out->tokens = malloc((size_t)bytes);
-    out->ends = malloc((size_t)batch.count * sizeof *out->ends);
-    enum tokmap_status status =
-        out->tokens && out->ends ? tokenizer_state_new(&state, tokenizer, error) : TOKMAP_ERROR_MEMORY;
-    if (!status)
-        status = tokenizer_encode(state, &batch, out, error);
+    if (mul_overflows(peer->bytes, info.ids_per_byte_most, &out.capacity))
+        bench_no_memory(bench);
+    out.tokens = bench_new(bench, out.capacity, info.width);
+    out.ends = bench_new(bench, batch.count, sizeof *out.ends);
+    bench_check(bench, tokenizer_state_new(&state, tokenizer, &bench->error));
+    bench_check(bench, tokenizer_encode(state, &batch, &out, &bench->error));
     tokenizer_state_free(state);
-    free(out->ends);
-    return status;
+    free(out.ends);
+    return out;
 }
 
-static int ids_compare(struct bench *bench, const struct peers *peers, struct peer *peer, bool documents,
-                       const void *ours, uint64_t count, uint32_t width)
+static void ids_compare(struct bench *bench, const struct peers *peers, struct peer *peer, bool documents,
+                        const void *ours, uint64_t count, uint32_t width)
 {
     char path[BENCH_PATH + 16];
     const void *theirs = NULL;
@@ -152,8 +143,7 @@ static int ids_compare(struct bench *bench, const struct peers *peers, struct pe
             system = os_map_file(fd, stat.bytes, &theirs);
         os_close(fd);
     }
-    if (system)
-        return bench_failed_system(bench, system, path, "The ids that another tokenizer wrote cannot be read.");
+    bench_check_system(bench, system, path, "The ids that another tokenizer wrote cannot be read.");
     uint64_t same = 0;
     const uint64_t both = min64(count, stat.bytes / 4);
     for (; same < both; same++) {
@@ -170,33 +160,23 @@ static int ids_compare(struct bench *bench, const struct peers *peers, struct pe
                 "the ids of %s differ from ours (%s): it has %" PRIu64 " ids, we have %" PRIu64
                 ", and the first difference is at id number %" PRIu64,
                 peer->name, documents ? "documents" : "whole text", stat.bytes / 4, count, same);
-    return CLI_DONE;
 }
 
-static int ids_check(struct bench *bench, const struct peers *peers, struct peer *peer, bool documents)
+static void ids_check(struct bench *bench, const struct peers *peers, struct peer *peer, bool documents)
 {
-    struct tokenizer *tokenizer = NULL;
     struct tokenizer_info info;
-    struct tokenizer_out out = {0};
-    struct tokmap_error error = {0};
-    int result = bench_tokenizer_open(bench, &tokenizer);
-    if (result)
-        return result;
+    struct tokenizer *tokenizer = bench_tokenizer_open(bench);
     tokenizer_info(tokenizer, &info);
-    const enum tokmap_status status = ours_encode(peers, peer, documents, tokenizer, &out, &error);
-    if (status)
-        result = error.status ? bench_failed(bench, &error) : bench_no_memory(bench);
-    else
-        result = ids_compare(bench, peers, peer, documents, out.tokens, out.count, info.width);
+    struct tokenizer_out out = ours_encode(bench, peers, peer, documents, tokenizer);
+    ids_compare(bench, peers, peer, documents, out.tokens, out.count, info.width);
     free(out.tokens);
     tokenizer_close(tokenizer);
-    return result;
 }
 
 /* ---- repeats ---- */
 
-static int peer_repeat(struct bench *bench, struct peers *peers, struct peer *peer, bool counts,
-                       const struct series *const ours[PEER_RATES])
+static void peer_repeat(struct bench *bench, struct peers *peers, struct peer *peer, bool counts,
+                        const struct series *const ours[PEER_RATES])
 {
     char bytes[32], output[1024] = "";
     const bool documents = bench->options.documents;
@@ -206,8 +186,8 @@ static int peer_repeat(struct bench *bench, struct peers *peers, struct peer *pe
                                      NULL};
     bench_say(bench, "running %s on %s", peer->name,
               peer->bytes == peers->text->bytes ? "the whole text" : "a part of the text");
-    int result = child_run(bench, peers->python, arguments, output, sizeof output, NULL);
-    for (int i = documents ? PEER_DOC_COLD : PEER_COLD; i < PEER_RATES && !result && counts; i++) {
+    child_run(bench, peers->python, arguments, output, sizeof output, NULL);
+    for (int i = documents ? PEER_DOC_COLD : PEER_COLD; i < PEER_RATES && counts; i++) {
         const double rate = (double)peer->bytes / 1e6 / child_number(output, rate_names[i]);
         if (!isfinite(rate))
             continue;
@@ -215,19 +195,16 @@ static int peer_repeat(struct bench *bench, struct peers *peers, struct peer *pe
         assert(ours[i]->count);
         series_add(&peer->ratio[i], series_last(ours[i]) / rate);
     }
-    if (!result && !counts && !documents)
-        result = ids_check(bench, peers, peer, false);
-    if (!result && !counts)
-        result = ids_check(bench, peers, peer, true);
-    return result;
+    if (!counts && !documents)
+        ids_check(bench, peers, peer, false);
+    if (!counts)
+        ids_check(bench, peers, peer, true);
 }
 
-int peers_repeat(struct bench *bench, struct peers *peers, bool counts, const struct series *const ours[PEER_RATES])
+void peers_repeat(struct bench *bench, struct peers *peers, bool counts, const struct series *const ours[PEER_RATES])
 {
-    int result = CLI_DONE;
-    for (uint32_t i = 0; i < peers->count && !result && !bench_stopped(); i++)
-        result = peer_repeat(bench, peers, &peers->list[i], counts, ours);
-    return result;
+    for (uint32_t i = 0; i < peers->count && !bench_stopped(); i++)
+        peer_repeat(bench, peers, &peers->list[i], counts, ours);
 }
 
 void peers_results(struct bench *bench, struct peers *peers)

@@ -31,14 +31,13 @@ struct peers {
     const char *pattern; /* split pattern of a rank file */
 };
 
-/* Prepares the peers that --against names; none without that option. *text must stay valid. Returns CLI_DONE, or
- * CLI_FAILED or CLI_MISUSED after a message. */
-int peers_open(struct bench *bench, struct peers *peers, const struct bench_text *text,
-               const struct tokenizer_info *info);
+/* Prepares the peers that --against names; none without that option. *text must stay valid. */
+void peers_open(struct bench *bench, struct peers *peers, const struct bench_text *text,
+                const struct tokenizer_info *info);
 
 /* Runs each peer once. If counts is false (the first repeat), compares its ids with ours; otherwise adds its rates to
- * the series, and the ratios to the last values of `ours`. Returns CLI_DONE, or CLI_FAILED after a message. */
-int peers_repeat(struct bench *bench, struct peers *peers, bool counts, const struct series *const ours[PEER_RATES]);
+ * the series, and the ratios to the last values of `ours`. */
+void peers_repeat(struct bench *bench, struct peers *peers, bool counts, const struct series *const ours[PEER_RATES]);
 void peers_results(struct bench *bench, struct peers *peers);
 
 #endif

@@ -13,9 +13,9 @@
 #define SCRIPT_ARGUMENTS_MAX 80
 
 /* Writes the folder of the scripts, which contains encode.py and compare: that of --peers-folder, else bench/peers of
- * the source tree in which this program was built, else share/tokmap/peers beside the folder of this program. Returns
- * CLI_DONE, or CLI_FAILED after a message that names the option. */
-int scripts_folder(struct bench *bench, char path[BENCH_PATH]);
+ * the source tree in which this program was built, else share/tokmap/peers beside the folder of this program.
+ * Ends the program with a message that names the option if there is none. */
+void scripts_folder(struct bench *bench, char path[BENCH_PATH]);
 
 /* Returns whether the word is the name of a table of compare, in whatever folder its scripts are. */
 bool scripts_have_table(struct bench *bench, const char *word);
@@ -37,6 +37,7 @@ struct script_arguments {
     char numbers[24][32]; /* the texts of numbers */
     size_t number_count;
 };
+
 /* Append an option, with its value. Nothing is appended if `value` is NULL. */
 void scripts_flag(struct script_arguments *arguments, const char *option);
 void scripts_text(struct script_arguments *arguments, const char *option, const char *value);
