@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case_tokenize_threads.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"

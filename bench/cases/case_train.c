@@ -125,7 +125,7 @@ static void next(struct bench *bench, struct device_train *train)
     samples_add(&train->calls, os_clock_ns() - from);
 }
 
-/* What a loop needs: the mean time of a step on the GPU, and the percentage of it that computes. */
+/* Times of a loop: the mean of a step on the GPU, and the percentage of it that computes. */
 struct loop {
     double step_ms, au;
 };

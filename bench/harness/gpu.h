@@ -3,9 +3,8 @@
  * gpu.h - a GPU as the cases use it: the driver's function table, the primary context (current on the calling thread),
  * a stream, the kernels, and the calls that every case makes.
  *
- * Functions that return an int return CLI_DONE, or CLI_FAILED after a message, unless their comment says that they
- * return the driver's result (0 is success); pass that to gpu_check(). Only the thread that called gpu_open() may call
- * them.
+ * A failure ends the program with a message (harness.h). For a call of the driver, pass its result to gpu_check(). Only
+ * the thread that called gpu_open() may call these functions.
  */
 #ifndef TOKMAP_BENCH_HARNESS_GPU_H
 #define TOKMAP_BENCH_HARNESS_GPU_H
@@ -31,7 +30,7 @@ struct gpu {
 };
 
 /* Opens the device that --device names, or the first one. If it cannot be used, the message says "no GPU", the
- * reason, and what to do. A function that fails ends the program (harness.h). */
+ * reason, and what to do. */
 void gpu_open(struct bench *bench, struct gpu *gpu);
 /* Loads the library's kernel, which gpu_launch_expand() needs. A loader shares it from then on, so a case that measures
  * how a loader loads it does not call this. Call it once after gpu_open(). If no form of the kernel can be loaded, the
