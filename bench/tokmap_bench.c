@@ -29,23 +29,21 @@
 
 /* ---- what --save and --plot leave in folders ---- */
 
-static int folder_make(struct bench *bench, const char *path)
+static void folder_make(struct bench *bench, const char *path)
 {
     struct os_stat stat;
     const int system = path ? os_make_folder(path) : 0;
     if (system && (system != EEXIST || os_stat(path, &stat) || stat.kind != OS_KIND_FOLDER))
-        return bench_failed_system(bench, system, path, "the folder for results cannot be created");
-    return CLI_DONE;
+        bench_failed_system(bench, system, path, "the folder for results cannot be created");
 }
 
 /* Before the case: creates the folders, and finds out whether gnuplot is there. */
-static int results_prepare(struct bench *bench)
+static void results_prepare(struct bench *bench)
 {
-    struct tokmap_error error = {0};
-    if (bench->options.plot && cli_plot_possible(&error))
-        return bench_failed(bench, &error);
-    const int result = folder_make(bench, bench->options.save);
-    return result ? result : folder_make(bench, bench->options.plot);
+    if (bench->options.plot)
+        bench_check(bench, cli_plot_possible(&bench->error));
+    folder_make(bench, bench->options.save);
+    folder_make(bench, bench->options.plot);
 }
 
 static enum tokmap_status lines_save(const struct bench *bench, const char *case_name, struct tokmap_error *error)
@@ -76,17 +74,13 @@ static enum tokmap_status lines_plot(const struct bench *bench, struct tokmap_er
 }
 
 /* After it: writes FOLDER/CASE.jsonl, which replaces an earlier one in one step, and the pictures. case_name: with the
- * table of `compare` it becomes CASE-TABLE. Frees the lines. */
-static int results_keep(struct bench *bench, const char *case_name)
+ * table of `compare` it becomes CASE-TABLE. */
+static void results_keep(struct bench *bench, const char *case_name)
 {
-    struct tokmap_error error = {0};
-    enum tokmap_status status = TOKMAP_OK;
     if (bench->options.save)
-        status = lines_save(bench, case_name, &error);
-    if (!status && bench->options.plot)
-        status = lines_plot(bench, &error);
-    bytes_free(&bench->lines);
-    return status ? bench_failed(bench, &error) : CLI_DONE;
+        bench_check(bench, lines_save(bench, case_name, &bench->error));
+    if (bench->options.plot)
+        bench_check(bench, lines_plot(bench, &bench->error));
 }
 
 static const struct bench_case *const cases[] = {
@@ -206,10 +200,8 @@ struct arguments {
 /* Runs every case in its own process, so that none inherits memory of another one, on the same dataset. */
 static int run_all(struct bench *bench, const struct arguments *given)
 {
-    const char *name = bench->options.run_file;
-    int result = name ? CLI_DONE : dataset_name(bench, &name);
-    if (result)
-        return result;
+    const char *name = bench->options.run_file ? bench->options.run_file : dataset_name(bench);
+    int result = CLI_DONE;
     const bool has_gpu = gpu_exists(bench);
     for (size_t i = 0; i < CASES && !bench_stopped(); i++) {
         if (cases[i] == &case_tokenize || cases[i] == &case_parquet) /* they need a text */
@@ -238,39 +230,65 @@ static int run_all(struct bench *bench, const struct arguments *given)
         if (!bench->options.json && i)
             (void)printf("\n");
         (void)fflush(stdout);
-        if (child_run(bench, bench->self, arguments, NULL, 0, NULL))
+        if (child_try(bench, bench->self, arguments, NULL, 0, NULL))
             result = CLI_FAILED;
     }
     return result;
 }
 
+/* The case that runs in this process, and what its results say about the machine. */
+static struct {
+    const struct bench_case *chosen; /* NULL: none, or its results have been printed */
+    char program[64], machine[512];
+    struct machine_times begin;
+} running;
+
+static void results_print(struct bench *bench)
+{
+    const bool answer_first = running.chosen == &case_check; /* the figures under it say why */
+    running.chosen = NULL;
+    if (!bench->options.json)
+        cli_print("%s\n", running.machine);
+    if (!bench_stopped())
+        machine_report(bench, &running.begin);
+    if (bench->report && answer_first && bench->sentence[0])
+        cli_print("\n%s\n\n", bench->sentence);
+    report_print(bench->report);
+    if (bench->report && !answer_first && bench->sentence[0])
+        cli_print("\n%s\n", bench->sentence);
+}
+
+/* Ends the work of this process, wherever it is: prints what was measured until now, keeps the results of a case that
+ * is done, and removes what was created. Returns the exit status. */
+static int finish(struct bench *bench, int result)
+{
+    const struct bench_case *chosen = running.chosen;
+    if (chosen && result != CLI_MISUSED)
+        results_print(bench);
+    if (chosen && result == CLI_DONE)
+        results_keep(bench, chosen->name);
+    result = cli_finish(bench->program, result);
+    bytes_free(&bench->lines);
+    made_files_remove(bench);
+    report_free(bench->report);
+    if (os_signal_caught())
+        os_signal_die(os_signal_caught());
+    return result;
+}
+
 static int run_case(struct bench *bench, const struct bench_case *chosen)
 {
-    char program[64], line[512];
-    assert(chosen);
-    (void)snprintf(program, sizeof program, "tokmap-bench %s", chosen->name);
-    bench->program = program;
+    (void)snprintf(running.program, sizeof running.program, "tokmap-bench %s", chosen->name);
+    bench->program = running.program;
     bench->name = chosen->name;
     if (bench->options.child) /* what the machine is must not take time of what a child measures */
-        return cli_finish(program, chosen->run(bench));
+        return chosen->run(bench);
     (void)machine_name(bench->options.folder, bench->machine, sizeof bench->machine);
     (void)cli_date(bench->date);
-    struct machine_times begin;
-    const char *machine = machine_line(bench->options.folder, line, sizeof line);
-    machine_times(&begin);
-    const int result = chosen->run(bench);
-    if (result == CLI_MISUSED)
-        return cli_finish(program, result);
-    if (!bench->options.json)
-        cli_print("%s\n", machine);
-    if (!bench_stopped())
-        machine_report(bench, &begin);
-    if (bench->report && chosen == &case_check && bench->sentence[0])
-        cli_print("\n%s\n\n", bench->sentence); /* the answer first: the figures under it say why */
-    report_print(bench->report);
-    if (bench->report && chosen != &case_check && bench->sentence[0])
-        cli_print("\n%s\n", bench->sentence);
-    return cli_finish(program, result ? result : results_keep(bench, chosen->name));
+    (void)machine_line(bench->options.folder, running.machine, sizeof running.machine);
+    machine_times(&running.begin);
+    running.chosen = chosen;
+    return chosen->run(bench);
 }
 
 /* Refuses what a case cannot measure. Returns -1, or CLI_MISUSED after a message. */
@@ -385,15 +403,13 @@ static int run_request(const struct cli_command *command, const char **operands,
     const struct bench_case *chosen = case_named(command, operands[0], &result);
     if (result)
         return result;
-    if (chosen == &case_compare) { /* TABLE and DATA, either of which may be left out */
-        const int system = os_program_path(bench->self, sizeof bench->self);
-        if (system)
-            return bench_failed_system(bench, system, NULL, "The path of this program cannot be found.");
-        if (count > 1 && scripts_have_table(bench, operands[1])) {
-            bench->options.table = operands[1];
-            operands++;
-            count--;
-        }
+    bench->finish = finish;
+    bench_check_system(bench, os_program_path(bench->self, sizeof bench->self), NULL,
+                       "The path of this program cannot be found.");
+    if (chosen == &case_compare && count > 1 && scripts_have_table(bench, operands[1])) {
+        bench->options.table = operands[1]; /* TABLE and DATA, either of which may be left out */
+        operands++;
+        count--;
     }
     if (chosen == &case_faults && count > 1)
         return cli_misused(command, "the case faults makes its data itself, so leave '%s' out", operands[1]);
@@ -412,19 +428,13 @@ static int run_request(const struct cli_command *command, const char **operands,
     bench->report = bench->options.json || bench->options.child ? NULL : report_new();
     if (!bench->options.child) {
         cli_signals_catch();
-        if (results_prepare(bench))
-            return CLI_FAILED;
+        results_prepare(bench);
     }
-    const int system = os_program_path(bench->self, sizeof bench->self);
-    if (system)
-        result = bench_failed_system(bench, system, NULL, "The path of this program cannot be found.");
-    else if (!chosen)
+    if (!chosen)
         result = run_all(bench, &(struct arguments){bench->argc, bench->argv, operands, count});
     else
         result = run_case(bench, chosen);
-    made_files_remove(bench);
-    report_free(bench->report);
-    return result;
+    return finish(bench, result);
 }
 
 int main(int argc, char **argv)
@@ -541,8 +551,6 @@ int main(int argc, char **argv)
          NULL},
         {0, "offline", CLI_FLAG, &o->offline, NULL, NULL, "compare, faults: install nothing; measure what is there",
          NULL},
-        {0, "llmc", CLI_TEXT, &o->llmc, NULL, "FOLDER", "compare: a checkout of llm.c, whose loader is measured too",
-         NULL},
         {0, "megatron", CLI_TEXT, &o->megatron, NULL, "FOLDER",
          "compare pack: a checkout of Megatron-LM, whose preprocess_data is measured", NULL},
         {0, "field", CLI_TEXT, &o->field, NULL, "NAME",
@@ -594,8 +602,5 @@ int main(int argc, char **argv)
                                         .option_count = count,
                                         .operands = CLI_DATASETS | CLI_RUNS,
                                         .first_operand = case_choices(names, sizeof names)};
-    const int result = cli_run(&command, argc, argv, run_request, &request);
-    if (os_signal_caught())
-        os_signal_die(os_signal_caught());
-    return result;
+    return cli_run(&command, argc, argv, run_request, &request);
 }

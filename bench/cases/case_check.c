@@ -74,8 +74,6 @@ struct check_report {
 
 #define CHECK_REPORT_BYTES (512 + 11 * CHECK_STEPS_MOST) /* of a printed report, at most */
 
-#define BOTH (TOKMAP_INPUTS | TOKMAP_TARGETS)
-
 /* Writes a task into the text from which the copy reads it (options.child). */
 static void check_task_print(const struct check_task *task, char text[256])
 {
@@ -103,7 +101,7 @@ struct rank {
 };
 
 /* Takes batches without a pause, and at least one, since without any there is no rate. */
-static int take_all(struct bench *bench, struct rank *rank)
+static void take_all(struct bench *bench, struct rank *rank)
 {
     const struct check_task *task = &rank->task;
     struct check_report *report = &rank->report;
@@ -112,19 +110,18 @@ static int take_all(struct bench *bench, struct rank *rank)
         const enum tokmap_status status = reader_next(&rank->reader);
         if (status == TOKMAP_END && task->again) {
             if (tokmap_loader_rewind(rank->reader.loader, &rank->reader.error))
-                return bench_failed(bench, &rank->reader.error);
+                bench_failed(bench, &rank->reader.error);
             continue;
         }
         if (status == TOKMAP_END)
             break;
         if (status)
-            return bench_failed(bench, &rank->reader.error);
+            bench_failed(bench, &rank->reader.error);
         if (!report->first_ns)
             report->first_ns = os_clock_ns() - before;
         report->tokens += rank->reader.batch.tokens;
         report->steps += rank->reader.batch.last_in_step != 0;
     }
-    return CLI_DONE;
 }
 
 /* Computes for `ns`. Returns the processor time that this took, which is not the loader's. */
@@ -140,7 +137,7 @@ static uint64_t compute(struct bench *bench, uint64_t ns)
 }
 
 /* Trains: takes the rows of a step in as many calls as the loader needs, and computes after each of them. */
-static int train(struct bench *bench, struct rank *rank, uint64_t *computing_cpu)
+static void train(struct bench *bench, struct rank *rank, uint64_t *computing_cpu)
 {
     struct check_report *report = &rank->report;
     const uint64_t calls = tokmap_loader_calls_per_step(rank->reader.loader);
@@ -150,7 +147,7 @@ static int train(struct bench *bench, struct rank *rank, uint64_t *computing_cpu
         for (uint64_t call = 0; call < calls; call++) {
             const uint64_t before = os_clock_ns();
             if (reader_next(&rank->reader))
-                return bench_failed(bench, &rank->reader.error);
+                bench_failed(bench, &rank->reader.error);
             const uint64_t after = os_clock_ns();
             *computing_cpu += compute(bench, rank->task.step_ns / calls);
             waited += after - before;
@@ -166,7 +163,6 @@ static int train(struct bench *bench, struct rank *rank, uint64_t *computing_cpu
         report->all_ns += os_clock_ns() - began;
         report->waits_us[report->wait_count++] = (uint32_t)min64(UINT32_MAX, waited / 1000);
     }
-    return CLI_DONE;
 }
 
 static void report_write(const struct check_report *report)
@@ -193,26 +189,27 @@ static int check_rank(struct bench *bench)
     }
     bench->rank = rank.task.rank;
     bench->ring_bytes = rank.task.ring_bytes;
+    const struct tokmap_loader_options options = reader_options(bench, 1, READER_BOTH);
     const uint64_t steps = rank.task.step_ns ? TOKMAP_FOREVER : rank.task.steps;
-    int result = run_make(bench, bench->options.dataset, TOKMAP_READ_AUTO, 1, steps, &rank.run);
+    rank.run = run_make(bench, bench->options.dataset, TOKMAP_READ_AUTO, 1, steps);
     const uint64_t now = os_clock_ns();
-    if (!result && now < rank.task.begin_ns)
+    if (now < rank.task.begin_ns)
         os_sleep_ns(rank.task.begin_ns - now);
     const uint64_t storage = os_storage_bytes_read(), cpu = os_process_cpu_ns();
     report->from_ns = os_clock_ns();
-    if (!result)
-        result = reader_open(bench, &rank.reader, rank.run, 1, BOTH, 0);
+    reader_open(bench, &rank.reader, rank.run, &options);
     rank.reader.out.type = TOKMAP_ID_I64; /* as PyTorch's embedding and loss functions take them */
-    if (!result)
-        result = rank.task.step_ns ? train(bench, &rank, &computing_cpu) : take_all(bench, &rank);
+    if (rank.task.step_ns)
+        train(bench, &rank, &computing_cpu);
+    else
+        take_all(bench, &rank);
     report->to_ns = os_clock_ns();
     report->cpu_ns = os_process_cpu_ns() - cpu - computing_cpu;
     report->storage = storage == UINT64_MAX ? UINT64_MAX : os_storage_bytes_read() - storage;
     reader_close(&rank.reader);
     tokmap_run_close(rank.run);
-    if (!result)
-        report_write(report);
-    return result;
+    report_write(report);
+    return CLI_DONE;
 }
 
 /* Reads what a copy printed. Returns false if it is not a report. */
@@ -265,8 +262,7 @@ struct side {
 
 struct check {
     struct tokmap_run *run;
-    struct tokmap_source_info source;
-    struct tokmap_dataset_info info;
+    struct run_data data;
     uint64_t ranks, step_rows; /* rows of a step that these ranks own */
     double step_tokens, step_bytes;
     uint64_t cold_steps, warm_steps; /* of the measurements without a pause */
@@ -282,7 +278,7 @@ struct check {
 
 /* ---- one measurement ---- */
 
-static int ranks_run(struct bench *bench, struct check *check, const struct check_task *task)
+static void ranks_run(struct bench *bench, struct check *check, const struct check_task *task)
 {
     /* A copy needs a few milliseconds to start and to open the run. */
     const uint64_t begin = os_clock_ns() + 100000000 + 10000000 * check->ranks;
@@ -292,24 +288,21 @@ static int ranks_run(struct bench *bench, struct check *check, const struct chec
         own.begin_ns = begin;
         check_task_print(&own, check->copies[rank].what);
     }
-    const int result = child_run_copies(bench, check->copies, check->ranks);
-    for (uint64_t rank = 0; !result && rank < check->ranks; rank++)
+    child_run_copies(bench, check->copies, check->ranks);
+    for (uint64_t rank = 0; rank < check->ranks; rank++)
         if (!check_report_read(check->copies[rank].output, &check->reports[rank])) {
             cli_say(bench->program, "rank %" PRIu64 " did not report what it measured", rank);
-            return CLI_FAILED;
+            bench_end(bench, CLI_FAILED);
         }
-    return result;
 }
 
 /* Takes batches without a pause, and adds the rates. */
-static int rates_run(struct bench *bench, struct check *check, const struct check_task *task, struct side *side)
+static void rates_run(struct bench *bench, struct check *check, const struct check_task *task, struct side *side)
 {
     struct machine_times before, after;
     machine_times(&before);
-    const int result = ranks_run(bench, check, task);
+    ranks_run(bench, check, task);
     machine_times(&after);
-    if (result)
-        return result;
     uint64_t from = UINT64_MAX, to = 0, tokens = 0, cpu = 0, storage = 0;
     bool storage_known = true;
     for (uint64_t rank = 0; rank < check->ranks; rank++) {
@@ -323,13 +316,12 @@ static int rates_run(struct bench *bench, struct check *check, const struct chec
     }
     const double seconds = (double)max64(1, to - min64(from, to)) / 1e9;
     series_add(&side->tokens_per_s, (double)tokens / seconds);
-    series_add(&side->bytes_per_s, (double)tokens * check->info.width / seconds);
+    series_add(&side->bytes_per_s, (double)tokens * check->data.info.width / seconds);
     series_add(&side->busy, fmin(1, (double)cpu / 1e9 / seconds / os_processors()));
-    if (storage_known && tokens && check->info.shards)
-        series_add(&side->amplification, (double)storage / ((double)tokens * check->info.width));
+    if (storage_known && tokens && check->data.info.shards)
+        series_add(&side->amplification, (double)storage / ((double)tokens * check->data.info.width));
     const double others = machine_others(&before, &after), steal = machine_steal(&before, &after);
     series_add(&side->others, isfinite(others) ? fmin(others + steal, 1 - series_last(&side->busy)) : 0);
-    return CLI_DONE;
 }
 
 static int compare_waits(const void *a, const void *b)
@@ -383,7 +375,7 @@ static uint64_t steps_read(const struct check *check)
 static void drop(struct check *check)
 {
     struct tokmap_error error = {0};
-    if (!check->can_drop || !page_cache_try_drop(check->source.dataset, &error))
+    if (!check->can_drop || !page_cache_try_drop(check->data.source.dataset, &error))
         return;
     char text[1500];
     check->can_drop = false;
@@ -391,34 +383,27 @@ static void drop(struct check *check)
     check->cold_reason[strcspn(check->cold_reason, ";")] = '\0'; /* what to do about it does not belong in a sentence */
 }
 
-static int rates_measure(struct bench *bench, struct check *check)
+static void rates_measure(struct bench *bench, struct check *check)
 {
     const uint64_t length = (uint64_t)(check->seconds * 1e9);
-    int result = CLI_DONE;
     drop(check);
-    if (check->can_drop) {
-        result = rates_run(bench, check, &(struct check_task){.length_ns = length, .steps = check->cold_steps},
-                           &check->sides[COLD]);
-        if (!result && check->warm_again)
-            check->warm_steps = max64(1, min64(check->warm_steps, steps_read(check)));
-    } else if (check->warm_again) { /* bring the steps into the page cache */
-        result = ranks_run(bench, check, &(struct check_task){.length_ns = 5 * length, .steps = check->warm_steps});
-        if (!result)
-            check->warm_steps = max64(1, min64(check->warm_steps, steps_read(check)));
-    }
-    if (!result && !check->warm_again)
-        result = page_cache_warm(bench, check->source.dataset);
-    if (!result)
-        result =
-            rates_run(bench, check,
-                      &(struct check_task){.length_ns = length, .steps = check->warm_steps, .again = check->warm_again},
-                      &check->sides[WARM]);
-    return result;
+    if (check->can_drop)
+        rates_run(bench, check, &(struct check_task){.length_ns = length, .steps = check->cold_steps},
+                  &check->sides[COLD]);
+    else if (check->warm_again) /* bring the steps into the page cache */
+        ranks_run(bench, check, &(struct check_task){.length_ns = 5 * length, .steps = check->warm_steps});
+    if (check->warm_again)
+        check->warm_steps = max64(1, min64(check->warm_steps, steps_read(check)));
+    else
+        page_cache_warm(bench, check->data.source.dataset);
+    rates_run(bench, check,
+              &(struct check_task){.length_ns = length, .steps = check->warm_steps, .again = check->warm_again},
+              &check->sides[WARM]);
 }
 
-static int waits_measure(struct bench *bench, struct check *check)
+static void waits_measure(struct bench *bench, struct check *check)
 {
-    const uint64_t row = round_up((bench->options.seq_len + bench->options.lookahead) * check->info.width, 64);
+    const uint64_t row = round_up((bench->options.seq_len + bench->options.lookahead) * check->data.info.width, 64);
     const uint64_t batches = min64(RING_BATCHES, max64(4, check->train_steps / RING_STEPS));
     struct check_task task = {.steps = check->train_steps, .step_ns = (uint64_t)(bench->options.step_ms * 1e6)};
     if (batches < RING_BATCHES)
@@ -428,12 +413,9 @@ static int waits_measure(struct bench *bench, struct check *check)
             drop(check);
         if (side == COLD && !check->can_drop)
             continue;
-        const int result = ranks_run(bench, check, &task);
-        if (result)
-            return result;
+        ranks_run(bench, check, &task);
         waits_add(bench, check, &check->sides[side]);
     }
-    return CLI_DONE;
 }
 
 /* ---- the case ---- */
@@ -443,13 +425,13 @@ static void plan(struct bench *bench, struct check *check)
 {
     const struct bench_options *options = &bench->options;
     const uint64_t step_bytes = max64(1, (uint64_t)check->step_bytes);
-    const uint64_t epoch_steps = check->source.windows / options->batch;
+    const uint64_t epoch_steps = check->data.source.windows / options->batch;
     const uint64_t cold_bytes = min64(COLD_BYTES_MOST, os_memory_limit() / 4);
     check->seconds = bench_seconds(bench, 2);
-    check->can_drop = check->info.shards > 0;
+    check->can_drop = check->data.info.shards > 0;
     check->cold_steps = max64(1, min64(epoch_steps / 2, cold_bytes / step_bytes));
     check->warm_steps = max64(1, min64(epoch_steps, cold_bytes / step_bytes));
-    check->warm_again = check->info.shards && check->info.tokens > WARM_BYTES / check->info.width;
+    check->warm_again = check->data.info.shards && check->data.info.tokens > WARM_BYTES / check->data.info.width;
     if (!check->warm_again)
         check->warm_steps = TOKMAP_FOREVER;
     if (!options->step_ms_given)
@@ -458,38 +440,25 @@ static void plan(struct bench *bench, struct check *check)
     check->train_steps = max64(4, min64(CHECK_STEPS_MOST, (uint64_t)fmin(steps, CHECK_STEPS_MOST) + 1));
 }
 
-static int check_open(struct bench *bench, struct check *check)
+static void check_open(struct bench *bench, struct check *check)
 {
-    const char *name = NULL;
     const struct bench_options *options = &bench->options;
     char ranks[64], rows[32];
     check->ranks = options->ranks;
-    check->source.size = sizeof check->source;
-    check->info.size = sizeof check->info;
-    int result = dataset_name(bench, &name);
-    if (!result)
-        result = run_make(bench, name, TOKMAP_READ_AUTO, 1, TOKMAP_FOREVER, &check->run);
-    if (!result)
-        result = run_get_info(bench, check->run, &check->source, &check->info);
-    if (result)
-        return result;
+    check->run = run_make(bench, dataset_name(bench), TOKMAP_READ_AUTO, 1, TOKMAP_FOREVER);
+    check->data = run_get_data(bench, check->run);
     check->step_rows = mul_div(options->batch, check->ranks, options->world);
     check->step_tokens = (double)check->step_rows * (double)options->seq_len;
-    check->step_bytes = check->step_tokens * check->info.width;
+    check->step_bytes = check->step_tokens * check->data.info.width;
     plan(bench, check);
-    check->copies = calloc(check->ranks, sizeof *check->copies);
-    check->reports = calloc(check->ranks, sizeof *check->reports);
-    if (!check->copies || !check->reports)
-        return bench_no_memory(bench);
+    check->copies = bench_new(bench, check->ranks, sizeof *check->copies);
+    check->reports = bench_new(bench, check->ranks, sizeof *check->reports);
     for (uint64_t rank = 0; rank < check->ranks; rank++) {
-        check->copies[rank].output = malloc(CHECK_REPORT_BYTES);
+        check->copies[rank].output = bench_new(bench, CHECK_REPORT_BYTES, 1);
         check->copies[rank].capacity = CHECK_REPORT_BYTES;
-        if (!check->copies[rank].output)
-            return bench_no_memory(bench);
     }
     bench_say(bench, "%s: %s rows of %" PRIu64 " tokens in each step", cli_counted(check->ranks, "loader", ranks),
               cli_count(check->step_rows, rows), options->seq_len);
-    return CLI_DONE;
 }
 
 static void check_close(struct check *check)
@@ -531,7 +500,7 @@ static void results_write(struct bench *bench, const struct check *check)
         for (size_t k = 0; k < side->bytes_per_s.count; k++)
             series_add(&fastest, check->step_bytes / side->bytes_per_s.values[k] * 1e3);
         side_result(bench, i, "gb_s", "GB/s", &side->bytes_per_s, 1e-9, need / 1e9);
-        side_result(bench, i, "tokens_per_s", "tokens/s", &side->tokens_per_s, 1, need / check->info.width);
+        side_result(bench, i, "tokens_per_s", "tokens/s", &side->tokens_per_s, 1, need / check->data.info.width);
         side_result(bench, i, "fastest_step_ms", "ms", &fastest, 1, stepped ? bench->options.step_ms : (double)NAN);
         side_result(bench, i, "amplification", "1", &side->amplification, 1, (double)NAN);
         side_result(bench, i, "saturated_cpu_percent", "%", &side->busy, 100, (double)NAN);
@@ -549,7 +518,7 @@ static int judge(struct bench *bench, const struct check *check)
 {
     struct verdict_answer answer;
     const struct side *cold = &check->sides[COLD], *warm = &check->sides[WARM];
-    const uint64_t bytes = check->info.shards ? check->info.tokens * check->info.width : 0;
+    const uint64_t bytes = check->data.info.shards ? check->data.info.tokens * check->data.info.width : 0;
     const struct verdict_figures figures = {
         .ranks = check->ranks,
         .step_ms = bench->options.step_ms_given ? bench->options.step_ms : 0,
@@ -572,12 +541,6 @@ static int judge(struct bench *bench, const struct check *check)
     return bench->options.require_given && answer.verdict > worst ? CLI_FAILED : CLI_DONE;
 }
 
-static int misused(struct bench *bench, const char *message)
-{
-    cli_say(bench->program, "%s", message);
-    return CLI_MISUSED;
-}
-
 static int run(struct bench *bench)
 {
     static struct check check;
@@ -585,33 +548,31 @@ static int run(struct bench *bench)
     if (options->child)
         return check_rank(bench);
     if (!options->run_file && !options->batch_given)
-        return misused(bench, options->dataset
-                                  ? "this is a dataset; name a run file, or say with --seq-len and --batch what a step "
-                                    "of the training reads"
-                                  : "name a run file, or a dataset with --seq-len and --batch");
+        return bench_misused(bench,
+                             options->dataset
+                                 ? "this is a dataset; name a run file, or say with --seq-len and --batch what a step "
+                                   "of the training reads"
+                                 : "name a run file, or a dataset with --seq-len and --batch");
     if (options->cold || options->device_given)
-        return misused(bench, options->cold ? "--cold is not needed: the case measures both cold and warm"
-                                            : "--device is for other cases: this one measures delivery to host memory, "
-                                              "before any copy to a GPU; `tokmap-bench train --device` has the rest");
+        return bench_misused(bench, options->cold
+                                        ? "--cold is not needed: the case measures both cold and warm"
+                                        : "--device is for other cases: this one measures delivery to host memory, "
+                                          "before any copy to a GPU; `tokmap-bench train --device` has the rest");
     if (options->require_given && options->require == BENCH_REQUIRE_HELD)
-        return misused(bench, "--require held is for the case gpu; here it is followed by tight or ok");
+        return bench_misused(bench, "--require held is for the case gpu; here it is followed by tight or ok");
     if (options->require_given && !options->step_ms_given)
-        return misused(bench, "--require needs --step-ms, without which there is no verdict");
+        return bench_misused(bench, "--require needs --step-ms, without which there is no verdict");
     if (options->ranks > RANKS_MOST)
-        return misused(bench, "--ranks must be at most 256, the loaders on this machine; --world has all ranks");
-    int result = check_open(bench, &check);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 1), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats, result)) {
-        result = rates_measure(bench, &check);
-        if (!result && check.train_steps)
-            result = waits_measure(bench, &check);
+        return bench_misused(bench, "--ranks must be at most 256, the loaders on this machine; --world has all ranks");
+    check_open(bench, &check);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 1), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats)) {
+        rates_measure(bench, &check);
+        if (check.train_steps)
+            waits_measure(bench, &check);
     }
-    if (!result && bench_stopped())
-        result = CLI_FAILED;
-    if (!result) {
-        results_write(bench, &check);
-        result = judge(bench, &check);
-    }
+    results_write(bench, &check);
+    const int result = judge(bench, &check);
     check_close(&check);
     return result;
 }

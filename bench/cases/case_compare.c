@@ -20,7 +20,6 @@
 #include "common/bytes.h"
 #include "harness/bench_data.h"
 #include "harness/loops.h"
-#include "peers/flat_tokens.h"
 #include "peers/scripts.h"
 #include "peers/wide.h"
 #include "platform/os.h"
@@ -43,10 +42,11 @@ static void answer_begin(struct served *served)
     cli_json_object(&served->json, NULL);
 }
 
-static int answer_end(struct served *served)
+static void answer_end(struct served *served)
 {
     cli_json_end(&served->json);
-    return cli_flush() ? CLI_DONE : CLI_FAILED;
+    if (!cli_flush())
+        bench_end(served->bench, CLI_FAILED);
 }
 
 /* Returns the CRC-32 of zlib. */
@@ -79,7 +79,7 @@ static void sums_add(struct served *served)
     }
 }
 
-static int hello(struct served *served)
+static void hello(struct served *served)
 {
     char text[256];
     (void)snprintf(text, sizeof text,
@@ -87,27 +87,25 @@ static int hello(struct served *served)
                    tokmap_version());
     answer_begin(served);
     cli_json_text(&served->json, "about", text);
-    return answer_end(served);
+    answer_end(served);
 }
 
-static int close_loader(struct served *served)
+static void close_loader(struct served *served)
 {
     reader_close(&served->reader);
     tokmap_run_close(served->run);
     served->run = NULL;
-    return CLI_DONE;
 }
 
 /* Takes batches for a turn and adds the results to the object that is open. */
-static int turn(struct served *served, double seconds, uint64_t most)
+static void turn(struct served *served, double seconds, uint64_t most)
 {
     const uint64_t length = (uint64_t)(seconds * 1e9), cpu = os_process_cpu_ns(), started = os_clock_ns();
     uint64_t now = started, tokens = 0, batches = 0;
     samples_clear(&served->samples);
     while ((now - started < length || !batches) && (!most || batches < most)) {
         const uint64_t before = os_clock_ns();
-        if (reader_next(&served->reader))
-            return bench_failed(served->bench, &served->reader.error);
+        reader_take(served->bench, &served->reader, 1);
         now = os_clock_ns();
         samples_add(&served->samples, now - before);
         tokens += served->reader.batch.tokens;
@@ -122,58 +120,39 @@ static int turn(struct served *served, double seconds, uint64_t most)
     cli_json_real(&served->json, "p999", samples_at(&served->samples, 0.999) / 1e3);
     cli_json_real(&served->json, "max", samples_at(&served->samples, 1) / 1e3);
     cli_json_number(&served->json, "epochs", 0);
-    return CLI_DONE;
 }
 
-static int run_turn(struct served *served, double seconds, uint64_t most)
+static void run_turn(struct served *served, double seconds, uint64_t most)
 {
     answer_begin(served);
-    const int result = turn(served, seconds, most);
-    return result ? result : answer_end(served);
+    turn(served, seconds, most);
+    answer_end(served);
 }
 
-static int loader_new(struct served *served, const char *order, const char *cursor)
+static void loader_new(struct served *served, const char *order, const char *cursor)
 {
     struct bench *bench = served->bench;
-    struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-    struct tokmap_error error = {0};
-    const char *name;
-    bench->options.order = strcmp(order, "sequential") ? TOKMAP_SHUFFLE : TOKMAP_SEQUENTIAL;
-    int result = dataset_name(bench, &name);
-    if (!result)
-        result = run_make(bench, name, TOKMAP_READ_AUTO, 1, TOKMAP_FOREVER, &served->run);
-    if (result)
-        return result;
-    reader_clear(&served->reader);
-    options.rows = bench->options.rows;
-    options.fields = TOKMAP_INPUTS | TOKMAP_TARGETS;
-    options.threads = 1;
+    struct tokmap_loader_options options = reader_options(bench, 1, READER_BOTH);
+    options.world = 1;
     options.resume = cursor;
-    if (tokmap_loader_open(&served->reader.loader, served->run, &options, &error))
-        return bench_failed(bench, &error);
-    if (outputs_new(&served->reader.outputs, bench->options.rows, bench->options.seq_len, TOKMAP_ID_I64))
-        return bench_no_memory(bench);
+    bench->options.order = strcmp(order, "sequential") ? TOKMAP_SHUFFLE : TOKMAP_SEQUENTIAL;
+    served->run = run_make(bench, dataset_name(bench), TOKMAP_READ_AUTO, 1, TOKMAP_FOREVER);
+    reader_open(bench, &served->reader, served->run, &options);
     served->reader.out.type = TOKMAP_ID_I64;
-    served->reader.out.inputs = served->reader.outputs.inputs;
-    served->reader.out.targets = served->reader.outputs.targets;
-    return CLI_DONE;
 }
 
 /* Opens the loader and takes its first batch, and then those of a turn unless `most` is 0. */
-static int open_loader(struct served *served, const char *order, double seconds, uint64_t most, const char *cursor)
+static void open_loader(struct served *served, const char *order, double seconds, uint64_t most, const char *cursor)
 {
-    (void)close_loader(served);
+    close_loader(served);
     const uint64_t started = os_clock_ns();
-    int result = loader_new(served, order, cursor);
+    loader_new(served, order, cursor);
     const uint64_t opened = os_clock_ns();
-    if (!result && reader_next(&served->reader))
-        result = bench_failed(served->bench, &served->reader.error);
-    if (result)
-        return result;
+    reader_take(served->bench, &served->reader, 1);
     const uint64_t at = os_clock_ns();
     answer_begin(served);
     if (most)
-        result = turn(served, seconds, most);
+        turn(served, seconds, most);
     cli_json_real(&served->json, "open_s", (double)(opened - started) / 1e9);
     cli_json_real(&served->json, "first_s", (double)(at - opened) / 1e9);
     cli_json_real(&served->json, "at", (double)at / 1e9);
@@ -181,7 +160,7 @@ static int open_loader(struct served *served, const char *order, double seconds,
     if (!most)
         sums_add(served);
     cli_json_end(&served->json);
-    return result ? result : answer_end(served);
+    answer_end(served);
 }
 
 /* Adds the S + 1 ids of a row to the array that is open. */
@@ -196,15 +175,14 @@ static void row_add(struct served *served, uint64_t row)
     cli_json_end(&served->json);
 }
 
-static int take(struct served *served, uint64_t batches, uint64_t rows)
+static void take(struct served *served, uint64_t batches, uint64_t rows)
 {
     const uint64_t length = served->bench->options.seq_len;
     uint64_t shifted = 0;
     answer_begin(served);
     cli_json_array(&served->json, "sums");
     for (uint64_t i = 0; i < batches; i++) {
-        if (reader_next(&served->reader))
-            return bench_failed(served->bench, &served->reader.error);
+        reader_take(served->bench, &served->reader, 1);
         sums_add(served);
         for (uint64_t row = 0; row < served->reader.batch.count; row++)
             shifted += memcmp(row_at(served->reader.out.inputs, served->bench, row) + 1,
@@ -216,10 +194,10 @@ static int take(struct served *served, uint64_t batches, uint64_t rows)
         row_add(served, row);
     cli_json_end(&served->json);
     cli_json_number(&served->json, "shifted", shifted);
-    return answer_end(served);
+    answer_end(served);
 }
 
-static int state(struct served *served)
+static void state(struct served *served)
 {
     char text[TOKMAP_CURSOR_TEXT];
     const uint64_t started = os_clock_ns();
@@ -228,11 +206,11 @@ static int state(struct served *served)
     cli_json_text(&served->json, "state", text);
     cli_json_number(&served->json, "bytes", strlen(text));
     cli_json_real(&served->json, "seconds", (double)(os_clock_ns() - started) / 1e9);
-    return answer_end(served);
+    answer_end(served);
 }
 
 /* Runs a command of at most five words, the last of which is the rest of the line. */
-static int command_run(struct served *served, char *line)
+static void command_run(struct served *served, char *line)
 {
     const char *words[5] = {NULL};
     char *rest = NULL;
@@ -241,22 +219,23 @@ static int command_run(struct served *served, char *line)
     const char *command = words[0] ? words[0] : "";
     const bool open = served->run != NULL;
     if (!strcmp(command, "hello"))
-        return hello(served);
-    if (!strcmp(command, "open") && words[3])
-        return open_loader(served, words[1], strtod(words[2], NULL), strtoull(words[3], NULL, 10), words[4]);
-    if (open && !strcmp(command, "run") && words[2])
-        return run_turn(served, strtod(words[1], NULL), strtoull(words[2], NULL, 10));
-    if (open && !strcmp(command, "take") && words[2])
-        return take(served, strtoull(words[1], NULL, 10), strtoull(words[2], NULL, 10));
-    if (open && !strcmp(command, "state"))
-        return state(served);
-    if (strcmp(command, "close") != 0) {
+        hello(served);
+    else if (!strcmp(command, "open") && words[3])
+        open_loader(served, words[1], strtod(words[2], NULL), strtoull(words[3], NULL, 10), words[4]);
+    else if (open && !strcmp(command, "run") && words[2])
+        run_turn(served, strtod(words[1], NULL), strtoull(words[2], NULL, 10));
+    else if (open && !strcmp(command, "take") && words[2])
+        take(served, strtoull(words[1], NULL, 10), strtoull(words[2], NULL, 10));
+    else if (open && !strcmp(command, "state"))
+        state(served);
+    else if (!strcmp(command, "close")) {
+        close_loader(served);
+        answer_begin(served);
+        answer_end(served);
+    } else {
         cli_say(served->bench->program, "a command that this process does not have, or not now: '%s'", command);
-        return CLI_FAILED;
+        bench_end(served->bench, CLI_FAILED);
     }
-    (void)close_loader(served);
-    answer_begin(served);
-    return answer_end(served);
 }
 
 /* Reads commands from standard input, a line each, and answers each with a line of JSON on standard output, until its
@@ -272,13 +251,112 @@ static int compare_child(struct bench *bench)
 {
     struct served served = {.bench = bench};
     char line[512];
-    int result = samples_new(&served.samples, SAMPLES) ? CLI_DONE : bench_no_memory(bench);
-    while (!result && fgets(line, sizeof line, stdin))
-        result = command_run(&served, line);
-    (void)close_loader(&served);
+    bench_samples_new(bench, &served.samples, SAMPLES);
+    while (fgets(line, sizeof line, stdin))
+        command_run(&served, line);
+    close_loader(&served);
     samples_free(&served.samples);
-    return result;
+    return CLI_DONE;
 }
+
+/* ---- a dataset's tokens in one flat file, which is what other systems read ---- */
+
+struct flat_tokens {
+    char path[BENCH_PATH];  /* little-endian tokens of `width` bytes, without a header */
+    char files[BENCH_PATH]; /* a text with the paths of the dataset's own files of tokens, a line each */
+    uint64_t width, tokens;
+    uint64_t eod; /* or TOKMAP_NO_ID */
+};
+
+#define PART_TOKENS ((uint64_t)1 << 20) /* tokens that are copied at a time */
+#define PROBE_TOKENS ((uint64_t)1024)   /* tokens that are compared at both ends of a file */
+
+/* Returns whether `count` tokens from `first` are in the file where a flat file has them. */
+static bool part_is_flat(const struct tokmap_dataset *dataset, int fd, uint64_t width, uint64_t first, uint64_t count)
+{
+    uint8_t theirs[PROBE_TOKENS * 4], ours[PROBE_TOKENS * 4];
+    struct tokmap_error error = {0};
+    const size_t bytes = (size_t)(count * width);
+    size_t got = 0;
+    return !tokmap_dataset_copy(dataset, first, count, ours, &error) &&
+           !os_pread(fd, theirs, bytes, first * width, &got) && got == bytes && !memcmp(theirs, ours, bytes);
+}
+
+static bool file_is_flat(const struct tokmap_dataset *dataset, const char *path, const struct tokmap_dataset_info *info)
+{
+    struct os_stat stat;
+    int fd;
+    const uint64_t count = min64(info->tokens, PROBE_TOKENS);
+    if (info->shards != 1 || os_open(path, OS_READ, &fd))
+        return false;
+    const bool flat = !os_fstat(fd, &stat) && stat.bytes == info->tokens * info->width &&
+                      part_is_flat(dataset, fd, info->width, 0, count) &&
+                      part_is_flat(dataset, fd, info->width, info->tokens - count, count);
+    os_close(fd);
+    return flat;
+}
+
+static void tokens_copy(struct bench *bench, const struct opened *data, char path[BENCH_PATH])
+{
+    const uint64_t tokens = data->info.tokens, width = data->info.width;
+    char size[32];
+    int fd;
+    struct cli_progress progress;
+    void *buffer = bench_new(bench, PART_TOKENS, (size_t)width);
+    made_file(bench, "flat.bin", path);
+    bench_check_system(bench, os_open(path, OS_WRITE_NEW, &fd), path,
+                       "The copy of the tokens for other systems cannot be created.");
+    bench_say(bench, "copying the tokens (%s) into one flat file for other systems", cli_bytes(tokens * width, size));
+    cli_progress_start(&progress, "copying", tokens * width, bench->options.json);
+    for (uint64_t at = 0; at < tokens; at += PART_TOKENS) {
+        const uint64_t count = min64(PART_TOKENS, tokens - at);
+        bench_stop_check(bench);
+        bench_check(bench, tokmap_dataset_copy(data->dataset, at, count, buffer, &bench->error));
+        bench_check_system(bench, os_write(fd, buffer, (size_t)(count * width)), path,
+                           "The copy of the tokens for other systems cannot be written; name a folder with more space "
+                           "with --dir.");
+        cli_progress_update(&progress, at * width);
+    }
+    cli_progress_end(&progress);
+    free(buffer);
+    os_close(fd);
+}
+
+/* Writes the paths of the files of tokens, a line each. */
+static void files_list(struct bench *bench, const struct opened *data, char path[BENCH_PATH])
+{
+    struct bytes_buffer list = {.bytes = NULL};
+    for (uint64_t i = 0; i < data->info.shards; i++) {
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
+        bench_check(bench, tokmap_dataset_shard(data->dataset, i, &shard, &bench->error));
+        bench_append(bench, &list, "%s\n", shard.tokens_path);
+    }
+    made_file(bench, "files.list", path);
+    made_write(bench, path, list.bytes, list.count, "The list of the dataset's files cannot be written.");
+    bytes_free(&list);
+}
+
+/* Finds or makes that file of the dataset that dataset_name() returns. It is the dataset's own file of tokens if that
+ * is flat and the only one: of a native shard, sealed or not, and of a file of another project without a header.
+ * Otherwise, for several shards, a header, or tokens of another width, it is a copy in --dir, which is removed at the
+ * end. */
+static void flat_tokens_open(struct bench *bench, struct flat_tokens *flat)
+{
+    const struct opened data = dataset_open(bench, TOKMAP_READ_PREAD);
+    const char *path = data.first.tokens_path;
+    memset(flat, 0, sizeof *flat);
+    flat->width = data.info.width;
+    flat->tokens = data.info.tokens;
+    flat->eod = data.info.eod_id;
+    if (file_is_flat(data.dataset, path, &data.info) && strlen(path) < sizeof flat->path)
+        (void)snprintf(flat->path, sizeof flat->path, "%s", path);
+    else
+        tokens_copy(bench, &data, flat->path);
+    files_list(bench, &data, flat->files);
+    tokmap_dataset_close(data.dataset);
+}
+
+/* ---- what a table reads ---- */
 
 /* Kinds of inputs of tables; one that is not listed here reads a dataset. */
 enum reads { READS_DATASET, READS_RUN, READS_TEXT, READS_SPARSE, READS_NOTHING };
@@ -307,15 +385,10 @@ bool compare_reads_text(const struct bench *bench)
     return reads_of(bench) == READS_TEXT;
 }
 
-static int dataset_arguments(struct bench *bench, struct flat_tokens *flat, struct script_arguments *arguments)
+static void dataset_arguments(struct bench *bench, struct flat_tokens *flat, struct script_arguments *arguments)
 {
-    const char *name;
-    int result = dataset_name(bench, &name);
-    if (!result)
-        result = flat_tokens_open(bench, flat);
-    if (result)
-        return result;
-    scripts_text(arguments, "--data", name);
+    scripts_text(arguments, "--data", dataset_name(bench));
+    flat_tokens_open(bench, flat);
     scripts_text(arguments, "--run", bench->options.run_file);
     scripts_text(arguments, "--bin", flat->path);
     scripts_text(arguments, "--files", flat->files);
@@ -323,7 +396,6 @@ static int dataset_arguments(struct bench *bench, struct flat_tokens *flat, stru
     scripts_number(arguments, "--count", flat->tokens);
     if (flat->eod != TOKMAP_NO_ID)
         scripts_number(arguments, "--eod", flat->eod);
-    return CLI_DONE;
 }
 
 /* Sets the month that the table survival simulates. */
@@ -346,41 +418,32 @@ static void survival_arguments(const struct bench *bench, struct script_argument
 }
 
 /* Sets the arguments of the table ab: a run and its training loop. */
-static int run_arguments(struct bench *bench, struct script_arguments *arguments)
+static void run_arguments(struct bench *bench, struct script_arguments *arguments)
 {
-    const char *name;
-    const int result = dataset_name(bench, &name);
-    if (result)
-        return result;
-    scripts_text(arguments, "--data", name);
+    scripts_text(arguments, "--data", dataset_name(bench));
     scripts_text(arguments, "--run", bench->options.run_file);
     scripts_real(arguments, "--step-ms", bench->options.step_ms);
     const bool sleeps = bench->options.wait_given && bench->options.wait == BENCH_SLEEP;
     scripts_text(arguments, "--wait", sleeps ? "sleep" : "spin");
     scripts_number(arguments, "--world", max64(1, bench->options.world));
-    return CLI_DONE;
 }
 
 /* The table start: sparse datasets of zeros, which need no storage but their indexes. */
 #define SPARSE_SIZES 5
 #define SPARSE_SHARD ((uint64_t)2000000000000) /* tokens: 4 TB, which most file systems can hold */
 
-static int sparse_arguments(struct bench *bench, struct script_arguments *arguments)
+static void sparse_arguments(struct bench *bench, struct script_arguments *arguments)
 {
     static char named[SPARSE_SIZES][BENCH_PATH + 32];
     uint64_t tokens = 1000000000;
     for (uint32_t i = 0; i < SPARSE_SIZES; i++, tokens *= 10) {
         char label[32], name[BENCH_PATH];
-        bool unsupported;
         const uint64_t shards = div_ceil(tokens, SPARSE_SHARD);
         (void)snprintf(label, sizeof label, "1e%u", 9 + i);
-        const int result = dataset_make_sparse(bench, label, shards, tokens / shards, name, &unsupported);
-        if (result)
-            return result;
-        (void)snprintf(named[i], sizeof named[i], "%" PRIu64 "=%s", tokens, unsupported ? "" : name);
+        const bool made = dataset_make_sparse(bench, label, shards, tokens / shards, name);
+        (void)snprintf(named[i], sizeof named[i], "%" PRIu64 "=%s", tokens, made ? name : "");
         scripts_text(arguments, "--sparse", named[i]);
     }
-    return CLI_DONE;
 }
 
 struct comparison {
@@ -401,32 +464,29 @@ static int compare_run(struct bench *bench)
     const char *table = bench->options.table ? bench->options.table : "loaders";
     if (bench->options.child)
         return compare_child(bench);
-    struct comparison comparison = {bench, wide_new()};
-    int result = comparison.wide ? CLI_DONE : bench_no_memory(bench);
-    if (!result && reads_of(bench) == READS_TEXT) {
+    struct comparison comparison = {bench, wide_new(bench)};
+    if (reads_of(bench) == READS_TEXT) {
         scripts_text(&arguments, "--text", bench->options.dataset);
         scripts_text(&arguments, "--tokenizer", bench->options.tokenizer);
         scripts_text(&arguments, "--pattern", bench->options.pattern);
         scripts_text(&arguments, "--field", bench->options.field);
         scripts_text(&arguments, "--megatron", bench->options.megatron);
         scripts_number(&arguments, "--text-bytes", bench->options.text_bytes);
-    } else if (!result && reads_of(bench) == READS_RUN) {
-        result = run_arguments(bench, &arguments);
-    } else if (!result && reads_of(bench) == READS_SPARSE) {
-        result = sparse_arguments(bench, &arguments);
-    } else if (!result && (reads_of(bench) == READS_DATASET || bench->options.dataset)) {
-        result = dataset_arguments(bench, &flat, &arguments);
+    } else if (reads_of(bench) == READS_RUN) {
+        run_arguments(bench, &arguments);
+    } else if (reads_of(bench) == READS_SPARSE) {
+        sparse_arguments(bench, &arguments);
+    } else if (reads_of(bench) == READS_DATASET || bench->options.dataset) {
+        dataset_arguments(bench, &flat, &arguments);
     }
     if (is_table(bench, "survival"))
         survival_arguments(bench, &arguments);
-    if (!result)
-        result = scripts_run(bench, table, &arguments, line_take, &comparison);
+    int result = scripts_run(bench, table, &arguments, line_take, &comparison);
     made_files_remove(bench); /* before anything is printed, which ends the command if nobody reads it */
-    if (comparison.wide && !bench_stopped()) {
-        wide_print(bench, comparison.wide); /* after a failure, what was measured until then */
-        if (wide_check(bench, comparison.wide))
-            result = CLI_FAILED;
-    }
+    bench_stop_check(bench);
+    wide_print(bench, comparison.wide); /* after a failure, what was measured until then */
+    if (wide_check(bench, comparison.wide))
+        result = CLI_FAILED;
     wide_free(comparison.wide);
     return result;
 }
@@ -634,20 +694,17 @@ static int faults_run(struct bench *bench)
 {
     static struct matrix matrix;
     static struct script_arguments arguments;
-    matrix = (struct matrix){.bench = bench, .wide = wide_new()};
-    int result = matrix.wide ? CLI_DONE : bench_no_memory(bench);
+    matrix = (struct matrix){.bench = bench, .wide = wide_new(bench)};
     scripts_text(&arguments, "--faults", bench->options.faults);
     scripts_real(&arguments, "--stall", bench->options.stall);
     if (bench->options.no_fuse)
         scripts_flag(&arguments, "--no-fuse");
+    int result = scripts_run(bench, "faults", &arguments, verdict_take, &matrix);
+    bench_stop_check(bench);
+    matrix_print(&matrix); /* after a failure, what happened until then */
+    wide_print(bench, matrix.wide);
     if (!result)
-        result = scripts_run(bench, "faults", &arguments, verdict_take, &matrix);
-    if (matrix.wide && !bench_stopped()) {
-        matrix_print(&matrix); /* after a failure, what happened until then */
-        wide_print(bench, matrix.wide);
-        if (!result)
-            result = matrix_check(&matrix);
-    }
+        result = matrix_check(&matrix);
     matrix_free(&matrix);
     return result;
 }

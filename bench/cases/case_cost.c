@@ -36,6 +36,7 @@ enum measured {
     READAHEAD,   /* of the block device then */
     MEASURED
 };
+
 static const char *const metrics[MEASURED] = {"cpu_s_per_mtok",         "cold_cpu_s_per_mtok", "amplification",
                                               "cold_requests_per_mtok", "memory_mib",          "cold_tokens_per_s",
                                               "readahead_kib"};
@@ -130,30 +131,29 @@ static int by_cost(const void *a, const void *b)
     return one->of[metric] < two->of[metric] ? -1 : one->of[metric] > two->of[metric];
 }
 
-/* Reads the rows. Returns CLI_DONE, or CLI_FAILED after a message that names the command that measures them. */
-static int rows_find(struct cost *cost)
+/* Reads the rows. Ends the program with a message that names the command that measures them if there are none. */
+static void rows_find(struct cost *cost)
 {
     struct bench *bench = cost->bench;
-    struct tokmap_error error = {0};
     const char *named = bench->options.figures;
     if (named)
         (void)snprintf(cost->figures, sizeof cost->figures, "%s", named);
     else
         (void)snprintf(cost->figures, sizeof cost->figures, "%.*s../../bench/results",
                        (int)path_folder_bytes(bench->self), bench->self);
-    const enum tokmap_status status = result_rows_read(&cost->rows, cost->figures, &error);
-    if (status && (named || status != TOKMAP_ERROR_NOT_FOUND))
-        return bench_failed(bench, &error);
+    const enum tokmap_status status = result_rows_read(&cost->rows, cost->figures, &bench->error);
+    if (named || status != TOKMAP_ERROR_NOT_FOUND)
+        bench_check(bench, status);
     for (size_t i = 0; i < cost->rows.count; i++)
         row_take(cost, &cost->rows.rows[i]);
     qsort(cost->systems, cost->count, sizeof *cost->systems, by_cost);
     if (cost->count)
-        return CLI_DONE;
+        return;
     cli_say(bench->program,
             "no loader was measured%s%s; measure with `tokmap-bench compare loaders --seq-len %" PRIu64
             " --json >FILE`, and name FILE with --figures",
             named ? " in " : "", named ? named : "", cost->seq_len);
-    return CLI_FAILED;
+    bench_end(bench, CLI_FAILED);
 }
 
 /* ---- the run ---- */
@@ -168,26 +168,22 @@ static double readahead_of(const struct bench *bench, const struct tokmap_run *r
     return machine_readahead(stored ? shard.tokens_path : bench->options.folder);
 }
 
-static int run_measured(struct cost *cost, const struct tokmap_run *run)
+static void run_measured(struct cost *cost, const struct tokmap_run *run)
 {
     struct bench *bench = cost->bench;
     struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     struct tokmap_cursor end;
-    struct tokmap_error error = {0};
-    enum tokmap_status status = tokmap_run_info(run, &info);
-    if (!status && info.steps == TOKMAP_FOREVER) {
+    bench_check(bench, tokmap_run_info(run, &info));
+    if (info.steps == TOKMAP_FOREVER) {
         cli_say(bench->program, "%s: the run has no end, and so no cost; set its steps or passes",
                 bench->options.run_file);
-        return CLI_FAILED;
+        bench_end(bench, CLI_FAILED);
     }
-    if (!status)
-        status = tokmap_run_cursor(run, info.steps, &end, &error);
-    if (status)
-        return bench_failed(bench, &error);
+    bench_check(bench, tokmap_run_cursor(run, info.steps, &end, &bench->error));
     if (bench->options.gpus > info.batch) {
         cli_say(bench->program, "%s: %" PRIu64 " GPUs cannot share a global batch of %" PRIu64 " rows; lower --gpus",
                 bench->options.run_file, bench->options.gpus, info.batch);
-        return CLI_MISUSED;
+        bench_end(bench, CLI_MISUSED);
     }
     cost->tokens = (double)end.tokens;
     cost->steps = info.delivered;
@@ -195,7 +191,6 @@ static int run_measured(struct cost *cost, const struct tokmap_run *run)
     cost->seq_len = info.seq_len;
     cost->width = info.width;
     cost->readahead = readahead_of(bench, run);
-    return CLI_DONE;
 }
 
 /* ---- what it costs ---- */
@@ -273,6 +268,7 @@ static const char *short_number(double value, char text[32])
     (void)snprintf(text, 32, "%.3g%s", value, scales[scale]);
     return text;
 }
+
 #define SHORT(value) short_number((value), (char[32]){0})
 
 /* Writes hours: "0.52", "19.4", "2,360". Returns text. */
@@ -283,6 +279,7 @@ static const char *hours(double value, char text[32])
     (void)snprintf(text, 32, "%.3g", value);
     return text;
 }
+
 #define HOURS(value) hours((value), (char[32]){0})
 
 /* Writes a cell of the table. */
@@ -380,42 +377,28 @@ static void answer(struct cost *cost)
                  HOURS(of_other[STORAGE_HOURS]), HOURS(of_other[MEMORY_HOURS]));
 }
 
-static int cost_print(struct cost *cost)
-{
-    const struct bench_options *o = &cost->bench->options;
-    struct tokmap_run *run = NULL;
-    struct tokmap_error error = {0};
-    if (tokmap_run_open(&run, o->run_file, NULL, &error))
-        return bench_failed(cost->bench, &error);
-    int result = run_measured(cost, run);
-    tokmap_run_close(run);
-    if (!result)
-        result = rows_find(cost);
-    if (result)
-        return result;
-    lines_print(cost);
-    answer(cost);
-    if (!o->json)
-        table_print(cost);
-    return CLI_DONE;
-}
-
 static int cost_run(struct bench *bench)
 {
     static struct cost cost;
+    struct tokmap_run *run = NULL;
     const struct bench_options *o = &bench->options;
     const char *missing = !o->run_file        ? "name a run file, whose end says how many tokens are loaded"
                           : !o->gpus          ? "--gpus must be at least 1: the GPUs that train, each with a loader"
                           : !o->step_ms_given ? "--step-ms is missing: the time of a step says how long the run takes"
                                               : NULL;
-    if (missing) {
-        cli_say(bench->program, "%s", missing);
-        return CLI_MISUSED;
-    }
+    if (missing)
+        return bench_misused(bench, missing);
     cost.bench = bench;
-    const int result = cost_print(&cost);
+    bench_check(bench, tokmap_run_open(&run, o->run_file, NULL, &bench->error));
+    run_measured(&cost, run);
+    tokmap_run_close(run);
+    rows_find(&cost);
+    lines_print(&cost);
+    answer(&cost);
+    if (!o->json)
+        table_print(&cost);
     result_rows_free(&cost.rows);
-    return result;
+    return CLI_DONE;
 }
 
 const struct bench_case case_cost = {"cost", "what loading a whole run costs, by rows that were measured", cost_run};

@@ -57,6 +57,7 @@ static const struct figure {
     {RACE, "mismatches", "race_mismatches", "outputs", 0},
     {RACE, "batches", "race_batches", "batches", 1000000},
 };
+
 enum { FIGURES = sizeof figures / sizeof figures[0] };
 
 #define OUTPUT_BYTES ((size_t)1 << 20) /* more than the JSON of any case */
@@ -176,7 +177,7 @@ static int part_run(struct bench *bench, enum part part, const char *data, struc
               part == LONG_STEPS    ? ", steps of 24.5 ms"
               : part == SHORT_STEPS ? ", steps of 2.5 ms"
                                     : "");
-    const int result = child_run(bench, bench->self, words.list, output, sizeof output, NULL);
+    const int result = child_try(bench, bench->self, words.list, output, sizeof output, NULL);
     if (bench->options.json) {
         (void)fputs(output, stdout);
         (void)fflush(stdout);
@@ -189,45 +190,35 @@ static int part_run(struct bench *bench, enum part part, const char *data, struc
 
 /* ---- the GPU ---- */
 
-/* Sets *ms to the time of a kernel that depends on the GPU's clock alone, the shortest of several, after the clock had
- * time to rise. */
-static int clock_measure(struct gpu *gpu, double *ms)
+/* Returns the milliseconds of a kernel that depends on the GPU's clock alone, the shortest of several, after the clock
+ * had time to rise. */
+static double clock_measure(struct gpu *gpu)
 {
-    struct gpu_timer timer = {.from = NULL};
-    uint64_t out = 0;
-    double one = 0;
-    int result = gpu_timer_new(gpu, &timer);
-    if (!result)
-        result = gpu_memory_new(gpu, 8, &out);
-    *ms = 1e300;
-    for (int i = 0; i < 20 && !result; i++) {
-        int found = gpu_timer_start(gpu, &timer);
-        if (!found)
-            found = gpu_launch_spin(gpu, &(struct gpu_spin){out, SPIN_ROUNDS});
-        if (!found)
-            found = gpu_timer_stop(gpu, &timer);
-        result = gpu_check(gpu, found, "timing the GPU's clock");
-        if (!result)
-            result = gpu_timer_read(gpu, &timer, &one);
-        if (!result && one > 0 && one < *ms)
-            *ms = one;
+    struct gpu_timer timer;
+    uint64_t out = gpu_memory_new(gpu, 8);
+    double shortest = 1e300;
+    gpu_timer_new(gpu, &timer);
+    for (int i = 0; i < 20; i++) {
+        gpu_timer_start(gpu, &timer);
+        gpu_launch_spin(gpu, &(struct gpu_spin){out, SPIN_ROUNDS});
+        gpu_timer_stop(gpu, &timer);
+        const double ms = gpu_timer_read(gpu, &timer);
+        shortest = ms > 0 && ms < shortest ? ms : shortest;
     }
     gpu_memory_free(gpu, &out);
     gpu_timer_free(gpu, &timer);
-    return result;
+    return shortest;
 }
 
 /* Opens the GPU for a moment, so that no other case shares it with a context of this process. */
-static int look(struct bench *bench, double *ms, struct gpu_facts *facts)
+static double look(struct bench *bench, struct gpu_facts *facts)
 {
     struct gpu gpu;
-    int result = gpu_open(bench, &gpu);
-    if (!result)
-        result = clock_measure(&gpu, ms);
-    if (!result) /* while the link is not asleep */
-        gpu_facts_read(&gpu, facts);
+    gpu_open(bench, &gpu);
+    const double ms = clock_measure(&gpu);
+    gpu_facts_read(&gpu, facts); /* while the link is not asleep */
     gpu_close(&gpu);
-    return result;
+    return ms;
 }
 
 static void facts_report(struct bench *bench, const struct gpu_facts *facts)
@@ -254,7 +245,7 @@ static void facts_report(struct bench *bench, const struct gpu_facts *facts)
 /* ---- the answer ---- */
 
 /* Writes the figures and the sentence. Returns whether all that have a bar are held. */
-static bool report(struct bench *bench, struct bench_figure found[FIGURES], double clock_share)
+static bool report(struct bench *bench, struct bench_figure found[FIGURES])
 {
     char names[768] = "";
     size_t held = 0, with_bar = 0, missing = 0, used = 0;
@@ -267,9 +258,6 @@ static bool report(struct bench *bench, struct bench_figure found[FIGURES], doub
             used += (size_t)snprintf(names + used, sizeof names - used, "%s%s is %.4g %s (bar %.7g)", used ? ", " : "",
                                      found[i].metric, found[i].value, found[i].unit, found[i].bar);
     }
-    const struct bench_figure clock = {"clock_share",         "share",    clock_share, clock_share, clock_share,
-                                       isfinite(clock_share), (double)NAN};
-    (void)bench_figure(bench, &clock);
     if (held == with_bar)
         bench_answer(bench, "All %zu figures that have a bar are held.", with_bar);
     else if (used)
@@ -279,23 +267,19 @@ static bool report(struct bench *bench, struct bench_figure found[FIGURES], doub
     else
         bench_answer(bench, "%zu of %zu figures that have a bar are held, and %zu were not measured.", held, with_bar,
                      missing);
-    bench_text(bench, "answer", bench->sentence);
     return held == with_bar;
 }
 
-static int check_options(struct bench *bench)
+static const char *check_options(const struct bench *bench)
 {
     const struct bench_options *options = &bench->options;
-    const char *wrong = NULL;
     if (options->step_ms_given)
-        wrong = "--step-ms is for train: this case measures steps of 24.5 and of 2.5 ms";
-    else if (options->cold)
-        wrong = "--cold is for loader and train: this case measures the way from memory to the GPU";
-    else if (options->require_given && options->require != BENCH_REQUIRE_HELD)
-        wrong = "--require is here followed by held";
-    if (wrong)
-        cli_say(bench->program, "%s", wrong);
-    return wrong ? CLI_MISUSED : CLI_DONE;
+        return "--step-ms is for train: this case measures steps of 24.5 and of 2.5 ms";
+    if (options->cold)
+        return "--cold is for loader and train: this case measures the way from memory to the GPU";
+    if (options->require_given && options->require != BENCH_REQUIRE_HELD)
+        return "--require is here followed by held";
+    return NULL;
 }
 
 static int run(struct bench *bench)
@@ -303,14 +287,13 @@ static int run(struct bench *bench)
     static struct bench_figure found[FIGURES];
     struct gpu_facts facts;
     const char *data = bench->options.run_file;
-    double before = (double)NAN, after = (double)NAN;
-    int result = check_options(bench), parts = CLI_DONE;
-    if (!result)
-        result = look(bench, &before, &facts);
-    if (!result && !data)
-        result = dataset_name(bench, &data);
-    if (result)
-        return result;
+    const char *wrong = check_options(bench);
+    int parts = CLI_DONE;
+    if (wrong)
+        return bench_misused(bench, wrong);
+    const double before = look(bench, &facts);
+    if (!data)
+        data = dataset_name(bench);
     facts_report(bench, &facts);
     for (size_t i = 0; i < FIGURES; i++)
         found[i] = (struct bench_figure){.metric = figures[i].metric,
@@ -319,14 +302,17 @@ static int run(struct bench *bench)
                                          .smallest = (double)NAN,
                                          .largest = (double)NAN,
                                          .bar = figures[i].bar};
-    for (int part = 0; part < PARTS && !bench_stopped(); part++)
+    for (int part = 0; part < PARTS; part++) {
+        bench_stop_check(bench);
         if (part_run(bench, (enum part)part, data, found))
             parts = CLI_FAILED;
-    if (bench_stopped())
-        return CLI_FAILED;
-    if (look(bench, &after, &facts))
-        parts = CLI_FAILED;
-    const bool held = report(bench, found, before / after);
+    }
+    bench_stop_check(bench);
+    const bool held = report(bench, found);
+    const double share = before / look(bench, &facts);
+    (void)bench_figure(
+        bench, &(struct bench_figure){"clock_share", "share", share, share, share, isfinite(share), (double)NAN});
+    bench_text(bench, "answer", bench->sentence);
     return parts || (bench->options.require_given && !held) ? CLI_FAILED : CLI_DONE;
 }
 

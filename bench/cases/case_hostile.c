@@ -35,12 +35,8 @@
 /* Costs of one input. */
 struct cost {
     uint64_t work;  /* counted steps */
-    uint64_t bytes; /* of the input */
+    uint64_t bytes; /* of the input; 0: this build cannot measure it */
 };
-
-/* Measures one input. size: its texts, the ids on each side of its pairs, or its bytes. Returns CLI_DONE, or CLI_FAILED
- * after a message. *skipped: this build cannot measure it. */
-typedef int cost_function(struct bench *bench, size_t size, struct cost *cost, bool *skipped);
 
 /* ---- texts whose hashes collide ---- */
 
@@ -48,12 +44,12 @@ typedef int cost_function(struct bench *bench, size_t size, struct cost *cost, b
  * (table_hash()), so whoever knows the key chooses a second half with which one factor is 0, and then all texts have
  * the hash 0. One half of the texts is made for a key that another table has, the other half for a table without a key.
  */
-static uint8_t *texts_make(size_t count)
+static uint8_t *texts_make(struct bench *bench, size_t count)
 {
-    uint8_t *texts = malloc(count * TEXT_BYTES);
+    uint8_t *texts = bench_new(bench, count, TEXT_BYTES);
     table_key_fix(KEY_SEED);
     const struct table_key known = table_key_new();
-    for (size_t i = 0; texts && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const uint64_t halves[2] = {(i + 1) * 0x2545F4914F6CDD1Du, i % 2 ? known.low : 0};
         memcpy(texts + i * TEXT_BYTES, halves, TEXT_BYTES);
     }
@@ -61,37 +57,36 @@ static uint8_t *texts_make(size_t count)
 }
 
 /* While a vocabulary's file is read. */
-static int text_table_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+static struct cost text_table_cost(struct bench *bench, size_t size)
 {
     struct text_table table = {.count = 0};
-    uint8_t *texts = texts_make(size);
-    bool good = texts != NULL;
-    (void)skipped;
-    for (size_t i = 0; good && i < size; i++)
-        good = text_table_add(&table, texts + i * TEXT_BYTES, TEXT_BYTES, (uint32_t)i) == TEXT_ADDED;
-    *cost = (struct cost){table.passed + size, size * TEXT_BYTES};
+    uint8_t *texts = texts_make(bench, size);
+    for (size_t i = 0; i < size; i++)
+        if (text_table_add(&table, texts + i * TEXT_BYTES, TEXT_BYTES, (uint32_t)i) != TEXT_ADDED)
+            bench_no_memory(bench);
+    const struct cost cost = {table.passed + size, size * TEXT_BYTES};
     text_table_free(&table);
     free(texts);
-    return good ? CLI_DONE : bench_no_memory(bench);
+    return cost;
 }
 
 /* While a model is built. */
-static int text_places_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+static struct cost text_places_cost(struct bench *bench, size_t size)
 {
     struct text_places table = {.places = NULL};
-    uint8_t *texts = texts_make(size);
-    uint32_t *offsets = malloc((size + 1) * sizeof *offsets);
-    const bool good = texts && offsets && text_places_new(&table, size);
-    (void)skipped;
-    for (size_t i = 0; good && i <= size; i++)
+    uint8_t *texts = texts_make(bench, size);
+    uint32_t *offsets = bench_new(bench, size + 1, sizeof *offsets);
+    if (!text_places_new(&table, size))
+        bench_no_memory(bench);
+    for (size_t i = 0; i <= size; i++)
         offsets[i] = (uint32_t)(i * TEXT_BYTES);
-    for (size_t i = 0; good && i < size; i++)
+    for (size_t i = 0; i < size; i++)
         (void)text_places_add(&table, texts, offsets, (uint32_t)i);
-    *cost = (struct cost){table.passed + size, size * TEXT_BYTES};
+    const struct cost cost = {table.passed + size, size * TEXT_BYTES};
     text_places_free(&table);
     free(offsets);
     free(texts);
-    return good ? CLI_DONE : bench_no_memory(bench);
+    return cost;
 }
 
 /* ---- words that collide ---- */
@@ -110,46 +105,39 @@ static void word_next(uint8_t word[WORD_BYTES], uint64_t *state, struct table_ke
     } while (collide && table_mix(known, low, (uint64_t)WORD_BYTES << 56) >> 56);
 }
 
-static int words_cost(struct bench *bench, size_t size, bool collide, struct cost *cost)
+static struct cost words_cost(struct bench *bench, size_t size, bool collide)
 {
     struct train_budget budget = {UINT64_MAX, 0};
     struct train_pieces *pieces = NULL;
     struct train_counter *counter = NULL;
     struct train_totals totals = {.passed = 0};
-    struct tokmap_error error = {0};
     uint64_t state = 1;
     uint8_t word[WORD_BYTES];
     table_key_fix(KEY_SEED);
     const struct table_key known = table_key_new();
-    enum tokmap_status status = train_pieces_new(&pieces, &budget, &error);
-    if (!status)
-        status = train_counter_new(&counter, pieces, split_rules_named("gpt2"), &error);
-    for (size_t i = 0; i < size && !status; i++) {
+    bench_check(bench, train_pieces_new(&pieces, &budget, &bench->error));
+    bench_check(bench, train_counter_new(&counter, pieces, split_rules_named("gpt2"), &bench->error));
+    for (size_t i = 0; i < size; i++) {
         word_next(word, &state, known, collide);
-        status = train_counter_text(counter, word, sizeof word, &error);
+        bench_check(bench, train_counter_text(counter, word, sizeof word, &bench->error));
     }
-    if (!status)
-        status = train_counter_finish(counter, &error);
+    bench_check(bench, train_counter_finish(counter, &bench->error));
     train_counter_free(counter);
-    if (!status)
-        train_pieces_totals(pieces, &totals);
+    train_pieces_totals(pieces, &totals);
     train_pieces_free(pieces);
-    *cost = (struct cost){totals.passed + size, size * WORD_BYTES};
-    return status ? bench_failed(bench, &error) : CLI_DONE;
+    return (struct cost){totals.passed + size, size * WORD_BYTES};
 }
 
 /* While a vocabulary is trained. The table of a thread has a fixed size, so how full it is decides about the work, and
  * colliding words are compared with as many ordinary ones. */
-static int train_words_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+static struct cost train_words_cost(struct bench *bench, size_t size)
 {
-    (void)skipped;
-    return words_cost(bench, size, true, cost);
+    return words_cost(bench, size, true);
 }
 
-static int ordinary_words_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+static struct cost ordinary_words_cost(struct bench *bench, size_t size)
 {
-    (void)skipped;
-    return words_cost(bench, size, false, cost);
+    return words_cost(bench, size, false);
 }
 
 /* ---- pairs that collide ---- */
@@ -166,34 +154,32 @@ static int by_product(const void *a, const void *b)
 }
 
 /* Chooses the ids whose product with the factor of a table's hash is smallest, so that they select neighboring slots,
- * and their sums do, too. shift: the place of the id in the key of a pair. Returns false if memory ran out. */
-static bool ids_choose(uint32_t *ids, size_t count, uint32_t shift, uint64_t factor)
+ * and their sums do, too. shift: the place of the id in the key of a pair. */
+static void ids_choose(struct bench *bench, uint32_t *ids, size_t count, uint32_t shift, uint64_t factor)
 {
-    struct choice *choices = malloc((IDS_TO - IDS_FROM) * sizeof *choices);
-    if (!choices)
-        return false;
+    struct choice *choices = bench_new(bench, IDS_TO - IDS_FROM, sizeof *choices);
     for (uint32_t id = IDS_FROM; id < IDS_TO; id++)
         choices[id - IDS_FROM] = (struct choice){((uint64_t)id << shift) * factor, id};
     qsort(choices, IDS_TO - IDS_FROM, sizeof *choices, by_product);
     for (size_t i = 0; i < count; i++)
         ids[i] = choices[i].id;
     free(choices);
-    return true;
 }
 
 /* Measures all pairs of `size` left and `size` right ids, made for the first key of the table that they are added
  * to. */
-static int pairs_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+static struct cost pairs_cost(struct bench *bench, size_t size)
 {
     struct bpe_model model = {.pairs = NULL};
     uint32_t left[SIDE_MOST], right[SIDE_MOST];
     const size_t pairs = size * size;
-    (void)skipped;
     table_key_fix(KEY_SEED);
     const uint64_t known = table_key_new().low | 1;
     table_key_fix(KEY_SEED);
-    if (!ids_choose(left, size, 21, known) || !ids_choose(right, size, 0, known) || !bpe_pairs_new(&model, 2 * pairs))
-        return bench_no_memory(bench);
+    ids_choose(bench, left, size, 21, known);
+    ids_choose(bench, right, size, 0, known);
+    if (!bpe_pairs_new(&model, 2 * pairs))
+        bench_no_memory(bench);
     uint64_t work = pairs, factor = model.pair_factor;
     for (uint32_t i = 0; i < pairs; i++) {
         uint64_t before = model.pair_passed;
@@ -205,9 +191,8 @@ static int pairs_cost(struct bench *bench, size_t size, struct cost *cost, bool 
         }
         work += model.pair_passed - before;
     }
-    *cost = (struct cost){work, pairs * PAIR_BYTES};
     bpe_pairs_free(&model);
-    return CLI_DONE;
+    return (struct cost){work, pairs * PAIR_BYTES};
 }
 
 /* ---- added tokens ---- */
@@ -222,116 +207,100 @@ static struct added_token token_of(const char *text, size_t bytes, uint32_t id)
 }
 
 /* Splits a text at the tokens. */
-static int split_cost(struct bench *bench, const struct added_token *tokens, size_t count, const char *text,
-                      size_t bytes, struct cost *cost)
+static struct cost split_cost(struct bench *bench, const struct added_token *tokens, size_t count, const char *text,
+                              size_t bytes)
 {
     struct added_tokens *added;
     struct added_split split;
     struct added_part part;
-    struct tokmap_error error = {0};
-    if (added_tokens_new(&added, tokens, count, NULL, &error))
-        return bench_failed(bench, &error);
+    bench_check(bench, added_tokens_new(&added, tokens, count, NULL, &bench->error));
     added_split_begin(&split, added, ADDED_RAW, true, (const uint8_t *)text, bytes);
     while (added_split_next(&split, &part))
         continue;
-    *cost = (struct cost){split.search.steps, bytes};
-    const enum tokmap_status status = added_split_end(&split, &error);
+    const struct cost cost = {split.search.steps, bytes};
+    bench_check(bench, added_split_end(&split, &bench->error));
     added_tokens_free(added);
-    return status ? bench_failed(bench, &error) : CLI_DONE;
+    return cost;
 }
 
 /* Measures a text of one letter, which at each place looks like a long token up to its last byte. both: the letter is a
  * token, too, so that the search starts again at each place. */
-static int letters_cost(struct bench *bench, size_t size, bool both, struct cost *cost)
+static struct cost letters_cost(struct bench *bench, size_t size, bool both)
 {
     const size_t bytes = size / 4;
-    char *text = malloc(size), *token = malloc(bytes + 1);
-    int result = CLI_FAILED;
-    if (text && token) {
-        memset(text, 'a', size);
-        memset(token, 'a', bytes);
-        token[bytes] = 'b';
-        const struct added_token tokens[] = {token_of(token, bytes + 1, 0), token_of(token, 1, 1)};
-        result = split_cost(bench, tokens, both ? 2 : 1, text, size, cost);
-    } else {
-        (void)bench_no_memory(bench);
-    }
+    char *text = bench_new(bench, size, 1), *token = bench_new(bench, bytes + 1, 1);
+    memset(text, 'a', size);
+    memset(token, 'a', bytes);
+    token[bytes] = 'b';
+    const struct added_token tokens[] = {token_of(token, bytes + 1, 0), token_of(token, 1, 1)};
+    const struct cost cost = split_cost(bench, tokens, both ? 2 : 1, text, size);
     free(token);
     free(text);
-    return result;
+    return cost;
 }
 
-static int added_long_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+static struct cost added_long_cost(struct bench *bench, size_t size)
 {
-    (void)skipped;
-    return letters_cost(bench, size, false, cost);
+    return letters_cost(bench, size, false);
 }
 
-static int added_letters_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+static struct cost added_letters_cost(struct bench *bench, size_t size)
 {
-    (void)skipped;
-    return letters_cost(bench, size, true, cost);
+    return letters_cost(bench, size, true);
 }
 
 /* Measures a run of spaces, each of which is a token that takes the spaces after it. */
-static int added_spaces_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+static struct cost added_spaces_cost(struct bench *bench, size_t size)
 {
     struct added_token space = token_of(" ", 1, 0);
-    char *text = malloc(size);
-    (void)skipped;
-    if (!text)
-        return bench_no_memory(bench);
+    char *text = bench_new(bench, size, 1);
     memset(text, ' ', size);
     space.rstrip = true;
-    const int result = split_cost(bench, &space, 1, text, size, cost);
+    const struct cost cost = split_cost(bench, &space, 1, text, size);
     free(text);
-    return result;
+    return cost;
 }
 
 /* ---- patterns ---- */
 
 /* Matches a text of one byte, repeated. What the searches are charged for is limited for each document, so a pattern
  * that is too expensive ends with REGEX_FAILED. */
-static int regex_cost(struct bench *bench, const char *pattern, char byte, size_t size, struct cost *cost,
-                      bool *skipped)
+static struct cost regex_cost(struct bench *bench, const char *pattern, char byte, size_t size)
 {
     struct regex *regex = NULL;
     struct regex_state *state = NULL;
-    struct tokmap_error error = {0};
+    struct tokmap_error *error = &bench->error;
     size_t from, to, matches = 0;
-    enum tokmap_status status = regex_new(&regex, pattern, strlen(pattern), REGEX_ONIGURUMA, NULL, "pattern", &error);
-    *skipped = status == TOKMAP_ERROR_UNSUPPORTED && strstr(error.message, "PCRE2");
-    if (*skipped)
-        return CLI_DONE;
-    if (!status)
-        status = regex_state_new(&state, regex, &error);
-    char *text = malloc(size);
-    if (text)
-        memset(text, byte, size);
-    const bool begun = !status && text && regex_begin(state, (const uint8_t *)text, size, false);
-    while (begun && regex_next(state, &from, &to) == REGEX_MATCH)
+    const enum tokmap_status status =
+        regex_new(&regex, pattern, strlen(pattern), REGEX_ONIGURUMA, NULL, "pattern", error);
+    if (status == TOKMAP_ERROR_UNSUPPORTED && strstr(error->message, "PCRE2"))
+        return (struct cost){0, 0};
+    bench_check(bench, status);
+    bench_check(bench, regex_state_new(&state, regex, error));
+    char *text = bench_new(bench, size, 1);
+    memset(text, byte, size);
+    if (!regex_begin(state, (const uint8_t *)text, size, false))
+        bench_no_memory(bench);
+    while (regex_next(state, &from, &to) == REGEX_MATCH)
         matches++;
-    if (begun)
-        *cost = (struct cost){regex_charged(state) + matches, size};
+    const struct cost cost = {regex_charged(state) + matches, size};
     regex_state_free(state);
     regex_free(regex);
     free(text);
-    if (status)
-        return bench_failed(bench, &error);
-    return begun ? CLI_DONE : bench_no_memory(bench);
+    return cost;
 }
 
 /* Measures a pattern that vocabularies have, on text for which other ways of matching it are quadratic. */
-static int pattern_usual_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+static struct cost pattern_usual_cost(struct bench *bench, size_t size)
 {
-    return regex_cost(bench, "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+", ' ', size, cost, skipped);
+    return regex_cost(bench, "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+", ' ', size);
 }
 
 /* Measures a quadratic pattern: for each group of digits it reads all digits after it. The limit of a document ends the
  * larger input, and does not yet end the smaller one. */
-static int pattern_quadratic_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+static struct cost pattern_quadratic_cost(struct bench *bench, size_t size)
 {
-    return regex_cost(bench, "\\d{1,3}(?=(?:\\d{3})*(?!\\d))", '1', size, cost, skipped);
+    return regex_cost(bench, "\\d{1,3}(?=(?:\\d{3})*(?!\\d))", '1', size);
 }
 
 /* ---- the rows ---- */
@@ -340,8 +309,9 @@ static const struct {
     const char *metric;
     size_t size; /* of the smaller input */
     size_t more; /* the larger one has that many times the size, and so four times the bytes; 1: both have the size */
-    cost_function *cost;
-    cost_function *ordinary; /* of the first input if both have one size; otherwise NULL */
+    /* Measure an input. size: its texts, the ids on each side of its pairs, or its bytes. `ordinary` measures the first
+     * input if both have one size; otherwise it is NULL. */
+    struct cost (*cost)(struct bench *bench, size_t size), (*ordinary)(struct bench *bench, size_t size);
 } rows[] = {
     {"train_words_work_per_byte", 32768, 1, train_words_cost, ordinary_words_cost},
     {"text_table_work_per_byte", 4096, 4, text_table_cost, NULL},
@@ -353,47 +323,43 @@ static const struct {
     {"pattern_usual_work_per_byte", 65536, 4, pattern_usual_cost, NULL},
     {"pattern_quadratic_work_per_byte", 65536, 4, pattern_quadratic_cost, NULL},
 };
+
 #define ROWS (sizeof rows / sizeof rows[0])
 
-/* Measures both inputs of a row, and prints it. *grows: the ratio is more than RATIO_MOST. */
-static int row_run(struct bench *bench, size_t row, bool *grows)
+/* Measures both inputs of a row, and prints it. Returns whether the ratio is more than RATIO_MOST. */
+static bool row_run(struct bench *bench, size_t row)
 {
     double work[2] = {0, 0};
-    bool skipped = false;
     for (size_t i = 0; i < 2; i++) {
-        struct cost cost = {0, 1};
-        cost_function *const measure = !i && rows[row].ordinary ? rows[row].ordinary : rows[row].cost;
-        const int result = measure(bench, i ? rows[row].size * rows[row].more : rows[row].size, &cost, &skipped);
-        if (result)
-            return result;
+        const size_t size = i ? rows[row].size * rows[row].more : rows[row].size;
+        const struct cost cost =
+            !i && rows[row].ordinary ? rows[row].ordinary(bench, size) : rows[row].cost(bench, size);
+        if (!cost.bytes) {
+            cli_say(bench->program, "%s is skipped, because this build has no PCRE2", rows[row].metric);
+            return false;
+        }
         work[i] = (double)cost.work / (double)cost.bytes;
     }
-    if (skipped) {
-        cli_say(bench->program, "%s is skipped, because this build has no PCRE2", rows[row].metric);
-        return CLI_DONE;
-    }
     bench_value(bench, rows[row].metric, "steps/byte", work[1], work[0]);
-    *grows = work[1] > RATIO_MOST * work[0];
-    if (*grows)
-        cli_say(bench->program,
-                "%s: %.4g steps for each byte, and %.4g %s; the work is not linear in the input. Find what has changed "
-                "in the search or in the table",
-                rows[row].metric, work[0], work[1],
-                rows[row].ordinary ? "if the input is hostile" : "with four times the bytes");
-    return CLI_DONE;
+    if (work[1] <= RATIO_MOST * work[0])
+        return false;
+    cli_say(bench->program,
+            "%s: %.4g steps for each byte, and %.4g %s; the work is not linear in the input. Find what has changed in "
+            "the search or in the table",
+            rows[row].metric, work[0], work[1],
+            rows[row].ordinary ? "if the input is hostile" : "with four times the bytes");
+    return true;
 }
 
 static int run(struct bench *bench)
 {
-    int result = CLI_DONE;
     bool any = false;
-    for (size_t row = 0; row < ROWS && !result && !bench_stopped(); row++) {
-        bool grows = false;
-        result = row_run(bench, row, &grows);
-        any |= grows;
+    for (size_t row = 0; row < ROWS; row++) {
+        bench_stop_check(bench);
+        any |= row_run(bench, row);
     }
     table_key_fix(0);
-    return result || any || bench_stopped() ? CLI_FAILED : CLI_DONE;
+    return any ? CLI_FAILED : CLI_DONE;
 }
 
 const struct bench_case case_hostile = {"hostile", "work per byte of hostile input, counted, at two sizes", run};

@@ -4,8 +4,8 @@
  *
  * Four measurements: the rate at which a loader without a producer thread delivers batches, from the mapping and by
  * pread, beside the plain loop over the same mapping; the waits of a consumer that takes batches at half the rate at
- * which a producer thread could deliver them; the first pass of a loader (case_loader_first.c); and the memory that a
- * process with a loader uses in addition to the ring.
+ * which a producer thread could deliver them; the first pass of a loader; and the memory that a process with a loader
+ * uses in addition to the ring.
  *
  * With --cold the case runs loader_cold() instead, and with --device case_loader_device.c.
  */
@@ -13,13 +13,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "case_loader_device.h"
-#include "case_loader_first.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -43,9 +41,7 @@
 #define DEPTH 64 /* threads of the limit, each with one read in flight */
 
 struct cold {
-    struct tokmap_dataset *dataset;
-    const char *name;
-    uint64_t width;
+    struct opened data;
     struct tokmap_shard_info shard; /* the largest one, from which the limit reads */
     struct direct_pool *pool;
     struct byte_range *spans;
@@ -56,153 +52,118 @@ struct cold {
 
 /* ---- the loader ---- */
 
-static int cold_loader(struct bench *bench, struct cold *cold, uint64_t seed)
+static void cold_loader(struct bench *bench, struct cold *cold, uint64_t seed)
 {
-    struct tokmap_run *run = NULL;
-    struct reader reader = {.loader = NULL};
+    const struct tokmap_loader_options options = reader_options(bench, 1, READER_BOTH);
+    struct reader reader;
     uint64_t tokens = 0;
-    enum tokmap_status status = TOKMAP_OK;
-    int result = page_cache_drop(bench, cold->dataset);
-    if (!result)
-        result = run_make(bench, cold->name, TOKMAP_READ_PREAD, seed, cold->steps, &run);
-    if (result)
-        return result;
+    enum tokmap_status status;
+    page_cache_drop(bench, cold->data.dataset);
+    struct tokmap_run *run = run_make(bench, dataset_name(bench), TOKMAP_READ_PREAD, seed, cold->steps);
     const uint64_t bytes = os_storage_bytes_read(), cpu = os_process_cpu_ns(), started = os_clock_ns();
-    result = reader_open(bench, &reader, run, 1, TOKMAP_INPUTS | TOKMAP_TARGETS, 0);
-    while (!result && !(status = reader_next(&reader)) && !bench_stopped())
+    reader_open(bench, &reader, run, &options);
+    while (!(status = reader_next(&reader)) && !bench_stopped())
         tokens += reader.batch.tokens;
     const double seconds = (double)(os_clock_ns() - started) / 1e9;
     const double cpu_seconds = (double)(os_process_cpu_ns() - cpu) / 1e9;
-    if (!result && status != TOKMAP_END && !bench_stopped())
-        result = bench_failed(bench, &reader.error);
+    if (status != TOKMAP_END && !bench_stopped())
+        bench_failed(bench, &reader.error);
     reader_close(&reader);
     tokmap_run_close(run);
     const uint64_t read = os_storage_bytes_read();
     series_add(&cold->rate, (double)tokens / seconds);
     series_add(&cold->cpu, cpu_seconds / ((double)tokens / 1e6));
     if (read != UINT64_MAX && tokens) {
-        const double useful = (double)(tokens / bench->options.seq_len * (bench->options.seq_len + 1) * cold->width);
+        const uint64_t windows = tokens / bench->options.seq_len;
+        const double useful = (double)(windows * (bench->options.seq_len + 1) * cold->data.info.width);
         series_add(&cold->amplification, (double)(read - bytes) / useful);
     }
-    return result;
 }
 
 /* ---- the limit ---- */
 
 /* Finds the pages of the rows that follow those of the loader in the same order, as far as these rows are in the chosen
- * shard. */
-static int cold_spans(struct bench *bench, struct cold *cold, uint64_t seed, uint64_t *count)
+ * shard. Returns their number. */
+static uint64_t cold_spans(struct bench *bench, struct cold *cold, uint64_t seed)
 {
-    struct tokmap_run *run = NULL;
-    struct tokmap_error error = {0};
-    const uint64_t window = bench->options.seq_len + 1;
-    uint64_t bytes = 0;
-    int result = run_make(bench, cold->name, TOKMAP_READ_PREAD, seed, TOKMAP_FOREVER, &run);
-    *count = 0;
-    for (uint64_t step = cold->steps; !result && step < 64 * cold->steps && *count < cold->rows; step++)
-        for (uint64_t row = 0; row < operand_slice(bench) && *count < cold->rows; row++) {
+    struct tokmap_run *run = run_make(bench, dataset_name(bench), TOKMAP_READ_PREAD, seed, TOKMAP_FOREVER);
+    const uint64_t window = bench->options.seq_len + 1, width = cold->data.info.width;
+    uint64_t count = 0, bytes = 0;
+    for (uint64_t step = cold->steps; step < 64 * cold->steps && count < cold->rows; step++)
+        for (uint64_t row = 0; row < operand_slice(bench) && count < cold->rows; row++) {
             struct tokmap_place place;
-            if (tokmap_run_locate(run, step, row, &place, &error)) {
-                result = bench_failed(bench, &error);
-                break;
-            }
+            bench_check(bench, tokmap_run_locate(run, step, row, &place, &bench->error));
             const uint64_t first = place.first_token - cold->shard.first_token; /* huge if it is before the shard */
             if (first >= cold->shard.tokens || window > cold->shard.tokens - first)
                 continue;
-            cold->spans[*count] = page_span(first * cold->width, window * cold->width);
-            bytes += cold->spans[(*count)++].bytes;
+            cold->spans[count] = page_span(first * width, window * width);
+            bytes += cold->spans[count++].bytes;
         }
     tokmap_run_close(run);
-    if (*count)
-        series_add(&cold->amplification_limit, (double)bytes / (double)(*count * window * cold->width));
-    return result;
+    if (count)
+        series_add(&cold->amplification_limit, (double)bytes / (double)(count * window * width));
+    return count;
 }
 
-static int cold_limit(struct bench *bench, struct cold *cold, uint64_t seed)
+static void cold_limit(struct bench *bench, struct cold *cold, uint64_t seed)
 {
-    uint64_t count = 0;
+    const uint64_t count = cold_spans(bench, cold, seed);
     double seconds = 0;
-    int result = cold_spans(bench, cold, seed, &count);
-    if (result)
-        return result;
     /* O_DIRECT must look for cached pages of the ranges that it reads, which takes longer if there are some. */
-    result = page_cache_drop(bench, cold->dataset);
-    if (result)
-        return result;
-    const int system = direct_pool_read(cold->pool, cold->spans, count, &seconds);
-    if (system)
-        return bench_failed_system(bench, system, cold->shard.tokens_path, "The limit's reads with O_DIRECT failed.");
+    page_cache_drop(bench, cold->data.dataset);
+    bench_check_system(bench, direct_pool_read(cold->pool, cold->spans, count, &seconds), cold->shard.tokens_path,
+                       "The limit's reads with O_DIRECT failed.");
     series_add(&cold->limit, (double)(count * bench->options.seq_len) / seconds);
-    return CLI_DONE;
 }
 
 /* ---- the case ---- */
 
-static int cold_open(struct bench *bench, struct cold *cold)
+static void cold_open(struct bench *bench, struct cold *cold)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    struct tokmap_error error = {0};
-    int result = dataset_name(bench, &cold->name);
-    if (!result)
-        result = dataset_open(bench, TOKMAP_READ_PREAD, &cold->dataset);
-    if (!result)
-        result = page_cache_drop(bench, cold->dataset); /* fails early if the tokens cannot be dropped */
-    if (!result)
-        result = dataset_get_info(bench, cold->dataset, &info, NULL);
-    if (result)
-        return result;
-    for (uint64_t i = 0; i < info.shards; i++) {
+    cold->data = dataset_open(bench, TOKMAP_READ_PREAD);
+    page_cache_drop(bench, cold->data.dataset); /* fails early if the tokens cannot be dropped */
+    cold->shard = cold->data.first;
+    for (uint64_t i = 1; i < cold->data.info.shards; i++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
-        if (tokmap_dataset_shard(cold->dataset, i, &shard, &error))
-            return bench_failed(bench, &error);
-        if (!i || shard.tokens > cold->shard.tokens)
+        bench_check(bench, tokmap_dataset_shard(cold->data.dataset, i, &shard, &bench->error));
+        if (shard.tokens > cold->shard.tokens)
             cold->shard = shard;
     }
-    cold->width = info.width;
-    const uint64_t windows = info.tokens / bench->options.seq_len;
+    const uint64_t windows = cold->data.info.tokens / bench->options.seq_len;
     cold->steps = (uint64_t)(bench_seconds(bench, 0.5) * 64000) / operand_slice(bench);
     cold->steps = max64(1, min64(cold->steps, windows / bench->options.batch / 2));
     cold->rows = cold->steps * operand_slice(bench);
-    if ((bench->options.seq_len + 1) * cold->width > DIRECT_READ_MOST - 2 * os_page_bytes()) {
-        (void)error_set(&error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                        "A window is larger than one read of the limit (1 MiB); give a smaller --seq-len.");
-        return bench_failed(bench, &error);
-    }
-    cold->spans = calloc((size_t)cold->rows, sizeof *cold->spans);
-    if (!cold->spans)
-        return bench_no_memory(bench);
+    if ((bench->options.seq_len + 1) * cold->data.info.width > DIRECT_READ_MOST - 2 * os_page_bytes())
+        bench_check(bench, error_set(&bench->error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                                     "A window is larger than one read of the limit (1 MiB); give a smaller "
+                                     "--seq-len."));
+    cold->spans = bench_new(bench, cold->rows, sizeof *cold->spans);
     const int system = direct_pool_new(&cold->pool, cold->shard.tokens_path, DEPTH);
-    if (system == EINVAL) {
+    if (system == EINVAL)
         bench_say(bench, "the file system does not support O_DIRECT, so the results have no limit");
-        return CLI_DONE;
-    }
-    if (system)
-        return bench_failed_system(bench, system, cold->shard.tokens_path, "The limit's threads cannot be started.");
-    return CLI_DONE;
+    else
+        bench_check_system(bench, system, cold->shard.tokens_path, "The limit's threads cannot be started.");
 }
 
-/* Runs it. Its results have the case name "cold". Returns CLI_DONE, or CLI_FAILED after a message. */
+/* Runs it. Its results have the case name "cold". */
 static int loader_cold(struct bench *bench)
 {
     static struct cold cold;
     bench->name = "cold";
-    int result = cold_open(bench, &cold);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 9), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats, result)) {
+    cold_open(bench, &cold);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 9), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats)) {
         const uint64_t seed = repeats.number + 1; /* other windows in each repeat */
         const bool limit_first = repeats.number % 2;
         if (limit_first && cold.pool)
-            result = cold_limit(bench, &cold, seed);
-        if (!result)
-            result = cold_loader(bench, &cold, seed);
-        if (!result && !limit_first && cold.pool)
-            result = cold_limit(bench, &cold, seed);
+            cold_limit(bench, &cold, seed);
+        cold_loader(bench, &cold, seed);
+        if (!limit_first && cold.pool)
+            cold_limit(bench, &cold, seed);
     }
     direct_pool_free(cold.pool);
     free(cold.spans);
-    tokmap_dataset_close(cold.dataset);
-    if (result || bench_stopped())
-        return CLI_FAILED;
+    tokmap_dataset_close(cold.data.dataset);
     bench_result(bench, "tokens_per_s", "tokens/s", &cold.rate, cold.limit.count ? &cold.limit : NULL);
     struct series ratios = {.count = 0};
     for (size_t i = 0; i < cold.limit.count && i < cold.rate.count; i++)
@@ -215,13 +176,11 @@ static int loader_cold(struct bench *bench)
         bench_answer(bench,
                      "One loader reads %.3g M tokens/s (%.2g GB/s) from this storage, %.2f times the rate of %d "
                      "threads that read the same windows without a loader.",
-                     rate / 1e6, rate * (double)cold.width / 1e9, rate / series_median(&cold.limit), DEPTH);
+                     rate / 1e6, rate * (double)cold.data.info.width / 1e9, rate / series_median(&cold.limit), DEPTH);
     return CLI_DONE;
 }
 
 /* ==== the case `loader` ==== */
-
-#define BOTH (TOKMAP_INPUTS | TOKMAP_TARGETS)
 
 struct found {
     /* Rates in tokens per second, and processor seconds per million tokens. */
@@ -238,7 +197,7 @@ struct loader_case {
     struct reader mapped, pread; /* without a producer thread */
     /* With a producer thread: two that write outputs, and one that returns row pointers only. */
     struct reader ahead, ahead_pread, rows;
-    uint64_t pass;          /* batches that touch every page of the windows */
+    uint64_t windows_of_run;
     struct windows windows; /* of the plain loop */
     struct plain_file file; /* file from which it reads them with pread */
     uint64_t next;          /* index of its next window */
@@ -248,54 +207,27 @@ struct loader_case {
 
 /* ---- without a producer thread ---- */
 
-/* Takes batches until the loader has touched every page once, or 2^20 windows of a large dataset. The first access to a
- * mapped page costs a fault, and the first read of a page by pread reads all of it and compares it with its hash. */
-static int first_pass(struct bench *bench, struct reader *reader, uint64_t batches, double *seconds)
+static void flat_out_open(struct bench *bench, struct loader_case *it, const char *name)
 {
-    uint64_t started = os_clock_ns();
-    reader->out.type = TOKMAP_ID_I32;
-    for (uint64_t i = 0; i < batches && !bench_stopped(); i++)
-        if (reader_next(reader))
-            return bench_failed(bench, &reader->error);
-    *seconds = (double)(os_clock_ns() - started) / 1e9;
-    return CLI_DONE;
-}
-
-static int flat_out_open(struct bench *bench, struct loader_case *it, const char *name)
-{
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_loader_options options = reader_options(bench, 0, READER_BOTH);
     struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
-    struct tokmap_error error = {0};
-    int result = run_make(bench, name, TOKMAP_READ_MAPPED, 1, TOKMAP_FOREVER, &it->mapped_run);
-    if (!result)
-        result = run_make(bench, name, TOKMAP_READ_PREAD, 1, TOKMAP_FOREVER, &it->pread_run);
-    if (!result)
-        result = reader_open(bench, &it->mapped, it->mapped_run, 0, BOTH, 0);
-    if (!result)
-        result = reader_open(bench, &it->pread, it->pread_run, 0, BOTH, 0);
-    if (!result)
-        result = run_get_info(bench, it->mapped_run, &source, &info);
-    if (!result)
-        result = page_cache_warm(bench, source.dataset); /* before any page is mapped */
+    it->mapped_run = run_make(bench, name, TOKMAP_READ_MAPPED, 1, TOKMAP_FOREVER);
+    it->pread_run = run_make(bench, name, TOKMAP_READ_PREAD, 1, TOKMAP_FOREVER);
+    reader_open(bench, &it->mapped, it->mapped_run, &options);
+    reader_open(bench, &it->pread, it->pread_run, &options);
+    const struct run_data data = run_get_data(bench, it->mapped_run);
+    page_cache_warm(bench, data.source.dataset); /* before any page is mapped */
     /* The plain loop reads the same mapping as the loader, so both have the same page sizes. */
-    if (!result && windows_new(&it->windows, source.dataset, bench->options.seq_len, (uint64_t)1 << 20, 2, &error))
-        result = bench_failed(bench, &error);
-    if (!result)
-        result = dataset_get_info(bench, source.dataset, &info, &shard);
-    if (result)
-        return result;
-    const int system = plain_file_open(&it->file, &it->windows, shard.tokens_path, shard.tokens);
-    if (system)
-        return bench_failed_system(bench, system, shard.tokens_path, "The tokens cannot be opened.");
-    it->pass = min64(source.windows, (uint64_t)1 << 20) / bench->options.rows + 1;
-    const double tokens = (double)(it->pass * bench->options.rows * bench->options.seq_len);
-    double seconds = 0;
-    result = first_pass(bench, &it->mapped, it->pass, &seconds);
-    if (!result)
-        result = first_pass(bench, &it->pread, it->pass, &seconds);
-    series_add(&it->found->first_pass_pread, tokens / seconds);
-    return result;
+    windows_new(bench, &it->windows, data.source.dataset, READER_WINDOWS_MOST, 2);
+    bench_check(bench, tokmap_dataset_shard(data.source.dataset, 0, &shard, &bench->error));
+    plain_file_open(bench, &it->file, &it->windows, &shard);
+    it->windows_of_run = data.source.windows;
+    (void)reader_first_pass(bench, &it->mapped, it->windows_of_run);
+    const uint64_t started = os_clock_ns();
+    const uint64_t batches = reader_first_pass(bench, &it->pread, it->windows_of_run);
+    const double seconds = (double)(os_clock_ns() - started) / 1e9;
+    series_add(&it->found->first_pass_pread,
+               (double)(batches * bench->options.rows * bench->options.seq_len) / seconds);
 }
 
 /* Runs the plain loop as the limit of the loader's outputs of `type`. samples may be NULL. */
@@ -313,47 +245,38 @@ static double plain_repeat(struct bench *bench, struct loader_case *it, enum tok
 }
 
 /* Outputs at 16 modulo 64 bytes, which is where malloc() puts large blocks. The buffers have room for int64. */
-static int unaligned_repeat(struct bench *bench, struct reader *reader, double seconds, double *rate)
+static double unaligned_repeat(struct bench *bench, struct reader *reader, double seconds)
 {
     const struct tokmap_out aligned = reader->out;
     reader->out.inputs = (char *)aligned.inputs + 16;
     reader->out.targets = (char *)aligned.targets + 16;
-    const int result = reader_repeat(bench, reader, TOKMAP_ID_I32, seconds, NULL, rate, NULL);
+    const double rate = reader_repeat(bench, reader, TOKMAP_ID_I32, seconds, NULL, NULL);
     reader->out.inputs = aligned.inputs;
     reader->out.targets = aligned.targets;
-    return result;
+    return rate;
 }
 
-static int flat_out_repeat(struct bench *bench, struct loader_case *it)
+static void flat_out_repeat(struct bench *bench, struct loader_case *it)
 {
     const double seconds = bench_seconds(bench, 0.4);
     struct found *found = it->found;
-    double rate = 0, cpu = 0;
-    int result = reader_repeat(bench, &it->mapped, TOKMAP_ID_I32, seconds, NULL, &rate, &cpu);
-    series_add(&found->i32, rate);
+    double cpu = 0;
+    series_add(&found->i32, reader_repeat(bench, &it->mapped, TOKMAP_ID_I32, seconds, NULL, &cpu));
     series_add(&found->cpu, cpu);
     series_add(&found->plain_i32, plain_repeat(bench, it, TOKMAP_ID_I32, true, NULL, NULL));
-    if (!result)
-        result = unaligned_repeat(bench, &it->mapped, seconds, &rate);
-    series_add(&found->unaligned, rate);
-    if (!result)
-        result = reader_repeat(bench, &it->mapped, TOKMAP_ID_I64, seconds, NULL, &rate, NULL);
-    series_add(&found->i64, rate);
+    series_add(&found->unaligned, unaligned_repeat(bench, &it->mapped, seconds));
+    series_add(&found->i64, reader_repeat(bench, &it->mapped, TOKMAP_ID_I64, seconds, NULL, NULL));
     series_add(&found->plain_i64, plain_repeat(bench, it, TOKMAP_ID_I64, true, NULL, NULL));
-    if (!result)
-        result = reader_repeat(bench, &it->pread, TOKMAP_ID_I32, seconds, NULL, &rate, &cpu);
-    series_add(&found->pread, rate);
+    series_add(&found->pread, reader_repeat(bench, &it->pread, TOKMAP_ID_I32, seconds, NULL, &cpu));
     series_add(&found->cpu_pread, cpu);
     series_add(&found->plain_pread, plain_repeat(bench, it, TOKMAP_ID_I32, true, &it->file, NULL));
     series_add(&found->plain_i32_inputs, plain_repeat(bench, it, TOKMAP_ID_I32, false, NULL, NULL));
     samples_clear(&it->samples);
-    if (!result)
-        result = reader_repeat(bench, &it->mapped, TOKMAP_ID_I32, seconds, &it->samples, NULL, NULL);
+    (void)reader_repeat(bench, &it->mapped, TOKMAP_ID_I32, seconds, &it->samples, NULL);
     spread_add(&found->next, &it->samples, 1000);
     samples_clear(&it->samples);
     (void)plain_repeat(bench, it, TOKMAP_ID_I32, true, NULL, &it->samples);
     spread_add(&found->plain_next, &it->samples, 1000);
-    return result;
 }
 
 /* ---- with a producer thread, and a consumer at half its rate ---- */
@@ -361,7 +284,7 @@ static int flat_out_repeat(struct bench *bench, struct loader_case *it)
 /* Takes a batch in each period and spins for the rest of it. it->samples receives the time of each call. it->gaps
  * receives the time between two looks at the clock with nothing in between: what the machine alone does to a consumer.
  */
-static int paced_repeat(struct bench *bench, struct loader_case *it, struct reader *reader, uint64_t period_ns)
+static void paced_repeat(struct bench *bench, struct loader_case *it, struct reader *reader, uint64_t period_ns)
 {
     const uint64_t length = (uint64_t)(bench_seconds(bench, 1) * 1e9), started = os_clock_ns();
     uint64_t due = started;
@@ -370,7 +293,7 @@ static int paced_repeat(struct bench *bench, struct loader_case *it, struct read
     while (due - started < length && !bench_stopped()) {
         const uint64_t before = os_clock_ns();
         if (reader_next(reader))
-            return bench_failed(bench, &reader->error);
+            bench_failed(bench, &reader->error);
         const uint64_t after = os_clock_ns(), again = os_clock_ns();
         samples_add(&it->samples, after - before);
         samples_add(&it->gaps, again - after);
@@ -380,121 +303,167 @@ static int paced_repeat(struct bench *bench, struct loader_case *it, struct read
         while (os_clock_ns() < due)
             os_relax();
     }
-    return CLI_DONE;
 }
 
-static int producer_open(struct bench *bench, struct loader_case *it)
+static void producer_open(struct bench *bench, struct loader_case *it)
 {
-    double seconds;
-    int result = reader_open(bench, &it->ahead, it->mapped_run, 1, BOTH, 0);
-    if (!result)
-        result = first_pass(bench, &it->ahead, it->pass, &seconds);
-    if (!result)
-        result = reader_open(bench, &it->ahead_pread, it->pread_run, 1, BOTH, 0);
-    if (!result)
-        result = first_pass(bench, &it->ahead_pread, it->pass, &seconds);
-    if (!result)
-        result = reader_open(bench, &it->rows, it->mapped_run, 1, 0, 0);
-    if (!result)
-        result = first_pass(bench, &it->rows, it->pass, &seconds);
-    return result;
+    const struct tokmap_loader_options both = reader_options(bench, 1, READER_BOTH), rows = reader_options(bench, 1, 0);
+    reader_open(bench, &it->ahead, it->mapped_run, &both);
+    (void)reader_first_pass(bench, &it->ahead, it->windows_of_run);
+    reader_open(bench, &it->ahead_pread, it->pread_run, &both);
+    (void)reader_first_pass(bench, &it->ahead_pread, it->windows_of_run);
+    reader_open(bench, &it->rows, it->mapped_run, &rows);
+    (void)reader_first_pass(bench, &it->rows, it->windows_of_run);
 }
 
-static int producer_repeat(struct bench *bench, struct loader_case *it)
+static void producer_repeat(struct bench *bench, struct loader_case *it)
 {
     struct tokmap_stats before, after;
     struct found *found = it->found;
     const uint64_t tokens = bench->options.rows * bench->options.seq_len;
-    double rate = 1;
-    int result = reader_repeat(bench, &it->ahead, TOKMAP_ID_I32, bench_seconds(bench, 1) / 2, NULL, &rate, NULL);
-    series_add(&found->producer, rate);
-    if (!result)
-        result = reader_repeat(bench, &it->ahead_pread, TOKMAP_ID_I32, bench_seconds(bench, 1) / 2, NULL, &rate, NULL);
-    series_add(&found->producer_pread, rate);
+    const double seconds = bench_seconds(bench, 1) / 2;
+    series_add(&found->producer, reader_repeat(bench, &it->ahead, TOKMAP_ID_I32, seconds, NULL, NULL));
+    series_add(&found->producer_pread, reader_repeat(bench, &it->ahead_pread, TOKMAP_ID_I32, seconds, NULL, NULL));
     series_add(&found->paced, series_median(&found->producer) / 2);
     const uint64_t period = (uint64_t)(2e9 * (double)tokens / series_median(&found->producer));
-    if (!result)
-        result = reader_fill(bench, &it->ahead);
+    reader_fill(bench, &it->ahead);
     reader_stats(&it->ahead, &before);
-    if (!result)
-        result = paced_repeat(bench, it, &it->ahead, period);
+    paced_repeat(bench, it, &it->ahead, period);
     reader_stats(&it->ahead, &after);
-    if (!result) {
-        series_add(&found->wait.p50, waits_at(&before, &after, 0.5) / 1000);
-        series_add(&found->wait.p99, waits_at(&before, &after, 0.99) / 1000);
-        series_add(&found->wait.p999, waits_at(&before, &after, 0.999) / 1000);
-        series_add(&found->wait.largest, waits_at(&before, &after, 1) / 1000);
-        series_add(&found->waits, (double)(after.waits - before.waits));
-        spread_add(&found->ahead, &it->samples, 1000);
-        spread_add(&found->idle, &it->gaps, 1000);
-        result = reader_fill(bench, &it->rows);
-    }
+    series_add(&found->wait.p50, waits_at(&before, &after, 0.5) / 1000);
+    series_add(&found->wait.p99, waits_at(&before, &after, 0.99) / 1000);
+    series_add(&found->wait.p999, waits_at(&before, &after, 0.999) / 1000);
+    series_add(&found->wait.largest, waits_at(&before, &after, 1) / 1000);
+    series_add(&found->waits, (double)(after.waits - before.waits));
+    spread_add(&found->ahead, &it->samples, 1000);
+    spread_add(&found->idle, &it->gaps, 1000);
     /* A call that returns row pointers only consists of the hand-over of a slot. */
-    if (!result)
-        result = paced_repeat(bench, it, &it->rows, period);
-    if (!result)
-        spread_add(&found->taken, &it->samples, 1000);
-    return result;
+    reader_fill(bench, &it->rows);
+    paced_repeat(bench, it, &it->rows, period);
+    spread_add(&found->taken, &it->samples, 1000);
+}
+
+/* ---- the first pass, which maps pages and compares them with their hashes, beside the pass after it ---- */
+
+#define FIRST_PASS_CHILD "first-pass" /* the copy of this program whose system calls are counted */
+
+/* Makes `passes` passes of a loader that has just been opened, and sets rates[i] to the tokens per second of pass i.
+ * Returns the batches of a pass, which ends after READER_WINDOWS_MOST rows. */
+static uint64_t passes_make(struct bench *bench, const char *name, uint32_t threads, uint32_t passes, double *rates)
+{
+    const struct tokmap_loader_options options = reader_options(bench, threads, READER_BOTH);
+    struct tokmap_run *run = run_make(bench, name, TOKMAP_READ_MAPPED, 1, TOKMAP_FOREVER);
+    struct reader reader;
+    const uint64_t windows = run_get_data(bench, run).source.windows;
+    const uint64_t batches = max64(1, min64(windows, READER_WINDOWS_MOST) / bench->options.rows);
+    reader_open(bench, &reader, run, &options);
+    for (uint32_t pass = 0; pass < passes; pass++) {
+        const uint64_t started = os_clock_ns();
+        reader_take(bench, &reader, batches);
+        rates[pass] = (double)(batches * bench->options.rows * bench->options.seq_len) /
+                      ((double)(os_clock_ns() - started) / 1e9);
+    }
+    reader_close(&reader);
+    tokmap_run_close(run);
+    return batches;
+}
+
+static int child_first_pass(struct bench *bench)
+{
+    double rate;
+    (void)printf("batches=%" PRIu64 "\n", passes_make(bench, bench->options.dataset, 0, 1, &rate));
+    return CLI_DONE;
+}
+
+/* Returns the system calls for a batch that strace counts in a copy of this program, those of its start included; 0
+ * without strace. */
+static double calls_count(struct bench *bench, const char *name)
+{
+    static const char strace[] = "/usr/bin/strace";
+    char output[8192] = "", rows[32], seq_len[32];
+    struct os_stat program;
+    if (os_stat(strace, &program)) {
+        bench_say(bench, "%s is missing, so system calls are not counted", strace);
+        return 0;
+    }
+    (void)snprintf(rows, sizeof rows, "%" PRIu64, bench->options.rows);
+    (void)snprintf(seq_len, sizeof seq_len, "%" PRIu64, bench->options.seq_len);
+    const char *const arguments[] = {
+        "-fqqc",     "-Ucalls,name", "-o",    "/dev/stdout", bench->self, CHILD_MARK, FIRST_PASS_CHILD,
+        bench->name, "--seq-len",    seq_len, "--rows",      rows,        name,       NULL};
+    child_run(bench, strace, arguments, output, sizeof output, NULL);
+    const char *line = strstr(output, " total\n");
+    while (line && line > output && line[-1] != '\n')
+        line--;
+    return line ? strtod(line, NULL) / child_number(output, "batches") : 0;
+}
+
+/* Measures the first pass. The dataset must be in the page cache, and this process must have no mapping of it. */
+static void measure_first_pass(struct bench *bench, const char *name)
+{
+    static struct series first[2], second[2], calls;
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 5), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats))
+        for (uint32_t threads = 0; threads < 2; threads++) {
+            double rates[2] = {0, 0};
+            (void)passes_make(bench, name, threads, 2, rates);
+            series_add(&first[threads], rates[0]);
+            series_add(&second[threads], rates[1]);
+        }
+    const double found = calls_count(bench, name);
+    bench_stop_check(bench);
+    bench_result(bench, "tokens_per_s_first_pass", "tokens/s", &first[0], &second[0]);
+    bench_result(bench, "tokens_per_s_first_pass_producer", "tokens/s", &first[1], &second[1]);
+    if (found > 0)
+        series_add(&calls, found);
+    bench_result(bench, "first_pass_system_calls", "calls", &calls, NULL);
 }
 
 /* ---- memory: measured in a child process, without this process's buffers ---- */
 
 static int child_rss(struct bench *bench)
 {
-    struct tokmap_run *run = NULL;
-    struct reader reader = {.loader = NULL};
+    const struct tokmap_loader_options options = reader_options(bench, 1, READER_BOTH);
+    struct tokmap_run *run = run_make(bench, bench->options.dataset, TOKMAP_READ_PREAD, 3, TOKMAP_FOREVER);
+    struct reader reader;
     struct tokmap_stats stats = TOKMAP_STATS_INIT;
     uint64_t most = 0;
-    int result = run_make(bench, bench->options.dataset, TOKMAP_READ_PREAD, 3, TOKMAP_FOREVER, &run);
-    if (!result)
-        result = reader_open(bench, &reader, run, 1, BOTH, 0);
+    reader_open(bench, &reader, run, &options);
     const uint64_t length = (uint64_t)(bench_seconds(bench, 0.5) * 1e9), started = os_clock_ns();
-    for (uint64_t i = 0; !result && (i < 1000 || os_clock_ns() - started < length); i++) {
-        if (reader_next(&reader))
-            result = bench_failed(bench, &reader.error);
-        else if (i % 500 == 499)
+    for (uint64_t i = 0; i < 1000 || os_clock_ns() - started < length; i++) {
+        reader_take(bench, &reader, 1);
+        if (i % 500 == 499)
             most = max64(most, os_memory_resident());
     }
-    if (!result) {
-        reader_stats(&reader, &stats);
-        (void)printf("rss=%" PRIu64 " ring=%" PRIu64 "\n", most, stats.ring_bytes);
-    }
+    reader_stats(&reader, &stats);
+    (void)printf("rss=%" PRIu64 " ring=%" PRIu64 "\n", most, stats.ring_bytes);
     reader_close(&reader);
     tokmap_run_close(run);
-    return result;
+    return CLI_DONE;
 }
 
-static int memory_above_ring(struct bench *bench, const char *name, double *mib)
+static double memory_above_ring(struct bench *bench, const char *name)
 {
     char output[256] = "";
-    const int result = child_run_copy(bench, "rss", name, output, sizeof output, NULL);
-    *mib = (child_number(output, "rss") - child_number(output, "ring")) / 1048576;
-    return result;
+    child_run_copy(bench, "rss", name, output, sizeof output, NULL);
+    return (child_number(output, "rss") - child_number(output, "ring")) / 1048576;
 }
 
-static int measure_memory(struct bench *bench, const char *name)
+static void measure_memory(struct bench *bench, const char *name)
 {
     static struct series given, sparse;
     char huge[BENCH_PATH];
-    bool unsupported = false;
-    int result = dataset_make_sparse(bench, "rss", 1, (uint64_t)2000000000000, huge, &unsupported);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 3), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats, result)) {
-        double mib = 0;
-        result = memory_above_ring(bench, name, &mib);
-        series_add(&given, mib);
-        if (!result && !unsupported) {
-            result = memory_above_ring(bench, huge, &mib);
-            series_add(&sparse, mib);
-        }
+    const bool supported = dataset_make_sparse(bench, "rss", 1, (uint64_t)2000000000000, huge);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 3), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats)) {
+        series_add(&given, memory_above_ring(bench, name));
+        if (supported)
+            series_add(&sparse, memory_above_ring(bench, huge));
     }
-    if (result || bench_stopped())
-        return CLI_FAILED;
     const bool worse = sparse.count && series_median(&sparse) > series_median(&given);
     bench_result(bench, "rss_above_ring_mib", "MiB", worse ? &sparse : &given, NULL);
     bench_result(bench, "rss_above_ring_mib_dataset", "MiB", &given, NULL);
     bench_result(bench, "rss_above_ring_mib_4tb", "MiB", &sparse, NULL);
-    return CLI_DONE;
 }
 
 /* ---- the case ---- */
@@ -531,44 +500,38 @@ static int run(struct bench *bench)
 {
     static struct found found;
     struct loader_case it = {.found = &found};
-    const char *name = NULL;
     if (bench->options.child)
         return !strcmp(bench->options.child, FIRST_OPENING_CHILD) ? first_opening_child(bench)
-               : !strcmp(bench->options.child, FIRST_PASS_CHILD)  ? loader_first_pass_child(bench)
+               : !strcmp(bench->options.child, FIRST_PASS_CHILD)  ? child_first_pass(bench)
                                                                   : child_rss(bench);
     if (bench->options.device_given)
         return loader_device(bench);
     if (bench->options.cold)
         return loader_cold(bench);
-    int result = dataset_name(bench, &name);
-    if (!result && (!samples_new(&it.samples, (size_t)1 << 21) || !samples_new(&it.gaps, (size_t)1 << 21)))
-        result = bench_no_memory(bench);
-    if (!result)
-        result = flat_out_open(bench, &it, name);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats, result))
-        result = flat_out_repeat(bench, &it);
-    if (!result)
-        result = producer_open(bench, &it);
-    repeats = repeats_begin(bench_repeats(bench, 5), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats, result))
-        result = producer_repeat(bench, &it);
-    reader_close(&it.mapped);
-    reader_close(&it.pread);
-    reader_close(&it.ahead);
-    reader_close(&it.ahead_pread);
-    reader_close(&it.rows);
+    const char *name = dataset_name(bench);
+    bench_samples_new(bench, &it.samples, (size_t)1 << 21);
+    bench_samples_new(bench, &it.gaps, (size_t)1 << 21);
+    flat_out_open(bench, &it, name);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats))
+        flat_out_repeat(bench, &it);
+    producer_open(bench, &it);
+    repeats = repeats_begin(bench, bench_repeats(bench, 5), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats))
+        producer_repeat(bench, &it);
+    struct reader *const readers[] = {&it.mapped, &it.pread, &it.ahead, &it.ahead_pread, &it.rows};
+    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
+        reader_close(readers[i]);
     plain_file_close(&it.file);
     windows_free(&it.windows);
     tokmap_run_close(it.mapped_run);
     tokmap_run_close(it.pread_run);
     samples_free(&it.samples);
     samples_free(&it.gaps);
-    if (result || bench_stopped())
-        return CLI_FAILED;
     print_found(bench, &found);
-    result = loader_first_pass(bench, name);
-    return result ? result : measure_memory(bench, name);
+    measure_first_pass(bench, name);
+    measure_memory(bench, name);
+    return CLI_DONE;
 }
 
 const struct bench_case case_loader = {

@@ -33,8 +33,6 @@
  * Parts of the case `loader --device`: the driver's calls that a batch needs, and the opening of the first loader of a
  * process; and what they share with the rest of that case.
  *
- * Functions that return an int return CLI_DONE, or CLI_FAILED after a message.
- *
  * Counting calls. The ring is full and its producer sleeps when counting begins, and again when it ends, so exactly the
  * calls of the batches in between are counted in both threads. The first repeat is not used: in it each slot's events
  * are created, because its batches are at least two laps of the ring.
@@ -63,37 +61,30 @@ struct first_opening {
 #define PACE_NS 50000   /* from batch to batch, so that the producer is always ahead */
 
 /* Opens a loader of inputs and targets over the run, which delivers to the GPU. ring_bytes: 0 for the default. */
-static int device_reader_open(struct bench *bench, const struct gpu *gpu, const struct tokmap_run *run,
-                              uint64_t ring_bytes, struct reader *reader)
+static void device_reader_open(struct bench *bench, const struct gpu *gpu, const struct tokmap_run *run,
+                               uint64_t ring_bytes, struct reader *reader)
 {
-    struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-    reader_clear(reader);
-    options.fields = TOKMAP_INPUTS | TOKMAP_TARGETS;
+    struct tokmap_loader_options options = reader_options(bench, 1, READER_BOTH);
     options.device = gpu->name;
     options.ring_bytes = ring_bytes;
-    options.world = bench->options.world;
-    options.rows = bench->options.rows;
-    if (tokmap_loader_open(&reader->loader, run, &options, &reader->error))
-        return bench_failed(bench, &reader->error);
-    return CLI_DONE;
+    reader_open_bare(bench, reader, run, &options);
 }
 
 /* Waits until the stream is empty and the ring is full, but for at most a second. */
-static int device_reader_idle(struct bench *bench, struct gpu *gpu, const struct reader *reader)
+static void device_reader_idle(struct bench *bench, struct gpu *gpu, const struct reader *reader)
 {
     struct tokmap_stats stats;
     const uint64_t started = os_clock_ns();
-    int result = gpu_synchronize(gpu);
+    gpu_synchronize(gpu);
     do {
         os_sleep_ns(1000000);
         reader_stats(reader, &stats);
     } while (stats.ring_ready + 1 < stats.ring_slots && os_clock_ns() - started < 1000000000 && !bench_stopped());
-    return result;
 }
 
 /* ---- the calls of a batch ---- */
 
-static int take(struct bench *bench, struct gpu *gpu, struct reader *reader, uint64_t batches)
+static void take(struct bench *bench, struct gpu *gpu, struct reader *reader, uint64_t batches)
 {
     uint64_t due = os_clock_ns();
     for (uint64_t i = 0; i < batches && !bench_stopped(); i++, due += PACE_NS) {
@@ -101,45 +92,42 @@ static int take(struct bench *bench, struct gpu *gpu, struct reader *reader, uin
             os_relax();
         driver_calls_inside(true);
         const enum tokmap_status status =
-            tokmap_cuda_next(reader->loader, &reader->out, gpu->stream, &reader->batch, &reader->error);
+            tokmap_cuda_next(reader->loader, &reader->out, gpu->stream, &reader->batch, &bench->error);
         driver_calls_inside(false);
-        if (status)
-            return bench_failed(bench, &reader->error);
+        bench_check(bench, status);
     }
-    return CLI_DONE;
 }
 
 /* Waits until the ring is full, so that its producer makes no calls. */
-static int await_full(struct bench *bench, struct gpu *gpu, const struct reader *reader)
+static void await_full(struct bench *bench, struct gpu *gpu, const struct reader *reader)
 {
     struct tokmap_stats stats;
-    for (int i = 0; i < FULL_SECONDS && !bench_stopped(); i++) {
-        int result = device_reader_idle(bench, gpu, reader);
+    for (int i = 0; i < FULL_SECONDS; i++) {
+        bench_stop_check(bench);
+        device_reader_idle(bench, gpu, reader);
         reader_stats(reader, &stats);
-        if (result || stats.ring_ready + 1 >= stats.ring_slots)
-            return result;
+        if (stats.ring_ready + 1 >= stats.ring_slots)
+            return;
     }
     cli_say(bench->program, "the ring was not full after %d seconds, so the calls of a batch cannot be counted",
             FULL_SECONDS);
-    return CLI_FAILED;
+    bench_end(bench, CLI_FAILED);
 }
 
-static int calls_repeat(struct bench *bench, struct gpu *gpu, struct reader *reader, bool counts,
-                        struct loader_calls *calls)
+static void calls_repeat(struct bench *bench, struct gpu *gpu, struct reader *reader, bool counts,
+                         struct loader_calls *calls)
 {
     struct driver_calls consumer, producer;
     struct tokmap_stats stats;
     reader_stats(reader, &stats);
     const uint64_t batches = max64(BATCHES, 2 * stats.ring_slots);
-    int result = await_full(bench, gpu, reader);
+    await_full(bench, gpu, reader);
     driver_calls_count(true);
-    if (!result)
-        result = take(bench, gpu, reader, batches);
-    if (!result)
-        result = await_full(bench, gpu, reader);
+    take(bench, gpu, reader, batches);
+    await_full(bench, gpu, reader);
     driver_calls_count(false);
-    if (result || !counts)
-        return result;
+    if (!counts)
+        return;
     driver_calls_read(&consumer, &producer);
     const double each = 1 / (double)batches;
     series_add(&calls->producer, (double)producer.calls * each);
@@ -148,21 +136,17 @@ static int calls_repeat(struct bench *bench, struct gpu *gpu, struct reader *rea
     series_add(&calls->producer_us, producer.us * each);
     series_add(&calls->consumer_us, consumer.us * each);
     series_add(&calls->both_us, (producer.us + consumer.us) * each);
-    return CLI_DONE;
 }
 
 /* Counts them while the reader's loader is the only one. driver_calls_begin() was called before that loader was opened.
- * After a success the driver's table is as before; after a failure call driver_calls_end() once the loader is closed.
- */
-static int loader_calls_measure(struct bench *bench, struct gpu *gpu, struct reader *reader, struct loader_calls *calls)
+ * The driver's table is then as before. */
+static void loader_calls_measure(struct bench *bench, struct gpu *gpu, struct reader *reader,
+                                 struct loader_calls *calls)
 {
-    int result = CLI_DONE;
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
-    while (repeats_next(&repeats, result))
-        result = calls_repeat(bench, gpu, reader, repeats.counts, calls);
-    if (!result && !bench_stopped())
-        driver_calls_end();
-    return result;
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats))
+        calls_repeat(bench, gpu, reader, repeats.counts, calls);
+    driver_calls_end();
 }
 
 static void loader_calls_report(struct bench *bench, const struct loader_calls *calls)
@@ -180,24 +164,19 @@ static void loader_calls_report(struct bench *bench, const struct loader_calls *
 int first_opening_child(struct bench *bench)
 {
     struct gpu gpu;
-    struct tokmap_run *run = NULL;
     struct reader reader = {.loader = NULL};
-    int result = gpu_open(bench, &gpu);
-    if (!result)
-        result = run_make(bench, bench->options.dataset, TOKMAP_READ_AUTO, 1, TOKMAP_FOREVER, &run);
+    gpu_open(bench, &gpu);
+    struct tokmap_run *run = run_make(bench, bench->options.dataset, TOKMAP_READ_AUTO, 1, TOKMAP_FOREVER);
     const uint64_t started = os_clock_ns();
-    if (!result)
-        result = device_reader_open(bench, &gpu, run, OPEN_BYTES, &reader);
-    const uint64_t spent = os_clock_ns() - started;
-    if (!result)
-        (void)printf("ms=%.6f\n", (double)spent / 1e6);
+    device_reader_open(bench, &gpu, run, OPEN_BYTES, &reader);
+    (void)printf("ms=%.6f\n", (double)(os_clock_ns() - started) / 1e6);
     tokmap_loader_close(reader.loader);
     tokmap_run_close(run);
     gpu_close(&gpu);
-    return result;
+    return CLI_DONE;
 }
 
-static int opening_repeat(struct bench *bench, const char *name, bool compiled, struct series *series)
+static void opening_repeat(struct bench *bench, const char *name, bool compiled, struct series *series)
 {
     char output[256] = "", device[32], rows[32], seq_len[32];
     (void)snprintf(device, sizeof device, "%" PRIu64, bench->options.device);
@@ -210,28 +189,24 @@ static int opening_repeat(struct bench *bench, const char *name, bool compiled, 
         memcpy(arguments + 6, more, sizeof more);
     }
     if (setenv("CUDA_CACHE_DISABLE", "1", 1) || (compiled && setenv("CUDA_FORCE_PTX_JIT", "1", 1)))
-        return bench_no_memory(bench);
-    const int result = child_run(bench, bench->self, arguments, output, sizeof output, NULL);
+        bench_no_memory(bench);
+    child_run(bench, bench->self, arguments, output, sizeof output, NULL);
     (void)unsetenv("CUDA_CACHE_DISABLE");
     (void)unsetenv("CUDA_FORCE_PTX_JIT");
     const double ms = child_number(output, "ms");
-    if (!result && isfinite(ms))
+    if (isfinite(ms))
         series_add(series, ms);
-    return result;
 }
 
 /* Measures it in copies of this program. */
-static int first_opening_measure(struct bench *bench, struct first_opening *opening)
+static void first_opening_measure(struct bench *bench, struct first_opening *opening)
 {
-    const char *name = bench->options.run_file;
-    int result = name ? CLI_DONE : dataset_name(bench, &name);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats, result)) {
-        result = opening_repeat(bench, name, false, &opening->machine_code);
-        if (!result)
-            result = opening_repeat(bench, name, true, &opening->compiled);
+    const char *name = bench->options.run_file ? bench->options.run_file : dataset_name(bench);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats)) {
+        opening_repeat(bench, name, false, &opening->machine_code);
+        opening_repeat(bench, name, true, &opening->compiled);
     }
-    return result;
 }
 
 static void first_opening_report(struct bench *bench, const struct first_opening *opening)
@@ -266,90 +241,65 @@ struct device_loader {
     uint64_t batches, waits, late_copies;
 };
 
-static enum tokmap_status next(struct device_loader *it)
+static void next(struct bench *bench, struct device_loader *it)
 {
-    return tokmap_cuda_next(it->reader.loader, &it->reader.out, it->gpu.stream, &it->reader.batch, &it->reader.error);
+    bench_check(bench,
+                tokmap_cuda_next(it->reader.loader, &it->reader.out, it->gpu.stream, &it->reader.batch, &bench->error));
 }
 
-static int by_hand_open(struct device_loader *it)
+static void by_hand_open(struct device_loader *it)
 {
     struct gpu *gpu = &it->gpu;
     const struct cuda_driver *driver = gpu->driver;
-    int result = driver->stream_create(&it->copies, CUDA_STREAM_NON_BLOCKING);
-    if (!result)
-        result = driver->event_create(&it->copied, CUDA_EVENT_BLOCKING_SYNC | CUDA_EVENT_DISABLE_TIMING);
-    if (!result)
-        result = driver->event_create(&it->expanded, CUDA_EVENT_BLOCKING_SYNC | CUDA_EVENT_DISABLE_TIMING);
-    if (!result)
-        result = driver->event_create(&it->ready, CUDA_EVENT_DISABLE_TIMING);
-    if (!result)
-        result = driver->host_alloc(&it->pinned, it->slot_bytes, CUDA_HOST_PORTABLE);
-    if (result)
-        return gpu_check(gpu, result, "creating streams and events");
+    const unsigned untimed = CUDA_EVENT_DISABLE_TIMING, blocking = CUDA_EVENT_BLOCKING_SYNC | untimed;
+    static const char doing[] = "creating streams and events";
+    gpu_check(gpu, driver->stream_create(&it->copies, CUDA_STREAM_NON_BLOCKING), doing);
+    gpu_check(gpu, driver->event_create(&it->copied, blocking), doing);
+    gpu_check(gpu, driver->event_create(&it->expanded, blocking), doing);
+    gpu_check(gpu, driver->event_create(&it->ready, untimed), doing);
+    gpu_check(gpu, driver->host_alloc(&it->pinned, it->slot_bytes, CUDA_HOST_PORTABLE), doing);
     memset(it->pinned, 1, it->slot_bytes);
-    return gpu_memory_new(gpu, it->slot_bytes, &it->twin);
+    it->twin = gpu_memory_new(gpu, it->slot_bytes);
 }
 
-static int open_all(struct bench *bench, struct device_loader *it)
+static void open_all(struct bench *bench, struct device_loader *it)
 {
-    const char *name = NULL;
     const uint64_t rows = bench->options.rows, seq_len = bench->options.seq_len;
-    int result = gpu_open(bench, &it->gpu);
-    if (!result)
-        result = dataset_name(bench, &name);
-    if (!result)
-        result = run_make(bench, name, TOKMAP_READ_AUTO, 1, TOKMAP_FOREVER, &it->run);
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    if (!result)
-        result = run_get_info(bench, it->run, &source, &info);
-    if (!result)
-        result = page_cache_warm(bench, source.dataset);
-    it->slot_bytes = rows * round_up((seq_len + 1) * info.width, 64);
-    if (!result && (!samples_new(&it->calls, 1 << 20) || !samples_new(&it->launches, 1 << 20) ||
-                    !samples_new(&it->others, 1 << 20)))
-        result = bench_no_memory(bench);
-    if (!result)
-        result = gpu_memory_new(&it->gpu, rows * seq_len * 4, &it->inputs);
-    if (!result)
-        result = gpu_memory_new(&it->gpu, rows * seq_len * 4, &it->targets);
-    if (!result)
-        result = gpu_memory_new(&it->gpu, 8, &it->word);
-    if (!result)
-        result = by_hand_open(it);
-    if (!result)
-        result = driver_calls_begin(bench, it->gpu.driver);
-    if (!result)
-        result = device_reader_open(bench, &it->gpu, it->run, 0, &it->reader);
+    gpu_open(bench, &it->gpu);
+    it->run = run_make(bench, dataset_name(bench), TOKMAP_READ_AUTO, 1, TOKMAP_FOREVER);
+    const struct run_data data = run_get_data(bench, it->run);
+    page_cache_warm(bench, data.source.dataset);
+    it->slot_bytes = rows * round_up((seq_len + 1) * data.info.width, 64);
+    bench_samples_new(bench, &it->calls, 1 << 20);
+    bench_samples_new(bench, &it->launches, 1 << 20);
+    bench_samples_new(bench, &it->others, 1 << 20);
+    it->inputs = gpu_memory_new(&it->gpu, rows * seq_len * 4);
+    it->targets = gpu_memory_new(&it->gpu, rows * seq_len * 4);
+    it->word = gpu_memory_new(&it->gpu, 8);
+    by_hand_open(it);
+    driver_calls_begin(bench, it->gpu.driver);
+    device_reader_open(bench, &it->gpu, it->run, 0, &it->reader);
     it->reader.out.inputs = (void *)(uintptr_t)it->inputs;
     it->reader.out.targets = (void *)(uintptr_t)it->targets;
-    if (!result)
-        result = loader_calls_measure(bench, &it->gpu, &it->reader, &it->counted);
-    return result ? result : gpu_synchronize(&it->gpu);
+    loader_calls_measure(bench, &it->gpu, &it->reader, &it->counted);
+    gpu_synchronize(&it->gpu);
 }
 
 static void close_all(struct device_loader *it)
 {
     const struct cuda_driver *driver = it->gpu.driver;
-    if (it->gpu.open) {
-        (void)driver->stream_synchronize(it->gpu.stream);
-        tokmap_loader_close(it->reader.loader);
-        driver_calls_end();
-        if (it->copies) {
-            (void)driver->stream_synchronize(it->copies);
-            (void)driver->stream_destroy(it->copies);
-        }
-        struct CUevent_st *const events[] = {it->copied, it->expanded, it->ready};
-        for (size_t i = 0; i < 3; i++)
-            if (events[i])
-                (void)driver->event_destroy(events[i]);
-        if (it->pinned)
-            (void)driver->host_free(it->pinned);
-        uint64_t *const memory[] = {&it->twin, &it->inputs, &it->targets, &it->word};
-        for (size_t i = 0; i < 4; i++)
-            gpu_memory_free(&it->gpu, memory[i]);
-        gpu_close(&it->gpu);
-    }
+    struct CUevent_st *const events[] = {it->copied, it->expanded, it->ready};
+    uint64_t *const memory[] = {&it->twin, &it->inputs, &it->targets, &it->word};
+    (void)driver->stream_synchronize(it->gpu.stream);
+    tokmap_loader_close(it->reader.loader);
+    (void)driver->stream_synchronize(it->copies);
+    (void)driver->stream_destroy(it->copies);
+    for (size_t i = 0; i < 3; i++)
+        (void)driver->event_destroy(events[i]);
+    (void)driver->host_free(it->pinned);
+    for (size_t i = 0; i < 4; i++)
+        gpu_memory_free(&it->gpu, memory[i]);
+    gpu_close(&it->gpu);
     tokmap_run_close(it->run);
     samples_free(&it->calls);
     samples_free(&it->launches);
@@ -358,38 +308,35 @@ static void close_all(struct device_loader *it)
 
 /* ---- repeats ---- */
 
-static int flat_out_repeat(struct bench *bench, struct device_loader *it, bool counts)
+static void flat_out_repeat(struct bench *bench, struct device_loader *it, bool counts)
 {
     const uint64_t length = (uint64_t)(bench_seconds(bench, 0.4) * 1e9), started = os_clock_ns();
     uint64_t batches = 0;
     while ((os_clock_ns() - started < length || !batches) && !bench_stopped())
         for (int i = 0; i < 16; i++, batches++)
-            if (next(it))
-                return bench_failed(bench, &it->reader.error);
-    int result = gpu_synchronize(&it->gpu);
+            next(bench, it);
+    gpu_synchronize(&it->gpu);
     const uint64_t spent = os_clock_ns() - started;
     it->batch_ns = spent / batches;
     if (counts)
         series_add(&it->rate, (double)(batches * it->reader.batch.tokens) / (double)spent * 1e9);
-    return result;
 }
 
 /* Measures a consumer at half the rate that the loader reaches. */
-static int paced_repeat(struct bench *bench, struct device_loader *it)
+static void paced_repeat(struct bench *bench, struct device_loader *it)
 {
     const uint64_t length = (uint64_t)(bench_seconds(bench, 1) * 1e9), period = max64(2 * it->batch_ns, PACED_NS_LEAST);
     struct tokmap_stats before, after;
-    int result = device_reader_idle(bench, &it->gpu, &it->reader);
+    device_reader_idle(bench, &it->gpu, &it->reader);
     samples_clear(&it->calls);
     samples_clear(&it->launches);
     reader_stats(&it->reader, &before);
     uint64_t due = os_clock_ns();
-    for (const uint64_t end = due + length; !result && due < end && !bench_stopped();) {
+    for (const uint64_t end = due + length; due < end && !bench_stopped();) {
         const uint64_t from = os_clock_ns();
-        if (next(it))
-            return bench_failed(bench, &it->reader.error);
+        next(bench, it);
         const uint64_t between = os_clock_ns();
-        result = gpu_check(&it->gpu, gpu_launch_spin(&it->gpu, &(struct gpu_spin){it->word, 0}), "launching a kernel");
+        gpu_launch_spin(&it->gpu, &(struct gpu_spin){it->word, 0});
         const uint64_t to = os_clock_ns();
         samples_add(&it->calls, between - from);
         samples_add(&it->launches, to - between);
@@ -407,75 +354,62 @@ static int paced_repeat(struct bench *bench, struct device_loader *it)
     spread_add(&it->next, &it->calls, 1000);
     spread_add(&it->launch, &it->launches, 1000);
     series_add(&it->over_launch, (samples_at(&it->calls, 0.5) - samples_at(&it->launches, 0.5)) / 1000);
-    return result;
 }
 
 /* Times one batch at a time from the call until the outputs are written. */
-static int ready_repeat(struct bench *bench, struct device_loader *it)
+static void ready_repeat(struct bench *bench, struct device_loader *it)
 {
     const struct cuda_driver *driver = it->gpu.driver;
-    int result = device_reader_idle(bench, &it->gpu, &it->reader);
+    device_reader_idle(bench, &it->gpu, &it->reader);
     samples_clear(&it->others);
-    for (int i = 0; i < 200 && !result && !bench_stopped(); i++) {
+    for (int i = 0; i < 200 && !bench_stopped(); i++) {
         const uint64_t from = os_clock_ns();
-        if (next(it))
-            return bench_failed(bench, &it->reader.error);
+        next(bench, it);
         int found = driver->event_record(it->ready, it->gpu.stream);
         if (!found)
             found = driver->event_synchronize(it->ready);
         samples_add(&it->others, os_clock_ns() - from);
-        result = gpu_check(&it->gpu, found, "waiting for a batch");
+        gpu_check(&it->gpu, found, "waiting for a batch");
     }
     spread_add(&it->ready_us, &it->others, 1000);
-    return result;
 }
 
-/* Makes the producer's and the consumer's calls for a batch. Returns the driver's result. */
-static int enqueue_by_hand(struct device_loader *it)
+/* Makes the producer's and the consumer's calls for a batch. */
+static void enqueue_by_hand(struct device_loader *it)
 {
     const struct cuda_driver *driver = it->gpu.driver;
-    int result = driver->stream_wait_event(it->copies, it->expanded, 0);
-    if (!result)
-        result = driver->copy_to_device(it->twin, it->pinned, it->slot_bytes, it->copies);
-    if (!result)
-        result = driver->event_record(it->copied, it->copies);
-    if (!result)
-        result = driver->stream_wait_event(it->gpu.stream, it->copied, 0);
-    if (!result)
-        result = gpu_launch_spin(&it->gpu, &(struct gpu_spin){it->word, 0});
-    if (!result)
-        result = driver->event_record(it->expanded, it->gpu.stream);
-    return result;
+    static const char doing[] = "enqueueing a batch by hand";
+    gpu_check(&it->gpu, driver->stream_wait_event(it->copies, it->expanded, 0), doing);
+    gpu_check(&it->gpu, driver->copy_to_device(it->twin, it->pinned, it->slot_bytes, it->copies), doing);
+    gpu_check(&it->gpu, driver->event_record(it->copied, it->copies), doing);
+    gpu_check(&it->gpu, driver->stream_wait_event(it->gpu.stream, it->copied, 0), doing);
+    gpu_launch_spin(&it->gpu, &(struct gpu_spin){it->word, 0});
+    gpu_check(&it->gpu, driver->event_record(it->expanded, it->gpu.stream), doing);
 }
 
-static int enqueue_repeat(struct bench *bench, struct device_loader *it)
+static void enqueue_repeat(struct device_loader *it)
 {
-    int result = CLI_DONE;
     samples_clear(&it->others);
-    for (int i = 0; i < 40 && !result && !bench_stopped(); i++) {
-        for (int j = 0; j < ENQUEUED && !result; j++) {
+    for (int i = 0; i < 40 && !bench_stopped(); i++) {
+        for (int j = 0; j < ENQUEUED; j++) {
             const uint64_t from = os_clock_ns();
-            result = gpu_check(&it->gpu, enqueue_by_hand(it), "enqueueing a batch by hand");
+            enqueue_by_hand(it);
             samples_add(&it->others, os_clock_ns() - from);
         }
-        if (!result)
-            result = gpu_synchronize(&it->gpu);
+        gpu_synchronize(&it->gpu);
     }
     spread_add(&it->enqueue, &it->others, 1000);
-    return result;
 }
 
 /* Measures the opening of another loader. The context and the kernel exist already, so opening consists of pinning the
  * ring and allocating its device twin. */
-static int open_repeat(struct bench *bench, struct device_loader *it)
+static void open_repeat(struct bench *bench, struct device_loader *it)
 {
-    struct reader other;
+    struct reader other = {.loader = NULL};
     const uint64_t started = os_clock_ns();
-    int result = device_reader_open(bench, &it->gpu, it->run, OPEN_BYTES, &other);
-    if (!result)
-        series_add(&it->open_ms, (double)(os_clock_ns() - started) / 1e6);
+    device_reader_open(bench, &it->gpu, it->run, OPEN_BYTES, &other);
+    series_add(&it->open_ms, (double)(os_clock_ns() - started) / 1e6);
     tokmap_loader_close(other.loader);
-    return result;
 }
 
 /* ---- the case ---- */
@@ -501,28 +435,23 @@ int loader_device(struct bench *bench)
     static struct device_loader it;
     struct tokmap_loader_device device = TOKMAP_LOADER_DEVICE_INIT;
     bench->name = "device_loader";
-    int result = open_all(bench, &it);
-    if (!result && tokmap_loader_device(it.reader.loader, &device))
-        result = CLI_FAILED;
-    if (!result && !device.kernel)
+    open_all(bench, &it);
+    if (tokmap_loader_device(it.reader.loader, &device))
+        return CLI_FAILED;
+    if (!device.kernel)
         bench_say(bench, "the host expands the batches: %s", device.reason);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
-    while (repeats_next(&repeats, result)) {
-        result = flat_out_repeat(bench, &it, repeats.counts);
-        if (!result && repeats.counts)
-            result = paced_repeat(bench, &it);
-        if (!result && repeats.counts)
-            result = ready_repeat(bench, &it);
-        if (!result && repeats.counts)
-            result = enqueue_repeat(bench, &it);
-        if (!result && repeats.counts)
-            result = open_repeat(bench, &it);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats)) {
+        flat_out_repeat(bench, &it, repeats.counts);
+        if (!repeats.counts)
+            continue;
+        paced_repeat(bench, &it);
+        ready_repeat(bench, &it);
+        enqueue_repeat(&it);
+        open_repeat(bench, &it);
     }
     close_all(&it);
-    if (!result && !bench_stopped())
-        result = first_opening_measure(bench, &it.first);
-    if (result || bench_stopped())
-        return CLI_FAILED;
+    first_opening_measure(bench, &it.first);
     report(bench, &it, &device);
     return CLI_DONE;
 }

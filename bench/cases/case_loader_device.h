@@ -7,7 +7,7 @@
 
 #include "harness/harness.h"
 
-/* Runs it. Its results have the case name "device_loader". Returns CLI_DONE, or CLI_FAILED after a message. */
+/* Runs it. Its results have the case name "device_loader". */
 int loader_device(struct bench *bench);
 
 #define FIRST_OPENING_CHILD "first-opening"

@@ -51,6 +51,7 @@ static const struct order_size {
     {"2p62plus1", ((uint64_t)1 << 62) + 1},
     {"2p63", (uint64_t)1 << 63},
 };
+
 #define SIZES (sizeof sizes / sizeof sizes[0])
 #define BURST 4096 /* operations for each look at the clock */
 
@@ -167,16 +168,16 @@ static void mixed_close(struct mixed *mixed)
 }
 
 /* Opens a run with weights that fall from 1 to 1/1000, as in real mixtures. */
-static enum tokmap_status mixed_open(struct mixed *mixed, uint64_t sources, struct tokmap_error *error)
+static void mixed_open(struct bench *bench, struct mixed *mixed, uint64_t sources)
 {
     uint64_t weights[1000];
     mixed->at = (uint64_t)1 << 40;
-    mixed->orders = malloc(sources * sizeof *mixed->orders);
-    for (uint64_t i = 0; mixed->orders && i < sources; i++) {
+    mixed->orders = bench_new(bench, sources, sizeof *mixed->orders);
+    for (uint64_t i = 0; i < sources; i++) {
         weights[i] = (uint64_t)(1e9 * pow(1e-3, (double)(i * 7 % sources) / (double)sources));
         permutation_init(&mixed->orders[i], order_key(KEY_WINDOWS, 1234, "data", 4, i), MIXED_WINDOWS);
     }
-    return mixed->orders ? mixture_new(&mixed->mixture, weights, sources, error) : TOKMAP_ERROR_MEMORY;
+    bench_check(bench, mixture_new(&mixed->mixture, weights, sources, &bench->error));
 }
 
 static uint64_t mixed_draws(struct mixed *mixed)
@@ -225,43 +226,31 @@ static double mixed_repeat(struct mixed *mixed, bool inverse, double seconds)
     return (double)(now - first) / (double)operations;
 }
 
-static int mixtures_run(struct bench *bench, double seconds)
+static void mixtures_run(struct bench *bench, double seconds)
 {
     static struct series draws[MIXED_SIZES], inverses[MIXED_SIZES];
     static struct mixed mixed[MIXED_SIZES];
-    struct tokmap_error error = {0};
-    enum tokmap_status status = TOKMAP_OK;
-    for (size_t i = 0; i < MIXED_SIZES && !status; i++)
-        status = mixed_open(&mixed[i], mixed_sizes[i].sources, &error);
-    if (status)
-        cli_say(bench->program, "a mixture could not be made: %s", error.message);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 11), REPEATS_WARM_FIRST);
-    while (!status && repeats_next(&repeats, CLI_DONE))
-        for (size_t i = 0; i < MIXED_SIZES; i++) {
-            const double draw = mixed_repeat(&mixed[i], false, seconds);
-            const double inverse = mixed_repeat(&mixed[i], true, seconds);
-            if (repeats.counts) {
-                series_add(&draws[i], draw);
-                series_add(&inverses[i], inverse);
-            }
-        }
     for (size_t i = 0; i < MIXED_SIZES; i++)
-        mixed_close(&mixed[i]);
-    if (status || bench_stopped())
-        return CLI_FAILED;
+        mixed_open(bench, &mixed[i], mixed_sizes[i].sources);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 11), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats))
+        for (size_t i = 0; i < MIXED_SIZES; i++) {
+            repeats_add(&repeats, &draws[i], mixed_repeat(&mixed[i], false, seconds));
+            repeats_add(&repeats, &inverses[i], mixed_repeat(&mixed[i], true, seconds));
+        }
     for (size_t i = 0; i < MIXED_SIZES; i++) {
+        mixed_close(&mixed[i]);
         bench_result(bench, mixed_sizes[i].draw, "ns", &draws[i], NULL);
         bench_result(bench, mixed_sizes[i].inverse, "ns", &inverses[i], NULL);
     }
-    return CLI_DONE;
 }
 
 static int order_run(struct bench *bench)
 {
     static struct series found[KINDS][SIZES];
     const double seconds = bench_seconds(bench, 0.02);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 11), REPEATS_WARM_FIRST);
-    while (repeats_next(&repeats, CLI_DONE))
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 11), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats))
         for (size_t i = 0; i < SIZES; i++) {
             struct tokmap_order order;
             if (tokmap_order_init(&order, sizes[i].windows, 1234, "data", repeats.number)) {
@@ -270,12 +259,9 @@ static int order_run(struct bench *bench)
             }
             for (size_t kind = 0; kind < KINDS; kind++) {
                 const double ns = burst_repeat(kinds[kind].body, &order, sizes[i].windows, kind == INIT ? 0 : seconds);
-                if (repeats.counts)
-                    series_add(&found[kind][i], ns);
+                repeats_add(&repeats, &found[kind][i], ns);
             }
         }
-    if (bench_stopped())
-        return CLI_FAILED;
     for (size_t kind = 0; kind < KINDS; kind++)
         bench_result(bench, kinds[kind].metric, "ns", series_worst(found[kind], SIZES), NULL);
     for (size_t i = 0; i < SIZES; i++) {
@@ -283,7 +269,8 @@ static int order_run(struct bench *bench)
         (void)snprintf(metric, sizeof metric, "draw_ns_n%s", sizes[i].label);
         bench_result(bench, metric, "ns", &found[DRAW][i], NULL);
     }
-    return mixtures_run(bench, seconds);
+    mixtures_run(bench, seconds);
+    return CLI_DONE;
 }
 
 const struct bench_case case_order = {
@@ -303,14 +290,11 @@ const struct bench_case case_order = {
  * multiples of a cache line; that is what the ratio costs.
  */
 
-#define BOTH (TOKMAP_INPUTS | TOKMAP_TARGETS)
 #define PLANNED_SEQ_LEN 8192
 
 struct planning {
     struct series seconds, rate, peak; /* of the command: s, documents/s, MiB */
-    struct series windows, rows;       /* tokens/s of the loaders */
-    struct tokmap_run *window_run, *plan_run;
-    struct reader window_reader, plan_reader;
+    struct series rates[2];            /* tokens/s of the loaders: of windows, of the rows of a plan */
 };
 
 /* ---- the command ---- */
@@ -323,158 +307,113 @@ static uint64_t web_length(uint64_t *state)
     return 1 + (uint64_t)length;
 }
 
-static int lengths_make(struct bench *bench, const char *prefix, uint64_t documents)
+static void lengths_make(struct bench *bench, const char *prefix, uint64_t documents)
 {
     struct shard_writer_options options = {
         .width = 2, .vocabulary = 50257, .eod_id = TOKMAP_NO_ID, .bos_id = TOKMAP_NO_ID, .sync = false};
     struct shard_writer *writer = NULL;
-    struct tokmap_error error = {0};
     uint64_t state = 5;
     char count[32];
     bench_say(bench, "creating an index of %s documents in %s", cli_count(documents, count), bench->options.folder);
-    enum tokmap_status status = shard_writer_open(&writer, prefix, &options, &error);
-    if (status)
-        return bench_failed(bench, &error);
+    bench_check(bench, shard_writer_open(&writer, prefix, &options, &bench->error));
+    enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < documents && !status && !bench_stopped(); i++)
-        status = shard_writer_add_zeros(writer, web_length(&state), &error);
+        status = shard_writer_add_zeros(writer, web_length(&state), &bench->error);
     if (!status && !bench_stopped())
-        return shard_writer_commit(writer, "{}", 2, NULL, &error) ? bench_failed(bench, &error) : CLI_DONE;
-    shard_writer_abort(writer);
-    return status ? bench_failed(bench, &error) : CLI_FAILED;
+        status = shard_writer_commit(writer, "{}", 2, NULL, &bench->error);
+    else
+        shard_writer_abort(writer); /* so that it leaves no partial files */
+    bench_stop_check(bench);
+    bench_check(bench, status);
 }
 
-/* Runs `tokmap plan` and, unless the pointers are NULL, reports what it used and what its file says. */
-static int plan_make(struct bench *bench, const char *dataset, const char *plan, uint64_t seq_len,
-                     struct child_usage *usage, struct plan_header *header)
+/* Runs `tokmap plan`. Returns what its file says, and what it used unless the pointer is NULL. */
+static struct plan_header plan_make(struct bench *bench, const char *dataset, const char *plan, uint64_t seq_len,
+                                    struct child_usage *usage)
 {
     char length[32];
     struct plan opened;
-    struct tokmap_error error = {0};
     const char *const arguments[] = {"plan", "--quiet", "--force", "--seq-len", length, "-o", plan, dataset, NULL};
     (void)snprintf(length, sizeof length, "%" PRIu64, seq_len);
-    const int result = child_run_tokmap(bench, arguments, usage);
-    if (result)
-        return result;
-    if (plan_open(&opened, plan, &error))
-        return bench_failed(bench, &error);
-    *header = opened.header;
+    child_run_tokmap(bench, arguments, usage);
+    bench_check(bench, plan_open(&opened, plan, &bench->error));
+    const struct plan_header header = opened.header;
     plan_close(&opened);
-    return CLI_DONE;
+    return header;
 }
 
-static int command_measure(struct bench *bench, struct planning *planning, double *fill)
+static double command_measure(struct bench *bench, struct planning *planning)
 {
     char dataset[BENCH_PATH], plan[BENCH_PATH];
     struct plan_header header = {.seq_len = 1, .rows = 1};
     struct child_usage usage = {.seconds = 0};
     const uint64_t documents = max64(bench->options.tokens / 100, 1);
-    int result = made_shard(bench, "lengths", dataset);
-    if (!result)
-        result = made_file(bench, "lengths.plan", plan);
-    if (!result)
-        result = lengths_make(bench, dataset, documents);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 3), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats, result)) {
-        result = plan_make(bench, dataset, plan, PLANNED_SEQ_LEN, &usage, &header);
+    made_shard(bench, "lengths", dataset);
+    made_file(bench, "lengths.plan", plan);
+    lengths_make(bench, dataset, documents);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 3), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats)) {
+        header = plan_make(bench, dataset, plan, PLANNED_SEQ_LEN, &usage);
         series_add(&planning->seconds, usage.seconds);
         series_add(&planning->rate, (double)documents / usage.seconds);
         series_add(&planning->peak, usage.peak_mib);
     }
-    *fill = 100 * (double)header.tokens / ((double)header.rows * (double)header.seq_len);
     made_file_remove(bench, plan);
-    return result;
+    return 100 * (double)header.tokens / ((double)header.rows * (double)header.seq_len);
 }
 
 /* ---- the loader ---- */
 
 /* Makes a run of the dataset, with the plan or, if it is NULL, with windows. */
-static int run_parse(struct bench *bench, const char *dataset, const char *plan, struct tokmap_run **run)
+static struct tokmap_run *run_parse(struct bench *bench, const char *dataset, const char *plan)
 {
     static char text[3 * BENCH_PATH];
-    struct tokmap_error error = {0};
+    struct tokmap_run *run = NULL;
     (void)snprintf(text, sizeof text,
                    "seq_len %" PRIu64 "\nlookahead %" PRIu64 "\nbatch %" PRIu64 "\nsource data \"%s\"%s%s%s\n",
                    bench->options.seq_len, bench->options.lookahead, bench->options.batch, dataset,
                    plan ? " plan \"" : "", plan ? plan : "", plan ? "\"" : "");
-    return tokmap_run_parse(run, text, NULL, &error) ? bench_failed(bench, &error) : CLI_DONE;
+    bench_check(bench, tokmap_run_parse(&run, text, NULL, &bench->error));
+    return run;
 }
 
-/* Takes batches until the loader has touched every page, since the first access to a mapped page costs a fault. */
-static int first_pass(struct bench *bench, struct reader *reader, const struct tokmap_source_info *source)
-{
-    const uint64_t batches = min64(source->windows, (uint64_t)1 << 20) / bench->options.rows + 1;
-    reader->out.type = TOKMAP_ID_I32;
-    for (uint64_t i = 0; i < batches && !bench_stopped(); i++)
-        if (reader_next(reader))
-            return bench_failed(bench, &reader->error);
-    return CLI_DONE;
-}
-
-static int reader_prepare(struct bench *bench, struct reader *reader, const struct tokmap_run *run)
-{
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    int result = run_get_info(bench, run, &source, &info);
-    if (!result)
-        result = page_cache_warm(bench, source.dataset);
-    if (!result)
-        result = reader_open(bench, reader, run, 0, BOTH, 0);
-    return result ? result : first_pass(bench, reader, &source);
-}
-
-static int loader_measure(struct bench *bench, struct planning *planning)
+static void loader_measure(struct bench *bench, struct planning *planning)
 {
     char plan[BENCH_PATH];
-    const char *name = NULL;
-    struct plan_header header;
-    int result = dataset_name(bench, &name);
-    if (!result)
-        result = made_file(bench, "data.plan", plan);
-    if (!result)
-        result = plan_make(bench, name, plan, bench->options.seq_len, NULL, &header);
-    if (!result)
-        result = run_parse(bench, name, NULL, &planning->window_run);
-    if (!result)
-        result = run_parse(bench, name, plan, &planning->plan_run);
-    if (!result)
-        result = reader_prepare(bench, &planning->window_reader, planning->window_run);
-    if (!result)
-        result = reader_prepare(bench, &planning->plan_reader, planning->plan_run);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats, result)) {
-        double rate = 0;
-        result =
-            reader_repeat(bench, &planning->window_reader, TOKMAP_ID_I32, bench_seconds(bench, 0.4), NULL, &rate, NULL);
-        series_add(&planning->windows, rate);
-        if (!result)
-            result = reader_repeat(bench, &planning->plan_reader, TOKMAP_ID_I32, bench_seconds(bench, 0.4), NULL, &rate,
-                                   NULL);
-        series_add(&planning->rows, rate);
+    struct reader readers[2] = {{.loader = NULL}, {.loader = NULL}};
+    const char *name = dataset_name(bench);
+    made_file(bench, "data.plan", plan);
+    (void)plan_make(bench, name, plan, bench->options.seq_len, NULL);
+    struct tokmap_run *const runs[2] = {run_parse(bench, name, NULL), run_parse(bench, name, plan)};
+    for (size_t i = 0; i < 2; i++) {
+        const struct tokmap_loader_options options = reader_options(bench, 0, READER_BOTH);
+        const struct tokmap_source_info source = run_get_data(bench, runs[i]).source;
+        page_cache_warm(bench, source.dataset);
+        reader_open(bench, &readers[i], runs[i], &options);
+        (void)reader_first_pass(bench, &readers[i], source.windows);
     }
-    reader_close(&planning->window_reader);
-    reader_close(&planning->plan_reader);
-    tokmap_run_close(planning->window_run);
-    tokmap_run_close(planning->plan_run);
-    return result;
+    readers_compare(bench, (struct reader *const[2]){&readers[0], &readers[1]},
+                    repeats_begin(bench, bench_repeats(bench, 7), REPEATS_ALL_COUNT), bench_seconds(bench, 0.4),
+                    planning->rates);
+    for (size_t i = 0; i < 2; i++) {
+        reader_close(&readers[i]);
+        tokmap_run_close(runs[i]);
+    }
 }
 
 static int plan_run(struct bench *bench)
 {
     static struct planning planning;
-    double fill = 0;
-    int result = command_measure(bench, &planning, &fill);
-    if (!result)
-        result = loader_measure(bench, &planning);
-    if (result || bench_stopped())
-        return CLI_FAILED;
+    const struct series *windows = &planning.rates[0], *rows = &planning.rates[1];
+    const double fill = command_measure(bench, &planning);
+    loader_measure(bench, &planning);
     bench_result(bench, "seconds", "s", &planning.seconds, NULL);
     bench_result(bench, "documents_per_s", "documents/s", &planning.rate, NULL);
     bench_result(bench, "peak_rss_mib", "MiB", &planning.peak, NULL);
     bench_value(bench, "fill_percent", "%", fill, (double)NAN);
-    bench_result(bench, "tokens_per_s", "tokens/s", &planning.rows, &planning.windows);
+    bench_result(bench, "tokens_per_s", "tokens/s", rows, windows);
     bench->name = "loader";
-    bench_derived(bench, "plan_ratio", "x", series_median(&planning.rows) / series_median(&planning.windows),
-                  &planning.rows);
+    bench_derived(bench, "plan_ratio", "x", series_median(rows) / series_median(windows), rows);
     return CLI_DONE;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * case_pack.c - the command `tokmap pack` on generated text, with the byte tokenizer, as a process. Records, compressed
- * or not, and the stages of pack are measured in case_pack_stages.c. With --memory, pack_memory_run() runs.
+ * case_pack.c - the command `tokmap pack` on generated text, with the byte tokenizer, as a process; and on the same
+ * text as records, by stages. With --memory, pack_memory_run() runs.
  *
  * The limit is a loop that moves the same bytes: it reads the text and writes, hashes and syncs twice as many bytes,
  * since a token of the byte tokenizer takes two. Both begin with the text in the page cache and end when storage has
@@ -9,13 +9,13 @@
  */
 #include "cases.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "case_pack_stages.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/hash.h"
@@ -25,7 +25,52 @@
 #include "harness/child.h"
 #include "harness/storage.h"
 #include "platform/os.h"
+#include "platform/zstd_library.h"
 #include "tokmap/pack.h"
+
+/* ==== a way of packing ==== */
+
+#define THREADS_MOST 256 /* that pack takes */
+#define OPTIONS_MOST 6   /* words of options */
+
+/* Begins the command line of `tokmap pack`, in the tokenizer and the number of threads that the user asked for. */
+struct pack_command {
+    const char *words[CHILD_ARGUMENTS_MAX + 1];
+    size_t count;
+    char threads[32];
+};
+
+static void command_begin(const struct bench *bench, struct pack_command *command, const char *output,
+                          uint64_t threads_times, const char *const options[OPTIONS_MOST])
+{
+    (void)snprintf(command->threads, sizeof command->threads, "%" PRIu64,
+                   min64(bench->options.threads * threads_times, THREADS_MOST));
+    const char *const words[] = {"pack", "--quiet", "--no-eod", "-o", output, "--threads", command->threads};
+    memset(command->words, 0, sizeof command->words);
+    memcpy(command->words, words, sizeof words);
+    command->count = child_tokenizer_arguments(bench, command->words, sizeof words / sizeof words[0]);
+    for (size_t i = 0; i < OPTIONS_MOST && options[i]; i++)
+        command->words[command->count++] = options[i];
+}
+
+/* Returns the bytes of a file; 0 if there is none. */
+static uint64_t file_bytes(const char *prefix, const char *ending)
+{
+    char path[BENCH_PATH + 32];
+    struct os_stat stat;
+    (void)snprintf(path, sizeof path, "%s%s", prefix, ending);
+    return os_stat(path, &stat) ? 0 : stat.bytes;
+}
+
+static void shard_remove(const char *prefix)
+{
+    static const char *const endings[] = {".bin", ".tmx"};
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        char path[BENCH_PATH + 8];
+        (void)snprintf(path, sizeof path, "%s%s", prefix, endings[i]);
+        (void)os_unlink(path);
+    }
+}
 
 /* ==== the case `pack` with --memory ==== */
 
@@ -53,28 +98,28 @@
 /* Numbers of documents are multiplied by an odd number modulo 2^46, which is below WORD_VALUES^WORDS: all differ. */
 #define SCRAMBLE 0x9e3779b97f4a7c15u
 #define SCRAMBLE_BITS 46
-#define TEXT_BYTES (3 * WORDS - 1)
+#define TINY_TEXT_BYTES (3 * WORDS - 1)
 #define LINES_AT_ONCE 16384
 #define BLOCK ((size_t)1 << 20)
 #define LARGE_USUAL ((uint64_t)1 << 30)
 #define LARGE_CHILD "large" /* options.child of the copy that writes the large document */
 
-enum { PLAIN, SHUFFLE, DEDUP, MINHASH, TINY_WAYS, LARGE = TINY_WAYS, WAYS };
+enum { TINY_PLAIN, TINY_SHUFFLE, TINY_DEDUP, TINY_MINHASH, LARGE, MEMORY_WAYS };
 
-static const struct way {
+static const struct memory_way {
     const char *name;
     uint64_t document_bytes; /* bytes that the manual page states for each document, */
     uint64_t most_mib;       /* and for all of them; 0: no limit */
-    const char *options[6];
-} ways[WAYS] = {
-    [PLAIN] = {"tiny_plain", 0, 0, {NULL}},
-    [SHUFFLE] = {"tiny_shuffle", 0, 0, {"--shuffle", "7"}},
-    [DEDUP] = {"tiny_dedup", EXACT_BYTES, DEDUP_MEMORY_MIB, {"--dedup", "exact", "--dedup-memory", DEDUP_MEMORY}},
+    const char *options[OPTIONS_MOST];
+} memory_ways[MEMORY_WAYS] = {
+    [TINY_PLAIN] = {"tiny_plain", 0, 0, {NULL}},
+    [TINY_SHUFFLE] = {"tiny_shuffle", 0, 0, {"--shuffle", "7"}},
+    [TINY_DEDUP] = {"tiny_dedup", EXACT_BYTES, DEDUP_MEMORY_MIB, {"--dedup", "exact", "--dedup-memory", DEDUP_MEMORY}},
     /* 14 bands take some MiB more for files, but for 10^8 documents 48 GB of storage. */
-    [MINHASH] = {"tiny_minhash",
-                 MINHASH_BYTES,
-                 0,
-                 {"--dedup", "minhash", "--dedup-memory", DEDUP_MEMORY, "--minhash-bands", "2"}},
+    [TINY_MINHASH] = {"tiny_minhash",
+                      MINHASH_BYTES,
+                      0,
+                      {"--dedup", "minhash", "--dedup-memory", DEDUP_MEMORY, "--minhash-bands", "2"}},
     [LARGE] = {"large", 0, 0, {"--input-format", "text"}},
 };
 
@@ -82,8 +127,8 @@ struct memory {
     char tiny[BENCH_PATH];
     char folder[BENCH_PATH], output[BENCH_PATH + 8];
     uint64_t documents, large_bytes;
-    uint64_t stored[WAYS];             /* bytes of the tokens */
-    struct series peak[WAYS], s[WAYS]; /* MiB; seconds */
+    uint64_t stored[MEMORY_WAYS];                    /* bytes of the tokens */
+    struct series peak[MEMORY_WAYS], s[MEMORY_WAYS]; /* MiB; seconds */
 };
 
 /* ---- the documents ---- */
@@ -105,112 +150,83 @@ static uint8_t *tiny_line(uint8_t *line, uint64_t number)
     return line + sizeof end - 1;
 }
 
-static int tiny_make(struct bench *bench, struct memory *memory)
+static void tiny_make(struct bench *bench, struct memory *memory)
 {
+    static const char failed[] = "The documents cannot be written; give another --dir or fewer --tiny-documents.";
     int fd;
-    uint8_t *lines = malloc(LINES_AT_ONCE * (TEXT_BYTES + 32));
-    int result = lines ? made_file(bench, "tiny.jsonl", memory->tiny) : bench_no_memory(bench);
-    if (result) {
-        free(lines);
-        return result;
-    }
-    bench_say(bench, "creating %" PRIu64 " documents of %d bytes in %s", memory->documents, TEXT_BYTES,
+    uint8_t *lines = bench_new(bench, LINES_AT_ONCE, TINY_TEXT_BYTES + 32);
+    made_file(bench, "tiny.jsonl", memory->tiny);
+    bench_say(bench, "creating %" PRIu64 " documents of %d bytes in %s", memory->documents, TINY_TEXT_BYTES,
               bench->options.folder);
-    int system = os_open(memory->tiny, OS_WRITE_NEW, &fd);
-    if (!system) {
-        for (uint64_t at = 0; at < memory->documents && !system && !bench_stopped();) {
-            uint8_t *end = lines;
-            for (const uint64_t last = min64(at + LINES_AT_ONCE, memory->documents); at < last; at++)
-                end = tiny_line(end, at);
-            system = os_write(fd, lines, (size_t)(end - lines));
-        }
-        os_close(fd);
+    bench_check_system(bench, os_open(memory->tiny, OS_WRITE_NEW, &fd), memory->tiny, failed);
+    for (uint64_t at = 0; at < memory->documents && !bench_stopped();) {
+        uint8_t *end = lines;
+        for (const uint64_t last = min64(at + LINES_AT_ONCE, memory->documents); at < last; at++)
+            end = tiny_line(end, at);
+        bench_check_system(bench, os_write(fd, lines, (size_t)(end - lines)), memory->tiny, failed);
     }
+    os_close(fd);
     free(lines);
-    return system
-               ? bench_failed_system(bench, system, memory->tiny,
-                                     "The documents cannot be written; give another --dir or fewer --tiny-documents.")
-               : CLI_DONE;
 }
 
 /* In a copy of this program. */
-static int large_write(struct bench *bench, uint64_t bytes)
+static void large_write(struct bench *bench, uint64_t bytes)
 {
-    struct made_text *text = made_text_new(15);
-    uint8_t *block = malloc(BLOCK);
-    int system = 0;
-    const int result = text && block ? CLI_DONE : bench_no_memory(bench);
-    while (!result && !system && bytes && !bench_stopped()) {
-        const size_t part = (size_t)min64(bytes, BLOCK);
+    struct made_text *text = made_text_new(bench, 15);
+    uint8_t *block = bench_new(bench, BLOCK, 1);
+    for (size_t part; bytes && !bench_stopped(); bytes -= part) {
+        part = (size_t)min64(bytes, BLOCK);
         made_text_fill(text, block, part);
-        system = os_write_stream(1, block, part);
-        bytes -= part;
+        bench_check_system(bench, os_write_stream(1, block, part), NULL,
+                           "The large document cannot be written to a pipe.");
     }
     free(block);
     made_text_free(text);
-    return system ? bench_failed_system(bench, system, NULL, "The large document cannot be written to a pipe.")
-                  : result;
 }
 
 /* ---- packing ---- */
 
 /* Checks the number of stored documents: one that was lost, or was taken for another, would take no memory. */
-static int stored_check(struct bench *bench, struct memory *memory, int way)
+static void stored_check(struct bench *bench, struct memory *memory, int way)
 {
-    char path[BENCH_PATH + 32];
-    struct os_stat stat;
-    (void)snprintf(path, sizeof path, "%s.bin", memory->output);
-    const int system = os_stat(path, &stat);
-    if (system)
-        return bench_failed_system(bench, system, path, "The tokens that `tokmap pack` has written cannot be found.");
-    memory->stored[way] = stat.bytes;
-    uint64_t right = way == LARGE ? 2 * memory->large_bytes : 2 * TEXT_BYTES * memory->documents;
+    const uint64_t stored = memory->stored[way] = file_bytes(memory->output, ".bin");
+    uint64_t right = way == LARGE ? 2 * memory->large_bytes : 2 * TINY_TEXT_BYTES * memory->documents;
     if (bench->options.tokenizer)
-        right = way == LARGE ? stat.bytes : memory->stored[PLAIN];
-    if (stat.bytes == right)
-        return CLI_DONE;
-    cli_say(bench->program, "%s: tokmap pack stored %" PRIu64 " bytes of tokens in place of %" PRIu64, ways[way].name,
-            stat.bytes, right);
-    return CLI_FAILED;
+        right = way == LARGE ? stored : memory->stored[TINY_PLAIN];
+    if (stored == right)
+        return;
+    cli_say(bench->program, "%s: tokmap pack stored %" PRIu64 " bytes of tokens in place of %" PRIu64,
+            memory_ways[way].name, stored, right);
+    bench_end(bench, CLI_FAILED);
 }
 
-static int way_repeat(struct bench *bench, struct memory *memory, int number)
+static void memory_repeat(struct bench *bench, struct memory *memory, int way)
 {
-    const struct way *way = &ways[number];
-    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {"pack", "--quiet", "--no-eod", "-o", memory->output, "--threads"};
-    char threads[32];
-    struct child_usage usage = {.seconds = 0};
-    size_t count = 6;
-    (void)snprintf(threads, sizeof threads, "%" PRIu64, bench->options.threads);
-    arguments[count++] = threads;
-    count = child_tokenizer_arguments(bench, arguments, count);
-    for (size_t i = 0; i < sizeof way->options / sizeof way->options[0] && way->options[i]; i++)
-        arguments[count++] = way->options[i];
-    arguments[count] = number == LARGE ? "-" : memory->tiny;
-    int result = number == LARGE ? child_run_tokmap_fed(bench, LARGE_CHILD, arguments, &usage)
-                                 : child_run_tokmap(bench, arguments, &usage);
-    if (!result)
-        result = stored_check(bench, memory, number);
+    struct pack_command command;
+    struct child_usage usage;
+    command_begin(bench, &command, memory->output, 1, memory_ways[way].options);
+    command.words[command.count] = way == LARGE ? "-" : memory->tiny;
+    if (way == LARGE)
+        child_run_tokmap_fed(bench, LARGE_CHILD, command.words, &usage);
+    else
+        child_run_tokmap(bench, command.words, &usage);
+    stored_check(bench, memory, way);
     made_tree_empty(bench);
-    if (!result) {
-        series_add(&memory->peak[number], usage.peak_mib);
-        series_add(&memory->s[number], usage.seconds);
-    }
-    return result;
+    series_add(&memory->peak[way], usage.peak_mib);
+    series_add(&memory->s[way], usage.seconds);
 }
 
 /* Writes two rows for each way. Returns whether all limits are held. */
-static bool report(struct bench *bench, const struct memory *memory)
+static bool memory_report(struct bench *bench, const struct memory *memory)
 {
     bool held = true;
-    for (int i = 0; i < WAYS; i++) {
+    for (int i = 0; i < MEMORY_WAYS; i++) {
         const struct series *const series[2] = {&memory->peak[i], &memory->s[i]};
-        double stated = (double)(ways[i].document_bytes * memory->documents) / MIB;
-        if (ways[i].most_mib && stated > (double)ways[i].most_mib)
-            stated = (double)ways[i].most_mib;
+        const double most = memory_ways[i].most_mib ? (double)memory_ways[i].most_mib : (double)INFINITY;
+        const double stated = fmin(most, (double)(memory_ways[i].document_bytes * memory->documents) / MIB);
         for (int seconds = 0; seconds < 2; seconds++) {
             char name[64];
-            (void)snprintf(name, sizeof name, "%s_%s", ways[i].name, seconds ? "s" : "peak_mib");
+            (void)snprintf(name, sizeof name, "%s_%s", memory_ways[i].name, seconds ? "s" : "peak_mib");
             const struct bench_figure figure = {
                 .metric = name,
                 .unit = seconds ? "s" : "MiB",
@@ -227,43 +243,382 @@ static bool report(struct bench *bench, const struct memory *memory)
     return held;
 }
 
-/* Measures and writes the results; in a copy of this program, writes the large document to standard output instead.
- * Returns CLI_DONE, CLI_FAILED after a message or if a limit that --require names is not held, or CLI_MISUSED after a
- * message. */
+/* Measures and writes the results; in a copy of this program, writes the large document to standard output instead. */
 static int pack_memory_run(struct bench *bench)
 {
     static struct memory memory;
     const struct bench_options *options = &bench->options;
     memory.documents = options->tiny_documents;
     memory.large_bytes = options->text_bytes_given ? options->text_bytes : LARGE_USUAL;
-    if (options->child)
-        return large_write(bench, memory.large_bytes);
-    if (options->dataset || (options->require_given && options->require != BENCH_REQUIRE_HELD)) {
-        cli_say(bench->program, "%s",
-                options->dataset ? "--memory makes its documents itself, so leave the file out"
-                                 : "--require is here followed by held");
-        return CLI_MISUSED;
+    if (options->child) {
+        large_write(bench, memory.large_bytes);
+        return CLI_DONE;
     }
-    int result = made_tree(bench, "packed-memory", memory.folder);
+    if (options->dataset || (options->require_given && options->require != BENCH_REQUIRE_HELD))
+        return bench_misused(bench, options->dataset ? "--memory makes its documents itself, so leave the file out"
+                                                     : "--require is here followed by held");
+    made_tree(bench, "packed-memory", memory.folder);
     (void)snprintf(memory.output, sizeof memory.output, "%s/out", memory.folder);
-    if (!result)
-        result = tiny_make(bench, &memory);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 1), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats, result))
-        for (int i = 0; i < WAYS && !result && !bench_stopped(); i++)
-            result = way_repeat(bench, &memory, i);
-    if (result || bench_stopped())
-        return CLI_FAILED;
-    const bool held = report(bench, &memory);
+    tiny_make(bench, &memory);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 1), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats))
+        for (int i = 0; i < MEMORY_WAYS; i++)
+            memory_repeat(bench, &memory, i);
+    const bool held = memory_report(bench, &memory);
     bench_answer(bench, held ? "Every peak is within 256 MiB and what the manual page states for each document."
                              : "A peak is above 256 MiB and what the manual page states for each document.");
     return options->require_given && !held ? CLI_FAILED : CLI_DONE;
 }
 
+/* ==== the same text as records, and each stage of `tokmap pack` beside packing them without it ==== */
+
+/*
+ * The text is generated, or that of the file which the command names, from its begin again if it is too short.
+ *
+ * All rates are bytes of text per second, as they are before they become JSON, so all rows can be compared. Each way of
+ * packing is a row of a table and has another row as its limit, which does the same without the stage, or with half of
+ * the threads.
+ *
+ * The journal is measured on more input, with more checkpoints than a user has, so that some are made at all: every
+ * CHECKPOINT_SECONDS. What one of them costs, divided by the default interval, is the share of the time that a user's
+ * journal takes. With --dedup each file is named once, because the second time all documents would be duplicates.
+ */
+
+#define FILES 16
+#define JOURNAL_TIMES 2 /* number of times that the journal's input names each file */
+#define CHECKPOINT_SECONDS 0.1
+#define CHECKPOINT_TEXT "0.1"
+#define USUAL_SECONDS 4.0             /* between checkpoints, by default */
+#define RECORD_MOST ((size_t)1 << 14) /* bytes of a text, but for the rest of a character */
+#define ZSTD_LEVEL 3
+#define EXCLUDED_BYTES ((size_t)1 << 20)
+#define EXCLUDED_LINE 1024
+
+enum kind { JSONL, COMPRESSED, KINDS };
+enum {
+    RECORDS,
+    ZST,
+    SHARDS,
+    TASKS,
+    SHUFFLE,
+    DEDUP,
+    MINHASH,
+    EXCLUDE,
+    SPLIT,
+    SEAL,
+    ALSO,
+    DEDUP_ALL,
+    MINHASH_ALL,
+    RECORDS_TWICE,
+    ZST_TWICE,
+    SHUFFLE_TWICE,
+    DEDUP_TWICE,
+    MINHASH_TWICE,
+    SPLIT_TWICE,
+    SEAL_TWICE,
+    NO_JOURNAL,
+    JOURNAL,
+    DEDUP_NO_JOURNAL,
+    DEDUP_JOURNAL,
+    MINHASH_NO_JOURNAL,
+    MINHASH_JOURNAL,
+    WAYS
+};
+
+enum { NO_LIMIT = -1, PLAIN_TEXT = -2 };
+
+#define SPLIT_TEXT "train=0.99,val=0.01"
+/* These stand for words that stages_open() makes. */
+#define SHARD_TOKENS "{shard}"
+#define UNIT_BYTES "{unit}"
+#define EXCLUDED "{excluded}"
+
+static const struct way {
+    const char *name;
+    enum kind kind;
+    uint32_t threads; /* times --threads */
+    uint32_t times;   /* number of times that each file is named */
+    int limit;        /* the way beside which it is shown */
+    const char *options[OPTIONS_MOST];
+} ways[WAYS] = {
+    [RECORDS] = {"jsonl", JSONL, 1, 1, PLAIN_TEXT, {NULL}},
+    [ZST] = {"jsonl_zst", COMPRESSED, 1, 1, RECORDS, {NULL}},
+    [SHARDS] = {"shards", JSONL, 1, 1, RECORDS, {"--shard-tokens", SHARD_TOKENS}},
+    [TASKS] =
+        {"tasks", JSONL, 1, 1, SHARDS, {"--shard-tokens", SHARD_TOKENS, "--unit-bytes", UNIT_BYTES, "--task", "0/1"}},
+    [SHUFFLE] = {"shuffle", JSONL, 1, 1, RECORDS, {"--shuffle", "7"}},
+    [DEDUP] = {"dedup", JSONL, 1, 1, RECORDS, {"--dedup", "exact"}},
+    [MINHASH] = {"minhash", JSONL, 1, 1, RECORDS, {"--dedup", "minhash"}},
+    [EXCLUDE] = {"exclude", JSONL, 1, 1, RECORDS, {"--exclude-ngrams", EXCLUDED}},
+    [SPLIT] = {"split", JSONL, 1, 1, RECORDS, {"--split", SPLIT_TEXT}},
+    [SEAL] = {"seal", JSONL, 1, 1, RECORDS, {"--seal"}},
+    [ALSO] = {"also", JSONL, 1, 1, RECORDS, {"--also", "megatron,llmc"}},
+    [DEDUP_ALL] =
+        {"dedup_shuffle_split", COMPRESSED, 1, 1, ZST, {"--dedup", "exact", "--shuffle", "7", "--split", SPLIT_TEXT}},
+    [MINHASH_ALL] = {"minhash_shuffle_split",
+                     COMPRESSED,
+                     1,
+                     1,
+                     ZST,
+                     {"--dedup", "minhash", "--shuffle", "7", "--split", SPLIT_TEXT}},
+    [RECORDS_TWICE] = {"twice_threads", JSONL, 2, 1, RECORDS, {NULL}},
+    [ZST_TWICE] = {"jsonl_zst_twice_threads", COMPRESSED, 2, 1, ZST, {NULL}},
+    [SHUFFLE_TWICE] = {"shuffle_twice_threads", JSONL, 2, 1, SHUFFLE, {"--shuffle", "7"}},
+    [DEDUP_TWICE] = {"dedup_twice_threads", JSONL, 2, 1, DEDUP, {"--dedup", "exact"}},
+    [MINHASH_TWICE] = {"minhash_twice_threads", JSONL, 2, 1, MINHASH, {"--dedup", "minhash"}},
+    [SPLIT_TWICE] = {"split_twice_threads", JSONL, 2, 1, SPLIT, {"--split", SPLIT_TEXT}},
+    [SEAL_TWICE] = {"seal_twice_threads", JSONL, 2, 1, SEAL, {"--seal"}},
+    [NO_JOURNAL] = {"no_journal", JSONL, 1, JOURNAL_TIMES, NO_LIMIT, {"--checkpoint-seconds", "0"}},
+    [JOURNAL] = {"journal", JSONL, 1, JOURNAL_TIMES, NO_JOURNAL, {"--checkpoint-seconds", CHECKPOINT_TEXT}},
+    [DEDUP_NO_JOURNAL] = {"dedup_no_journal", JSONL, 1, 1, NO_LIMIT, {"--dedup", "exact", "--checkpoint-seconds", "0"}},
+    [DEDUP_JOURNAL] =
+        {"dedup_journal", JSONL, 1, 1, DEDUP_NO_JOURNAL, {"--dedup", "exact", "--checkpoint-seconds", CHECKPOINT_TEXT}},
+    [MINHASH_NO_JOURNAL] =
+        {"minhash_no_journal", JSONL, 1, 1, NO_LIMIT, {"--dedup", "minhash", "--checkpoint-seconds", "0"}},
+    [MINHASH_JOURNAL] = {"minhash_journal",
+                         JSONL,
+                         1,
+                         1,
+                         MINHASH_NO_JOURNAL,
+                         {"--dedup", "minhash", "--checkpoint-seconds", CHECKPOINT_TEXT}},
+};
+
+/* The pairs that show what a checkpoint takes. */
+static const struct pair {
+    const char *metric;
+    int with, without;
+} pairs[] = {{"journal_percent", JOURNAL, NO_JOURNAL},
+             {"dedup_journal_percent", DEDUP_JOURNAL, DEDUP_NO_JOURNAL},
+             {"minhash_journal_percent", MINHASH_JOURNAL, MINHASH_NO_JOURNAL}};
+#define PAIRS (sizeof pairs / sizeof pairs[0])
+
+struct stages {
+    char paths[KINDS][FILES][BENCH_PATH];
+    char folder[BENCH_PATH], output[BENCH_PATH + 8];
+    char excluded[BENCH_PATH]; /* a file of texts that are in no document */
+    char shard_tokens[32], unit_bytes[32];
+    uint64_t text_bytes;
+    struct bench_text real; /* source of the documents, if the command names a file */
+    double seconds[WAYS];   /* of this repeat */
+    struct series rate[WAYS], peak[WAYS];
+    struct series journal[PAIRS]; /* percent */
+    uint64_t stored[WAYS];        /* bytes of the tokens of this repeat: those of one shard, or 0 */
+    struct series sealed;         /* percent */
+};
+
+/* ---- the records ---- */
+
+struct making {
+    struct made_text *text;
+    const struct bench_text *real; /* with a path: the text of the documents; it begins again at its end */
+    uint64_t real_at;
+    uint64_t state;  /* of the random lengths */
+    uint8_t *record; /* RECORD_MOST */
+    char *line;      /* LINE_MOST */
+    ZSTD_CCtx *zstd;
+    char *out; /* of zstd: `out_bytes` */
+    size_t out_bytes;
+    int fds[KINDS];
+};
+
+/* Fills the record with the next `bytes` of text, or less, so that it ends between characters. Returns its bytes. */
+static size_t record_fill(struct making *making, size_t bytes)
+{
+    const struct bench_text *real = making->real;
+    if (!real->path) {
+        made_text_fill(making->text, making->record, bytes);
+        return bytes;
+    }
+    if (making->real_at == real->bytes)
+        making->real_at = 0;
+    const uint64_t begin = making->real_at;
+    uint64_t end = begin + min64(bytes, real->bytes - begin);
+    while (end < real->bytes && end > begin + 4 && ((uint8_t)real->text[end] & 0xC0) == 0x80)
+        end--;
+    while (end < real->bytes && ((uint8_t)real->text[end] & 0xC0) == 0x80) /* a character and no more */
+        end++;
+    making->real_at = end;
+    memcpy(making->record, real->text + begin, (size_t)(end - begin));
+    return (size_t)(end - begin);
+}
+
+/* Compresses and writes a line, or with 0 bytes ends the file. Returns 0 or an errno. */
+static int compressed_write(struct making *making, size_t bytes)
+{
+    ZSTD_inBuffer in = {making->line, bytes, 0};
+    size_t left = 1;
+    int system = 0;
+    while (!system && (bytes ? in.pos < in.size : left != 0)) {
+        ZSTD_outBuffer out = {making->out, making->out_bytes, 0};
+        left = libzstd.ZSTD_compressStream2(making->zstd, &out, &in, bytes ? ZSTD_e_continue : ZSTD_e_end);
+        if (libzstd.ZSTD_isError(left))
+            return ENOMEM;
+        system = os_write(making->fds[COMPRESSED], making->out, out.pos);
+    }
+    return system;
+}
+
+/* Writes one file of each kind. As in real text, many documents are short and few are long: the logarithm of their
+ * sizes is uniform, and the mean is about 3 KB. */
+static int files_write(struct making *making, uint64_t bytes)
+{
+    int system = 0;
+    while (bytes && !system && !bench_stopped()) {
+        const uint64_t power = (uint64_t)64 << random_below(&making->state, 8);
+        const size_t text = record_fill(making, (size_t)min64(power + random_below(&making->state, power), bytes));
+        const size_t line = text_json_line(making->line, (const char *)making->record, text);
+        bytes -= min64(text, bytes);
+        system = os_write(making->fds[JSONL], making->line, line);
+        if (!system)
+            system = compressed_write(making, line);
+    }
+    return system ? system : compressed_write(making, 0);
+}
+
+static void records_write(struct bench *bench, struct stages *stages, struct making *making)
+{
+    static const char failed[] = "The records cannot be written; give another --dir or fewer --text-bytes.";
+    static const char *const endings[KINDS] = {[JSONL] = ".jsonl", [COMPRESSED] = ".jsonl.zst"};
+    for (uint32_t i = 0; i < FILES; i++) {
+        const uint64_t bytes = mul_div(stages->text_bytes, i + 1, FILES) - mul_div(stages->text_bytes, i, FILES);
+        for (int kind = 0; kind < KINDS; kind++) {
+            char name[32], *path = stages->paths[kind][i];
+            (void)snprintf(name, sizeof name, "records%02u%s", i, endings[kind]);
+            made_file(bench, name, path);
+            bench_check_system(bench, os_open(path, OS_WRITE_NEW, &making->fds[kind]), path, failed);
+        }
+        bench_check_system(bench, files_write(making, bytes), stages->paths[JSONL][i], failed);
+        bench_stop_check(bench);
+        for (int kind = 0; kind < KINDS; kind++) {
+            bench_check_system(bench, os_sync(making->fds[kind]), stages->paths[kind][i], failed);
+            os_close(making->fds[kind]);
+        }
+    }
+}
+
+static void records_make(struct bench *bench, struct stages *stages)
+{
+    bench_zstd_load(bench, &libzstd_library);
+    struct making making = {.text = made_text_new(bench, 12),
+                            .real = &stages->real,
+                            .state = 13,
+                            .record = bench_new(bench, RECORD_MOST + 4, 1),
+                            .line = bench_new(bench, TEXT_JSON_MOST(RECORD_MOST + 4), 1),
+                            .zstd = libzstd.ZSTD_createCCtx(),
+                            .out_bytes = libzstd.ZSTD_CStreamOutSize()};
+    making.out = bench_new(bench, making.out_bytes, 1);
+    if (!making.zstd ||
+        libzstd.ZSTD_isError(libzstd.ZSTD_CCtx_setParameter(making.zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)))
+        bench_no_memory(bench);
+    records_write(bench, stages, &making);
+    made_text_free(making.text);
+    free(making.record);
+    free(making.line);
+    free(making.out);
+    (void)libzstd.ZSTD_freeCCtx(making.zstd);
+}
+
+/* Writes texts whose words are in no document, a line each. */
+static void excluded_write(struct bench *bench, struct stages *stages)
+{
+    uint8_t *texts = bench_new(bench, EXCLUDED_BYTES, 1);
+    struct made_text *text = made_text_new(bench, 14);
+    made_file(bench, "excluded.txt", stages->excluded);
+    made_text_fill(text, texts, EXCLUDED_BYTES);
+    for (size_t i = 0; i < EXCLUDED_BYTES; i++)
+        if (texts[i] == '\n' || i % EXCLUDED_LINE == EXCLUDED_LINE - 1)
+            texts[i] = i % EXCLUDED_LINE == EXCLUDED_LINE - 1 ? '\n' : ' ';
+    made_write(bench, stages->excluded, texts, EXCLUDED_BYTES,
+               "The excluded texts cannot be written; give another --dir.");
+    made_text_free(text);
+    free(texts);
+}
+
+/* Makes the records, of --text-bytes of text. */
+static void stages_open(struct bench *bench, struct stages *stages)
+{
+    stages->text_bytes = bench->options.text_bytes;
+    if (bench->options.dataset)
+        bench_text_open(bench, &stages->real);
+    made_tree(bench, "packed-stages", stages->folder);
+    (void)snprintf(stages->output, sizeof stages->output, "%s/out", stages->folder);
+    (void)snprintf(stages->shard_tokens, sizeof stages->shard_tokens, "%" PRIu64, max64(stages->text_bytes / 16, 4096));
+    (void)snprintf(stages->unit_bytes, sizeof stages->unit_bytes, "%" PRIu64, max64(stages->text_bytes / 8, 65536));
+    excluded_write(bench, stages);
+    records_make(bench, stages);
+}
+
+/* ---- packing ---- */
+
+/* Returns the word of the command line that an option of the table stands for. */
+static const char *option_word(const struct stages *stages, const char *option)
+{
+    return !strcmp(option, SHARD_TOKENS) ? stages->shard_tokens
+           : !strcmp(option, UNIT_BYTES) ? stages->unit_bytes
+           : !strcmp(option, EXCLUDED)   ? stages->excluded
+                                         : option;
+}
+
+static void way_repeat(struct bench *bench, struct stages *stages, size_t number, bool counts)
+{
+    const struct way *way = &ways[number];
+    const char *options[OPTIONS_MOST];
+    struct pack_command command;
+    struct child_usage usage;
+    for (size_t i = 0; i < OPTIONS_MOST; i++)
+        options[i] = way->options[i] ? option_word(stages, way->options[i]) : NULL;
+    command_begin(bench, &command, stages->output, way->threads, options);
+    for (uint32_t i = 0; i < way->times * FILES; i++)
+        command.words[command.count++] = stages->paths[way->kind][i % FILES];
+    for (uint32_t i = 0; i < FILES; i++)
+        page_cache_read(bench, stages->paths[way->kind][i]);
+    child_run_tokmap(bench, command.words, &usage);
+    stages->stored[number] = file_bytes(stages->output, number == SEAL ? ".bin.zst" : ".bin");
+    made_tree_empty(bench);
+    stages->seconds[number] = usage.seconds;
+    if (counts) {
+        series_add(&stages->rate[number], (double)(way->times * stages->text_bytes) / 1e6 / usage.seconds);
+        series_add(&stages->peak[number], usage.peak_mib);
+    }
+}
+
+/* Packs the records once in each way. counts: add the results to the series. */
+static void stages_repeat(struct bench *bench, struct stages *stages, bool counts)
+{
+    for (size_t i = 0; i < WAYS; i++)
+        way_repeat(bench, stages, i, counts);
+    /* The end of a run is a checkpoint, too, if there was one before. */
+    for (size_t i = 0; i < PAIRS && counts; i++) {
+        const double with = stages->seconds[pairs[i].with], without = stages->seconds[pairs[i].without];
+        const uint64_t checkpoints = (uint64_t)(with / CHECKPOINT_SECONDS);
+        if (checkpoints)
+            series_add(&stages->journal[i], 100 * (with - without) / (double)checkpoints / USUAL_SECONDS);
+    }
+    if (counts && stages->stored[RECORDS])
+        series_add(&stages->sealed, 100 * (double)stages->stored[SEAL] / (double)stages->stored[RECORDS]);
+}
+
+/* Writes the results. text: the rate of packing plain text. */
+static void stages_report(struct bench *bench, const struct stages *stages, const struct series *text)
+{
+    for (size_t i = 0; i < WAYS; i++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "%s_mb_s", ways[i].name);
+        bench_result(bench, name, "MB/s", &stages->rate[i],
+                     ways[i].limit == NO_LIMIT     ? NULL
+                     : ways[i].limit == PLAIN_TEXT ? text
+                                                   : &stages->rate[ways[i].limit]);
+        (void)snprintf(name, sizeof name, "%s_peak_mib", ways[i].name);
+        bench_result(bench, name, "MiB", &stages->peak[i], NULL);
+    }
+    for (size_t i = 0; i < PAIRS; i++)
+        bench_result(bench, pairs[i].metric, "%", &stages->journal[i], NULL);
+    bench_result(bench, "sealed_percent", "%", &stages->sealed, NULL);
+}
+
 /* ==== the case `pack` ==== */
 
 #define TEXTS 16 /* files */
-#define COPY_BLOCK ((size_t)1 << 20)
 
 struct packing {
     char texts[TEXTS][BENCH_PATH];
@@ -276,73 +631,59 @@ struct packing {
 
 /* ---- text ---- */
 
-static int text_write(struct bench *bench, struct packing *packing, struct made_text *text)
+static void text_write(struct bench *bench, struct packing *packing, struct made_text *text, const char *path,
+                       uint64_t left)
 {
-    for (uint32_t i = 0; i < TEXTS && !bench_stopped(); i++) {
-        char name[32];
-        int fd;
-        uint64_t left = mul_div(packing->bytes, i + 1, TEXTS) - mul_div(packing->bytes, i, TEXTS);
-        (void)snprintf(name, sizeof name, "text%02u.txt", i);
-        const int result = made_file(bench, name, packing->texts[i]);
-        if (result)
-            return result;
-        int system = os_open(packing->texts[i], OS_WRITE_NEW, &fd);
-        if (system)
-            return bench_failed_system(bench, system, packing->texts[i],
-                                       "The text cannot be created; give another --dir.");
-        while (!system && left) {
-            const size_t bytes = (size_t)min64(left, COPY_BLOCK);
-            made_text_fill(text, packing->block, COPY_BLOCK);
-            system = os_write(fd, packing->block, bytes);
-            left -= bytes;
-        }
-        if (!system)
-            system = os_sync(fd);
-        os_close(fd);
-        if (system)
-            return bench_failed_system(bench, system, packing->texts[i],
-                                       "The text cannot be written; give another --dir or fewer --text-bytes.");
+    int fd;
+    bench_check_system(bench, os_open(path, OS_WRITE_NEW, &fd), path,
+                       "The text cannot be created; give another --dir.");
+    int system = 0;
+    while (!system && left) {
+        const size_t bytes = (size_t)min64(left, BLOCK);
+        made_text_fill(text, packing->block, BLOCK);
+        system = os_write(fd, packing->block, bytes);
+        left -= bytes;
     }
-    return CLI_DONE;
+    if (!system)
+        system = os_sync(fd);
+    os_close(fd);
+    bench_check_system(bench, system, path, "The text cannot be written; give another --dir or fewer --text-bytes.");
 }
 
-static int text_make(struct bench *bench, struct packing *packing)
+static void text_make(struct bench *bench, struct packing *packing)
 {
-    char size[32];
-    struct made_text *text = made_text_new(11);
+    char size[32], name[32];
+    struct made_text *text = made_text_new(bench, 11);
     bench_say(bench, "creating %s of text in %s", cli_bytes(packing->bytes, size), bench->options.folder);
-    const int result = text ? text_write(bench, packing, text) : bench_no_memory(bench);
+    for (uint32_t i = 0; i < TEXTS; i++) {
+        (void)snprintf(name, sizeof name, "text%02u.txt", i);
+        made_file(bench, name, packing->texts[i]);
+        text_write(bench, packing, text, packing->texts[i],
+                   mul_div(packing->bytes, i + 1, TEXTS) - mul_div(packing->bytes, i, TEXTS));
+        bench_stop_check(bench);
+    }
     made_text_free(text);
-    return result;
 }
 
 /* ---- pack ---- */
 
-static int pack_repeat(struct bench *bench, struct packing *packing, bool counts)
+static void pack_repeat(struct bench *bench, struct packing *packing, bool counts)
 {
-    static const char *const endings[] = {".bin", ".tmx"};
     char threads[32];
     const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {
         "pack", "--quiet", "--input-format", "text", "--eod", "--threads", threads, "-o", packing->output};
-    struct child_usage usage = {.seconds = 0};
+    struct child_usage usage;
     (void)snprintf(threads, sizeof threads, "%" PRIu64, bench->options.threads);
-    for (uint32_t i = 0; i < TEXTS; i++)
+    for (uint32_t i = 0; i < TEXTS; i++) {
         arguments[9 + i] = packing->texts[i];
-    int result = CLI_DONE;
-    for (uint32_t i = 0; i < TEXTS && !result; i++)
-        result = page_cache_read(bench, packing->texts[i]);
-    if (!result)
-        result = child_run_tokmap(bench, arguments, &usage);
-    for (size_t i = 0; i < 2; i++) {
-        char path[BENCH_PATH + 8];
-        (void)snprintf(path, sizeof path, "%s%s", packing->output, endings[i]);
-        (void)os_unlink(path);
+        page_cache_read(bench, packing->texts[i]);
     }
-    if (!result && counts) {
+    child_run_tokmap(bench, arguments, &usage);
+    shard_remove(packing->output);
+    if (counts) {
         series_add(&packing->rate, (double)packing->bytes / 1e6 / usage.seconds);
         series_add(&packing->peak, usage.peak_mib);
     }
-    return result;
 }
 
 /* ---- the limit ---- */
@@ -357,12 +698,12 @@ struct copy {
 static int copy_text(struct packing *packing, const char *path, struct copy *output)
 {
     int from;
-    size_t got = COPY_BLOCK;
+    size_t got = BLOCK;
     int system = os_open(path, OS_READ, &from);
     if (system)
         return system;
-    for (uint64_t at = 0; !system && got == COPY_BLOCK; at += got) {
-        system = os_pread(from, packing->block, COPY_BLOCK, at, &got);
+    for (uint64_t at = 0; !system && got == BLOCK; at += got) {
+        system = os_pread(from, packing->block, BLOCK, at, &got);
         for (int twice = 0; !system && got && twice < 2; twice++) {
             keep_value(hash64(packing->block, got));
             system = os_write(output->fd, packing->block, got);
@@ -374,7 +715,7 @@ static int copy_text(struct packing *packing, const char *path, struct copy *out
     return system;
 }
 
-static int pack_limit_repeat(struct bench *bench, struct packing *packing, bool counts)
+static void pack_limit_repeat(struct bench *bench, struct packing *packing, bool counts)
 {
     struct copy copy = {.fd = -1};
     const uint64_t started = os_clock_ns();
@@ -387,54 +728,42 @@ static int pack_limit_repeat(struct bench *bench, struct packing *packing, bool 
     if (copy.fd >= 0)
         os_close(copy.fd);
     (void)os_unlink(packing->copy);
-    if (system)
-        return bench_failed_system(bench, system, packing->copy, "The file of the limit cannot be written.");
+    bench_check_system(bench, system, packing->copy, "The file of the limit cannot be written.");
     if (counts)
         series_add(&packing->limit, (double)packing->bytes / 1e6 / seconds);
-    return CLI_DONE;
 }
 
 /* ---- the case ---- */
 
-static int packing_open(struct bench *bench, struct packing *packing)
+static void packing_open(struct bench *bench, struct packing *packing)
 {
     packing->bytes = bench->options.text_bytes;
-    packing->block = malloc(COPY_BLOCK);
-    if (!packing->block)
-        return bench_no_memory(bench);
-    int result = made_shard(bench, "packed", packing->output);
-    if (!result)
-        result = made_file(bench, "copy", packing->copy);
-    return result ? result : text_make(bench, packing);
+    packing->block = bench_new(bench, BLOCK, 1);
+    made_shard(bench, "packed", packing->output);
+    made_file(bench, "copy", packing->copy);
+    text_make(bench, packing);
 }
 
 static int pack_case(struct bench *bench)
 {
     static struct packing packing;
+    static struct stages stages;
     if (bench->options.memory)
         return pack_memory_run(bench);
-    struct stage_costs *stages = NULL;
-    int result = packing_open(bench, &packing);
-    if (!result)
-        result = stage_costs_open(bench, &stages);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
-    while (repeats_next(&repeats, result)) {
-        result = pack_repeat(bench, &packing, repeats.counts);
-        if (!result)
-            result = pack_limit_repeat(bench, &packing, repeats.counts);
-        if (!result)
-            result = stage_costs_repeat(bench, stages, repeats.counts);
+    packing_open(bench, &packing);
+    stages_open(bench, &stages);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats)) {
+        pack_repeat(bench, &packing, repeats.counts);
+        pack_limit_repeat(bench, &packing, repeats.counts);
+        stages_repeat(bench, &stages, repeats.counts);
     }
     free(packing.block);
-    if (!result && !bench_stopped()) {
-        bench_result(bench, "text_mb_s", "MB/s", &packing.rate, &packing.limit);
-        bench_result(bench, "peak_rss_mib", "MiB", &packing.peak, NULL);
-        stage_costs_report(bench, stages, &packing.rate);
-    } else {
-        result = CLI_FAILED;
-    }
-    stage_costs_free(stages);
-    return result;
+    bench_text_close(&stages.real);
+    bench_result(bench, "text_mb_s", "MB/s", &packing.rate, &packing.limit);
+    bench_result(bench, "peak_rss_mib", "MiB", &packing.peak, NULL);
+    stages_report(bench, &stages, &packing.rate);
+    return CLI_DONE;
 }
 
 const struct bench_case case_pack = {
@@ -472,42 +801,34 @@ struct writing {
     struct series rate[WRITER_WAYS], limit; /* GB/s of stored ids */
 };
 
-static int writing_open(struct bench *bench, struct writing *writing)
+static void writing_open(struct bench *bench, struct writing *writing)
 {
     uint64_t state = 5;
     writing->calls = max64(1, bench->options.tokens / CALL_IDS);
-    writing->ids = malloc(CALL_IDS * sizeof *writing->ids);
-    writing->wide = malloc(CALL_IDS * sizeof *writing->wide);
-    if (!writing->ids || !writing->wide)
-        return bench_no_memory(bench);
+    writing->ids = bench_new(bench, CALL_IDS, sizeof *writing->ids);
+    writing->wide = bench_new(bench, CALL_IDS, sizeof *writing->wide);
     for (uint64_t i = 0; i < CALL_IDS; i++) {
         writing->ids[i] = (uint16_t)random_below(&state, VOCABULARY);
         writing->wide[i] = writing->ids[i];
     }
     for (uint64_t d = 0; d < DOCUMENTS; d++)
         writing->ends[d] = min64((d + 1) * DOCUMENT_IDS, CALL_IDS);
-    const int result = made_shard(bench, "written", writing->shard);
-    return result ? result : made_file(bench, "copy", writing->copy);
+    made_shard(bench, "written", writing->shard);
+    made_file(bench, "copy", writing->copy);
 }
 
 /* Removes the files of the repeat before. */
 static void files_remove(const struct writing *writing)
 {
-    static const char *const endings[] = {".bin", ".tmx"};
-    char path[BENCH_PATH + 8];
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        (void)snprintf(path, sizeof path, "%s%s", writing->shard, endings[i]);
-        (void)os_unlink(path);
-    }
+    shard_remove(writing->shard);
     (void)os_unlink(writing->copy);
 }
 
-static int writer_repeat(struct bench *bench, struct writing *writing, size_t way, bool counts)
+static double writer_repeat(struct bench *bench, struct writing *writing, size_t way)
 {
     struct tokmap_writer_options options = TOKMAP_WRITER_OPTIONS_INIT;
     struct tokmap_documents documents = TOKMAP_DOCUMENTS_INIT;
     struct tokmap_writer *writer = NULL;
-    struct tokmap_error error = {0};
     options.vocabulary = VOCABULARY;
     options.sync = 0;
     options.eod_id = way == EOD ? VOCABULARY - 1 : TOKMAP_NO_ID;
@@ -518,30 +839,27 @@ static int writer_repeat(struct bench *bench, struct writing *writing, size_t wa
     documents.document_count = DOCUMENTS;
     files_remove(writing);
     const uint64_t started = os_thread_cpu_ns();
-    enum tokmap_status status = tokmap_writer_open(&writer, writing->shard, &options, &error);
+    bench_check(bench, tokmap_writer_open(&writer, writing->shard, &options, &bench->error));
+    enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < writing->calls && !status && !bench_stopped(); i++)
-        status = tokmap_writer_add(writer, &documents, &error);
-    if (!status)
-        status = tokmap_writer_commit(writer, NULL, &error);
-    else
-        tokmap_writer_abandon(writer);
-    const uint64_t ended = os_thread_cpu_ns();
+        status = tokmap_writer_add(writer, &documents, &bench->error);
     if (status)
-        return bench_failed(bench, &error);
-    if (counts)
-        series_add(&writing->rate[way], (double)(writing->calls * CALL_IDS * 2) / (double)(ended - started));
-    return CLI_DONE;
+        tokmap_writer_abandon(writer); /* so that it leaves no partial files */
+    else
+        status = tokmap_writer_commit(writer, NULL, &bench->error);
+    bench_check(bench, status);
+    return (double)(writing->calls * CALL_IDS * 2) / (double)(os_thread_cpu_ns() - started);
 }
 
-static int writer_limit_repeat(struct bench *bench, struct writing *writing, bool counts)
+static double writer_limit_repeat(struct bench *bench, struct writing *writing)
 {
     const uint64_t bytes = CALL_IDS * sizeof *writing->ids;
     int fd;
     files_remove(writing);
     const uint64_t started = os_thread_cpu_ns();
-    int system = os_open(writing->copy, OS_WRITE_NEW, &fd);
-    if (system)
-        return bench_failed_system(bench, system, writing->copy, "The file of the limit cannot be created.");
+    bench_check_system(bench, os_open(writing->copy, OS_WRITE_NEW, &fd), writing->copy,
+                       "The file of the limit cannot be created.");
+    int system = 0;
     for (uint64_t i = 0; i < writing->calls; i++)
         for (uint64_t at = 0; at < bytes && !system; at += PIECE) {
             const uint8_t *piece = (const uint8_t *)writing->ids + at;
@@ -550,28 +868,22 @@ static int writer_limit_repeat(struct bench *bench, struct writing *writing, boo
         }
     os_close(fd);
     const uint64_t ended = os_thread_cpu_ns();
-    if (system)
-        return bench_failed_system(bench, system, writing->copy, "The file of the limit cannot be written.");
-    if (counts)
-        series_add(&writing->limit, (double)(writing->calls * bytes) / (double)(ended - started));
-    return CLI_DONE;
+    bench_check_system(bench, system, writing->copy, "The file of the limit cannot be written.");
+    return (double)(writing->calls * bytes) / (double)(ended - started);
 }
 
 static int writer_run(struct bench *bench)
 {
     static struct writing writing;
-    int result = writing_open(bench, &writing);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
-    while (repeats_next(&repeats, result)) {
-        for (size_t way = 0; way < WRITER_WAYS && !result; way++)
-            result = writer_repeat(bench, &writing, way, repeats.counts);
-        if (!result)
-            result = writer_limit_repeat(bench, &writing, repeats.counts);
+    writing_open(bench, &writing);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats)) {
+        for (size_t way = 0; way < WRITER_WAYS; way++)
+            repeats_add(&repeats, &writing.rate[way], writer_repeat(bench, &writing, way));
+        repeats_add(&repeats, &writing.limit, writer_limit_repeat(bench, &writing));
     }
     free(writing.ids);
     free(writing.wide);
-    if (result || bench_stopped())
-        return CLI_FAILED;
     bench_result(bench, "stored_gb_s", "GB/s", &writing.rate[STORED], &writing.limit);
     bench_result(bench, "eod_gb_s", "GB/s", &writing.rate[EOD], &writing.limit);
     bench_result(bench, "int64_gb_s", "GB/s", &writing.rate[WIDE], &writing.limit);

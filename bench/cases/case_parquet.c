@@ -10,10 +10,10 @@
 #include "cases.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "case_tokenize_threads.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
@@ -66,7 +66,7 @@ struct parquet_making {
     const char *path;
     int fd;
     uint64_t at;
-    bool compressed, no_memory;
+    bool compressed;
     struct bytes_buffer values, packed; /* of one page */
     struct bytes_buffer thrift;
     struct group *groups;
@@ -77,7 +77,8 @@ struct parquet_making {
 
 static void put(struct parquet_making *making, const void *bytes, uint64_t count)
 {
-    making->no_memory |= !bytes_append(&making->thrift, bytes, (size_t)count);
+    if (!bytes_append(&making->thrift, bytes, (size_t)count))
+        bench_no_memory(making->bench);
 }
 
 static void put_byte(struct parquet_making *making, uint32_t byte)
@@ -120,22 +121,15 @@ static void put_text(struct parquet_making *making, const char *text)
 
 /* ---- pages ---- */
 
-static int out_of_memory(struct parquet_making *making)
+static void file_write(struct parquet_making *making, const void *bytes, uint64_t count)
 {
-    return bench_no_memory(making->bench);
-}
-
-static int file_write(struct parquet_making *making, const void *bytes, uint64_t count)
-{
-    const int system = os_write(making->fd, bytes, (size_t)count);
+    bench_check_system(making->bench, os_write(making->fd, bytes, (size_t)count), making->path,
+                       "The text cannot be written as Parquet; give another --dir.");
     making->at += count;
-    return system ? bench_failed_system(making->bench, system, making->path,
-                                        "The text cannot be written as Parquet; give another --dir.")
-                  : CLI_DONE;
 }
 
 /* Writes the values as a page with `rows` rows, and empties them. */
-static int page_write(struct parquet_making *making, uint64_t rows)
+static void page_write(struct parquet_making *making, uint64_t rows)
 {
     struct made_parquet *made = making->made;
     struct bytes_buffer *stored = &making->values;
@@ -144,16 +138,16 @@ static int page_write(struct parquet_making *making, uint64_t rows)
         const size_t most = libzstd.ZSTD_compressBound(bytes);
         making->packed.count = 0;
         if (!bytes_reserve(&making->packed, most))
-            return out_of_memory(making);
+            bench_no_memory(making->bench);
         making->packed.count = libzstd.ZSTD_compress(making->packed.bytes, most, making->values.bytes, bytes, LEVEL);
         if (libzstd.ZSTD_isError(making->packed.count))
-            return out_of_memory(making);
+            bench_no_memory(making->bench);
         stored = &making->packed;
     }
     if (!(made->page_count & (made->page_count - 1))) { /* the capacity is a power of two */
         struct made_page *grown = realloc(made->pages, max64(1, 2 * made->page_count) * sizeof *grown);
         if (!grown)
-            return out_of_memory(making);
+            bench_no_memory(making->bench);
         made->pages = grown;
     }
     making->thrift.count = 0;
@@ -166,27 +160,22 @@ static int page_write(struct parquet_making *making, uint64_t rows)
     put_number(making, 1, THRIFT_I32, 3); /* RLE, of both levels, which a required column does not have */
     put_number(making, 1, THRIFT_I32, 3);
     put(making, "\0\0", 2);
-    if (making->no_memory)
-        return out_of_memory(making);
     struct group *group = &making->groups[making->group_count - 1];
     group->rows += rows;
     group->bytes += making->thrift.count + bytes;
     group->stored += making->thrift.count + stored->count;
     made->pages[made->page_count++] =
         (struct made_page){making->at + making->thrift.count, (uint32_t)stored->count, (uint32_t)bytes};
-    int result = file_write(making, making->thrift.bytes, making->thrift.count);
-    if (!result)
-        result = file_write(making, stored->bytes, stored->count);
+    file_write(making, making->thrift.bytes, making->thrift.count);
+    file_write(making, stored->bytes, stored->count);
     making->values.count = 0;
-    return result;
 }
 
 /* Begins a row group after each GROUP_ROWS rows, and a page when the last one is full. */
-static int pages_write(struct parquet_making *making, const struct tokmap_text *documents, uint64_t count)
+static void pages_write(struct parquet_making *making, const struct tokmap_text *documents, uint64_t count)
 {
     uint64_t rows = 0;
-    int result = CLI_DONE;
-    for (uint64_t i = 0; i < count && !result; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         const struct tokmap_text *document = &documents[i];
         if (i % GROUP_ROWS == 0)
             making->groups[making->group_count++] = (struct group){.offset = making->at};
@@ -195,15 +184,14 @@ static int pages_write(struct parquet_making *making, const struct tokmap_text *
         store32(length, (uint32_t)document->count);
         if (!bytes_append(&making->values, length, sizeof length) ||
             !bytes_append(&making->values, document->bytes, document->count))
-            return out_of_memory(making);
+            bench_no_memory(making->bench);
         making->made->text_bytes += document->count;
         rows++;
         if (making->values.count >= PAGE_BYTES || (i + 1) % GROUP_ROWS == 0 || i + 1 == count) {
-            result = page_write(making, rows);
+            page_write(making, rows);
             rows = 0;
         }
     }
-    return result;
 }
 
 /* ---- the footer ---- */
@@ -244,7 +232,7 @@ static void put_group(struct parquet_making *making, const struct group *group)
     put_byte(making, 0);
 }
 
-static int footer_write(struct parquet_making *making, uint64_t rows)
+static void footer_write(struct parquet_making *making, uint64_t rows)
 {
     uint8_t end[8] = {0, 0, 0, 0, 'P', 'A', 'R', '1'};
     making->thrift.count = 0;
@@ -259,41 +247,27 @@ static int footer_write(struct parquet_making *making, uint64_t rows)
     put_byte(making, 0);
     store32(end, (uint32_t)making->thrift.count);
     put(making, end, sizeof end);
-    return making->no_memory ? out_of_memory(making) : file_write(making, making->thrift.bytes, making->thrift.count);
+    file_write(making, making->thrift.bytes, making->thrift.count);
 }
 
-/* Creates the file. compressed: with zstd, else the pages are stored as they are. Returns CLI_DONE, or CLI_FAILED after
- * a message. *made must be all zeros before; free it in either case. */
-static int made_parquet_write(struct bench *bench, const char *path, const struct tokmap_text *documents,
-                              uint64_t count, bool compressed, struct made_parquet *made)
+/* Creates the file. compressed: with zstd, else the pages are stored as they are. *made must be all zeros before. */
+static void made_parquet_write(struct bench *bench, const char *path, const struct tokmap_text *documents,
+                               uint64_t count, bool compressed, struct made_parquet *made)
 {
     struct parquet_making making = {.bench = bench, .made = made, .path = path, .compressed = compressed};
-    char reason[LIBRARY_REASON];
-    if (compressed && !library_load(&libzstd_library, reason, sizeof reason)) {
-        cli_say(bench->program, "zstd cannot be loaded (%s); install it (apt-get install %s)", reason,
-                libzstd_library.package);
-        return CLI_FAILED;
-    }
-    making.groups = calloc(count / GROUP_ROWS + 1, sizeof *making.groups);
-    if (!making.groups)
-        return bench_no_memory(bench);
-    int result = CLI_DONE;
-    const int system = os_open(path, OS_WRITE_NEW, &making.fd);
-    if (system)
-        result = bench_failed_system(bench, system, path, "The Parquet file cannot be created; give another --dir.");
-    if (!system) {
-        result = file_write(&making, "PAR1", 4);
-        if (!result)
-            result = pages_write(&making, documents, count);
-        if (!result)
-            result = footer_write(&making, count);
-        os_close(making.fd);
-    }
+    if (compressed)
+        bench_zstd_load(bench, &libzstd_library);
+    making.groups = bench_new(bench, count / GROUP_ROWS + 1, sizeof *making.groups);
+    bench_check_system(bench, os_open(path, OS_WRITE_NEW, &making.fd), path,
+                       "The Parquet file cannot be created; give another --dir.");
+    file_write(&making, "PAR1", 4);
+    pages_write(&making, documents, count);
+    footer_write(&making, count);
+    os_close(making.fd);
     bytes_free(&making.values);
     bytes_free(&making.packed);
     bytes_free(&making.thrift);
     free(making.groups);
-    return result;
 }
 
 static void made_parquet_free(struct made_parquet *made)
@@ -341,7 +315,7 @@ static enum tokmap_status rows_read(const struct parquet_rows *rows, uint64_t *b
     return TOKMAP_OK;
 }
 
-static int read_repeat(struct bench *bench, struct reading *reading, size_t file, bool counts)
+static void read_repeat(struct bench *bench, struct reading *reading, size_t file, bool counts)
 {
     const struct parquet_wanted wanted = {"text", PARQUET_USE_TEXT, "--field"};
     const struct parquet_source_options options = {
@@ -362,23 +336,22 @@ static int read_repeat(struct bench *bench, struct reading *reading, size_t file
     const uint64_t ended = os_thread_cpu_ns();
     parquet_source_close(source);
     if (status != TOKMAP_END)
-        return bench_failed(bench, &error);
+        bench_failed(bench, &error);
     assert(bytes == reading->made[file].text_bytes);
     if (counts)
         series_add(&reading->rate[file], (double)bytes / (double)(ended - started));
-    return CLI_DONE;
 }
 
 /* ---- the limit ---- */
 
-static int limit_repeat(struct bench *bench, struct reading *reading, size_t file, bool counts)
+static void limit_repeat(struct bench *bench, struct reading *reading, size_t file, bool counts)
 {
     const struct made_parquet *made = &reading->made[file];
     int fd;
     const uint64_t started = os_thread_cpu_ns();
-    int system = os_open(reading->paths[file], OS_READ, &fd);
-    if (system)
-        return bench_failed_system(bench, system, reading->paths[file], "The Parquet file cannot be opened.");
+    bench_check_system(bench, os_open(reading->paths[file], OS_READ, &fd), reading->paths[file],
+                       "The Parquet file cannot be opened.");
+    int system = 0;
     bool sound = true;
     for (uint64_t i = 0; i < made->page_count && !system && sound; i++) {
         const struct made_page *page = &made->pages[i];
@@ -392,55 +365,47 @@ static int limit_repeat(struct bench *bench, struct reading *reading, size_t fil
     const uint64_t ended = os_thread_cpu_ns();
     os_close(fd);
     if (system || !sound)
-        return bench_failed_system(bench, system, reading->paths[file], "The pages of the file cannot be read.");
+        bench_failed_system(bench, system ? system : EIO, reading->paths[file],
+                            "The pages of the file cannot be read.");
     if (counts)
         series_add(&reading->limit[file], (double)made->text_bytes / (double)(ended - started));
-    return CLI_DONE;
 }
 
 /* ---- the case ---- */
 
-static int files_make(struct bench *bench, struct reading *reading)
+static void files_make(struct bench *bench, struct reading *reading)
 {
     static const char *const names[FILES] = {[ZSTD] = "zstd.parquet", [PLAIN] = "plain.parquet"};
     const struct bench_text *text = &reading->text;
     uint64_t most = 0;
     for (size_t i = 0; i < FILES; i++) {
-        int result = made_file(bench, names[i], reading->paths[i]);
-        if (!result)
-            result = made_parquet_write(bench, reading->paths[i], text->documents, text->document_count, i == ZSTD,
-                                        &reading->made[i]);
-        if (result)
-            return result;
+        made_file(bench, names[i], reading->paths[i]);
+        made_parquet_write(bench, reading->paths[i], text->documents, text->document_count, i == ZSTD,
+                           &reading->made[i]);
         for (uint64_t k = 0; k < reading->made[i].page_count; k++)
             most = max64(most, max64(reading->made[i].pages[k].stored, reading->made[i].pages[k].bytes));
     }
-    reading->stored = calloc(1, (size_t)most);
-    reading->bytes = calloc(1, (size_t)most);
+    reading->stored = bench_new(bench, most, 1);
+    reading->bytes = bench_new(bench, most, 1);
     reading->zstd = libzstd.ZSTD_createDCtx(); /* made_parquet_write() has loaded zstd */
-    struct tokmap_error error = {0};
-    if (parquet_pool_new(&reading->pool, &error))
-        return bench_failed(bench, &error);
+    if (!reading->zstd)
+        bench_no_memory(bench);
+    bench_check(bench, parquet_pool_new(&reading->pool, &bench->error));
     for (size_t i = 0; i < FILES; i++) {
         memcpy(reading->parquet[i].path, reading->paths[i], BENCH_PATH);
         reading->parquet[i].text_bytes = text->bytes;
     }
-    return reading->stored && reading->bytes && reading->zstd ? CLI_DONE : bench_no_memory(bench);
 }
 
-static int all_repeat(struct bench *bench, struct reading *reading, bool counts)
+static void all_repeat(struct bench *bench, struct reading *reading, bool counts)
 {
-    int result = CLI_DONE;
-    for (size_t i = 0; i < FILES && !result; i++) {
-        result = read_repeat(bench, reading, i, counts);
-        if (!result)
-            result = limit_repeat(bench, reading, i, counts);
+    for (size_t i = 0; i < FILES; i++) {
+        read_repeat(bench, reading, i, counts);
+        limit_repeat(bench, reading, i, counts);
     }
-    if (!result)
-        result = pack_records_repeat(bench, &reading->jsonl, counts);
-    for (size_t i = 0; i < FILES && !result; i++)
-        result = pack_records_repeat(bench, &reading->parquet[i], counts);
-    return result;
+    pack_records_repeat(bench, &reading->jsonl, counts);
+    for (size_t i = 0; i < FILES; i++)
+        pack_records_repeat(bench, &reading->parquet[i], counts);
 }
 
 static void results(struct bench *bench, const struct reading *reading)
@@ -455,26 +420,21 @@ static void results(struct bench *bench, const struct reading *reading)
 static int run(struct bench *bench)
 {
     static struct reading reading;
-    if (!bench->options.dataset) {
-        cli_say(bench->program, "name a text: tokmap-bench parquet FILE");
-        return CLI_MISUSED;
-    }
+    if (!bench->options.dataset)
+        return bench_misused(bench, "name a text: tokmap-bench parquet FILE");
     if (!bench->options.tokenizer)
         bench->options.tokenizer = "bytes";
-    if (bench->options.child)
-        return pack_records_child(bench);
-    int result = bench_text_open(bench, &reading.text);
-    if (!result)
-        result = files_make(bench, &reading);
-    if (!result)
-        result = pack_records_open(bench, &reading.jsonl, &reading.text);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
-    while (repeats_next(&repeats, result))
-        result = all_repeat(bench, &reading, repeats.counts);
-    if (bench_stopped())
-        result = CLI_FAILED;
-    if (!result)
-        results(bench, &reading);
+    if (bench->options.child) {
+        pack_records_child(bench);
+        return CLI_DONE;
+    }
+    bench_text_open(bench, &reading.text);
+    files_make(bench, &reading);
+    pack_records_open(bench, &reading.jsonl, &reading.text);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats))
+        all_repeat(bench, &reading, repeats.counts);
+    results(bench, &reading);
     for (size_t i = 0; i < FILES; i++)
         made_parquet_free(&reading.made[i]);
     free(reading.stored);
@@ -482,7 +442,7 @@ static int run(struct bench *bench)
     (void)libzstd.ZSTD_freeDCtx(reading.zstd);
     parquet_pool_release(reading.pool);
     bench_text_close(&reading.text);
-    return result;
+    return CLI_DONE;
 }
 
 const struct bench_case case_parquet = {"parquet", "reading text from Parquet, beside its codec alone; needs FILE",

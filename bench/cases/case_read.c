@@ -48,30 +48,24 @@ static double copy_repeat(void *into, const void *from, uint64_t bytes, double s
     return (double)copied / (double)(now - started);
 }
 
-static int measure_memory(struct bench *bench)
+static void measure_memory(struct bench *bench)
 {
     static struct series found[sizeof memory_sizes / sizeof memory_sizes[0]];
     const size_t sizes = sizeof memory_sizes / sizeof memory_sizes[0];
     const uint64_t most = memory_sizes[sizes - 1].bytes;
     void *from = NULL, *into = NULL;
-    int system = os_memory_new(most, true, &from);
-    if (!system)
-        system = os_memory_new(most, true, &into);
-    if (!system) {
-        memset(from, 1, (size_t)most);
-        memset(into, 2, (size_t)most);
-    }
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats, system))
+    if (os_memory_new(most, true, &from) || os_memory_new(most, true, &into))
+        bench_no_memory(bench);
+    memset(from, 1, (size_t)most);
+    memset(into, 2, (size_t)most);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats))
         for (size_t i = 0; i < sizes; i++)
             series_add(&found[i], copy_repeat(into, from, memory_sizes[i].bytes, bench_seconds(bench, 0.1)));
     os_memory_free(from, most);
     os_memory_free(into, most);
-    if (system)
-        return bench_no_memory(bench);
     for (size_t i = 0; i < sizes; i++)
         bench_result(bench, memory_sizes[i].metric, "GB/s", &found[i], NULL);
-    return CLI_DONE;
 }
 
 /* ---- clock ---- */
@@ -79,8 +73,8 @@ static int measure_memory(struct bench *bench)
 static void measure_clock(struct bench *bench)
 {
     struct series found = {.count = 0};
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats, CLI_DONE)) {
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats)) {
         const uint64_t started = os_clock_ns();
         for (int i = 0; i < 100000; i++)
             keep_value(os_clock_ns());
@@ -91,61 +85,53 @@ static void measure_clock(struct bench *bench)
 
 /* ---- reading from the page cache ---- */
 
-static int cache_repeat(const char *path, uint64_t bytes, double *rate)
+static double cache_repeat(struct bench *bench, const char *path, uint64_t bytes)
 {
     static char buffer[1 << 20];
     int fd;
     uint64_t at = 0;
     size_t got = 1;
     int system = os_open(path, OS_READ, &fd);
-    if (system)
-        return system;
+    bench_check_system(bench, system, path, "The tokens cannot be read.");
     uint64_t started = os_clock_ns();
     while (!system && at < bytes && got) {
         system = os_pread(fd, buffer, sizeof buffer, at, &got);
         at += got;
     }
-    *rate = (double)at / (double)(os_clock_ns() - started);
+    const double rate = (double)at / (double)(os_clock_ns() - started);
     os_close(fd);
-    return system;
+    bench_check_system(bench, system, path, "The tokens cannot be read.");
+    return rate;
 }
 
-static int measure_cache(struct bench *bench, const char *path, uint64_t bytes)
+static void measure_cache(struct bench *bench, const char *path, uint64_t bytes)
 {
     struct series found = {.count = 0};
-    double rate = 0;
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST); /* the first fills the cache */
-    while (repeats_next(&repeats, CLI_DONE)) {
-        const int system = cache_repeat(path, min64(bytes, CACHE_BYTES_MOST), &rate);
-        if (system)
-            return bench_failed_system(bench, system, path, "The tokens cannot be read.");
-        if (repeats.counts)
-            series_add(&found, rate);
-    }
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_WARM_FIRST); /* fills the cache */
+    while (repeats_next(&repeats))
+        repeats_add(&repeats, &found, cache_repeat(bench, path, min64(bytes, CACHE_BYTES_MOST)));
     bench_result(bench, "page_cache_read_gb_s", "GB/s", &found, NULL);
-    return CLI_DONE;
 }
 
 /* ---- reading from storage ---- */
 
 /* Reads two pages at each of `reads` random places: what a window of 2,048 two-byte tokens and its last target needs.
  */
-static int direct_repeat(struct direct_pool *pool, uint64_t bytes, uint64_t reads, uint64_t *state, double *rate)
+static double direct_repeat(struct bench *bench, struct direct_pool *pool, const char *path, uint64_t bytes,
+                            uint64_t reads, uint64_t *state)
 {
     const uint64_t page = os_page_bytes(), places = bytes / page - 1;
-    struct byte_range *ranges = calloc((size_t)reads, sizeof *ranges);
+    struct byte_range *ranges = bench_new(bench, reads, sizeof *ranges);
     double seconds = 0;
-    if (!ranges)
-        return ENOMEM;
     for (uint64_t i = 0; i < reads; i++)
         ranges[i] = (struct byte_range){random_below(state, places) * page, 2 * page};
-    const int system = direct_pool_read(pool, ranges, reads, &seconds);
-    *rate = (double)reads / seconds;
+    bench_check_system(bench, direct_pool_read(pool, ranges, reads, &seconds), path,
+                       "The tokens cannot be read with O_DIRECT.");
     free(ranges);
-    return system;
+    return (double)reads / seconds;
 }
 
-static int measure_storage(struct bench *bench, const char *path, uint64_t bytes)
+static void measure_storage(struct bench *bench, const char *path, uint64_t bytes)
 {
     static const struct {
         const char *metric;
@@ -158,30 +144,26 @@ static int measure_storage(struct bench *bench, const char *path, uint64_t bytes
     int system = bytes < 4 * os_page_bytes() ? EINVAL : 0;
     for (size_t i = 0; !system && i < 2; i++)
         system = direct_pool_new(&pools[i], path, depths[i].depth);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats, system))
-        for (size_t i = 0; !system && i < 2; i++) {
-            double rate = 0;
-            system = direct_repeat(pools[i], bytes, (uint64_t)((double)reads * depths[i].share) + 1, &state, &rate);
-            series_add(&found[i], rate);
-        }
-    direct_pool_free(pools[0]);
-    direct_pool_free(pools[1]);
     if (system == EINVAL) {
         bench_say(bench,
                   "cold reads are not measured: the file system does not support O_DIRECT, or the file is too small");
-        return CLI_DONE;
+        return;
     }
-    if (system)
-        return bench_failed_system(bench, system, path, "The tokens cannot be read with O_DIRECT.");
-    for (size_t i = 0; i < 2; i++)
+    bench_check_system(bench, system, path, "The tokens cannot be read with O_DIRECT.");
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats))
+        for (size_t i = 0; i < 2; i++)
+            series_add(&found[i], direct_repeat(bench, pools[i], path, bytes,
+                                                (uint64_t)((double)reads * depths[i].share) + 1, &state));
+    for (size_t i = 0; i < 2; i++) {
+        direct_pool_free(pools[i]);
         bench_result(bench, depths[i].metric, "reads/s", &found[i], NULL);
-    return CLI_DONE;
+    }
 }
 
 /* ---- the plain loop ---- */
 
-static int measure_loop(struct bench *bench, const struct tokmap_dataset *dataset)
+static void measure_loop(struct bench *bench, const struct tokmap_dataset *dataset)
 {
     static const struct {
         const char *metric;
@@ -199,16 +181,11 @@ static int measure_loop(struct bench *bench, const struct tokmap_dataset *datase
     static struct series found[FORMS];
     struct windows windows;
     struct outputs outputs;
-    struct tokmap_error error = {0};
     uint64_t next = 0;
-    if (windows_new(&windows, dataset, bench->options.seq_len, (uint64_t)1 << 20, 1, &error))
-        return bench_failed(bench, &error);
-    if (outputs_new(&outputs, bench->options.rows, bench->options.seq_len, TOKMAP_ID_I64)) {
-        windows_free(&windows);
-        return bench_no_memory(bench);
-    }
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
-    while (repeats_next(&repeats, CLI_DONE))
+    windows_new(bench, &windows, dataset, READER_WINDOWS_MOST, 1);
+    outputs_new(bench, &outputs, bench->options.rows, TOKMAP_ID_I64);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats))
         for (size_t i = 0; i < FORMS; i++) {
             const struct plain_loop loop = {.widen = forms[i].widest ? plain_widen_widest() : plain_widen_base,
                                             .windows = &windows,
@@ -216,40 +193,26 @@ static int measure_loop(struct bench *bench, const struct tokmap_dataset *datase
                                             .rows = bench->options.rows,
                                             .type = forms[i].type,
                                             .with_targets = forms[i].with_targets};
-            const double rate = plain_loop_repeat(&loop, &next, bench_seconds(bench, 0.3), NULL);
-            if (repeats.counts)
-                series_add(&found[i], rate);
+            repeats_add(&repeats, &found[i], plain_loop_repeat(&loop, &next, bench_seconds(bench, 0.3), NULL));
         }
     outputs_free(&outputs);
     windows_free(&windows);
     for (size_t i = 0; i < FORMS; i++)
         bench_result(bench, forms[i].metric, "tokens/s", &found[i], NULL);
-    return CLI_DONE;
 }
 
 static int limits_run(struct bench *bench)
 {
-    struct tokmap_dataset *dataset = NULL;
-    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    int result = dataset_open(bench, TOKMAP_READ_MAPPED, &dataset);
-    if (!result)
-        result = dataset_get_info(bench, dataset, &info, &shard);
-    const uint64_t bytes = shard.tokens * info.width;
-    if (!result) {
-        measure_clock(bench);
-        result = page_cache_warm(bench, dataset);
-    }
-    if (!result)
-        result = measure_memory(bench);
-    if (!result)
-        result = measure_cache(bench, shard.tokens_path, bytes);
-    if (!result)
-        result = measure_loop(bench, dataset);
-    if (!result)
-        result = measure_storage(bench, shard.tokens_path, bytes);
-    tokmap_dataset_close(dataset);
-    return bench_stopped() ? CLI_FAILED : result;
+    const struct opened data = dataset_open(bench, TOKMAP_READ_MAPPED);
+    const uint64_t bytes = data.first.tokens * data.info.width;
+    measure_clock(bench);
+    page_cache_warm(bench, data.dataset);
+    measure_memory(bench);
+    measure_cache(bench, data.first.tokens_path, bytes);
+    measure_loop(bench, data.dataset);
+    measure_storage(bench, data.first.tokens_path, bytes);
+    tokmap_dataset_close(data.dataset);
+    return CLI_DONE;
 }
 
 const struct bench_case case_limits = {
@@ -271,7 +234,7 @@ const struct bench_case case_limits = {
 #define BUFFERS 8          /* windows are copied to several places in turn */
 
 struct slices {
-    struct tokmap_dataset *dataset;
+    struct opened data;
     struct windows windows;
     uint64_t tokens, bytes; /* of one window */
     uint64_t next;          /* index of the next window */
@@ -279,7 +242,7 @@ struct slices {
     uint8_t *into;          /* BUFFERS windows, each aligned to a cache line */
     uint64_t stride;
     struct samples samples;
-    struct tokmap_error error;
+    struct tokmap_error *error;
 };
 
 static uint64_t slice_first(struct slices *slices)
@@ -287,119 +250,91 @@ static uint64_t slice_first(struct slices *slices)
     return slices->windows.first[windows_next(&slices->windows, &slices->next)];
 }
 
-static enum tokmap_status view_repeat(struct slices *slices, uint64_t calls)
+static enum tokmap_status view(struct slices *slices, struct tokmap_span spans[2], size_t *used)
 {
-    enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t i = 0; !status && i < calls / VIEWS; i++) {
+    return tokmap_dataset_view(slices->data.dataset, slice_first(slices), slices->tokens, spans, 2, used,
+                               slices->error);
+}
+
+static void view_repeat(struct bench *bench, struct slices *slices, uint64_t calls)
+{
+    for (uint64_t i = 0; i < calls / VIEWS; i++) {
         uint64_t started = os_clock_ns();
-        for (int j = 0; !status && j < VIEWS; j++) {
+        for (int j = 0; j < VIEWS; j++) {
             struct tokmap_span spans[2];
             size_t used;
-            status = tokmap_dataset_view(slices->dataset, slice_first(slices), slices->tokens, spans, 2, &used,
-                                         &slices->error);
+            bench_check(bench, view(slices, spans, &used));
             keep_value((uint64_t)(uintptr_t)spans[0].tokens);
         }
         samples_add(&slices->samples, (os_clock_ns() - started) * VIEW_UNITS / VIEWS);
     }
-    return status;
 }
 
-static enum tokmap_status mapped_repeat(struct slices *slices, uint64_t calls)
+static enum tokmap_status mapped_copy(struct slices *slices, uint8_t *into)
 {
-    enum tokmap_status status = TOKMAP_OK;
-    uint64_t now = os_clock_ns();
-    for (uint64_t i = 0; !status && i < calls; i++) {
-        struct tokmap_span spans[2];
-        size_t used = 0;
-        uint8_t *into = slices->into + i % BUFFERS * slices->stride;
-        status =
-            tokmap_dataset_view(slices->dataset, slice_first(slices), slices->tokens, spans, 2, &used, &slices->error);
-        for (size_t j = 0; j < used; j++) {
-            size_t bytes = (size_t)(spans[j].count * slices->windows.width);
-            memcpy(into, spans[j].tokens, bytes);
-            into += bytes;
-        }
-        uint64_t then = os_clock_ns();
-        samples_add(&slices->samples, then - now);
-        now = then;
+    struct tokmap_span spans[2];
+    size_t used = 0;
+    const enum tokmap_status status = view(slices, spans, &used);
+    for (size_t j = 0; j < used; j++) {
+        size_t bytes = (size_t)(spans[j].count * slices->windows.width);
+        memcpy(into, spans[j].tokens, bytes);
+        into += bytes;
     }
     return status;
 }
 
-static enum tokmap_status mapped_limit_repeat(struct slices *slices, uint64_t calls)
+static enum tokmap_status mapped_limit(struct slices *slices, uint8_t *into)
 {
-    uint64_t now = os_clock_ns();
-    for (uint64_t i = 0; i < calls; i++) {
-        const uint64_t window = windows_next(&slices->windows, &slices->next);
-        memcpy(slices->into + i % BUFFERS * slices->stride, slices->windows.at[window], (size_t)slices->bytes);
-        uint64_t then = os_clock_ns();
-        samples_add(&slices->samples, then - now);
-        now = then;
-    }
+    memcpy(into, slices->windows.at[windows_next(&slices->windows, &slices->next)], (size_t)slices->bytes);
     return TOKMAP_OK;
 }
 
-static enum tokmap_status pread_repeat(struct slices *slices, uint64_t calls)
+static enum tokmap_status pread_copy(struct slices *slices, uint8_t *into)
 {
-    enum tokmap_status status = TOKMAP_OK;
-    uint64_t now = os_clock_ns();
-    for (uint64_t i = 0; !status && i < calls; i++) {
-        status = tokmap_dataset_copy(slices->dataset, slice_first(slices), slices->tokens,
-                                     slices->into + i % BUFFERS * slices->stride, &slices->error);
-        uint64_t then = os_clock_ns();
-        samples_add(&slices->samples, then - now);
-        now = then;
-    }
-    return status;
+    return tokmap_dataset_copy(slices->data.dataset, slice_first(slices), slices->tokens, into, slices->error);
 }
 
-static enum tokmap_status pread_limit_repeat(struct slices *slices, uint64_t calls)
+static enum tokmap_status pread_limit(struct slices *slices, uint8_t *into)
 {
-    uint64_t now = os_clock_ns();
-    for (uint64_t i = 0; i < calls; i++) {
-        plain_file_read(&slices->file, &slices->windows, &slices->next, slices->into + i % BUFFERS * slices->stride);
-        uint64_t then = os_clock_ns();
-        samples_add(&slices->samples, then - now);
-        now = then;
-    }
+    plain_file_read(&slices->file, &slices->windows, &slices->next, into);
     return TOKMAP_OK;
 }
 
 static const struct slice_kind {
-    enum tokmap_status (*repeat)(struct slices *slices, uint64_t calls); /* sets slices->error if it fails */
-    uint64_t calls;                                                      /* in a repeat of one second */
-    double unit_ns;                                                      /* sample units in one unit of the result */
+    enum tokmap_status (*copy)(struct slices *slices, uint8_t *into); /* NULL: views */
+    uint64_t calls;                                                   /* in a repeat of one second */
+    double unit_ns;                                                   /* sample units in one unit of the result */
 } kinds[] = {
-    {view_repeat, CALLS_MOST, VIEW_UNITS}, {mapped_repeat, 200000, 1000},      {mapped_limit_repeat, 200000, 1000},
-    {pread_repeat, 100000, 1000},          {pread_limit_repeat, 100000, 1000},
+    {NULL, CALLS_MOST, VIEW_UNITS}, {mapped_copy, 200000, 1000}, {mapped_limit, 200000, 1000},
+    {pread_copy, 100000, 1000},     {pread_limit, 100000, 1000},
 };
+
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
-static int slices_open(struct bench *bench, struct slices *slices)
+static void copies_repeat(struct bench *bench, struct slices *slices, const struct slice_kind *kind, uint64_t calls)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
-    int result = dataset_open(bench, TOKMAP_READ_MAPPED, &slices->dataset);
-    if (result)
-        return result;
+    uint64_t now = os_clock_ns();
+    for (uint64_t i = 0; i < calls; i++) {
+        bench_check(bench, kind->copy(slices, slices->into + i % BUFFERS * slices->stride));
+        uint64_t then = os_clock_ns();
+        samples_add(&slices->samples, then - now);
+        now = then;
+    }
+}
+
+static void slices_open(struct bench *bench, struct slices *slices)
+{
+    slices->data = dataset_open(bench, TOKMAP_READ_MAPPED);
+    slices->error = &bench->error;
     slices->tokens = bench->options.seq_len + 1;
-    result = page_cache_warm(bench, slices->dataset); /* before windows_new() populates the mapping */
-    if (!result)
-        result = dataset_get_info(bench, slices->dataset, &info, &shard);
-    if (result)
-        return result;
-    if (windows_new(&slices->windows, slices->dataset, bench->options.seq_len, (uint64_t)1 << 20, 2, &slices->error))
-        return bench_failed(bench, &slices->error);
+    page_cache_warm(bench, slices->data.dataset); /* before windows_new() populates the mapping */
+    windows_new(bench, &slices->windows, slices->data.dataset, READER_WINDOWS_MOST, 2);
     slices->bytes = slices->tokens * slices->windows.width;
     slices->stride = round_up(slices->bytes, 64);
-    const int system = plain_file_open(&slices->file, &slices->windows, shard.tokens_path, shard.tokens);
-    if (system)
-        return bench_failed_system(bench, system, shard.tokens_path, "The tokens cannot be opened.");
-    slices->into = malloc((size_t)(BUFFERS * slices->stride));
-    if (!slices->into || !samples_new(&slices->samples, CALLS_MOST))
-        return bench_no_memory(bench);
+    plain_file_open(bench, &slices->file, &slices->windows, &slices->data.first);
+    slices->into = bench_new(bench, BUFFERS, (size_t)slices->stride);
+    bench_samples_new(bench, &slices->samples, CALLS_MOST);
     memset(slices->into, 1, (size_t)(BUFFERS * slices->stride));
-    return CLI_DONE;
 }
 
 static void slices_close(struct slices *slices)
@@ -408,28 +343,28 @@ static void slices_close(struct slices *slices)
     free(slices->into);
     plain_file_close(&slices->file);
     windows_free(&slices->windows);
-    tokmap_dataset_close(slices->dataset);
+    tokmap_dataset_close(slices->data.dataset);
 }
 
 static int slice_run(struct bench *bench)
 {
     static struct spread found[KINDS];
-    struct slices slices = {.dataset = NULL};
-    int result = slices_open(bench, &slices);
+    struct slices slices = {.next = 0};
+    slices_open(bench, &slices);
     const double seconds = bench_seconds(bench, 0.5);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
-    while (repeats_next(&repeats, result))
-        for (size_t i = 0; !result && i < KINDS; i++) {
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats))
+        for (size_t i = 0; i < KINDS; i++) {
             const uint64_t calls = max64(2 * VIEWS, (uint64_t)((double)kinds[i].calls * seconds));
             samples_clear(&slices.samples);
-            if (kinds[i].repeat(&slices, min64(calls, CALLS_MOST)))
-                result = bench_failed(bench, &slices.error);
-            else if (repeats.counts)
+            if (kinds[i].copy)
+                copies_repeat(bench, &slices, &kinds[i], min64(calls, CALLS_MOST));
+            else
+                view_repeat(bench, &slices, min64(calls, CALLS_MOST));
+            if (repeats.counts)
                 spread_add(&found[i], &slices.samples, kinds[i].unit_ns);
         }
     slices_close(&slices);
-    if (result || bench_stopped())
-        return CLI_FAILED;
     bench_spread(bench, "view=", "ns", &found[0], NULL);
     bench_spread(bench, "gather_mapped=", "us", &found[1], &found[2]);
     bench_spread(bench, "gather_pread=", "us", &found[3], &found[4]);
@@ -469,14 +404,14 @@ static void range_read(void *user)
     os_memory_free(buffer, bytes);
 }
 
-static int read_repeat(struct bench *bench, const char *path, uint64_t bytes, uint32_t threads, double *rate)
+static double read_repeat(struct bench *bench, const struct opened *data, uint32_t threads)
 {
     struct share shares[THREADS_MOST];
     struct os_thread *running[THREADS_MOST] = {NULL};
+    const char *path = data->first.tokens_path;
+    const uint64_t bytes = data->first.tokens * data->info.width;
     int fd, failed = 0;
-    const int system = os_open(path, OS_READ, &fd);
-    if (system)
-        return bench_failed_system(bench, system, path, "The tokens cannot be opened.");
+    bench_check_system(bench, os_open(path, OS_READ, &fd), path, "The tokens cannot be opened.");
     const uint64_t started = os_clock_ns();
     for (uint32_t i = 0; i < threads; i++) {
         shares[i] = (struct share){fd, mul_div(bytes, i, threads), mul_div(bytes, i + 1, threads), 0};
@@ -487,50 +422,34 @@ static int read_repeat(struct bench *bench, const char *path, uint64_t bytes, ui
         os_thread_join(running[i]);
         failed = shares[i].system ? shares[i].system : failed;
     }
-    *rate = (double)bytes / (double)(os_clock_ns() - started);
+    const double rate = (double)bytes / (double)(os_clock_ns() - started);
     os_close(fd);
-    return failed ? bench_failed_system(bench, failed, path, "The tokens cannot be read.") : CLI_DONE;
+    bench_check_system(bench, failed, path, "The tokens cannot be read.");
+    return rate;
 }
 
-static int verify_repeat(struct bench *bench, const struct tokmap_dataset *dataset, uint32_t threads, double *rate)
+static double verify_repeat(struct bench *bench, const struct tokmap_dataset *dataset, uint32_t threads)
 {
     struct tokmap_verify_options options = TOKMAP_VERIFY_OPTIONS_INIT;
     struct tokmap_verify_result result = TOKMAP_VERIFY_RESULT_INIT;
-    struct tokmap_error error = {0};
     options.threads = threads;
     const uint64_t started = os_clock_ns();
-    if (tokmap_dataset_verify(dataset, &options, &result, &error))
-        return bench_failed(bench, &error);
-    *rate = (double)result.bytes / (double)(os_clock_ns() - started);
-    return CLI_DONE;
+    bench_check(bench, tokmap_dataset_verify(dataset, &options, &result, &bench->error));
+    return (double)result.bytes / (double)(os_clock_ns() - started);
 }
 
 static int verify_run(struct bench *bench)
 {
     static struct series found, limit;
-    struct tokmap_dataset *dataset = NULL;
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     const uint32_t threads = (uint32_t)max64(1, min64(bench->options.threads, THREADS_MOST));
-    int result = dataset_open(bench, TOKMAP_READ_AUTO, &dataset); /* as the command tokmap opens it */
-    if (!result)
-        result = page_cache_warm(bench, dataset);
-    if (!result)
-        result = dataset_get_info(bench, dataset, &info, &shard);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
-    while (repeats_next(&repeats, result)) {
-        double rate = 0, plain = 0;
-        result = verify_repeat(bench, dataset, threads, &rate);
-        if (!result)
-            result = read_repeat(bench, shard.tokens_path, shard.tokens * info.width, threads, &plain);
-        if (repeats.counts) {
-            series_add(&found, rate);
-            series_add(&limit, plain);
-        }
+    const struct opened data = dataset_open(bench, TOKMAP_READ_AUTO); /* as the command tokmap opens it */
+    page_cache_warm(bench, data.dataset);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats)) {
+        repeats_add(&repeats, &found, verify_repeat(bench, data.dataset, threads));
+        repeats_add(&repeats, &limit, read_repeat(bench, &data, threads));
     }
-    tokmap_dataset_close(dataset);
-    if (result || bench_stopped())
-        return CLI_FAILED;
+    tokmap_dataset_close(data.dataset);
     bench_result(bench, "gb_s", "GB/s", &found, &limit);
     return CLI_DONE;
 }

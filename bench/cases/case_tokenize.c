@@ -2,7 +2,8 @@
 /*
  * case_tokenize.c - the rate of a tokenizer on a text: whole and in documents of 4 KB, with a new state and again with
  * the same state, on one thread and on two; the command `tokmap pack` on the same documents; and, interleaved with
- * these, other tokenizers (peers.h). The limit is a loop that reads the text. With --worst, case_tokenize_worst.c runs.
+ * these, other tokenizers (struct peers). The limit is a loop that reads the text. With --worst, case_tokenize_worst.c
+ * runs.
  *
  * How the time divides into scanner, cache lookups and merges is computed by subtraction, because looking at a clock
  * for each piece would take longer than what it measures. The scanner runs alone over the text. A warm pass consists of
@@ -14,6 +15,7 @@
 #include "cases.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -21,15 +23,378 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case_tokenize_threads.h"
 #include "case_tokenize_worst.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/bench_data.h"
 #include "harness/bench_text.h"
 #include "harness/child.h"
-#include "peers/peers.h"
+#include "peers/scripts.h"
 #include "platform/os.h"
+
+/* ==== other tokenizers ==== */
+
+/*
+ * A repeat of a peer is a new process of a Python that the user provides. It runs bench/peers/encode.py, which encodes
+ * the same text. The ids of each peer are compared with ours once.
+ */
+
+#define PEERS_MOST 6
+/* With a new state and again with the same state: of the whole text, and of its documents. */
+enum peer_rate { PEER_COLD, PEER_WARM, PEER_DOC_COLD, PEER_DOC_WARM, PEER_RATES };
+
+struct peer {
+    const char *name;
+    uint64_t bytes;                  /* of the text that it gets; slow peers do not get all of it */
+    uint64_t documents;              /* number of documents in these bytes */
+    struct series rate[PEER_RATES];  /* MB/s */
+    struct series ratio[PEER_RATES]; /* our rate divided by the peer's, repeat by repeat */
+    bool equal[2];                   /* the ids are ours: of the whole text, of the documents */
+};
+
+struct peers {
+    struct peer list[PEERS_MOST];
+    uint32_t count;
+    char python[BENCH_PATH], script[BENCH_PATH], ids[BENCH_PATH];
+    const struct bench_text *text;
+    const char *pattern; /* split pattern of a rank file */
+};
+
+/* The peers that encode.py can run. Slow ones get only a part of the text: their rate does not depend on its length. */
+static const struct {
+    const char *name;
+    uint64_t bytes; /* the most that it gets */
+} known[] = {{"gigatoken", UINT64_MAX},
+             {"fastokens", UINT64_MAX},
+             {"tiktoken", (uint64_t)16 << 20},
+             {"tokenizers", (uint64_t)4 << 20},
+             {"sentencepiece", (uint64_t)4 << 20},
+             {"kitoken", (uint64_t)4 << 20}};
+#define KNOWN (sizeof known / sizeof known[0])
+
+static const char *const rate_names[PEER_RATES] = {"cold", "warm", "doc_cold", "doc_warm"};
+
+/* ---- choosing peers ---- */
+
+static void peer_add(struct bench *bench, struct peers *peers, const char *name, size_t length)
+{
+    for (size_t i = 0; i < KNOWN; i++) {
+        if (strlen(known[i].name) != length || memcmp(known[i].name, name, length))
+            continue;
+        if (peers->count == PEERS_MOST)
+            break;
+        struct peer *peer = &peers->list[peers->count++];
+        peer->name = known[i].name;
+        while (peer->documents < peers->text->document_count && peer->bytes < known[i].bytes)
+            peer->bytes += peers->text->documents[peer->documents++].count;
+        return;
+    }
+    cli_say(bench->program,
+            "--against accepts gigatoken, fastokens, tiktoken, tokenizers, sentencepiece and kitoken, separated by "
+            "commas, but not '%.*s'",
+            (int)length, name);
+    bench_end(bench, CLI_MISUSED);
+}
+
+static void script_find(struct bench *bench, struct peers *peers)
+{
+    char folder[BENCH_PATH];
+    struct os_stat stat;
+    scripts_folder(bench, folder);
+    const int length = snprintf(peers->script, BENCH_PATH, "%s/encode.py", folder);
+    if (length >= 0 && length < BENCH_PATH && !os_stat(peers->script, &stat))
+        return;
+    cli_say(bench->program, "%s does not exist; name its folder with --peers-folder", peers->script);
+    bench_end(bench, CLI_FAILED);
+}
+
+/* Names the file to which encode.py writes the ids of the whole text or of the documents. */
+static void ids_path(const struct peers *peers, bool documents, char path[BENCH_PATH + 16])
+{
+    (void)snprintf(path, BENCH_PATH + 16, "%s.%s", peers->ids, documents ? "documents" : "whole");
+}
+
+/* Prepares the peers that --against names; none without that option. *text must stay valid. */
+static void peers_open(struct bench *bench, struct peers *peers, const struct bench_text *text,
+                       const struct tokenizer_info *info)
+{
+    const char *names = bench->options.against;
+    const char *venv = bench->options.venv;
+    peers->text = text;
+    peers->pattern = bench->options.pattern ? bench->options.pattern : info->name;
+    while (names && *names) {
+        const size_t length = strcspn(names, ",");
+        peer_add(bench, peers, names, length);
+        names += length + (names[length] == ',');
+    }
+    if (!peers->count)
+        return;
+    if (!venv) {
+        cli_say(bench->program,
+                "--against needs --venv FOLDER, a Python environment that contains these tokenizers; make one with: "
+                "python3 -m venv FOLDER; FOLDER/bin/pip install numpy awkward gigatoken fastokens tiktoken tokenizers "
+                "sentencepiece kitoken");
+        bench_end(bench, CLI_MISUSED);
+    }
+    const int length = snprintf(peers->python, sizeof peers->python, "%s/bin/python", venv);
+    if (length < 0 || length >= BENCH_PATH)
+        bench_failed_system(bench, ENAMETOOLONG, venv, "The path of its Python would be too long; move it.");
+    made_path(bench, "ids", peers->ids);
+    for (int documents = 0; documents < 2; documents++) {
+        char path[BENCH_PATH + 16];
+        ids_path(peers, documents, path);
+        made_add(bench, path);
+    }
+    script_find(bench, peers);
+}
+
+/* ---- comparing ids ---- */
+
+/* Encodes with our tokenizer the text that a peer gets. The caller frees the tokens. */
+static struct tokenizer_out ours_encode(struct bench *bench, const struct peers *peers, const struct peer *peer,
+                                        bool documents, struct tokenizer *tokenizer)
+{
+    const struct tokmap_text whole = {peers->text->text, peer->bytes};
+    const struct tokenizer_batch batch = {documents ? peers->text->documents : &whole, documents ? peer->documents : 1,
+                                          false, false};
+    struct tokenizer_out out = {0};
+    struct tokenizer_info info;
+    struct tokenizer_state *state = NULL;
+    tokenizer_info(tokenizer, &info);
+    if (mul_overflows(peer->bytes, info.ids_per_byte_most, &out.capacity))
+        bench_no_memory(bench);
+    out.tokens = bench_new(bench, out.capacity, info.width);
+    out.ends = bench_new(bench, batch.count, sizeof *out.ends);
+    bench_check(bench, tokenizer_state_new(&state, tokenizer, &bench->error));
+    bench_check(bench, tokenizer_encode(state, &batch, &out, &bench->error));
+    tokenizer_state_free(state);
+    free(out.ends);
+    return out;
+}
+
+static void ids_compare(struct bench *bench, const struct peers *peers, struct peer *peer, bool documents,
+                        const void *ours, uint64_t count, uint32_t width)
+{
+    char path[BENCH_PATH + 16];
+    const void *theirs = NULL;
+    struct os_stat stat = {0};
+    int fd;
+    ids_path(peers, documents, path);
+    int system = os_open(path, OS_READ, &fd);
+    if (!system) {
+        system = os_fstat(fd, &stat);
+        if (!system && stat.bytes)
+            system = os_map_file(fd, stat.bytes, &theirs);
+        os_close(fd);
+    }
+    bench_check_system(bench, system, path, "The ids that another tokenizer wrote cannot be read.");
+    uint64_t same = 0;
+    const uint64_t both = min64(count, stat.bytes / 4);
+    for (; same < both; same++) {
+        const uint8_t *own = (const uint8_t *)ours + same * width;
+        if (load32((const uint8_t *)theirs + 4 * same) != (width == 2 ? load16(own) : load32(own)))
+            break;
+    }
+    if (theirs)
+        os_unmap(theirs, stat.bytes);
+    made_file_remove(bench, path);
+    peer->equal[documents] = same == count && 4 * count == stat.bytes;
+    if (!peer->equal[documents])
+        cli_say(bench->program,
+                "the ids of %s differ from ours (%s): it has %" PRIu64 " ids, we have %" PRIu64
+                ", and the first difference is at id number %" PRIu64,
+                peer->name, documents ? "documents" : "whole text", stat.bytes / 4, count, same);
+}
+
+static void ids_check(struct bench *bench, const struct peers *peers, struct peer *peer, bool documents)
+{
+    struct tokenizer_info info;
+    struct tokenizer *tokenizer = bench_tokenizer_open(bench);
+    tokenizer_info(tokenizer, &info);
+    struct tokenizer_out out = ours_encode(bench, peers, peer, documents, tokenizer);
+    ids_compare(bench, peers, peer, documents, out.tokens, out.count, info.width);
+    free(out.tokens);
+    tokenizer_close(tokenizer);
+}
+
+/* ---- repeats ---- */
+
+static void peer_repeat(struct bench *bench, struct peers *peers, struct peer *peer, bool counts,
+                        const struct series *const ours[PEER_RATES])
+{
+    char bytes[32], output[1024] = "";
+    const bool documents = bench->options.documents;
+    (void)snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)peer->bytes);
+    const char *const arguments[] = {peers->script, peer->name,     bench->options.tokenizer, peers->text->path,
+                                     bytes,         peers->pattern, documents ? "0" : "1",    counts ? "" : peers->ids,
+                                     NULL};
+    bench_say(bench, "running %s on %s", peer->name,
+              peer->bytes == peers->text->bytes ? "the whole text" : "a part of the text");
+    child_run(bench, peers->python, arguments, output, sizeof output, NULL);
+    for (int i = documents ? PEER_DOC_COLD : PEER_COLD; i < PEER_RATES && counts; i++) {
+        const double rate = (double)peer->bytes / 1e6 / child_number(output, rate_names[i]);
+        if (!isfinite(rate))
+            continue;
+        series_add(&peer->rate[i], rate);
+        assert(ours[i]->count);
+        series_add(&peer->ratio[i], series_last(ours[i]) / rate);
+    }
+    if (!counts && !documents)
+        ids_check(bench, peers, peer, false);
+    if (!counts)
+        ids_check(bench, peers, peer, true);
+}
+
+/* Runs each peer once. If counts is false (the first repeat), compares its ids with ours; otherwise adds its rates to
+ * the series, and the ratios to the last values of `ours`. */
+static void peers_repeat(struct bench *bench, struct peers *peers, bool counts,
+                         const struct series *const ours[PEER_RATES])
+{
+    for (uint32_t i = 0; i < peers->count && !bench_stopped(); i++)
+        peer_repeat(bench, peers, &peers->list[i], counts, ours);
+}
+
+static void peers_results(struct bench *bench, struct peers *peers)
+{
+    const bool documents = bench->options.documents;
+    char metric[64];
+    for (uint32_t i = 0; i < peers->count; i++) {
+        const struct peer *peer = &peers->list[i];
+        for (int rate = documents ? PEER_DOC_COLD : PEER_COLD; rate < PEER_RATES; rate++) {
+            (void)snprintf(metric, sizeof metric, "%s_%s_mb_s", peer->name, rate_names[rate]);
+            bench_result(bench, metric, "MB/s", &peer->rate[rate], NULL);
+            (void)snprintf(metric, sizeof metric, "%s_%s_times", peer->name, rate_names[rate]);
+            bench_result(bench, metric, "x", &peer->ratio[rate], NULL);
+        }
+        (void)snprintf(metric, sizeof metric, "%s_equal", peer->name);
+        bench_value(bench, metric, "0|1", (peer->equal[0] || documents) && peer->equal[1], (double)NAN);
+    }
+}
+
+/* ==== what a second thread adds on this machine ==== */
+
+/*
+ * What a second thread adds on this machine, for two loops that share nothing: one that works in registers, and one
+ * that reads at random addresses of a table of its own. No program that encodes can expect more from a second thread
+ * than these loops get.
+ *
+ * The second loop is there because two virtual processors usually share a level of cache, and often also with other
+ * machines: a table that fits in that level alone may not fit beside another one.
+ */
+
+#define COMPUTE_ROUNDS 40000000 /* about 50 ms */
+#define LOOKUPS 4000000         /* 20 to 80 ms, depending on the level of cache */
+
+/* One thread's loop. */
+struct loop {
+    void (*body)(const struct loop *);
+    uint64_t *table;      /* of body look_up() */
+    uint64_t bytes;       /* of the table */
+    _Atomic uint32_t *at; /* number of threads that have reached the beginning */
+    uint32_t threads;     /* number of threads that must be there */
+    uint64_t from_ns, to_ns;
+};
+
+static void compute(const struct loop *loop)
+{
+    (void)loop;
+    uint64_t a = 1, b = 2;
+    for (uint64_t i = 0; i < COMPUTE_ROUNDS; i++) {
+        a = a * 6364136223846793005u + i;
+        b = b * 2862933555777941757u + i;
+    }
+    keep_value(a ^ b);
+}
+
+/* Looks values up at addresses that do not depend on what was read, so a processor reads several at a time, as an
+ * encoder does. */
+static void look_up(const struct loop *loop)
+{
+    const uint64_t mask = loop->bytes / 8 - 1;
+    uint64_t a = 1, sum = 0;
+    for (uint64_t i = 0; i < LOOKUPS; i++) {
+        a = a * 6364136223846793005u + 1442695040888963407u;
+        sum += loop->table[(a >> 32) & mask];
+    }
+    keep_value(sum);
+}
+
+static void loop_run(void *user)
+{
+    struct loop *loop = user;
+    atomic_fetch_add(loop->at, 1);
+    while (atomic_load(loop->at) < loop->threads)
+        os_relax();
+    loop->from_ns = os_clock_ns();
+    loop->body(loop);
+    loop->to_ns = os_clock_ns();
+}
+
+/* Runs one loop or two, and returns the time from the first beginning to the last end, or 0 and *system. */
+static uint64_t time_loops(struct loop *loops, uint32_t threads, int *system)
+{
+    _Atomic uint32_t at = 0;
+    struct os_thread *other = NULL;
+    for (uint32_t i = 0; i < threads; i++) {
+        loops[i].at = &at;
+        loops[i].threads = threads;
+    }
+    *system = threads > 1 ? os_thread_start(&other, "loop", loop_run, &loops[1]) : 0;
+    if (*system)
+        return 0;
+    loop_run(&loops[0]);
+    os_thread_join(other);
+    uint64_t from = loops[0].from_ns, to = loops[0].to_ns;
+    if (threads > 1) {
+        from = min64(from, loops[1].from_ns);
+        to = max64(to, loops[1].to_ns);
+    }
+    return max64(to - from, 1);
+}
+
+static int time_both(struct loop *loops, double *ratio)
+{
+    int system;
+    const uint64_t one = time_loops(loops, 1, &system);
+    const uint64_t two = system ? 0 : time_loops(loops, 2, &system);
+    if (!system)
+        *ratio = 2 * (double)one / (double)two;
+    return system;
+}
+
+/* Sets *ratio to the work of two threads divided by the work of one in the same time: 2 if the second thread adds all
+ * of a processor. It is below 2 if other programs run, or if both threads share a core. Takes about 0.1 s. Returns 0,
+ * or an errno of starting a thread. */
+static int two_threads_compute(double *ratio)
+{
+    struct loop loops[2] = {{.body = compute}, {.body = compute}};
+    return time_both(loops, ratio);
+}
+
+/* Does the same with random reads of 8 bytes from a table of table_bytes, a power of two of at least 4096, in memory
+ * of huge pages where the kernel has them. Each thread has its own table, and begins when both tables are filled. Takes
+ * about 0.2 s. Returns 0, ENOMEM, or an errno of starting a thread. */
+static int two_threads_look_up(uint64_t table_bytes, double *ratio)
+{
+    assert(table_bytes >= 4096 && !(table_bytes & (table_bytes - 1)));
+    struct loop loops[2];
+    int system = 0;
+    for (int i = 0; i < 2; i++) {
+        void *table = NULL;
+        if (!system)
+            system = os_memory_new(table_bytes, true, &table);
+        loops[i] = (struct loop){.body = look_up, .table = table, .bytes = table_bytes};
+        for (uint64_t at = 0; table && at < table_bytes / 8; at++)
+            loops[i].table[at] = at;
+    }
+    if (!system)
+        system = time_both(loops, ratio);
+    for (int i = 0; i < 2; i++)
+        os_memory_free(loops[i].table, table_bytes);
+    return system;
+}
+
+/* ==== the case `tokenize` ==== */
 
 #define TOGETHER 64 /* documents in one call, as in a batch of the packer */
 #define THREADS 2   /* the most threads that are measured */
@@ -48,6 +413,7 @@ static const struct {
     {"lookup2_16mib_ratio", 16 << 20},
     {"lookup2_32mib_ratio", 32 << 20},
 };
+
 #define TABLES 4
 
 /* One value with a new state, and one with the same state again. */
@@ -90,16 +456,13 @@ static uint64_t text_sum(const struct bench_text *text)
 
 /* ---- encoding ---- */
 
-static enum tokmap_status whole_encode(const struct tokenizing *tokenizing, struct tokenizer_state *state,
-                                       uint64_t *tokens, struct tokmap_error *error)
+static void whole_encode(struct bench *bench, const struct tokenizing *tokenizing, struct tokenizer_state *state)
 {
     uint64_t end = 0;
     const struct tokmap_text text = {tokenizing->text.text, tokenizing->text.bytes};
     const struct tokenizer_batch batch = {&text, 1, false, false};
     struct tokenizer_out out = {.tokens = tokenizing->tokens[0], .capacity = tokenizing->capacity, .ends = &end};
-    const enum tokmap_status status = tokenizer_encode(state, &batch, &out, error);
-    *tokens = out.count;
-    return status;
+    bench_check(bench, tokenizer_encode(state, &batch, &out, &bench->error));
 }
 
 /* One thread, which takes documents until none are left. */
@@ -142,8 +505,8 @@ static void encoder_loop(void *user)
 
 /* Encodes all documents on `threads` threads with the given states. Sets *seconds, and *cpu to the processor seconds of
  * all threads. */
-static int documents_pass(struct bench *bench, struct tokenizing *tokenizing, struct tokenizer_state *const *states,
-                          uint32_t threads, double *seconds, double *cpu)
+static void documents_pass(struct bench *bench, struct tokenizing *tokenizing, struct tokenizer_state *const *states,
+                           uint32_t threads, double *seconds, double *cpu)
 {
     _Atomic uint64_t next = 0;
     struct encoder encoders[THREADS];
@@ -160,17 +523,15 @@ static int documents_pass(struct bench *bench, struct tokenizing *tokenizing, st
     for (uint32_t i = 1; i < threads; i++)
         os_thread_join(running[i]);
     *seconds = (double)(os_clock_ns() - started) / 1e9;
-    if (system)
-        return bench_failed_system(bench, system, NULL, "A thread cannot be started.");
+    bench_check_system(bench, system, NULL, "A thread cannot be started.");
     *cpu = 0;
     for (uint32_t i = 0; i < threads; i++) {
         if (encoders[i].status)
-            return bench_failed(bench, &encoders[i].error);
+            bench_failed(bench, &encoders[i].error);
         *cpu += (double)encoders[i].cpu_ns / 1e9;
     }
     if (threads == 1)
         tokenizing->document_tokens = encoders[0].made;
-    return CLI_DONE;
 }
 
 /* ---- repeats ---- */
@@ -180,28 +541,21 @@ static double rate_of(const struct tokenizing *tokenizing, double seconds)
     return (double)tokenizing->text.bytes / 1e6 / seconds;
 }
 
-static int whole_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
+static void whole_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
 {
     struct tokenizer_state *state;
-    struct tokmap_error error = {0};
-    uint64_t tokens;
     double rates[2] = {0, 0};
-    if (tokenizer_state_new(&state, tokenizing->tokenizer, &error))
-        return bench_failed(bench, &error);
-    enum tokmap_status status = TOKMAP_OK;
-    for (int warm = 0; warm < 2 && !status; warm++) {
+    bench_check(bench, tokenizer_state_new(&state, tokenizing->tokenizer, &bench->error));
+    for (int warm = 0; warm < 2; warm++) {
         const uint64_t started = os_clock_ns();
-        status = whole_encode(tokenizing, state, &tokens, &error);
+        whole_encode(bench, tokenizing, state);
         rates[warm] = rate_of(tokenizing, (double)(os_clock_ns() - started) / 1e9);
     }
     tokenizer_state_free(state);
-    if (status)
-        return bench_failed(bench, &error);
     if (counts) {
         series_add(&tokenizing->whole.cold, rates[0]);
         series_add(&tokenizing->whole.warm, rates[1]);
     }
-    return CLI_DONE;
 }
 
 /* Runs the scanner alone over the documents. state: of a pass that has ended and whose counts have been read. */
@@ -218,11 +572,10 @@ static void scan_repeat(struct tokenizing *tokenizing, struct tokenizer_state *s
 }
 
 /* Encodes samples that the caches of the state and of the processor hold, and the branch predictor knows. */
-static int hot_repeat(struct bench *bench, struct tokenizing *tokenizing, struct tokenizer_state *state, bool counts)
+static void hot_repeat(struct bench *bench, struct tokenizing *tokenizing, struct tokenizer_state *state, bool counts)
 {
     const struct bench_text *text = &tokenizing->text;
     const uint64_t count = min64(SAMPLE_DOCUMENTS, text->document_count);
-    struct tokmap_error error = {0};
     uint64_t ends[SAMPLE_DOCUMENTS], bytes = 0, ns = 0;
     for (uint64_t sample = 0; sample < SAMPLES; sample++) {
         const struct tokmap_text *documents = text->documents + (text->document_count - count) * sample / SAMPLES;
@@ -233,8 +586,7 @@ static int hot_repeat(struct bench *bench, struct tokenizing *tokenizing, struct
                 .tokens = tokenizing->tokens[0], .capacity = tokenizing->capacity, .ends = ends};
             if (again == 0)
                 started = os_clock_ns();
-            if (tokenizer_encode(state, &batch, &out, &error))
-                return bench_failed(bench, &error);
+            bench_check(bench, tokenizer_encode(state, &batch, &out, &bench->error));
         }
         ns += os_clock_ns() - started;
         for (uint64_t i = 0; i < count; i++)
@@ -242,45 +594,40 @@ static int hot_repeat(struct bench *bench, struct tokenizing *tokenizing, struct
     }
     if (counts && bytes)
         series_add(&tokenizing->hot, (double)bytes * 1e3 / (double)max64(1, ns));
-    return CLI_DONE;
 }
 
-static int documents_cold_and_warm(struct bench *bench, struct tokenizing *tokenizing, uint32_t threads, bool counts)
+static void documents_cold_and_warm(struct bench *bench, struct tokenizing *tokenizing, uint32_t threads, bool counts)
 {
     struct tokenizer_state *states[THREADS] = {NULL};
-    struct tokmap_error error = {0};
     struct tokenizer_measures measures;
     double rates[2] = {0, 0}, cpu[2] = {0, 0}, seconds;
-    int result = CLI_DONE;
-    for (uint32_t i = 0; i < threads && !result; i++) {
+    for (uint32_t i = 0; i < threads; i++) {
         const uint64_t started = os_clock_ns();
-        if (tokenizer_state_new(&states[i], tokenizing->tokenizer, &error))
-            result = bench_failed(bench, &error);
-        else if (counts && threads == 1)
+        bench_check(bench, tokenizer_state_new(&states[i], tokenizing->tokenizer, &bench->error));
+        if (counts && threads == 1)
             series_add(&tokenizing->state, (double)(os_clock_ns() - started) / 1e6);
     }
-    for (int warm = 0; warm < 2 && !result; warm++) {
-        result = documents_pass(bench, tokenizing, states, threads, &seconds, &cpu[warm]);
+    for (int warm = 0; warm < 2; warm++) {
+        documents_pass(bench, tokenizing, states, threads, &seconds, &cpu[warm]);
         rates[warm] = rate_of(tokenizing, seconds);
-        if (!warm && !result && threads == 1 && tokenizer_measure(states[0], "", 0, &measures)) {
+        if (!warm && threads == 1 && tokenizer_measure(states[0], "", 0, &measures)) {
             tokenizing->pieces = measures.pieces;
             tokenizing->missed = measures.missed;
             tokenizing->merged = measures.merged;
         }
     }
-    if (!result && threads == 1)
+    if (threads == 1)
         scan_repeat(tokenizing, states[0], counts);
-    if (!result && threads == 1)
-        result = hot_repeat(bench, tokenizing, states[0], counts);
+    if (threads == 1)
+        hot_repeat(bench, tokenizing, states[0], counts);
     for (uint32_t i = 0; i < threads; i++)
         tokenizer_state_free(states[i]);
-    if (counts && !result) {
+    if (counts) {
         series_add(threads == 1 ? &tokenizing->documents.cold : &tokenizing->threads.cold, rates[0]);
         series_add(threads == 1 ? &tokenizing->documents.warm : &tokenizing->threads.warm, rates[1]);
         series_add(&tokenizing->cpu[threads - 1].cold, cpu[0]);
         series_add(&tokenizing->cpu[threads - 1].warm, cpu[1]);
     }
-    return result;
 }
 
 static void read_repeat(struct tokenizing *tokenizing, bool counts)
@@ -294,7 +641,7 @@ static void read_repeat(struct tokenizing *tokenizing, bool counts)
 /* ---- the gain from a second thread on this machine ---- */
 
 /* Measures what a second thread adds to loops that share nothing. No tokenizer can expect more. */
-static int machine_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
+static void machine_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
 {
     double ratio = 0;
     int system = two_threads_compute(&ratio);
@@ -305,39 +652,31 @@ static int machine_repeat(struct bench *bench, struct tokenizing *tokenizing, bo
         if (counts && !system)
             series_add(&tokenizing->lookup_ratio[i], ratio);
     }
-    return system ? bench_failed_system(bench, system, NULL, "Two threads cannot be measured.") : CLI_DONE;
+    bench_check_system(bench, system, NULL, "Two threads cannot be measured.");
 }
 
 /* ---- copies of this program ---- */
 
 /* Prints when a tokenizer is ready, and how long opening it took. */
-static int child_ready(struct bench *bench)
+static void child_ready(struct bench *bench)
 {
-    struct tokenizer *tokenizer = NULL;
     struct tokenizer_state *state = NULL;
-    struct tokmap_error error = {0};
     const uint64_t started = os_clock_ns();
-    int result = bench_tokenizer_open(bench, &tokenizer);
+    struct tokenizer *tokenizer = bench_tokenizer_open(bench);
     const uint64_t open_ns = os_clock_ns() - started;
-    if (result)
-        return result;
-    if (tokenizer_state_new(&state, tokenizer, &error))
-        result = bench_failed(bench, &error);
-    else
-        (void)printf("at=%" PRIu64 " open=%.6f\n", os_clock_ns(), (double)open_ns / 1e6);
+    bench_check(bench, tokenizer_state_new(&state, tokenizer, &bench->error));
+    (void)printf("at=%" PRIu64 " open=%.6f\n", os_clock_ns(), (double)open_ns / 1e6);
     tokenizer_state_free(state);
     tokenizer_close(tokenizer);
-    return result;
 }
 
 /* Prints the time that encoding alone takes in a process: opening the vocabulary (already done by the caller), making a
  * state on each of two threads, and encoding documents that are in memory, without writing the ids anywhere. */
-static int child_encode(struct bench *bench, const struct tokenizing *tokenizing)
+static void child_encode(struct bench *bench, const struct tokenizing *tokenizing)
 {
     _Atomic uint64_t next = 0;
     struct encoder encoders[THREADS];
     struct os_thread *running = NULL;
-    int result = CLI_DONE;
     const uint64_t started = os_clock_ns();
     for (uint32_t i = 0; i < THREADS; i++)
         encoders[i] = (struct encoder){
@@ -346,66 +685,51 @@ static int child_encode(struct bench *bench, const struct tokenizing *tokenizing
     if (!system)
         encoder_loop(&encoders[0]);
     os_thread_join(running);
-    if (system)
-        return bench_failed_system(bench, system, NULL, "A thread cannot be started.");
+    bench_check_system(bench, system, NULL, "A thread cannot be started.");
     (void)printf("seconds=%.6f\n", (double)(os_clock_ns() - started + tokenizing->open_ns) / 1e9);
     for (uint32_t i = 0; i < THREADS; i++) {
-        if (encoders[i].status && !result)
-            result = bench_failed(bench, &encoders[i].error);
+        if (encoders[i].status)
+            bench_failed(bench, &encoders[i].error);
         tokenizer_state_free(encoders[i].state);
     }
-    return result;
 }
 
 /* Prints the memory that encoding adds to that of text, ids and vocabulary: the state of a thread. */
-static int child_memory(struct bench *bench, struct tokenizing *tokenizing)
+static void child_memory(struct bench *bench, struct tokenizing *tokenizing)
 {
     struct tokenizer_state *state = NULL;
-    struct tokmap_error error = {0};
-    uint64_t unused;
     double seconds, cpu;
     for (uint32_t i = 0; i < THREADS; i++) /* touch the memory of the ids now, so that it is not counted */
         memset(tokenizing->tokens[i], 1, (size_t)(tokenizing->capacity * tokenizing->info.width));
     const uint64_t before = os_memory_resident();
-    if (tokenizer_state_new(&state, tokenizing->tokenizer, &error))
-        return bench_failed(bench, &error);
-    int result = documents_pass(bench, tokenizing, &state, 1, &seconds, &cpu);
+    bench_check(bench, tokenizer_state_new(&state, tokenizing->tokenizer, &bench->error));
+    documents_pass(bench, tokenizing, &state, 1, &seconds, &cpu);
     const uint64_t documents = os_memory_resident();
-    if (!result && whole_encode(tokenizing, state, &unused, &error))
-        result = bench_failed(bench, &error);
+    whole_encode(bench, tokenizing, state);
     const uint64_t whole = os_memory_resident();
     tokenizer_state_free(state);
-    if (!result)
-        (void)printf("documents=%.3f whole=%.3f\n", ((double)documents - (double)before) / 1048576,
-                     ((double)whole - (double)before) / 1048576);
-    return result;
+    (void)printf("documents=%.3f whole=%.3f\n", ((double)documents - (double)before) / 1048576,
+                 ((double)whole - (double)before) / 1048576);
 }
 
-static int copies_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
+static void copies_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
 {
     const char *text = tokenizing->text.path;
     char output[256] = "";
     struct child_usage usage = {.seconds = 0};
-    int result = child_run_copy(bench, "ready", text, output, sizeof output, &usage);
-    if (result)
-        return result;
+    child_run_copy(bench, "ready", text, output, sizeof output, &usage);
     if (counts) {
         series_add(&tokenizing->start, (child_number(output, "at") - (double)usage.started_ns) / 1e6);
         series_add(&tokenizing->open, child_number(output, "open"));
     }
-    result = child_run_copy(bench, "encode", text, output, sizeof output, NULL);
-    if (result)
-        return result;
+    child_run_copy(bench, "encode", text, output, sizeof output, NULL);
     if (counts)
         series_add(&tokenizing->encode, rate_of(tokenizing, child_number(output, "seconds")));
     if (tokenizing->memory.count) /* memory does not vary, so one value is enough */
-        return CLI_DONE;
-    result = child_run_copy(bench, "memory", text, output, sizeof output, NULL);
-    if (!result) {
-        series_add(&tokenizing->memory, child_number(output, "documents"));
-        series_add(&tokenizing->memory_whole, child_number(output, "whole"));
-    }
-    return result;
+        return;
+    child_run_copy(bench, "memory", text, output, sizeof output, NULL);
+    series_add(&tokenizing->memory, child_number(output, "documents"));
+    series_add(&tokenizing->memory_whole, child_number(output, "whole"));
 }
 
 /* ---- results ---- */
@@ -478,45 +802,30 @@ static void results(struct bench *bench, struct tokenizing *tokenizing)
 
 /* ---- the case ---- */
 
-static int tokenizing_open(struct bench *bench, struct tokenizing *tokenizing)
+static void tokenizing_open(struct bench *bench, struct tokenizing *tokenizing)
 {
-    int result = bench_text_open(bench, &tokenizing->text);
+    bench_text_open(bench, &tokenizing->text);
     const uint64_t started = os_clock_ns();
-    if (!result)
-        result = bench_tokenizer_open(bench, &tokenizing->tokenizer);
+    tokenizing->tokenizer = bench_tokenizer_open(bench);
     tokenizing->open_ns = os_clock_ns() - started;
-    if (result)
-        return result;
-    uint64_t bytes = 0;
     tokenizer_info(tokenizing->tokenizer, &tokenizing->info);
-    if (mul_overflows(tokenizing->text.bytes, tokenizing->info.ids_per_byte_most, &tokenizing->capacity) ||
-        mul_overflows(tokenizing->capacity, tokenizing->info.width, &bytes) || bytes > SIZE_MAX)
-        return bench_no_memory(bench);
-    for (uint32_t i = 0; i < THREADS; i++) {
-        tokenizing->tokens[i] = malloc((size_t)bytes);
-        if (!tokenizing->tokens[i])
-            return bench_no_memory(bench);
-    }
-    return CLI_DONE;
+    if (mul_overflows(tokenizing->text.bytes, tokenizing->info.ids_per_byte_most, &tokenizing->capacity))
+        bench_no_memory(bench);
+    for (uint32_t i = 0; i < THREADS; i++)
+        tokenizing->tokens[i] = bench_new(bench, tokenizing->capacity, tokenizing->info.width);
 }
 
-static int all_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
+static void all_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
 {
-    int result = CLI_DONE;
     read_repeat(tokenizing, counts);
     if (!bench->options.documents)
-        result = whole_repeat(bench, tokenizing, counts);
-    if (!result)
-        result = documents_cold_and_warm(bench, tokenizing, 1, counts);
-    if (!result)
-        result = documents_cold_and_warm(bench, tokenizing, 2, counts);
-    if (!result)
-        result = machine_repeat(bench, tokenizing, counts);
-    if (!result)
-        result = copies_repeat(bench, tokenizing, counts);
-    if (!result)
-        result = pack_records_repeat(bench, &tokenizing->records, counts);
-    if (!result && counts) {
+        whole_repeat(bench, tokenizing, counts);
+    documents_cold_and_warm(bench, tokenizing, 1, counts);
+    documents_cold_and_warm(bench, tokenizing, 2, counts);
+    machine_repeat(bench, tokenizing, counts);
+    copies_repeat(bench, tokenizing, counts);
+    pack_records_repeat(bench, &tokenizing->records, counts);
+    if (counts) {
         series_add(&tokenizing->threads_ratio.cold,
                    series_last(&tokenizing->threads.cold) / series_last(&tokenizing->documents.cold));
         series_add(&tokenizing->threads_ratio.warm,
@@ -528,43 +837,43 @@ static int all_repeat(struct bench *bench, struct tokenizing *tokenizing, bool c
     }
     const struct series *const ours[PEER_RATES] = {&tokenizing->whole.cold, &tokenizing->whole.warm,
                                                    &tokenizing->documents.cold, &tokenizing->documents.warm};
-    return result ? result : peers_repeat(bench, &tokenizing->peers, counts, ours);
+    peers_repeat(bench, &tokenizing->peers, counts, ours);
 }
 
 static int run(struct bench *bench)
 {
     static struct tokenizing tokenizing;
     const char *child = bench->options.child;
-    if (!bench->options.dataset || !bench->options.tokenizer) {
-        cli_say(bench->program, "name a text and a tokenizer: tokmap-bench tokenize FILE -t TOKENIZER");
-        return CLI_MISUSED;
-    }
+    if (!bench->options.dataset || !bench->options.tokenizer)
+        return bench_misused(bench, "name a text and a tokenizer: tokmap-bench tokenize FILE -t TOKENIZER");
     if (bench->options.worst)
         return tokenize_worst_run(bench);
-    if (child && !strcmp(child, "ready"))
-        return child_ready(bench);
-    if (child && !strcmp(child, "pack"))
-        return pack_records_child(bench);
-    int result = tokenizing_open(bench, &tokenizing);
-    if (!result && child) {
-        result = strcmp(child, "encode") ? child_memory(bench, &tokenizing) : child_encode(bench, &tokenizing);
-    } else if (!result) {
-        result = peers_open(bench, &tokenizing.peers, &tokenizing.text, &tokenizing.info);
-        if (!result)
-            result = pack_records_open(bench, &tokenizing.records, &tokenizing.text);
-        struct repeats repeats = repeats_begin(bench_repeats(bench, 5), REPEATS_WARM_FIRST);
-        while (repeats_next(&repeats, result))
-            result = all_repeat(bench, &tokenizing, repeats.counts);
-        if (bench_stopped())
-            result = CLI_FAILED;
-        if (!result)
-            results(bench, &tokenizing);
+    if (child && !strcmp(child, "ready")) {
+        child_ready(bench);
+        return CLI_DONE;
+    }
+    if (child && !strcmp(child, "pack")) {
+        pack_records_child(bench);
+        return CLI_DONE;
+    }
+    tokenizing_open(bench, &tokenizing);
+    if (child && !strcmp(child, "encode")) {
+        child_encode(bench, &tokenizing);
+    } else if (child) {
+        child_memory(bench, &tokenizing);
+    } else {
+        peers_open(bench, &tokenizing.peers, &tokenizing.text, &tokenizing.info);
+        pack_records_open(bench, &tokenizing.records, &tokenizing.text);
+        struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 5), REPEATS_WARM_FIRST);
+        while (repeats_next(&repeats))
+            all_repeat(bench, &tokenizing, repeats.counts);
+        results(bench, &tokenizing);
     }
     for (uint32_t i = 0; i < THREADS; i++)
         free(tokenizing.tokens[i]);
     bench_text_close(&tokenizing.text);
     tokenizer_close(tokenizing.tokenizer);
-    return result;
+    return CLI_DONE;
 }
 
 const struct bench_case case_tokenize = {

@@ -155,6 +155,7 @@ static const struct {
     {"marks", add_mark, false},
     {"han", add_han, false},
 };
+
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 struct worst {
@@ -171,26 +172,23 @@ static const char *const passes[2] = {"cold", "warm"};
 /* ---- the texts ---- */
 
 /* Finds the tokens that end in two letters or more. */
-static bool words_find(struct maker *maker, uint64_t vocabulary)
+static void words_find(struct bench *bench, struct maker *maker, uint64_t vocabulary)
 {
     const uint8_t *bytes;
     uint32_t count;
-    maker->words = malloc((size_t)vocabulary * sizeof *maker->words);
-    for (uint64_t id = 0; maker->words && id < vocabulary; id++)
+    maker->words = bench_new(bench, vocabulary, sizeof *maker->words);
+    for (uint64_t id = 0; id < vocabulary; id++)
         if (tokenizer_token(maker->tokenizer, id, &bytes, &count) && letters_at_end(bytes, count) > 1)
             maker->words[maker->word_count++] = id;
-    return maker->words != NULL;
 }
 
 /* Makes a text of `bytes` bytes. */
-static int text_make(struct bench *bench, struct maker *maker, add_function *add, uint64_t bytes,
-                     struct bench_text *text)
+static void text_make(struct bench *bench, struct maker *maker, add_function *add, uint64_t bytes,
+                      struct bench_text *text)
 {
     maker->random = 1;
     maker->count = 0;
-    maker->bytes = malloc((size_t)bytes + MARGIN);
-    if (!maker->bytes)
-        return bench_no_memory(bench);
+    maker->bytes = bench_new(bench, bytes + MARGIN, 1);
     while (maker->count < bytes)
         add(maker);
     maker->bytes[maker->count] = 0;
@@ -198,7 +196,7 @@ static int text_make(struct bench *bench, struct maker *maker, add_function *add
     while (bytes > 1 && ((uint8_t)maker->bytes[bytes] & 0xC0) == 0x80) /* a character does not end here */
         maker->bytes[bytes--] = ' ';
     maker->bytes[bytes] = ' ';
-    return bench_text_take(bench, text, maker->bytes, maker->count);
+    bench_text_take(bench, text, maker->bytes, maker->count);
 }
 
 /* Cuts the prose down to the size of the texts. */
@@ -214,78 +212,66 @@ static void prose_cut(const struct bench *bench, struct bench_text *prose)
     prose->bytes = documents ? bytes : prose->documents[0].count;
 }
 
-static int texts_make(struct bench *bench, struct worst *worst)
+static void texts_make(struct bench *bench, struct worst *worst)
 {
     struct maker maker = {.tokenizer = worst->tokenizer};
-    int result = bench_text_open(bench, &worst->texts[0]);
-    if (!result)
-        prose_cut(bench, &worst->texts[0]);
-    if (!result && !words_find(&maker, worst->info.vocabulary))
-        result = bench_no_memory(bench);
-    if (!result && !maker.word_count)
+    bench_text_open(bench, &worst->texts[0]);
+    prose_cut(bench, &worst->texts[0]);
+    words_find(bench, &maker, worst->info.vocabulary);
+    if (!maker.word_count)
         bench_say(bench, "texts of suffixes are skipped, because no token of this vocabulary ends in several letters");
-    for (size_t i = 1; i < KINDS && !result; i++)
+    for (size_t i = 1; i < KINDS; i++)
         if (!kinds[i].from_tokens || maker.word_count)
-            result = text_make(bench, &maker, kinds[i].add, worst->texts[0].bytes, &worst->texts[i]);
+            text_make(bench, &maker, kinds[i].add, worst->texts[0].bytes, &worst->texts[i]);
     free(maker.words);
-    return result;
 }
 
 /* ---- the passes ---- */
 
-/* Encodes all documents of a text. Sets *rate, in MB of text per second of processor time. */
-static int pass(struct bench *bench, const struct worst *worst, struct tokenizer_state *state,
-                const struct bench_text *text, double *rate)
+/* Encodes all documents of a text. Returns MB of text per second of processor time. */
+static double pass(struct bench *bench, const struct worst *worst, struct tokenizer_state *state,
+                   const struct bench_text *text)
 {
-    struct tokmap_error error = {0};
     uint64_t ends[TOGETHER], made = 0;
-    enum tokmap_status status = TOKMAP_OK;
     const uint64_t started = os_thread_cpu_ns();
-    for (uint64_t first = 0; first < text->document_count && !status; first += TOGETHER) {
+    for (uint64_t first = 0; first < text->document_count; first += TOGETHER) {
         const struct tokenizer_batch batch = {text->documents + first, min64(TOGETHER, text->document_count - first),
                                               false, false};
         struct tokenizer_out out = {.tokens = (uint8_t *)worst->tokens + made * worst->info.width,
                                     .capacity = worst->capacity - made,
                                     .ends = ends};
-        status = tokenizer_encode(state, &batch, &out, &error);
+        bench_check(bench, tokenizer_encode(state, &batch, &out, &bench->error));
         made += out.count;
     }
-    *rate = (double)text->bytes / 1e6 / ((double)max64(1, os_thread_cpu_ns() - started) / 1e9);
-    return status ? bench_failed(bench, &error) : CLI_DONE;
+    return (double)text->bytes / 1e6 / ((double)max64(1, os_thread_cpu_ns() - started) / 1e9);
 }
 
 /* Encodes a text with a new state, and again. */
-static int text_repeat(struct bench *bench, const struct worst *worst, const struct bench_text *text, double rates[2])
+static void text_repeat(struct bench *bench, const struct worst *worst, const struct bench_text *text, double rates[2])
 {
     struct tokenizer_state *state;
-    struct tokmap_error error = {0};
-    if (tokenizer_state_new(&state, worst->tokenizer, &error))
-        return bench_failed(bench, &error);
-    int result = pass(bench, worst, state, text, &rates[0]);
-    if (!result)
-        result = pass(bench, worst, state, text, &rates[1]);
+    bench_check(bench, tokenizer_state_new(&state, worst->tokenizer, &bench->error));
+    rates[0] = pass(bench, worst, state, text);
+    rates[1] = pass(bench, worst, state, text);
     tokenizer_state_free(state);
-    return result;
 }
 
-static int all_repeat(struct bench *bench, struct worst *worst, bool counts)
+static void all_repeat(struct bench *bench, struct worst *worst, bool counts)
 {
     double rates[KINDS][2], most[2] = {0, 0};
-    int result = CLI_DONE;
-    for (size_t i = 0; i < KINDS && !result; i++) {
+    for (size_t i = 0; i < KINDS; i++) {
         if (!worst->texts[i].bytes)
             continue;
-        result = text_repeat(bench, worst, &worst->texts[i], rates[i]);
-        for (int warm = 0; warm < 2 && !result && counts; warm++) {
+        text_repeat(bench, worst, &worst->texts[i], rates[i]);
+        for (int warm = 0; warm < 2 && counts; warm++) {
             const double times = rates[0][warm] / rates[i][warm];
             series_add(&worst->rates[i][warm], rates[i][warm]);
             series_add(&worst->times[i][warm], times);
             most[warm] = i && times > most[warm] ? times : most[warm];
         }
     }
-    for (int warm = 0; warm < 2 && !result && counts; warm++)
+    for (int warm = 0; warm < 2 && counts; warm++)
         series_add(&worst->most[warm], most[warm]);
-    return result;
 }
 
 /* ---- results ---- */
@@ -322,41 +308,30 @@ static void results(struct bench *bench, const struct worst *worst)
 
 /* ---- the case ---- */
 
-static int worst_open(struct bench *bench, struct worst *worst)
+static void worst_open(struct bench *bench, struct worst *worst)
 {
-    uint64_t bytes = 0;
-    int result = bench_tokenizer_open(bench, &worst->tokenizer);
-    if (result)
-        return result;
+    worst->tokenizer = bench_tokenizer_open(bench);
     tokenizer_info(worst->tokenizer, &worst->info);
-    result = texts_make(bench, worst);
-    if (result)
-        return result;
-    if (mul_overflows(worst->texts[0].bytes, worst->info.ids_per_byte_most, &worst->capacity) ||
-        mul_overflows(worst->capacity, worst->info.width, &bytes) || bytes > SIZE_MAX)
-        return bench_no_memory(bench);
-    worst->tokens = malloc((size_t)bytes);
-    return worst->tokens ? CLI_DONE : bench_no_memory(bench);
+    texts_make(bench, worst);
+    if (mul_overflows(worst->texts[0].bytes, worst->info.ids_per_byte_most, &worst->capacity))
+        bench_no_memory(bench);
+    worst->tokens = bench_new(bench, worst->capacity, worst->info.width);
 }
 
 int tokenize_worst_run(struct bench *bench)
 {
     static struct worst worst;
-    if (bench->options.against) {
-        cli_say(bench->program, "--against compares with other tokenizers, and --worst does not; give one of the two");
-        return CLI_MISUSED;
-    }
-    int result = worst_open(bench, &worst);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 5), REPEATS_WARM_FIRST);
-    while (repeats_next(&repeats, result))
-        result = all_repeat(bench, &worst, repeats.counts);
-    if (bench_stopped())
-        result = CLI_FAILED;
-    if (!result)
-        results(bench, &worst);
+    if (bench->options.against)
+        return bench_misused(bench,
+                             "--against compares with other tokenizers, and --worst does not; give one of the two");
+    worst_open(bench, &worst);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 5), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats))
+        all_repeat(bench, &worst, repeats.counts);
+    results(bench, &worst);
     free(worst.tokens);
     for (size_t i = 0; i < KINDS; i++)
         bench_text_close(&worst.texts[i]);
     tokenizer_close(worst.tokenizer);
-    return result;
+    return CLI_DONE;
 }

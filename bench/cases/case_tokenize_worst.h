@@ -5,7 +5,7 @@
 
 #include "harness/harness.h"
 
-/* Measures and writes the results. Returns CLI_DONE, or CLI_FAILED or CLI_MISUSED after a message. */
+/* Measures and writes the results. */
 int tokenize_worst_run(struct bench *bench);
 
 #endif

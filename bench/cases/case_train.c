@@ -75,35 +75,26 @@ struct device_train {
 
 /* ---- the step ---- */
 
-/* Enqueues the products of a step. Returns the driver's result. */
-static int multiply(struct device_train *train)
+/* Enqueues the products of a step. */
+static void multiply(struct device_train *train)
 {
-    int result = 0;
-    for (uint64_t i = 0; i < train->products && !result; i++)
-        result = gpu_launch_gemm(&train->gpu, &train->gemm);
-    return result;
+    for (uint64_t i = 0; i < train->products; i++)
+        gpu_launch_gemm(&train->gpu, &train->gemm);
 }
 
 /* Chooses the size of the matrices, the largest one with which a step consists of at least four products, and the
  * number of products in a step. */
-static int calibrate(struct bench *bench, struct device_train *train)
+static void calibrate(struct bench *bench, struct device_train *train)
 {
     struct gpu_timer *timer = &train->all;
     double ms = 0;
     train->products = 1;
     for (train->gemm.size = GEMM_SMALLEST;; train->gemm.size *= 2) {
-        int result = multiply(train); /* warms up */
-        if (!result)
-            result = gpu_timer_start(&train->gpu, timer);
-        if (!result)
-            result = multiply(train);
-        if (!result)
-            result = gpu_timer_stop(&train->gpu, timer);
-        if (result)
-            return gpu_check(&train->gpu, result, "multiplying matrices");
-        result = gpu_timer_read(&train->gpu, timer, &ms);
-        if (result)
-            return result;
+        multiply(train); /* warms up */
+        gpu_timer_start(&train->gpu, timer);
+        multiply(train);
+        gpu_timer_stop(&train->gpu, timer);
+        ms = gpu_timer_read(&train->gpu, timer);
         /* Matrices with twice as many rows take eight times as long. */
         if (ms * 8 * 4 > bench->options.step_ms || train->gemm.size == GEMM_LARGEST)
             break;
@@ -111,190 +102,155 @@ static int calibrate(struct bench *bench, struct device_train *train)
     train->products = max64(1, (uint64_t)(bench->options.step_ms / (ms > 0 ? ms : 0.001) + 0.5));
     bench_say(bench, "a step multiplies matrices of %llu rows %llu times", (unsigned long long)train->gemm.size,
               (unsigned long long)train->products);
-    return CLI_DONE;
 }
 
 /* Enqueues a step: reads the batch, as an embedding layer and a loss function would, and computes. */
-static int step_enqueue(struct device_train *train, uint64_t inputs, uint64_t targets, struct gpu_timer *computing)
+static void step_enqueue(struct device_train *train, uint64_t inputs, uint64_t targets, struct gpu_timer *computing)
 {
     struct gpu *gpu = &train->gpu;
-    int result = gpu_timer_start(gpu, computing);
-    if (!result)
-        result = gpu_launch_checksum(gpu, &(struct gpu_checksum){inputs, train->tokens, 4, train->sum});
-    if (!result)
-        result = gpu_launch_checksum(gpu, &(struct gpu_checksum){targets, train->tokens, 4, train->sum});
-    if (!result)
-        result = multiply(train);
-    return result ? result : gpu_timer_stop(gpu, computing);
+    gpu_timer_start(gpu, computing);
+    gpu_launch_checksum(gpu, &(struct gpu_checksum){inputs, train->tokens, 4, train->sum});
+    gpu_launch_checksum(gpu, &(struct gpu_checksum){targets, train->tokens, 4, train->sum});
+    multiply(train);
+    gpu_timer_stop(gpu, computing);
 }
 
 /* ---- repeats ---- */
 
-static int next(struct bench *bench, struct device_train *train)
+static void next(struct bench *bench, struct device_train *train)
 {
     const uint64_t from = os_clock_ns();
-    if (tokmap_cuda_next(train->reader.loader, &train->reader.out, train->gpu.stream, &train->reader.batch,
-                         &train->reader.error))
-        return bench_failed(bench, &train->reader.error);
+    bench_check(bench, tokmap_cuda_next(train->reader.loader, &train->reader.out, train->gpu.stream,
+                                        &train->reader.batch, &bench->error));
     samples_add(&train->calls, os_clock_ns() - from);
-    return CLI_DONE;
 }
 
-/* Runs one loop. Sets *step_ms to the mean time of a step on the GPU, and *au to the percentage of it that computes. */
-static int loop_repeat(struct bench *bench, struct device_train *train, bool fed, double *step_ms, double *au)
+/* Times of a loop: the mean of a step on the GPU, and the percentage of it that computes. */
+struct loop {
+    double step_ms, au;
+};
+
+/* Runs one loop. */
+static struct loop loop_repeat(struct bench *bench, struct device_train *train, bool fed)
 {
     struct gpu *gpu = &train->gpu;
-    double computing = 0, all = 0, ms = 0;
-    int result = gpu_synchronize(gpu);
-    for (uint64_t step = 0; step < WARM + train->steps + AHEAD && !result && !bench_stopped(); step++) {
+    double computing = 0;
+    gpu_synchronize(gpu);
+    for (uint64_t step = 0; step < WARM + train->steps + AHEAD; step++) {
         struct gpu_timer *timer = &train->computing[step % AHEAD];
+        bench_stop_check(bench);
         if (step >= AHEAD) { /* this timer measured the step AHEAD steps ago */
-            result = gpu_timer_read(gpu, timer, &ms);
+            const double ms = gpu_timer_read(gpu, timer);
             computing += step - AHEAD >= WARM ? ms : 0;
         }
         if (step >= WARM + train->steps)
             continue;
-        if (!result && step == WARM)
-            result = gpu_check(gpu, gpu_timer_start(gpu, &train->all), "recording an event");
-        if (!result && fed)
-            result = next(bench, train);
-        if (!result)
-            result = gpu_check(gpu,
-                               step_enqueue(train, fed ? train->inputs : train->resident[0],
-                                            fed ? train->targets : train->resident[1], timer),
-                               "enqueueing a step");
-        if (!result && step + 1 == WARM + train->steps)
-            result = gpu_check(gpu, gpu_timer_stop(gpu, &train->all), "recording an event");
+        if (step == WARM)
+            gpu_timer_start(gpu, &train->all);
+        if (fed)
+            next(bench, train);
+        step_enqueue(train, fed ? train->inputs : train->resident[0], fed ? train->targets : train->resident[1], timer);
+        if (step + 1 == WARM + train->steps)
+            gpu_timer_stop(gpu, &train->all);
     }
-    if (result || bench_stopped())
-        return CLI_FAILED;
-    result = gpu_timer_read(gpu, &train->all, &all);
-    *step_ms = all / (double)train->steps;
-    *au = 100 * computing / (all > 0 ? all : 1);
-    return result;
+    const double all = gpu_timer_read(gpu, &train->all);
+    return (struct loop){all / (double)train->steps, 100 * computing / (all > 0 ? all : 1)};
 }
 
 /* Runs both loops, one after the other. */
-static int pair_repeat(struct bench *bench, struct device_train *train, bool fed_first, bool counts)
+static void pair_repeat(struct bench *bench, struct device_train *train, bool fed_first, bool counts)
 {
-    double fed_ms = 0, fed_au = 0, resident_ms = 0, resident_au = 0;
+    struct loop fed = {0, 0};
     struct tokmap_stats before, after;
     samples_clear(&train->calls);
     reader_stats(&train->reader, &before);
-    int result = fed_first ? loop_repeat(bench, train, true, &fed_ms, &fed_au) : CLI_DONE;
-    if (!result)
-        result = loop_repeat(bench, train, false, &resident_ms, &resident_au);
-    if (!result && !fed_first)
-        result = loop_repeat(bench, train, true, &fed_ms, &fed_au);
+    if (fed_first)
+        fed = loop_repeat(bench, train, true);
+    const struct loop resident = loop_repeat(bench, train, false);
+    if (!fed_first)
+        fed = loop_repeat(bench, train, true);
     reader_stats(&train->reader, &after);
-    if (result || !counts || fed_ms <= 0)
-        return result;
-    series_add(&train->step_ms, fed_ms);
-    series_add(&train->resident_ms, resident_ms);
-    series_add(&train->au, fed_au);
-    series_add(&train->au_resident, resident_au);
-    series_add(&train->share, 100 * resident_ms / fed_ms);
+    if (!counts || fed.step_ms <= 0)
+        return;
+    series_add(&train->step_ms, fed.step_ms);
+    series_add(&train->resident_ms, resident.step_ms);
+    series_add(&train->au, fed.au);
+    series_add(&train->au_resident, resident.au);
+    series_add(&train->share, 100 * resident.step_ms / fed.step_ms);
     spread_add(&train->next, &train->calls, 1000);
     train->taken += after.batches - before.batches;
     train->waits += after.waits - before.waits;
     train->late_copies += after.late_copies - before.late_copies;
-    return result;
 }
 
 /* ---- the case ---- */
 
-static int batches_make(struct device_train *train, uint64_t vocabulary)
+static void batches_make(struct bench *bench, struct device_train *train, uint64_t vocabulary)
 {
     const uint64_t bytes = train->tokens * 4;
-    void *memory = NULL;
+    uint32_t *ids = bench_new(bench, train->tokens, sizeof *ids);
     uint64_t state = 3;
-    int result = CLI_DONE;
-    int system = os_memory_new(bytes, false, &memory);
-    if (system)
-        return bench_failed_system(train->gpu.bench, system, NULL, "There is not enough memory for a batch.");
-    uint32_t *ids = memory;
-    for (int i = 0; i < 2 && !result; i++) {
+    for (int i = 0; i < 2; i++) {
         for (uint64_t j = 0; j < train->tokens; j++)
             ids[j] = (uint32_t)random_below(&state, vocabulary);
-        result = gpu_memory_new(&train->gpu, bytes, &train->resident[i]);
-        if (!result)
-            result = gpu_synchronize(&train->gpu);
-        if (!result)
-            result = gpu_check(&train->gpu, train->gpu.driver->copy_to_device_now(train->resident[i], ids, bytes),
-                               "copying a batch");
+        train->resident[i] = gpu_memory_new(&train->gpu, bytes);
+        gpu_synchronize(&train->gpu);
+        gpu_check(&train->gpu, train->gpu.driver->copy_to_device_now(train->resident[i], ids, bytes),
+                  "copying a batch");
     }
-    os_memory_free(memory, bytes);
-    if (!result)
-        result = gpu_memory_new(&train->gpu, bytes, &train->inputs);
-    return result ? result : gpu_memory_new(&train->gpu, bytes, &train->targets);
+    free(ids);
+    train->inputs = gpu_memory_new(&train->gpu, bytes);
+    train->targets = gpu_memory_new(&train->gpu, bytes);
 }
 
-static int loader_start(struct bench *bench, struct device_train *train)
+static void loader_start(struct bench *bench, struct device_train *train)
 {
-    struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+    struct tokmap_loader_options options = reader_options(bench, 1, READER_BOTH);
     options.device = train->gpu.name;
     options.drop_behind = bench->options.cold;
-    options.world = bench->options.world;
-    options.rows = bench->options.rows;
-    reader_clear(&train->reader);
-    if (tokmap_loader_open(&train->reader.loader, train->run, &options, &train->reader.error))
-        return bench_failed(bench, &train->reader.error);
+    reader_open_bare(bench, &train->reader, train->run, &options);
     train->reader.out.inputs = (void *)(uintptr_t)train->inputs;
     train->reader.out.targets = (void *)(uintptr_t)train->targets;
-    return CLI_DONE;
 }
 
-static int device_train_open(struct bench *bench, struct device_train *train)
+static void device_train_open(struct bench *bench, struct device_train *train)
 {
-    const char *name = NULL;
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const bool cold = bench->options.cold;
+    const uint64_t matrix = (uint64_t)GEMM_LARGEST * GEMM_LARGEST * sizeof(float);
     operand_rows(bench, max64(1, bench->options.batch_tokens / bench->options.seq_len));
     train->tokens = bench->options.rows * bench->options.seq_len;
     train->steps = max64(8, (uint64_t)(bench_seconds(bench, 2) * 1000 / bench->options.step_ms));
-    int result = gpu_open(bench, &train->gpu);
-    if (!result)
-        result = dataset_name(bench, &name);
-    if (!result)
-        result = run_make(bench, name, bench->options.cold ? TOKMAP_READ_PREAD : TOKMAP_READ_AUTO, 1, TOKMAP_FOREVER,
-                          &train->run);
-    if (!result)
-        result = run_get_info(bench, train->run, &source, &info);
-    if (!result)
-        result = bench->options.cold ? page_cache_drop(bench, source.dataset) : page_cache_warm(bench, source.dataset);
-    if (!result)
-        result = gpu_timer_new(&train->gpu, &train->all);
-    for (int i = 0; i < AHEAD && !result; i++)
-        result = gpu_timer_new(&train->gpu, &train->computing[i]);
-    if (!result)
-        result = gpu_memory_new(&train->gpu, 8, &train->sum);
-    const uint64_t matrix = (uint64_t)GEMM_LARGEST * GEMM_LARGEST * sizeof(float);
-    if (!result)
-        result = gpu_memory_new(&train->gpu, 3 * matrix, &train->memory);
+    gpu_open(bench, &train->gpu);
+    train->run = run_make(bench, dataset_name(bench), cold ? TOKMAP_READ_PREAD : TOKMAP_READ_AUTO, 1, TOKMAP_FOREVER);
+    const struct run_data data = run_get_data(bench, train->run);
+    if (cold)
+        page_cache_drop(bench, data.source.dataset);
+    else
+        page_cache_warm(bench, data.source.dataset);
+    gpu_timer_new(&train->gpu, &train->all);
+    for (int i = 0; i < AHEAD; i++)
+        gpu_timer_new(&train->gpu, &train->computing[i]);
+    train->sum = gpu_memory_new(&train->gpu, 8);
+    train->memory = gpu_memory_new(&train->gpu, 3 * matrix);
     train->gemm = (struct gpu_gemm){train->memory, train->memory + matrix, train->memory + 2 * matrix, GEMM_LARGEST};
-    if (!result && !samples_new(&train->calls, 1 << 20))
-        result = bench_no_memory(bench);
-    if (!result)
-        result = batches_make(train, info.vocabulary);
-    if (!result)
-        result = loader_start(bench, train);
-    return result ? result : calibrate(bench, train);
+    bench_samples_new(bench, &train->calls, 1 << 20);
+    batches_make(bench, train, data.info.vocabulary);
+    loader_start(bench, train);
+    calibrate(bench, train);
 }
 
 static void train_close(struct device_train *train)
 {
-    if (train->gpu.open) {
-        (void)train->gpu.driver->stream_synchronize(train->gpu.stream);
-        tokmap_loader_close(train->reader.loader);
-        uint64_t *const memory[] = {&train->inputs,      &train->targets, &train->resident[0],
-                                    &train->resident[1], &train->sum,     &train->memory};
-        for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
-            gpu_memory_free(&train->gpu, memory[i]);
-        gpu_timer_free(&train->gpu, &train->all);
-        for (int i = 0; i < AHEAD; i++)
-            gpu_timer_free(&train->gpu, &train->computing[i]);
-        gpu_close(&train->gpu);
-    }
+    uint64_t *const memory[] = {&train->inputs,      &train->targets, &train->resident[0],
+                                &train->resident[1], &train->sum,     &train->memory};
+    (void)train->gpu.driver->stream_synchronize(train->gpu.stream);
+    tokmap_loader_close(train->reader.loader);
+    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
+        gpu_memory_free(&train->gpu, memory[i]);
+    gpu_timer_free(&train->gpu, &train->all);
+    for (int i = 0; i < AHEAD; i++)
+        gpu_timer_free(&train->gpu, &train->computing[i]);
+    gpu_close(&train->gpu);
     tokmap_run_close(train->run);
     samples_free(&train->calls);
 }
@@ -330,18 +286,16 @@ static void report(struct bench *bench, const struct device_train *train)
     bench_value(bench, "late_copies", "calls", (double)train->late_copies, (double)train->taken);
 }
 
-/* Runs it. Its results have the case name "device_train". Returns CLI_DONE, or CLI_FAILED after a message. */
+/* Runs it. Its results have the case name "device_train". */
 static int train_device(struct bench *bench)
 {
     static struct device_train train;
     bench->name = "device_train";
-    int result = device_train_open(bench, &train);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 9), REPEATS_WARM_FIRST);
-    while (repeats_next(&repeats, result))
-        result = pair_repeat(bench, &train, repeats.number % 2, repeats.counts);
+    device_train_open(bench, &train);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 9), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats))
+        pair_repeat(bench, &train, repeats.number % 2, repeats.counts);
     train_close(&train);
-    if (result || bench_stopped())
-        return CLI_FAILED;
     report(bench, &train);
     return CLI_DONE;
 }
@@ -360,12 +314,11 @@ struct step_sums {
 
 struct train {
     const char *name;
-    struct tokmap_dataset *dataset;
+    struct opened data;
     uint64_t steps, step_ns;
     uint8_t *memory;   /* the batches of the loop without a loader */
     const void **rows; /* their rows */
     uint64_t batches;
-    uint32_t width;
     plain_widen *widen;
     struct samples waits;
     struct outputs outputs;
@@ -394,7 +347,7 @@ static void widen_batch(struct bench *bench, const struct train *train, const vo
 {
     const uint64_t seq_len = bench->options.seq_len;
     for (uint64_t row = 0; row < count; row++)
-        train->widen(rows[row], train->width, seq_len, TOKMAP_ID_I32,
+        train->widen(rows[row], train->data.info.width, seq_len, TOKMAP_ID_I32,
                      (uint8_t *)train->outputs.inputs + row * seq_len * 4,
                      (uint8_t *)train->outputs.targets + row * seq_len * 4);
 }
@@ -421,16 +374,16 @@ static uint64_t finish_step(struct bench *bench, struct train *train, struct ste
     return now;
 }
 
-static int train_steps(struct bench *bench, struct train *train, struct reader *reader)
+static void train_steps(struct bench *bench, struct train *train, struct reader *reader)
 {
     struct tokmap_stats stats, at_fill;
     struct step_sums sums = {.filled = false};
     samples_clear(&train->waits);
     memset(&at_fill, 0, sizeof at_fill);
     uint64_t before = os_clock_ns();
-    for (uint64_t step = 0; step < train->steps && !bench_stopped(); step++) {
-        if (reader_next(reader))
-            return bench_failed(bench, &reader->error);
+    for (uint64_t step = 0; step < train->steps; step++) {
+        reader_take(bench, reader, 1);
+        bench_stop_check(bench);
         if (!step)
             series_add(&train->first_ms, (double)(os_clock_ns() - before) / 1e6);
         before = finish_step(bench, train, &sums, step, reader->batch.rows, reader->batch.count, before);
@@ -447,24 +400,20 @@ static int train_steps(struct bench *bench, struct train *train, struct reader *
     series_add(&train->stalls, (double)(stats.waits - at_fill.waits));
     spread_add(&train->wait, &train->waits, 1000);
     train->long_waits += sums.long_waits;
-    return CLI_DONE;
 }
 
-static int train_repeat(struct bench *bench, struct train *train, uint64_t seed)
+static void train_repeat(struct bench *bench, struct train *train, uint64_t seed)
 {
-    struct tokmap_run *run = NULL;
     struct reader reader = {.loader = NULL};
+    const struct tokmap_loader_options options = reader_options(bench, 1, 0);
     const enum tokmap_reading reading = bench->options.cold ? TOKMAP_READ_PREAD : TOKMAP_READ_AUTO;
-    int result = bench->options.cold ? page_cache_drop(bench, train->dataset) : CLI_DONE;
-    if (!result)
-        result = run_make(bench, train->name, reading, seed, TOKMAP_FOREVER, &run);
-    if (!result)
-        result = reader_open(bench, &reader, run, 1, 0, 0);
-    if (!result)
-        result = train_steps(bench, train, &reader);
+    if (bench->options.cold)
+        page_cache_drop(bench, train->data.dataset);
+    struct tokmap_run *run = run_make(bench, train->name, reading, seed, TOKMAP_FOREVER);
+    reader_open(bench, &reader, run, &options);
+    train_steps(bench, train, &reader);
     reader_close(&reader);
     tokmap_run_close(run);
-    return result;
 }
 
 /* Runs the loop without a loader, with the first `batches` of its batches in turn. Returns its utilization. */
@@ -491,43 +440,32 @@ static void idle_repeat(struct bench *bench, struct train *train)
 }
 
 /* Makes the batches of the loop without a loader. */
-static int idle_open(struct bench *bench, struct train *train)
+static void idle_open(struct bench *bench, struct train *train)
 {
-    const uint64_t row_bytes = round_up((bench->options.seq_len + 1) * train->width, 64);
+    const uint64_t row_bytes = round_up((bench->options.seq_len + 1) * train->data.info.width, 64);
     train->batches = UNCACHED_BYTES / (bench->options.rows * row_bytes) + 1;
     const uint64_t rows = train->batches * bench->options.rows;
-    train->memory = malloc((size_t)(rows * row_bytes));
-    train->rows = calloc((size_t)rows, sizeof *train->rows);
-    if (!train->memory || !train->rows)
-        return bench_no_memory(bench);
+    train->memory = bench_new(bench, rows, (size_t)row_bytes);
+    train->rows = bench_new(bench, rows, sizeof *train->rows);
     memset(train->memory, 1, (size_t)(rows * row_bytes));
     for (uint64_t row = 0; row < rows; row++)
         train->rows[row] = train->memory + row * row_bytes;
-    return CLI_DONE;
 }
 
-static int train_open(struct bench *bench, struct train *train)
+static void train_open(struct bench *bench, struct train *train)
 {
     const double seconds = bench_seconds(bench, 4);
     operand_rows(bench, max64(1, bench->options.batch_tokens / bench->options.seq_len));
     train->step_ns = (uint64_t)(bench->options.step_ms * 1e6);
     train->steps = max64(8, (uint64_t)(seconds * 1000 / bench->options.step_ms));
-    int result = dataset_name(bench, &train->name);
-    if (!result)
-        result = dataset_open(bench, TOKMAP_READ_PREAD, &train->dataset);
-    if (!result && !bench->options.cold)
-        result = page_cache_warm(bench, train->dataset);
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    if (!result)
-        result = dataset_get_info(bench, train->dataset, &info, NULL);
-    if (result)
-        return result;
-    train->width = info.width;
+    train->name = dataset_name(bench);
+    train->data = dataset_open(bench, TOKMAP_READ_PREAD);
+    if (!bench->options.cold)
+        page_cache_warm(bench, train->data.dataset);
     train->widen = plain_widen_widest();
-    if (!samples_new(&train->waits, (size_t)train->steps) ||
-        outputs_new(&train->outputs, bench->options.rows, bench->options.seq_len, TOKMAP_ID_I32))
-        return bench_no_memory(bench);
-    return idle_open(bench, train);
+    bench_samples_new(bench, &train->waits, (size_t)train->steps);
+    outputs_new(bench, &train->outputs, bench->options.rows, TOKMAP_ID_I32);
+    idle_open(bench, train);
 }
 
 /* Prints the answer. The loop without a loader shows what the machine itself costs, so only the difference is the
@@ -553,20 +491,17 @@ static int run(struct bench *bench)
     static struct train train;
     if (bench->options.device_given)
         return train_device(bench);
-    int result = train_open(bench, &train);
-    struct repeats repeats = repeats_begin(bench_repeats(bench, 5), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats, result)) {
-        result = train_repeat(bench, &train, repeats.number + 1);
-        if (!result)
-            idle_repeat(bench, &train);
+    train_open(bench, &train);
+    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 5), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats)) {
+        train_repeat(bench, &train, repeats.number + 1);
+        idle_repeat(bench, &train);
     }
     outputs_free(&train.outputs);
     samples_free(&train.waits);
     free(train.memory);
     free(train.rows);
-    tokmap_dataset_close(train.dataset);
-    if (result || bench_stopped())
-        return CLI_FAILED;
+    tokmap_dataset_close(train.data.dataset);
     bench_result(bench, "au_percent", "%", &train.percent, &train.percent_idle);
     bench_result(bench, "uncached_au_percent", "%", &train.percent_uncached, &train.percent_idle);
     bench_result(bench, "wait_percent", "%", &train.waiting, NULL);

@@ -128,31 +128,22 @@ static enum tokmap_status maker_write(struct bench *bench, struct maker *maker, 
     return status;
 }
 
-static int random_dataset_make(struct bench *bench, const char *label, bool masked, char prefix[BENCH_PATH])
+static void random_dataset_make(struct bench *bench, const char *label, bool masked, char prefix[BENCH_PATH])
 {
     struct maker maker = {.width = bench->options.width, .state = 1, .masked = masked, .mask_state = 2};
-    struct tokmap_error error = {0};
     char size[32], count[32];
-    enum tokmap_status status = TOKMAP_ERROR_MEMORY;
     assert(maker.width == 2 || maker.width == 4);
-    const int result = made_shard(bench, label, prefix);
-    if (result)
-        return result;
+    made_shard(bench, label, prefix);
     maker.vocabulary = maker.width == 2 ? 50257 : 200019; /* those of GPT-2 and o200k_base */
-    maker.tokens = malloc((size_t)((BATCH_TOKENS + 4) * maker.width));
-    maker.ends = malloc((size_t)(BATCH_TOKENS * sizeof *maker.ends));
-    if (maker.tokens && maker.ends) {
-        bench_say(bench, "creating a dataset of %s tokens (%s) in %s", cli_count(bench->options.tokens, count),
-                  cli_bytes(bench->options.tokens * maker.width, size), bench->options.folder);
-        status = maker_write(bench, &maker, prefix, &error);
-    } else {
-        (void)error_set_memory(&error, "a batch of random tokens", BATCH_TOKENS * 12);
-    }
+    maker.tokens = bench_new(bench, BATCH_TOKENS + 4, maker.width);
+    maker.ends = bench_new(bench, BATCH_TOKENS, sizeof *maker.ends);
+    bench_say(bench, "creating a dataset of %s tokens (%s) in %s", cli_count(bench->options.tokens, count),
+              cli_bytes(bench->options.tokens * maker.width, size), bench->options.folder);
+    const enum tokmap_status status = maker_write(bench, &maker, prefix, &bench->error);
     free(maker.tokens);
     free(maker.ends);
-    if (status && !bench_stopped())
-        return bench_failed(bench, &error);
-    return status ? CLI_FAILED : CLI_DONE;
+    bench_stop_check(bench);
+    bench_check(bench, status);
 }
 
 /* ---- sparse datasets ---- */
@@ -182,116 +173,86 @@ static enum tokmap_status sparse_shard(const char *prefix, uint64_t tokens, stru
     return status;
 }
 
-/* Writes a manifest that lists shards in its own folder. Returns 0 or an errno. */
-static int sparse_manifest(const char *path, const char *const *names, uint64_t count)
-{
-    int fd;
-    int system = os_open(path, OS_WRITE_NEW, &fd);
-    if (system)
-        return system;
-    system = os_write(fd, "tokmap-shards 1\n", 16);
-    for (uint64_t i = 0; !system && i < count; i++) {
-        const char *name = path_name(names[i]);
-        system = os_write(fd, name, strlen(name));
-        if (!system)
-            system = os_write(fd, "\n", 1);
-    }
-    os_close(fd);
-    return system;
-}
-
 #define SPARSE_SHARDS_MOST 16
 
-int dataset_make_sparse(struct bench *bench, const char *label, uint64_t shards, uint64_t tokens_per_shard,
-                        char name[BENCH_PATH], bool *unsupported)
+bool dataset_make_sparse(struct bench *bench, const char *label, uint64_t shards, uint64_t tokens_per_shard,
+                         char name[BENCH_PATH])
 {
-    static char prefixes[SPARSE_SHARDS_MOST][BENCH_PATH];
-    const char *names[SPARSE_SHARDS_MOST];
-    struct tokmap_error error = {0};
+    static char prefix[BENCH_PATH], manifest[SPARSE_SHARDS_MOST * BENCH_PATH];
     char part[64];
     assert(shards && shards <= SPARSE_SHARDS_MOST);
-    *unsupported = false;
+    size_t used = (size_t)snprintf(manifest, sizeof manifest, "tokmap-shards 1\n");
     for (uint64_t i = 0; i < shards; i++) {
         (void)snprintf(part, sizeof part, "%s-%" PRIu64, label, i);
-        names[i] = prefixes[i];
-        const int result = made_shard(bench, part, prefixes[i]);
-        if (result)
-            return result;
-        if (sparse_shard(prefixes[i], tokens_per_shard, &error)) {
-            *unsupported = error.system == EFBIG || error.system == EOVERFLOW || error.system == EINVAL;
-            if (*unsupported)
-                bench_say(bench, "measurements on %s are skipped: this file system cannot hold files of that size",
-                          label);
-            if (*unsupported || bench_stopped())
-                return *unsupported ? CLI_DONE : CLI_FAILED;
-            return bench_failed(bench, &error);
+        made_shard(bench, part, prefix);
+        used += (size_t)snprintf(manifest + used, sizeof manifest - used, "%s\n", path_name(prefix));
+        if (!sparse_shard(prefix, tokens_per_shard, &bench->error))
+            continue;
+        const int system = bench->error.system;
+        if (system != EFBIG && system != EOVERFLOW && system != EINVAL) {
+            bench_stop_check(bench);
+            bench_failed(bench, &bench->error);
         }
+        bench_say(bench, "measurements on %s are skipped: this file system cannot hold files of that size", label);
+        return false;
     }
     if (shards == 1) {
-        memcpy(name, prefixes[0], BENCH_PATH);
-        return CLI_DONE;
+        memcpy(name, prefix, BENCH_PATH);
+        return true;
     }
     (void)snprintf(part, sizeof part, "%s.shards", label);
-    const int result = made_file(bench, part, name);
-    if (result)
-        return result;
-    const int system = sparse_manifest(name, names, shards);
-    return system ? bench_failed_system(bench, system, name, "The manifest cannot be written.") : CLI_DONE;
+    made_file(bench, part, name);
+    made_write(bench, name, manifest, used, "The manifest cannot be written.");
+    return true;
 }
 
 /* ---- names, datasets, runs ---- */
 
-int dataset_name(struct bench *bench, const char **name)
+const char *dataset_name(struct bench *bench)
 {
-    *name = bench->options.dataset;
-    if (*name)
-        return CLI_DONE;
+    if (bench->options.dataset)
+        return bench->options.dataset;
     if (!bench->made_dataset[0]) {
         char prefix[BENCH_PATH];
-        const int result = random_dataset_make(bench, "data", false, prefix);
-        if (result)
-            return result;
+        random_dataset_make(bench, "data", false, prefix);
         memcpy(bench->made_dataset, prefix, sizeof prefix);
         if (bench->options.keep)
             bench_say(bench, "the dataset is kept: %s", bench->made_dataset);
     }
-    *name = bench->made_dataset;
-    return CLI_DONE;
+    return bench->made_dataset;
 }
 
-int dataset_make_masked(struct bench *bench, char name[BENCH_PATH])
+void dataset_make_masked(struct bench *bench, char name[BENCH_PATH])
 {
-    return random_dataset_make(bench, "masked", true, name);
+    random_dataset_make(bench, "masked", true, name);
 }
 
-int dataset_open(struct bench *bench, enum tokmap_reading reading, struct tokmap_dataset **dataset)
+static struct tokmap_dataset_info dataset_info(struct bench *bench, const struct tokmap_dataset *dataset)
 {
-    const char *name;
-    struct tokmap_dataset_options options = TOKMAP_DATASET_OPTIONS_INIT;
-    struct tokmap_error error = {0};
-    *dataset = NULL;
-    const int result = dataset_name(bench, &name);
-    if (result)
-        return result;
-    options.reading = reading;
-    return tokmap_dataset_open(dataset, name, &options, &error) ? bench_failed(bench, &error) : CLI_DONE;
-}
-
-int dataset_get_info(struct bench *bench, const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info,
-                     struct tokmap_shard_info *first)
-{
-    struct tokmap_error error = {0};
-    enum tokmap_status status = tokmap_dataset_info(dataset, info);
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     if (status)
-        (void)error_set(&error, status, NULL, TOKMAP_NO_OFFSET, "The dataset cannot be described.");
-    else if (first)
-        status = tokmap_dataset_shard(dataset, 0, first, &error);
-    return status ? bench_failed(bench, &error) : CLI_DONE;
+        bench_check(bench,
+                    error_set(&bench->error, status, NULL, TOKMAP_NO_OFFSET, "The dataset cannot be described."));
+    return info;
 }
 
-enum tokmap_status run_of_dataset(struct tokmap_run **run, const char *dataset, const char *numbers,
-                                  enum tokmap_reading reading, struct tokmap_error *error)
+struct opened dataset_open(struct bench *bench, enum tokmap_reading reading)
 {
+    struct opened opened = {.first = TOKMAP_SHARD_INFO_INIT};
+    struct tokmap_dataset_options options = TOKMAP_DATASET_OPTIONS_INIT;
+    options.reading = reading;
+    bench_check(bench, tokmap_dataset_open(&opened.dataset, dataset_name(bench), &options, &bench->error));
+    opened.info = dataset_info(bench, opened.dataset);
+    if (opened.info.shards)
+        bench_check(bench, tokmap_dataset_shard(opened.dataset, 0, &opened.first, &bench->error));
+    return opened;
+}
+
+struct tokmap_run *run_of_dataset(struct bench *bench, const char *dataset, const char *numbers,
+                                  enum tokmap_reading reading)
+{
+    struct tokmap_run *run = NULL;
     struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
     struct bytes_buffer text = {0};
     const char quote = '"', escape = '\\';
@@ -299,17 +260,16 @@ enum tokmap_status run_of_dataset(struct tokmap_run **run, const char *dataset, 
     for (const char *at = dataset; *at && fits; at++)
         fits = (*at != quote && *at != escape) || bytes_append(&text, &escape, 1) ? bytes_append(&text, at, 1) : false;
     options.reading = reading;
-    enum tokmap_status status = fits && bytes_append(&text, "\"\n", 3)
-                                    ? tokmap_run_parse(run, (const char *)text.bytes, &options, error)
-                                    : error_set_memory(error, "the run's text", strlen(dataset));
+    bench_check(bench, fits && bytes_append(&text, "\"\n", 3)
+                           ? tokmap_run_parse(&run, (const char *)text.bytes, &options, &bench->error)
+                           : error_set_memory(&bench->error, "the run's text", strlen(dataset)));
     bytes_free(&text);
-    return status;
+    return run;
 }
 
-int run_make(struct bench *bench, const char *dataset, enum tokmap_reading reading, uint64_t seed, uint64_t steps,
-             struct tokmap_run **run)
+struct tokmap_run *run_make(struct bench *bench, const char *dataset, enum tokmap_reading reading, uint64_t seed,
+                            uint64_t steps)
 {
-    struct tokmap_error error = {0};
     const struct bench_options *options = &bench->options;
     char numbers[256], end[64] = "";
     if (steps != TOKMAP_FOREVER)
@@ -318,19 +278,18 @@ int run_make(struct bench *bench, const char *dataset, enum tokmap_reading readi
                    "seq_len %" PRIu64 "\nlookahead %" PRIu64 "\nbatch %" PRIu64 "\nseed %" PRIu64 "\norder %s\n%s",
                    options->seq_len, options->lookahead, options->batch, options->seed + seed - 1,
                    options->order == TOKMAP_SEQUENTIAL ? "sequential" : "shuffle", end);
-    return run_of_dataset(run, dataset, numbers, reading, &error) ? bench_failed(bench, &error) : CLI_DONE;
+    return run_of_dataset(bench, dataset, numbers, reading);
 }
 
-int run_get_info(struct bench *bench, const struct tokmap_run *run, struct tokmap_source_info *source,
-                 struct tokmap_dataset_info *info)
+struct run_data run_get_data(struct bench *bench, const struct tokmap_run *run)
 {
-    struct tokmap_error error = {0};
-    const enum tokmap_status status = tokmap_run_source(run, 0, source);
-    if (status) {
-        (void)error_set(&error, status, NULL, TOKMAP_NO_OFFSET, "The source of the run cannot be described.");
-        return bench_failed(bench, &error);
-    }
-    return dataset_get_info(bench, source->dataset, info, NULL);
+    struct run_data data = {.source = TOKMAP_SOURCE_INFO_INIT};
+    const enum tokmap_status status = tokmap_run_source(run, 0, &data.source);
+    if (status)
+        bench_check(bench, error_set(&bench->error, status, NULL, TOKMAP_NO_OFFSET,
+                                     "The source of the run cannot be described."));
+    data.info = dataset_info(bench, data.source.dataset);
+    return data;
 }
 
 /* ==== what the command line names ==== */
@@ -415,18 +374,16 @@ int operand_resolve(const struct cli_command *command, struct bench *bench, cons
 {
     static char data[BENCH_PATH];
     struct bench_options *options = &bench->options;
-    struct tokmap_error error = {0};
     options->dataset = operand;
     if (operand && cli_names_run(operand)) {
         const char *given = contradiction(options);
         if (given)
             return cli_misused(command, "--%s is only for datasets; the run file '%s' already sets it", given, operand);
         options->run_file = operand;
-        if (run_file_read(options, data, &error))
-            return bench_failed(bench, &error);
+        bench_check(bench, run_file_read(options, data, &bench->error));
     }
-    if (options->dataset && !options->child && named_check(bench, options->dataset, &error))
-        return bench_failed(bench, &error);
+    if (options->dataset && !options->child)
+        bench_check(bench, named_check(bench, options->dataset, &bench->error));
     if (!options->world_given)
         options->world = options->ranks;
     if (options->ranks > options->world)
@@ -453,78 +410,78 @@ struct made_files {
     size_t count, capacity;
 };
 
-/* Returns the list, which the first call creates; NULL without memory. */
+/* Returns the list, which the first call creates. */
 static struct made_files *made_list(struct bench *bench)
 {
     if (!bench->made) {
-        bench->made = calloc(1, sizeof *bench->made);
-        if (bench->made)
-            (void)snprintf(bench->made->id, sizeof bench->made->id, "%" PRIx64, os_clock_ns());
+        bench->made = bench_new(bench, 1, sizeof *bench->made);
+        (void)snprintf(bench->made->id, sizeof bench->made->id, "%" PRIx64, os_clock_ns());
     }
     return bench->made;
 }
 
-int made_path(struct bench *bench, const char *name, char path[BENCH_PATH])
+void made_path(struct bench *bench, const char *name, char path[BENCH_PATH])
 {
-    const struct made_files *made = made_list(bench);
-    if (!made)
-        return bench_no_memory(bench);
-    const int length = snprintf(path, BENCH_PATH, "%s/tokmap-bench-%s-%s", bench->options.folder, made->id, name);
-    if (length > 0 && length < BENCH_PATH - SUFFIX_MOST)
-        return CLI_DONE;
-    return bench_failed_system(bench, ENAMETOOLONG, bench->options.folder,
-                               "The paths of files in this folder would be too long; give a shorter --dir.");
+    const int length =
+        snprintf(path, BENCH_PATH, "%s/tokmap-bench-%s-%s", bench->options.folder, made_list(bench)->id, name);
+    if (length <= 0 || length >= BENCH_PATH - SUFFIX_MOST)
+        bench_failed_system(bench, ENAMETOOLONG, bench->options.folder,
+                            "The paths of files in this folder would be too long; give a shorter --dir.");
 }
 
-int made_add(struct bench *bench, const char *path)
+void made_add(struct bench *bench, const char *path)
 {
     struct made_files *made = made_list(bench);
-    if (made && made->count == made->capacity) {
+    if (made->count == made->capacity) {
         const size_t capacity = made->capacity ? 2 * made->capacity : 64;
         char **grown = realloc(made->paths, capacity * sizeof *grown);
         if (!grown)
-            return bench_no_memory(bench);
+            bench_no_memory(bench);
         made->paths = grown;
         made->capacity = capacity;
     }
-    char *copy = made ? strdup(path) : NULL;
+    char *copy = strdup(path);
     if (!copy)
-        return bench_no_memory(bench);
+        bench_no_memory(bench);
     made->paths[made->count++] = copy;
-    return CLI_DONE;
 }
 
-int made_file(struct bench *bench, const char *name, char path[BENCH_PATH])
+void made_file(struct bench *bench, const char *name, char path[BENCH_PATH])
 {
-    const int result = made_path(bench, name, path);
-    return result ? result : made_add(bench, path);
+    made_path(bench, name, path);
+    made_add(bench, path);
 }
 
-int made_folder(struct bench *bench, const char *name, char path[BENCH_PATH])
+void made_folder(struct bench *bench, const char *name, char path[BENCH_PATH])
 {
-    const int result = made_file(bench, name, path);
-    const int system = result ? 0 : os_make_folder(path);
-    return system ? bench_failed_system(bench, system, path, "The folder cannot be created.") : result;
+    made_file(bench, name, path);
+    bench_check_system(bench, os_make_folder(path), path, "The folder cannot be created.");
 }
 
-int made_tree(struct bench *bench, const char *name, char path[BENCH_PATH])
+void made_tree(struct bench *bench, const char *name, char path[BENCH_PATH])
 {
-    const int result = made_folder(bench, name, path);
-    if (!result)
-        (void)snprintf(bench->made->tree, sizeof bench->made->tree, "%s", path);
-    return result;
+    made_folder(bench, name, path);
+    (void)snprintf(bench->made->tree, sizeof bench->made->tree, "%s", path);
 }
 
-int made_shard(struct bench *bench, const char *name, char prefix[BENCH_PATH])
+void made_shard(struct bench *bench, const char *name, char prefix[BENCH_PATH])
 {
     static const char *const endings[] = {".bin", ".tmx", ".mask"}; /* a shard need not have the last */
-    int result = made_path(bench, name, prefix);
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0] && !result; i++) {
+    made_path(bench, name, prefix);
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         char path[BENCH_PATH + 8];
         (void)snprintf(path, sizeof path, "%s%s", prefix, endings[i]);
-        result = made_add(bench, path);
+        made_add(bench, path);
     }
-    return result;
+}
+
+void made_write(struct bench *bench, const char *path, const void *bytes, size_t count, const char *failed)
+{
+    int fd;
+    bench_check_system(bench, os_open(path, OS_WRITE_NEW, &fd), path, failed);
+    const int system = os_write(fd, bytes, count);
+    os_close(fd);
+    bench_check_system(bench, system, path, failed);
 }
 
 struct removal {

@@ -3,7 +3,7 @@
  * bench_data.h - what cases measure on: the run file or dataset that the command line names, the datasets that cases
  * make for themselves, and the files that they create.
  *
- * Functions that return an int return CLI_DONE, or CLI_FAILED after a message, unless their comment says otherwise.
+ * A function that fails ends the program with a message (harness.h).
  */
 #ifndef TOKMAP_BENCH_HARNESS_BENCH_DATA_H
 #define TOKMAP_BENCH_HARNESS_BENCH_DATA_H
@@ -11,50 +11,53 @@
 #include "cli/cli.h"
 #include "harness.h"
 
-/* Sets *name to the dataset to measure on: the command's operand, or else a dataset that the first call creates from
- * the options --tokens and --width: random ids, in documents of about 1,000 tokens. The name stays valid as long as
- * bench. */
-int dataset_name(struct bench *bench, const char **name);
+/* Returns the name of the dataset to measure on: the command's operand, or else a dataset that the first call creates
+ * from the options --tokens and --width: random ids, in documents of about 1,000 tokens. The name stays valid as long
+ * as bench. */
+const char *dataset_name(struct bench *bench);
 
 /* Creates another dataset like the one that dataset_name() creates, of the same tokens, with a mask: of consecutive
  * runs of 1 to 400 tokens, as in conversations, every second one counts. name: its prefix. */
-int dataset_make_masked(struct bench *bench, char name[BENCH_PATH]);
+void dataset_make_masked(struct bench *bench, char name[BENCH_PATH]);
 
-/* Opens that dataset. The caller closes it; *dataset is NULL after a failure. */
-int dataset_open(struct bench *bench, enum tokmap_reading reading, struct tokmap_dataset **dataset);
+/* A dataset that is open. first: its first shard, if it has any. */
+struct opened {
+    struct tokmap_dataset *dataset;
+    struct tokmap_dataset_info info;
+    struct tokmap_shard_info first;
+};
 
-/* Fills in *info and, unless it is NULL, *first, which describes the first shard. The pointers in *first are valid
- * until the dataset is closed. */
-int dataset_get_info(struct bench *bench, const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info,
-                     struct tokmap_shard_info *first);
-
+/* Opens that dataset. The caller closes it. */
+struct opened dataset_open(struct bench *bench, enum tokmap_reading reading);
 /* Creates a dataset of `shards` (1 to 16) shards with tokens_per_shard tokens each. Each shard is a sparse file of
  * zeros with a valid index and documents of 2^20 tokens, so it takes almost no space. name: its prefix, or a manifest
- * if it has several shards. If the file system cannot hold files of that size, sets *unsupported, prints a line, and
- * returns CLI_DONE; nothing may then be done with the name. */
-int dataset_make_sparse(struct bench *bench, const char *label, uint64_t shards, uint64_t tokens_per_shard,
-                        char name[BENCH_PATH], bool *unsupported);
+ * if it has several shards. If the file system cannot hold files of that size, prints a line and returns false; nothing
+ * may then be done with the name. */
+bool dataset_make_sparse(struct bench *bench, const char *label, uint64_t shards, uint64_t tokens_per_shard,
+                         char name[BENCH_PATH]);
 
 /* Makes the run that cases read: that of the run file, or one of shuffled windows, as operand_resolve() found it.
  *   dataset  its name
  *   seed     1: the run's own order, which is that of seed 0 without a run file; other numbers: other orders
  *   steps    the length of the run, or TOKMAP_FOREVER
- * The caller closes *run, which is NULL after a failure. */
-int run_make(struct bench *bench, const char *dataset, enum tokmap_reading reading, uint64_t seed, uint64_t steps,
-             struct tokmap_run **run);
+ * The caller closes it. */
+struct tokmap_run *run_make(struct bench *bench, const char *dataset, enum tokmap_reading reading, uint64_t seed,
+                            uint64_t steps);
 
 /* Opens the run of a text of one source, called "data".
  *   dataset  its name
  *   numbers  the other lines of the text, such as "seq_len 128\nbatch 4\n"
- * Statuses: those of tokmap_run_parse(). */
-enum tokmap_status run_of_dataset(struct tokmap_run **run, const char *dataset, const char *numbers,
-                                  enum tokmap_reading reading, struct tokmap_error *error);
+ * The caller closes it. */
+struct tokmap_run *run_of_dataset(struct bench *bench, const char *dataset, const char *numbers,
+                                  enum tokmap_reading reading);
 
-/* Fills in *source and *info, which describe the only source of such a run and its dataset. source->dataset belongs to
- * the run. */
-int run_get_info(struct bench *bench, const struct tokmap_run *run, struct tokmap_source_info *source,
-                 struct tokmap_dataset_info *info);
+/* The only source of such a run, and its dataset, which belongs to the run. */
+struct run_data {
+    struct tokmap_source_info source;
+    struct tokmap_dataset_info info;
+};
 
+struct run_data run_get_data(struct bench *bench, const struct tokmap_run *run);
 /* ==== what the command line names ==== */
 
 /*
@@ -81,31 +84,32 @@ uint64_t operand_slice(const struct bench *bench);
 /* ==== files that the command creates ==== */
 
 /*
- * The files that the command creates.
- *
- * They are removed when the command ends, also if SIGINT, SIGTERM or SIGHUP ends it, unless --keep was given. Functions
- * that return an int return CLI_DONE, or CLI_FAILED after a message.
+ * The files that the command creates. They are removed when the command ends, also if SIGINT, SIGTERM or SIGHUP ends
+ * it, unless --keep was given.
  */
 
 /* Writes FOLDER/tokmap-bench-ID-NAME into path. FOLDER is --dir; ID is this process's own, so two commands that run at
  * the same time use different files. The path leaves room for a suffix of up to 32 bytes. Does not create the file. */
-int made_path(struct bench *bench, const char *name, char path[BENCH_PATH]);
+void made_path(struct bench *bench, const char *name, char path[BENCH_PATH]);
 /* Registers a file for removal. The file need not exist, now or later. */
-int made_add(struct bench *bench, const char *path);
+void made_add(struct bench *bench, const char *path);
 /* Both of the above. */
-int made_file(struct bench *bench, const char *name, char path[BENCH_PATH]);
+void made_file(struct bench *bench, const char *name, char path[BENCH_PATH]);
 /* Does the same for a folder, which is created. Its files are registered after it. */
-int made_folder(struct bench *bench, const char *name, char path[BENCH_PATH]);
-/* Does the same for a folder that is removed with everything in it, also what others made. There is at most one. */
-int made_tree(struct bench *bench, const char *name, char path[BENCH_PATH]);
+void made_folder(struct bench *bench, const char *name, char path[BENCH_PATH]);
+/* Does the same for a folder that is removed with everything in it, also what other programs made. There is at most
+ * one. */
+void made_tree(struct bench *bench, const char *name, char path[BENCH_PATH]);
 /* Removes what that folder contains. */
 void made_tree_empty(struct bench *bench);
 /* Writes the prefix of a shard, and registers PREFIX.bin and PREFIX.tmx for removal. */
-int made_shard(struct bench *bench, const char *name, char prefix[BENCH_PATH]);
+void made_shard(struct bench *bench, const char *name, char prefix[BENCH_PATH]);
 
 /* Removes one registered file now, or all of them. made_files_remove() also releases the list: call it at the
  * end. */
 void made_file_remove(struct bench *bench, const char *path);
 void made_files_remove(struct bench *bench);
 
+/* Writes a file. failed: the sentence of the message if that fails. */
+void made_write(struct bench *bench, const char *path, const void *bytes, size_t count, const char *failed);
 #endif

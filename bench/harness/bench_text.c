@@ -4,65 +4,49 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_data.h"
+#include "child.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness.h"
 #include "platform/os.h"
+#include "storage.h"
 #include "text/utf8.h"
 #include "vocabulary/vocabulary.h"
 
-/* Reads the `bytes` bytes of an open file into new memory. Returns 0 or an errno. */
-static int content_read(int fd, uint64_t bytes, char **content)
-{
-    size_t got = 0;
-    *content = malloc((size_t)bytes);
-    if (!*content)
-        return ENOMEM;
-    const int system = os_pread(fd, *content, (size_t)bytes, 0, &got);
-    return system || got == bytes ? system : EIO;
-}
-
-static int text_read(struct bench *bench, struct bench_text *text)
+static void text_read(struct bench *bench, struct bench_text *text)
 {
     const char *path = bench->options.dataset;
     struct os_stat stat;
+    size_t got = 0;
     int fd;
-    int system = os_open(path, OS_READ, &fd);
-    if (system)
-        return bench_failed_system(bench, system, path, "The text cannot be opened.");
-    system = os_fstat(fd, &stat);
+    bench_check_system(bench, os_open(path, OS_READ, &fd), path, "The text cannot be opened.");
+    int system = os_fstat(fd, &stat);
     if (!system && (stat.kind != OS_KIND_FILE || !stat.bytes || stat.bytes > SIZE_MAX / 8)) {
-        os_close(fd);
         cli_say(bench->program, "%s: give a regular file that contains text", path);
-        return CLI_FAILED;
+        bench_end(bench, CLI_FAILED);
     }
-    text->path = path;
-    text->bytes = system ? 0 : stat.bytes;
-    if (!system)
-        system = content_read(fd, text->bytes, &text->text);
+    bench_check_system(bench, system, path, "The text cannot be read.");
+    *text = (struct bench_text){.path = path, .text = bench_new(bench, stat.bytes, 1), .bytes = stat.bytes};
+    system = os_pread(fd, text->text, (size_t)stat.bytes, 0, &got);
     os_close(fd);
-    if (system == ENOMEM)
-        return bench_no_memory(bench);
-    if (system)
-        return bench_failed_system(bench, system, path, "The text cannot be read.");
+    bench_check_system(bench, system || got == stat.bytes ? system : EIO, path, "The text cannot be read.");
     const size_t valid = utf8_valid_prefix(text->text, (size_t)text->bytes);
     if (valid != text->bytes) {
         cli_say(bench->program, "%s: the text is not valid UTF-8 at byte %zu; other tokenizers would refuse it", path,
                 valid);
-        return CLI_FAILED;
+        bench_end(bench, CLI_FAILED);
     }
-    return CLI_DONE;
 }
 
-static int text_cut(struct bench *bench, struct bench_text *text)
+static void text_cut(struct bench *bench, struct bench_text *text)
 {
     const uint64_t most = text->bytes / (BENCH_DOCUMENT - 3) + 1; /* a cut moves back by up to 3 bytes */
-    text->documents = malloc((size_t)most * sizeof *text->documents);
-    if (!text->documents)
-        return bench_no_memory(bench);
+    text->documents = bench_new(bench, most, sizeof *text->documents);
     for (uint64_t at = 0; at < text->bytes;) {
         const uint64_t left = text->bytes - at;
         const size_t bytes = left > BENCH_DOCUMENT ? utf8_cut(text->text + at, BENCH_DOCUMENT) : (size_t)left;
@@ -70,21 +54,19 @@ static int text_cut(struct bench *bench, struct bench_text *text)
         text->documents[text->document_count++] = (struct tokmap_text){text->text + at, bytes};
         at += bytes;
     }
-    return CLI_DONE;
 }
 
-int bench_text_open(struct bench *bench, struct bench_text *text)
+void bench_text_open(struct bench *bench, struct bench_text *text)
 {
-    assert(!text->text && !text->documents);
-    const int result = text_read(bench, text);
-    return result ? result : text_cut(bench, text);
+    text_read(bench, text);
+    text_cut(bench, text);
 }
 
-int bench_text_take(struct bench *bench, struct bench_text *text, char *content, uint64_t bytes)
+void bench_text_take(struct bench *bench, struct bench_text *text, char *content, uint64_t bytes)
 {
-    assert(!text->text && !text->documents && bytes);
+    assert(bytes);
     *text = (struct bench_text){.path = bench->options.dataset, .text = content, .bytes = bytes};
-    return text_cut(bench, text);
+    text_cut(bench, text);
 }
 
 void bench_text_close(struct bench_text *text)
@@ -94,13 +76,47 @@ void bench_text_close(struct bench_text *text)
     *text = (struct bench_text){.bytes = 0};
 }
 
-int bench_tokenizer_open(struct bench *bench, struct tokenizer **tokenizer)
+/* Writes a JSON string's content; returns its number of bytes. */
+static size_t escape(char *into, const char *text, uint64_t count)
 {
+    static const char digits[] = "0123456789abcdef";
+    size_t at = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        const unsigned char byte = (unsigned char)text[i];
+        if (byte >= 0x20 && byte != '"' && byte != '\\') {
+            into[at++] = text[i];
+            continue;
+        }
+        into[at++] = '\\';
+        if (byte == '"' || byte == '\\' || byte == '\n') {
+            into[at++] = byte == '\n' ? 'n' : text[i];
+            continue;
+        }
+        memcpy(into + at, "u00", 3);
+        into[at + 3] = digits[byte >> 4];
+        into[at + 4] = digits[byte & 15];
+        at += 5;
+    }
+    return at;
+}
+
+size_t text_json_line(char *line, const char *text, uint64_t count)
+{
+    static const char begin[] = "{\"text\": \"", end[] = "\"}\n";
+    memcpy(line, begin, sizeof begin - 1);
+    const size_t at = sizeof begin - 1 + escape(line + sizeof begin - 1, text, count);
+    memcpy(line + at, end, sizeof end - 1);
+    return at + sizeof end - 1;
+}
+
+struct tokenizer *bench_tokenizer_open(struct bench *bench)
+{
+    struct tokenizer *tokenizer = NULL;
     const struct bench_options *options = &bench->options;
     const struct tokmap_tokenizer_options asked = {.pattern = options->pattern,
                                                    .special_tokens = options->special_tokens};
-    struct tokmap_error error = {0};
-    return vocabulary_open(tokenizer, options->tokenizer, &asked, &error) ? bench_failed(bench, &error) : CLI_DONE;
+    bench_check(bench, vocabulary_open(&tokenizer, options->tokenizer, &asked, &bench->error));
+    return tokenizer;
 }
 
 /* ==== text of made-up words ==== */
@@ -131,11 +147,9 @@ static void words_make(struct made_text *text)
     }
 }
 
-struct made_text *made_text_new(uint64_t seed)
+struct made_text *made_text_new(struct bench *bench, uint64_t seed)
 {
-    struct made_text *text = calloc(1, sizeof *text);
-    if (!text)
-        return NULL;
+    struct made_text *text = bench_new(bench, 1, sizeof *text);
     text->state = seed;
     words_make(text);
     return text;
@@ -164,4 +178,45 @@ void made_text_fill(struct made_text *text, uint8_t *block, size_t bytes)
             block[at++] = line > 72 ? '\n' : ' ';
         line = line > 72 ? 0 : line;
     }
+}
+
+/* ==== tokmap pack on two threads ==== */
+
+void pack_records_open(struct bench *bench, struct pack_records *records, const struct bench_text *text)
+{
+    struct bytes_buffer lines = {.bytes = NULL};
+    made_file(bench, "records.jsonl", records->path);
+    records->text_bytes = text->bytes;
+    for (uint64_t i = 0; i < text->document_count; i++) {
+        const struct tokmap_text *document = &text->documents[i];
+        if (!bytes_reserve(&lines, TEXT_JSON_MOST((size_t)document->count)))
+            bench_no_memory(bench);
+        lines.count += text_json_line((char *)lines.bytes + lines.count, document->bytes, document->count);
+    }
+    made_write(bench, records->path, lines.bytes, lines.count,
+               "The text cannot be written as JSONL; give another --dir.");
+    bytes_free(&lines);
+}
+
+void pack_records_repeat(struct bench *bench, struct pack_records *records, bool counts)
+{
+    char output[256] = "";
+    child_run_copy(bench, "pack", records->path, output, sizeof output, NULL);
+    if (counts) {
+        series_add(&records->rate, (double)records->text_bytes / 1e6 / child_number(output, "seconds"));
+        series_add(&records->peak, child_number(output, "peak"));
+    }
+}
+
+void pack_records_child(struct bench *bench)
+{
+    static char output[BENCH_PATH];
+    struct child_usage usage = {.seconds = 0};
+    made_shard(bench, "packed", output);
+    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {"pack", "--quiet", "--threads", "2", "-o", output, "--no-eod"};
+    const size_t count = child_tokenizer_arguments(bench, arguments, 7);
+    arguments[count] = bench->options.dataset;
+    page_cache_read(bench, bench->options.dataset);
+    child_run_tokmap(bench, arguments, &usage);
+    (void)printf("seconds=%.6f peak=%.3f\n", usage.seconds, usage.peak_mib);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_text.h - the text and the tokenizer that the case `tokenize` measures with, and text of made-up words.
+ * bench_text.h - the text and the tokenizer that the case `tokenize` measures with, text of made-up words, and
+ * the text as records that `tokmap pack` reads.
  */
 #ifndef TOKMAP_BENCH_HARNESS_BENCH_TEXT_H
 #define TOKMAP_BENCH_HARNESS_BENCH_TEXT_H
@@ -21,18 +22,19 @@ struct bench_text {
     uint64_t document_count;
 };
 
-/* Reads the text file that the command names (options.dataset). Returns CLI_DONE, or CLI_FAILED after a message if the
- * file is empty or is not valid UTF-8. Close it in either case; *text must be all zeros before. */
-int bench_text_open(struct bench *bench, struct bench_text *text);
-/* Does the same for a text in memory that malloc() has made, which is freed in the end, even after a failure. bytes: at
- * least 1, and valid UTF-8. */
-int bench_text_take(struct bench *bench, struct bench_text *text, char *content, uint64_t bytes);
+/* Reads the text file that the command names (options.dataset). Ends the program with a message if the file is empty or
+ * is not valid UTF-8. */
+void bench_text_open(struct bench *bench, struct bench_text *text);
+/* Does the same for a text in memory that malloc() has made, which is freed in the end. bytes: at least 1, and valid
+ * UTF-8. */
+void bench_text_take(struct bench *bench, struct bench_text *text, char *content, uint64_t bytes);
 void bench_text_close(struct bench_text *text);
 
-/* Opens the tokenizer of --tokenizer, --pattern and --special-tokens. Returns CLI_DONE, or CLI_FAILED after a
- * message. */
-int bench_tokenizer_open(struct bench *bench, struct tokenizer **tokenizer);
-
+#define TEXT_JSON_MOST(count) (6 * (count) + 32)
+/* Writes the line {"text": "..."} of valid UTF-8, which takes up to TEXT_JSON_MOST(count) bytes. Returns its bytes. */
+size_t text_json_line(char *line, const char *text, uint64_t count);
+/* Opens the tokenizer of --tokenizer, --pattern and --special-tokens. */
+struct tokenizer *bench_tokenizer_open(struct bench *bench);
 /* ==== text of made-up words ==== */
 
 /*
@@ -41,11 +43,34 @@ int bench_tokenizer_open(struct bench *bench, struct tokenizer **tokenizer);
 
 struct made_text;
 
-/* Makes the vocabulary, which the seed determines as it does the text. NULL without memory. */
-struct made_text *made_text_new(uint64_t seed);
-void made_text_free(struct made_text *text); /* accepts NULL */
-
+/* Makes the vocabulary, which the seed determines as it does the text. */
+struct made_text *made_text_new(struct bench *bench, uint64_t seed);
+void made_text_free(struct made_text *text);
 /* Fills a block with the next sentences and lines: letters, points, spaces, and newlines. */
 void made_text_fill(struct made_text *text, uint8_t *block, size_t bytes);
+
+/* ==== tokmap pack on two threads ==== */
+
+/*
+ * A part of the case `tokenize`: `tokmap pack` on two threads, as a process, from the documents of the text as JSONL to
+ * a shard on storage.
+ */
+
+struct pack_records {
+    char path[BENCH_PATH]; /* the JSONL file */
+    uint64_t text_bytes;
+    struct series rate, peak; /* MB/s of text, MiB */
+};
+
+/* Writes the JSONL file. */
+void pack_records_open(struct bench *bench, struct pack_records *records, const struct bench_text *text);
+
+/* Packs the file once, in a copy of this program that starts `tokmap pack`. The peak memory that the kernel reports for
+ * a process is never below what its parent held when it started the process, and this process holds the text and its
+ * ids; the copy holds nothing. counts: add the results to the series. */
+void pack_records_repeat(struct bench *bench, struct pack_records *records, bool counts);
+
+/* Does the work of that copy: packs the file options.dataset and prints "seconds=S peak=MIB". */
+void pack_records_child(struct bench *bench);
 
 #endif

@@ -43,7 +43,7 @@ static int child_wait(struct os_child *child, int *exit_status)
     return system;
 }
 
-/* child_run() with a descriptor for the child's standard input; -1: it has that of this process. */
+/* child_try() with a descriptor for the child's standard input; -1: it has that of this process. */
 static int run_reading(struct bench *bench, const char *path, const char *const *arguments, int input, char *output,
                        size_t capacity, struct child_usage *usage)
 {
@@ -58,9 +58,8 @@ static int run_reading(struct bench *bench, const char *path, const char *const 
     const uint64_t started = os_clock_ns();
     int system = input < 0 ? os_child_start(&child, path, all, output != NULL)
                            : os_child_start_reading(&child, path, all, output != NULL, input);
-    if (system)
-        return bench_failed_system(bench, system, path,
-                                   "This program cannot be started; install it in the folder of tokmap-bench.");
+    bench_check_system(bench, system, path,
+                       "This program cannot be started; install it in the folder of tokmap-bench.");
     if (output)
         output_read(&child, output, capacity);
     int status = 0;
@@ -68,17 +67,23 @@ static int run_reading(struct bench *bench, const char *path, const char *const 
     if (usage)
         *usage =
             (struct child_usage){started, (double)(os_clock_ns() - started) / 1e9, (double)child.peak_bytes / 1048576};
-    if (system)
-        return bench_failed_system(bench, system, path, "Waiting for the end of this program failed.");
+    bench_check_system(bench, system, path, "Waiting for the end of this program failed.");
     if (status && !bench_stopped())
         cli_say(bench->program, "%s ended with exit status %d", path, status);
     return status ? CLI_FAILED : CLI_DONE;
 }
 
-int child_run(struct bench *bench, const char *path, const char *const *arguments, char *output, size_t capacity,
+int child_try(struct bench *bench, const char *path, const char *const *arguments, char *output, size_t capacity,
               struct child_usage *usage)
 {
     return run_reading(bench, path, arguments, -1, output, capacity, usage);
+}
+
+void child_run(struct bench *bench, const char *path, const char *const *arguments, char *output, size_t capacity,
+               struct child_usage *usage)
+{
+    if (child_try(bench, path, arguments, output, capacity, usage))
+        bench_end(bench, CLI_FAILED);
 }
 
 size_t child_tokenizer_arguments(const struct bench *bench, const char **arguments, size_t count)
@@ -95,8 +100,8 @@ size_t child_tokenizer_arguments(const struct bench *bench, const char **argumen
     return count;
 }
 
-int child_run_copy(struct bench *bench, const char *what, const char *dataset, char *output, size_t capacity,
-                   struct child_usage *usage)
+void child_run_copy(struct bench *bench, const char *what, const char *dataset, char *output, size_t capacity,
+                    struct child_usage *usage)
 {
     const struct bench_options *options = &bench->options;
     char seq_len[32], rows[32], seconds[32], tokens[32];
@@ -114,7 +119,7 @@ int child_run_copy(struct bench *bench, const char *what, const char *dataset, c
     }
     count = child_tokenizer_arguments(bench, arguments, count);
     arguments[count] = dataset;
-    return child_run(bench, bench->self, arguments, output, capacity, usage);
+    child_run(bench, bench->self, arguments, output, capacity, usage);
 }
 
 /* Builds the argv of a copy with this process's command line. Returns false if it has too many words. */
@@ -135,70 +140,68 @@ static bool copy_arguments(const struct bench *bench, const char *what, const ch
     return true;
 }
 
-int child_run_copies(struct bench *bench, struct child_copy *copies, size_t count)
+/* Starts a copy with this process's command line. Returns 0 or an errno. */
+static int copy_start(const struct bench *bench, const char *what, struct os_child *child)
 {
-    struct os_child *children = calloc(count, sizeof *children);
-    size_t started = 0;
-    int result = children ? CLI_DONE : bench_no_memory(bench);
-    while (!result && started < count) {
-        const char *all[CHILD_ARGUMENTS_MAX + 4];
-        int system = copy_arguments(bench, copies[started].what, all) ? 0 : E2BIG;
-        if (!system)
-            system = os_child_start(&children[started], bench->self, all, true);
-        if (system)
-            result = bench_failed_system(bench, system, bench->self, "A copy of this program cannot be started.");
-        else
-            started++;
-    }
-    for (size_t i = 0; i < started; i++) {
-        int status = 0;
-        if (result) /* one has failed, so the others have nothing to measure */
-            os_child_stop(&children[i]);
-        output_read(&children[i], copies[i].output, copies[i].capacity);
-        const int system = child_wait(&children[i], &status);
-        if (system && !result)
-            result = bench_failed_system(bench, system, bench->self, "Waiting for a copy of this program failed.");
-        if (status && !result && !bench_stopped())
-            cli_say(bench->program, "a copy of this program ended with exit status %d", status);
-        if (status)
-            result = CLI_FAILED;
-    }
-    free(children);
-    return result;
+    const char *all[CHILD_ARGUMENTS_MAX + 4];
+    return copy_arguments(bench, what, all) ? os_child_start(child, bench->self, all, true) : E2BIG;
 }
 
+void child_run_copies(struct bench *bench, struct child_copy *copies, size_t count)
+{
+    struct os_child *children = bench_new(bench, count, sizeof *children);
+    size_t started = 0;
+    int system = 0;
+    bool failed = false;
+    while (started < count && !(system = copy_start(bench, copies[started].what, &children[started])))
+        started++;
+    for (size_t i = 0; i < started; i++) {
+        int status = 0;
+        if (system || failed) /* one has failed, so the others have nothing to measure */
+            os_child_stop(&children[i]);
+        output_read(&children[i], copies[i].output, copies[i].capacity);
+        const int waiting = child_wait(&children[i], &status);
+        if (status && !system && !failed && !bench_stopped())
+            cli_say(bench->program, "a copy of this program ended with exit status %d", status);
+        failed |= status || waiting;
+    }
+    free(children);
+    bench_check_system(bench, system, bench->self, "A copy of this program cannot be started.");
+    if (failed)
+        bench_end(bench, CLI_FAILED);
+}
+
+/* input: a descriptor for its standard input; -1: it has that of this process. */
 static int run_tokmap(struct bench *bench, const char *const *arguments, int input, struct child_usage *usage)
 {
     char path[BENCH_PATH], said[256];
     const int length = snprintf(path, sizeof path, "%.*stokmap", (int)path_folder_bytes(bench->self), bench->self);
     if (length < 0 || length >= BENCH_PATH)
-        return bench_failed_system(bench, ENAMETOOLONG, bench->self, "The path of the command tokmap is too long.");
+        bench_failed_system(bench, ENAMETOOLONG, bench->self, "The path of the command tokmap is too long.");
     return run_reading(bench, path, arguments, input, said, sizeof said, usage);
 }
 
-int child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage)
+void child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage)
 {
-    return run_tokmap(bench, arguments, -1, usage);
+    if (run_tokmap(bench, arguments, -1, usage))
+        bench_end(bench, CLI_FAILED);
 }
 
-int child_run_tokmap_fed(struct bench *bench, const char *what, const char *const *arguments, struct child_usage *usage)
+void child_run_tokmap_fed(struct bench *bench, const char *what, const char *const *arguments,
+                          struct child_usage *usage)
 {
-    const char *all[CHILD_ARGUMENTS_MAX + 4];
     struct os_child writer;
-    int status = 0, system = copy_arguments(bench, what, all) ? 0 : E2BIG;
-    if (!system)
-        system = os_child_start(&writer, bench->self, all, true);
-    if (system)
-        return bench_failed_system(bench, system, bench->self, "A copy of this program cannot be started.");
+    int status = 0;
+    bench_check_system(bench, copy_start(bench, what, &writer), bench->self,
+                       "A copy of this program cannot be started.");
     const int result = run_tokmap(bench, arguments, writer.output, usage);
     if (result) /* nothing reads what it writes */
         os_child_stop(&writer);
-    system = child_wait(&writer, &status);
-    if (system)
-        return bench_failed_system(bench, system, bench->self, "Waiting for a copy of this program failed.");
+    bench_check_system(bench, child_wait(&writer, &status), bench->self, "Waiting for a copy of this program failed.");
     if (!result && status && !bench_stopped())
         cli_say(bench->program, "the copy of this program that writes the input ended with exit status %d", status);
-    return status ? CLI_FAILED : result;
+    if (result || status)
+        bench_end(bench, CLI_FAILED);
 }
 
 double child_number(const char *output, const char *name)

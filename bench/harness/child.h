@@ -23,15 +23,18 @@ struct child_usage {
 /* Runs the program at `path` to its end. arguments: argv from argv[1] on, at most CHILD_ARGUMENTS_MAX, NULL last.
  * output receives the first capacity - 1 bytes of its standard output and a zero; if output is NULL, the child shares
  * our standard output. usage may be NULL. A signal to this process ends the child as well. Returns CLI_DONE, or
- * CLI_FAILED after a message if the program cannot be started or its exit status is not 0. */
-int child_run(struct bench *bench, const char *path, const char *const *arguments, char *output, size_t capacity,
+ * CLI_FAILED after a message if its exit status is not 0; ends the program if it cannot be started. */
+int child_try(struct bench *bench, const char *path, const char *const *arguments, char *output, size_t capacity,
               struct child_usage *usage);
 
-/* Runs a copy of this program: the current case on `dataset`, with the options --dir, --seq-len, --rows, --seconds and
- * --tokenizer of this process. options.child is then `what`. Parameters and result as for child_run(). */
-int child_run_copy(struct bench *bench, const char *what, const char *dataset, char *output, size_t capacity,
-                   struct child_usage *usage);
+/* Does the same, and ends the program if the exit status is not 0, as do all functions below. */
+void child_run(struct bench *bench, const char *path, const char *const *arguments, char *output, size_t capacity,
+               struct child_usage *usage);
 
+/* Runs a copy of this program: the current case on `dataset`, with the options --dir, --seq-len, --rows, --seconds and
+ * --tokenizer of this process. options.child is then `what`. Parameters as for child_run(). */
+void child_run_copy(struct bench *bench, const char *what, const char *dataset, char *output, size_t capacity,
+                    struct child_usage *usage);
 /* The first argument of a copy of this program; options.child is the second one. It is not an option: it is removed
  * before the options are parsed. */
 #define CHILD_MARK "--child"
@@ -42,20 +45,19 @@ struct child_copy {
     char *output;    /* receives what it prints, cut to capacity - 1 bytes, and a zero */
     size_t capacity; /* at least 1 */
 };
+
 /* Starts `count` copies of this program with the command line of this process, waits for all of them, and reads what
- * they print. A dataset that this process created is added to their command line. Returns CLI_DONE, or CLI_FAILED after
- * a message if one of them cannot be started or fails; the others are then stopped. */
-int child_run_copies(struct bench *bench, struct child_copy *copies, size_t count);
+ * they print. A dataset that this process created is added to their command line. If one of them fails, the others are
+ * stopped. */
+void child_run_copies(struct bench *bench, struct child_copy *copies, size_t count);
 
-/* Runs the command tokmap, which is expected in this program's own folder; what it prints is dropped. Parameters and
- * result as for child_run(). */
-int child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage);
-
+/* Runs the command tokmap, which is expected in this program's own folder; what it prints is dropped. Parameters as for
+ * child_run(). */
+void child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage);
 /* Does the same with a standard input that a copy of this program writes: it gets the command line of this process, and
  * its options.child is `what`. usage is that of tokmap alone. */
-int child_run_tokmap_fed(struct bench *bench, const char *what, const char *const *arguments,
-                         struct child_usage *usage);
-
+void child_run_tokmap_fed(struct bench *bench, const char *what, const char *const *arguments,
+                          struct child_usage *usage);
 /* Appends the options that name the tokenizer (--tokenizer, --pattern, --special-tokens), as this process received
  * them, to the `count` elements in arguments. Returns the new count, which is larger by at most 6. */
 size_t child_tokenizer_arguments(const struct bench *bench, const char **arguments, size_t count);

@@ -12,16 +12,15 @@
 #include "platform/os.h"
 #include "tokmap/cuda.h"
 
-int gpu_check(struct gpu *gpu, int result, const char *doing)
+void gpu_check(struct gpu *gpu, int result, const char *doing)
 {
-    struct tokmap_error error = {0};
     if (!result)
-        return CLI_DONE;
-    (void)cuda_driver_error(gpu->driver, TOKMAP_ERROR_DEVICE, result, &error, doing);
-    return bench_failed(gpu->bench, &error);
+        return;
+    (void)cuda_driver_error(gpu->driver, TOKMAP_ERROR_DEVICE, result, &gpu->bench->error, doing);
+    bench_failed(gpu->bench, &gpu->bench->error);
 }
 
-static int load_kernels(struct gpu *gpu)
+static void load_kernels(struct gpu *gpu)
 {
     const struct cuda_driver *driver = gpu->driver;
     int result = driver->module_load(&gpu->module, gpu_kernels_fatbin, 0, NULL, NULL);
@@ -33,17 +32,18 @@ static int load_kernels(struct gpu *gpu)
         result = driver->module_get_function(&gpu->spin, gpu->module, "gpu_spin");
     if (!result)
         result = driver->module_get_function(&gpu->checksum, gpu->module, "gpu_checksum");
-    return gpu_check(gpu, result, "loading the benchmark's kernels");
+    gpu_check(gpu, result, "loading the benchmark's kernels");
 }
 
-int gpu_take_expand(struct gpu *gpu)
+void gpu_take_expand(struct gpu *gpu)
 {
     char reason[CUDA_KERNEL_REASON];
     assert(gpu->open && !gpu->expand);
     gpu->expand = cuda_kernel_take(&gpu->device, reason);
-    if (!gpu->expand)
-        cli_say(gpu->bench->program, "%s", reason);
-    return gpu->expand ? CLI_DONE : CLI_FAILED;
+    if (gpu->expand)
+        return;
+    cli_say(gpu->bench->program, "%s", reason);
+    bench_end(gpu->bench, CLI_FAILED);
 }
 
 const char *gpu_reason(const struct tokmap_error *error)
@@ -52,7 +52,7 @@ const char *gpu_reason(const struct tokmap_error *error)
     return error->message + (strncmp(error->message, head, sizeof head - 1) ? 0 : sizeof head - 1);
 }
 
-int gpu_open(struct bench *bench, struct gpu *gpu)
+void gpu_open(struct bench *bench, struct gpu *gpu)
 {
     static bool said; /* a case can open the GPU more than once */
     struct tokmap_error error = {0};
@@ -64,28 +64,23 @@ int gpu_open(struct bench *bench, struct gpu *gpu)
         cli_say(bench->program,
                 "no GPU: %s; this case measures a GPU: run it on a machine with one, where nvidia-smi lists it",
                 gpu_reason(&error));
-        return CLI_FAILED;
+        bench_end(bench, CLI_FAILED);
     }
     gpu->driver = gpu->device.driver;
-    int result = cuda_enter(&gpu->device, &gpu->entered);
-    if (result) {
-        cuda_device_close(&gpu->device);
-        return gpu_check(gpu, result, "entering the GPU's context");
-    }
+    gpu_check(gpu, cuda_enter(&gpu->device, &gpu->entered), "entering the GPU's context");
     gpu->open = true;
     struct tokmap_cuda_device_info info = TOKMAP_CUDA_DEVICE_INFO_INIT;
-    result = gpu->driver->device_get_attribute(&gpu->processors, CUDA_DEVICE_MULTIPROCESSORS, gpu->device.handle);
+    int result = gpu->driver->device_get_attribute(&gpu->processors, CUDA_DEVICE_MULTIPROCESSORS, gpu->device.handle);
     if (!result)
         result = gpu->driver->stream_create(&gpu->stream, CUDA_STREAM_NON_BLOCKING);
-    if (result)
-        return gpu_check(gpu, result, "creating a stream");
+    gpu_check(gpu, result, "creating a stream");
     if (!bench->options.json && !bench->options.child && !said &&
         !tokmap_cuda_device(gpu->device.ordinal, &info, &error)) {
         cli_print("%s: %s, capability %d.%d, driver for CUDA %d.%d\n", gpu->name, info.name, info.capability_major,
                   info.capability_minor, gpu->driver->version / 1000, gpu->driver->version % 1000 / 10);
         said = true;
     }
-    return load_kernels(gpu);
+    load_kernels(gpu);
 }
 
 void gpu_close(struct gpu *gpu)
@@ -104,15 +99,15 @@ void gpu_close(struct gpu *gpu)
     gpu->open = false;
 }
 
-int gpu_memory_new(struct gpu *gpu, uint64_t bytes, uint64_t *address)
+uint64_t gpu_memory_new(struct gpu *gpu, uint64_t bytes)
 {
+    uint64_t address = 0;
     assert(gpu->open && bytes);
-    int result = gpu->driver->mem_alloc(address, bytes);
-    if (result)
-        *address = 0;
-    else
-        result = gpu->driver->memset_bytes(*address, 0, bytes, gpu->stream);
-    return gpu_check(gpu, result, "allocating device memory");
+    int result = gpu->driver->mem_alloc(&address, bytes);
+    if (!result)
+        result = gpu->driver->memset_bytes(address, 0, bytes, gpu->stream);
+    gpu_check(gpu, result, "allocating device memory");
+    return address;
 }
 
 void gpu_memory_free(struct gpu *gpu, uint64_t *address)
@@ -122,53 +117,51 @@ void gpu_memory_free(struct gpu *gpu, uint64_t *address)
     *address = 0;
 }
 
-int gpu_synchronize(struct gpu *gpu)
+void gpu_synchronize(struct gpu *gpu)
 {
-    return gpu_check(gpu, gpu->driver->stream_synchronize(gpu->stream), "waiting for the GPU");
+    gpu_check(gpu, gpu->driver->stream_synchronize(gpu->stream), "waiting for the GPU");
 }
 
-int gpu_launch(struct gpu *gpu, struct CUfunc_st *kernel, uint32_t blocks, uint32_t block, void *arguments)
+void gpu_launch(struct gpu *gpu, struct CUfunc_st *kernel, uint32_t blocks, uint32_t block, void *arguments)
 {
     void *parameters[] = {arguments};
-    return gpu->driver->launch_kernel(kernel, blocks, 1, 1, block, 1, 1, 0, gpu->stream, parameters, NULL);
+    gpu_check(gpu, gpu->driver->launch_kernel(kernel, blocks, 1, 1, block, 1, 1, 0, gpu->stream, parameters, NULL),
+              "launching a kernel");
 }
 
-int gpu_launch_gemm(struct gpu *gpu, const struct gpu_gemm *work)
+void gpu_launch_gemm(struct gpu *gpu, const struct gpu_gemm *work)
 {
     struct gpu_gemm arguments = *work;
     assert(work->size % GEMM_TILE == 0);
     const uint64_t across = work->size / GEMM_TILE;
-    return gpu_launch(gpu, gpu->gemm, (uint32_t)((across * across + GPU_BLOCK - 1) / GPU_BLOCK), GPU_BLOCK, &arguments);
+    gpu_launch(gpu, gpu->gemm, (uint32_t)((across * across + GPU_BLOCK - 1) / GPU_BLOCK), GPU_BLOCK, &arguments);
 }
 
-int gpu_launch_spin(struct gpu *gpu, const struct gpu_spin *work)
+void gpu_launch_spin(struct gpu *gpu, const struct gpu_spin *work)
 {
     struct gpu_spin arguments = *work;
-    return gpu_launch(gpu, gpu->spin, 1, 1, &arguments);
+    gpu_launch(gpu, gpu->spin, 1, 1, &arguments);
 }
 
-int gpu_launch_checksum(struct gpu *gpu, const struct gpu_checksum *work)
+void gpu_launch_checksum(struct gpu *gpu, const struct gpu_checksum *work)
 {
     struct gpu_checksum arguments = *work;
     assert(work->word_bytes == 2 || work->word_bytes == 4);
     const uint64_t blocks = work->count / GPU_BLOCK / 4 + 1, most = (uint64_t)gpu->processors * 4;
-    return gpu_launch(gpu, gpu->checksum, (uint32_t)(blocks < most ? blocks : most), GPU_BLOCK, &arguments);
+    gpu_launch(gpu, gpu->checksum, (uint32_t)(blocks < most ? blocks : most), GPU_BLOCK, &arguments);
 }
 
-int gpu_launch_expand(struct gpu *gpu, const struct expand_arguments *work)
+void gpu_launch_expand(struct gpu *gpu, const struct expand_arguments *work)
 {
     struct expand_arguments arguments = *work;
     assert(gpu->expand);
-    return gpu_launch(gpu, gpu->expand->function, expand_blocks(work, gpu->expand->held), EXPAND_BLOCK, &arguments);
+    gpu_launch(gpu, gpu->expand->function, expand_blocks(work, gpu->expand->held), EXPAND_BLOCK, &arguments);
 }
 
-int gpu_timer_new(struct gpu *gpu, struct gpu_timer *timer)
+void gpu_timer_new(struct gpu *gpu, struct gpu_timer *timer)
 {
-    memset(timer, 0, sizeof *timer);
-    int result = gpu->driver->event_create(&timer->from, 0);
-    if (!result)
-        result = gpu->driver->event_create(&timer->to, 0);
-    return gpu_check(gpu, result, "creating events");
+    gpu_check(gpu, gpu->driver->event_create(&timer->from, 0), "creating events");
+    gpu_check(gpu, gpu->driver->event_create(&timer->to, 0), "creating events");
 }
 
 void gpu_timer_free(struct gpu *gpu, struct gpu_timer *timer)
@@ -180,24 +173,24 @@ void gpu_timer_free(struct gpu *gpu, struct gpu_timer *timer)
     memset(timer, 0, sizeof *timer);
 }
 
-int gpu_timer_start(struct gpu *gpu, struct gpu_timer *timer)
+void gpu_timer_start(struct gpu *gpu, struct gpu_timer *timer)
 {
-    return gpu->driver->event_record(timer->from, gpu->stream);
+    gpu_check(gpu, gpu->driver->event_record(timer->from, gpu->stream), "recording an event");
 }
 
-int gpu_timer_stop(struct gpu *gpu, struct gpu_timer *timer)
+void gpu_timer_stop(struct gpu *gpu, struct gpu_timer *timer)
 {
-    return gpu->driver->event_record(timer->to, gpu->stream);
+    gpu_check(gpu, gpu->driver->event_record(timer->to, gpu->stream), "recording an event");
 }
 
-int gpu_timer_read(struct gpu *gpu, struct gpu_timer *timer, double *ms)
+double gpu_timer_read(struct gpu *gpu, struct gpu_timer *timer)
 {
     float found = 0;
     int result = gpu->driver->event_synchronize(timer->to);
     if (!result)
         result = gpu->driver->event_elapsed_time(&found, timer->from, timer->to);
-    *ms = (double)found;
-    return gpu_check(gpu, result, "timing the GPU");
+    gpu_check(gpu, result, "timing the GPU");
+    return (double)found;
 }
 
 /* ==== calls of the driver, counted ==== */
@@ -307,7 +300,7 @@ static void note(int side, int call, uint64_t ns)
 COUNTED_CALLS(COUNTED_CALL)
 #undef COUNTED_CALL
 
-int driver_calls_begin(struct bench *bench, const struct cuda_driver *driver)
+void driver_calls_begin(struct bench *bench, const struct cuda_driver *driver)
 {
     assert(!table);
     is_consumer = true;
@@ -315,12 +308,10 @@ int driver_calls_begin(struct bench *bench, const struct cuda_driver *driver)
     real = *table;
     for (int side = 0; side < SIDES; side++)
         for (int call = 0; call < CALLS; call++)
-            if (!samples_new(&samples[side][call], SAMPLES_MOST))
-                return bench_no_memory(bench);
+            bench_samples_new(bench, &samples[side][call], SAMPLES_MOST);
 #define REPLACE_CALL(waits, field, arguments, passed) table->field = real.field ? counted_##field : NULL;
     COUNTED_CALLS(REPLACE_CALL)
 #undef REPLACE_CALL
-    return CLI_DONE;
 }
 
 void driver_calls_end(void)

@@ -3,9 +3,8 @@
  * gpu.h - a GPU as the cases use it: the driver's function table, the primary context (current on the calling thread),
  * a stream, the kernels, and the calls that every case makes.
  *
- * Functions that return an int return CLI_DONE, or CLI_FAILED after a message, unless their comment says that they
- * return the driver's result (0 is success); pass that to gpu_check(). Only the thread that called gpu_open() may call
- * them.
+ * A failure ends the program with a message (harness.h). For a call of the driver, pass its result to gpu_check(). Only
+ * the thread that called gpu_open() may call these functions.
  */
 #ifndef TOKMAP_BENCH_HARNESS_GPU_H
 #define TOKMAP_BENCH_HARNESS_GPU_H
@@ -31,47 +30,47 @@ struct gpu {
 };
 
 /* Opens the device that --device names, or the first one. If it cannot be used, the message says "no GPU", the
- * reason, and what to do. Call gpu_close() in either case. */
-int gpu_open(struct bench *bench, struct gpu *gpu);
+ * reason, and what to do. */
+void gpu_open(struct bench *bench, struct gpu *gpu);
 /* Loads the library's kernel, which gpu_launch_expand() needs. A loader shares it from then on, so a case that measures
  * how a loader loads it does not call this. Call it once after gpu_open(). If no form of the kernel can be loaded, the
  * message has the driver's reason. */
-int gpu_take_expand(struct gpu *gpu);
+void gpu_take_expand(struct gpu *gpu);
 /* Waits for the work on the stream, then releases everything. Accepts a gpu that is not open. */
 void gpu_close(struct gpu *gpu);
 /* Returns the reason inside an error with the status ERROR_NO_DEVICE; it is valid as long as the error. */
 const char *gpu_reason(const struct tokmap_error *error);
 
-/* Returns CLI_DONE if the driver's result is 0. Otherwise prints what failed ("launching a kernel") and returns
- * CLI_FAILED. */
-int gpu_check(struct gpu *gpu, int result, const char *doing);
+/* Ends the program with a message that says what failed ("launching a kernel") if the driver's result is not 0. */
+void gpu_check(struct gpu *gpu, int result, const char *doing);
 
-/* Allocates device memory and enqueues on the stream that it is set to zero. *address is 0 after a failure. */
-int gpu_memory_new(struct gpu *gpu, uint64_t bytes, uint64_t *address);
+/* Allocates device memory and enqueues on the stream that it is set to zero. Returns its address. */
+uint64_t gpu_memory_new(struct gpu *gpu, uint64_t bytes);
 /* Frees device memory, which no work in progress may use, and sets *address to 0. Accepts the address 0. */
 void gpu_memory_free(struct gpu *gpu, uint64_t *address);
 
 /* Waits for the work on the stream. */
-int gpu_synchronize(struct gpu *gpu);
+void gpu_synchronize(struct gpu *gpu);
 
-/* Launch a kernel on the stream. All return the driver's result. */
-int gpu_launch(struct gpu *gpu, struct CUfunc_st *kernel, uint32_t blocks, uint32_t block, void *arguments);
-int gpu_launch_gemm(struct gpu *gpu, const struct gpu_gemm *work);
-int gpu_launch_spin(struct gpu *gpu, const struct gpu_spin *work);
-int gpu_launch_checksum(struct gpu *gpu, const struct gpu_checksum *work);
-int gpu_launch_expand(struct gpu *gpu, const struct expand_arguments *work);
+/* Launch a kernel on the stream. */
+void gpu_launch(struct gpu *gpu, struct CUfunc_st *kernel, uint32_t blocks, uint32_t block, void *arguments);
+void gpu_launch_gemm(struct gpu *gpu, const struct gpu_gemm *work);
+void gpu_launch_spin(struct gpu *gpu, const struct gpu_spin *work);
+void gpu_launch_checksum(struct gpu *gpu, const struct gpu_checksum *work);
+void gpu_launch_expand(struct gpu *gpu, const struct expand_arguments *work);
 
 /* A pair of timed events around some work on the stream. */
 struct gpu_timer {
     struct CUevent_st *from, *to;
 };
-int gpu_timer_new(struct gpu *gpu, struct gpu_timer *timer);
+
+void gpu_timer_new(struct gpu *gpu, struct gpu_timer *timer);
 void gpu_timer_free(struct gpu *gpu, struct gpu_timer *timer);
-/* Record the events. Both return the driver's result. */
-int gpu_timer_start(struct gpu *gpu, struct gpu_timer *timer);
-int gpu_timer_stop(struct gpu *gpu, struct gpu_timer *timer);
-/* Waits until the GPU has reached the stop and sets *ms to the time since the start. */
-int gpu_timer_read(struct gpu *gpu, struct gpu_timer *timer, double *ms);
+/* Record the events. */
+void gpu_timer_start(struct gpu *gpu, struct gpu_timer *timer);
+void gpu_timer_stop(struct gpu *gpu, struct gpu_timer *timer);
+/* Waits until the GPU has reached the stop. Returns the milliseconds since the start. */
+double gpu_timer_read(struct gpu *gpu, struct gpu_timer *timer);
 
 /* ==== calls of the driver, counted ==== */
 
@@ -92,9 +91,8 @@ struct driver_calls {
 };
 
 /* Begins on a driver that no other thread uses yet. The calling thread is the consumer, all others are producers.
- * Returns CLI_DONE, or CLI_FAILED after a message. In either case call driver_calls_end(), which restores the table, at
- * a time when no other thread uses the driver. A second call of it does nothing. */
-int driver_calls_begin(struct bench *bench, const struct cuda_driver *driver);
+ * driver_calls_end() restores the table, at a time when no other thread uses the driver. */
+void driver_calls_begin(struct bench *bench, const struct cuda_driver *driver);
 void driver_calls_end(void);
 
 /* Counts from now on, beginning at zero, or does not count any more. The consumer's calls count only between

@@ -10,20 +10,23 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "common/bytes.h"
 #include "common/error.h"
+#include "platform/library.h"
 #include "platform/process.h"
 
 /* ---- repeats ---- */
 
-struct repeats repeats_begin(uint64_t count, enum repeats_kind kind)
+struct repeats repeats_begin(struct bench *bench, uint64_t count, enum repeats_kind kind)
 {
     const bool warm_first = kind == REPEATS_WARM_FIRST;
-    return (struct repeats){.count = count + warm_first, .warm_first = warm_first};
+    return (struct repeats){.bench = bench, .count = count + warm_first, .warm_first = warm_first};
 }
 
-bool repeats_next(struct repeats *repeats, int result)
+bool repeats_next(struct repeats *repeats)
 {
-    if (result || bench_stopped() || repeats->begun == repeats->count)
+    bench_stop_check(repeats->bench);
+    if (repeats->begun == repeats->count)
         return false;
     repeats->number = repeats->begun++;
     repeats->counts = !repeats->warm_first || repeats->number;
@@ -272,51 +275,53 @@ static void result_write(struct bench *bench, const char *metric, const char *un
         report_add(bench->report, bench->name, metric, unit, result);
 }
 
-static double ratio_of(const struct result *result)
+static double ratio_of(double value, double limit)
 {
-    return isfinite(result->limit) && result->limit != 0 ? result->value / result->limit : (double)NAN;
+    return isfinite(limit) && limit != 0 ? value / limit : (double)NAN;
+}
+
+static struct result result_of(double value, const struct series *repeats, double limit)
+{
+    return (struct result){.value = value,
+                           .smallest = series_smallest(repeats),
+                           .largest = series_largest(repeats),
+                           .limit = limit,
+                           .ratio = ratio_of(value, limit),
+                           .count = repeats->count};
+}
+
+static struct result result_alone(double value, double limit)
+{
+    return (struct result){value, value, value, limit, ratio_of(value, limit), 1, BETTER_NEITHER, NULL};
 }
 
 void bench_result(struct bench *bench, const char *metric, const char *unit, const struct series *values,
                   const struct series *limit)
 {
-    if (!values->count)
-        return;
-    struct result result = {.value = series_median(values),
-                            .smallest = series_smallest(values),
-                            .largest = series_largest(values),
-                            .limit = limit ? series_median(limit) : (double)NAN,
-                            .count = values->count};
-    result.ratio = ratio_of(&result);
-    result_write(bench, metric, unit, &result);
+    struct result result = result_of(series_median(values), values, limit ? series_median(limit) : (double)NAN);
+    if (values->count)
+        result_write(bench, metric, unit, &result);
 }
 
 void bench_value(struct bench *bench, const char *metric, const char *unit, double value, double limit)
 {
-    struct result result = {.value = value, .smallest = value, .largest = value, .limit = limit, .count = 1};
-    result.ratio = ratio_of(&result);
+    struct result result = result_alone(value, limit);
     result_write(bench, metric, unit, &result);
 }
 
 void bench_value_alone(struct bench *bench, const char *metric, const char *unit, double value, double alone)
 {
-    struct result result = {
-        .value = value, .smallest = value, .largest = value, .limit = alone, .ratio = (double)NAN, .count = 1};
+    struct result result = result_alone(value, alone);
+    result.ratio = (double)NAN;
     result_write(bench, metric, unit, &result);
 }
 
 void bench_derived(struct bench *bench, const char *metric, const char *unit, double value,
                    const struct series *repeats)
 {
-    if (!repeats->count)
-        return;
-    struct result result = {.value = value,
-                            .smallest = series_smallest(repeats),
-                            .largest = series_largest(repeats),
-                            .limit = (double)NAN,
-                            .ratio = (double)NAN,
-                            .count = repeats->count};
-    result_write(bench, metric, unit, &result);
+    struct result result = result_of(value, repeats, (double)NAN);
+    if (repeats->count)
+        result_write(bench, metric, unit, &result);
 }
 
 enum bench_held bench_figure(struct bench *bench, const struct bench_figure *figure)
@@ -333,9 +338,9 @@ enum bench_held bench_figure(struct bench *bench, const struct bench_figure *fig
                             .smallest = figure->smallest,
                             .largest = figure->largest,
                             .limit = bar,
+                            .ratio = ratio_of(value, bar),
                             .count = figure->count,
                             .verdict = verdicts[held]};
-    result.ratio = ratio_of(&result);
     result_write(bench, figure->metric, figure->unit, &result);
     return held;
 }
@@ -344,14 +349,9 @@ static void spread_write(struct bench *bench, const char *prefix, const char *un
                          const struct spread *limit, bool with_ratio)
 {
     static const char *const names[4] = {"p50", "p99", "p999", "max"};
-    const struct series *values[4] = {&spread->p50, &spread->p99, &spread->p999, &spread->largest};
-    const struct series *limits[4] = {NULL, NULL, NULL, NULL};
-    if (limit) {
-        limits[0] = &limit->p50;
-        limits[1] = &limit->p99;
-        limits[2] = &limit->p999;
-        limits[3] = &limit->largest;
-    }
+    const struct spread none = {.p50 = {.count = 0}}, *const by = limit ? limit : &none;
+    const struct series *const values[4] = {&spread->p50, &spread->p99, &spread->p999, &spread->largest};
+    const struct series *const limits[4] = {&by->p50, &by->p99, &by->p999, &by->largest};
     const size_t length = strlen(prefix);
     const bool bare = length && prefix[length - 1] == '=';
     for (size_t i = 0; i < 4; i++) {
@@ -363,12 +363,9 @@ static void spread_write(struct bench *bench, const char *prefix, const char *un
         else
             (void)snprintf(metric, sizeof metric, "%.*s_%s_%s", (int)(bare ? length - 1 : length), prefix, names[i],
                            unit);
-        struct result result = {.value = series_median(values[i]),
-                                .smallest = series_smallest(values[i]),
-                                .largest = series_largest(values[i]),
-                                .limit = limits[i] ? series_median(limits[i]) : (double)NAN,
-                                .count = values[i]->count};
-        result.ratio = with_ratio ? ratio_of(&result) : (double)NAN;
+        struct result result = result_of(series_median(values[i]), values[i], series_median(limits[i]));
+        if (!with_ratio)
+            result.ratio = (double)NAN;
         result_write(bench, metric, unit, &result);
     }
 }
@@ -393,13 +390,8 @@ void bench_verdict(struct bench *bench, int number, const char *verdict, const c
     if (!bench_json_wanted(bench))
         return;
     struct cli_json json;
-    const struct result result = {.value = number,
-                                  .smallest = number,
-                                  .largest = number,
-                                  .limit = (double)NAN,
-                                  .ratio = (double)NAN,
-                                  .count = 1,
-                                  .better = BETTER_LESS};
+    struct result result = result_alone(number, (double)NAN);
+    result.better = BETTER_LESS;
     result_begin(bench, &json, "verdict", "0 ok, 1 tight, 2 bottleneck, 3 none", &result);
     cli_json_text(&json, "verdict", verdict);
     cli_json_text(&json, "binds", binds);
@@ -442,26 +434,91 @@ bool bench_stopped(void)
     return os_signal_caught() != 0;
 }
 
-int bench_failed(struct bench *bench, const struct tokmap_error *error)
+void bench_stop_check(struct bench *bench)
+{
+    if (bench_stopped())
+        bench_end(bench, CLI_FAILED);
+}
+
+/* Other threads may still run, so nothing but the end of the process stops them. */
+void bench_end(struct bench *bench, int result)
+{
+    _Exit(bench->finish(bench, result));
+}
+
+void bench_failed(struct bench *bench, const struct tokmap_error *error)
 {
     assert(error->status);
-    return cli_failed(bench->program, error);
+    bench_end(bench, cli_failed(bench->program, error));
 }
 
-int bench_failed_system(struct bench *bench, int system, const char *path, const char *what)
+void bench_failed_system(struct bench *bench, int system, const char *path, const char *what)
 {
-    struct tokmap_error error = {0};
     assert(system);
-    (void)error_set_system(&error, system, path, TOKMAP_NO_OFFSET, "%s", what);
-    return cli_failed(bench->program, &error);
+    (void)error_set_system(&bench->error, system, path, TOKMAP_NO_OFFSET, "%s", what);
+    bench_failed(bench, &bench->error);
 }
 
-int bench_no_memory(struct bench *bench)
+void bench_no_memory(struct bench *bench)
 {
-    struct tokmap_error error = {0};
-    (void)error_set(&error, TOKMAP_ERROR_MEMORY, NULL, TOKMAP_NO_OFFSET,
+    (void)error_set(&bench->error, TOKMAP_ERROR_MEMORY, NULL, TOKMAP_NO_OFFSET,
                     "There is not enough memory for this case; lower --tokens, --rows or --seconds.");
-    return cli_failed(bench->program, &error);
+    bench_failed(bench, &bench->error);
+}
+
+void bench_check(struct bench *bench, enum tokmap_status status)
+{
+    if (status)
+        bench_failed(bench, &bench->error);
+}
+
+void bench_check_system(struct bench *bench, int system, const char *path, const char *what)
+{
+    if (system)
+        bench_failed_system(bench, system, path, what);
+}
+
+void *bench_new(struct bench *bench, uint64_t count, size_t size)
+{
+    void *memory = count > SIZE_MAX / size ? NULL : calloc((size_t)max64(1, count), size);
+    if (!memory)
+        bench_no_memory(bench);
+    return memory;
+}
+
+void bench_samples_new(struct bench *bench, struct samples *samples, size_t capacity)
+{
+    if (!samples_new(samples, capacity))
+        bench_no_memory(bench);
+}
+
+void bench_append(struct bench *bench, struct bytes_buffer *text, const char *format, ...)
+{
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    const int length = vsnprintf(NULL, 0, format, arguments);
+    if (length < 0 || !bytes_reserve(text, (size_t)length + 1))
+        bench_no_memory(bench);
+    (void)vsnprintf((char *)text->bytes + text->count, (size_t)length + 1, format, again);
+    text->count += (size_t)length;
+    va_end(again);
+    va_end(arguments);
+}
+
+void bench_zstd_load(struct bench *bench, struct library *library)
+{
+    char reason[LIBRARY_REASON];
+    if (library_load(library, reason, sizeof reason))
+        return;
+    cli_say(bench->program, "zstd cannot be loaded (%s); install it (apt-get install %s)", reason, library->package);
+    bench_end(bench, CLI_FAILED);
+}
+
+int bench_misused(struct bench *bench, const char *message)
+{
+    cli_say(bench->program, "%s", message);
+    return CLI_MISUSED;
 }
 
 /* ---- small helpers ---- */

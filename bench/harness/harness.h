@@ -9,8 +9,15 @@
  * median of another series of the same run) and the ratio of the two. Percentiles come from exact samples, one for each
  * call, and each repeat contributes one value of each percentile.
  *
- * Functions that return an int return CLI_DONE (0), or CLI_FAILED after they have printed a message, unless their
- * comment says otherwise. Everything here is for the command's first thread.
+ * How a case fails. A failure ends the program: bench_failed() and its siblings print the message and what was measured
+ * until then, remove the files that were created, and exit with CLI_FAILED. So does bench_stop_check() if the user
+ * asked to stop. A function of the harness or of a case therefore has done its work when it returns, and its caller
+ * needs no check:
+ *
+ *     bench_check(bench, tokmap_run_open(&run, path, NULL, &bench->error));
+ *     repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+ *
+ * Everything here is for the command's first thread.
  */
 #ifndef TOKMAP_BENCH_HARNESS_HARNESS_H
 #define TOKMAP_BENCH_HARNESS_HARNESS_H
@@ -70,7 +77,6 @@ struct bench_options {
     const char *venv;                                 /* tokenize, compare: the Python environment of other systems */
     const char *peers_folder;                         /* tokenize, compare: where the scripts are that run them */
     const char *peers;                                /* compare: the systems, with commas between them */
-    const char *llmc;                                 /* compare: a checkout of llm.c */
     const char *megatron;                             /* compare pack: a checkout of Megatron-LM */
     const char *field;                                /* compare pack: the field or column of the text */
     const char *table;                                /* compare: what the command line names, or NULL */
@@ -111,8 +117,11 @@ struct bench {
     size_t line_bytes;
     int argc; /* the command line, for copies of this program */
     char **argv;
-    uint64_t rank;       /* in a copy of this program: the rank whose loader reader_open() opens */
-    uint64_t ring_bytes; /* the ring of that loader; 0: the default */
+    uint64_t rank;             /* in a copy of this program: the rank whose loader reader_open() opens */
+    uint64_t ring_bytes;       /* the ring of that loader; 0: the default */
+    struct tokmap_error error; /* of the call that bench_check() looks at */
+    /* Prints what the case has measured and removes what it has created. Returns the exit status. */
+    int (*finish)(struct bench *bench, int result);
 };
 
 struct bench_case {
@@ -125,28 +134,33 @@ struct bench_case {
 
 /* The repeats of one measurement:
  *
- *     struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
- *     while (repeats_next(&repeats, result)) {
- *         result = measure(&value);
- *         if (repeats.counts)
- *             series_add(&series, value);
- *     }
+ *     struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+ *     while (repeats_next(&repeats)) {
+ *         repeats_add(&repeats, &series, measure(bench));
  */
 struct repeats {
+    struct bench *bench;
     uint64_t number; /* of the current repeat, from 0 */
     bool counts;     /* false in the repeat that only warms caches */
     uint64_t begun, count;
     bool warm_first;
 };
+
 enum repeats_kind {
     REPEATS_ALL_COUNT,
     REPEATS_WARM_FIRST /* one additional repeat comes first, whose values are not used */
 };
 
-struct repeats repeats_begin(uint64_t count, enum repeats_kind kind);
-/* Starts the next repeat. Returns false after the last one, if `result` is not CLI_DONE, or if the user asked to stop.
- */
-bool repeats_next(struct repeats *repeats, int result);
+struct repeats repeats_begin(struct bench *bench, uint64_t count, enum repeats_kind kind);
+
+/* Starts the next repeat. Returns false after the last one. Does what bench_stop_check() does. */
+bool repeats_next(struct repeats *repeats);
+/* Adds a value of the current repeat, if it counts. */
+static inline void repeats_add(const struct repeats *repeats, struct series *series, double value)
+{
+    if (repeats->counts)
+        series_add(series, value);
+}
 
 /* Return what the user asked for with --repeats and --seconds, or the case's own default. */
 uint64_t bench_repeats(const struct bench *bench, uint64_t usual);
@@ -187,6 +201,7 @@ struct bench_figure {
     size_t count;
     double bar; /* NAN: none */
 };
+
 enum bench_held { BENCH_HELD, BENCH_SHORT, BENCH_NOT_MEASURED, BENCH_NO_BAR };
 /* Writes a figure with its bar as the limit. The table gets one more column, in which it says "held", "short", "not
  * measured", or nothing if there is no bar. With --json the member `verdict` says that, null without a bar. All rows of
@@ -217,15 +232,42 @@ void bench_verdict(struct bench *bench, int number, const char *verdict, const c
 void bench_answer(struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints "PROGRAM: ..." on stderr; nothing with --json or in a child process. */
 void bench_say(struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Returns whether the user asked to stop (SIGINT, SIGTERM, SIGHUP). Every loop of repeats asks; the case then cleans
- * up and returns CLI_FAILED without a message. */
+/* Returns whether the user asked to stop (SIGINT, SIGTERM, SIGHUP). Long loops ask, and end early. */
 bool bench_stopped(void);
-/* Print a message and return CLI_FAILED: an error of the library, a failed system call (an errno; what: a sentence;
- * path may be NULL), lack of memory. */
-int bench_failed(struct bench *bench, const struct tokmap_error *error);
-int bench_failed_system(struct bench *bench, int system, const char *path, const char *what);
-int bench_no_memory(struct bench *bench);
 
+/* Ends the program without a message if the user asked to stop. Every loop of repeats does this. */
+void bench_stop_check(struct bench *bench);
+
+/* Ends the program with the exit status that follows from `result` (CLI_DONE, CLI_FAILED, or CLI_MISUSED). */
+void bench_end(struct bench *bench, int result) __attribute__((noreturn));
+
+/* Print a message and end the program with CLI_FAILED: an error of the library, a failed system call (an errno; what: a
+ * sentence; path may be NULL), lack of memory. */
+void bench_failed(struct bench *bench, const struct tokmap_error *error) __attribute__((noreturn));
+void bench_failed_system(struct bench *bench, int system, const char *path, const char *what) __attribute__((noreturn));
+void bench_no_memory(struct bench *bench) __attribute__((noreturn));
+
+/* Do the same only if the status is not OK, for a call that got &bench->error; or if the errno is not 0. */
+void bench_check(struct bench *bench, enum tokmap_status status);
+void bench_check_system(struct bench *bench, int system, const char *path, const char *what);
+
+/* Allocates `count` elements of `size` bytes, which are all zeros; ends the program without memory. */
+void *bench_new(struct bench *bench, uint64_t count, size_t size);
+
+/* Does the same for samples, as samples_new() does it. */
+void bench_samples_new(struct bench *bench, struct samples *samples, size_t capacity);
+
+/* Appends to a text, which then has a zero after its bytes that is not counted. Ends the program without memory. */
+void bench_append(struct bench *bench, struct bytes_buffer *text, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+struct library;
+/* Loads the library of zstd, which is opened at its first use. Ends the program with a message that names its package
+ * if it cannot be loaded. */
+void bench_zstd_load(struct bench *bench, struct library *library);
+
+/* Prints a message and returns CLI_MISUSED, for a case to return. */
+int bench_misused(struct bench *bench, const char *message);
 /* ---- small helpers ---- */
 
 /* Returns the next pseudo-random number. Any start value of *state is good. */

@@ -118,35 +118,31 @@ static enum tokmap_status windows_find(struct windows *windows, const struct tok
     return status;
 }
 
-enum tokmap_status windows_new(struct windows *windows, const struct tokmap_dataset *dataset, uint64_t seq_len,
-                               uint64_t most, uint64_t seed, struct tokmap_error *error)
+void windows_new(struct bench *bench, struct windows *windows, const struct tokmap_dataset *dataset, uint64_t most,
+                 uint64_t seed)
 {
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const uint64_t seq_len = bench->options.seq_len;
     memset(windows, 0, sizeof *windows);
-    assert(seq_len && most);
+    assert(most);
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     if (status)
-        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "The dataset cannot be described.");
+        bench_check(bench,
+                    error_set(&bench->error, status, NULL, TOKMAP_NO_OFFSET, "The dataset cannot be described."));
     if (info.tokens <= seq_len)
-        return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
-                         "The dataset has %" PRIu64 " tokens, but a window needs %" PRIu64
-                         "; give a smaller --seq-len.",
-                         info.tokens, seq_len + 1);
+        bench_check(bench, error_set(&bench->error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
+                                     "The dataset has %" PRIu64 " tokens, but a window needs %" PRIu64
+                                     "; give a smaller --seq-len.",
+                                     info.tokens, seq_len + 1));
     windows->shift = min64(seq_len / 3, info.tokens - 1 - seq_len);
     most = min64(most, (info.tokens - 1 - windows->shift) / seq_len);
     windows->seq_len = seq_len;
     windows->width = info.width;
-    windows->at = calloc((size_t)most, sizeof *windows->at);
-    windows->first = calloc((size_t)most, sizeof *windows->first);
-    if (!windows->at || !windows->first)
-        status = error_set_memory(error, "a list of windows", most * 16);
-    else
-        status = windows_find(windows, dataset, info.tokens, most, seed, error);
-    for (uint64_t i = 0; !status && i < windows->count; i++)
+    windows->at = bench_new(bench, most, sizeof *windows->at);
+    windows->first = bench_new(bench, most, sizeof *windows->first);
+    bench_check(bench, windows_find(windows, dataset, info.tokens, most, seed, &bench->error));
+    for (uint64_t i = 0; i < windows->count; i++)
         (void)os_map_populate(windows->at[i], (seq_len + 1) * info.width); /* if this fails, the first repeat faults */
-    if (status)
-        windows_free(windows);
-    return status;
 }
 
 void windows_free(struct windows *windows)
@@ -160,28 +156,20 @@ void windows_free(struct windows *windows)
 
 /* ---- windows of a file ---- */
 
-int plain_file_open(struct plain_file *file, const struct windows *windows, const char *path, uint64_t tokens)
+void plain_file_open(struct bench *bench, struct plain_file *file, const struct windows *windows,
+                     const struct tokmap_shard_info *shard)
 {
-    const uint64_t bytes = (windows->seq_len + 1) * windows->width;
-    *file = (struct plain_file){.windows = max64(1, (tokens - min64(1 + windows->shift, tokens)) / windows->seq_len)};
-    int system = os_open(path, OS_READ, &file->fd);
-    if (!system) {
-        file->window = calloc(1, (size_t)bytes);
-        system = file->window ? 0 : ENOMEM;
-        if (system)
-            os_close(file->fd);
-    }
-    if (system)
-        memset(file, 0, sizeof *file);
-    return system;
+    const uint64_t tokens = shard->tokens - min64(1 + windows->shift, shard->tokens);
+    *file = (struct plain_file){.windows = max64(1, tokens / windows->seq_len),
+                                .window = bench_new(bench, windows->seq_len + 1, windows->width)};
+    bench_check_system(bench, os_open(shard->tokens_path, OS_READ, &file->fd), shard->tokens_path,
+                       "The tokens cannot be opened.");
 }
 
 void plain_file_close(struct plain_file *file)
 {
-    if (file->window)
-        os_close(file->fd);
+    os_close(file->fd);
     free(file->window);
-    memset(file, 0, sizeof *file);
 }
 
 void plain_file_read(const struct plain_file *file, const struct windows *windows, uint64_t *next, uint8_t *into)
@@ -195,29 +183,19 @@ void plain_file_read(const struct plain_file *file, const struct windows *window
 
 /* ---- outputs and repeats ---- */
 
-int outputs_allocate(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_id_type type)
+void outputs_allocate(struct bench *bench, struct outputs *outputs, uint64_t rows, enum tokmap_id_type type)
 {
     memset(outputs, 0, sizeof *outputs);
-    if (mul_overflows(rows * (type == TOKMAP_ID_I64 ? 8 : 4), seq_len, &outputs->bytes))
-        return ENOMEM;
-    int system = os_memory_new(outputs->bytes, true, &outputs->inputs);
-    if (!system)
-        system = os_memory_new(outputs->bytes, true, &outputs->targets);
-    if (system) {
-        outputs_free(outputs);
-        return system;
-    }
-    return 0;
+    if (mul_overflows(rows * (type == TOKMAP_ID_I64 ? 8 : 4), bench->options.seq_len, &outputs->bytes) ||
+        os_memory_new(outputs->bytes, true, &outputs->inputs) || os_memory_new(outputs->bytes, true, &outputs->targets))
+        bench_no_memory(bench);
 }
 
-int outputs_new(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_id_type type)
+void outputs_new(struct bench *bench, struct outputs *outputs, uint64_t rows, enum tokmap_id_type type)
 {
-    const int system = outputs_allocate(outputs, rows, seq_len, type);
-    if (system)
-        return system;
+    outputs_allocate(bench, outputs, rows, type);
     memset(outputs->inputs, 1, (size_t)outputs->bytes);
     memset(outputs->targets, 1, (size_t)outputs->bytes);
-    return 0;
 }
 
 void outputs_free(struct outputs *outputs)
@@ -267,41 +245,34 @@ double plain_loop_repeat(const struct plain_loop *loop, uint64_t *next, double s
 
 /* ==== the loader's loop ==== */
 
-int reader_open_loader(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
-                       uint32_t fields, uint64_t step)
+struct tokmap_loader_options reader_options(const struct bench *bench, uint32_t threads, uint32_t fields)
 {
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-    struct tokmap_cursor cursor;
-    char text[TOKMAP_CURSOR_TEXT];
-    assert(threads <= 1 && !(fields & ~(uint32_t)(TOKMAP_INPUTS | TOKMAP_TARGETS)));
-    reader_clear(reader);
     options.rank = bench->rank;
     options.world = bench->options.world;
     options.rows = bench->options.rows;
     options.ring_bytes = bench->ring_bytes;
-    enum tokmap_status status = tokmap_run_cursor(run, step, &cursor, &reader->error);
-    if (!status) {
-        tokmap_cursor_print(&cursor, text);
-        options.threads = threads;
-        options.fields = fields;
-        options.resume = step ? text : NULL;
-        status = tokmap_loader_open(&reader->loader, run, &options, &reader->error);
-    }
-    return status ? bench_failed(bench, &reader->error) : CLI_DONE;
+    options.threads = threads;
+    options.fields = fields;
+    return options;
 }
 
-int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
-                uint32_t fields, uint64_t step)
+void reader_open_bare(struct bench *bench, struct reader *reader, const struct tokmap_run *run,
+                      const struct tokmap_loader_options *options)
 {
-    const int result = reader_open_loader(bench, reader, run, threads, fields, step);
-    if (result)
-        return result;
-    const uint64_t rows = tokmap_loader_rows(reader->loader);
-    if (fields && outputs_new(&reader->outputs, rows, bench->options.seq_len, TOKMAP_ID_I64))
-        return bench_no_memory(bench);
-    reader->out.inputs = fields & TOKMAP_INPUTS ? reader->outputs.inputs : NULL;
-    reader->out.targets = fields & TOKMAP_TARGETS ? reader->outputs.targets : NULL;
-    return CLI_DONE;
+    *reader = (struct reader){.out = TOKMAP_OUT_INIT, .batch = TOKMAP_BATCH_INIT};
+    bench_check(bench, tokmap_loader_open(&reader->loader, run, options, &bench->error));
+}
+
+void reader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run,
+                 const struct tokmap_loader_options *options)
+{
+    reader_open_bare(bench, reader, run, options);
+    if (options->fields)
+        outputs_new(bench, &reader->outputs, tokmap_loader_rows(reader->loader), TOKMAP_ID_I64);
+    reader->out.type = TOKMAP_ID_I32;
+    reader->out.inputs = options->fields & TOKMAP_INPUTS ? reader->outputs.inputs : NULL;
+    reader->out.targets = options->fields & TOKMAP_TARGETS ? reader->outputs.targets : NULL;
 }
 
 void reader_close(struct reader *reader)
@@ -313,8 +284,22 @@ void reader_close(struct reader *reader)
 
 #define BATCHES 16 /* batches for each look at the clock, if calls are not timed one by one */
 
-int reader_repeat(struct bench *bench, struct reader *reader, enum tokmap_id_type type, double seconds,
-                  struct samples *samples, double *rate, double *cpu)
+void reader_take(struct bench *bench, struct reader *reader, uint64_t batches)
+{
+    for (uint64_t i = 0; i < batches && !bench_stopped(); i++)
+        if (reader_next(reader))
+            bench_failed(bench, &reader->error);
+}
+
+uint64_t reader_first_pass(struct bench *bench, struct reader *reader, uint64_t windows)
+{
+    const uint64_t batches = min64(windows, READER_WINDOWS_MOST) / bench->options.rows + 1;
+    reader_take(bench, reader, batches);
+    return batches;
+}
+
+double reader_repeat(struct bench *bench, struct reader *reader, enum tokmap_id_type type, double seconds,
+                     struct samples *samples, double *cpu)
 {
     uint64_t length = (uint64_t)(seconds * 1e9), tokens = 0, cpu_started = os_process_cpu_ns();
     uint64_t started = os_clock_ns(), now = started;
@@ -322,7 +307,7 @@ int reader_repeat(struct bench *bench, struct reader *reader, enum tokmap_id_typ
     while (now - started < length && !bench_stopped()) {
         for (int i = 0; i < (samples ? 1 : BATCHES); i++) {
             if (reader_next(reader))
-                return bench_failed(bench, &reader->error);
+                bench_failed(bench, &reader->error);
             tokens += reader->batch.tokens;
         }
         const uint64_t then = os_clock_ns();
@@ -330,11 +315,17 @@ int reader_repeat(struct bench *bench, struct reader *reader, enum tokmap_id_typ
             samples_add(samples, then - now);
         now = then;
     }
-    if (rate)
-        *rate = (double)tokens / ((double)(now - started) / 1e9);
     if (cpu)
         *cpu = (double)(os_process_cpu_ns() - cpu_started) / 1e9 / ((double)tokens / 1e6);
-    return CLI_DONE;
+    return (double)tokens / ((double)(now - started) / 1e9);
+}
+
+void readers_compare(struct bench *bench, struct reader *const readers[2], struct repeats repeats, double seconds,
+                     struct series rates[2])
+{
+    while (repeats_next(&repeats))
+        for (int i = 0; i < 2; i++)
+            repeats_add(&repeats, &rates[i], reader_repeat(bench, readers[i], TOKMAP_ID_I32, seconds, NULL, NULL));
 }
 
 void reader_stats(const struct reader *reader, struct tokmap_stats *stats)
@@ -345,18 +336,16 @@ void reader_stats(const struct reader *reader, struct tokmap_stats *stats)
         stats->size = 0;
 }
 
-int reader_fill(struct bench *bench, struct reader *reader)
+void reader_fill(struct bench *bench, struct reader *reader)
 {
     struct tokmap_stats stats;
     uint64_t started = os_clock_ns();
     do {
-        if (reader_next(reader))
-            return bench_failed(bench, &reader->error);
+        reader_take(bench, reader, 1);
         os_sleep_ns(1000000);
         reader_stats(reader, &stats);
         /* The slot of the batch that was delivered last cannot be filled. */
     } while (stats.ring_ready + 1 < stats.ring_slots && os_clock_ns() - started < 1000000000 && !bench_stopped());
-    return CLI_DONE;
 }
 
 double waits_at(const struct tokmap_stats *before, const struct tokmap_stats *after, double share)

@@ -24,12 +24,12 @@ struct windows {
     uint32_t width;
 };
 
-/* Chooses at most `most` windows of seq_len + 1 tokens, one after another from token seq_len / 3 on: those of all
+/* Chooses at most `most` windows of --seq-len + 1 tokens, one after another from token seq_len / 3 on: those of all
  * epochs of a run but the first begin at such a shift, so a window of 4 KiB has parts of two pages. The dataset must be
- * mapped and must stay open while the windows are used. Statuses: as for tokmap_dataset_view(); ERROR_RANGE if no
- * shard is long enough for one; ERROR_MEMORY. After a failure *windows is empty. */
-enum tokmap_status windows_new(struct windows *windows, const struct tokmap_dataset *dataset, uint64_t seq_len,
-                               uint64_t most, uint64_t seed, struct tokmap_error *error);
+ * mapped and must stay open while the windows are used. Ends the program with a message if no shard is long enough for
+ * one. */
+void windows_new(struct bench *bench, struct windows *windows, const struct tokmap_dataset *dataset, uint64_t most,
+                 uint64_t seed);
 /* Accepts windows that are all zeros. */
 void windows_free(struct windows *windows);
 /* Returns the index of the next window and advances *next, which starts again at 0 after the last one. */
@@ -46,10 +46,9 @@ struct plain_file {
     uint64_t windows; /* that end in this file */
     uint8_t *window;  /* memory for one */
 };
-/* `tokens` is the number of tokens in the file. Returns 0 or an errno; after a failure *file is all
- * zeros. */
-int plain_file_open(struct plain_file *file, const struct windows *windows, const char *path, uint64_t tokens);
-/* Accepts a file that is all zeros. */
+
+void plain_file_open(struct bench *bench, struct plain_file *file, const struct windows *windows,
+                     const struct tokmap_shard_info *shard);
 void plain_file_close(struct plain_file *file);
 /* Reads the file's window in place of the dataset's next window, which can be in another shard, and advances *next. */
 void plain_file_read(const struct plain_file *file, const struct windows *windows, uint64_t *next, uint8_t *into);
@@ -67,10 +66,12 @@ struct outputs {
     void *inputs, *targets;
     uint64_t bytes; /* of each buffer */
 };
-/* Allocates the buffers, and leaves their pages untouched. Returns 0 or an errno. */
-int outputs_allocate(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_id_type type);
+
+/* Allocates the buffers for so many rows of --seq-len ids, and leaves their pages untouched. */
+void outputs_allocate(struct bench *bench, struct outputs *outputs, uint64_t rows, enum tokmap_id_type type);
+
 /* Does the same, and touches every page. */
-int outputs_new(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_id_type type);
+void outputs_new(struct bench *bench, struct outputs *outputs, uint64_t rows, enum tokmap_id_type type);
 /* Accepts outputs that are all zeros. */
 void outputs_free(struct outputs *outputs);
 
@@ -93,9 +94,9 @@ double plain_loop_repeat(const struct plain_loop *loop, uint64_t *next, double s
 
 /*
  * A loader together with the buffers that it fills and the last batch that it delivered.
- *
- * Functions that return an int return CLI_DONE, or CLI_FAILED after a message.
  */
+#define READER_BOTH (TOKMAP_INPUTS | TOKMAP_TARGETS)
+#define READER_WINDOWS_MOST ((uint64_t)1 << 20) /* of a first pass over a large dataset */
 
 struct reader {
     struct tokmap_loader *loader;
@@ -105,40 +106,48 @@ struct reader {
     struct tokmap_error error; /* of the last reader_next() that failed */
 };
 
-/* Empties a reader, whatever it held. */
-static inline void reader_clear(struct reader *reader)
-{
-    *reader = (struct reader){.out = TOKMAP_OUT_INIT, .batch = TOKMAP_BATCH_INIT};
-}
+/* Returns the options of a loader for bench->rank of --world. threads: 0 (no producer thread) or 1. fields:
+ * TOKMAP_INPUTS, TOKMAP_TARGETS, or 0 for pointers to the rows in the ring. */
+struct tokmap_loader_options reader_options(const struct bench *bench, uint32_t threads, uint32_t fields);
 
-/* Opens a loader over the run for bench->rank of --world, beginning at `step`. threads: 0 (no producer thread) or 1.
- * fields: TOKMAP_INPUTS, TOKMAP_TARGETS, or 0 for pointers to the rows in the ring. Call reader_close() in either
- * case. */
-int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
-                uint32_t fields, uint64_t step);
-/* Does the same without outputs: the caller sets reader->out. */
-int reader_open_loader(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
-                       uint32_t fields, uint64_t step);
+/* Opens a loader over the run, whatever the reader held, with buffers for the inputs and targets that are among its
+ * fields. They have room for 64-bit ids, and reader->out.type is TOKMAP_ID_I32. */
+void reader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run,
+                 const struct tokmap_loader_options *options);
+
+/* Does the same without buffers: the caller sets reader->out. */
+void reader_open_bare(struct bench *bench, struct reader *reader, const struct tokmap_run *run,
+                      const struct tokmap_loader_options *options);
 /* Accepts a reader that is all zeros, and a second call. */
 void reader_close(struct reader *reader);
-
 /* Takes the next batch. Returns the status of tokmap_loader_next(). */
 static inline enum tokmap_status reader_next(struct reader *reader)
 {
     return tokmap_loader_next(reader->loader, &reader->out, NULL, &reader->batch, &reader->error);
 }
 
-/* Takes batches without a pause for `seconds`, with outputs of `type`. Unless the pointers are NULL, sets *rate to
- * tokens per second, sets *cpu to the processor seconds of the whole process per million tokens, and adds the time of
- * each call to samples. */
-int reader_repeat(struct bench *bench, struct reader *reader, enum tokmap_id_type type, double seconds,
-                  struct samples *samples, double *rate, double *cpu);
+/* Takes so many batches, or fewer if the user asked to stop. */
+void reader_take(struct bench *bench, struct reader *reader, uint64_t batches);
 
+/* Takes batches until the loader has touched every page of so many windows, of a large dataset READER_WINDOWS_MOST. The
+ * first access to a mapped page costs a fault, and the first read of a page by pread reads all of it and compares it
+ * with its hash. Returns the number of batches. */
+uint64_t reader_first_pass(struct bench *bench, struct reader *reader, uint64_t windows);
+
+/* Takes batches without a pause for `seconds`, with outputs of `type`. Returns tokens per second. Unless the pointers
+ * are NULL, sets *cpu to the processor seconds of the whole process per million tokens, and adds the time of each call
+ * to samples. */
+double reader_repeat(struct bench *bench, struct reader *reader, enum tokmap_id_type type, double seconds,
+                     struct samples *samples, double *cpu);
+
+/* Measures two readers of 32-bit ids in turns, each for `seconds`, and adds the rates of readers[i] to rates[i]. */
+void readers_compare(struct bench *bench, struct reader *const readers[2], struct repeats repeats, double seconds,
+                     struct series rates[2]);
 /* Fills in the loader's statistics. */
 void reader_stats(const struct reader *reader, struct tokmap_stats *stats);
 
 /* Takes batches until the ring has been full once, but for at most a second. */
-int reader_fill(struct bench *bench, struct reader *reader);
+void reader_fill(struct bench *bench, struct reader *reader);
 
 /* Returns the wait in nanoseconds that `share` (0 to 1) of the calls between two snapshots of the statistics did not
  * exceed. The value is interpolated linearly inside a bucket of the loader's histogram. */

@@ -82,30 +82,29 @@ static enum tokmap_status file_drop(const char *path, struct tokmap_error *error
 }
 
 /* drop: first drops what is in the page cache. */
-static int file_read(struct bench *bench, const char *path, bool drop)
+static void file_read(struct bench *bench, const char *path, bool drop)
 {
     static char buffer[1 << 20];
     int fd;
     uint64_t at = 0;
     size_t got = 0;
-    int system = os_open(path, OS_READ, &fd);
-    if (system)
-        return bench_failed_system(bench, system, path, "The file cannot be opened.");
+    bench_check_system(bench, os_open(path, OS_READ, &fd), path, "The file cannot be opened.");
     if (drop && !os_file_is_memory(fd)) {
         (void)os_sync(fd);
         os_advise_drop(fd, 0, 0); /* length 0: the whole file */
     }
+    int system;
     do {
         system = os_pread(fd, buffer, sizeof buffer, at, &got);
         at += got;
     } while (!system && got == sizeof buffer && !bench_stopped());
     os_close(fd);
-    return system ? bench_failed_system(bench, system, path, "The file cannot be read.") : CLI_DONE;
+    bench_check_system(bench, system, path, "The file cannot be read.");
 }
 
-int page_cache_read(struct bench *bench, const char *path)
+void page_cache_read(struct bench *bench, const char *path)
 {
-    return file_read(bench, path, false);
+    file_read(bench, path, false);
 }
 
 enum tokmap_status page_cache_try_drop(const struct tokmap_dataset *dataset, struct tokmap_error *error)
@@ -123,31 +122,26 @@ enum tokmap_status page_cache_try_drop(const struct tokmap_dataset *dataset, str
     return status;
 }
 
-int page_cache_drop(struct bench *bench, const struct tokmap_dataset *dataset)
+void page_cache_drop(struct bench *bench, const struct tokmap_dataset *dataset)
 {
-    struct tokmap_error error = {0};
-    return page_cache_try_drop(dataset, &error) ? bench_failed(bench, &error) : CLI_DONE;
+    bench_check(bench, page_cache_try_drop(dataset, &bench->error));
 }
 
-int page_cache_warm(struct bench *bench, const struct tokmap_dataset *dataset)
+void page_cache_warm(struct bench *bench, const struct tokmap_dataset *dataset)
 {
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    int result = dataset_get_info(bench, dataset, &info, NULL);
-    if (result)
-        return result;
+    if (tokmap_dataset_info(dataset, &info))
+        return;
     if (info.shards && info.tokens > os_memory_limit() / 2 / info.width) {
         bench_say(bench, "the dataset is larger than half of the memory, so it is not read into the page cache first");
-        return CLI_DONE;
+        return;
     }
-    for (uint64_t i = 0; !result && i < info.shards; i++) {
+    for (uint64_t i = 0; i < info.shards; i++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
-        struct tokmap_error error = {0};
-        if (tokmap_dataset_shard(dataset, i, &shard, &error))
-            result = bench_failed(bench, &error);
-        else if (!is_object(shard.tokens_path))
-            result = file_read(bench, shard.tokens_path, true);
+        bench_check(bench, tokmap_dataset_shard(dataset, i, &shard, &bench->error));
+        if (!is_object(shard.tokens_path))
+            file_read(bench, shard.tokens_path, true);
     }
-    return result;
 }
 
 /* ==== reads past the page cache ==== */

@@ -2,8 +2,6 @@
 /*
  * storage.h - what storage and the page cache do: bringing a dataset's tokens into the cache, removing them from it,
  * and reading past it at the storage's own rate.
- *
- * Functions that return an int return CLI_DONE, or CLI_FAILED after a message, unless their comment says otherwise.
  */
 #ifndef TOKMAP_BENCH_HARNESS_STORAGE_H
 #define TOKMAP_BENCH_HARNESS_STORAGE_H
@@ -14,7 +12,7 @@
  * file system that keeps its files in memory (tmpfs), and if another process keeps the pages by mapping the files. A
  * kernel that cannot report which pages are cached is trusted. Shards in object storage are left as they are, here and
  * below. */
-int page_cache_drop(struct bench *bench, const struct tokmap_dataset *dataset);
+void page_cache_drop(struct bench *bench, const struct tokmap_dataset *dataset);
 /* Does the same without a message, for a case that can go on if the tokens cannot be dropped. Statuses: OK,
  * ERROR_UNSUPPORTED (the files are in memory), ERROR_BUSY (another process has them mapped), ERROR_IO, and others of
  * opening files. */
@@ -24,9 +22,9 @@ enum tokmap_status page_cache_try_drop(const struct tokmap_dataset *dataset, str
  * cached one by one, by random reads, are up to a third slower to read, and the results would depend on what the
  * machine did before. A dataset of more than half of the memory is left as it is, with a message. Call this before the
  * files are mapped: mapped pages cannot be dropped. */
-int page_cache_warm(struct bench *bench, const struct tokmap_dataset *dataset);
+void page_cache_warm(struct bench *bench, const struct tokmap_dataset *dataset);
 /* Reads a file from front to back, so that it is in the page cache. Some systems drop what was not used for a while. */
-int page_cache_read(struct bench *bench, const char *path);
+void page_cache_read(struct bench *bench, const char *path);
 
 /* ==== reads past the page cache ==== */
 
@@ -38,6 +36,7 @@ int page_cache_read(struct bench *bench, const char *path);
 struct byte_range {
     uint64_t offset, bytes; /* multiples of the page size; bytes is at most DIRECT_READ_MOST */
 };
+
 #define DIRECT_READ_MOST ((uint64_t)1 << 20)
 
 struct direct_pool;

@@ -114,12 +114,10 @@ static const char *output_follow(struct bench *bench, const struct script *scrip
 
 static int script_follow(struct bench *bench, const struct script *script, struct os_child *child, int errors)
 {
-    struct script_reading reading = {malloc(SCRIPT_LINE), 0};
-    const char *wrong = reading.text ? output_follow(bench, script, child, &reading) : "";
+    struct script_reading reading = {bench_new(bench, SCRIPT_LINE, 1), 0};
+    const char *wrong = output_follow(bench, script, child, &reading);
     const uint64_t grace = (uint64_t)(1e9 * (script->silence > 0 && script->silence < GRACE ? script->silence : GRACE));
     int status = 0, system;
-    if (!reading.text)
-        (void)bench_no_memory(bench);
     free(reading.text);
     if (wrong)
         os_child_end(child, grace);
@@ -128,7 +126,7 @@ static int script_follow(struct bench *bench, const struct script *script, struc
     if (bench_stopped())
         return CLI_FAILED;
     if (system)
-        return bench_failed_system(bench, system, script->path, "Waiting for the end of this program failed.");
+        bench_failed_system(bench, system, script->path, "Waiting for the end of this program failed.");
     if (!wrong && !status)
         return CLI_DONE;
     if (wrong && *wrong)
@@ -151,15 +149,12 @@ static int script_run(struct bench *bench, const struct script *script)
     int errors = -1;
     struct os_child child;
     assert(script->line);
-    int result = made_file(bench, "stderr", path);
-    if (result)
-        return result;
-    int system = os_open(path, OS_WRITE_NEW, &errors);
-    if (system)
-        return bench_failed_system(bench, system, path, "The file for messages of a script cannot be created.");
-    system = os_child_start_logged(&child, script->path, script->arguments, errors);
-    result = system ? bench_failed_system(bench, system, script->path, "This program cannot be started.")
-                    : script_follow(bench, script, &child, errors);
+    made_file(bench, "stderr", path);
+    bench_check_system(bench, os_open(path, OS_WRITE_NEW, &errors), path,
+                       "The file for messages of a script cannot be created.");
+    bench_check_system(bench, os_child_start_logged(&child, script->path, script->arguments, errors), script->path,
+                       "This program cannot be started.");
+    const int result = script_follow(bench, script, &child, errors);
     os_close(errors);
     made_file_remove(bench, path);
     return result;
@@ -184,21 +179,21 @@ static bool beside(const struct bench *bench, const char *relative, char path[BE
     return length > 0 && length < BENCH_PATH && !os_stat(path, &stat);
 }
 
-int scripts_folder(struct bench *bench, char path[BENCH_PATH])
+void scripts_folder(struct bench *bench, char path[BENCH_PATH])
 {
     const char *folder = bench->options.peers_folder;
     if (!folder && (beside(bench, "../../bench/peers", path) || beside(bench, "../share/tokmap/peers", path)))
-        return CLI_DONE;
+        return;
     struct os_stat stat;
     const int length = folder ? snprintf(path, BENCH_PATH, "%s", folder) : 0;
     if (folder && length < BENCH_PATH && !os_stat(folder, &stat))
-        return CLI_DONE;
+        return;
     if (folder)
         cli_say(bench->program, "--peers-folder: %s does not exist", folder);
     else
         cli_say(bench->program, "the scripts of other systems were not found beside this program; name their folder "
                                 "(bench/peers of the source tree, or share/tokmap/peers) with --peers-folder");
-    return CLI_FAILED;
+    bench_end(bench, CLI_FAILED);
 }
 
 bool scripts_have_table(struct bench *bench, const char *word)
@@ -258,21 +253,17 @@ struct places {
     char scripts[BENCH_PATH], compare[BENCH_PATH + 16], work[BENCH_PATH], tokmap[BENCH_PATH], package[BENCH_PATH];
 };
 
-static int places_find(struct bench *bench, struct places *places)
+static void places_find(struct bench *bench, struct places *places)
 {
-    int result = scripts_folder(bench, places->scripts);
-    if (!result)
-        result = made_tree(bench, "work", places->work);
-    if (result)
-        return result;
+    scripts_folder(bench, places->scripts);
+    made_tree(bench, "work", places->work);
     (void)snprintf(places->compare, sizeof places->compare, "%s/compare", places->scripts);
     if (!beside(bench, "tokmap", places->tokmap)) {
         cli_say(bench->program, "the command tokmap is not in the folder of this program, where it is expected");
-        return CLI_FAILED;
+        bench_end(bench, CLI_FAILED);
     }
     if (!beside(bench, "../../src/python", places->package))
         places->package[0] = '\0';
-    return CLI_DONE;
 }
 
 static void common_arguments(const struct bench *bench, const struct places *places, struct script_arguments *all)
@@ -288,7 +279,6 @@ static void common_arguments(const struct bench *bench, const struct places *pla
     scripts_real(all, "--seconds", o->seconds);
     scripts_text(all, "--peers", o->peers);
     scripts_text(all, "--venv", o->venv);
-    scripts_text(all, "--llmc", o->llmc);
     if (o->offline)
         argument_add(all, "--offline");
 }
@@ -358,9 +348,7 @@ int scripts_run(struct bench *bench, const char *table, const struct script_argu
                 void *user)
 {
     struct places places;
-    int result = places_find(bench, &places);
-    if (result)
-        return result;
+    places_find(bench, &places);
     /* -B: nothing is written into the folder of the scripts, which may have been installed */
     struct script_arguments all = {.list = {"env", "python3", "-B", places.compare, table}, .count = 5};
     for (size_t i = 0; i < arguments->count; i++)
@@ -377,7 +365,7 @@ int scripts_run(struct bench *bench, const char *table, const struct script_argu
                                   .silence = bench->options.patience};
     cli_progress_start(&reading.progress, reading.what, 0, bench->options.json);
     reading.progress.unit = "steps";
-    result = script_run(bench, &script);
+    const int result = script_run(bench, &script);
     cli_progress_end(&reading.progress);
     return result;
 }

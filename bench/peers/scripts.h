@@ -13,9 +13,9 @@
 #define SCRIPT_ARGUMENTS_MAX 80
 
 /* Writes the folder of the scripts, which contains encode.py and compare: that of --peers-folder, else bench/peers of
- * the source tree in which this program was built, else share/tokmap/peers beside the folder of this program. Returns
- * CLI_DONE, or CLI_FAILED after a message that names the option. */
-int scripts_folder(struct bench *bench, char path[BENCH_PATH]);
+ * the source tree in which this program was built, else share/tokmap/peers beside the folder of this program.
+ * If there is no such folder, it ends the program with a message that names the option. */
+void scripts_folder(struct bench *bench, char path[BENCH_PATH]);
 
 /* Returns whether the word is the name of a table of compare, in whatever folder its scripts are. */
 bool scripts_have_table(struct bench *bench, const char *word);
@@ -37,6 +37,7 @@ struct script_arguments {
     char numbers[24][32]; /* the texts of numbers */
     size_t number_count;
 };
+
 /* Append an option, with its value. Nothing is appended if `value` is NULL. */
 void scripts_flag(struct script_arguments *arguments, const char *option);
 void scripts_text(struct script_arguments *arguments, const char *option, const char *value);
@@ -45,9 +46,8 @@ void scripts_real(struct script_arguments *arguments, const char *option, double
 
 /* Runs `python3 compare TABLE` with the arguments, and with those that every table has: --work (a new folder in --dir,
  * which is removed with all that is in it), --tokmap, --package, --repeats, --seconds, --seq-len, --rows, --seed,
- * --peers, --venv, --offline, --llmc. Shows its progress and what it says, and calls `line` for all other lines.
- * Returns CLI_DONE, or CLI_FAILED after a message: a line is not of the protocol, or the script fails
- * (harness/script.h). */
+ * --peers, --venv, --offline. Shows its progress and what it says, and calls `line` for all other lines.
+ * Returns CLI_DONE, or CLI_FAILED after a message: a line is not of the protocol, or the script fails. */
 int scripts_run(struct bench *bench, const char *table, const struct script_arguments *arguments, script_line_fn *line,
                 void *user);
 

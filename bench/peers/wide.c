@@ -35,15 +35,13 @@ struct wide {
     bool lost; /* memory was short */
 };
 
-struct wide *wide_new(void)
+struct wide *wide_new(struct bench *bench)
 {
-    return calloc(1, sizeof(struct wide));
+    return bench_new(bench, 1, sizeof(struct wide));
 }
 
 void wide_free(struct wide *wide)
 {
-    if (!wide)
-        return;
     for (size_t r = 0; r < wide->row_count; r++) {
         struct row *row = &wide->rows[r];
         char *const texts[] = {row->table, row->label, row->absent, row->verdict, row->text, row->about};
@@ -191,7 +189,7 @@ int wide_line(struct bench *bench, struct wide *wide, const struct script_line *
     const bool values = !strcmp(line->fields[0], "row");
     const char *wrong = values ? values_take(wide, line) : texts_take(wide, line);
     if (wide->lost)
-        return bench_no_memory(bench);
+        bench_no_memory(bench);
     if (!wrong)
         return CLI_DONE;
     cli_say(bench->program, "a script printed a wrong line, `%s` of '%.60s': %s", line->fields[0], line->fields[1],

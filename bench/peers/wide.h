@@ -16,8 +16,7 @@
 
 struct wide;
 
-/* Returns NULL without memory. wide_free() accepts NULL. */
-struct wide *wide_new(void);
+struct wide *wide_new(struct bench *bench);
 void wide_free(struct wide *wide);
 
 /* Takes a line of a script: row, absent, equal, about, note, or answer. Returns CLI_DONE, or CLI_FAILED after a message

@@ -62,7 +62,7 @@ LANES_INLINE uint32_t take_few(char *to, const char *from, uint64_t bytes, bool 
 #endif
 
 /* Returns the larger ones of `top` and a vector of tokens, which is copied if `copies`. */
-LANES_INLINE lanes64 take(lanes64 top, char *to, const char *from, uint64_t at, bool wide, bool copies)
+LANES_INLINE lanes64 take_vector(lanes64 top, char *to, const char *from, uint64_t at, bool wide, bool copies)
 {
     const lanes64 tokens = lanes_load(from + at);
     if (copies)
@@ -73,7 +73,7 @@ LANES_INLINE lanes64 take(lanes64 top, char *to, const char *from, uint64_t at, 
 /* Finds the largest of some bytes of tokens, and copies them if `copies`. Each round handles ROUND_VECTORS vectors with
  * maxima of their own, so that they do not wait for each other. What is copied is what the maximum has seen, because a
  * file may change meanwhile. */
-LANES_INLINE uint32_t pass(char *to, const char *from, uint64_t bytes, bool wide, bool copies)
+LANES_INLINE uint32_t take_all(char *to, const char *from, uint64_t bytes, bool wide, bool copies)
 {
     lanes64 top[ROUND_VECTORS] = {{0}};
     uint64_t at = 0, left = bytes;
@@ -82,42 +82,42 @@ LANES_INLINE uint32_t pass(char *to, const char *from, uint64_t bytes, bool wide
     for (; left >= ROUND_BYTES; left -= ROUND_BYTES, at += ROUND_BYTES) {
 #pragma GCC unroll 4
         for (uint64_t v = 0; v < ROUND_VECTORS; v++)
-            top[v] = take(top[v], to, from, at + LANES_BYTES * v, wide, copies);
+            top[v] = take_vector(top[v], to, from, at + LANES_BYTES * v, wide, copies);
     }
 #pragma GCC unroll 3
     for (int v = 1; v < ROUND_VECTORS && left >= LANES_BYTES; v++, left -= LANES_BYTES, at += LANES_BYTES)
-        top[v] = take(top[v], to, from, at, wide, copies);
+        top[v] = take_vector(top[v], to, from, at, wide, copies);
     if (left)
-        top[0] = take(top[0], to, from, bytes - LANES_BYTES, wide, copies);
+        top[0] = take_vector(top[0], to, from, bytes - LANES_BYTES, wide, copies);
 #pragma GCC unroll 4
     for (int v = 1; v < ROUND_VECTORS; v++)
         top[0] = lanes_larger_ids(top[0], top[v], wide);
     return lanes_largest_id(top[0], wide);
 }
 
-static uint32_t copy16(void *into, const void *from, uint64_t count)
+static uint32_t lanes_copy16(void *into, const void *from, uint64_t count)
 {
-    return pass(into, from, count * 2, false, true);
+    return take_all(into, from, count * 2, false, true);
 }
 
-static uint32_t copy32(void *into, const void *from, uint64_t count)
+static uint32_t lanes_copy32(void *into, const void *from, uint64_t count)
 {
-    return pass(into, from, count * 4, true, true);
+    return take_all(into, from, count * 4, true, true);
 }
 
-static uint32_t largest16(const void *from, uint64_t count)
+static uint32_t lanes_largest16(const void *from, uint64_t count)
 {
-    return pass(NULL, from, count * 2, false, false);
+    return take_all(NULL, from, count * 2, false, false);
 }
 
-static uint32_t largest32(const void *from, uint64_t count)
+static uint32_t lanes_largest32(const void *from, uint64_t count)
 {
-    return pass(NULL, from, count * 4, true, false);
+    return take_all(NULL, from, count * 4, true, false);
 }
 
 /* Widens tokens. Each vector is loaded before one is stored, and the stores end where the tokens that were not loaded
  * begin or before: see widen16() in copy.c. The last vector overlaps the one before, so it is loaded first. */
-static uint32_t widen16(void *into, const void *from, uint64_t count)
+static uint32_t lanes_widen16(void *into, const void *from, uint64_t count)
 {
     enum { LANES = LANES_BYTES / 4 };
     const char *at = from;
@@ -160,10 +160,10 @@ static uint32_t widen16(void *into, const void *from, uint64_t count)
 }
 
 const struct copy_kernels COPY_KERNELS = {.name = COPY_NAME,
-                                          .copy16 = copy16,
-                                          .copy32 = copy32,
-                                          .widen16 = widen16,
-                                          .largest16 = largest16,
-                                          .largest32 = largest32};
+                                          .copy16 = lanes_copy16,
+                                          .copy32 = lanes_copy32,
+                                          .widen16 = lanes_widen16,
+                                          .largest16 = lanes_largest16,
+                                          .largest32 = lanes_largest32};
 
 #endif

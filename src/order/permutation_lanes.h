@@ -60,8 +60,8 @@ LANES_INLINE lanes64 flipped(const struct round_constants *with, lanes64 x)
 
 /* Does one pass through the rounds for `vectors` vectors, a constant where it is called. The numbers that walk come
  * back in *out, and their bits in the result. */
-LANES_INLINE uint32_t pass(const struct round_constants *with, const uint64_t *in, uint64_t *out, int vectors,
-                           bool inverse)
+LANES_INLINE uint32_t rounds_pass(const struct round_constants *with, const uint64_t *in, uint64_t *out, int vectors,
+                                  bool inverse)
 {
     lanes64 l[GROUP], r[GROUP];
     uint32_t walking = 0;
@@ -110,8 +110,8 @@ LANES_INLINE void permute(const uint64_t *state, const uint64_t *in, uint64_t co
     constants_set(&with, state);
     while (count - i >= LANES) {
         const int vectors = count - i >= GROUP * LANES ? GROUP : 1;
-        uint32_t walking =
-            vectors == GROUP ? pass(&with, in + i, out + i, GROUP, inverse) : pass(&with, in + i, out + i, 1, inverse);
+        uint32_t walking = vectors == GROUP ? rounds_pass(&with, in + i, out + i, GROUP, inverse)
+                                            : rounds_pass(&with, in + i, out + i, 1, inverse);
         for (; walking; walking &= walking - 1) {
             uint64_t *walker = out + i + __builtin_ctz(walking);
             *walker = inverse ? walk_inverse(state, *walker) : walk_forward(state, *walker);

@@ -18,7 +18,7 @@ SYSTEMS = sorted(name[:-3] for name in os.listdir(os.path.join(COMPARE, "systems
                  if name.endswith(".py") and not name.startswith("_"))
 COUNT, SEQ, ROWS = 20139, 64, 4
 ALL = os.environ.get("TOKMAP_ALL_SYSTEMS")  # rows with several workers, too, which take their time to start
-MODULES = {"mosaicml-streaming": "streaming", "megatron-core": "megatron.core", "ai2-olmo-core": "olmo_core"}
+MODULES = {"mosaicml-streaming": "streaming", "megatron-core": "megatron.core"}
 
 
 def compare_modules():
@@ -29,78 +29,6 @@ def compare_modules():
         return importlib.import_module("tokens"), importlib.import_module("measure"), importlib.import_module("report")
     finally:
         sys.path.remove(COMPARE)
-
-
-# The interface of llm.c's loader, as systems/llmc.py uses it, over one file: with shuffling, its samples backwards, from
-# a generator that counts. A checkout of llm.c itself is what TOKMAP_LLMC names.
-LLMC = r"""
-#include <glob.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-typedef struct {
-    size_t B, T, num_tokens, shard_num_samples, current_shard_idx, current_sample_idx;
-    int process_rank, num_processes, should_shuffle;
-    int *shard_indices, *intra_shard_indices, *inputs, *targets;
-    glob_t glob_result;
-    struct { uint64_t passes; } shuffle_rng;
-    FILE *file;
-} DataLoader;
-
-void begin_pass(DataLoader *l) {
-    l->shuffle_rng.passes++;
-    for (size_t i = 0; i < l->shard_num_samples; i++)
-        l->intra_shard_indices[i] = (int)((l->shuffle_rng.passes + l->shard_num_samples - i) % l->shard_num_samples);
-}
-
-void dataloader_init(DataLoader *l, const char *pattern, size_t B, size_t T, int rank, int processes, int shuffle) {
-    int header[256];
-    if (glob(pattern, 0, NULL, &l->glob_result) || !(l->file = fopen(l->glob_result.gl_pathv[0], "rb")) ||
-        fread(header, sizeof header, 1, l->file) != 1 || header[0] != 20240520 || header[1] != 1)
-        exit(1);
-    fseek(l->file, 0, SEEK_END);
-    if (ftell(l->file) != 1024 + 2L * header[2])
-        exit(1);
-    l->B = B, l->T = T, l->process_rank = rank, l->num_processes = processes, l->should_shuffle = shuffle;
-    l->num_tokens = (size_t)header[2];
-    l->shard_num_samples = (l->num_tokens - 1) / (B * T * (size_t)processes);
-    l->inputs = calloc(B * T, sizeof(int));
-    l->targets = calloc(B * T, sizeof(int));
-    l->shard_indices = calloc(1, sizeof(int));
-    l->intra_shard_indices = calloc(l->shard_num_samples, sizeof(int));
-    begin_pass(l);
-}
-
-void dataloader_resume(DataLoader *l, size_t shard, size_t sample) {
-    l->current_shard_idx = shard;
-    l->current_sample_idx = sample;
-}
-
-void dataloader_next_batch(DataLoader *l) {
-    if (l->current_sample_idx == l->shard_num_samples) {
-        l->current_sample_idx = 0;
-        begin_pass(l);
-    }
-    size_t sample = l->should_shuffle ? (size_t)l->intra_shard_indices[l->current_sample_idx] : l->current_sample_idx;
-    uint16_t token = 0;
-    size_t n = l->B * l->T, at = (sample * (size_t)l->num_processes + (size_t)l->process_rank) * n;
-    fseek(l->file, 1024 + 2 * (long)at, SEEK_SET);
-    for (size_t i = 0; i <= n && fread(&token, 2, 1, l->file) == 1; i++) {
-        if (i < n)
-            l->inputs[i] = token;
-        if (i)
-            l->targets[i - 1] = token;
-    }
-    l->current_sample_idx++;
-}
-
-void dataloader_free(DataLoader *l) {
-    fclose(l->file);
-    globfree(&l->glob_result);
-    free(l->inputs), free(l->targets), free(l->shard_indices), free(l->intra_shard_indices);
-}
-"""
 
 
 class Systems(unittest.TestCase):
@@ -132,21 +60,6 @@ class Systems(unittest.TestCase):
         if hasattr(module, "convert"):
             module.convert(self.tokens, folder)
         return module, folder
-
-    def prepared(self, module, folder):
-        """More options of open() for every row."""
-        if not hasattr(module, "prepare"):
-            return {}
-        checkout = os.environ.get("TOKMAP_LLMC")
-        if not checkout:
-            checkout = os.path.join(self.work, "a checkout")
-            os.makedirs(os.path.join(checkout, "llmc"))
-            with open(os.path.join(checkout, "llmc", "dataloader.h"), "w", encoding="ascii") as file:
-                file.write(LLMC)
-        try:
-            return module.prepare(types.SimpleNamespace(llmc=checkout), folder)
-        except self.report.Absent as problem:
-            self.skipTest(str(problem))
 
     def rows(self, loader, batches):
         """The rows of so many batches: pairs of lists. Their targets are the next tokens of their inputs."""
@@ -216,15 +129,12 @@ class Systems(unittest.TestCase):
         return self.tokens.windows(getattr(module, "DISJOINT", False)) // ROWS
 
     def check_epoch(self, module, folder, more):
-        """The random order of an epoch delivers no window twice, unless the system draws with replacement."""
+        """The random order of an epoch delivers no window twice."""
         loader = self.opened(module, folder, "own", more)
         starts = [inputs[0] for inputs, _ in self.rows(loader, self.epoch_of(module))]
         loader.close()
         self.assertNotEqual(starts, sorted(starts))
-        if getattr(module, "REPLACEMENT", False):
-            self.assertLess(len(set(starts)), len(starts))
-        else:
-            self.assertEqual(len(set(starts)), len(starts))
+        self.assertEqual(len(set(starts)), len(starts))
 
     def test_modules(self):
         """What needs no package: each module has the parts that driver.py lists, and imports nothing else."""
@@ -267,9 +177,7 @@ class Systems(unittest.TestCase):
     def check_all(self, name):
         module, folder = self.system(name)
         self.assertTrue(module.about())
-        prepared = self.prepared(module, folder)
         for label, more in module.ROWS.items():
-            more = {**more, **prepared}
             if more.get("workers", 0) > 1 and not ALL:
                 continue
             orders = module.orders_of(more) if hasattr(module, "orders_of") else module.ORDERS

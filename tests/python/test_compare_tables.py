@@ -359,11 +359,11 @@ from tokens import Tokens
 path, folder = sys.argv[2], sys.argv[3]
 for time, key in enumerate((None, "cell"), 1):
     tokens = Tokens(path, 2, 100, 8, 2, folder, key=key)
-    made = _common.convert(tokens, folder, lambda new: _common.link(tokens, os.path.join(new, "tokens.ds")))
-    with open(os.path.join(made, "tokens.ds"), "r+b") as file:  # a link to the file of tokens
+    made = _common.convert(tokens, folder, lambda new: open(os.path.join(new, "tokens"), "wb").close())
+    with open(path, "r+b") as file:
         file.write(b"!")
     os.utime(path, ns=(time, time))
-    print(os.path.exists(os.path.join(_common.place(Tokens.from_json(tokens.to_json()), folder), "tokens.ds")))
+    print(os.path.exists(os.path.join(_common.place(Tokens.from_json(tokens.to_json()), folder), "tokens")))
 """
 
 

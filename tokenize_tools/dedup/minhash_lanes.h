@@ -18,8 +18,8 @@
 enum { LANES = LANES_BYTES / 8 };
 
 /* Lowers the least hashes of `vectors` vectors of places from j on, a constant where it is called. */
-LANES_INLINE void lower(const struct minhash_numbers *numbers, const uint64_t *shingles, uint32_t count,
-                        uint64_t *least, uint32_t j, uint32_t vectors)
+LANES_INLINE void lower_least(const struct minhash_numbers *numbers, const uint64_t *shingles, uint32_t count,
+                              uint64_t *least, uint32_t j, uint32_t vectors)
 {
     const lanes64 prime = lanes_all(MINHASH_PRIME);
     lanes64 a[2], b[2], lowest[2], signs = lanes_all(UINT64_MAX);
@@ -53,9 +53,9 @@ void MINHASH_KERNEL(const struct minhash_numbers *numbers, const uint64_t *shing
 {
     uint32_t j = 0;
     for (; j + 2 * LANES <= numbers->places; j += 2 * LANES)
-        lower(numbers, shingles, count, least, j, 2);
+        lower_least(numbers, shingles, count, least, j, 2);
     for (; j < numbers->places; j += LANES)
-        lower(numbers, shingles, count, least, j, 1);
+        lower_least(numbers, shingles, count, least, j, 1);
 }
 
 #endif

@@ -38,7 +38,6 @@ def arguments(known):
     parser.add_argument("--work", help="folder for what is made; it is removed at the end (default: a new one)")
     parser.add_argument("--tokmap", default="tokmap", help="path of the command tokmap")
     parser.add_argument("--package", default="", help="folder that contains the Python package tokmap")
-    parser.add_argument("--llmc", default="", help="a checkout of llm.c, whose loader is then built and measured")
     if sys.argv[1:2] and sys.argv[1] in known:
         # A table may have options of its own.
         getattr(importlib.import_module(f"tables.{sys.argv[1]}"), "add_arguments", lambda _: None)(parser)

@@ -19,9 +19,6 @@ standard library; everything else is imported in open(), convert(), and about(),
     DISJOINT    True if it cuts windows of S + 1 tokens that share none (default False: they overlap by one token)
     OPTIONAL    True if it also runs without its packages, in whatever Python is there (default False)
     VENV        True if its packages conflict with those of others, so that it gets an environment of its own
-    prepare(options, folder) -> dict
-                (optional) runs in the parent before anything else and returns more options of open() for every row; for
-                what the user has to name or what has to be compiled. Raises report.Absent(reason)
     about() -> str
                 version and the choices that hold for every row: output type, and why this configuration is its best
     convert(tokens, folder)

@@ -8,11 +8,11 @@
 #include "commands/options/error_options.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "row_tokens.h"
 #include "run/exclusion.h"
 #include "run/exclusion_list.h"
 #include "run/locate.h"
 #include "run/run.h"
-#include "row_tokens.h"
 
 struct exposing {
     const struct exposures_arguments *given;

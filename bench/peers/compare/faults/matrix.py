@@ -557,8 +557,6 @@ def columns(report, options):
         if system.NAME == "tokmap" or not rows:
             continue
         try:
-            more = system.prepare(options, _made(os.path.join(options.work, system.NAME))) \
-                if hasattr(system, "prepare") else {}
             python = environments.python_of(system)
         except Absent as problem:
             for label in rows:
@@ -566,7 +564,7 @@ def columns(report, options):
                 column.needs = str(problem)
                 found.append(column)
             continue
-        found += [Column(label, f"systems.{system.NAME}", dict(more, **system.ROWS[label]), python) for label in rows]
+        found += [Column(label, f"systems.{system.NAME}", system.ROWS[label], python) for label in rows]
     return found
 
 

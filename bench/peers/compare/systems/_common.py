@@ -36,27 +36,16 @@ def convert(tokens, folder, write, *more):
     return path
 
 
-def link(tokens, path):
-    """Gives the flat file a second name, for a system that reads the same bytes. It ends where the tokens end."""
-    if os.path.getsize(tokens.path) != tokens.count * tokens.width:
-        with open(tokens.path, "rb") as source, open(path, "wb") as target:
-            left = tokens.count * tokens.width
-            while left > 0:
-                left -= target.write(source.read(min(left, 1 << 24)))
-    else:
-        os.symlink(os.path.realpath(tokens.path), path)
-
-
-def windows(tokens, disjoint=False):
+def windows(tokens):
     """All windows of S + 1 tokens, one after another, as arrays that share the memory of the file."""
-    data, step = tokens.array(), tokens.seq_len + (1 if disjoint else 0)
-    for number in range(tokens.windows(disjoint)):
-        yield data[number * step:number * step + tokens.seq_len + 1]
+    data, step = tokens.array(), tokens.seq_len
+    for number in range(tokens.windows()):
+        yield data[number * step:number * step + step + 1]
 
 
-def order_of(tokens, order, disjoint=False):
+def order_of(tokens, order):
     """The window numbers of an epoch in the order `sequential` or `list`."""
-    return range(tokens.windows(disjoint)) if order == "sequential" else tokens.order()
+    return range(tokens.windows()) if order == "sequential" else tokens.order()
 
 
 class Batches:

@@ -2,6 +2,8 @@
 """np.memmap in a plain loop: what a program does that uses no loader."""
 import mmap
 
+from systems import _common
+
 NAME = "memmap"
 PACKAGES = ["numpy"]
 ROWS = {"np.memmap": {}, "np.memmap, MADV_RANDOM": {"random": True}}
@@ -20,7 +22,7 @@ class Loader:
         self._data = tokens.array()
         if random:
             self._data._mmap.madvise(mmap.MADV_RANDOM)
-        self._order = range(tokens.windows()) if order == "sequential" else tokens.order()
+        self._order = _common.order_of(tokens, order)
         self._position, self._rank, self._world = position, rank, world
 
     def next(self):

@@ -91,10 +91,11 @@ KINDS = {"item": Windows, "getitems": Lists, "batch": Whole}
 
 
 class Loader(_common.Epochs):
-    def __init__(self, tokens, order, rank, world, resume, mode, workers, persistent, pin, random, loader, more):
+    def __init__(self, tokens, order, rank, world, resume, mode, workers, persistent, pin, random, more):
+        import torch
         self.dataset = KINDS[mode](tokens, random)
         self._workers, self._stride = workers, tokens.rows * world
-        self.sampler = self.new_sampler(_common.order_of(tokens, order), tokens.rows, rank, world)
+        self.sampler = _common.Batches(_common.order_of(tokens, order), tokens.rows, rank, world)
         chosen = {"num_workers": workers, "pin_memory": pin, **more}
         if workers:
             chosen["persistent_workers"] = persistent
@@ -102,15 +103,7 @@ class Loader(_common.Epochs):
             chosen.update(batch_size=None, sampler=self.sampler)
         else:
             chosen.update(batch_sampler=self.sampler)
-        super().__init__(loader(self.dataset, **chosen))
-        self.restore(resume)
-
-    @staticmethod
-    def new_sampler(order, rows, rank, world):
-        return _common.Batches(order, rows, rank, world)
-
-    def restore(self, resume):
-        self.batches = resume or 0
+        super().__init__(torch.utils.data.DataLoader(self.dataset, **chosen), resume or 0)
 
     def begin(self):
         # Workers ask the sampler for batches ahead of time, but never across the end of an epoch.
@@ -121,7 +114,7 @@ class Loader(_common.Epochs):
         return batch[:, :-1], batch[:, 1:]
 
     def state(self):
-        """The number of delivered batches: what programs save that do without StatefulDataLoader."""
+        """The number of delivered batches: what programs save that do without torchdata's StatefulDataLoader."""
         return self.batches
 
     def pickled(self):
@@ -135,5 +128,4 @@ def open(tokens, folder, *, order, rank=0, world=1, resume=None, mode="item", wo
     import torch
     if pin and not torch.cuda.is_available():
         raise Absent("torch pins memory only where there is a CUDA device")
-    return Loader(tokens, order, rank, world, resume, mode, workers, persistent, pin, random,
-                  torch.utils.data.DataLoader, more)
+    return Loader(tokens, order, rank, world, resume, mode, workers, persistent, pin, random, more)

@@ -56,19 +56,17 @@ class Row:
         return next(order for order in ("list", "own", "sequential") if order in self.orders)
 
 
-def rows_of(report, options, tokens):
+def rows_of(report, options):
     """All rows that can be had; the others are reported as absent."""
     found, environments = [], setup.Setup(options, report, setup.systems(options))
     for system in setup.systems(options):
         try:
             python = environments.python_of(system)
-            folder = os.path.join(tokens.work, system.NAME)
-            more = system.prepare(options, folder) if hasattr(system, "prepare") else {}
         except Absent as problem:
             for label in system.ROWS:
                 report.absent(NAME, label, problem)
             continue
-        found += [Row(label, system, python, {**chosen, **more}) for label, chosen in system.ROWS.items()]
+        found += [Row(label, system, python, chosen) for label, chosen in system.ROWS.items()]
     return found
 
 
@@ -101,7 +99,7 @@ class Table:
         """Compares the first batches with the file. Reports the verdict and what the system says about itself."""
         with row.driver(self.options, self.tokens) as it:
             about = it.about()
-            shown = ", ".join(f"{name} {value}" for name, value in row.more.items() if not name.startswith("_"))
+            shown = ", ".join(f"{name} {value}" for name, value in row.more.items())
             it.convert()
             verdicts = [self._check_order(row, it, order) for order in ("sequential", "list", "own")
                         if order in row.orders]
@@ -272,7 +270,7 @@ def measure(report, tokens, options):
     """The table of all systems."""
     if tokens is None:
         raise Absent("the table loaders needs --data and --bin")
-    measure_rows(report, tokens, options, rows_of(report, options, tokens))
+    measure_rows(report, tokens, options, rows_of(report, options))
 
 
 def measure_rows(report, tokens, options, rows):

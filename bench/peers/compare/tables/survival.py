@@ -216,10 +216,8 @@ def measured(report, tokens, options):
                 continue
             report.progress(0, 0, f"measuring {label}")
             try:
-                more = system.prepare(options, os.path.join(tokens.work, system.NAME)) \
-                    if hasattr(system, "prepare") else {}
                 python = environments.python_of(system)
-                figures[label] = measured_row(options, tokens, system, python, {**chosen, **more}, label)
+                figures[label] = measured_row(options, tokens, system, python, chosen, label)
             except (Absent, driver.Failed) as problem:
                 report.absent(NAME, label, problem)
             break  # the first row of a system is its best one
