@@ -73,7 +73,7 @@ LANES_INLINE lanes64 take_vector(lanes64 top, char *to, const char *from, uint64
 /* Finds the largest of some bytes of tokens, and copies them if `copies`. Each round handles ROUND_VECTORS vectors with
  * maxima of their own, so that they do not wait for each other. What is copied is what the maximum has seen, because a
  * file may change meanwhile. */
-LANES_INLINE uint32_t take_all(char *to, const char *from, uint64_t bytes, bool wide, bool copies)
+LANES_INLINE uint32_t take_vectors(char *to, const char *from, uint64_t bytes, bool wide, bool copies)
 {
     lanes64 top[ROUND_VECTORS] = {{0}};
     uint64_t at = 0, left = bytes;
@@ -97,22 +97,22 @@ LANES_INLINE uint32_t take_all(char *to, const char *from, uint64_t bytes, bool 
 
 static uint32_t lanes_copy16(void *into, const void *from, uint64_t count)
 {
-    return take_all(into, from, count * 2, false, true);
+    return take_vectors(into, from, count * 2, false, true);
 }
 
 static uint32_t lanes_copy32(void *into, const void *from, uint64_t count)
 {
-    return take_all(into, from, count * 4, true, true);
+    return take_vectors(into, from, count * 4, true, true);
 }
 
 static uint32_t lanes_largest16(const void *from, uint64_t count)
 {
-    return take_all(NULL, from, count * 2, false, false);
+    return take_vectors(NULL, from, count * 2, false, false);
 }
 
 static uint32_t lanes_largest32(const void *from, uint64_t count)
 {
-    return take_all(NULL, from, count * 4, true, false);
+    return take_vectors(NULL, from, count * 4, true, false);
 }
 
 /* Widens tokens. Each vector is loaded before one is stored, and the stores end where the tokens that were not loaded
