@@ -18,6 +18,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "index_reader.h"
+#include "name_files.h"
 #include "partial_file.h"
 #include "path_table.h"
 #include "platform/os.h"
@@ -106,7 +107,7 @@ static void unit_take_back(const struct shard_writer *writer)
     (void)os_unlink(writer->paths[INDEX]);
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
         if (os_lstat(writer->paths[pairs[i][1]], &found) == ENOENT)
-            (void)os_rename(writer->paths[pairs[i][0]], writer->paths[pairs[i][1]]);
+            (void)name_file(-1, writer->paths[pairs[i][0]], writer->paths[pairs[i][1]], false, NULL);
     if (writer->options.seal)
         (void)os_unlink(writer->paths[SEALED]);
 }
@@ -126,23 +127,10 @@ static int take_over(void *user)
 static enum tokmap_status take_lock(struct shard_writer *writer, struct tokmap_error *error)
 {
     const int system = partial_file_open(writer->paths[INDEX_PARTIAL], take_over, writer, &writer->index_fd);
-    if (system == EWOULDBLOCK)
-        return error_set(error, TOKMAP_ERROR_BUSY, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
-                         "another process is writing this output; wait for it, or choose another name");
     if (system == ELIBACC && sealed_load(writer->paths[INDEX], error))
         return TOKMAP_ERROR_UNSUPPORTED;
-    if (system == EACCES || system == EPERM)
-        return system_failed(writer, system, INDEX_PARTIAL,
-                             "the output cannot be created; its folder may not be writable for you, or the file may "
-                             "belong to another user",
-                             error);
-    if (system)
-        return system_failed(writer, system, INDEX_PARTIAL,
-                             system == ENOENT ? "the folder of the output does not exist; create it with 'mkdir -p'"
-                                              : "the output cannot be created",
-                             error);
-    writer->locked = true;
-    return TOKMAP_OK;
+    writer->locked = !system;
+    return system ? partial_file_failed(system, writer->paths[INDEX_PARTIAL], error) : TOKMAP_OK;
 }
 
 /* Removes an empty lock file that nobody has locked, beside a complete shard: a power cut may bring one back. */

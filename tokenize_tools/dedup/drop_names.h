@@ -5,7 +5,7 @@
 #define TOKMAP_DEDUP_DROP_NAMES_H
 
 #include "work/dropped_writer.h"
-#include "work/name_files.h"
+#include "format/name_files.h"
 
 struct drop_output {
     const char *name;

@@ -35,7 +35,7 @@
 #include "skipped_items.h"
 #include "text/path.h"
 #include "unit_record.h"
-#include "work/name_files.h"
+#include "format/name_files.h"
 #include "work/origin_shift.h"
 #include "work/set_commit.h"
 #include "work/unit_names.h"

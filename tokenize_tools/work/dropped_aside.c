@@ -10,6 +10,7 @@
 
 #include "common/error.h"
 #include "dropped_file.h"
+#include "format/name_files.h"
 #include "format/partial_file.h"
 #include "platform/os.h"
 #include "text/path.h"
@@ -58,13 +59,14 @@ static bool is_free(const char *path)
 }
 
 /* Makes an empty file. */
-static int mark(const char *path)
+static int mark(const char *path, bool sync)
 {
     int fd;
-    const int system = os_open(path, OS_WRITE_NEW, &fd);
+    int system = os_open(path, OS_WRITE_NEW, &fd);
     if (!system)
         os_close(fd);
-    return system == EEXIST ? 0 : system;
+    system = system == EEXIST ? 0 : system;
+    return !system && sync ? os_sync_folder(path) : system;
 }
 
 enum tokmap_status dropped_aside_check(const char *name, bool listed, struct tokmap_error *error)
@@ -95,13 +97,11 @@ enum tokmap_status dropped_aside(const char *name, uint64_t output, bool listed,
             error_set(error, TOKMAP_ERROR_EXISTS, names.aside, TOKMAP_NO_OFFSET,
                       "the list of dropped documents that is replaced would be kept under this name for a moment, and "
                       "another file has it; move that file away, or choose another name for the output");
+    /* Synced, since the new list must not reach storage under its name before the old list has its other name. */
     if (!status && moves)
-        system = os_rename(names.list, names.aside);
+        system = name_file(-1, names.list, names.aside, sync, NULL);
     else if (!status && marks)
-        system = mark(names.aside);
-    /* The new list must not reach storage under its name before the old list has its other name. */
-    if (!status && !system && sync && (moves || marks))
-        system = os_sync_folder(names.list);
+        system = mark(names.aside, sync);
     if (system)
         status = error_set_system(error, system, names.list, TOKMAP_NO_OFFSET,
                                   "the old list of dropped documents cannot be put aside");
@@ -121,7 +121,7 @@ static int aside_restore(const struct aside_names *names)
         return os_unlink(names->aside);
     if (!is_free(names->list) && !dropped_is_file(names->list))
         return EEXIST;
-    return os_rename(names->aside, names->list);
+    return name_file(-1, names->aside, names->list, false, NULL);
 }
 
 void dropped_restore(const char *name, uint64_t output)
@@ -198,7 +198,7 @@ enum tokmap_status dropped_settle(const char *name, uint64_t output, bool keeps,
     enum tokmap_status status = names_make(&names, name, output) ? TOKMAP_OK : no_memory(error);
     if (!status && aside_is_ours(names.aside, &empty)) {
         if (dropped_is_file(names.list)) /* the new list of an output that did not get its name */
-            system = keeps ? os_rename(names.list, names.partial) : os_unlink(names.list);
+            system = keeps ? name_file(-1, names.list, names.partial, false, NULL) : os_unlink(names.list);
         if (!system)
             system = aside_restore(&names);
     }
