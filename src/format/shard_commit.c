@@ -8,6 +8,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "index_copy.h"
+#include "partial_file.h"
 #include "platform/os.h"
 #include "shard_ranges.h"
 #include "text/path.h"
@@ -455,6 +457,31 @@ void shard_remove_saved(const struct shard_commit *commit)
     for (int i = 0; i < SHARD_FILES; i++)
         free(saved[i]);
     index_close(&index);
+}
+
+static int remove_saved(void *user)
+{
+    shard_remove_saved(user);
+    return 0;
+}
+
+enum tokmap_status shard_commit_lock(const struct shard_commit *commit, const struct index *old, const char *what,
+                                     int *fd, struct tokmap_error *error)
+{
+    struct os_stat now;
+    int system = partial_file_open(commit->index_partial, remove_saved, (void *)(uintptr_t)commit, fd);
+    if (system == EWOULDBLOCK)
+        return error_set(error, TOKMAP_ERROR_BUSY, commit->index_partial, TOKMAP_NO_OFFSET,
+                         "another process is writing this shard; wait for it");
+    if (system)
+        return index_copy_failed(system, commit->index_partial, what, error);
+    system = os_stat(commit->index, &now);
+    if (system)
+        return index_copy_failed(system, commit->index, what, error);
+    if (now.inode != old->inode || now.device != old->device)
+        return error_set(error, TOKMAP_ERROR_BUSY, commit->index, TOKMAP_NO_OFFSET,
+                         "the shard was replaced by another process; call again");
+    return shard_recover(commit, error);
 }
 
 int shard_take_over(const struct shard_commit *commit)

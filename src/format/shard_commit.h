@@ -29,6 +29,7 @@
 
 #include <stdbool.h>
 
+#include "index_reader.h"
 #include "shard_file.h"
 #include "tokmap/tokmap.h"
 
@@ -58,6 +59,12 @@ enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible
  * ERROR_IO (also if a saved name would be too long for the file system, so that the shard cannot be replaced),
  * ERROR_MEMORY. */
 enum tokmap_status shard_recover(const struct shard_commit *commit, struct tokmap_error *error);
+
+/* Creates and locks index_partial, to replace the index `old`, which was opened before, and does shard_recover(). what:
+ * is written, for messages. *fd is -1 if nothing was created. Statuses: those of shard_recover(), ERROR_BUSY also if
+ * the shard is not that of `old` any more. */
+enum tokmap_status shard_commit_lock(const struct shard_commit *commit, const struct index *old, const char *what,
+                                     int *fd, struct tokmap_error *error);
 
 /* Removes the files that a writer has left that was killed at step 1 or 2: those with saved names of other indexes than
  * the current one. To be called with the lock on the index_partial of that writer, before this sign of it is removed.
