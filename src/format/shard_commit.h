@@ -6,8 +6,9 @@
  * Several names change, and no call changes them at once. So the index decides. The *id* of an index is the hash of
  * its section table; the *saved name* of a file NAME.bin for an index is NAME.bin.ID, with the id as 16 hexadecimal
  * digits. A reader that has opened an index and finds no NAME.bin opens the saved name of that index instead. The same
- * holds for NAME.mask and NAME.bin.zst, which has the tokens of a sealed shard in place of NAME.bin. To replace index O
- * with index N, a writer, with all new files on storage:
+ * holds for NAME.mask and NAME.bin.zst, which has the tokens of a sealed shard in place of NAME.bin. NAME.dropped,
+ * which no index describes, is treated like NAME.mask, so that a shard and its list of dropped documents are replaced
+ * together. To replace index O with index N, a writer, with all new files on storage:
  *
  *     1. renames NAME.mask.partial to NAME.mask.N and NAME.bin.partial to NAME.bin.N
  *     2. renames NAME.bin to NAME.bin.O and NAME.mask to NAME.mask.O; readers of O find these. A file that has the name
@@ -36,10 +37,10 @@
 /* The names of a shard. The commit changes a file only if names[] has it. */
 struct shard_commit {
     const char *index, *index_partial;
-    const char *names[SHARD_FILES];
-    const char *partials[SHARD_FILES]; /* NULL: the new index has no such file, or keeps it */
-    uint64_t id;                       /* of the new index */
-    bool sync;                         /* the files have been synced, so the folder is, too */
+    const char *names[SHARD_FILE_KINDS];    /* that of the index is NULL; of the list: NULL if it stays */
+    const char *partials[SHARD_FILE_KINDS]; /* NULL: the new index has no such file, or keeps it */
+    uint64_t id;                            /* of the new index */
+    bool sync;                              /* the files have been synced, so the folder is, too */
     /* Called between steps 3 and 4, or before anything is renamed where no index is replaced; or NULL. */
     enum tokmap_status (*last)(void *user, struct tokmap_error *error);
     void *last_user;
@@ -49,8 +50,12 @@ struct shard_commit {
  * partial files are gone; the status may nevertheless be a failure, and then the shard is complete and can be read.
  * Otherwise the new files have their partial names, except those that cannot be renamed back, which are removed, and
  * those that have replaced equal files of the old shard. The old shard is unchanged unless the message says something
- * else. Statuses: OK, ERROR_IO, ERROR_MEMORY, and those of opening a file. */
+ * else. Statuses: OK, ERROR_EXISTS (a file of the user is where the old list would be), ERROR_IO, ERROR_MEMORY, and
+ * those of opening a file. */
 enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible, struct tokmap_error *error);
+
+/* Removes all saved lists of a shard that is complete, which a power cut may have brought back. */
+void shard_remove_lists(const char *prefix);
 
 /* Completes, or takes back, what a killed writer has left of the steps above. To be called before anything is written,
  * with the lock on index_partial; uses index, names, and whether there are partials. Before it renames the files of the

@@ -30,8 +30,8 @@
 
 #define ZERO_BYTES ((size_t)4096)
 
-static const enum shard_file files[PATHS] = {SHARD_TOKENS, SHARD_INDEX, SHARD_MASK, SHARD_SEALED,
-                                             SHARD_TOKENS, SHARD_INDEX, SHARD_MASK, SHARD_SEALED};
+static const enum shard_file files[PATHS] = {SHARD_TOKENS, SHARD_INDEX, SHARD_MASK, SHARD_SEALED, SHARD_DROPPED,
+                                             SHARD_TOKENS, SHARD_INDEX, SHARD_MASK, SHARD_SEALED, SHARD_DROPPED};
 
 /* ---- open ---- */
 
@@ -59,10 +59,12 @@ static struct shard_commit commit_of(const struct shard_writer *writer)
         .index_partial = writer->paths[INDEX_PARTIAL],
         .names = {[SHARD_MASK] = writer->paths[MASK],
                   [SHARD_TOKENS] = writer->paths[TOKENS],
-                  [SHARD_SEALED] = writer->paths[SEALED]},
+                  [SHARD_SEALED] = writer->paths[SEALED],
+                  [SHARD_DROPPED] = writer->options.list ? writer->paths[LIST] : NULL},
         .partials = {[SHARD_MASK] = writer->options.mask ? writer->paths[MASK_PARTIAL] : NULL,
                      [SHARD_TOKENS] = writer->options.seal ? NULL : writer->paths[TOKENS_PARTIAL],
-                     [SHARD_SEALED] = writer->options.seal ? writer->paths[SEALED_PARTIAL] : NULL},
+                     [SHARD_SEALED] = writer->options.seal ? writer->paths[SEALED_PARTIAL] : NULL,
+                     [SHARD_DROPPED] = writer->options.list == SHARD_LIST_NEW ? writer->paths[LIST_PARTIAL] : NULL},
         .id = writer->index.id,
         .sync = writer->options.sync,
         .last = writer->options.last,
