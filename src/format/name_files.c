@@ -76,6 +76,7 @@ void name_files_free(struct name_files *group)
         free(group->entries[i].to);
     }
     free(group->entries);
+    free(group->note);
     *group = (struct name_files){.name = group->name, .beside = group->beside};
 }
 
@@ -146,9 +147,12 @@ enum tokmap_status name_files_write(struct name_files *group, bool sync,
         status = failed(system, note, "the end of the work cannot be recorded", error);
     if (status && partial)
         (void)os_unlink(partial);
+    if (!status)
+        group->note = note;
+    else
+        free(note);
     bytes_free(&text);
     free(partial);
-    free(note);
     return status;
 }
 
@@ -200,8 +204,9 @@ static bool entries_find(struct name_files *group, char *text)
     return *at && group->count;
 }
 
-static enum tokmap_status note_read(struct name_files *group, const char *note, bool *found, struct tokmap_error *error)
+static enum tokmap_status note_read(struct name_files *group, bool *found, struct tokmap_error *error)
 {
+    const char *note = group->note;
     struct os_stat stat;
     size_t got = 0;
     char *text = NULL;
@@ -345,11 +350,15 @@ static enum tokmap_status note_keep(const struct naming *naming)
 enum tokmap_status name_files_complete(struct name_files *group, bool sync, bool stays, bool *found,
                                        struct tokmap_error *error)
 {
-    char *note = note_path(group, false);
+    enum tokmap_status status = TOKMAP_OK;
+    *found = group->note != NULL;
+    if (!*found) {
+        name_files_free(group);
+        group->note = note_path(group, false);
+        status = group->note ? note_read(group, found, error) : no_memory(error);
+    }
+    const char *note = group->note;
     struct naming naming = {.group = group, .sync = sync, .note = note, .error = error};
-    *found = false;
-    name_files_free(group);
-    enum tokmap_status status = note ? note_read(group, note, found, error) : no_memory(error);
     if (!status && *found) {
         /* The process that wrote the note may not have synced its name. */
         status = folder_sync(&naming, note);
@@ -360,6 +369,6 @@ enum tokmap_status name_files_complete(struct name_files *group, bool sync, bool
         if (!status) /* or a power cut could take the journal and leave this note, and all would be packed again */
             status = folder_sync(&naming, note);
     }
-    free(note);
+    name_files_free(group);
     return status;
 }

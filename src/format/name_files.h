@@ -58,6 +58,7 @@ struct name_files {
     struct name_entry *entries;
     uint64_t count, room;
     bool failed; /* there was no memory for an entry */
+    char *note;  /* the path of the note, once it is written */
 };
 
 /* Adds an entry, with paths in the folder of NAME or below it, which are freed; NULL stands for no memory. */
@@ -81,9 +82,10 @@ enum tokmap_status name_files_write(struct name_files *group, bool sync,
 /* Returns true if there is a note. */
 bool name_files_pending(const struct name_files *group);
 
-/* Does what the note says, if there is one, with its entries in place of those of `group`. The caller has the lock of
- * NAME, and NAME.work is not a link. stays: step 3 renames the note. Sets *found if there was a note. Statuses: OK,
- * ERROR_IO, ERROR_CORRUPT (the note is damaged, or a file is gone), ERROR_MEMORY. */
+/* Does what the note says, if there is one; unless name_files_write() has just written it, its entries take the place
+ * of those of `group`. The caller has the lock of NAME, and NAME.work is not a link. stays: step 3 renames the note.
+ * Sets *found if there was a note. Statuses: OK, ERROR_IO, ERROR_CORRUPT (the note is damaged, or a file is gone),
+ * ERROR_MEMORY. */
 enum tokmap_status name_files_complete(struct name_files *group, bool sync, bool stays, bool *found,
                                        struct tokmap_error *error);
 
