@@ -254,6 +254,8 @@ static enum tokmap_status replace(struct committing *committing, const struct in
         remove_old(committing);
         status = name_new(committing);
     }
+    if (!status) /* or a power cut could bring old files back when no sign of this writer is left */
+        status = sync_last(committing);
     return status ? status : remove_rest(committing);
 }
 
@@ -387,15 +389,8 @@ static int sweep_entry(void *user, const char *entry)
     return 0;
 }
 
-/* Does the same for a list. */
-static int sweep_list(void *user, const char *entry)
-{
-    struct shard_name found;
-    return shard_file_find(entry, strlen(entry), &found) && found.file == SHARD_DROPPED ? sweep_entry(user, entry) : 0;
-}
-
-/* Calls one of these for the folder of an index. keep: the id of the current index. */
-static void sweep(const char *index_path, uint64_t keep, int (*entry)(void *user, const char *entry))
+/* Removes the files that have saved names of other indexes than the current one, whose id is `keep`. */
+static void sweep(const char *index_path, uint64_t keep)
 {
     char *folder = path_folder(index_path);
     const char *name = path_name(index_path);
@@ -404,16 +399,8 @@ static void sweep(const char *index_path, uint64_t keep, int (*entry)(void *user
                              .name_bytes = strlen(name) - strlen(shard_file_ending(SHARD_INDEX, SHARD_FINAL)),
                              .keep = keep};
     if (folder)
-        (void)os_folder_list(folder, entry, &sweeping);
+        (void)os_folder_list(folder, sweep_entry, &sweeping);
     free(folder);
-}
-
-void shard_remove_lists(const char *prefix)
-{
-    char *index = shard_file_path(prefix, SHARD_INDEX, SHARD_FINAL);
-    if (index)
-        sweep(index, 0, sweep_list);
-    free(index);
 }
 
 /* Does steps 5 to 7 for a writer that was killed. */
@@ -428,7 +415,7 @@ static enum tokmap_status complete(const struct shard_commit *commit, const stru
     if (!system && commit->sync)
         system = os_sync_folder(commit->index);
     if (!system)
-        sweep(commit->index, left->index.id, sweep_entry);
+        sweep(commit->index, left->index.id);
     for (int i = 0; i < SHARD_FILE_KINDS && !system; i++)
         if (left->names[i] && has_file(&left->index, i) && !exists(left->names[i]) && is_saved(i, left->saved[i])) {
             system = os_rename(left->saved[i], left->names[i]);
@@ -543,7 +530,7 @@ void shard_remove_saved(const struct shard_commit *commit)
     if (leftovers_open(&left, commit, commit->index, NULL))
         return; /* shard_recover() reports it, or there is nothing to replace */
     if (!is_pending(&left))
-        sweep(commit->index, left.index.id, sweep_entry);
+        sweep(commit->index, left.index.id);
     leftovers_close(&left);
 }
 
@@ -570,6 +557,29 @@ enum tokmap_status shard_commit_lock(const struct shard_commit *commit, const st
         return error_set(error, TOKMAP_ERROR_BUSY, commit->index, TOKMAP_NO_OFFSET,
                          "the shard was replaced by another process; call again");
     return shard_recover(commit, error);
+}
+
+void shard_settle(const char *prefix)
+{
+    char *paths[SHARD_FILE_KINDS], *partial = shard_file_path(prefix, SHARD_INDEX, SHARD_PARTIAL);
+    struct shard_commit commit = {.index_partial = partial};
+    bool complete = partial != NULL;
+    int fd;
+    for (int i = 0; i < SHARD_FILE_KINDS; i++) {
+        paths[i] = shard_file_path(prefix, (enum shard_file)i, SHARD_FINAL);
+        commit.names[i] = i == SHARD_INDEX ? NULL : paths[i];
+        complete = complete && paths[i];
+    }
+    commit.index = paths[SHARD_INDEX];
+    if (complete && !partial_file_open(partial, NULL, NULL, &fd)) {
+        shard_remove_saved(&commit);
+        (void)os_unlink(partial);
+        (void)os_sync_folder(commit.index); /* what told that a writer was killed is removed next */
+        os_close(fd);
+    }
+    for (int i = 0; i < SHARD_FILE_KINDS; i++)
+        free(paths[i]);
+    free(partial);
 }
 
 int shard_take_over(const struct shard_commit *commit)

@@ -17,7 +17,7 @@
  *     4. renames NAME.tmx.partial to NAME.tmx: from now on, the shard is the new one
  *     5. syncs the folder
  *     6. removes the files named .O; one that cannot be removed is tried again at the end
- *     7. renames NAME.mask.N to NAME.mask, and then NAME.bin.N to NAME.bin
+ *     7. renames NAME.mask.N to NAME.mask, and then NAME.bin.N to NAME.bin, and syncs the folder
  *
  * NAME.bin is missing between 2 and 7, and NAME.tmx never. Whatever subset of the names of steps 1 and 2 reaches
  * storage, index O has its files, and the same holds for index N after 5. After step 4 the writer still holds its lock,
@@ -54,9 +54,6 @@ struct shard_commit {
  * those of opening a file. */
 enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible, struct tokmap_error *error);
 
-/* Removes all saved lists of a shard that is complete, which a power cut may have brought back. */
-void shard_remove_lists(const char *prefix);
-
 /* Completes, or takes back, what a killed writer has left of the steps above. To be called before anything is written,
  * with the lock on index_partial; uses index, names, and whether there are partials. Before it renames the files of the
  * index, it removes those of other indexes, so that a second kill hides nothing. Statuses: OK (also if there is no
@@ -76,6 +73,10 @@ enum tokmap_status shard_commit_lock(const struct shard_commit *commit, const st
  * Does nothing if the current index has a file with only a saved name: shard_recover() then removes the others after
  * its sync. A file that cannot be removed stays; it only takes up space. */
 void shard_remove_saved(const struct shard_commit *commit);
+
+/* Does the same for the shard PREFIX, which is complete and whose old files a power cut may have brought back, if
+ * nobody has the lock. */
+void shard_settle(const char *prefix);
 
 /* Gives the tokens and the mask of a writer that was killed at step 1 to 3, or before it renamed the index, their
  * partial names again, so that a writer that continues from a saved state finds them. Only files that belong to

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "dedup/drop_names.h"
 #include "encode/document_encode.h"
 #include "format/shard_commit.h"
 #include "format/shard_file.h"
@@ -109,8 +110,11 @@ char *pack_output_about(const struct pack_options *options, const struct pack_re
 
 void pack_output_settle(const struct pack_options *options)
 {
-    shard_remove_lists(options->prefix);
-    if (!options->seal || options->shard_tokens || options->split)
+    if (options->shard_tokens || options->split)
+        return;
+    shard_settle(options->prefix);
+    drop_names_add(NULL, options->prefix, false); /* the list of the output has its name */
+    if (!options->seal)
         return;
     char *plain = shard_file_path(options->prefix, SHARD_TOKENS, SHARD_PARTIAL);
     if (plain)

@@ -31,8 +31,8 @@ struct shard_writer_options pack_output_shard(const struct pack_options *options
 char *pack_output_about(const struct pack_options *options, const struct pack_result *result, uint32_t set,
                         const struct shard_totals *shard, uint64_t *bytes);
 
-/* Removes what a killed process that has given the output all names would have removed next: an old list of dropped
- * documents, and the plain tokens of one sealed shard. */
+/* Removes what a killed process that has given one shard its names would have removed next: the files of the old
+ * shard, an unfinished list of dropped documents, and the plain tokens of a sealed shard. */
 void pack_output_settle(const struct pack_options *options);
 
 /* Checks what must be true at the end, whatever the input was. sets: those that were written. Statuses: OK,
