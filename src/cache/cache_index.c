@@ -20,6 +20,7 @@
 #include "common/hash.h"
 #include "format/index_verify.h"
 #include "format/manifest.h"
+#include "format/name_files.h"
 #include "format/partial_file.h"
 #include "format/shard_file.h"
 #include "remote/remote_url.h"
@@ -81,7 +82,7 @@ static char *index_place(const struct cache *cache, const char *id)
 
 static enum tokmap_status file_finish(const char *partial, const char *path, struct tokmap_error *error)
 {
-    const int system = os_rename(partial, path);
+    const int system = name_file(-1, partial, path, false, NULL);
     return system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "a file of the cache cannot be renamed")
                   : TOKMAP_OK;
 }
@@ -210,7 +211,7 @@ static void text_keep(struct entry *entry, const char *name, const uint8_t *byte
     const uint64_t hash = hash64(bytes, count);
     int fd = -1;
     const bool good = path && !partial_open(path, &partial, &fd, NULL) && !os_pwrite(fd, &hash, sizeof hash, 0) &&
-                      !os_pwrite(fd, bytes, count, sizeof hash) && !os_rename(partial, path);
+                      !os_pwrite(fd, bytes, count, sizeof hash) && !name_file(-1, partial, path, false, NULL);
     if (!good && fd >= 0)
         (void)os_unlink(partial);
     os_close(fd);

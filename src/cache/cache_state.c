@@ -10,6 +10,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "format/name_files.h"
 #include "format/partial_file.h"
 #include "platform/os.h"
 #include "text/path.h"
@@ -256,7 +257,7 @@ enum tokmap_status cache_state_make(const char *path, const struct cache_cell *c
     if (!system)
         system = os_pwrite(fd, &head, sizeof head, 0);
     if (!system)
-        system = os_rename(partial, path);
+        system = name_file(-1, partial, path, false, NULL);
     if (system && fd >= 0)
         (void)os_unlink(partial);
     os_close(fd);

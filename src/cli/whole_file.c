@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "format/name_files.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -41,13 +42,12 @@ enum tokmap_status cli_file_write(const char *path, const void *bytes, size_t co
                          "this is not a regular file, and cannot be replaced by one; choose another name");
     int system = temporary_open(path, &name, &fd);
     if (!system) {
+        bool named = false;
         system = os_write(fd, bytes, count);
         if (!system)
-            system = os_sync(fd);
+            system = name_file(fd, name, path, true, &named);
         os_close(fd);
-        if (!system)
-            system = os_rename(name, path);
-        if (system)
+        if (!named)
             (void)os_unlink(name);
     }
     free(name);

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/error.h"
 #include "platform/os.h"
 
 #define TRIES 100
@@ -155,4 +156,17 @@ int partial_file_open(const char *path, int (*leftover)(void *user), void *user,
             return system;
     }
     return EWOULDBLOCK; /* other processes keep creating and removing the file */
+}
+
+enum tokmap_status partial_file_failed(int system, const char *path, struct tokmap_error *error)
+{
+    if (system == EWOULDBLOCK)
+        return error_set(error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
+                         "another process is writing this output; wait for it, or choose another name");
+    return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s",
+                            system == ENOENT ? "the folder of the output does not exist; create it with 'mkdir -p'"
+                            : system == EACCES || system == EPERM
+                                ? "the output cannot be created; its folder may not be writable for you, or the file "
+                                  "may belong to another user"
+                                : "the output cannot be created");
 }

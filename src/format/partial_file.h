@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "tokmap/tokmap.h"
+
 /* Creates an empty file, which is always new, so that it belongs to this user and has the mode that the umask gives,
  * and locks it. The lock lasts until *fd is closed. A file of this name that no process has locked was left by a writer
  * that was killed, or put there by somebody else: it is removed in both cases, and never filled. Before that, and
@@ -15,6 +17,10 @@
  * the name is a symbolic link; EINVAL: that of a pipe or a device. EACCES, EPERM: the file belongs to another user, and
  * this one may not open or remove it. */
 int partial_file_open(const char *path, int (*leftover)(void *user), void *user, int *fd);
+
+/* Returns the status of an errno of partial_file_open(), with a message about the output that it was created for:
+ * ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status partial_file_failed(int system, const char *path, struct tokmap_error *error);
 
 /* Opens a file that an interrupted process of this user has left, to continue it, without a lock. Returns 0, or an
  * errno with *fd -1. EPERM: the file belongs to another user, who could change it at any time; EINVAL: it is not a

@@ -8,6 +8,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "index_copy.h"
+#include "partial_file.h"
 #include "platform/os.h"
 #include "shard_ranges.h"
 #include "text/path.h"
@@ -15,8 +17,10 @@
 #define BUSY_TRIES 500 /* pauses until another writer has finished its commit */
 #define BUSY_PAUSE_NS 2000000
 
-static const char *const nouns[SHARD_FILES] = {
-    [SHARD_MASK] = "the mask", [SHARD_TOKENS] = "the tokens", [SHARD_SEALED] = "the sealed tokens"};
+static const char *const nouns[SHARD_FILE_KINDS] = {[SHARD_MASK] = "the mask",
+                                                    [SHARD_TOKENS] = "the tokens",
+                                                    [SHARD_SEALED] = "the sealed tokens",
+                                                    [SHARD_DROPPED] = "the list of dropped documents"};
 
 /* Returns whether a status of index_open() means that the file cannot be read as an index at all. */
 static bool is_no_index(enum tokmap_status status)
@@ -31,12 +35,31 @@ static bool exists(const char *path)
     return !os_lstat(path, &found);
 }
 
+/* Returns whether a file belongs to an index. A list of dropped documents is that of the index in its saved name. */
+static bool has_file(const struct index *index, int file)
+{
+    return file == SHARD_DROPPED || (file < SHARD_FILES && shard_has_file(index, (enum shard_file)file));
+}
+
+static bool is_list(const char *path)
+{
+    char head[sizeof SHARD_LIST_MAGIC - 1];
+    size_t got;
+    return os_head_read(path, head, sizeof head, &got) && got == sizeof head && !memcmp(head, SHARD_LIST_MAGIC, got);
+}
+
+/* Returns whether a file with a saved name is one; where the list would be, a file of the user may be. */
+static bool is_saved(int file, const char *saved)
+{
+    return file == SHARD_DROPPED ? is_list(saved) : exists(saved);
+}
+
 /* ---- commit ---- */
 
 struct committing {
     const struct shard_commit *names;
-    char *new_saved[SHARD_FILES], *old_saved[SHARD_FILES];
-    bool new_moved[SHARD_FILES], old_moved[SHARD_FILES]; /* the saved name is in use */
+    char *new_saved[SHARD_FILE_KINDS], *old_saved[SHARD_FILE_KINDS];
+    bool new_moved[SHARD_FILE_KINDS], old_moved[SHARD_FILE_KINDS]; /* the saved name is in use */
     bool *visible;
     struct tokmap_error *error;
 };
@@ -80,11 +103,14 @@ static enum tokmap_status rename_plainly(struct committing *committing, bool sam
     const struct shard_commit *names = committing->names;
     enum tokmap_status status = last_call(committing);
     int file = 0;
-    for (; file < SHARD_FILES && !status; file++) {
+    for (; file < SHARD_FILE_KINDS && !status; file++) {
         const int system = names->partials[file] ? os_rename(names->partials[file], names->names[file]) : 0;
         if (system) {
             status = failed(committing, system, names->names[file],
-                            file == SHARD_MASK ? "the mask cannot be renamed" : "the tokens cannot be renamed", state);
+                            file == SHARD_MASK     ? "the mask cannot be renamed"
+                            : file == SHARD_TOKENS ? "the tokens cannot be renamed"
+                                                   : "the file cannot be renamed",
+                            state);
             file--;
         }
     }
@@ -96,6 +122,8 @@ static enum tokmap_status rename_plainly(struct committing *committing, bool sam
     if (system)
         status = failed(committing, system, names->index, "the index cannot be renamed", state);
     *committing->visible = !status;
+    if (!status && names->names[SHARD_DROPPED] && !names->partials[SHARD_DROPPED]) /* there is no new one */
+        (void)os_unlink(names->names[SHARD_DROPPED]);
     for (int i = 0; i < file && status && !same; i++)
         if (names->partials[i])
             put_back(names->names[i], names->partials[i]);
@@ -121,7 +149,7 @@ static enum tokmap_status remove_first(struct committing *committing)
 static void take_back(struct committing *committing)
 {
     const struct shard_commit *names = committing->names;
-    for (int i = 0; i < SHARD_FILES; i++) {
+    for (int i = 0; i < SHARD_FILE_KINDS; i++) {
         if (committing->old_moved[i])
             (void)os_rename(committing->old_saved[i], names->names[i]);
         if (committing->new_moved[i])
@@ -132,15 +160,20 @@ static void take_back(struct committing *committing)
 static enum tokmap_status save_both(struct committing *committing, const struct index *old)
 {
     const struct shard_commit *names = committing->names;
-    for (int i = 0; i < SHARD_FILES; i++) {
+    const char *list = committing->old_saved[SHARD_DROPPED];
+    if (list && exists(list) && !is_list(list))
+        return error_set(committing->error, TOKMAP_ERROR_EXISTS, list, TOKMAP_NO_OFFSET,
+                         "the list of dropped documents that is replaced would be kept under this name for a moment, "
+                         "and another file has it; move that file away, or choose another name for the output");
+    for (int i = 0; i < SHARD_FILE_KINDS; i++) {
         const int system = names->partials[i] ? os_rename(names->partials[i], committing->new_saved[i]) : 0;
         if (system)
             return failed(committing, system, committing->new_saved[i], nouns[i],
                           " cannot be renamed; the old shard is unchanged");
         committing->new_moved[i] = names->partials[i] != NULL;
     }
-    for (int i = SHARD_FILES - 1; i >= 0; i--) {
-        if (!names->names[i] || !shard_has_file(old, i)) {
+    for (int i = SHARD_FILE_KINDS - 1; i >= 0; i--) {
+        if (!names->names[i] || !has_file(old, i)) {
             const int system = names->names[i] && names->partials[i] ? os_unlink(names->names[i]) : ENOENT;
             if (system && system != ENOENT)
                 return failed(committing, system, names->names[i], "a file that belongs to no shard",
@@ -159,7 +192,7 @@ static enum tokmap_status save_both(struct committing *committing, const struct 
 /* Step 6. A file that cannot be removed now is tried again after step 7, which must not wait for it. */
 static void remove_old(struct committing *committing)
 {
-    for (int i = 0; i < SHARD_FILES; i++)
+    for (int i = 0; i < SHARD_FILE_KINDS; i++)
         if (committing->old_moved[i])
             committing->old_moved[i] = os_unlink(committing->old_saved[i]) != 0;
 }
@@ -168,7 +201,7 @@ static void remove_old(struct committing *committing)
  * unless a writer was killed. */
 static enum tokmap_status remove_rest(struct committing *committing)
 {
-    for (int i = 0; i < SHARD_FILES; i++) {
+    for (int i = 0; i < SHARD_FILE_KINDS; i++) {
         const int system = committing->old_moved[i] ? os_unlink(committing->old_saved[i]) : 0;
         if (system && system != ENOENT)
             return failed(committing, system, committing->old_saved[i], nouns[i],
@@ -182,7 +215,7 @@ static enum tokmap_status remove_rest(struct committing *committing)
 static enum tokmap_status name_new(struct committing *committing)
 {
     const struct shard_commit *names = committing->names;
-    for (int i = 0; i < SHARD_FILES; i++) {
+    for (int i = 0; i < SHARD_FILE_KINDS; i++) {
         const int system = committing->new_moved[i] ? os_rename(committing->new_saved[i], names->names[i]) : 0;
         if (system)
             return failed(committing, system, committing->new_saved[i], nouns[i],
@@ -196,7 +229,7 @@ static enum tokmap_status replace(struct committing *committing, const struct in
 {
     const struct shard_commit *names = committing->names;
     enum tokmap_status status = TOKMAP_OK;
-    for (int i = 0; i < SHARD_FILES && !status; i++)
+    for (int i = 0; i < SHARD_FILE_KINDS && !status; i++)
         if (names->names[i] && (!(committing->new_saved[i] = shard_file_replaced(names->names[i], names->id)) ||
                                 !(committing->old_saved[i] = shard_file_replaced(names->names[i], old->id))))
             status = error_set_memory(committing->error, "a path", strlen(names->names[i]));
@@ -221,15 +254,29 @@ static enum tokmap_status replace(struct committing *committing, const struct in
         remove_old(committing);
         status = name_new(committing);
     }
+    if (!status) /* or a power cut could bring old files back when no sign of this writer is left */
+        status = sync_last(committing);
     return status ? status : remove_rest(committing);
 }
 
-enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible, struct tokmap_error *error)
+/* Leaves the list as it is if it has its name already, or, without a new one, if it is a file of the user. */
+static void list_settle(struct shard_commit *commit)
 {
+    const char *list = commit->names[SHARD_DROPPED], *partial = commit->partials[SHARD_DROPPED];
+    struct os_stat found;
+    if (list && (partial ? os_lstat(partial, &found) == ENOENT : !is_list(list)))
+        commit->names[SHARD_DROPPED] = commit->partials[SHARD_DROPPED] = NULL;
+}
+
+enum tokmap_status shard_commit(const struct shard_commit *asked, bool *visible, struct tokmap_error *error)
+{
+    struct shard_commit settled = *asked;
+    const struct shard_commit *commit = &settled;
     struct committing committing = {.names = commit, .visible = visible, .error = error};
     struct tokmap_error unread = {0};
     struct index old;
     *visible = false;
+    list_settle(&settled);
     enum tokmap_status status = index_open(&old, commit->index, &unread);
     if (status == TOKMAP_ERROR_NOT_FOUND)
         return rename_plainly(&committing, false, "");
@@ -241,8 +288,8 @@ enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible
         return status;
     }
     bool moves = false;
-    for (int i = 0; i < SHARD_FILES; i++)
-        moves = moves || commit->partials[i] || (commit->names[i] && shard_has_file(&old, i));
+    for (int i = 0; i < SHARD_FILE_KINDS; i++)
+        moves = moves || commit->partials[i] || (commit->names[i] && has_file(&old, i));
     if (commit->names[SHARD_TOKENS] && old.store.offset && exists(commit->names[SHARD_TOKENS]))
         status = remove_first(&committing);
     else if (!moves || old.id == commit->id)
@@ -250,7 +297,7 @@ enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible
     else
         status = replace(&committing, &old);
     index_close(&old);
-    for (int i = 0; i < SHARD_FILES; i++) {
+    for (int i = 0; i < SHARD_FILE_KINDS; i++) {
         free(committing.new_saved[i]);
         free(committing.old_saved[i]);
     }
@@ -259,15 +306,51 @@ enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible
 
 /* ---- what a killed writer has left ---- */
 
+/* The files of an index, among them the list. */
+struct leftovers {
+    struct index index;
+    const char *names[SHARD_FILE_KINDS];
+    char *saved[SHARD_FILE_KINDS];
+    char *list;
+};
+
+static void leftovers_close(struct leftovers *left)
+{
+    for (int i = 0; i < SHARD_FILE_KINDS; i++)
+        free(left->saved[i]);
+    free(left->list);
+    index_close(&left->index);
+}
+
+/* Statuses: those of index_open(). */
+static enum tokmap_status leftovers_open(struct leftovers *left, const struct shard_commit *commit,
+                                         const char *index_path, struct tokmap_error *error)
+{
+    *left = (struct leftovers){.list = NULL};
+    const enum tokmap_status status = index_open(&left->index, index_path, error);
+    if (status)
+        return status;
+    memcpy(left->names, commit->names, sizeof left->names);
+    left->list = shard_file_beside(commit->index, SHARD_DROPPED, SHARD_FINAL);
+    left->names[SHARD_DROPPED] = left->list;
+    bool complete = left->list != NULL;
+    for (int i = 0; i < SHARD_FILE_KINDS && complete; i++)
+        complete = !left->names[i] || (left->saved[i] = shard_file_replaced(left->names[i], left->index.id));
+    if (complete)
+        return TOKMAP_OK;
+    leftovers_close(left);
+    return error_set_memory(error, "a path", strlen(index_path));
+}
+
 /* Returns whether a writer may have been killed at steps 5 to 7: a file of the index has only its saved name. An index
  * without files gives no sign, so it is always treated as such a one. */
-static bool is_pending(const struct shard_commit *commit, const struct index *index, char *const saved[SHARD_FILES])
+static bool is_pending(const struct leftovers *left)
 {
-    if (!shard_has_file(index, SHARD_TOKENS) && !shard_has_file(index, SHARD_SEALED) &&
-        !shard_has_file(index, SHARD_MASK))
+    const struct index *index = &left->index;
+    if (!has_file(index, SHARD_TOKENS) && !has_file(index, SHARD_SEALED) && !has_file(index, SHARD_MASK))
         return true;
-    for (int i = 0; i < SHARD_FILES; i++)
-        if (commit->names[i] && shard_has_file(index, i) && !exists(commit->names[i]) && exists(saved[i]))
+    for (int i = 0; i < SHARD_FILE_KINDS; i++)
+        if (left->names[i] && has_file(index, i) && !exists(left->names[i]) && is_saved(i, left->saved[i]))
             return true;
     return false;
 }
@@ -296,33 +379,33 @@ static int sweep_entry(void *user, const char *entry)
 {
     const struct sweep *sweep = user;
     struct shard_name found;
-    if (!shard_file_find(entry, strlen(entry), &found) || found.state != SHARD_REPLACED || found.file >= SHARD_FILES ||
+    if (!shard_file_find(entry, strlen(entry), &found) || found.state != SHARD_REPLACED || found.file == SHARD_INDEX ||
         found.stem != sweep->name_bytes || strncmp(entry, sweep->name, found.stem) != 0 || found.id == sweep->keep)
         return 0;
     char *path = path_in(sweep->folder, entry);
-    if (path)
+    if (path && is_saved(found.file, path))
         (void)os_unlink(path);
     free(path);
     return 0;
 }
 
-/* Removes the files that have saved names of other indexes than the current one. */
-static void sweep(const struct shard_commit *commit, const struct index *index)
+/* Removes the files that have saved names of other indexes than the current one, whose id is `keep`. */
+static void sweep(const char *index_path, uint64_t keep)
 {
-    char *folder = path_folder(commit->index);
-    const char *name = path_name(commit->index);
+    char *folder = path_folder(index_path);
+    const char *name = path_name(index_path);
     struct sweep sweeping = {.folder = folder,
                              .name = name,
                              .name_bytes = strlen(name) - strlen(shard_file_ending(SHARD_INDEX, SHARD_FINAL)),
-                             .keep = index->id};
+                             .keep = keep};
     if (folder)
         (void)os_folder_list(folder, sweep_entry, &sweeping);
     free(folder);
 }
 
 /* Does steps 5 to 7 for a writer that was killed. */
-static enum tokmap_status complete(const struct shard_commit *commit, const struct index *index,
-                                   char *const saved[SHARD_FILES], struct tokmap_error *error)
+static enum tokmap_status complete(const struct shard_commit *commit, const struct leftovers *left,
+                                   struct tokmap_error *error)
 {
     int system = wait_for_writer(commit->index);
     if (system == EWOULDBLOCK)
@@ -332,11 +415,11 @@ static enum tokmap_status complete(const struct shard_commit *commit, const stru
     if (!system && commit->sync)
         system = os_sync_folder(commit->index);
     if (!system)
-        sweep(commit, index);
-    for (int i = 0; i < SHARD_FILES && !system; i++)
-        if (commit->names[i] && shard_has_file(index, i) && !exists(commit->names[i])) {
-            system = os_rename(saved[i], commit->names[i]);
-            system = system == ENOENT ? 0 : system; /* the other writer has ended well, or the file is lost */
+        sweep(commit->index, left->index.id);
+    for (int i = 0; i < SHARD_FILE_KINDS && !system; i++)
+        if (left->names[i] && has_file(&left->index, i) && !exists(left->names[i]) && is_saved(i, left->saved[i])) {
+            system = os_rename(left->saved[i], left->names[i]);
+            system = system == ENOENT ? 0 : system; /* the other writer has ended well */
         }
     return system ? error_set_system(error, system, commit->index, TOKMAP_NO_OFFSET,
                                      "what an earlier writer of this shard has left cannot be completed")
@@ -345,25 +428,26 @@ static enum tokmap_status complete(const struct shard_commit *commit, const stru
 
 /* Refuses a shard whose files could not get their saved names, because these are longer than NAME.tmx.partial. Without
  * this check, the commit would say so, after all the work. */
-static enum tokmap_status saved_names_check(const struct shard_commit *commit, const struct index *old,
-                                            char *const saved[SHARD_FILES], struct tokmap_error *error)
+static enum tokmap_status saved_names_check(const struct shard_commit *commit, const struct leftovers *left,
+                                            struct tokmap_error *error)
 {
     struct os_stat found;
-    for (int i = 0; i < SHARD_FILES; i++)
-        if (saved[i] && (shard_has_file(old, i) || commit->partials[i]) && os_lstat(saved[i], &found) == ENAMETOOLONG)
+    for (int i = 0; i < SHARD_FILE_KINDS; i++) {
+        const bool there = i == SHARD_DROPPED ? exists(left->list) : has_file(&left->index, i);
+        if (left->saved[i] && (there || commit->partials[i]) && os_lstat(left->saved[i], &found) == ENAMETOOLONG)
             return error_set_system(error, ENAMETOOLONG, commit->index, TOKMAP_NO_OFFSET,
                                     "the shard exists and cannot be replaced, because its files get names that are %d "
                                     "bytes longer meanwhile; choose a shorter name, or remove this shard first",
                                     SHARD_ID_DIGITS + 1);
+    }
     return TOKMAP_OK;
 }
 
 enum tokmap_status shard_recover(const struct shard_commit *commit, struct tokmap_error *error)
 {
-    struct index index;
-    char *saved[SHARD_FILES] = {NULL};
+    struct leftovers left;
     struct tokmap_error unread = {0};
-    enum tokmap_status status = index_open(&index, commit->index, &unread);
+    enum tokmap_status status = leftovers_open(&left, commit, commit->index, &unread);
     if (status == TOKMAP_ERROR_NOT_FOUND || is_no_index(status))
         return TOKMAP_OK;
     if (status) {
@@ -371,21 +455,15 @@ enum tokmap_status shard_recover(const struct shard_commit *commit, struct tokma
             *error = unread;
         return status;
     }
-    for (int i = 0; i < SHARD_FILES && !status; i++)
-        if (commit->names[i] && !(saved[i] = shard_file_replaced(commit->names[i], index.id)))
-            status = error_set_memory(error, "a path", strlen(commit->names[i]));
-    if (!status)
-        status = saved_names_check(commit, &index, saved, error);
-    if (!status && is_pending(commit, &index, saved))
-        status = complete(commit, &index, saved, error);
-    for (int i = 0; i < SHARD_FILES; i++)
-        free(saved[i]);
-    index_close(&index);
+    status = saved_names_check(commit, &left, error);
+    if (!status && is_pending(&left))
+        status = complete(commit, &left, error);
+    leftovers_close(&left);
     return status;
 }
 
 /* Returns whether a file has the size and the first ranges that the index says. */
-static bool belongs(const struct index *index, enum shard_file file, const char *path)
+static bool content_belongs(const struct index *index, enum shard_file file, const char *path)
 {
     const uint64_t end = file == SHARD_SEALED ? min64(BLOCK_BYTES / FRAME_BYTES, shard_ranges(index, file)) : 1;
     struct sealed_reader *reader = NULL;
@@ -408,6 +486,12 @@ static bool belongs(const struct index *index, enum shard_file file, const char 
     return good;
 }
 
+/* Returns the same for a saved name, which is enough to know a list. */
+static bool belongs(const struct index *index, int file, const char *path)
+{
+    return file == SHARD_DROPPED ? is_list(path) : content_belongs(index, (enum shard_file)file, path);
+}
+
 /* Gives a file of the index its partial name again, if nothing has that and the file is the one that the index means.
  */
 static int file_take_back(const struct index *index, int file, const char *named, const char *partial, bool *moved)
@@ -421,68 +505,107 @@ static int file_take_back(const struct index *index, int file, const char *named
 
 int shard_take_back(const struct shard_commit *commit)
 {
-    struct index index;
+    struct leftovers left;
     bool moved = false;
     int system = 0;
-    if (index_open(&index, commit->index_partial, NULL))
-        return 0;
+    const enum tokmap_status status = leftovers_open(&left, commit, commit->index_partial, NULL);
+    if (status)
+        return status == TOKMAP_ERROR_MEMORY ? ENOMEM : 0;
     const bool replaces = exists(commit->index);
-    for (int i = 0; i < SHARD_FILES && !system; i++) {
-        if (i == SHARD_SEALED || !commit->partials[i] || !shard_has_file(&index, i))
+    for (int i = 0; i < SHARD_FILE_KINDS && !system; i++) {
+        if (i == SHARD_SEALED || !commit->partials[i] || !has_file(&left.index, i))
             continue;
-        char *saved = shard_file_replaced(commit->names[i], index.id);
-        system = saved ? file_take_back(&index, i, saved, commit->partials[i], &moved) : ENOMEM;
-        if (!system && !replaces)
-            system = file_take_back(&index, i, commit->names[i], commit->partials[i], &moved);
-        free(saved);
+        system = file_take_back(&left.index, i, left.saved[i], commit->partials[i], &moved);
+        if (!system && !replaces && i != SHARD_DROPPED)
+            system = file_take_back(&left.index, i, commit->names[i], commit->partials[i], &moved);
     }
-    index_close(&index);
+    leftovers_close(&left);
     /* The index, which alone says whose the files are, is removed next. */
     return !system && moved && commit->sync ? os_sync_folder(commit->index) : system;
 }
 
 void shard_remove_saved(const struct shard_commit *commit)
 {
-    struct index index;
-    char *saved[SHARD_FILES] = {NULL};
-    bool named = true;
-    if (index_open(&index, commit->index, NULL))
+    struct leftovers left;
+    if (leftovers_open(&left, commit, commit->index, NULL))
         return; /* shard_recover() reports it, or there is nothing to replace */
-    for (int i = 0; i < SHARD_FILES; i++)
-        named = named && (!commit->names[i] || (saved[i] = shard_file_replaced(commit->names[i], index.id)));
-    if (named && !is_pending(commit, &index, saved))
-        sweep(commit, &index);
-    for (int i = 0; i < SHARD_FILES; i++)
-        free(saved[i]);
-    index_close(&index);
+    if (!is_pending(&left))
+        sweep(commit->index, left.index.id);
+    leftovers_close(&left);
+}
+
+static int remove_saved(void *user)
+{
+    shard_remove_saved(user);
+    return 0;
+}
+
+enum tokmap_status shard_commit_lock(const struct shard_commit *commit, const struct index *old, const char *what,
+                                     int *fd, struct tokmap_error *error)
+{
+    struct os_stat now;
+    int system = partial_file_open(commit->index_partial, remove_saved, (void *)(uintptr_t)commit, fd);
+    if (system == EWOULDBLOCK)
+        return error_set(error, TOKMAP_ERROR_BUSY, commit->index_partial, TOKMAP_NO_OFFSET,
+                         "another process is writing this shard; wait for it");
+    if (system)
+        return index_copy_failed(system, commit->index_partial, what, error);
+    system = os_stat(commit->index, &now);
+    if (system)
+        return index_copy_failed(system, commit->index, what, error);
+    if (now.inode != old->inode || now.device != old->device)
+        return error_set(error, TOKMAP_ERROR_BUSY, commit->index, TOKMAP_NO_OFFSET,
+                         "the shard was replaced by another process; call again");
+    return shard_recover(commit, error);
+}
+
+void shard_settle(const char *prefix)
+{
+    char *paths[SHARD_FILE_KINDS], *partial = shard_file_path(prefix, SHARD_INDEX, SHARD_PARTIAL);
+    struct shard_commit commit = {.index_partial = partial};
+    bool complete = partial != NULL;
+    int fd;
+    for (int i = 0; i < SHARD_FILE_KINDS; i++) {
+        paths[i] = shard_file_path(prefix, (enum shard_file)i, SHARD_FINAL);
+        commit.names[i] = i == SHARD_INDEX ? NULL : paths[i];
+        complete = complete && paths[i];
+    }
+    commit.index = paths[SHARD_INDEX];
+    if (complete && !partial_file_open(partial, NULL, NULL, &fd)) {
+        shard_remove_saved(&commit);
+        (void)os_unlink(partial);
+        (void)os_sync_folder(commit.index); /* what told that a writer was killed is removed next */
+        os_close(fd);
+    }
+    for (int i = 0; i < SHARD_FILE_KINDS; i++)
+        free(paths[i]);
+    free(partial);
 }
 
 int shard_take_over(const struct shard_commit *commit)
 {
     struct os_stat found;
-    struct index index;
+    struct leftovers left;
     const int missing = os_lstat(commit->index, &found);
     if (!missing)
         shard_remove_saved(commit);
     if (missing != ENOENT)
         return missing;
-    if (index_open(&index, commit->index_partial, NULL))
-        return 0;
+    const enum tokmap_status status = leftovers_open(&left, commit, commit->index_partial, NULL);
+    if (status)
+        return status == TOKMAP_ERROR_MEMORY ? ENOMEM : 0;
     int system = 0;
-    for (int i = 0; i < SHARD_FILES && !system; i++) {
-        if (!commit->names[i] || !shard_has_file(&index, i))
+    for (int i = 0; i < SHARD_FILE_KINDS && !system; i++) {
+        const char *name = left.names[i], *saved = left.saved[i];
+        if (!name || !has_file(&left.index, i))
             continue;
-        char *saved = shard_file_replaced(commit->names[i], index.id);
-        if (!saved)
-            system = ENOMEM;
-        else if (i == SHARD_SEALED && (exists(saved) || exists(commit->names[i])) && sealed_load(NULL, NULL))
+        if (i == SHARD_SEALED && (exists(saved) || exists(name)) && sealed_load(NULL, NULL))
             system = ELIBACC;
-        else if (belongs(&index, i, saved)) /* the old index was there, and somebody has removed it since */
+        else if (belongs(&left.index, i, saved)) /* the old index was there, and somebody has removed it since */
             system = os_unlink(saved);
-        if (!system && belongs(&index, i, commit->names[i]))
-            system = os_unlink(commit->names[i]);
-        free(saved);
+        if (!system && i != SHARD_DROPPED && belongs(&left.index, i, name))
+            system = os_unlink(name);
     }
-    index_close(&index);
+    leftovers_close(&left);
     return system;
 }

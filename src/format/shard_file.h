@@ -27,6 +27,9 @@ enum shard_file { SHARD_MASK, SHARD_TOKENS, SHARD_SEALED, SHARD_FILES, SHARD_IND
 enum shard_state { SHARD_FINAL, SHARD_PARTIAL, SHARD_READY, SHARD_READY_PARTIAL, SHARD_REPLACED };
 #define SHARD_NAMED_STATES SHARD_REPLACED /* the states before it have one name each */
 
+/* 8 bytes of a list of dropped documents that a transfer in text mode or with 7 bits would change. */
+#define SHARD_LIST_MAGIC "\x89TDR\r\n\x1a\n"
+
 #define SHARD_ID_DIGITS 16 /* of the id of an index in the name of a replaced file */
 
 /* Returns what follows the name of the shard, for a state that is not SHARD_REPLACED. */

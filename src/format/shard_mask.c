@@ -75,39 +75,6 @@ static struct shard_commit commit_of(const struct adding *adding)
                                  .sync = true};
 }
 
-static int remove_saved(void *user)
-{
-    const struct shard_commit commit = commit_of(user);
-    shard_remove_saved(&commit);
-    return 0;
-}
-
-/* Creates an empty partial file, and locks it. */
-static enum tokmap_status open_partial(struct adding *adding, const char *path, int *fd, bool *made)
-{
-    const int system = partial_file_open(path, path == adding->index_partial ? remove_saved : NULL, adding, fd);
-    if (system == EWOULDBLOCK)
-        return error_set(adding->error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
-                         "another process is writing this shard; wait for it");
-    *made = !system;
-    return system ? cannot_write(adding, system, path) : TOKMAP_OK;
-}
-
-/* Looks, with the lock, whether the index that was opened before is still the shard's, and completes what a killed
- * writer has left. */
-static enum tokmap_status check_old(struct adding *adding)
-{
-    struct os_stat now;
-    const int system = os_stat(adding->old.path, &now);
-    if (system)
-        return cannot_write(adding, system, adding->old.path);
-    if (now.inode != adding->old.inode || now.device != adding->old.device)
-        return error_set(adding->error, TOKMAP_ERROR_BUSY, adding->old.path, TOKMAP_NO_OFFSET,
-                         "the shard was replaced by another process; call again");
-    const struct shard_commit commit = commit_of(adding);
-    return shard_recover(&commit, adding->error);
-}
-
 /* Turns bytes of the given file into bits. Returns the first byte that is neither 0 nor 1, or `count`. */
 static uint64_t pack_bits(const uint8_t *bytes, uint64_t count, uint8_t *bits)
 {
@@ -217,12 +184,15 @@ static enum tokmap_status prepare(struct adding *adding)
         return error_set_memory(adding->error, "a mask", READ_BYTES);
     adding->bits = adding->buffer + READ_BYTES;
     enum tokmap_status status = open_given(adding);
+    const struct shard_commit commit = commit_of(adding);
     if (!status)
-        status = open_partial(adding, adding->index_partial, &adding->index_fd, &adding->index_made);
-    if (!status)
-        status = check_old(adding);
-    if (!status)
-        status = open_partial(adding, adding->mask_partial, &adding->mask_fd, &adding->mask_made);
+        status = shard_commit_lock(&commit, &adding->old, "the mask or its index", &adding->index_fd, adding->error);
+    adding->index_made = adding->index_fd >= 0;
+    if (!status) {
+        const int system = partial_file_open(adding->mask_partial, NULL, NULL, &adding->mask_fd);
+        adding->mask_made = !system;
+        status = system ? cannot_write(adding, system, adding->mask_partial) : TOKMAP_OK;
+    }
     if (!status && (index_writer_init(&adding->index, adding->index_fd) ||
                     mask_writer_init(&adding->mask, adding->mask_fd, adding->folder)))
         status = error_set_memory(adding->error, "a mask", READ_BYTES);

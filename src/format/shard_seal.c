@@ -23,7 +23,6 @@
 #include "frames_writer.h"
 #include "index_copy.h"
 #include "index_verify.h"
-#include "partial_file.h"
 #include "platform/os.h"
 #include "sealed.h"
 #include "shard_commit.h"
@@ -238,39 +237,6 @@ static struct shard_commit commit_of(const struct sealing *sealing, bool all)
     };
 }
 
-static int remove_saved(void *user)
-{
-    const struct shard_commit commit = commit_of(user, true);
-    shard_remove_saved(&commit);
-    return 0;
-}
-
-static enum tokmap_status lock(struct sealing *sealing)
-{
-    const char *path = sealing->paths[INDEX_PARTIAL];
-    const int system = partial_file_open(path, remove_saved, sealing, &sealing->index_fd);
-    if (system == EWOULDBLOCK)
-        return error_set(sealing->error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
-                         "another process is writing this shard; wait for it");
-    sealing->index_made = !system;
-    return system ? cannot_write(sealing, system, path) : TOKMAP_OK;
-}
-
-/* Looks, with the lock, whether the index that was opened before is still the shard's, and completes what a killed
- * writer has left. */
-static enum tokmap_status check_old(struct sealing *sealing)
-{
-    struct os_stat now;
-    const int system = os_stat(sealing->old.path, &now);
-    if (system)
-        return cannot_write(sealing, system, sealing->old.path);
-    if (now.inode != sealing->old.inode || now.device != sealing->old.device)
-        return error_set(sealing->error, TOKMAP_ERROR_BUSY, sealing->old.path, TOKMAP_NO_OFFSET,
-                         "the shard was replaced by another process; call again");
-    const struct shard_commit commit = commit_of(sealing, true);
-    return shard_recover(&commit, sealing->error);
-}
-
 /* Refuses to remove what somebody else may need. */
 static enum tokmap_status check_others(struct sealing *sealing)
 {
@@ -393,8 +359,11 @@ static enum tokmap_status prepare(struct sealing *sealing)
     if (!complete)
         return error_set_memory(sealing->error, "the paths of a shard", stem);
     spill_init(&sealing->pages, sealing->folder);
-    enum tokmap_status status = lock(sealing);
-    return status ? status : check_old(sealing);
+    const struct shard_commit commit = commit_of(sealing, true);
+    const enum tokmap_status status =
+        shard_commit_lock(&commit, &sealing->old, "the file", &sealing->index_fd, sealing->error);
+    sealing->index_made = sealing->index_fd >= 0;
+    return status;
 }
 
 /* Does the work, with the lock and with what an earlier writer has left out of the way. */

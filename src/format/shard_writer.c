@@ -18,6 +18,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "index_reader.h"
+#include "name_files.h"
 #include "partial_file.h"
 #include "path_table.h"
 #include "platform/os.h"
@@ -29,8 +30,8 @@
 
 #define ZERO_BYTES ((size_t)4096)
 
-static const enum shard_file files[PATHS] = {SHARD_TOKENS, SHARD_INDEX, SHARD_MASK, SHARD_SEALED,
-                                             SHARD_TOKENS, SHARD_INDEX, SHARD_MASK, SHARD_SEALED};
+static const enum shard_file files[PATHS] = {SHARD_TOKENS, SHARD_INDEX, SHARD_MASK, SHARD_SEALED, SHARD_DROPPED,
+                                             SHARD_TOKENS, SHARD_INDEX, SHARD_MASK, SHARD_SEALED, SHARD_DROPPED};
 
 /* ---- open ---- */
 
@@ -58,10 +59,12 @@ static struct shard_commit commit_of(const struct shard_writer *writer)
         .index_partial = writer->paths[INDEX_PARTIAL],
         .names = {[SHARD_MASK] = writer->paths[MASK],
                   [SHARD_TOKENS] = writer->paths[TOKENS],
-                  [SHARD_SEALED] = writer->paths[SEALED]},
+                  [SHARD_SEALED] = writer->paths[SEALED],
+                  [SHARD_DROPPED] = writer->options.list ? writer->paths[LIST] : NULL},
         .partials = {[SHARD_MASK] = writer->options.mask ? writer->paths[MASK_PARTIAL] : NULL,
                      [SHARD_TOKENS] = writer->options.seal ? NULL : writer->paths[TOKENS_PARTIAL],
-                     [SHARD_SEALED] = writer->options.seal ? writer->paths[SEALED_PARTIAL] : NULL},
+                     [SHARD_SEALED] = writer->options.seal ? writer->paths[SEALED_PARTIAL] : NULL,
+                     [SHARD_DROPPED] = writer->options.list == SHARD_LIST_NEW ? writer->paths[LIST_PARTIAL] : NULL},
         .id = writer->index.id,
         .sync = writer->options.sync,
         .last = writer->options.last,
@@ -106,7 +109,7 @@ static void waiting_take_back(const struct shard_writer *writer)
     (void)os_unlink(writer->paths[INDEX]);
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
         if (os_lstat(writer->paths[pairs[i][1]], &found) == ENOENT)
-            (void)os_rename(writer->paths[pairs[i][0]], writer->paths[pairs[i][1]]);
+            (void)name_file(-1, writer->paths[pairs[i][0]], writer->paths[pairs[i][1]], false, NULL);
     if (writer->options.seal)
         (void)os_unlink(writer->paths[SEALED]);
 }
@@ -126,23 +129,10 @@ static int take_over(void *user)
 static enum tokmap_status take_lock(struct shard_writer *writer, struct tokmap_error *error)
 {
     const int system = partial_file_open(writer->paths[INDEX_PARTIAL], take_over, writer, &writer->index_fd);
-    if (system == EWOULDBLOCK)
-        return error_set(error, TOKMAP_ERROR_BUSY, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
-                         "another process is writing this output; wait for it, or choose another name");
     if (system == ELIBACC && sealed_load(writer->paths[INDEX], error))
         return TOKMAP_ERROR_UNSUPPORTED;
-    if (system == EACCES || system == EPERM)
-        return system_failed(writer, system, INDEX_PARTIAL,
-                             "the output cannot be created; its folder may not be writable for you, or the file may "
-                             "belong to another user",
-                             error);
-    if (system)
-        return system_failed(writer, system, INDEX_PARTIAL,
-                             system == ENOENT ? "the folder of the output does not exist; create it with 'mkdir -p'"
-                                              : "the output cannot be created",
-                             error);
-    writer->locked = true;
-    return TOKMAP_OK;
+    writer->locked = !system;
+    return system ? partial_file_failed(system, writer->paths[INDEX_PARTIAL], error) : TOKMAP_OK;
 }
 
 /* Removes an empty lock file that nobody has locked, beside a complete shard: a power cut may bring one back. */

@@ -13,7 +13,19 @@
 #define SLAB_BYTES ((size_t)1 << 18)
 #define FILE_BYTES_MAX ((uint64_t)1 << 62)
 
-enum path { TOKENS, INDEX, MASK, SEALED, TOKENS_PARTIAL, INDEX_PARTIAL, MASK_PARTIAL, SEALED_PARTIAL, PATHS };
+enum path {
+    TOKENS,
+    INDEX,
+    MASK,
+    SEALED,
+    LIST,
+    TOKENS_PARTIAL,
+    INDEX_PARTIAL,
+    MASK_PARTIAL,
+    SEALED_PARTIAL,
+    LIST_PARTIAL,
+    PATHS
+};
 struct origin_state {
     bool known;    /* the caller has stated an origin */
     bool changed;  /* the next document begins a run */

@@ -18,6 +18,10 @@ struct shard_writer_seal {
     uint64_t *sealed_bytes; /* receives the size of NAME.bin.zst; may be NULL */
 };
 
+/* The list of dropped documents that is beside the shard stays; is removed; or is replaced by NAME.dropped.partial,
+ * which is complete when the shard is committed. */
+enum shard_list { SHARD_LIST_STAYS, SHARD_LIST_GOES, SHARD_LIST_NEW };
+
 struct shard_writer_options {
     uint32_t width;          /* 2 or 4 */
     uint64_t vocabulary;     /* every id must be below it */
@@ -36,6 +40,7 @@ struct shard_writer_options {
     /* A thread of the writer hashes and writes the tokens, while the caller adds more: for a caller that otherwise uses
      * one processor of several. The bytes are the same. Takes 2 MiB. A failure is that of a later call. */
     bool own_thread;
+    enum shard_list list;
     bool resume; /* continues what a killed writer has left: see shard_save.h. ERROR_NOT_FOUND if it is not there */
     bool waits;  /* the names end in .ready, so that no reader takes the files for a shard: see set_commit.h */
     /* Called once in the commit, when nothing can fail any more but this call and the renaming of the index, and before

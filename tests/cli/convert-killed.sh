@@ -64,7 +64,7 @@ while [ $i -lt 10 ]; do
     [ $first -eq 0 ] || [ $second -eq 0 ]
     for failure in "$first err1" "$second err2"; do
         set -- $failure
-        [ "$1" -eq 0 ] || grep -q 'another process is writing this output\|the file already exists' "$2"
+        [ "$1" -eq 0 ] || grep -q 'another process is writing this output\|the output already exists' "$2"
     done
     same m.bin whole/m.bin
     same m.idx whole/m.idx

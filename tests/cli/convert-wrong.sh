@@ -21,12 +21,12 @@ exits 1 tokmap convert -o x missing 2>err
 tokmap convert -q --to megatron -o m small
 cp m.idx m.idx.before
 exits 1 tokmap convert -q --to megatron -o m small 2>err
-holds err "the file already exists; choose another name, or use --force"
+holds err "the output already exists; choose another name, or use --force"
 tokmap convert -q --force --to megatron -o m small
 same m.idx m.idx.before
 rm m.idx
 exits 1 tokmap convert -q --to megatron -o m small 2>err
-holds err "m.bin: the file already exists"
+holds err "m.bin: the output already exists"
 tokmap convert -q --force --to megatron -o m small
 same m.idx m.idx.before
 tokmap pack -q -o other in
@@ -44,7 +44,7 @@ holds err "llmc's files cannot share them"
 exits 1 tokmap convert -q --force --width 4 --to megatron -o small small 2>err
 mkdir folder.idx
 exits 1 tokmap convert -q --force --to megatron -o folder small 2>err
-holds err "this is not a regular file"
+holds err "folder.idx: this is a folder, which cannot be replaced by a file"
 
 # Ids that do not fit, and ids outside the vocabulary.
 printf '{"i": [1, 65536, 3]}\n' >ids.jsonl

@@ -53,7 +53,7 @@ cp d.dropped first
 aside=d.dropped.$(od -An -v -tx8 -j40 -N8 d.tmx | tr -d ' ') # with the id of the old index
 for notes in 'my notes' ''; do
     echo "$notes" >$aside
-    for way in '' '--dedup exact'; do
+    for way in '' '--dedup minhash'; do
         exits 1 tokmap pack -q -t bytes --no-eod --force $way -o d a.jsonl 2>err
         holds err "$aside: the list of dropped documents that is replaced would be kept under this name"
         same first d.dropped

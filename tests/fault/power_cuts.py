@@ -67,6 +67,7 @@ CASES = {
     "replaced": [BYTES + ["--force", "--shard-tokens", "300k", "IN/a.jsonl"]],
     "also": [BYTES + ["--also", "megatron,datatrove,olmo", "--shard-tokens", "300k", "IN/a.jsonl"]],
     "exact": [BYTES + ["--dedup", "exact", "IN/a.jsonl", "IN/b.jsonl"]],
+    "replaced list": [BYTES + ["--force", "--dedup", "exact", "IN/a.jsonl", "IN/b.jsonl"]],
     "near": [BYTES + ["--dedup", "minhash", "--shard-tokens", "300k", "IN/a.jsonl", "IN/b.jsonl"]],
     "exact shuffled": [BYTES + "--dedup exact --shuffle 5 --shard-tokens 300k IN/a.jsonl IN/b.jsonl".split()],
 }
@@ -266,8 +267,8 @@ class Packs:
 
     def begin(self, case, folder):
         os.makedirs(folder, exist_ok=True)
-        if case == "replaced":
-            old = BYTES + ["--shard-tokens", "250k", "IN/b.jsonl"]
+        if case.startswith("replaced"):
+            old = BYTES + (["--dedup", "exact"] if "list" in case else ["--shard-tokens", "250k"]) + ["IN/b.jsonl"]
             subprocess.run(self.words(old), cwd=folder, check=True)
 
 
@@ -647,13 +648,13 @@ def killed(tokmap, inputs, kills, seed):
         name = case.replace(" ", "_")
         wanted, contents = {}, []
         packs.begin(case, f"whole_{name}")
-        if case == "replaced":
+        if case.startswith("replaced"):
             contents.append(content_of(packs, f"whole_{name}"))
         begin = time.monotonic()
         packs.run(case, f"whole_{name}")
         seconds = time.monotonic() - begin
         wanted = files(f"whole_{name}")
-        if case == "replaced":
+        if case.startswith("replaced"):
             contents.append(content_of(packs, f"whole_{name}"))
         chance, done, tries, continued, bad = random.Random(f"{seed} {case}"), 0, 0, 0, 0
         while done < -(-kills // len(CASES)) and tries < 10 * kills and bad < 4:

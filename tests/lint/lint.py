@@ -350,6 +350,14 @@ def forbidden():
         yield f"{path}:{number}: calls {match.group(1)}, which is forbidden"
 
 
+@rule("files are renamed in two places")
+def renames():
+    """Only src/format/name_files.c, and shard_commit.c for the files of one shard that others read, rename files: what a
+    kill or a power cut at any moment leaves is their subject. Use name_file(), or a group of name_files.h."""
+    paths = without(PRODUCT, "src/platform/", "src/format/name_files.c", "src/format/shard_commit.c")
+    yield from found(paths, r"\bos_rename *\(", "use name_file() of format/name_files.h", bare)
+
+
 @rule("system headers only in platform")
 def system_headers():
     """Only src/platform includes headers of the kernel's functions; others include platform/os.h. An exception is a

@@ -148,6 +148,8 @@ printf 'int os_child_stop(void);\nint os_child_stop(void)\n{\n    return 1;\n}\n
 finds "no signals or child processes in the library"
 code src/order/reads.c '#include <unistd.h>\nlong reads(char *p);\nlong reads(char *p) { return read(0, p, 1); }\n'
 finds "system calls only in platform"
+code src/order/renames.c 'int renames(int (*os_rename)(const char *, const char *));\nint renames(int (*os_rename)(const char *, const char *))\n{\n    return os_rename("a", "b");\n}\n'
+finds "files are renamed in two places"
 code src/order/reads.c '#include <pthread.h>\nvoid *reads(void);\nvoid *reads(void) { return (void *)pthread_self(); }\n'
 finds "system headers only in platform"
 code src/order/prints.c '#include <stdio.h>\nvoid prints(int n);\nvoid prints(int n) { printf("%%d", n); }\n'

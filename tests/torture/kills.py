@@ -170,8 +170,8 @@ def _set_of(round_, prefix):
 
 
 def train(round_):
-    """The files of a vocabulary are never a mixture of two sets. The old set is there, under its names or those that
-    the next train puts back, until the new one is complete; the next train works."""
+    """The files of a vocabulary are never a mixture of two sets. A set is whole, or a note says how to complete the new
+    one; the next train works."""
     random = round_.random
     sets, words = [], []
     for number in range(3):
@@ -198,14 +198,13 @@ def train(round_):
         if not any(all(seen[ending] == sets[number].get(ending) for ending in seen)
                    for number in tried | (set() if first else {now})):
             raise Wrong(f"files of several sets: {sorted(seen)}; the old one was {now}, then came {sorted(tried)}")
-        if not whole and not first:
-            for ending, content in sets[now].items():
-                if content not in (seen.get(ending), round_.read("v" + ending + ".replaced")):
-                    raise Wrong(f"v{ending} of the old set is lost, and the new set is not complete: {sorted(seen)}")
+        noted = os.path.exists(round_.path("v.naming"))
+        if not noted and seen not in [{}] * first + [sets[number] for number in tried | (set() if first else {now})]:
+            raise Wrong(f"no set is whole, and nothing says how to complete one: {sorted(seen)}")
         round_.count("the new set" if whole else "no set of a first train" if first else
-                     "the old set" if seen == sets[now] else "the old set, to be put back")
-        if whole:
-            now, tried = new, set()
+                     "a set, to be completed" if noted else "the old set")
+        if not noted and seen:
+            now, tried = next(number for number in range(3) if sets[number] == seen), set()
         if first or random.random() < 0.5:
             new = random.randrange(3) if not first else new
             again = ("--force",) if not first or os.path.exists(round_.path("v.json")) else ()

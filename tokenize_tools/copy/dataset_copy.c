@@ -16,6 +16,7 @@
 #include "common/error.h"
 #include "copy_shard.h"
 #include "format/manifest.h"
+#include "format/name_files.h"
 #include "format/partial_file.h"
 #include "platform/os.h"
 #include "remote/remote_upload.h"
@@ -325,11 +326,7 @@ static enum tokmap_status manifest_write(struct copying *copying, struct tokmap_
     if (!system)
         system = os_pwrite(copying->lock_fd, text->bytes, text->count, 0);
     if (!system)
-        system = os_sync(copying->lock_fd);
-    if (!system)
-        system = os_rename(copying->lock, to);
-    if (!system)
-        system = os_sync_folder(to);
+        system = name_file(copying->lock_fd, copying->lock, to, true, NULL);
     return system ? error_set_system(error, system, to, TOKMAP_NO_OFFSET, "the manifest cannot be written") : TOKMAP_OK;
 }
 

@@ -12,6 +12,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dedup/drop_names.h"
 #include "encode/ordered_workers.h"
 #include "encode/shard_set.h"
 #include "format/shard_file.h"
@@ -220,7 +221,6 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
                                              .prefix = options->prefix,
                                              .shard_tokens = options->shard_tokens ? options->shard_tokens : UINT64_MAX,
                                              .about = about_make};
-    const struct drop_output dropping = pack_output_drop(options);
     for (uint32_t i = 0; i < pack->set_count && !status; i++) {
         struct shard_set_options set = common;
         pack->set_of[i] = (struct set_of){pack, i};
@@ -229,8 +229,6 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
         status = resumes(pack) ? shard_set_reopen(&pack->sets[i], &set, pack_journal_set(pack->journal, i), error)
                                : shard_set_open(&pack->sets[i], &set, error);
     }
-    if (!status && !options->unit)
-        status = drop_names_settle(&dropping, resumes(pack) && options->drop, error);
     if (!status && options->shuffle)
         status = shuffle_make(pack, error);
     return status ? status : outputs_exclude(pack, ordered_workers_corpus(pack->workers), error);
@@ -334,9 +332,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     const struct pack_options *options = pack->options;
     struct pack_result *result = pack->result;
     uint64_t shards[SPLIT_SETS_MOST];
-    const uint64_t index = pack->work ? 0 : pack_index_inode(options, true);
-    const struct drop_output dropping = pack_output_drop(options);
-    struct drop_names names = {.aside = false};
+    struct dropped_writer *list = pack->drop.filter ? drop_filter_list(pack->drop.filter) : NULL;
     bool visible = false;
     enum tokmap_status status = pack->work ? sets_commit(pack, shards, error) : shard_set_finish(pack->sets[0], error);
     if (!status && options->unit)
@@ -344,17 +340,17 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     if (!status && !pack->work && pack->journal)
         status = pack_journal_ready(pack->journal, error);
     if (!status)
-        status = drop_names_begin(&names, &dropping, pack->drop.filter ? drop_filter_list(pack->drop.filter) : NULL,
-                                  pack->work ? set_work_group(pack->work) : NULL, error);
+        drop_names_add(pack->work ? set_work_group(pack->work) : NULL, options->prefix, list != NULL);
     if (!status && pack->work) {
         struct set_work *work = pack->work;
         pack->work = NULL;
         status = set_work_commit(work, shards, result->has_mask, &visible, error);
     } else if (!status) {
         status = sets_commit(pack, shards, error);
-        visible = !status || (index && pack_index_inode(options, false) == index);
+        visible = !status;
     }
-    drop_names_end(&names, &dropping, visible);
+    if (list && visible)
+        dropped_writer_given(list);
     if (!options->split)
         memcpy(result->content, result->sets[0].content, sizeof result->content);
     return status;

@@ -23,7 +23,9 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "dedup/drop_finish.h"
+#include "dedup/drop_names.h"
 #include "format/index_reader.h"
+#include "format/name_files.h"
 #include "format/partial_file.h"
 #include "format/shard_file.h"
 #include "output_names.h"
@@ -35,7 +37,6 @@
 #include "skipped_items.h"
 #include "text/path.h"
 #include "unit_record.h"
-#include "work/name_files.h"
 #include "work/origin_shift.h"
 #include "work/set_commit.h"
 #include "work/unit_names.h"
@@ -528,8 +529,6 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
                                const struct pack_found *found, struct pack_result *result, struct tokmap_error *error)
 {
     struct dropped_writer *dropped = NULL;
-    const struct drop_output dropping = pack_output_drop(options);
-    struct drop_names names = {.aside = false};
     const struct drop_stage stage = pack_drop_stage(options);
     struct finish finish = {.options = options, .units = units, .folder = folder, .found = found};
     enum tokmap_status status = sum_check(&finish, result, error);
@@ -538,8 +537,6 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
         status = no_memory(error);
     if (!status)
         status = work_open(&finish, error);
-    if (!status)
-        status = drop_names_settle(&dropping, false, error);
     if (!status && options->skipped_taker)
         status = skipped_list(options, units, folder, error);
     if (!status)
@@ -548,15 +545,15 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
         status = drop_finish(&dropped, options->prefix, &stage, units, &found->scans, error);
     if (!status && options->also)
         status = pack_also_begin(options, folder, result, error);
-    if (!status) /* or another process has the lock, and has put its list aside */
-        status = drop_names_begin(&names, &dropping, dropped, set_work_group(finish.work), error);
     bool ready = false;
     if (!status) {
+        drop_names_add(set_work_group(finish.work), options->prefix, dropped != NULL);
         struct set_work *work = finish.work;
         finish.work = NULL;
         status = set_work_commit(work, finish.shards, result->has_mask, &ready, error);
     }
-    drop_names_end(&names, &dropping, ready);
+    if (ready && dropped)
+        dropped_writer_given(dropped);
     dropped_writer_free(dropped);
     set_work_leave(finish.work);
     for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++)

@@ -224,15 +224,6 @@ bool pack_journal_found(const struct pack_journal *journal)
     return journal->found;
 }
 
-uint64_t pack_index_inode(const struct pack_options *options, bool partial)
-{
-    struct os_stat found = {.inode = 0};
-    char *path = shard_file_path(options->prefix, SHARD_INDEX, partial ? SHARD_PARTIAL : SHARD_FINAL);
-    const bool there = path && !os_lstat(path, &found);
-    free(path);
-    return there ? found.inode : 0;
-}
-
 /* Returns the id of the index of a shard, under its name or its partial name; 0: there is none, or it is not
  * complete. */
 static uint64_t index_id(const struct pack_options *options, bool partial)

@@ -52,8 +52,6 @@ bool pack_journal_found(const struct pack_journal *journal);
 /* Returns true if a killed process has given the output its names. One shard is known by the id of its index, which
  * pack_journal_ready() has recorded. Adds to *result what the shards say. */
 bool pack_journal_is_named(const struct pack_journal *journal, uint32_t set_count, struct pack_result *result);
-/* Returns the inode of the index of a shard, under its name or its partial name; 0: no such file. */
-uint64_t pack_index_inode(const struct pack_options *options, bool partial);
 /* Returns the state of a set at that checkpoint. */
 const struct shard_set_state *pack_journal_set(const struct pack_journal *journal, uint32_t set);
 /* Returns what was dropped until that checkpoint. */

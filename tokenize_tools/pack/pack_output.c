@@ -8,12 +8,13 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "dedup/drop_names.h"
 #include "encode/document_encode.h"
+#include "format/shard_commit.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
 #include "shard_about.h"
 #include "text/path.h"
-#include "work/dropped_aside.h"
 
 uint32_t pack_width(uint64_t vocabulary)
 {
@@ -60,21 +61,15 @@ struct shard_writer_options pack_output_shard(const struct pack_options *options
                                          .own_thread = options->shuffle && options->threads > 1,
                                          .seal = options->seal,
                                          .sync = options->sync,
+                                         .list = sets            ? SHARD_LIST_STAYS
+                                                 : options->drop ? SHARD_LIST_NEW
+                                                                 : SHARD_LIST_GOES,
                                          .last = sets ? NULL : options->before_commit,
                                          .last_user = options->user,
                                          .columns = options->corpus.columns,
                                          .column_count = (uint32_t)options->corpus.column_count};
     memcpy(shard.tokenizer, info.fingerprint, sizeof shard.tokenizer);
     return shard;
-}
-
-struct drop_output pack_output_drop(const struct pack_options *options)
-{
-    return (struct drop_output){.name = options->prefix,
-                                .numbered = options->shard_tokens || options->split,
-                                .listed = options->drop != NULL,
-                                .replace = options->replace,
-                                .sync = options->sync};
 }
 
 char *pack_output_about(const struct pack_options *options, const struct pack_result *result, uint32_t set,
@@ -115,8 +110,11 @@ char *pack_output_about(const struct pack_options *options, const struct pack_re
 
 void pack_output_settle(const struct pack_options *options)
 {
-    dropped_forget_all(options->prefix);
-    if (!options->seal || options->shard_tokens || options->split)
+    if (options->shard_tokens || options->split)
+        return;
+    shard_settle(options->prefix);
+    drop_names_add(NULL, options->prefix, false); /* the list of the output has its name */
+    if (!options->seal)
         return;
     char *plain = shard_file_path(options->prefix, SHARD_TOKENS, SHARD_PARTIAL);
     if (plain)

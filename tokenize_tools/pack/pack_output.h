@@ -6,7 +6,6 @@
 #ifndef TOKMAP_PACK_PACK_OUTPUT_H
 #define TOKMAP_PACK_PACK_OUTPUT_H
 
-#include "dedup/drop_names.h"
 #include "packing_options.h"
 
 /* Returns the bytes of an id in a shard without a tokenizer. */
@@ -27,16 +26,13 @@ char *pack_set_name(const struct pack_options *options, uint32_t set);
 /* Returns how its shards are written. The result points into the options. */
 struct shard_writer_options pack_output_shard(const struct pack_options *options);
 
-/* Returns how its list of dropped documents is named. */
-struct drop_output pack_output_drop(const struct pack_options *options);
-
 /* Makes the about section of a shard, which the caller frees; NULL without memory. shard: what a shard of a set has;
  * NULL for a single shard, whose totals are those of the result. */
 char *pack_output_about(const struct pack_options *options, const struct pack_result *result, uint32_t set,
                         const struct shard_totals *shard, uint64_t *bytes);
 
-/* Removes what a killed process that has given the output all names would have removed next: the old list of dropped
- * documents, and the plain tokens of one sealed shard. */
+/* Removes what a killed process that has given one shard its names would have removed next: the files of the old
+ * shard, an unfinished list of dropped documents, and the plain tokens of a sealed shard. */
 void pack_output_settle(const struct pack_options *options);
 
 /* Checks what must be true at the end, whatever the input was. sets: those that were written. Statuses: OK,

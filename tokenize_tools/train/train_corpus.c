@@ -313,7 +313,7 @@ static enum tokmap_status files_open(const struct train_corpus_options *options,
         [TRAIN_BPE] = {{".specials.json", options->settings.special_count > 0}, {".tiktoken", true}, {".json", true}},
         [TRAIN_UNIGRAM] = {{".model", true}, {".json", true}},
         [TRAIN_WORDPIECE] = {{".vocab.txt", true}, {".json", true}}};
-    struct train_file names[FILE_GROUP_MAX] = {{"_config.json", true}};
+    struct train_file names[TRAIN_FILES_MOST] = {{"_config.json", true}};
     uint32_t count = has_config(options);
     for (uint32_t i = 0; i < TRAIN_WRITE_FILES && of[options->model][i].ending; i++)
         names[count++] = of[options->model][i];
@@ -338,7 +338,7 @@ enum tokmap_status train_corpus(const struct train_corpus_options *options, cons
 {
     struct tokmap_error unused;
     struct training t = {.options = options, .result = result};
-    struct growing contents[FILE_GROUP_MAX] = {{NULL, 0, 0, false}};
+    struct growing contents[TRAIN_FILES_MOST] = {{NULL, 0, 0, false}};
     struct train_files *files = NULL;
     error = error ? error : &unused;
     assert(options->threads && options->threads <= TRAIN_THREADS_MOST);
@@ -367,7 +367,7 @@ enum tokmap_status train_corpus(const struct train_corpus_options *options, cons
         status = train_files_commit(files, contents, error);
     else
         train_files_abort(files);
-    for (uint32_t i = 0; i < FILE_GROUP_MAX; i++)
+    for (uint32_t i = 0; i < TRAIN_FILES_MOST; i++)
         free(contents[i].bytes);
     train_pieces_free(t.pieces);
     return status;

@@ -2,16 +2,22 @@
 /*
  * train_files.h - the files of a trained vocabulary, whatever is in them.
  *
- * While a file is being written, its name ends in .partial. Each file appears complete or not at all, in the order in
- * which they are listed, and an old group is replaced as file_group.h describes: never is a file of the old group
- * beside one of the new group, and the old file goes if the new group has none of that name. If two processes write to
- * the same prefix, the second one fails with ERROR_BUSY.
+ * While a file is being written, its name ends in .partial; PREFIX.partial is the writer's lock. All files get their
+ * names as a group (name_files.h), which PREFIX.naming records, in the order in which they are listed: what has their
+ * names is removed before, also an old file that the new group does not have. So never is a file of the old group
+ * beside one of the new group. The next writer does what a killed one has left of that. If two processes write to the
+ * same prefix, the second one fails with ERROR_BUSY.
  */
 #ifndef TOKMAP_TRAIN_TRAIN_FILES_H
 #define TOKMAP_TRAIN_TRAIN_FILES_H
 
-#include "file_group.h"
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "tokenizer/growing.h"
+#include "tokmap/tokmap.h"
+
+#define TRAIN_FILES_MOST 4
 
 /* A file of a group: PREFIX and this ending. The last file of a group is always made. */
 struct train_file {
@@ -21,8 +27,9 @@ struct train_file {
 
 struct train_files;
 
-/* Creates the partial files and locks them. replace: existing files are replaced. count: 1 to FILE_GROUP_MAX. Statuses:
- * OK, ERROR_ARGUMENT (the prefix has no name), ERROR_EXISTS, ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY. */
+/* Creates the partial files and locks them. replace: existing files are replaced. count: 1 to TRAIN_FILES_MOST.
+ * Statuses: OK, ERROR_ARGUMENT (the prefix has no name), ERROR_EXISTS, ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO,
+ * ERROR_MEMORY. */
 enum tokmap_status train_files_open(struct train_files **files, const char *prefix, const struct train_file *names,
                                     uint32_t count, bool replace, struct tokmap_error *error);
 

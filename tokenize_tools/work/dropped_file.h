@@ -19,9 +19,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "format/shard_file.h"
 #include "tokmap/tokmap.h"
 
-#define DROPPED_MAGIC "\x89TDR\r\n\x1a\n" /* 8 bytes that a transfer in text mode or with 7 bits would change */
+#define DROPPED_MAGIC SHARD_LIST_MAGIC
 #define DROPPED_MAJOR 1
 #define DROPPED_MINOR_NEAR 1                  /* of a list with near-duplicates; other lists have 0 */
 #define DROPPED_TEXT_MOST ((uint32_t)1 << 20) /* bytes of a path or an n-gram */

@@ -12,6 +12,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "format/name_files.h"
 #include "format/partial_file.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
@@ -307,38 +308,18 @@ enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t
     return system ? write_failed(writer, system, error) : TOKMAP_OK;
 }
 
-bool dropped_writer_is_named(const struct dropped_writer *writer)
-{
-    return writer->named;
-}
-
 enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error)
 {
-    const int system = writer->named ? 0 : os_rename(writer->partial, writer->path);
-    if (system)
-        return error_set_system(error, system, writer->path, TOKMAP_NO_OFFSET,
-                                "the list of dropped documents cannot be given its name");
-    writer->named = true;
-    /* The next step, such as naming the shards, may reach storage first, and the list would be lost. */
-    const int unsynced = writer->sync ? os_sync_folder(writer->path) : 0;
-    if (!unsynced)
-        return TOKMAP_OK;
-    dropped_writer_take_back(writer);
-    return error_set_system(error, unsynced, writer->path, TOKMAP_NO_OFFSET, "the folder cannot be synced");
+    /* Synced, because the next step, such as naming the shards, may reach storage first, and the list would be lost. */
+    const int system = writer->named ? 0 : name_file(-1, writer->partial, writer->path, writer->sync, &writer->named);
+    return system ? error_set_system(error, system, writer->path, TOKMAP_NO_OFFSET,
+                                     "the list of dropped documents cannot be given its name")
+                  : TOKMAP_OK;
 }
 
 void dropped_writer_given(struct dropped_writer *writer)
 {
     writer->named = true;
-}
-
-void dropped_writer_take_back(struct dropped_writer *writer)
-{
-    if (!writer->named)
-        return;
-    writer->named = os_rename(writer->path, writer->partial) != 0;
-    if (writer->named)
-        (void)os_unlink(writer->path);
 }
 
 void dropped_writer_free(struct dropped_writer *writer)

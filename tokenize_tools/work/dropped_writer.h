@@ -54,18 +54,13 @@ void dropped_writer_leave(struct dropped_writer *writer);
 enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t documents, bool sync,
                                          struct tokmap_error *error);
 
-/* Returns true if the list of a killed process, which dropped_writer_reopen() has found, is complete under its name. */
-bool dropped_writer_is_named(const struct dropped_writer *writer);
-
 /* Gives the complete file its name and, with the `sync` of dropped_writer_finish(), brings that to storage, too. An
- * older list of this name is replaced, unless dropped_aside() has put it aside. Statuses: OK, ERROR_IO. */
+ * older list of this name is replaced. Statuses: OK, ERROR_IO. */
 enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error);
 
-/* Notes that the complete file gets its name as one of a group (name_files.h), by this process or another: it stays. */
+/* Notes that the complete file gets its name with the shard (shard_commit.h) or as one of a group (name_files.h), by
+ * this process or another: it stays. */
 void dropped_writer_given(struct dropped_writer *writer);
-
-/* Makes the list unfinished again, because its dataset could not be completed. */
-void dropped_writer_take_back(struct dropped_writer *writer);
 
 /* Removes the partial file, unless it was committed, and frees the writer. NULL is ignored. */
 void dropped_writer_free(struct dropped_writer *writer);

@@ -10,6 +10,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "format/index_copy.h"
+#include "format/name_files.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -51,7 +52,7 @@ static enum tokmap_status origin_write(const struct index *from, const struct in
     return TOKMAP_OK;
 }
 
-static enum tokmap_status sections_write(const struct index *from, uint64_t records, bool sync, int fd, int *system,
+static enum tokmap_status sections_write(const struct index *from, uint64_t records, int fd, int *system,
                                          struct tokmap_error *error)
 {
     struct index_writer writer;
@@ -67,8 +68,6 @@ static enum tokmap_status sections_write(const struct index *from, uint64_t reco
     }
     if (!status && !*system)
         *system = index_writer_finish(&writer);
-    if (!status && !*system && sync)
-        *system = os_sync(fd);
     index_writer_free(&writer);
     return status;
 }
@@ -89,11 +88,11 @@ enum tokmap_status origin_shift(const char *from, const char *into, uint64_t rec
     if (!status)
         system = os_open(partial, OS_WRITE_NEW, &fd);
     if (!status && !system)
-        status = sections_write(&index, records, sync, fd, &system, error);
+        status = sections_write(&index, records, fd, &system, error);
+    if (!status && !system)
+        system = name_file(fd, partial, into, sync, NULL);
     if (fd >= 0)
         os_close(fd);
-    if (!status && !system)
-        system = os_rename(partial, into);
     if (system)
         status = error_set_system(error, system, into, TOKMAP_NO_OFFSET, "the index cannot be written");
     if (status && partial && fd >= 0)

@@ -19,26 +19,21 @@
 #define READY ".ready"
 #define NUMBER_MOST 24 /* bytes of "-00000" and a zero byte */
 
-/* A set whose name is NAME and this ending. */
 struct set {
-    char ending[SET_ENDING_MOST + 1];
-    char *path;                /* of the manifest */
+    char *path;                /* of the manifest: NAME and the ending of the set */
     uint64_t shards, old;      /* of the new set; of the old one, 0 if there is none */
     struct manifest_text text; /* of the manifest, */
     uint64_t stated;           /* number of shards that have a line in it */
 };
 
-/* Most members are copies of options, because the caller's need not stay valid. */
 struct set_work {
-    char *name; /* NAME, as a path */
+    struct set_work_options options; /* but for the endings, which need not stay valid */
+    char *name;                      /* NAME, as a path */
     char *folder, *lock;
     int lock_fd;
     bool locked, made; /* true if the lock and the folder are ours to remove */
-    bool replace, sync, keep, shared, placed, mask, sealed;
-    /* True if the journal is not ours to remove; true if the note that all have their names stays. */
-    bool journaled, continues;
-    enum tokmap_status (*last)(void *user, struct tokmap_error *error);
-    void *last_user;
+    bool mask;
+    bool journaled; /* true if the journal is not ours to remove */
     struct set sets[SETS_MOST];
     uint32_t count;
     struct name_files group;
@@ -90,7 +85,7 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 
 static enum tokmap_status folder_sync(const struct set_work *work, const char *path, struct tokmap_error *error)
 {
-    const int system = work->sync ? os_sync_folder(path) : 0;
+    const int system = work->options.sync ? os_sync_folder(path) : 0;
     return system ? failed(system, path, "the folder cannot be synced to storage", error) : TOKMAP_OK;
 }
 
@@ -98,27 +93,6 @@ static bool ending_is_good(const char *ending)
 {
     static const char good[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     return strlen(ending) <= SET_ENDING_MOST && ending[strspn(ending, good)] == '\0';
-}
-
-static enum tokmap_status paths_make(struct set_work *work, struct tokmap_error *error)
-{
-    for (uint32_t i = 0; i < work->count; i++) {
-        free(work->sets[i].path);
-        work->sets[i].path = path_ended(work->name, work->sets[i].ending);
-        if (!work->sets[i].path)
-            return no_memory(error);
-    }
-    return TOKMAP_OK;
-}
-
-static void sets_clear(struct set_work *work)
-{
-    for (uint32_t i = 0; i < SETS_MOST; i++) {
-        free(work->sets[i].path);
-        manifest_text_free(&work->sets[i].text);
-    }
-    memset(work->sets, 0, sizeof work->sets);
-    work->count = 0;
 }
 
 bool set_folder_is_link(const char *path)
@@ -156,8 +130,8 @@ static int waiting_remove(void *user, const char *entry)
 {
     const struct set_work *work = user;
     const bool stays = !strncmp(entry, "journal", strlen("journal"))
-                           ? work->shared || work->journaled
-                           : work->continues && !strcmp(entry, NAME_FILES_NAMED);
+                           ? work->options.shared || work->journaled
+                           : work->options.continues && !strcmp(entry, NAME_FILES_NAMED);
     char *path = !stays && is_ours(work, entry) ? path_in(work->folder, entry) : NULL;
     if (path)
         (void)os_unlink(path);
@@ -180,7 +154,7 @@ enum tokmap_status set_note_find(const char *name, enum set_note *note, struct t
     *note = SET_NOTE_NONE;
     if (!path)
         return no_memory(error);
-    if (name_files_pending(name))
+    if (name_files_pending(&(const struct name_files){.name = name}))
         *note = SET_NOTE_NAMING;
     else if (!os_lstat(path, &found))
         *note = SET_NOTE_NAMED;
@@ -192,7 +166,7 @@ enum tokmap_status set_note_find(const char *name, enum set_note *note, struct t
 static int folder_clear(struct set_work *work)
 {
     const int system = os_folder_list(work->folder, waiting_remove, work);
-    return system || work->shared ? system : os_remove_folder(work->folder);
+    return system || work->options.shared ? system : os_remove_folder(work->folder);
 }
 
 /* Completes the names that a killed writer has left. Sets *found if there were such names. */
@@ -201,7 +175,8 @@ static enum tokmap_status recover(struct set_work *work, bool *found, struct tok
     *found = false;
     if (set_folder_is_link(work->folder)) /* folder_make() reports it */
         return TOKMAP_OK;
-    const enum tokmap_status status = name_files_complete(work->name, work->sync, work->continues, found, error);
+    const enum tokmap_status status =
+        name_files_complete(&work->group, work->options.sync, work->options.continues, found, error);
     if (!status && *found)
         (void)folder_clear(work); /* a file of another name keeps the folder, which open() reports */
     return status;
@@ -321,31 +296,21 @@ static enum tokmap_status name_check(const struct set_work *work, struct set *se
     const int system = os_lstat(set->path, &found);
     if (system && system != ENOENT)
         return failed(system, set->path, "the output cannot be examined", error);
-    if (!system && !work->replace)
+    if (!system && !work->options.replace)
         return error_set(error, TOKMAP_ERROR_EXISTS, set->path, TOKMAP_NO_OFFSET, "%s",
                          recovered ? "an earlier `tokmap pack` was interrupted while it named this set; the set is "
                                      "complete now; choose another name, or use --force"
                                    : "the output already exists; choose another name, or use --force");
     if (!system)
         return set_shards_count(set->path, &set->old, error);
-    return work->replace ? TOKMAP_OK : shards_absent(work, set, error);
+    return work->options.replace ? TOKMAP_OK : shards_absent(work, set, error);
 }
 
 static enum tokmap_status lock_take(struct set_work *work, struct tokmap_error *error)
 {
     const int system = partial_file_open(work->lock, NULL, NULL, &work->lock_fd);
-    if (system == EWOULDBLOCK)
-        return error_set(error, TOKMAP_ERROR_BUSY, work->lock, TOKMAP_NO_OFFSET,
-                         "another process is writing this output; wait for it, or choose another name");
-    if (system)
-        return failed(system, work->lock,
-                      system == ENOENT   ? "the folder of the output does not exist; create it with 'mkdir -p'"
-                      : system == EACCES ? "the output cannot be created; its folder may not be writable for you, or "
-                                           "the file may belong to another user"
-                                         : "the output cannot be created",
-                      error);
-    work->locked = true;
-    return TOKMAP_OK;
+    work->locked = !system;
+    return system ? partial_file_failed(system, work->lock, error) : TOKMAP_OK;
 }
 
 struct stranger {
@@ -371,7 +336,7 @@ static enum tokmap_status folder_check(const struct set_work *work, struct tokma
     enum tokmap_status status = TOKMAP_OK;
     if (set_folder_is_link(work->folder))
         return set_folder_link_error(work->folder, error);
-    if (!work->keep && !work->shared)
+    if (!work->options.keep && !work->options.shared)
         (void)os_folder_list(work->folder, stranger_look, &stranger);
     if (stranger.lost)
         status = no_memory(error);
@@ -390,14 +355,14 @@ static enum tokmap_status folder_make(struct set_work *work, struct tokmap_error
     const enum tokmap_status status = folder_check(work, error);
     if (status)
         return status;
-    int system = work->keep ? 0 : folder_clear(work);
+    int system = work->options.keep ? 0 : folder_clear(work);
     if (system && system != ENOENT)
         return failed(system, work->folder,
                       "the folder for unfinished work cannot be emptied; remove it, or choose another name", error);
     system = os_make_folder(work->folder);
-    if (system && !((work->keep || work->shared) && system == EEXIST))
+    if (system && !((work->options.keep || work->options.shared) && system == EEXIST))
         return failed(system, work->folder, "the folder for unfinished work cannot be made", error);
-    work->made = !work->keep; /* what is continued stays, also if the sync fails */
+    work->made = !work->options.keep; /* what is continued stays, also if the sync fails */
     const enum tokmap_status synced = folder_sync(work, work->folder, error);
     work->made = work->made || !synced;
     return synced;
@@ -407,14 +372,7 @@ static enum tokmap_status work_make(struct set_work *work, const char *name, con
                                     struct tokmap_error *error)
 {
     work->lock_fd = -1;
-    work->replace = options->replace;
-    work->sync = options->sync;
-    work->keep = options->keep;
-    work->shared = options->shared;
-    work->placed = options->placed;
-    work->last = options->last;
-    work->last_user = options->last_user;
-    work->continues = options->continues;
+    work->options = *options;
     work->journaled = options->continues; /* while what a killed writer has left is completed */
     work->name = strdup(name);
     work->lock = path_ended(name, ".partial");
@@ -444,17 +402,12 @@ enum tokmap_status set_work_open(struct set_work **work, const char *name, const
     if (!status)
         status = recover(made, &recovered, error);
     made->journaled = false;
-    if (!status) {
-        made->sealed = options->sealed;
-        made->count = options->sets;
-        for (uint32_t i = 0; i < options->sets; i++) {
-            assert(ending_is_good(options->endings[i]));
-            (void)snprintf(made->sets[i].ending, sizeof made->sets[i].ending, "%s", options->endings[i]);
-        }
-        status = paths_make(made, error);
+    for (; made->count < options->sets && !status; made->count++) {
+        struct set *set = &made->sets[made->count];
+        assert(ending_is_good(options->endings[made->count]));
+        set->path = path_ended(made->name, options->endings[made->count]);
+        status = set->path ? name_check(made, set, recovered, error) : no_memory(error);
     }
-    for (uint32_t i = 0; i < made->count && !status; i++)
-        status = name_check(made, &made->sets[i], recovered, error);
     if (!status && recovered && options->keep) /* what was to be continued is complete */
         status = error_set(error, TOKMAP_ERROR_EXISTS, name, TOKMAP_NO_OFFSET,
                            "an earlier `tokmap pack` was interrupted while it named this set; the set is complete now");
@@ -517,12 +470,12 @@ static enum tokmap_status manifest_write(struct set_work *work, uint32_t number,
         free(prefix);
         free(index);
     }
-    if (!status && work->keep)
+    if (!status && work->options.keep)
         (void)os_unlink(path); /* of the writer that was killed */
     int fd, system = status ? 0 : os_open(path, OS_WRITE_NEW, &fd);
     if (!status && !system) {
         system = os_pwrite(fd, set->text.text.bytes, set->text.text.count, 0);
-        if (!system && work->sync)
+        if (!system && work->options.sync)
             system = os_sync(fd);
         os_close(fd);
     }
@@ -548,18 +501,19 @@ static enum tokmap_status names_check(struct set_work *work, struct tokmap_error
 static void set_add(struct set_work *work, const struct set *set)
 {
     struct name_files *group = &work->group;
-    const enum shard_file tokens = work->sealed ? SHARD_SEALED : SHARD_TOKENS;
-    const enum shard_file other = work->sealed ? SHARD_TOKENS : SHARD_SEALED;
+    const enum shard_file tokens = work->options.sealed ? SHARD_SEALED : SHARD_TOKENS;
+    const enum shard_file other = work->options.sealed ? SHARD_TOKENS : SHARD_SEALED;
     const enum shard_file files[] = {tokens, SHARD_MASK, SHARD_INDEX};
     const uint64_t most = set->old > set->shards ? set->old : set->shards;
     for (uint64_t k = 0; k < most; k++) {
         for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
             const unsigned level = files[i] == SHARD_INDEX;
             const bool is_new = k < set->shards && (files[i] != SHARD_MASK || work->mask);
-            char *path = is_new && work->placed ? NULL : shard_file_numbered(set->path, k, files[i], SHARD_FINAL);
+            char *path =
+                is_new && work->options.placed ? NULL : shard_file_numbered(set->path, k, files[i], SHARD_FINAL);
             if (!is_new)
                 name_files_remove(group, level, path);
-            else if (!work->placed)
+            else if (!work->options.placed)
                 name_files_add(group, level, ready_path(work, set, k, shard_file_ending(files[i], SHARD_READY)), path);
         }
         name_files_remove(group, 0, shard_file_numbered(set->path, k, other, SHARD_FINAL));
@@ -595,13 +549,13 @@ enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards
     for (uint32_t i = 0; i < work->count && !status; i++)
         set_add(work, &work->sets[i]);
     if (!status)
-        status = name_files_write(&work->group, work->sync, work->last, work->last_user, error);
+        status = name_files_write(&work->group, work->options.sync, work->options.last, work->options.last_user, error);
     *ready = !status;
     if (!*ready && is_saved(work))
         work->made = false; /* the next writer continues the shards */
     bool found;
     if (!status)
-        status = name_files_complete(work->name, work->sync, work->continues, &found, error);
+        status = name_files_complete(&work->group, work->options.sync, work->options.continues, &found, error);
     if (*ready && status)
         work->made = false; /* the next writer completes the set */
     set_work_abandon(work);
@@ -616,7 +570,7 @@ void set_work_clear(const char *name)
     if (!work)
         return;
     if (!work_make(work, name, &options, NULL) && !os_lstat(work->folder, &found) && !lock_take(work, NULL))
-        work->made = !is_saved(work) && !name_files_pending(name);
+        work->made = !is_saved(work) && !name_files_pending(&work->group);
     set_work_abandon(work);
 }
 
@@ -635,7 +589,7 @@ static int plain_remove(void *user, const char *entry)
 
 void set_work_tidy(const struct set_work *work)
 {
-    if (work->sealed)
+    if (work->options.sealed)
         (void)os_folder_list(work->folder, plain_remove, (void *)(uintptr_t)work);
 }
 
@@ -657,7 +611,10 @@ void set_work_abandon(struct set_work *work)
     if (work->locked)
         (void)os_unlink(work->lock);
     os_close(work->lock_fd);
-    sets_clear(work);
+    for (uint32_t i = 0; i < work->count; i++) {
+        free(work->sets[i].path);
+        manifest_text_free(&work->sets[i].text);
+    }
     name_files_free(&work->group);
     free(work->name);
     free(work->folder);

@@ -18,7 +18,7 @@
 
 #include <stdbool.h>
 
-#include "name_files.h"
+#include "format/name_files.h"
 #include "tokmap/tokmap.h"
 
 #define SET_SHARDS_MOST 100000 /* of one set, so that the order of names is the order of numbers */

@@ -26,6 +26,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "format/name_files.h"
 #include "format/partial_file.h"
 #include "platform/os.h"
 #include "text/decimal.h"
@@ -737,16 +738,10 @@ enum tokmap_status stage_writer_commit(struct stage_writer *writer, bool sync, s
         os_pwrite(writer->fd, writer->sections, (size_t)(header.sections * sizeof *writer->sections), sizeof header);
     if (!system)
         system = os_pwrite(writer->fd, &header, sizeof header, 0);
-    if (!system && sync)
-        system = os_sync(writer->fd);
     if (!system)
-        system = os_rename(writer->partial, writer->path);
-    writer->named = !system;
-    if (!system && sync) {
-        system = os_sync_folder(writer->path);
-        if (system) /* after an error the caller may remove what the file says is there */
-            (void)os_unlink(writer->path);
-    }
+        system = name_file(writer->fd, writer->partial, writer->path, sync, &writer->named);
+    if (system && writer->named) /* after an error the caller may remove what the file says is there */
+        (void)os_unlink(writer->path);
     return system ? write_failed(writer, system, error) : TOKMAP_OK;
 }
 

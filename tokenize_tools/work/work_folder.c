@@ -21,6 +21,7 @@
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "format/name_files.h"
 #include "format/partial_file.h"
 #include "inputs/stream.h"
 #include "platform/os.h"
@@ -690,9 +691,7 @@ static enum tokmap_status journal_make(struct work_folder *folder, struct tokmap
         status = facts_take(folder, error);
     if (!status)
         status = work_folder_sync(folder, error);
-    system = status ? 0 : os_rename(folder->fresh, folder->journal);
-    if (!status && !system)
-        system = os_sync_folder(folder->journal);
+    system = status ? 0 : name_file(-1, folder->fresh, folder->journal, true, NULL);
     if (!status && !system)
         system = os_sync_folder(folder->path);
     if (system)

@@ -16,7 +16,6 @@
 #include "common/hash.h"
 #include "support/scratch_folder.h"
 #include "support/shard_help.h"
-#include "work/dropped_aside.h"
 #include "work/dropped_file.h"
 #include "work/dropped_writer.h"
 
@@ -224,144 +223,18 @@ static void test_writer(void **unused)
     MUST(dropped_next(file, &document, &error));
     assert_int_equal(document.type, DROPPED_DUPLICATE);
     dropped_close(file);
-    dropped_forget(name, 0x1f); /* nothing was put aside */
-    assert_true(file_exists(path));
-    MUST(dropped_aside(name, 0x1f, false, true, &error));
-    assert_false(file_exists(path));
-    MUST(dropped_aside(name, 0x1f, false, true, &error));
-    dropped_restore(name, 0x1f);
-    assert_true(file_exists(path));
-    MUST(dropped_aside(name, 0x1f, false, true, &error));
-    dropped_forget(name, 0x1f);
-    dropped_restore(name, 0x1f);
-    assert_false(file_exists(path));
     file_write_text(path, "other");
-    MUST(dropped_aside(name, 0x1f, false, true, &error));
-    assert_true(file_exists(path));
     assert_int_equal(dropped_writer_open(&writer, name, &error), TOKMAP_ERROR_EXISTS);
     assert_int_equal(list_read(&documents), TOKMAP_ERROR_FORMAT);
-}
-
-/* Writes an empty list that says how many documents there were. */
-static void list_write(uint64_t documents)
-{
-    struct dropped_writer *writer;
-    MUST(dropped_writer_open(&writer, name, &error));
-    MUST(dropped_writer_finish(writer, documents, false, &error));
-    MUST(dropped_writer_commit(writer, &error));
-    dropped_writer_free(writer);
-}
-
-/* The number of documents that the list says; 0: there is none. */
-static uint64_t list_documents(void)
-{
-    struct dropped_file *file;
-    if (!file_exists(path))
-        return 0;
-    MUST(dropped_open(&file, path, NULL, NULL, &error));
-    const uint64_t documents = dropped_header(file)->documents;
-    dropped_close(file);
-    return documents;
-}
-
-static const char *beside(const char *ending)
-{
-    static char paths[4][640];
-    static unsigned next;
-    char *made = paths[next++ % 4];
-    (void)snprintf(made, sizeof paths[0], "%s%s", name, ending);
-    return made;
-}
-
-/* A process was killed after it gave the new list its name, and before or after the output got its own. */
-static void settle_once(bool old_list, bool replaced, bool keeps)
-{
-    (void)snprintf(name, sizeof name, "%s/settled%d%d%d", folder, old_list, replaced, keeps);
-    (void)snprintf(path, sizeof path, "%s.dropped", name);
-    assert_false(dropped_find_aside(name));
-    file_write_text(beside(".dropped.00000000000000zz"), "of the user");
-    if (old_list)
-        list_write(11);
-    MUST(dropped_aside(name, 0x1f, true, true, &error));
-    assert_true(file_exists(beside(".dropped.000000000000001f")));
-    list_write(22);
-    assert_true(dropped_find_aside(name));
-    MUST(dropped_settle(name, replaced ? 0x2e : 0x1f, keeps, &error));
-    assert_int_equal(list_documents(), replaced ? 22 : old_list ? 11 : 0);
-    assert_int_equal(file_exists(beside(".dropped.partial")), keeps && !replaced);
-    assert_false(file_exists(beside(".dropped.000000000000001f")));
-    assert_true(file_exists(beside(".dropped.00000000000000zz")));
-}
-
-static void test_settled(void **unused)
-{
-    (void)unused;
-    for (unsigned i = 0; i < 8; i++)
-        settle_once(i & 1, i & 2, i & 4);
-    /* The user has made a file with the name of the list since then: both stay. */
-    list_write(33);
-    MUST(dropped_aside(name, 0x1f, true, false, &error));
-    file_write_text(path, "mine");
-    assert_int_not_equal(dropped_settle(name, 0x1f, false, &error), TOKMAP_OK);
-    dropped_restore(name, 0x1f);
-    assert_true(file_exists(path));
-    assert_true(file_exists(beside(".dropped.000000000000001f")));
-    dropped_forget_all(name);
-    assert_false(file_exists(beside(".dropped.000000000000001f")));
-    assert_true(file_exists(beside(".dropped.00000000000000zz")));
-}
-
-/* The list is a link, so it is the link that is put aside. What it leads to stays in any case. */
-static void test_link(void **unused)
-{
-    (void)unused;
-    for (int restores = 0; restores < 2; restores++) {
-        (void)snprintf(name, sizeof name, "%s/elsewhere", folder);
-        (void)snprintf(path, sizeof path, "%s.dropped", name);
-        list_write(44);
-        (void)snprintf(name, sizeof name, "%s/link%d", folder, restores);
-        (void)snprintf(path, sizeof path, "%s.dropped", name);
-        assert_int_equal(symlink("elsewhere.dropped", path), 0);
-        MUST(dropped_aside(name, 0x1f, true, true, &error));
-        assert_false(file_exists(path));
-        MUST(dropped_aside(name, 0x1f, true, true, &error)); /* once more, by another process */
-        if (restores)
-            dropped_restore(name, 0x1f);
-        else
-            dropped_forget(name, 0x1f);
-        assert_int_equal(list_documents(), restores ? 44 : 0);
-        assert_false(file_exists(beside(".dropped.000000000000001f")));
-    }
-    (void)snprintf(path, sizeof path, "%s/elsewhere.dropped", folder);
-    assert_int_equal(list_documents(), 44);
-}
-
-/* A name that is too long is refused before anything is written, but only of an output that is replaced. */
-static void test_long_name(void **unused)
-{
-    (void)unused;
-    if (pathconf(folder, _PC_NAME_MAX) != 255)
-        skip();
-    const int used = snprintf(name, sizeof name, "%s/", folder);
-    memset(name + used, 'n', 235);
-    name[used + 235] = '\0';
-    (void)snprintf(path, sizeof path, "%s.dropped", name);
-    MUST(dropped_aside_check(name, false, &error));
-    assert_int_equal(dropped_aside_check(name, true, &error), TOKMAP_ERROR_IO);
-    assert_non_null(strstr(error.message, "choose a shorter name"));
-    list_write(1);
-    assert_int_equal(dropped_aside_check(name, false, &error), TOKMAP_ERROR_IO);
-    assert_int_equal(list_documents(), 1);
-    name[used + 225] = '\0';
-    MUST(dropped_aside_check(name, true, &error));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_changed_bytes), cmocka_unit_test(test_settled),
-        cmocka_unit_test(test_faults),     cmocka_unit_test(test_writer),        cmocka_unit_test(test_link),
-        cmocka_unit_test(test_long_name),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_changed_bytes),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_writer),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

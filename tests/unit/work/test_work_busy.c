@@ -20,7 +20,7 @@
 #include "platform/os.h"
 #include "support/scratch_folder.h"
 #include "vocabulary/vocabulary.h"
-#include "work/name_files.h"
+#include "format/name_files.h"
 #include "work/set_commit.h"
 #include "work/task_status.h"
 

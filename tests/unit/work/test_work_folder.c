@@ -16,7 +16,7 @@
 #include "pack/output_names.h"
 #include "platform/os.h"
 #include "support/scratch_folder.h"
-#include "work/name_files.h"
+#include "format/name_files.h"
 #include "work/set_commit.h"
 #include "work/work_folder.h"
 

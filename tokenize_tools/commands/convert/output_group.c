@@ -17,73 +17,39 @@
 
 /* ---- open ---- */
 
-/* Refuses to replace what must not be replaced. */
-static enum tokmap_status place_check(const char *path, bool replace, struct tokmap_error *error)
-{
-    struct os_stat found;
-    const int system = os_lstat(path, &found);
-    if (system == ENOENT)
-        return TOKMAP_OK;
-    if (system)
-        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the output cannot be examined");
-    if (found.kind != OS_KIND_FILE && found.kind != OS_KIND_LINK)
-        return error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
-                         "this is not a regular file, so it cannot be replaced; choose another name");
-    if (!replace)
-        return error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
-                         "the file already exists; choose another name, or use --force");
-    return TOKMAP_OK;
-}
-
 static enum tokmap_status places_check(const struct output_group *group, struct tokmap_error *error)
 {
-    enum tokmap_status status = group->absent ? place_check(group->absent, group->replace, error) : TOKMAP_OK;
+    enum tokmap_status status = group->absent ? output_file_check(group->absent, group->replace, error) : TOKMAP_OK;
     for (uint32_t i = 0; i < group->count && !status; i++)
-        status = place_check(group->parts[i].path, group->replace, error);
+        status = output_file_check(group->parts[i].file.path, group->replace, error);
     return status;
-}
-
-static enum tokmap_status part_open(struct output_part *part, struct tokmap_error *error)
-{
-    part->buffer = malloc(BUFFER_BYTES);
-    if (!part->buffer)
-        return error_set_memory(error, "a buffer of the output", BUFFER_BYTES);
-    const int system = partial_file_open(part->partial, NULL, NULL, &part->fd);
-    if (system == EWOULDBLOCK)
-        return error_set(error, TOKMAP_ERROR_BUSY, part->partial, TOKMAP_NO_OFFSET,
-                         "another process is writing this output; wait for it, or choose another name");
-    if (system)
-        return error_set_system(error, system, part->partial, TOKMAP_NO_OFFSET, "the output cannot be created%s",
-                                system == EACCES || system == EPERM
-                                    ? "; its folder may not be writable for you, or the file may belong to another user"
-                                    : "");
-    part->made = true;
-    return TOKMAP_OK;
 }
 
 enum tokmap_status output_group_open(struct output_group *group, const struct output_group_options *options,
                                      struct tokmap_error *error)
 {
-    const size_t bytes = strlen(options->prefix);
     enum tokmap_status status = TOKMAP_OK;
     assert(options->count && options->count <= OUTPUT_GROUP_MOST);
-    *group = (struct output_group){.count = options->count,
+    *group = (struct output_group){.names = {.name = options->prefix},
+                                   .count = options->count,
                                    .absent = options->absent,
                                    .replace = options->replace,
                                    .equal = options->equal,
                                    .sync = options->sync};
     for (uint32_t i = 0; i < group->count; i++) {
         struct output_part *part = &group->parts[i];
-        part->fd = -1;
-        part->path = path_join("", 0, options->prefix, bytes, options->endings[i]);
-        part->partial = part->path ? path_ended(part->path, ".partial") : NULL;
-        if (!part->partial && !status)
-            status = error_set_memory(error, "a path", bytes);
+        part->file = (struct output_file){.fd = -1, .path = path_ended(options->prefix, options->endings[i])};
+        part->buffer = malloc(BUFFER_BYTES);
+        if (!part->file.path || !part->buffer)
+            status = error_set_memory(error, "a buffer of the output", BUFFER_BYTES);
     }
     if (!status)
         status = places_check(group, error);
-    for (uint32_t i = group->count; i-- && !status;) /* the key first: its lock decides between two writers */
-        status = part_open(&group->parts[i], error);
+    for (uint32_t i = group->count; i-- && !status;) { /* the key first: its lock decides between two writers */
+        char *path = group->parts[i].file.path;
+        status = output_file_open(&group->parts[i].file, path, options->replace, error);
+        free(path);
+    }
     if (status)
         output_group_free(group);
     return status;
@@ -96,13 +62,13 @@ enum tokmap_status output_group_failed(const struct output_group *group, uint32_
 {
     if (system == ENOMEM)
         return error_set_memory(error, "the output", 0);
-    return error_set_system(error, system, group->parts[part].partial, TOKMAP_NO_OFFSET,
+    return error_set_system(error, system, group->parts[part].file.partial, TOKMAP_NO_OFFSET,
                             "the output cannot be written");
 }
 
 static int flush(struct output_part *part)
 {
-    const int system = part->used ? os_write(part->fd, part->buffer, part->used) : 0;
+    const int system = part->used ? os_write(part->file.fd, part->buffer, part->used) : 0;
     part->used = 0;
     return system;
 }
@@ -117,13 +83,13 @@ enum tokmap_status output_group_add(struct output_group *group, uint32_t number,
         system = flush(part);
     part->bytes += count;
     if (!system && count > BUFFER_BYTES) {
-        system = os_write(part->fd, bytes, count);
+        system = os_write(part->file.fd, bytes, count);
     } else if (!system && count) {
         memcpy(part->buffer + part->used, bytes, count);
         part->used += count;
     }
     if (!system && group->sync)
-        write_behind(&part->behind, part->fd, part->bytes - part->used);
+        write_behind(&part->behind, part->file.fd, part->bytes - part->used);
     return system ? output_group_failed(group, number, system, error) : TOKMAP_OK;
 }
 
@@ -134,7 +100,7 @@ enum tokmap_status output_group_rewrite(struct output_group *group, uint32_t num
     assert(number < group->count && at <= part->bytes && count <= part->bytes - at);
     int system = flush(part);
     if (!system)
-        system = os_pwrite(part->fd, bytes, count, at);
+        system = os_pwrite(part->file.fd, bytes, count, at);
     return system ? output_group_failed(group, number, system, error) : TOKMAP_OK;
 }
 
@@ -156,7 +122,7 @@ static int copy_linked(struct output_part *part)
         return system;
     system = os_fstat(from, &found);
     if (!system)
-        system = os_copy_range(from, 0, part->fd, 0, found.bytes);
+        system = os_copy_range(from, 0, part->file.fd, 0, found.bytes);
     os_close(from);
     part->copied = true;
     part->bytes = system ? 0 : found.bytes;
@@ -170,18 +136,18 @@ static int link_one(struct output_part *part)
     struct os_stat found;
     int system = os_stat(part->linked, &found);
     if (!system)
-        system = os_unlink(part->partial);
-    part->made = false;
+        system = os_unlink(part->file.partial);
+    part->file.made = false;
     if (!system)
-        system = os_link(part->linked, part->partial);
-    part->made = !system;
+        system = os_link(part->linked, part->file.partial);
+    part->file.made = !system;
     part->bytes = system ? 0 : found.bytes;
     if (system != EPERM && system != ENOTSUP && system != EXDEV && system != EMLINK && system != ENOSYS)
         return system;
-    os_close(part->fd);
-    part->fd = -1;
-    system = partial_file_open(part->partial, NULL, NULL, &part->fd);
-    part->made = !system;
+    os_close(part->file.fd);
+    part->file.fd = -1;
+    system = partial_file_open(part->file.partial, NULL, NULL, &part->file.fd);
+    part->file.made = !system;
     return system ? system : copy_linked(part);
 }
 
@@ -191,20 +157,11 @@ static enum tokmap_status parts_complete(struct output_group *group, struct tokm
         struct output_part *part = &group->parts[i];
         int system = part->linked ? link_one(part) : flush(part);
         if (!system && group->sync && (!part->linked || part->copied))
-            system = write_behind_sync(&part->behind, part->fd, part->bytes);
+            system = write_behind_sync(&part->behind, part->file.fd, part->bytes);
         if (system)
             return output_group_failed(group, i, system, error);
     }
     return TOKMAP_OK;
-}
-
-static enum tokmap_status folder_sync(const struct output_group *group, const char *state, struct tokmap_error *error)
-{
-    const char *path = group->parts[0].path;
-    const int system = group->sync ? os_sync_folder(path) : 0;
-    return system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the output's folder cannot be synced%s",
-                                     state)
-                  : TOKMAP_OK;
 }
 
 /* Compares the bytes of two open files. */
@@ -235,7 +192,7 @@ static int bytes_compare(int a, int b, bool *equal)
 /* Refuses a file that is not equal to the new one of its name, or that the new group does not have. */
 static enum tokmap_status equal_check(const struct output_group *group, uint32_t number, struct tokmap_error *error)
 {
-    const char *path = number < group->count ? group->parts[number].path : group->absent;
+    const char *path = number < group->count ? group->parts[number].file.path : group->absent;
     struct os_stat found;
     int old = -1, new = -1;
     bool equal = false;
@@ -245,7 +202,7 @@ static enum tokmap_status equal_check(const struct output_group *group, uint32_t
     if (number < group->count && found.kind == OS_KIND_FILE) {
         system = os_open(path, OS_READ_NOW, &old);
         if (!system)
-            system = os_open(group->parts[number].partial, OS_READ_NOW, &new);
+            system = os_open(group->parts[number].file.partial, OS_READ_NOW, &new);
         if (!system)
             system = bytes_compare(old, new, &equal);
         os_close(old);
@@ -269,61 +226,35 @@ static enum tokmap_status equals_check(const struct output_group *group, struct 
     return status;
 }
 
-/* Removes the key of an older group, and the file that the new group does not have. */
-static enum tokmap_status old_remove(const struct output_group *group, bool *removed, struct tokmap_error *error)
-{
-    const char *const paths[] = {group->parts[group->count - 1].path, group->absent};
-    *removed = false;
-    if (!group->replace || (group->count == 1 && !group->absent)) /* one rename replaces one file */
-        return TOKMAP_OK;
-    for (size_t i = 0; i < 2; i++) {
-        const int system = paths[i] ? os_unlink(paths[i]) : ENOENT;
-        if (system && system != ENOENT)
-            return error_set_system(error, system, paths[i], TOKMAP_NO_OFFSET, "the old output cannot be removed");
-        *removed = *removed || !system;
-    }
-    return *removed ? folder_sync(group, "; the old output has already been removed", error) : TOKMAP_OK;
-}
-
 enum tokmap_status output_group_commit(struct output_group *group, struct tokmap_error *error)
 {
-    bool removed = false;
-    uint32_t renamed = 0;
     enum tokmap_status status = parts_complete(group, error);
     if (!status) /* another process may have made a file meanwhile */
         status = places_check(group, error);
     if (!status)
         status = equals_check(group, error);
-    if (!status)
-        status = old_remove(group, &removed, error);
-    for (; renamed < group->count && !status; renamed++) {
-        struct output_part *part = &group->parts[renamed];
-        if (renamed && renamed + 1 == group->count)
-            status = folder_sync(group, removed ? "; the old output has already been removed" : "", error);
-        const int system = status ? 0 : os_rename(part->partial, part->path);
-        if (system)
-            status = error_set_system(error, system, part->path, TOKMAP_NO_OFFSET, "the output cannot be renamed%s",
-                                      removed ? "; the old output has already been removed" : "");
-        if (status)
-            break;
-        part->made = false;
+    if (status)
+        return status;
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct output_file *file = &group->parts[i].file;
+        name_files_add(&group->names, i && i + 1 == group->count, strdup(file->partial), strdup(file->path));
     }
-    for (uint32_t i = 0; i < renamed && status; i++) /* without their key they are useless */
-        (void)os_unlink(group->parts[i].path);
-    return status ? status : folder_sync(group, "; the output is complete, but a power failure could lose it", error);
+    if (group->absent)
+        name_files_remove(&group->names, 1, strdup(group->absent));
+    status = name_files_now(&group->names, group->sync, error);
+    for (uint32_t i = 0; i < group->count; i++)
+        group->parts[i].file.made = status != TOKMAP_OK;
+    return status;
 }
 
 void output_group_free(struct output_group *group)
 {
     for (uint32_t i = 0; i < group->count; i++) {
         struct output_part *part = &group->parts[i];
-        if (part->made)
-            (void)os_unlink(part->partial);
         write_behind_end(&part->behind);
-        os_close(part->fd);
+        output_file_abort(&part->file);
         free(part->buffer);
-        free(part->path);
-        free(part->partial);
     }
+    name_files_free(&group->names);
     memset(group, 0, sizeof *group);
 }

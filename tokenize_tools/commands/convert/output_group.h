@@ -14,18 +14,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "commands/data/output_file.h"
+#include "format/name_files.h"
 #include "format/write_behind.h"
 #include "tokmap/tokmap.h"
 
 enum { OUTPUT_GROUP_MOST = 4 };
 
 struct output_part {
-    char *path, *partial;
+    struct output_file file;
     const char *linked; /* the file that this one is a link to, or a copy where it cannot be; NULL: it is written */
-    int fd;
-    bool made;   /* the partial file is ours to remove */
-    bool copied; /* of a linked one: there is a copy */
-    size_t used; /* bytes in the buffer */
+    bool copied;        /* of a linked one: there is a copy */
+    size_t used;        /* bytes in the buffer */
     uint8_t *buffer;
     uint64_t bytes; /* of the file so far, those in the buffer included */
     struct write_behind behind;
@@ -33,6 +33,7 @@ struct output_part {
 
 struct output_group {
     struct output_part parts[OUTPUT_GROUP_MOST];
+    struct name_files names;
     uint32_t count;     /* the last one is the key */
     const char *absent; /* path of a file that would belong to the group, but that this group does not have, or NULL */
     bool replace, equal, sync;

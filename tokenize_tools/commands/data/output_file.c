@@ -9,99 +9,72 @@
 
 #include "cli/whole_file.h"
 #include "common/error.h"
+#include "format/name_files.h"
 #include "format/partial_file.h"
 #include "platform/os.h"
 #include "text/path.h"
 
-static enum tokmap_status place_check(const struct output_file *file, struct tokmap_error *error)
+enum tokmap_status output_file_check(const char *path, bool replace, struct tokmap_error *error)
 {
     struct os_stat stat;
-    if (!*path_name(file->path))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, file->path, TOKMAP_NO_OFFSET,
-                         "the name of the output is empty or names a folder; give the name of a file");
-    if (os_lstat(file->path, &stat))
+    if (os_lstat(path, &stat))
         return TOKMAP_OK;
     if (stat.kind != OS_KIND_FILE && stat.kind != OS_KIND_LINK)
-        return error_set(error, TOKMAP_ERROR_EXISTS, file->path, TOKMAP_NO_OFFSET,
+        return error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
                          "this is %s, which cannot be replaced by a file; choose another name",
                          stat.kind == OS_KIND_FOLDER ? "a folder" : "not a regular file");
-    if (!file->replace)
-        return error_set(error, TOKMAP_ERROR_EXISTS, file->path, TOKMAP_NO_OFFSET,
+    if (!replace)
+        return error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
                          "the output already exists; choose another name, or use --force");
     return TOKMAP_OK;
-}
-
-/* Creates the partial file and locks it. */
-static enum tokmap_status partial_open(struct output_file *file, struct tokmap_error *error)
-{
-    const int system = partial_file_open(file->partial, NULL, NULL, &file->fd);
-    if (system == EWOULDBLOCK)
-        return error_set(error, TOKMAP_ERROR_BUSY, file->partial, TOKMAP_NO_OFFSET,
-                         "another process is writing this output; wait for it, or choose another name");
-    return system ? error_set_system(
-                        error, system, file->partial, TOKMAP_NO_OFFSET, "the output cannot be created%s",
-                        system == EACCES || system == EPERM
-                            ? "; its folder may not be writable for you, or the file may belong to another user"
-                            : "")
-                  : TOKMAP_OK;
-}
-
-static void names_free(struct output_file *file)
-{
-    free(file->path);
-    free(file->partial);
-    file->path = file->partial = NULL;
 }
 
 enum tokmap_status output_file_open(struct output_file *file, const char *path, bool replace,
                                     struct tokmap_error *error)
 {
-    *file = (struct output_file){.fd = -1, .replace = replace};
-    file->path = strdup(path);
-    file->partial = path_ended(path, ".partial");
+    *file = (struct output_file){
+        .fd = -1, .replace = replace, .path = strdup(path), .partial = path_ended(path, ".partial")};
     enum tokmap_status status = TOKMAP_OK;
     if (!file->path || !file->partial)
         status = error_set_memory(error, "the output's name", strlen(path) + 9);
+    else if (!*path_name(path))
+        status = error_set(error, TOKMAP_ERROR_ARGUMENT, path, TOKMAP_NO_OFFSET,
+                           "the name of the output is empty or names a folder; give the name of a file");
     if (!status)
-        status = place_check(file, error);
+        status = output_file_check(path, replace, error);
     if (!status)
         status = cli_output_folder(path, error);
-    if (!status)
-        status = partial_open(file, error);
+    if (!status) {
+        const int system = partial_file_open(file->partial, NULL, NULL, &file->fd);
+        file->made = !system;
+        status = system ? partial_file_failed(system, file->partial, error) : TOKMAP_OK;
+    }
     if (status)
-        names_free(file);
+        output_file_abort(file);
     return status;
 }
 
 enum tokmap_status output_file_commit(struct output_file *file, struct tokmap_error *error)
 {
-    enum tokmap_status status = place_check(file, error); /* another process may have made the file meanwhile */
-    int system = status ? 0 : os_sync(file->fd);
-    if (!status && !system)
-        system = os_rename(file->partial, file->path);
+    bool named = false;
+    enum tokmap_status status = output_file_check(file->path, file->replace, error); /* made by another process */
+    const int system = status ? 0 : name_file(file->fd, file->partial, file->path, true, &named);
     if (system)
-        status = error_set_system(error, system, file->path, TOKMAP_NO_OFFSET, "the output cannot be completed");
-    if (status) {
-        output_file_abort(file);
-        return status;
-    }
-    os_close(file->fd);
-    file->fd = -1;
-    system = os_sync_folder(file->path);
-    if (system)
-        status = error_set_system(error, system, file->path, TOKMAP_NO_OFFSET, "the output's folder cannot be synced");
-    names_free(file);
+        status = error_set_system(error, system, file->path, TOKMAP_NO_OFFSET,
+                                  named ? "the output's folder cannot be synced" : "the output cannot be completed");
+    file->made = !named;
+    output_file_abort(file);
     return status;
 }
 
 void output_file_abort(struct output_file *file)
 {
-    if (file->fd >= 0) {
+    if (file->made)
         (void)os_unlink(file->partial);
-        os_close(file->fd);
-        file->fd = -1;
-    }
-    names_free(file);
+    os_close(file->fd);
+    free(file->path);
+    free(file->partial);
+    *file = (struct output_file){.fd = -1};
 }
 
 /* ---- the name of an output ---- */

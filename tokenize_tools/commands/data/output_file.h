@@ -18,8 +18,11 @@ struct output_file {
     int fd; /* for writing; -1: not open */
     char *path, *partial;
     bool replace;
+    bool made; /* the partial file is ours to remove */
 };
 
+/* Refuses to replace what is not a file, or, without `replace`, anything. Statuses: OK, ERROR_EXISTS. */
+enum tokmap_status output_file_check(const char *path, bool replace, struct tokmap_error *error);
 /* Creates PATH.partial and locks it; its folder is made if it is missing (cli_output_folder()). replace: an existing
  * file PATH is replaced at the end. Only a regular file is. On failure nothing remains. Messages name --force.
  * Statuses: OK, ERROR_ARGUMENT (the name is empty or that of a folder), ERROR_EXISTS, ERROR_BUSY, ERROR_NOT_FOUND,

@@ -9,6 +9,7 @@
 #include "commands/options/error_options.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "format/name_files.h"
 #include "format/partial_file.h"
 #include "inputs/stream.h"
 #include "platform/os.h"
@@ -72,7 +73,7 @@ static enum tokmap_status list_open(struct skip_report *skips, struct tokmap_err
     if (old && !skips->resume)
         (void)os_unlink(skips->list_path);
     else if (old && os_lstat(skips->partial, &found) == ENOENT) /* of a command whose work is kept */
-        (void)os_rename(skips->list_path, skips->partial);
+        (void)name_file(-1, skips->list_path, skips->partial, false, NULL);
     if (is_list(skips->partial)) /* it keeps what it has until something is left out */
         system = partial_file_take(skips->partial, &skips->list);
     skips->resume |= !system;
@@ -93,9 +94,7 @@ static int list_name(struct skip_report *skips, bool all)
     if (system || skips->list < 0 || !skips->partial || skips->named)
         return system;
     const bool taken = !os_lstat(skips->list_path, &found) && !is_list(skips->list_path);
-    system = taken ? EEXIST : os_rename(skips->partial, skips->list_path);
-    skips->named = !system;
-    return system;
+    return taken ? EEXIST : name_file(-1, skips->partial, skips->list_path, false, &skips->named);
 }
 
 const char *skip_report_file(const struct skip_report *skips)
