@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * name_files.h - gives finished files their names, one or a group, so that whoever comes after a kill or a power cut
+ * name_files.h - gives finished files their names, one or a group, so that the process after a kill or a power cut
  * finds old files, new ones, or nothing. Only this module renames files, and shard_commit.h, which replaces the files
  * of one shard while others read it.
  *
@@ -13,8 +13,8 @@
  *     2. from level 0 up: each file gets its name, which replaces one of level 0; an entry without `from` is removed
  *
  * A group whose new files are worthless without the last one, such as those that `tokmap convert` can write again,
- * needs no more (name_files_now()). Otherwise the group is written to a *note* before anything is renamed, and whoever
- * finds the note does the rest. The last step is then
+ * needs no more (name_files_now()). Otherwise the group is written to a *note* before anything is renamed, and the
+ * process that finds the note does the rest. The last step is then
  *
  *     3. the note is removed; or, if more work follows, it is renamed to NAME.work/named
  *

@@ -75,7 +75,7 @@ enum tokmap_status shard_commit_lock(const struct shard_commit *commit, const st
 void shard_remove_saved(const struct shard_commit *commit);
 
 /* Does the same for the shard PREFIX, which is complete and whose old files a power cut may have brought back, if
- * nobody has the lock. */
+ * no process has the lock. */
 void shard_settle(const char *prefix);
 
 /* Gives the tokens and the mask of a writer that was killed at step 1 to 3, or before it renamed the index, their

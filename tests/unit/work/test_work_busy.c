@@ -15,12 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/name_files.h"
 #include "format/partial_file.h"
 #include "pack/pack_tasks.h"
 #include "platform/os.h"
 #include "support/scratch_folder.h"
 #include "vocabulary/vocabulary.h"
-#include "format/name_files.h"
 #include "work/set_commit.h"
 #include "work/task_status.h"
 

@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "format/name_files.h"
 #include "pack/output_names.h"
 #include "platform/os.h"
 #include "support/scratch_folder.h"
-#include "format/name_files.h"
 #include "work/set_commit.h"
 #include "work/work_folder.h"
 
