@@ -55,6 +55,7 @@ struct pack {
     struct pack_journal *journal; /* NULL if the work is not saved */
     struct ordered_workers *workers;
     struct pack_batches batches;
+    struct listed_search *listed; /* NULL without options.listed */
     struct dropping drop;
     struct shuffle *shuffle; /* place of the documents between the batches and the sets; NULL: none */
     struct sorting sort;
@@ -72,6 +73,7 @@ static struct pack_parts parts_of(struct pack *pack)
                                .result = pack->result,
                                .open_tokens = &pack->batches.open_tokens,
                                .workers = pack->workers,
+                               .listed = pack->listed,
                                .drop = pack->drop.filter,
                                .shuffle = pack->shuffle};
 }
@@ -91,7 +93,9 @@ static enum tokmap_status batch_committed(void *self, struct work_item *item, st
 {
     struct pack *pack = self;
     const struct pack_parts parts = parts_of(pack);
-    enum tokmap_status status = pack->drop.filter ? drop_filter_committed(pack->drop.filter, item, error) : TOKMAP_OK;
+    enum tokmap_status status = pack->listed ? listed_search_committed(pack->listed, item, error) : TOKMAP_OK;
+    if (!status && pack->drop.filter)
+        status = drop_filter_committed(pack->drop.filter, item, error);
     if (!status && pack->drop.filter && drop_filter_is_full(pack->drop.filter))
         status = pack_journal_flush(pack->journal, pack->drop.filter, error);
     return !status && pack->journal ? pack_journal_save(pack->journal, &parts, &item->batch.place, error) : status;
@@ -319,7 +323,8 @@ static enum tokmap_status unit_commit(struct pack *pack, struct tokmap_error *er
 {
     const struct pack_unit *unit = pack->options->unit;
     pack->sort.is_recorded = true;
-    const enum tokmap_status status = unit->committed(unit->user, pack->result, &pack->sort.sorted, error);
+    const enum tokmap_status status =
+        unit->committed(unit->user, pack->result, &pack->sort.sorted, pack->listed, error);
     if (status)
         return status;
     set_work_tidy(pack->work);
@@ -363,6 +368,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
 static enum tokmap_status batches_make(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_batches_to to = {.workers = pack->workers,
+                                       .listed = pack->listed,
                                        .drop = pack->drop.filter,
                                        .shuffle = pack->shuffle,
                                        .sets = pack->sets,
@@ -398,6 +404,8 @@ static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *er
 {
     const struct pack_parts parts = parts_of(pack);
     enum tokmap_status status = pack->drop.filter ? drop_filter_check(pack->drop.filter, error) : TOKMAP_OK;
+    if (!status && pack->listed && !pack->finished && !pack->options->unit)
+        status = listed_search_check(pack->listed, pack->options->corpus.skip, error);
     if (status == TOKMAP_ERROR_MISMATCH && pack->journal) /* the findings are about other inputs */
         pack_journal_drop(pack->journal);
     if (!status && pack->sort.wanted)
@@ -477,6 +485,9 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
         status = pack_journal_open(&pack.journal, options, operands, count, error);
     if (!status && !options->dry_run)
         status = output_take(&pack, error);
+    if (!status && options->listed && !pack.finished)
+        status = listed_search_new(&pack.listed, options->listed, ordered_workers_item_count(pack.workers),
+                                   &result->listed, pack.journal != NULL, error);
     if (!status && options->drop && !pack.finished)
         status = drop_open(&pack, error);
     if (!status)
@@ -513,6 +524,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
         shuffle_remove(pack.shuffle);
     if (pack.sort.wanted)
         shuffle_free(pack.shuffle);
+    listed_search_free(pack.listed);
     ordered_workers_free(pack.workers);
     return status;
 }

@@ -31,6 +31,7 @@ enum { INCREMENT = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY, CHECKP
 #define USER_SET UINT32_MAX       /* the set of increments of the caller */
 #define DROP_SET (UINT32_MAX - 1) /* of those of the drop filter */
 #define SHUFFLE_SET (UINT32_MAX - 2)
+#define LISTED_SET (UINT32_MAX - 3)
 #define PAIRS 4096 /* of lengths in a record */
 
 /* Head of an increment. */
@@ -86,7 +87,7 @@ struct pack_journal {
 /* Returns a number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
-    const uint64_t sizes[] = {10,
+    const uint64_t sizes[] = {11,
                               sizeof(struct checkpoint),
                               sizeof(struct corpus_counts),
                               sizeof(struct pack_result),
@@ -330,6 +331,9 @@ static enum tokmap_status increment_load(struct pack_journal *journal, const str
     if (head.set == DROP_SET)
         return parts->drop ? drop_filter_load(parts->drop, head.kind, bytes, count, error)
                            : work_folder_damaged(journal->folder, error);
+    if (head.set == LISTED_SET)
+        return parts->listed ? listed_search_load(parts->listed, bytes, count, error)
+                             : work_folder_damaged(journal->folder, error);
     if (head.set == SHUFFLE_SET)
         return parts->shuffle ? shuffle_load(parts->shuffle, head.kind, bytes, count, error)
                               : work_folder_damaged(journal->folder, error);
@@ -465,6 +469,9 @@ static enum tokmap_status parts_save(struct pack_journal *journal, const struct 
     if (!status && parts->drop)
         status = drop_filter_save(parts->drop, &journal->checkpoint.last.drop, &sink, error);
     journal->checkpoint.last.result.dropped = journal->checkpoint.last.drop.counts;
+    journal->increment.set = LISTED_SET;
+    if (!status && parts->listed)
+        status = listed_search_save(parts->listed, &sink, error);
     journal->increment.set = SHUFFLE_SET;
     if (!status && parts->shuffle)
         status = shuffle_save(parts->shuffle, &journal->checkpoint.last.shuffle, &sink, error);

@@ -33,8 +33,9 @@ struct pack_parts {
     struct pack_result *result;
     uint64_t *open_tokens;
     struct ordered_workers *workers;
-    struct drop_filter *drop; /* NULL: no document is dropped */
-    struct shuffle *shuffle;  /* NULL: the documents have the order of the inputs */
+    struct listed_search *listed; /* NULL: no lists name documents */
+    struct drop_filter *drop;     /* NULL: no document is dropped */
+    struct shuffle *shuffle;      /* NULL: the documents have the order of the inputs */
 };
 
 /* Returns true if there is to be a journal. stages: files of stages may be kept. Earlier work is looked at even if no

@@ -95,6 +95,7 @@ char *pack_output_about(const struct pack_options *options, const struct pack_re
         .ignored_count = options->ignored_count,
         .min_tokens = options->min_tokens,
         .max_tokens = options->max_tokens,
+        .listed = options->listed,
         .dedup = options->drop && options->drop->duplicates,
         .minhash = options->drop ? options->drop->minhash : NULL,
         .ngrams = options->drop ? options->drop->ngrams : NULL,
@@ -153,6 +154,10 @@ enum tokmap_status pack_documents_check(const struct pack_options *options, cons
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "all %" PRIu64 " documents contain words of the excluded texts, so nothing is packed",
                          result->dropped.documents);
+    if (!counts->documents && result->listed.documents && !by_length->files && !by_length->records)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "all %" PRIu64 " documents are in the lists of --drop, so nothing is packed",
+                         result->listed.documents);
     if (!counts->documents && by_length->files + by_length->records)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "no document is left to pack: %" PRIu64 " of the inputs' documents have fewer tokens than "

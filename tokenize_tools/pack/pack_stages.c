@@ -77,6 +77,7 @@ struct unit_scan_options pack_scan_options(const struct pack_options *options)
     struct unit_scan_options scanning = {.stage = pack_drop_stage(options),
                                          .corpus = options->corpus,
                                          .other_output = options->other_output,
+                                         .listed = options->listed,
                                          .threads = options->threads,
                                          .compared = options->compared};
     pack_output_tokenizer(options, &info);

@@ -163,9 +163,9 @@ static enum tokmap_status skipped_load(void *user, uint32_t kind, const uint8_t 
 static void result_add(struct task_work *work, const struct pack_result *result)
 {
     const struct corpus_counts *counts = &result->counts;
-    const uint64_t dropped = counts->left_out[CORPUS_REASON_DUPLICATE].records +
-                             counts->left_out[CORPUS_REASON_NEAR_DUPLICATE].records +
-                             counts->left_out[CORPUS_REASON_EXCLUDED].records;
+    const uint64_t dropped =
+        counts->left_out[CORPUS_REASON_DUPLICATE].records + counts->left_out[CORPUS_REASON_NEAR_DUPLICATE].records +
+        counts->left_out[CORPUS_REASON_EXCLUDED].records + counts->left_out[CORPUS_REASON_LISTED].records;
     work->documents += counts->documents;
     work->tokens += result->tokens;
     work->dropped += dropped;
@@ -185,7 +185,8 @@ static void unit_progress(void *user, uint64_t stored_bytes)
 }
 
 static enum tokmap_status unit_committed(void *user, const struct pack_result *result,
-                                         const struct shuffle_sorted *sorted, struct tokmap_error *error)
+                                         const struct shuffle_sorted *sorted, const struct listed_search *listed,
+                                         struct tokmap_error *error)
 {
     struct tasks *tasks = user;
     const struct pack_tasks_options *options = tasks->options;
@@ -205,7 +206,8 @@ static enum tokmap_status unit_committed(void *user, const struct pack_result *r
                             : TOKMAP_OK;
     assert(result == &tasks->unit.now->pack);
     return status ? status
-                  : unit_record_write(tasks->unit.record, tasks->unit.now, &tasks->unit.lengths, sorted, sync, error);
+                  : unit_record_write(tasks->unit.record, tasks->unit.now, &tasks->unit.lengths, sorted, listed, sync,
+                                      error);
 }
 
 /* ---- one unit ---- */
@@ -251,7 +253,7 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     if (!status && unit->end && pack.corpus.range.begin == pack.corpus.range.end) { /* in the middle of a long line */
         const struct shuffle_sorted none = {.count = 0};
         memset(tasks->unit.now, 0, sizeof *tasks->unit.now);
-        return unit_committed(tasks, &tasks->unit.now->pack, &none, error);
+        return unit_committed(tasks, &tasks->unit.now->pack, &none, NULL, error);
     }
     char *prefix = unit_path(tasks->folder, tasks->unit.number, "");
     if (!prefix)
@@ -336,7 +338,7 @@ static enum tokmap_status stage_made(void *self, uint64_t item, struct tokmap_er
     struct tasks *tasks = tasks_of(self);
     if (makes_units(tasks)) {
         const struct stage_id id = unit_record_id(tasks->folder, tasks->stages.found.key, item);
-        const enum tokmap_status status = unit_record_read(&id, tasks->unit.now, NULL, error);
+        const enum tokmap_status status = unit_record_read(&id, tasks->unit.now, NULL, NULL, error);
         if (status)
             return status;
         result_add(&tasks->work, &tasks->unit.now->pack);

@@ -82,6 +82,11 @@ static void drop_write(struct cli_json *json, const struct shard_about *about)
         cli_json_number(json, "seed", MINHASH_SEED);
         cli_json_end(json);
     }
+    if (about->listed) {
+        listed_documents_identity(about->listed, identity);
+        hash128_hex(identity, hex);
+        cli_json_text(json, "drop", hex);
+    }
     if (!about->ngrams)
         return;
     ngram_table_identity(about->ngrams, identity);

@@ -15,6 +15,10 @@ struct dropped_writer;
  * ERROR_NOT_FOUND, ERROR_MEMORY. */
 enum tokmap_status dropped_writer_open(struct dropped_writer **writer, const char *name, struct tokmap_error *error);
 
+/* Says how the inputs are read (dropped_reading()), before any entry. Statuses: OK, ERROR_IO. */
+enum tokmap_status dropped_writer_reading(struct dropped_writer *writer, const char *reading,
+                                          struct tokmap_error *error);
+
 /* Add an entry. The first two give it the next number, from 0; a longer n-gram is cut at DROPPED_NGRAM_MOST bytes, or
  * before, between two characters. `near`: the duplicate is a near-duplicate. After a failure the writer can only be
  * abandoned. Statuses: OK, ERROR_IO. */

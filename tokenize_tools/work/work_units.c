@@ -113,7 +113,7 @@ static enum tokmap_status large_add(struct work_units *units, const struct work_
     enum corpus_cut where;
     const uint64_t file = units->file_count - 1, size = options->unit_bytes;
     enum tokmap_status status = corpus_range_possible(units->paths[file], options->corpus, &where, error);
-    bool cut = where == CORPUS_CUT_LINES;
+    bool cut = where == CORPUS_CUT_LINES && !options->whole_lines;
     if (!status && where == CORPUS_CUT_GROUPS && ((status = groups_add(units, options, &cut, error)) || cut))
         return status;
     for (uint64_t at = 0; at < bytes && cut && !status; at += min64(size, bytes - at)) {

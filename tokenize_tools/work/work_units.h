@@ -43,6 +43,7 @@ struct work_units_options {
     size_t operand_count;
     const struct corpus_options *corpus; /* with `select`, and what decides the format */
     uint64_t unit_bytes;                 /* at least 1 */
+    bool whole_lines; /* files of lines are not cut, since a part does not know the numbers of its lines */
     /* Called for each input. *skips is set if it belongs to the output, and another process has made it, whose work
      * this one continues. NULL: all are inputs. Statuses: any. */
     enum tokmap_status (*examine)(const void *output, const char *path, bool *skips, struct tokmap_error *error);

@@ -504,6 +504,7 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
                                        .bos_id = options->bos_id,
                                        .result = &packing->result,
                                        .skips = &packing->skips,
+                                       .listed = packing->drop.listed,
                                        .also = &packing->also,
                                        .seconds = seconds};
     skip_report_advise(&packing->skips, &packing->result.counts);
@@ -600,9 +601,11 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     if (status)
         return status;
     cli_signals_catch();
-    const int opened = drop_arguments_open(packing->command, &packing->drop, os_is_stopped, packing, &options.drop);
+    const int opened =
+        drop_arguments_open(packing->command, &packing->drop, &options.corpus, os_is_stopped, packing, &options.drop);
     if (opened)
         return opened;
+    options.listed = packing->drop.listed;
     return inputs_pack_and_report(packing, &options, operands, operand_count);
 }
 
@@ -628,6 +631,8 @@ static int pack(const struct cli_command *command, const char **operands, size_t
                                       "`tokmap copy`");
     if (!status && packing->output)
         status = output_prefix_make(command, local, endings, &packing->prefix);
+    if (!status && packing->prefix)
+        status = drop_arguments_own(command, &packing->drop, packing->prefix);
     struct tokmap_error error;
     if (!status && pack_upload_is(&packing->upload) && pack_upload_prefix(&packing->upload, packing->prefix, &error))
         status = command_failed(command, &error);
@@ -843,6 +848,10 @@ int command_pack(int argc, char **argv)
          "the words of such an n-gram (default: 13)", NULL},
         {0, "exclude-field", CLI_TEXT, &packing.drop.field, NULL, "NAME",
          "the field of the records of these files that holds the text (default: text)", NULL},
+        {0, "drop", CLI_LIST, &packing.drop.lists, NULL, "LIST",
+         "leave out the documents that LIST names: a NAME.dropped, or a text of lines with an input and a record, or "
+         "with the hash of a text; may be repeated",
+         NULL},
         CLI_HEADING("General"),
         {'j', "threads", CLI_NUMBER, &packing.threads, NULL, "N",
          "number of threads (default: one per processor); the output is the same for every N", NULL},

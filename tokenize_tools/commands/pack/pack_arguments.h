@@ -11,6 +11,7 @@
 #include "commands/options/corpus_arguments.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "dedup/drop_filter.h"
+#include "dedup/listed_documents.h"
 #include "format/shard_writer.h"
 #include "inputs/record_values.h"
 #include "pack/pack_tasks.h"
@@ -128,7 +129,11 @@ struct drop_arguments {
     uint64_t words;
     bool words_given;
     const char *field;
-    struct ngram_table *excluded; /* made by drop_arguments_open() */
+    struct cli_list lists; /* of --drop */
+    /* Made by drop_arguments_open(): */
+    char *reading;
+    struct listed_documents *listed;
+    struct ngram_table *excluded;
     struct drop_options options;
 };
 
@@ -145,17 +150,27 @@ enum drop_method { DROP_EXACT, DROP_MINHASH }; /* in the order of the choices of
 int drop_arguments_check(const struct cli_command *command, const struct drop_arguments *drop,
                          const struct content_arguments *content, bool dry_run);
 
+/* Refuses a list that belongs to the output itself, since packing removes or replaces it. Returns 0, or prints a
+ * message and returns the exit status. */
+int drop_arguments_own(const struct cli_command *command, const struct drop_arguments *drop, const char *prefix);
+
 /* Reads the files, warns about texts that are too short, and sets *options, or NULL if nothing is to be dropped.
- * drop_arguments_free() frees what it has made, also after a failure. Returns 0, or prints a message and returns the
- * exit status. */
-int drop_arguments_open(const struct cli_command *command, struct drop_arguments *drop, bool (*stop)(void *user),
-                        void *user, const struct drop_options **options);
+ * corpus: how the inputs are read. drop_arguments_free() frees what it has made, also after a failure. Returns 0, or
+ * prints a message and returns the exit status. */
+int drop_arguments_open(const struct cli_command *command, struct drop_arguments *drop,
+                        const struct corpus_options *corpus, bool (*stop)(void *user), void *user,
+                        const struct drop_options **options);
 void drop_arguments_free(struct drop_arguments *drop);
 
 /* Print what was dropped, for the closing report: as lines for people, and as the member "dropped" of JSON. name: of
  * the list; NULL for a dry run. */
 void drop_report_print(const struct drop_counts *counts, const char *name);
 void drop_report_json(const struct drop_counts *counts, struct cli_json *json);
+
+/* Print what the lists of --drop have named; in JSON, the member "listed" has one object for each list. */
+void listed_report_print(const struct listed_documents *listed, const struct listed_counts *counts);
+void listed_report_json(const struct listed_documents *listed, const struct listed_counts *counts,
+                        struct cli_json *json);
 
 /* ---- sealing ---- */
 

@@ -428,6 +428,7 @@ void pack_report_print(const struct pack_report *report)
     input_print(report);
     skip_report_print(counts);
     drop_report_print(&report->result->dropped, report->dry_run ? NULL : report->prefix);
+    listed_report_print(report->listed, &report->result->listed);
     also_print(report->also, report->result->also, "tokmap pack");
     if (!report->dry_run)
         next_print(report);
@@ -586,6 +587,7 @@ void pack_report_json(const struct pack_report *report)
         cli_json_null(&json, "bytes_per_token");
     lengths_json(&result->lengths, &json);
     drop_report_json(&result->dropped, &json);
+    listed_report_json(report->listed, &result->listed, &json);
     skip_report_json(report->skips, &result->counts, &json);
     also_json(report->also, result->also, &json);
     cli_json_real(&json, "seconds", report->seconds);

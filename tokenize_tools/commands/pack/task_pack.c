@@ -91,6 +91,8 @@ enum tokmap_status task_pack_run(struct task_pack *tasks, const struct pack_opti
                                             .operand_count = operand_count,
                                             .corpus = &options->corpus,
                                             .unit_bytes = options->unit_bytes ? options->unit_bytes : UINT64_MAX,
+                                            .whole_lines =
+                                                options->listed && listed_documents_by_record(options->listed),
                                             .examine = pack_input_check,
                                             .output = &names,
                                             .stop = options->stop,
