@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* drop_finish.h - the list NAME.dropped (work/dropped_file.h) of work that was done in units, from what the stages
- * have found (pack_stages.h). It is byte for byte the list of the same work without units. */
+ * have found (dedup_stages.h). It is byte for byte the list of the same work without units. */
 #ifndef TOKMAP_DEDUP_DROP_FINISH_H
 #define TOKMAP_DEDUP_DROP_FINISH_H
 

@@ -12,6 +12,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dedup/dedup_stages.h"
 #include "encode/ordered_workers.h"
 #include "encode/shard_set.h"
 #include "format/shard_file.h"
@@ -25,6 +26,7 @@
 #include "pack_stages.h"
 #include "shuffle/shuffle.h"
 #include "text/path.h"
+#include "unit_record.h"
 #include "work/work_folder.h"
 
 /* Facts for the about sections of a set. */
@@ -36,8 +38,11 @@ struct set_of {
 /* The choice of documents that are left out. */
 struct dropping {
     struct drop_filter *filter; /* NULL without options.drop */
-    struct drop_stages stages;
-    struct scan_inputs inputs; /* that the stages read */
+    bool searches;              /* true if this process may search all inputs in stages, which is no task's work */
+    struct scan_inputs inputs;  /* that the stages read */
+    struct drop_options wanted; /* what they look for */
+    struct dedup_stages stages;
+    struct drop_source source; /* their findings */
 };
 
 /* State of a unit of a shuffle, whose documents are sorted; shards are made later. */
@@ -240,36 +245,77 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
     return status ? status : outputs_exclude(pack, ordered_workers_corpus(pack->workers), error);
 }
 
+/* Finds the documents that are left out, in the folder of the journal, which `corpus` is not to read; NULL: it is being
+ * read. What is found out about n-grams with --dedup exact, the packing finds out itself. */
+static enum tokmap_status drop_search(struct pack *pack, struct corpus *corpus, struct tokmap_error *error)
+{
+    static const struct work_units all = {.count = 1};
+    const struct pack_options *options = pack->options;
+    struct dropping *drop = &pack->drop;
+    struct dedup_stages *stages = &drop->stages;
+    if (!dedup_can_repeat(drop->inputs.operands, drop->inputs.count, &options->corpus.select))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "--dedup minhash reads the inputs twice, and standard input, a pipe, or a list of paths from "
+                         "one of them can be read only once; save it in a file first");
+    *stages = (struct dedup_stages){
+        .scanning = pack_scan_options(options), .units = &all, .whole = &drop->inputs, .tasks = 1};
+    drop->wanted = *options->drop;
+    drop->wanted.ngrams = drop->wanted.minhash ? drop->wanted.ngrams : NULL;
+    stages->scanning.stage.drop = &drop->wanted;
+    enum tokmap_status status = pack_journal_stages(pack->journal, &stages->folder, error);
+    if (!status && corpus)
+        status = corpus_exclude(corpus, stages->folder, error);
+    if (!status && !unit_record_key(options, &stages->key))
+        status = error_set_memory(error, "the stages", 0);
+    if (!status)
+        status = dedup_stages_run(stages, error);
+    pack_journal_staged(pack->journal);
+    if (!status)
+        drop->source = dedup_stages_source(stages, 0);
+    return status;
+}
+
 /* Compares all documents, when the table of their keys is full. That may take long, so what is packed is saved. */
 static enum tokmap_status documents_compare(void *self, const struct drop_source **found, struct tokmap_error *error)
 {
     struct pack *pack = self;
     const struct pack_parts parts = parts_of(pack);
-    enum tokmap_status status = pack_journal_save_now(pack->journal, &parts, error);
-    if (!status)
-        status = drop_stages_do(&pack->drop.stages, pack->options, &pack->drop.inputs, pack->journal, NULL, error);
-    *found = &pack->drop.stages.source;
-    return status;
+    *found = &pack->drop.source;
+    const enum tokmap_status status = pack_journal_save_now(pack->journal, &parts, error);
+    return status ? status : drop_search(pack, NULL, error);
 }
 
-/* Prepares for leaving documents out. */
+/* Returns true if documents are compared in stages when the table of their keys is full; else it has no limit. */
+static bool drop_may_compare(const struct pack *pack)
+{
+    return pack->drop.searches && pack->options->drop->duplicates &&
+           dedup_can_repeat(pack->drop.inputs.operands, pack->drop.inputs.count, &pack->options->corpus.select);
+}
+
+/* Returns true if there may be stages, whose files need a journal. */
+static bool drop_may_search(const struct pack *pack)
+{
+    return drop_may_compare(pack) || (pack->drop.searches && pack->options->drop->minhash);
+}
+
+/* Prepares for leaving documents out. Near-duplicates are found before the first document is packed. */
 static enum tokmap_status drop_open(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_options *options = pack->options;
-    const struct drop_source *own = drop_stages_precede(options) ? &pack->drop.stages.source : NULL;
-    const struct drop_filter_options drop = {
-        .drop = options->drop,
-        .name = pack->writes && !options->unit ? options->prefix : NULL,
-        .source = options->unit ? options->unit->drops : own,
-        .compare = drop_stages_follow(options, &pack->drop.inputs) ? documents_compare : NULL,
-        .self = pack,
-        .sync = options->sync,
-        .items = ordered_workers_item_count(pack->workers),
-        .resume = resumes(pack) ? pack_journal_drop_state(pack->journal) : NULL,
-        .saves = pack->journal != NULL};
+    const bool first = pack->drop.searches && options->drop->minhash;
+    const struct drop_filter_options drop = {.drop = options->drop,
+                                             .name = pack->drop.searches ? options->prefix : NULL,
+                                             .source = options->unit ? options->unit->drops
+                                                       : first       ? &pack->drop.source
+                                                                     : NULL,
+                                             .compare = drop_may_compare(pack) ? documents_compare : NULL,
+                                             .self = pack,
+                                             .sync = options->sync,
+                                             .items = ordered_workers_item_count(pack->workers),
+                                             .resume = resumes(pack) ? pack_journal_drop_state(pack->journal) : NULL,
+                                             .saves = pack->journal != NULL};
     struct corpus *corpus = ordered_workers_corpus(pack->workers);
-    enum tokmap_status status =
-        own ? drop_stages_do(&pack->drop.stages, options, &pack->drop.inputs, pack->journal, corpus, error) : TOKMAP_OK;
+    enum tokmap_status status = first ? drop_search(pack, corpus, error) : TOKMAP_OK;
     if (!status)
         status = drop_filter_new(&pack->drop.filter, &drop, error);
     return status ? status : outputs_exclude(pack, corpus, error); /* with the list of dropped documents now */
@@ -480,8 +526,9 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     pack_batches_begin(&pack.batches, options, result);
     pack_batches_corpus(&pack.batches, &workers.corpus);
     pack.drop.inputs = (struct scan_inputs){operands, count, outputs_exclude, &pack};
+    pack.drop.searches = options->drop && pack.writes && !options->unit;
     enum tokmap_status status = ordered_workers_new(&pack.workers, &workers, operands, count, error);
-    if (!status && pack.writes && pack_journal_is_needed(options, drop_stages_may_come(options, &pack.drop.inputs)))
+    if (!status && pack.writes && pack_journal_is_needed(options, drop_may_search(&pack)))
         status = pack_journal_open(&pack.journal, options, operands, count, error);
     if (!status && !options->dry_run)
         status = output_take(&pack, error);
@@ -510,7 +557,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     }
     if (!status && pack.drop.filter)
         status = drop_filter_finish(pack.drop.filter, &result->dropped, error);
-    drop_stages_free(&pack.drop.stages);
+    dedup_stages_free(&pack.drop.stages);
     if (!status && !pack.finished)
         status = pack_accounts_check(options, pack.sets, pack.set_count, result, error);
     if (!status && pack.journal)

@@ -12,7 +12,7 @@
  *
  * The increments of a checkpoint are appended, then the files are synced, then the checkpoint is appended and the
  * journal is synced. So a checkpoint that can be read is one whose bytes are all on storage. The folder is made by the
- * first checkpoint: a run that ends before has none. Only where documents are compared in stages (pack_stages.h) it is
+ * first checkpoint: a run that ends before has none. Only where documents are compared in stages (dedup_stages.h) it is
  * made before them, and what they have found can be continued without a checkpoint.
  */
 #ifndef TOKMAP_PACK_PACK_JOURNAL_H

@@ -215,3 +215,15 @@ void work_units_free(struct work_units *units)
     free(units->indivisible_path);
     *units = (struct work_units){.count = 0};
 }
+
+enum tokmap_status work_units_range(const struct work_units *units, uint64_t number, bool (*stop)(void *user),
+                                    void *user, struct corpus_range *range, struct tokmap_error *error)
+{
+    const struct unit *unit = &units->list[number];
+    const char *path = units->paths[unit->first];
+    *range = (struct corpus_range){unit->begin, unit->end, unit->groups};
+    if (!unit->end || unit->groups)
+        return TOKMAP_OK;
+    const enum tokmap_status status = corpus_range_border(path, unit->begin, stop, user, &range->begin, error);
+    return status ? status : corpus_range_border(path, unit->end, stop, user, &range->end, error);
+}

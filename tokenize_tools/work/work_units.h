@@ -58,4 +58,9 @@ enum tokmap_status work_units_list(struct work_units *units, const struct work_u
                                    struct tokmap_error *error);
 void work_units_free(struct work_units *units); /* accepts zeros */
 
+/* Finds the lines or row groups of the file that unit `number` has a part of; zeros: it has whole files. Statuses:
+ * those of corpus_range_border(). */
+enum tokmap_status work_units_range(const struct work_units *units, uint64_t number, bool (*stop)(void *user),
+                                    void *user, struct corpus_range *range, struct tokmap_error *error);
+
 #endif
