@@ -205,7 +205,8 @@ static enum tokmap_status dropped_read(struct list *list, const char *reading, b
         return status;
     const char *own = dropped_reading(file);
     list->documents = dropped_header(file)->documents;
-    if (*own && strcmp(own, reading) != 0)
+    const size_t bytes = strlen(reading); /* what was looked for follows there, after a semicolon */
+    if (*own && (strncmp(own, reading, bytes) != 0 || (own[bytes] && own[bytes] != ';')))
         status =
             error_set(error, TOKMAP_ERROR_MISMATCH, list->path, TOKMAP_NO_OFFSET,
                       "this list is about inputs that were read otherwise, so its records are others: %.400s; this "

@@ -38,9 +38,9 @@ struct set_of {
 /* The choice of documents that are left out. */
 struct dropping {
     struct drop_filter *filter; /* NULL without options.drop */
-    bool searches;              /* true if this process may search all inputs in stages, which is no task's work */
+    bool searches;              /* true if this process searches all inputs, and not tasks */
     struct scan_inputs inputs;  /* that the stages read */
-    struct drop_options wanted; /* what they look for */
+    struct drop_options wanted; /* options of the stages */
     struct dedup_stages stages;
     struct drop_source source; /* their findings */
 };

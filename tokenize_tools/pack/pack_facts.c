@@ -210,16 +210,19 @@ bool pack_facts_make(struct pack_facts *facts, const struct pack_options *option
     return !facts->lost;
 }
 
-char *pack_reading(const struct corpus_options *corpus)
+char *pack_reading(const struct corpus_options *corpus, const struct drop_options *drop)
 {
     struct pack_facts facts = {.count = 0};
     struct bytes_buffer text = {0};
     reading_facts(&facts, corpus);
+    const size_t read = facts.count;
+    if (drop)
+        drop_facts(&facts, drop);
     bool good = !facts.lost;
     for (size_t i = 0; i < facts.count && good; i++) {
         const struct work_fact *fact = &facts.list[i];
         if (*fact->value)
-            good = bytes_append(&text, ", ", text.count ? 2 : 0) &&
+            good = bytes_append(&text, i < read ? ", " : "; ", text.count ? 2 : 0) &&
                    bytes_append(&text, fact->name, strlen(fact->name)) && bytes_append(&text, " ", 1) &&
                    bytes_append(&text, fact->value, strlen(fact->value));
     }

@@ -25,7 +25,8 @@ bool pack_facts_make(struct pack_facts *facts, const struct pack_options *option
 void pack_facts_free(struct pack_facts *facts);
 
 /* Returns how the inputs are read, as far as it decides which documents they have and which numbers, such as
- * "--input-format auto, kind of content text, --field text". The caller frees it. NULL: no memory. */
-char *pack_reading(const struct corpus_options *corpus);
+ * "--input-format auto, kind of content text, --field text". drop: what is left out follows, after a semicolon; or
+ * NULL. The caller frees the text. NULL: no memory. */
+char *pack_reading(const struct corpus_options *corpus, const struct drop_options *drop);
 
 #endif

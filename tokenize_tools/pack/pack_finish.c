@@ -554,7 +554,7 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
     if (!status)
         status = sets_finish(&finish, result, error);
     if (!status && options->drop)
-        status = drop_finish(&dropped, options->prefix, &stage, units, found->scans, error);
+        status = drop_finish(&dropped, options->prefix, NULL, &stage, units, found->scans, error);
     if (!status && options->also)
         status = pack_also_begin(options, folder, result, error);
     if (!status) /* or another process has the lock, and has put its list aside */

@@ -29,8 +29,8 @@
 #include "work/work_busy.h"
 #include "work/work_folder.h"
 
-#define BUSY_WAIT_NS ((uint64_t)50000000) /* between two tries, while another process makes the journal */
-#define BUSY_TRIES 36000                  /* half an hour: it reads a part of each input */
+#define BUSY_WAIT_NS ((uint64_t)50000000) /* between two tries, while another process names the output */
+#define BUSY_TRIES 36000                  /* half an hour */
 #define STAY_NS ((uint64_t)2000000000)    /* between two looks at the other tasks */
 #define LOCK_TRIES 20                     /* a second: another process has the lock of the output for a moment */
 
@@ -109,16 +109,8 @@ static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *a
     memcpy(list + 2, facts.list, facts.count * sizeof *list);
     work.fact_count = facts.count + 2;
     struct work_folder *folder = NULL;
-    for (uint64_t i = 0; i < BUSY_TRIES && !status; i++) {
-        status = work_folder_open(&folder, &work, error);
-        if (status != TOKMAP_ERROR_BUSY)
-            break;
-        os_sleep_ns(BUSY_WAIT_NS);
-        if (pack->stop && pack->stop(pack->user))
-            status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
-        else if (i + 1 < BUSY_TRIES)
-            status = TOKMAP_OK;
-    }
+    if (!status)
+        status = work_folder_await(&folder, &work, error);
     *absent = !status && !folder;
     *found = !status && folder && work_folder_found(folder);
     work_folder_close(folder);

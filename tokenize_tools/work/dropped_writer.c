@@ -320,6 +320,11 @@ enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t
     return system ? write_failed(writer, system, error) : TOKMAP_OK;
 }
 
+const struct dropped_header *dropped_writer_header(const struct dropped_writer *writer)
+{
+    return &writer->header;
+}
+
 bool dropped_writer_is_named(const struct dropped_writer *writer)
 {
     return writer->named;

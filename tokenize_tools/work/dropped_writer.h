@@ -58,6 +58,9 @@ void dropped_writer_leave(struct dropped_writer *writer);
 enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t documents, bool sync,
                                          struct tokmap_error *error);
 
+/* Returns the header, whose counts are those of the entries so far. */
+const struct dropped_header *dropped_writer_header(const struct dropped_writer *writer);
+
 /* Returns true if the list of a killed process, which dropped_writer_reopen() has found, is complete under its name. */
 bool dropped_writer_is_named(const struct dropped_writer *writer);
 

@@ -84,7 +84,7 @@ static enum tokmap_status list_write(const struct all_scans *scans, struct tokma
 {
     struct dropped_writer *list = NULL;
     const struct drop_stage stage = pack_drop_stage(&pack);
-    const enum tokmap_status status = drop_finish(&list, pack.prefix, &stage, &units, scans, error);
+    const enum tokmap_status status = drop_finish(&list, pack.prefix, NULL, &stage, &units, scans, error);
     dropped_writer_free(list);
     return status;
 }

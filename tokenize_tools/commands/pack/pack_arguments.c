@@ -642,7 +642,7 @@ static enum tokmap_status lists_read(struct drop_arguments *drop, const struct c
 {
     if (!drop->lists.count)
         return TOKMAP_OK;
-    drop->reading = pack_reading(corpus);
+    drop->reading = pack_reading(corpus, NULL);
     return drop->reading ? listed_documents_open(&drop->listed, drop->lists.values, drop->lists.count, drop->reading,
                                                  stop, user, error)
                          : error_set_memory(error, "the lists of --drop", 0);

@@ -17,6 +17,7 @@
 #include "pack/pack_same.h"
 #include "platform/os.h"
 #include "text/path.h"
+#include "work/dropped_file.h"
 #include "work/task_status.h"
 #include "work/work_busy.h"
 #include "work/work_folder.h"
@@ -127,6 +128,8 @@ bool task_pack_is_part(const struct task_pack *tasks)
 
 /* ---- reports ---- */
 
+#define LIST_ENDING ".dropped"
+
 static const char *const stages[TASK_STAGES] = {"scan", "compare", "pack", "sort", "cut", "merge"};
 
 /* All tasks together. No task begins a stage before the stages before it are complete, so the last one that any task
@@ -223,6 +226,15 @@ static const char *const next[TASK_STAGES] = {"the keys are compared, and then t
                                               "the shards are merged",
                                               NULL};
 
+/* Returns the words for what follows a stage; of a list of dropped documents (`tokmap dedup`), nothing is packed. */
+static const char *next_of(const char *prefix, enum task_stage stage)
+{
+    static const char *const of_list[] = {"the keys are compared", "the list is written"};
+    const size_t bytes = strlen(prefix), own = strlen(LIST_ENDING);
+    return stage <= TASK_COMPARES && bytes > own && !strcmp(prefix + bytes - own, LIST_ENDING) ? of_list[stage]
+                                                                                               : next[stage];
+}
+
 static struct cli_value seconds_left(double left)
 {
     return left < 0 ? cli_null() : cli_real(left);
@@ -270,6 +282,7 @@ static void tasks_print(const char *prefix, const struct task_status *tasks, siz
 {
     struct cli_report report;
     char a[32], b[32], c[32], d[32], e[32], f[32], g[32], name[64];
+    const char *then = next_of(prefix, sum->stage);
     if (!count) {
         cli_print("%s: no task has reported yet: %s.work is the work of a command without --task, of tasks that have "
                   "just begun, or of tasks of another version of tokmap\n",
@@ -289,9 +302,9 @@ static void tasks_print(const char *prefix, const struct task_status *tasks, siz
         cli_print("%s documents, %s dropped, %s skipped, %s tokens, ", cli_count(sum->documents, a),
                   cli_count(sum->dropped, f), cli_count(sum->skipped, g), cli_count(sum->tokens, b));
     cli_print("%s of %s, %s a second, time left%s: %s\n", cli_bytes(sum->bytes, c), cli_bytes(sum->bytes_all, d),
-              cli_bytes((uint64_t)sum->rate, e), next[sum->stage] ? " in this stage" : "", time_text(sum->left, name));
-    if (next[sum->stage])
-        cli_print("%s when all tasks have done their share of this stage\n", next[sum->stage]);
+              cli_bytes((uint64_t)sum->rate, e), then ? " in this stage" : "", time_text(sum->left, name));
+    if (then)
+        cli_print("%s when all tasks have done their share of this stage\n", then);
     if (sum->again)
         cli_print("run the tasks again whose state is 'run again', when the others have ended: their share of an "
                   "earlier stage is done, and the rest of their work is not\n");
@@ -341,11 +354,11 @@ static size_t prefix_length(const char *given)
     return length > own && !memcmp(given + length - own, ending, own) ? length - own : strlen(given);
 }
 
-/* Returns true if an output can be opened. */
+/* Returns true if an output can be opened, or is a list. */
 static bool is_complete(const char *prefix)
 {
     struct tokmap_dataset *dataset = NULL;
-    const bool complete = !tokmap_dataset_open(&dataset, prefix, NULL, NULL);
+    const bool complete = dropped_is_file(prefix) || !tokmap_dataset_open(&dataset, prefix, NULL, NULL);
     tokmap_dataset_close(dataset);
     return complete;
 }
