@@ -56,6 +56,7 @@ struct pack {
     const struct pack_options *options;
     struct pack_result *result;
     bool writes;                  /* False for a dry run */
+    bool names;                   /* true if the files get their names here: it is no dry run, and not a unit */
     bool finished;                /* true if a killed process has done all */
     struct pack_journal *journal; /* NULL if the work is not saved */
     struct ordered_workers *workers;
@@ -170,7 +171,7 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
                                           .last_user = options->user,
                                           .shared = begun && !resumes(pack)};
     if (!begun) /* a killed process, or a power cut, may have left files of stages and chunks, which are no shards */
-        work_folder_sweep(options->prefix, options->unit ? pack_journal_owns_unit : pack_journal_owns);
+        work_folder_sweep(options->prefix, pack->names ? pack_journal_owns : pack_journal_owns_unit);
     return options->shard_tokens || options->split ? set_work_open(&pack->work, options->prefix, &work, error)
                                                    : TOKMAP_OK;
 }
@@ -238,7 +239,7 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
         status = resumes(pack) ? shard_set_reopen(&pack->sets[i], &set, pack_journal_set(pack->journal, i), error)
                                : shard_set_open(&pack->sets[i], &set, error);
     }
-    if (!status && !options->unit)
+    if (!status && pack->names)
         status = drop_names_settle(&dropping, resumes(pack) && options->drop, error);
     if (!status && options->shuffle)
         status = shuffle_make(pack, error);
@@ -369,6 +370,7 @@ static enum tokmap_status unit_commit(struct pack *pack, struct tokmap_error *er
 {
     const struct pack_unit *unit = pack->options->unit;
     pack->sort.is_recorded = true;
+    histogram_merge(unit->lengths, &pack->batches.lengths);
     const enum tokmap_status status =
         unit->committed(unit->user, pack->result, &pack->sort.sorted, pack->listed, error);
     if (status)
@@ -390,7 +392,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     struct drop_names names = {.aside = false};
     bool visible = false;
     enum tokmap_status status = pack->work ? sets_commit(pack, shards, error) : shard_set_finish(pack->sets[0], error);
-    if (!status && options->unit)
+    if (!status && !pack->names)
         return unit_commit(pack, error);
     if (!status && !pack->work && pack->journal)
         status = pack_journal_ready(pack->journal, error);
@@ -430,7 +432,9 @@ static enum tokmap_status work_run(struct pack *pack, struct tokmap_error *error
     if (pack->finished) {
         const struct pack_parts report = {
             .lengths = parts.lengths, .result = parts.result, .open_tokens = parts.open_tokens};
-        return pack_journal_report(pack->journal, &report, error);
+        status = pack_journal_report(pack->journal, &report, error);
+        pack_batches_end(&pack->batches);
+        return status;
     }
     if (resumes(pack)) {
         status = pack_journal_restore(pack->journal, &parts, error);
@@ -442,15 +446,17 @@ static enum tokmap_status work_run(struct pack *pack, struct tokmap_error *error
     }
     if (!status)
         status = ordered_workers_run(pack->workers, error);
+    if (!status)
+        pack_batches_end(&pack->batches);
     return status;
 }
 
 /* Writes the shuffled or sorted documents, and makes the last checkpoint. */
-static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *error)
+static enum tokmap_status documents_finish(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_parts parts = parts_of(pack);
     enum tokmap_status status = pack->drop.filter ? drop_filter_check(pack->drop.filter, error) : TOKMAP_OK;
-    if (!status && pack->listed && !pack->finished && !pack->options->unit)
+    if (!status && pack->listed && !pack->finished && (pack->names || !pack->writes))
         status = listed_search_check(pack->listed, pack->options->corpus.skip, error);
     if (status == TOKMAP_ERROR_MISMATCH && pack->journal) /* the findings are about other inputs */
         pack_journal_drop(pack->journal);
@@ -473,6 +479,35 @@ static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *er
     return status;
 }
 
+/* Completes all that gets names, and checks the sums. */
+static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *error)
+{
+    const struct pack_options *options = pack->options;
+    struct pack_result *result = pack->result;
+    enum tokmap_status status = documents_finish(pack, error);
+    if (!pack->batches.one_by_one) {
+        result->eod_tokens = options->eod_id != TOKMAP_NO_ID ? result->counts.documents : 0;
+        result->bos_tokens = options->bos_id != TOKMAP_NO_ID ? result->counts.documents : 0;
+    }
+    if (!status && pack->drop.filter)
+        status = drop_filter_finish(pack->drop.filter, &result->dropped, error);
+    if (!status && !pack->finished)
+        status = pack_accounts_check(options, pack->sets, pack->set_count, result, error);
+    if (!status && pack->journal)
+        pack_journal_settle(pack->journal);
+    return status;
+}
+
+/* Gives the output its names, and writes the files of other projects beside it. */
+static enum tokmap_status work_commit(struct pack *pack, struct tokmap_error *error)
+{
+    const struct pack_options *options = pack->options;
+    const enum tokmap_status status = pack->finished ? TOKMAP_OK : commit(pack, error);
+    return status || !options->also
+               ? status
+               : pack_also_write(options, pack_journal_kept_folder(pack->journal), pack->finished, pack->result, error);
+}
+
 /* Removes what is not committed, or leaves it for the next attempt. */
 static void output_close(struct pack *pack, enum tokmap_status status)
 {
@@ -485,7 +520,7 @@ static void output_close(struct pack *pack, enum tokmap_status status)
     (keep ? drop_filter_leave : drop_filter_free)(pack->drop.filter);
     pack_journal_close(pack->journal, !failed);
     (keep ? set_work_leave : set_work_abandon)(pack->work); /* the lock goes last */
-    if (!pack->writes || !complete || options->unit)
+    if (!pack->names || !complete)
         return;
     /* After a power cut, files may be there again that a process removed at its end, or before it began its journal. */
     work_folder_sweep(options->prefix, pack_journal_owns);
@@ -496,82 +531,91 @@ static void output_close(struct pack *pack, enum tokmap_status status)
         work_folder_settle(options->prefix);
 }
 
-enum tokmap_status pack_run(const struct pack_options *options, const char *const *operands, size_t count,
-                            struct pack_result *result, struct tokmap_error *error)
+/* Opens the inputs, the journal of earlier work, and the output. */
+static enum tokmap_status work_begin(struct pack *pack, const char *const *operands, size_t count,
+                                     struct tokmap_error *error)
 {
-    struct tokmap_error unused;
-    struct pack pack = {.options = options,
-                        .result = result,
-                        .writes = !options->dry_run,
-                        .sort.wanted = options->unit && options->shuffle};
+    const struct pack_options *options = pack->options;
     struct ordered_workers_options workers = {.name = "tokmap-pack",
                                               .threads = options->threads,
                                               .corpus = options->corpus,
-                                              .counts = &result->counts,
+                                              .counts = &pack->result->counts,
                                               .skip_limit = options->skip_limit,
                                               .other_output = options->other_output,
                                               .process = batch_encode,
                                               .commit = batch_commit,
                                               .committed = batch_committed,
-                                              .self = &pack,
+                                              .self = pack,
                                               .skipped = options->skipped,
                                               .progress = options->progress,
                                               .stop = options->stop,
                                               .user = options->user};
+    pack_batches_begin(&pack->batches, options, pack->result);
+    pack_batches_corpus(&pack->batches, &workers.corpus);
+    pack->drop.inputs = (struct scan_inputs){operands, count, outputs_exclude, pack};
+    enum tokmap_status status = ordered_workers_new(&pack->workers, &workers, operands, count, error);
+    if (!status && pack->writes && pack_journal_is_needed(options, drop_may_search(pack)))
+        status = pack_journal_open(&pack->journal, options, operands, count, pack->names, error);
+    if (!status && pack->writes)
+        status = output_take(pack, error);
+    return status;
+}
+
+/* Prepares the steps that documents go through. */
+static enum tokmap_status steps_make(struct pack *pack, struct tokmap_error *error)
+{
+    const struct pack_options *options = pack->options;
+    enum tokmap_status status = TOKMAP_OK;
+    if (options->listed && !pack->finished)
+        status = listed_search_new(&pack->listed, options->listed, ordered_workers_item_count(pack->workers),
+                                   &pack->result->listed, pack->journal != NULL, error);
+    if (!status && options->drop && !pack->finished)
+        status = drop_open(pack, error);
+    return status ? status : batches_make(pack, error);
+}
+
+/* Frees everything, after which the output is complete, or left for the next attempt. */
+static void work_end(struct pack *pack, enum tokmap_status status)
+{
+    histogram_free(&pack->batches.lengths);
+    if (!pack->sort.wanted) /* its files are in the folder that is removed */
+        shuffle_free(pack->shuffle);
+    dedup_stages_free(&pack->drop.stages);
+    output_close(pack, status);
+    if (pack->sort.wanted && pack->shuffle && status && !pack->result->kept && !pack->sort.is_recorded)
+        shuffle_remove(pack->shuffle);
+    if (pack->sort.wanted)
+        shuffle_free(pack->shuffle);
+    listed_search_free(pack->listed);
+    ordered_workers_free(pack->workers);
+}
+
+enum tokmap_status pack_run(const struct pack_options *options, const char *const *operands, size_t count,
+                            struct pack_result *result, struct tokmap_error *error)
+{
+    struct tokmap_error unused;
+    const bool writes = !options->dry_run, unit = options->unit;
+    struct pack pack = {.options = options,
+                        .result = result,
+                        .writes = writes,
+                        .names = writes && !unit,
+                        .sort.wanted = unit && options->shuffle,
+                        .drop.searches = writes && !unit && options->drop};
     assert(options->threads && options->threads <= PACK_THREADS_MOST);
     assert(options->prefix || options->dry_run);
     assert(options->tokenizer || (options->vocabulary && options->corpus.content == CORPUS_CONTENT_IDS));
     error = error ? error : &unused;
     memset(result, 0, sizeof *result);
-    pack_batches_begin(&pack.batches, options, result);
-    pack_batches_corpus(&pack.batches, &workers.corpus);
-    pack.drop.inputs = (struct scan_inputs){operands, count, outputs_exclude, &pack};
-    pack.drop.searches = options->drop && pack.writes && !options->unit;
-    enum tokmap_status status = ordered_workers_new(&pack.workers, &workers, operands, count, error);
-    if (!status && pack.writes && pack_journal_is_needed(options, drop_may_search(&pack)))
-        status = pack_journal_open(&pack.journal, options, operands, count, error);
-    if (!status && !options->dry_run)
-        status = output_take(&pack, error);
-    if (!status && options->listed && !pack.finished)
-        status = listed_search_new(&pack.listed, options->listed, ordered_workers_item_count(pack.workers),
-                                   &result->listed, pack.journal != NULL, error);
-    if (!status && options->drop && !pack.finished)
-        status = drop_open(&pack, error);
+    enum tokmap_status status = work_begin(&pack, operands, count, error);
     if (!status)
-        status = batches_make(&pack, error);
+        status = steps_make(&pack, error);
     if (!status)
         status = work_run(&pack, error);
-    if (!status)
-        pack_batches_end(&pack.batches);
-    if (!status && options->unit)
-        histogram_merge(options->unit->lengths, &pack.batches.lengths);
     pack_batches_free(&pack.batches);
     if (!status)
         status = work_finish(&pack, error);
-    histogram_free(&pack.batches.lengths);
-    if (!pack.sort.wanted)
-        shuffle_free(pack.shuffle);
-    if (!pack.batches.one_by_one) {
-        result->eod_tokens = options->eod_id != TOKMAP_NO_ID ? result->counts.documents : 0;
-        result->bos_tokens = options->bos_id != TOKMAP_NO_ID ? result->counts.documents : 0;
-    }
-    if (!status && pack.drop.filter)
-        status = drop_filter_finish(pack.drop.filter, &result->dropped, error);
-    dedup_stages_free(&pack.drop.stages);
-    if (!status && !pack.finished)
-        status = pack_accounts_check(options, pack.sets, pack.set_count, result, error);
-    if (!status && pack.journal)
-        pack_journal_settle(pack.journal);
-    if (!status && pack.writes && !pack.finished)
-        status = commit(&pack, error);
-    if (!status && pack.writes && options->also)
-        status = pack_also_write(options, pack_journal_kept_folder(pack.journal), pack.finished, result, error);
-    output_close(&pack, status);
-    if (pack.sort.wanted && pack.shuffle && status && !result->kept && !pack.sort.is_recorded)
-        shuffle_remove(pack.shuffle);
-    if (pack.sort.wanted)
-        shuffle_free(pack.shuffle);
-    listed_search_free(pack.listed);
-    ordered_workers_free(pack.workers);
+    if (!status && writes)
+        status = work_commit(&pack, error);
+    work_end(&pack, status);
     return status;
 }

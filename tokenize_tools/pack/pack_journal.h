@@ -44,9 +44,10 @@ bool pack_journal_is_needed(const struct pack_options *options, bool stages);
 
 /* Looks for the journal of a killed process, and reads its last checkpoint. Without a checkpoint, and without files of
  * stages that were finished before the first one (pack_journal_stages()), there is nothing to continue. The options and
- * operands must stay valid as long as the journal. Statuses: those of work_folder_open(). */
+ * operands must stay valid as long as the journal. names: it is not that of a unit. Statuses: those of
+ * work_folder_open(). */
 enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct pack_options *options,
-                                     const char *const *operands, size_t count, struct tokmap_error *error);
+                                     const char *const *operands, size_t count, bool names, struct tokmap_error *error);
 
 /* Returns true if there is a checkpoint to continue from. */
 bool pack_journal_found(const struct pack_journal *journal);

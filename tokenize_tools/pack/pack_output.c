@@ -48,7 +48,7 @@ char *pack_set_name(const struct pack_options *options, uint32_t set)
 struct shard_writer_options pack_output_shard(const struct pack_options *options)
 {
     struct tokenizer_info info;
-    const bool sets = options->shard_tokens || options->split || options->unit; /* set_commit.h calls it */
+    const bool sets = options->shard_tokens || options->split; /* set_commit.h calls it */
     pack_output_tokenizer(options, &info);
     struct shard_writer_options shard = {.width = info.width,
                                          .vocabulary = info.vocabulary,
@@ -189,7 +189,7 @@ enum tokmap_status pack_accounts_check(const struct pack_options *options, struc
         written.tokens += set.tokens;
         written.documents += set.documents;
     }
-    for (uint32_t i = 0; options->unit && options->shuffle && i < SPLIT_SETS_MOST; i++) { /* they are sorted */
+    for (uint32_t i = 0; !set_count && i < SPLIT_SETS_MOST; i++) { /* they are sorted */
         written.tokens += result->sets[i].tokens;
         written.documents += result->sets[i].documents;
     }
