@@ -8,6 +8,27 @@
 #include "near_resolve.h"
 #include "platform/os.h"
 
+/* ---- files ---- */
+
+static struct stage_id id_of(const struct dedup_stages *stages, const struct stage *stage, uint64_t number)
+{
+    return stage->number == TASK_SCANS ? scan_file_id(stages->folder, stages->key, number)
+                                       : drops_file_id(stages->folder, stages->key, number, stages->units->count);
+}
+
+static enum tokmap_status files_list(void *self, const struct stage *stage, uint64_t count, bool *there,
+                                     struct tokmap_error *error)
+{
+    const struct stage_id id = id_of(self, stage, 0);
+    return stage_list(id.folder, id.kind, count, there, error);
+}
+
+static enum tokmap_status file_find(void *self, const struct stage *stage, uint64_t number, struct tokmap_error *error)
+{
+    const struct stage_id id = id_of(self, stage, number);
+    return stage_find(&id, error);
+}
+
 /* ---- scan ---- */
 
 static enum tokmap_status units_count(void *self, uint64_t *count, struct tokmap_error *error)
@@ -15,21 +36,6 @@ static enum tokmap_status units_count(void *self, uint64_t *count, struct tokmap
     (void)error;
     *count = ((const struct dedup_stages *)self)->units->count;
     return TOKMAP_OK;
-}
-
-static enum tokmap_status scans_list(void *self, const struct stage *stage, uint64_t count, bool *there,
-                                     struct tokmap_error *error)
-{
-    (void)stage;
-    return stage_list(((const struct dedup_stages *)self)->folder, STAGE_SCAN, count, there, error);
-}
-
-static enum tokmap_status scan_find(void *self, const struct stage *stage, uint64_t unit, struct tokmap_error *error)
-{
-    const struct dedup_stages *stages = self;
-    const struct stage_id id = scan_file_id(stages->folder, stages->key, unit);
-    (void)stage;
-    return stage_find(&id, error);
 }
 
 static bool stages_stop(void *user)
@@ -75,8 +81,7 @@ static enum tokmap_status unit_scan(struct dedup_stages *stages, const struct st
 static enum tokmap_status scan_run(void *self, const struct stage *stage, uint64_t unit, struct tokmap_error *error)
 {
     struct dedup_stages *stages = self;
-    const struct stage_id id = scan_file_id(stages->folder, stages->key, unit);
-    (void)stage;
+    const struct stage_id id = id_of(stages, stage, unit);
     stages->unit = unit;
     if (!stages->whole)
         return unit_scan(stages, &id, error);
@@ -96,22 +101,6 @@ static enum tokmap_status portions_count(void *self, uint64_t *count, struct tok
                                                      stages->key, stages->units->count, error);
     *count = stages->scans.portions;
     return status;
-}
-
-static enum tokmap_status drops_list(void *self, const struct stage *stage, uint64_t count, bool *there,
-                                     struct tokmap_error *error)
-{
-    (void)stage;
-    return stage_list(((const struct dedup_stages *)self)->folder, STAGE_DROPS, count, there, error);
-}
-
-static enum tokmap_status drops_find(void *self, const struct stage *stage, uint64_t portion,
-                                     struct tokmap_error *error)
-{
-    const struct dedup_stages *stages = self;
-    const struct stage_id id = drops_file_id(stages->folder, stages->key, portion, stages->units->count);
-    (void)stage;
-    return stage_find(&id, error);
 }
 
 /* Returns about how many bytes an item has. */
@@ -184,8 +173,8 @@ static void waits_report(void *self, bool waits)
 
 enum tokmap_status dedup_stages_run(struct dedup_stages *stages, struct tokmap_error *error)
 {
-    static const struct stage scan = {TASK_SCANS, false, units_count, scans_list, scan_find, scan_run};
-    static const struct stage compare = {TASK_COMPARES, true, portions_count, drops_list, drops_find, drops_run};
+    static const struct stage scan = {TASK_SCANS, false, units_count, files_list, file_find, scan_run};
+    static const struct stage compare = {TASK_COMPARES, true, portions_count, files_list, file_find, drops_run};
     static const struct stage *const list[] = {&scan, &compare};
     const struct schedule schedule = {.stages = list,
                                       .count = sizeof list / sizeof *list,
@@ -207,7 +196,7 @@ enum tokmap_status dedup_stages_run(struct dedup_stages *stages, struct tokmap_e
     stages->watched.stage.stop = stages_stop;
     stages->watched.stage.user = stages;
     const enum tokmap_status status = schedule_run(&schedule, &stages->left, error);
-    const struct stage_id missing = drops_file_id(stages->folder, stages->key, stages->left.list[0], 1);
+    const struct stage_id missing = id_of(stages, &compare, stages->left.list[0]);
     if (!status && stages->whole && stages->left.missing)
         return stage_busy(&missing, error);
     return status && stages->claim && task_claim_lost(stages->claim) ? task_claim_lost_error(stages->claim, error)

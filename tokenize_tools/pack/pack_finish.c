@@ -539,7 +539,7 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
     struct dropped_writer *dropped = NULL;
     const struct drop_output dropping = pack_output_drop(options);
     struct drop_names names = {.aside = false};
-    const struct drop_stage stage = pack_drop_stage(options);
+    const struct drop_stage stage = pack_scan_options(options).stage;
     struct finish finish = {.options = options, .units = units, .folder = folder, .found = found};
     enum tokmap_status status = sum_check(&finish, result, error);
     finish.record = malloc(sizeof *finish.record);

@@ -51,20 +51,15 @@ static enum tokmap_status file_make(void *self, const struct stage *stage, uint6
 
 /* ---- documents left out ---- */
 
-struct drop_stage pack_drop_stage(const struct pack_options *options)
-{
-    return (struct drop_stage){.drop = options->drop,
-                               .in_units = options->unit_bytes != 0,
-                               .sync = options->sync,
-                               .checkpoint_ns = options->checkpoint_ns,
-                               .stop = options->stop,
-                               .user = options->user};
-}
-
 struct unit_scan_options pack_scan_options(const struct pack_options *options)
 {
     struct tokenizer_info info;
-    struct unit_scan_options scanning = {.stage = pack_drop_stage(options),
+    struct unit_scan_options scanning = {.stage = {.drop = options->drop,
+                                                   .in_units = options->unit_bytes != 0,
+                                                   .sync = options->sync,
+                                                   .checkpoint_ns = options->checkpoint_ns,
+                                                   .stop = options->stop,
+                                                   .user = options->user},
                                          .corpus = options->corpus,
                                          .other_output = options->other_output,
                                          .listed = options->listed,

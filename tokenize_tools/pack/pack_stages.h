@@ -46,9 +46,7 @@ struct pack_stages {
 
 #define PACK_STAGES_MOST 3
 
-/* Returns how the stages work that find which documents are left out; and how units are scanned, but for their
- * range. */
-struct drop_stage pack_drop_stage(const struct pack_options *options);
+/* Returns how units are scanned, but for their range, and compared. */
 struct unit_scan_options pack_scan_options(const struct pack_options *options);
 
 /* Lists the stages of packing with these options. Returns how many. */
