@@ -104,6 +104,12 @@ tokmap dedup --json -o x --unit-bytes 60K --task 1/2 a.jsonl >said
 holds said '"complete": true, "inputs": 1, "documents_read": 3000'
 tokmap dedup --status x.dropped >said
 holds said 'the output is complete'
+# The list is no input.
+mkdir folder
+cp a.jsonl folder/
+tokmap dedup -q -o folder/own folder/a.jsonl
+exits 1 tokmap dedup -q --force -o ./folder/own folder 2>err
+holds err 'folder/own.dropped: this input is an output of the same command'
 # A list is refused for inputs that are read in another way.
 sed 's/"text"/"body"/' a.jsonl >d.jsonl && mv d.jsonl a.jsonl
 exits 1 tokmap pack -q -o y --field body --drop x.dropped a.jsonl 2>err

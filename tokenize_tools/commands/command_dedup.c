@@ -14,6 +14,7 @@
 #include "commands/pack/task_pack.h"
 #include "common/error.h"
 #include "dedup/dedup_tasks.h"
+#include "inputs/excluded_files.h"
 #include "pack/pack.h"
 #include "pack/pack_facts.h"
 #include "pack/pack_stages.h"
@@ -115,6 +116,22 @@ static enum tokmap_status list_make(struct deduping *deduping, const struct pack
     return status;
 }
 
+/* Refuses an input that is the list, or that belongs to its work. Both paths are compared as text. */
+static enum tokmap_status input_check(const void *output, const char *path, bool *skips, struct tokmap_error *error)
+{
+    static const char ending[] = ".dropped";
+    const char *name = output, *at = path;
+    *skips = false;
+    while (!strncmp(at, "./", 2))
+        at += 2;
+    while (!strncmp(name, "./", 2))
+        name += 2;
+    const size_t bytes = strlen(name), own = strlen(ending);
+    if (strncmp(at, name, bytes) || strncmp(at + bytes, ending, own) || (at[bytes + own] && at[bytes + own] != '.'))
+        return TOKMAP_OK;
+    return excluded_kind_error(EXCLUDED_OUTPUT, path, error);
+}
+
 static enum tokmap_status inputs_dedup(struct deduping *deduping, const struct pack_options *options,
                                        const char **operands, size_t operand_count, struct tokmap_error *error)
 {
@@ -123,6 +140,8 @@ static enum tokmap_status inputs_dedup(struct deduping *deduping, const struct p
                                             .operand_count = operand_count,
                                             .corpus = &options->corpus,
                                             .unit_bytes = options->unit_bytes,
+                                            .examine = input_check,
+                                            .output = deduping->name,
                                             .stop = options->stop,
                                             .user = options->user};
     enum tokmap_status status = work_units_list(&units, &list, error);
