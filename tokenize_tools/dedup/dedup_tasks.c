@@ -140,7 +140,7 @@ static enum tokmap_status work_do(struct tasks *tasks, struct tokmap_error *erro
     return TOKMAP_OK;
 }
 
-/* Removes what is left of work that is over, unless there is a journal. */
+/* Removes the rest of work that is over, unless there is a journal. */
 static void rest_remove(const struct tasks *tasks)
 {
     work_folder_sweep(tasks->list, is_ours);

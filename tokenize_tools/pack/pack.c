@@ -56,7 +56,7 @@ struct pack {
     const struct pack_options *options;
     struct pack_result *result;
     bool writes;                  /* False for a dry run */
-    bool names;                   /* true if the files get their names here: it is no dry run, and not a unit */
+    bool names;                   /* true if the files get their names here: neither in a dry run nor of a unit */
     bool finished;                /* true if a killed process has done all */
     struct pack_journal *journal; /* NULL if the work is not saved */
     struct ordered_workers *workers;
