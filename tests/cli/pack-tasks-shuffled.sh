@@ -174,7 +174,7 @@ harm()
 chunks=$work/unit-000000.work/chunks-0
 end=$(wc -c <$chunks)
 harm $work/packed-000000 x 20
-harm $work/packed-000001 x 200
+harm $work/packed-000001 x 232
 harm $work/packed-000001 x 600
 harm $work/cuts-000000 x 3
 harm $work/cuts-000000 '\377' $(($(wc -c <$work/cuts-000000) - 380))

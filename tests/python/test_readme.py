@@ -114,6 +114,9 @@ class Readme(unittest.TestCase):
         self.assertRegex(said, r"(?m)^input files: ")
         self.assertTrue(os.path.exists(os.path.join(self.folder, "data", "clean.val")))
 
+    def test_filter(self):
+        self.assertEqual(self.finish(self.start("filter")), "2 documents\n")
+
     def test_tasks(self):
         said = run_shell(self.folder, "tasks")
         self.assertIn("data/many: the output is complete, and no task works on it", said)

@@ -14,6 +14,7 @@
 #define COMMANDS(XX, GROUP)                                                                                            \
     GROUP("Make a dataset")                                                                                            \
     XX(pack, "pack", "tokenize text into a dataset")                                                                   \
+    XX(dedup, "dedup", "list duplicates and excluded documents, which pack leaves out")                                \
     XX(merge, "merge", "make one dataset of several without copying (also: cat)")                                      \
     XX(index, "index", "index token files of other projects, in place")                                                \
     XX(convert, "convert", "copy a dataset to or from the token files of other projects")                              \

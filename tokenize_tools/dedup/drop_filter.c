@@ -223,20 +223,6 @@ static enum tokmap_status batch_judge(const struct drop_filter *filter, struct d
     return status;
 }
 
-/* Counts a document as left out in place of packed. */
-static void document_uncount(struct corpus_counts *counts, const struct corpus_document *document,
-                             enum corpus_reason reason)
-{
-    counts->documents--;
-    counts->empty_documents -= !document->bytes && !document->second_bytes && !document->id_count;
-    counts->document_bytes -= document->source_bytes;
-    counts->text_bytes -= document->bytes + document->second_bytes;
-    counts->skipped_bytes += document->source_bytes;
-    counts->records_skipped++;
-    counts->left_out[reason].records++;
-    counts->left_out[reason].bytes += document->source_bytes;
-}
-
 /* Gives an n-gram its number in the list. */
 static bool ngram_number(struct drop_filter *filter, uint64_t ngram)
 {
@@ -419,10 +405,10 @@ static enum tokmap_status batch_decide(struct drop_filter *filter, struct drop_i
         if (decided.keep)
             batch->documents[kept++] = document;
         else
-            document_uncount(&batch->counts, &document,
-                             decided.is_excluded ? CORPUS_REASON_EXCLUDED
-                             : minhash           ? CORPUS_REASON_NEAR_DUPLICATE
-                                                 : CORPUS_REASON_DUPLICATE);
+            corpus_batch_leave_out(batch, &document,
+                                   decided.is_excluded ? CORPUS_REASON_EXCLUDED
+                                   : minhash           ? CORPUS_REASON_NEAR_DUPLICATE
+                                                       : CORPUS_REASON_DUPLICATE);
     }
     of->places = filter->places;
     of->listed = filter->compared;

@@ -5,7 +5,7 @@
  *
  * The keys of documents are in a table in memory (key_table.h) until it would need more than options.memory bytes. Then
  * the caller compares the documents of all inputs in stages whose files a killed process leaves to the next one
- * (pack_stages.h), while the packing waits, and from then on their list answers instead of the table. So small inputs
+ * (dedup_stages.h), while the packing waits, and from then on their list answers instead of the table. So small inputs
  * are read once, and the memory for large ones does not grow with them. Both ways find the same documents: those that
  * are not the first of their key in the order of the inputs.
  *

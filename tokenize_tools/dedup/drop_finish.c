@@ -190,9 +190,9 @@ static enum tokmap_status unit_list(struct finish *finish, uint64_t unit, bool o
     return status;
 }
 
-enum tokmap_status drop_finish(struct dropped_writer **list, const char *name, const struct drop_stage *stage,
-                               const struct work_units *units, const struct all_scans *scans,
-                               struct tokmap_error *error)
+enum tokmap_status drop_finish(struct dropped_writer **list, const char *name, const char *reading,
+                               const struct drop_stage *stage, const struct work_units *units,
+                               const struct all_scans *scans, struct tokmap_error *error)
 {
     struct finish finish = {.stage = stage, .units = units, .scans = scans};
     struct ngram_counts counts = {0};
@@ -203,6 +203,8 @@ enum tokmap_status drop_finish(struct dropped_writer **list, const char *name, c
     finish.listed = calloc((size_t)max64(counts.listed, 1), sizeof *finish.listed);
     enum tokmap_status status = dropped_writer_open(list, name, error);
     finish.list = *list;
+    if (!status && reading)
+        status = dropped_writer_reading(*list, reading, error);
     if (!status && !finish.listed)
         status = error_set_memory(error, "the excluded n-grams", counts.listed * sizeof *finish.listed);
     if (!status)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* drop_options.h - which documents are left out (drop_filter.h), and how the stages work that find them
- * (pack_stages.h). */
+ * (dedup_stages.h). */
 #ifndef TOKMAP_DEDUP_DROP_OPTIONS_H
 #define TOKMAP_DEDUP_DROP_OPTIONS_H
 

@@ -80,6 +80,8 @@ static enum tokmap_status scan_process(void *self, struct work_item *item, struc
     struct scan_item *own = &scan->items[item->index];
     enum tokmap_status status = TOKMAP_OK;
     own->judged.count = own->found.count = 0;
+    if (scan->options->listed)
+        listed_documents_remove(scan->options->listed, &item->batch);
     for (uint64_t i = 0; i < item->batch.document_count && !status; i++) {
         const struct corpus_document *document = &item->batch.documents[i];
         struct judged judged = {.key = document_key(document), .ngram = NGRAM_NONE};

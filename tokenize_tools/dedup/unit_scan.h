@@ -8,6 +8,7 @@
 
 #include "drop_options.h"
 #include "inputs/corpus.h"
+#include "listed_documents.h"
 #include "scan_file.h"
 
 /* Inputs of the scan. */
@@ -23,6 +24,7 @@ struct unit_scan_options {
     struct drop_stage stage;      /* with checkpoint_ns 0, parts are committed only when the memory needs it */
     struct corpus_options corpus; /* the range of the unit, and how its inputs are read */
     const char *other_output;     /* a file that the caller writes at the same time and that is not an input, or NULL */
+    const struct listed_documents *listed; /* are no documents; or NULL */
     uint32_t threads;
     /* Called with stage.user: the stored bytes of the inputs that are scanned so far. May be NULL. */
     void (*compared)(void *user, uint64_t stored_bytes);

@@ -235,6 +235,20 @@ void corpus_batch_count_issue(struct corpus_batch *batch, const struct corpus_is
     batch->counts.skipped_bytes += issue->bytes;
 }
 
+void corpus_batch_leave_out(struct corpus_batch *batch, const struct corpus_document *document,
+                            enum corpus_reason reason)
+{
+    struct corpus_counts *counts = &batch->counts;
+    counts->documents--;
+    counts->empty_documents -= !document->bytes && !document->second_bytes && !document->id_count;
+    counts->document_bytes -= document->source_bytes;
+    counts->text_bytes -= document->bytes + document->second_bytes;
+    counts->skipped_bytes += document->source_bytes;
+    counts->records_skipped++;
+    counts->left_out[reason].records++;
+    counts->left_out[reason].bytes += document->source_bytes;
+}
+
 char *corpus_batch_add_text(struct corpus_batch *batch, uint64_t bytes)
 {
     LIST_ADD(char *, replaced, replaced_count, replaced_capacity);

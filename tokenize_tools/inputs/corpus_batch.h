@@ -93,7 +93,8 @@ enum corpus_issue_kind {
     X(NOT_TEXT, "not_text", "WARC records without extracted text: responses, resources, revisits, and others")         \
     X(DUPLICATE, "duplicate", "duplicates of earlier documents")                                                       \
     X(EXCLUDED, "excluded", "with words of the excluded texts")                                                        \
-    X(NEAR_DUPLICATE, "near_duplicate", "near-duplicates of earlier documents")
+    X(NEAR_DUPLICATE, "near_duplicate", "near-duplicates of earlier documents")                                        \
+    X(LISTED, "listed", "named by a list of --drop")
 enum corpus_reason {
 #define CORPUS_REASON_ENUM(name, word, text) CORPUS_REASON_##name,
     CORPUS_REASON_MAP(CORPUS_REASON_ENUM)
@@ -243,6 +244,10 @@ void corpus_batch_count_file(struct corpus_batch *batch, enum corpus_format form
 
 /* Counts an issue as left out: by its reason, as a file or a record, with its bytes. The issue must be complete. */
 void corpus_batch_count_issue(struct corpus_batch *batch, const struct corpus_issue *issue);
+
+/* Counts a document as left out in place of packed; the caller removes it from the documents. */
+void corpus_batch_leave_out(struct corpus_batch *batch, const struct corpus_document *document,
+                            enum corpus_reason reason);
 
 /* Returns memory for a text of `bytes` bytes, valid until the batch is cleared; NULL if there is not enough memory. */
 char *corpus_batch_add_text(struct corpus_batch *batch, uint64_t bytes);

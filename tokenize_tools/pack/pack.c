@@ -12,6 +12,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dedup/dedup_stages.h"
 #include "dedup/drop_names.h"
 #include "encode/ordered_workers.h"
 #include "encode/shard_set.h"
@@ -26,6 +27,7 @@
 #include "pack_stages.h"
 #include "shuffle/shuffle.h"
 #include "text/path.h"
+#include "unit_record.h"
 #include "work/work_folder.h"
 
 /* Facts for the about sections of a set. */
@@ -37,8 +39,11 @@ struct set_of {
 /* The choice of documents that are left out. */
 struct dropping {
     struct drop_filter *filter; /* NULL without options.drop */
-    struct drop_stages stages;
-    struct scan_inputs inputs; /* that the stages read */
+    bool searches;              /* true if this process searches all inputs, and not tasks */
+    struct scan_inputs inputs;  /* that the stages read */
+    struct drop_options wanted; /* options of the stages */
+    struct dedup_stages stages;
+    struct drop_source source; /* their findings */
 };
 
 /* State of a unit of a shuffle, whose documents are sorted; shards are made later. */
@@ -52,10 +57,12 @@ struct pack {
     const struct pack_options *options;
     struct pack_result *result;
     bool writes;                  /* False for a dry run */
+    bool names;                   /* true if the files get their names here: neither in a dry run nor of a unit */
     bool finished;                /* true if a killed process has done all */
     struct pack_journal *journal; /* NULL if the work is not saved */
     struct ordered_workers *workers;
     struct pack_batches batches;
+    struct listed_search *listed; /* NULL without options.listed */
     struct dropping drop;
     struct shuffle *shuffle; /* place of the documents between the batches and the sets; NULL: none */
     struct sorting sort;
@@ -73,6 +80,7 @@ static struct pack_parts parts_of(struct pack *pack)
                                .result = pack->result,
                                .open_tokens = &pack->batches.open_tokens,
                                .workers = pack->workers,
+                               .listed = pack->listed,
                                .drop = pack->drop.filter,
                                .shuffle = pack->shuffle};
 }
@@ -92,7 +100,9 @@ static enum tokmap_status batch_committed(void *self, struct work_item *item, st
 {
     struct pack *pack = self;
     const struct pack_parts parts = parts_of(pack);
-    enum tokmap_status status = pack->drop.filter ? drop_filter_committed(pack->drop.filter, item, error) : TOKMAP_OK;
+    enum tokmap_status status = pack->listed ? listed_search_committed(pack->listed, item, error) : TOKMAP_OK;
+    if (!status && pack->drop.filter)
+        status = drop_filter_committed(pack->drop.filter, item, error);
     if (!status && pack->drop.filter && drop_filter_is_full(pack->drop.filter))
         status = pack_journal_flush(pack->journal, pack->drop.filter, error);
     return !status && pack->journal ? pack_journal_save(pack->journal, &parts, &item->batch.place, error) : status;
@@ -162,7 +172,7 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
                                           .last_user = options->user,
                                           .shared = begun && !resumes(pack)};
     if (!begun) /* a killed process, or a power cut, may have left files of stages and chunks, which are no shards */
-        work_folder_sweep(options->prefix, options->unit ? pack_journal_owns_unit : pack_journal_owns);
+        work_folder_sweep(options->prefix, pack->names ? pack_journal_owns : pack_journal_owns_unit);
     return options->shard_tokens || options->split ? set_work_open(&pack->work, options->prefix, &work, error)
                                                    : TOKMAP_OK;
 }
@@ -234,36 +244,77 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
     return status ? status : outputs_exclude(pack, ordered_workers_corpus(pack->workers), error);
 }
 
+/* Finds the documents that are left out, in the folder of the journal, which `corpus` is not to read; NULL: it is being
+ * read. What is found out about n-grams with --dedup exact, the packing finds out itself. */
+static enum tokmap_status drop_search(struct pack *pack, struct corpus *corpus, struct tokmap_error *error)
+{
+    static const struct work_units all = {.count = 1};
+    const struct pack_options *options = pack->options;
+    struct dropping *drop = &pack->drop;
+    struct dedup_stages *stages = &drop->stages;
+    if (!dedup_can_repeat(drop->inputs.operands, drop->inputs.count, &options->corpus.select))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "--dedup minhash reads the inputs twice, and standard input, a pipe, or a list of paths from "
+                         "one of them can be read only once; save it in a file first");
+    *stages = (struct dedup_stages){
+        .scanning = pack_scan_options(options), .units = &all, .whole = &drop->inputs, .tasks = 1};
+    drop->wanted = *options->drop;
+    drop->wanted.ngrams = drop->wanted.minhash ? drop->wanted.ngrams : NULL;
+    stages->scanning.stage.drop = &drop->wanted;
+    enum tokmap_status status = pack_journal_stages(pack->journal, &stages->folder, error);
+    if (!status && corpus)
+        status = corpus_exclude(corpus, stages->folder, error);
+    if (!status && !unit_record_key(options, &stages->key))
+        status = error_set_memory(error, "the stages", 0);
+    if (!status)
+        status = dedup_stages_run(stages, error);
+    pack_journal_staged(pack->journal);
+    if (!status)
+        drop->source = dedup_stages_source(stages, 0);
+    return status;
+}
+
 /* Compares all documents, when the table of their keys is full. That may take long, so what is packed is saved. */
 static enum tokmap_status documents_compare(void *self, const struct drop_source **found, struct tokmap_error *error)
 {
     struct pack *pack = self;
     const struct pack_parts parts = parts_of(pack);
-    enum tokmap_status status = pack_journal_save_now(pack->journal, &parts, error);
-    if (!status)
-        status = drop_stages_do(&pack->drop.stages, pack->options, &pack->drop.inputs, pack->journal, NULL, error);
-    *found = &pack->drop.stages.source;
-    return status;
+    *found = &pack->drop.source;
+    const enum tokmap_status status = pack_journal_save_now(pack->journal, &parts, error);
+    return status ? status : drop_search(pack, NULL, error);
 }
 
-/* Prepares for leaving documents out. */
+/* Returns true if documents are compared in stages when the table of their keys is full; else it has no limit. */
+static bool drop_may_compare(const struct pack *pack)
+{
+    return pack->drop.searches && pack->options->drop->duplicates &&
+           dedup_can_repeat(pack->drop.inputs.operands, pack->drop.inputs.count, &pack->options->corpus.select);
+}
+
+/* Returns true if there may be stages, whose files need a journal. */
+static bool drop_may_search(const struct pack *pack)
+{
+    return drop_may_compare(pack) || (pack->drop.searches && pack->options->drop->minhash);
+}
+
+/* Prepares for leaving documents out. Near-duplicates are found before the first document is packed. */
 static enum tokmap_status drop_open(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_options *options = pack->options;
-    const struct drop_source *own = drop_stages_precede(options) ? &pack->drop.stages.source : NULL;
-    const struct drop_filter_options drop = {
-        .drop = options->drop,
-        .name = pack->writes && !options->unit ? options->prefix : NULL,
-        .source = options->unit ? options->unit->drops : own,
-        .compare = drop_stages_follow(options, &pack->drop.inputs) ? documents_compare : NULL,
-        .self = pack,
-        .sync = options->sync,
-        .items = ordered_workers_item_count(pack->workers),
-        .resume = resumes(pack) ? pack_journal_drop_state(pack->journal) : NULL,
-        .saves = pack->journal != NULL};
+    const bool first = pack->drop.searches && options->drop->minhash;
+    const struct drop_filter_options drop = {.drop = options->drop,
+                                             .name = pack->drop.searches ? options->prefix : NULL,
+                                             .source = options->unit ? options->unit->drops
+                                                       : first       ? &pack->drop.source
+                                                                     : NULL,
+                                             .compare = drop_may_compare(pack) ? documents_compare : NULL,
+                                             .self = pack,
+                                             .sync = options->sync,
+                                             .items = ordered_workers_item_count(pack->workers),
+                                             .resume = resumes(pack) ? pack_journal_drop_state(pack->journal) : NULL,
+                                             .saves = pack->journal != NULL};
     struct corpus *corpus = ordered_workers_corpus(pack->workers);
-    enum tokmap_status status =
-        own ? drop_stages_do(&pack->drop.stages, options, &pack->drop.inputs, pack->journal, corpus, error) : TOKMAP_OK;
+    enum tokmap_status status = first ? drop_search(pack, corpus, error) : TOKMAP_OK;
     if (!status)
         status = drop_filter_new(&pack->drop.filter, &drop, error);
     return status ? status : outputs_exclude(pack, corpus, error); /* with the list of dropped documents now */
@@ -317,7 +368,9 @@ static enum tokmap_status unit_commit(struct pack *pack, struct tokmap_error *er
 {
     const struct pack_unit *unit = pack->options->unit;
     pack->sort.is_recorded = true;
-    const enum tokmap_status status = unit->committed(unit->user, pack->result, &pack->sort.sorted, error);
+    histogram_merge(unit->lengths, &pack->batches.lengths);
+    const enum tokmap_status status =
+        unit->committed(unit->user, pack->result, &pack->sort.sorted, pack->listed, error);
     if (status)
         return status;
     set_work_tidy(pack->work);
@@ -335,7 +388,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     struct dropped_writer *list = pack->drop.filter ? drop_filter_list(pack->drop.filter) : NULL;
     bool visible = false;
     enum tokmap_status status = pack->work ? sets_commit(pack, shards, error) : shard_set_finish(pack->sets[0], error);
-    if (!status && options->unit)
+    if (!status && !pack->names)
         return unit_commit(pack, error);
     if (!status && !pack->work && pack->journal)
         status = pack_journal_ready(pack->journal, error);
@@ -359,6 +412,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
 static enum tokmap_status batches_make(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_batches_to to = {.workers = pack->workers,
+                                       .listed = pack->listed,
                                        .drop = pack->drop.filter,
                                        .shuffle = pack->shuffle,
                                        .sets = pack->sets,
@@ -374,7 +428,9 @@ static enum tokmap_status work_run(struct pack *pack, struct tokmap_error *error
     if (pack->finished) {
         const struct pack_parts report = {
             .lengths = parts.lengths, .result = parts.result, .open_tokens = parts.open_tokens};
-        return pack_journal_report(pack->journal, &report, error);
+        status = pack_journal_report(pack->journal, &report, error);
+        pack_batches_end(&pack->batches);
+        return status;
     }
     if (resumes(pack)) {
         status = pack_journal_restore(pack->journal, &parts, error);
@@ -386,14 +442,18 @@ static enum tokmap_status work_run(struct pack *pack, struct tokmap_error *error
     }
     if (!status)
         status = ordered_workers_run(pack->workers, error);
+    if (!status)
+        pack_batches_end(&pack->batches);
     return status;
 }
 
 /* Writes the shuffled or sorted documents, and makes the last checkpoint. */
-static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *error)
+static enum tokmap_status documents_finish(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_parts parts = parts_of(pack);
     enum tokmap_status status = pack->drop.filter ? drop_filter_check(pack->drop.filter, error) : TOKMAP_OK;
+    if (!status && pack->listed && !pack->finished && (pack->names || !pack->writes))
+        status = listed_search_check(pack->listed, pack->options->corpus.skip, error);
     if (status == TOKMAP_ERROR_MISMATCH && pack->journal) /* the findings are about other inputs */
         pack_journal_drop(pack->journal);
     if (!status && pack->sort.wanted)
@@ -415,6 +475,35 @@ static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *er
     return status;
 }
 
+/* Completes all that gets names, and checks the sums. */
+static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *error)
+{
+    const struct pack_options *options = pack->options;
+    struct pack_result *result = pack->result;
+    enum tokmap_status status = documents_finish(pack, error);
+    if (!pack->batches.one_by_one) {
+        result->eod_tokens = options->eod_id != TOKMAP_NO_ID ? result->counts.documents : 0;
+        result->bos_tokens = options->bos_id != TOKMAP_NO_ID ? result->counts.documents : 0;
+    }
+    if (!status && pack->drop.filter)
+        status = drop_filter_finish(pack->drop.filter, &result->dropped, error);
+    if (!status && !pack->finished)
+        status = pack_accounts_check(options, pack->sets, pack->set_count, result, error);
+    if (!status && pack->journal)
+        pack_journal_settle(pack->journal);
+    return status;
+}
+
+/* Gives the output its names, and writes the files of other projects beside it. */
+static enum tokmap_status work_commit(struct pack *pack, struct tokmap_error *error)
+{
+    const struct pack_options *options = pack->options;
+    const enum tokmap_status status = pack->finished ? TOKMAP_OK : commit(pack, error);
+    return status || !options->also
+               ? status
+               : pack_also_write(options, pack_journal_kept_folder(pack->journal), pack->finished, pack->result, error);
+}
+
 /* Removes what is not committed, or leaves it for the next attempt. */
 static void output_close(struct pack *pack, enum tokmap_status status)
 {
@@ -427,7 +516,7 @@ static void output_close(struct pack *pack, enum tokmap_status status)
     (keep ? drop_filter_leave : drop_filter_free)(pack->drop.filter);
     pack_journal_close(pack->journal, !failed);
     (keep ? set_work_leave : set_work_abandon)(pack->work); /* the lock goes last */
-    if (!pack->writes || !complete || options->unit)
+    if (!pack->names || !complete)
         return;
     /* After a power cut, files may be there again that a process removed at its end, or before it began its journal. */
     work_folder_sweep(options->prefix, pack_journal_owns);
@@ -438,77 +527,91 @@ static void output_close(struct pack *pack, enum tokmap_status status)
         work_folder_settle(options->prefix);
 }
 
-enum tokmap_status pack_run(const struct pack_options *options, const char *const *operands, size_t count,
-                            struct pack_result *result, struct tokmap_error *error)
+/* Opens the inputs, the journal of earlier work, and the output. */
+static enum tokmap_status work_begin(struct pack *pack, const char *const *operands, size_t count,
+                                     struct tokmap_error *error)
 {
-    struct tokmap_error unused;
-    struct pack pack = {.options = options,
-                        .result = result,
-                        .writes = !options->dry_run,
-                        .sort.wanted = options->unit && options->shuffle};
+    const struct pack_options *options = pack->options;
     struct ordered_workers_options workers = {.name = "tokmap-pack",
                                               .threads = options->threads,
                                               .corpus = options->corpus,
-                                              .counts = &result->counts,
+                                              .counts = &pack->result->counts,
                                               .skip_limit = options->skip_limit,
                                               .other_output = options->other_output,
                                               .process = batch_encode,
                                               .commit = batch_commit,
                                               .committed = batch_committed,
-                                              .self = &pack,
+                                              .self = pack,
                                               .skipped = options->skipped,
                                               .progress = options->progress,
                                               .stop = options->stop,
                                               .user = options->user};
+    pack_batches_begin(&pack->batches, options, pack->result);
+    pack_batches_corpus(&pack->batches, &workers.corpus);
+    pack->drop.inputs = (struct scan_inputs){operands, count, outputs_exclude, pack};
+    enum tokmap_status status = ordered_workers_new(&pack->workers, &workers, operands, count, error);
+    if (!status && pack->writes && pack_journal_is_needed(options, drop_may_search(pack)))
+        status = pack_journal_open(&pack->journal, options, operands, count, pack->names, error);
+    if (!status && pack->writes)
+        status = output_take(pack, error);
+    return status;
+}
+
+/* Prepares the steps that documents go through. */
+static enum tokmap_status steps_make(struct pack *pack, struct tokmap_error *error)
+{
+    const struct pack_options *options = pack->options;
+    enum tokmap_status status = TOKMAP_OK;
+    if (options->listed && !pack->finished)
+        status = listed_search_new(&pack->listed, options->listed, ordered_workers_item_count(pack->workers),
+                                   &pack->result->listed, pack->journal != NULL, error);
+    if (!status && options->drop && !pack->finished)
+        status = drop_open(pack, error);
+    return status ? status : batches_make(pack, error);
+}
+
+/* Frees everything, after which the output is complete, or left for the next attempt. */
+static void work_end(struct pack *pack, enum tokmap_status status)
+{
+    histogram_free(&pack->batches.lengths);
+    if (!pack->sort.wanted) /* its files are in the folder that is removed */
+        shuffle_free(pack->shuffle);
+    dedup_stages_free(&pack->drop.stages);
+    output_close(pack, status);
+    if (pack->sort.wanted && pack->shuffle && status && !pack->result->kept && !pack->sort.is_recorded)
+        shuffle_remove(pack->shuffle);
+    if (pack->sort.wanted)
+        shuffle_free(pack->shuffle);
+    listed_search_free(pack->listed);
+    ordered_workers_free(pack->workers);
+}
+
+enum tokmap_status pack_run(const struct pack_options *options, const char *const *operands, size_t count,
+                            struct pack_result *result, struct tokmap_error *error)
+{
+    struct tokmap_error unused;
+    const bool writes = !options->dry_run, unit = options->unit;
+    struct pack pack = {.options = options,
+                        .result = result,
+                        .writes = writes,
+                        .names = writes && !unit,
+                        .sort.wanted = unit && options->shuffle,
+                        .drop.searches = writes && !unit && options->drop};
     assert(options->threads && options->threads <= PACK_THREADS_MOST);
     assert(options->prefix || options->dry_run);
     assert(options->tokenizer || (options->vocabulary && options->corpus.content == CORPUS_CONTENT_IDS));
     error = error ? error : &unused;
     memset(result, 0, sizeof *result);
-    pack_batches_begin(&pack.batches, options, result);
-    pack_batches_corpus(&pack.batches, &workers.corpus);
-    pack.drop.inputs = (struct scan_inputs){operands, count, outputs_exclude, &pack};
-    enum tokmap_status status = ordered_workers_new(&pack.workers, &workers, operands, count, error);
-    if (!status && pack.writes && pack_journal_is_needed(options, drop_stages_may_come(options, &pack.drop.inputs)))
-        status = pack_journal_open(&pack.journal, options, operands, count, error);
-    if (!status && !options->dry_run)
-        status = output_take(&pack, error);
-    if (!status && options->drop && !pack.finished)
-        status = drop_open(&pack, error);
+    enum tokmap_status status = work_begin(&pack, operands, count, error);
     if (!status)
-        status = batches_make(&pack, error);
+        status = steps_make(&pack, error);
     if (!status)
         status = work_run(&pack, error);
-    if (!status)
-        pack_batches_end(&pack.batches);
-    if (!status && options->unit)
-        histogram_merge(options->unit->lengths, &pack.batches.lengths);
     pack_batches_free(&pack.batches);
     if (!status)
         status = work_finish(&pack, error);
-    histogram_free(&pack.batches.lengths);
-    if (!pack.sort.wanted)
-        shuffle_free(pack.shuffle);
-    if (!pack.batches.one_by_one) {
-        result->eod_tokens = options->eod_id != TOKMAP_NO_ID ? result->counts.documents : 0;
-        result->bos_tokens = options->bos_id != TOKMAP_NO_ID ? result->counts.documents : 0;
-    }
-    if (!status && pack.drop.filter)
-        status = drop_filter_finish(pack.drop.filter, &result->dropped, error);
-    drop_stages_free(&pack.drop.stages);
-    if (!status && !pack.finished)
-        status = pack_accounts_check(options, pack.sets, pack.set_count, result, error);
-    if (!status && pack.journal)
-        pack_journal_settle(pack.journal);
-    if (!status && pack.writes && !pack.finished)
-        status = commit(&pack, error);
-    if (!status && pack.writes && options->also)
-        status = pack_also_write(options, pack_journal_kept_folder(pack.journal), pack.finished, result, error);
-    output_close(&pack, status);
-    if (pack.sort.wanted && pack.shuffle && status && !result->kept && !pack.sort.is_recorded)
-        shuffle_remove(pack.shuffle);
-    if (pack.sort.wanted)
-        shuffle_free(pack.shuffle);
-    ordered_workers_free(pack.workers);
+    if (!status && writes)
+        status = work_commit(&pack, error);
+    work_end(&pack, status);
     return status;
 }

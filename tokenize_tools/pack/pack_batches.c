@@ -225,14 +225,25 @@ static enum tokmap_status worker_begin(const struct pack_batches *batches, struc
     return status;
 }
 
+/* Removes the documents of a batch that are left out. */
+static enum tokmap_status documents_drop(const struct pack_batches *batches, struct work_item *item,
+                                         struct tokmap_error *error)
+{
+    const struct pack_batches_to *to = &batches->to;
+    enum tokmap_status status = to->listed ? listed_search_batch(to->listed, item, error) : TOKMAP_OK;
+    if (!status && to->drop)
+        status = drop_filter_batch(to->drop, to->workers, item, error);
+    return status;
+}
+
 /* Encodes a batch. The tokens of its last group stay in the output until pack_batch_commit(). */
 static enum tokmap_status texts_encode(struct pack_batches *batches, struct work_item *item, struct tokmap_error *error)
 {
     struct worker *worker = &batches->threads[item->worker];
     struct output *output = &batches->outputs[item->index];
     enum tokmap_status status = worker_begin(batches, worker, error);
-    if (!status && batches->to.drop)
-        status = drop_filter_batch(batches->to.drop, batches->to.workers, item, error);
+    if (!status)
+        status = documents_drop(batches, item, error);
     output->tokens = output->largest = output->head = output->tail = 0;
     output->head_ended = false;
     output->pending = false;
@@ -268,8 +279,8 @@ static enum tokmap_status one_by_one_encode(struct pack_batches *batches, struct
     struct output *output = &batches->outputs[item->index];
     struct document_tokens *tokens = &output->documents;
     enum tokmap_status status = worker_begin(batches, worker, error);
-    if (!status && batches->to.drop)
-        status = drop_filter_batch(batches->to.drop, batches->to.workers, item, error);
+    if (!status)
+        status = documents_drop(batches, item, error);
     if (!status)
         status = documents_encode(&worker->documents, &item->batch, tokens, error);
     output->tokens = tokens->count;
@@ -365,7 +376,7 @@ void pack_batches_corpus(struct pack_batches *batches, struct corpus_options *co
     const struct pack_options *options = batches->options;
     batches->batch_bytes = min64(BATCH_MOST, max64(BATCH_LEAST, BATCHES_ALL / options->threads));
     corpus->vocabulary = batches->tokenizer.vocabulary;
-    corpus->cut_anywhere = batches->tokenizer.cuts && !batches->one_by_one && !options->drop;
+    corpus->cut_anywhere = batches->tokenizer.cuts && !batches->one_by_one && !options->drop && !options->listed;
     corpus->cut = batches->tokenizer.cut_anywhere ? NULL : corpus_cut;
     corpus->cut_user = batches;
     corpus->batch_bytes = batches->batch_bytes;

@@ -14,8 +14,9 @@
 /* Steps that the batches go through. */
 struct pack_batches_to {
     struct ordered_workers *workers;
-    struct drop_filter *drop; /* NULL: no document is left out */
-    struct shuffle *shuffle;  /* NULL: the documents go to the sets as they come */
+    struct listed_search *listed; /* NULL: no lists name documents */
+    struct drop_filter *drop;     /* NULL: no document is left out */
+    struct shuffle *shuffle;      /* NULL: the documents go to the sets as they come */
     struct shard_set *const *sets;
     bool writes; /* False for a dry run */
 };

@@ -129,20 +129,26 @@ static void tokenizer_facts(struct pack_facts *facts, const struct pack_options 
     list_fact(facts, "--ignore-fields", options->ignored, options->ignored_count);
 }
 
-static void corpus_facts(struct pack_facts *facts, const struct corpus_options *corpus)
+/* Adds what decides which documents the inputs have, and which numbers. */
+static void reading_facts(struct pack_facts *facts, const struct corpus_options *corpus)
 {
     static const char *const formats[] = {"auto", "text", "jsonl", "json", "csv", "tsv", "parquet", "warc", "text"};
-    static const char *const invalid[] = {"error", "replace", "skip"};
     static const char *const contents[] = {"text", "ids", "prompts", "messages"};
     choice_fact(facts, "--input-format", formats, corpus->format);
-    choice_fact(facts, "--invalid-utf8", invalid, corpus->invalid);
-    text_fact(facts, "--on-error skip", corpus->skip ? "skip" : "");
     choice_fact(facts, "kind of content", contents, corpus->content);
     text_fact(facts, "--field", corpus->field);
     text_fact(facts, corpus->labels ? "--labels-field" : "second field", corpus->second_field);
-    list_fact(facts, "--columns", corpus->columns, corpus->column_count);
     bytes_fact(facts, "separator of documents", corpus->separator,
                corpus->separator ? (size_t)corpus->separator_bytes : 0);
+}
+
+static void corpus_facts(struct pack_facts *facts, const struct corpus_options *corpus)
+{
+    static const char *const invalid[] = {"error", "replace", "skip"};
+    reading_facts(facts, corpus);
+    choice_fact(facts, "--invalid-utf8", invalid, corpus->invalid);
+    text_fact(facts, "--on-error skip", corpus->skip ? "skip" : "");
+    list_fact(facts, "--columns", corpus->columns, corpus->column_count);
     number_fact(facts, "--max-record", corpus->record_limit, UINT64_MAX);
     number_fact(facts, "--max-document", corpus->document_limit, UINT64_MAX);
 }
@@ -153,6 +159,17 @@ static void shuffle_facts(struct pack_facts *facts, const struct pack_shuffle *s
     if (shuffle)
         (void)snprintf(seed, sizeof seed, "%" PRIu64, shuffle->seed);
     text_fact(facts, "--shuffle", seed);
+}
+
+static void listed_fact(struct pack_facts *facts, const struct listed_documents *listed)
+{
+    uint8_t identity[16];
+    char hex[33] = "";
+    if (listed) {
+        listed_documents_identity(listed, identity);
+        hash128_hex(identity, hex);
+    }
+    text_fact(facts, "documents of --drop (hash)", hex);
 }
 
 static void drop_facts(struct pack_facts *facts, const struct drop_options *drop)
@@ -187,9 +204,33 @@ bool pack_facts_make(struct pack_facts *facts, const struct pack_options *option
     split_facts(facts, options->split);
     fim_facts(facts, options->fim);
     shuffle_facts(facts, options->shuffle);
+    listed_fact(facts, options->listed);
     drop_facts(facts, options->drop);
     text_fact(facts, "--also", options->also ? options->also->formats : NULL);
     return !facts->lost;
+}
+
+char *pack_reading(const struct corpus_options *corpus, const struct drop_options *drop)
+{
+    struct pack_facts facts = {.count = 0};
+    struct bytes_buffer text = {0};
+    reading_facts(&facts, corpus);
+    const size_t read = facts.count;
+    if (drop)
+        drop_facts(&facts, drop);
+    bool good = !facts.lost;
+    for (size_t i = 0; i < facts.count && good; i++) {
+        const struct work_fact *fact = &facts.list[i];
+        if (*fact->value)
+            good = bytes_append(&text, i < read ? ", " : "; ", text.count ? 2 : 0) &&
+                   bytes_append(&text, fact->name, strlen(fact->name)) && bytes_append(&text, " ", 1) &&
+                   bytes_append(&text, fact->value, strlen(fact->value));
+    }
+    good = good && bytes_append(&text, "", 1);
+    pack_facts_free(&facts);
+    if (!good)
+        bytes_free(&text);
+    return (char *)text.bytes;
 }
 
 void pack_facts_free(struct pack_facts *facts)

@@ -11,7 +11,7 @@
 #include "packing_options.h"
 #include "work/work_folder.h"
 
-#define PACK_FACTS_MOST 48
+#define PACK_FACTS_MOST 49
 
 struct pack_facts {
     struct work_fact list[PACK_FACTS_MOST];
@@ -23,5 +23,10 @@ struct pack_facts {
  * memory. pack_facts_free() frees them in any case. */
 bool pack_facts_make(struct pack_facts *facts, const struct pack_options *options, uint64_t layout);
 void pack_facts_free(struct pack_facts *facts);
+
+/* Returns how the inputs are read, as far as it decides which documents they have and which numbers, such as
+ * "--input-format auto, kind of content text, --field text". drop: what is left out follows, after a semicolon; or
+ * NULL. The caller frees the text. NULL: no memory. */
+char *pack_reading(const struct corpus_options *corpus, const struct drop_options *drop);
 
 #endif

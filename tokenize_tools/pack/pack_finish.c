@@ -159,6 +159,9 @@ static void result_add(struct pack_result *sum, const struct pack_result *more)
         sum->with_value[i] += more->with_value[i];
     sum->largest_id = max64(sum->largest_id, more->largest_id);
     sum->oversized += more->oversized;
+    sum->listed.documents += more->listed.documents;
+    for (size_t i = 0; i < LISTED_MOST; i++)
+        sum->listed.dropped[i] += more->listed.dropped[i];
     sum->dropped.documents += more->dropped.documents;
     sum->dropped.duplicates += more->dropped.duplicates;
     sum->dropped.near_duplicates += more->dropped.near_duplicates;
@@ -180,14 +183,17 @@ enum tokmap_status pack_units_sum(const struct pack_options *options, const stru
 {
     struct histogram lengths = {0};
     struct cut_file file = {.counted = false};
+    struct listed_search *listed = NULL;
     struct unit_result *record = malloc(sizeof *record);
     enum tokmap_status status = record && histogram_new(&lengths) ? TOKMAP_OK : no_memory(error);
     memset(result, 0, sizeof *result);
+    if (!status && options->listed)
+        status = listed_search_new(&listed, options->listed, 0, &result->listed, false, error);
     for (uint64_t i = 0; i < units->count && !status; i++) {
         const struct stage_id id = unit_record_id(folder, key, i);
         status = options->stop && options->stop(options->user)
                      ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
-                     : unit_record_read(&id, record, &lengths, error);
+                     : unit_record_read(&id, record, &lengths, listed, error);
         if (!status)
             result_add(result, &record->pack);
         file = units->list[i].begin ? file : (struct cut_file){.counted = false};
@@ -196,6 +202,9 @@ enum tokmap_status pack_units_sum(const struct pack_options *options, const stru
     }
     if (!status)
         lengths_of(&lengths, &result->lengths);
+    if (!status && listed)
+        status = listed_search_check(listed, options->corpus.skip, error);
+    listed_search_free(listed);
     result->counts.not_read = units->not_read;
     histogram_free(&lengths);
     free(record);
@@ -208,7 +217,7 @@ static uint64_t left_out_count(const struct corpus_counts *counts)
     uint64_t sum = 0;
     for (int i = 0; i < CORPUS_REASONS; i++)
         if (i != CORPUS_REASON_LENGTH && i != CORPUS_REASON_NOT_TEXT && i != CORPUS_REASON_DUPLICATE &&
-            i != CORPUS_REASON_NEAR_DUPLICATE && i != CORPUS_REASON_EXCLUDED)
+            i != CORPUS_REASON_NEAR_DUPLICATE && i != CORPUS_REASON_EXCLUDED && i != CORPUS_REASON_LISTED)
             sum += counts->left_out[i].files + counts->left_out[i].records;
     return sum;
 }
@@ -346,7 +355,7 @@ static enum tokmap_status set_add(struct finish *finish, uint32_t set, bool empt
         const struct unit *unit = &finish->units->list[i];
         const bool wanted = empty && !finish->shards[set];
         const struct stage_id id = unit_record_id(finish->folder, finish->found->key, i);
-        status = unit_record_read(&id, finish->record, NULL, error);
+        status = unit_record_read(&id, finish->record, NULL, NULL, error);
         records = unit->begin ? records : 0;
         const struct shard_set_result *found = &record->sets[set];
         const uint64_t shards = found->documents || wanted ? found->shards : 0;
@@ -467,7 +476,7 @@ static enum tokmap_status skipped_list(const struct pack_options *options, const
         const struct stage_id id = unit_record_id(folder, key, i);
         status = options->stop && options->stop(options->user)
                      ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
-                     : unit_record_read(&id, record, NULL, error);
+                     : unit_record_read(&id, record, NULL, NULL, error);
         if (!status)
             status = skipped_items_read(folder, key, i, &record->skipped, taker, options->user, error);
     }
@@ -529,7 +538,7 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
                                const struct pack_found *found, struct pack_result *result, struct tokmap_error *error)
 {
     struct dropped_writer *dropped = NULL;
-    const struct drop_stage stage = pack_drop_stage(options);
+    const struct drop_stage stage = pack_scan_options(options).stage;
     struct finish finish = {.options = options, .units = units, .folder = folder, .found = found};
     enum tokmap_status status = sum_check(&finish, result, error);
     finish.record = malloc(sizeof *finish.record);
@@ -542,7 +551,7 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
     if (!status)
         status = sets_finish(&finish, result, error);
     if (!status && options->drop)
-        status = drop_finish(&dropped, options->prefix, &stage, units, &found->scans, error);
+        status = drop_finish(&dropped, options->prefix, NULL, &stage, units, found->scans, error);
     if (!status && options->also)
         status = pack_also_begin(options, folder, result, error);
     bool ready = false;

@@ -31,6 +31,7 @@ enum { INCREMENT = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY, CHECKP
 #define USER_SET UINT32_MAX       /* the set of increments of the caller */
 #define DROP_SET (UINT32_MAX - 1) /* of those of the drop filter */
 #define SHUFFLE_SET (UINT32_MAX - 2)
+#define LISTED_SET (UINT32_MAX - 3)
 #define PAIRS 4096 /* of lengths in a record */
 
 /* Head of an increment. */
@@ -59,6 +60,7 @@ struct pack_journal {
     struct work_folder *folder; /* NULL before the first checkpoint */
     /* True if nothing is saved, because of the options, or because an input cannot be read twice. */
     bool off;
+    bool names; /* true if the work is not that of a unit, whose files get no names here */
     bool found, complete;
     bool ended;                /* true if all records are there, up to COMPLETE */
     uint64_t index_id;         /* of the only shard, once all of it is on storage; 0 before */
@@ -86,7 +88,7 @@ struct pack_journal {
 /* Returns a number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
-    const uint64_t sizes[] = {10,
+    const uint64_t sizes[] = {11,
                               sizeof(struct checkpoint),
                               sizeof(struct corpus_counts),
                               sizeof(struct pack_result),
@@ -137,7 +139,7 @@ static enum tokmap_status folder_open(struct pack_journal *journal, bool create,
                                                         .select = &options->corpus.select,
                                                         .is_output = output_names_either,
                                                         .output = &names},
-                                             .owns = options->unit ? NULL : pack_journal_owns,
+                                             .owns = journal->names ? pack_journal_owns : NULL,
                                              .is_work = is_work,
                                              .start_over = options->start_over,
                                              .create = create,
@@ -181,7 +183,7 @@ static int stage_look(void *user, const char *entry)
 static enum tokmap_status stages_find(struct pack_journal *journal, struct tokmap_error *error)
 {
     const char *path = work_folder_path(journal->folder);
-    const int system = journal->options->unit ? 0 : os_folder_list(path, stage_look, journal);
+    const int system = journal->names ? os_folder_list(path, stage_look, journal) : 0;
     if (system)
         return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the folder of unfinished work cannot be read");
     if (journal->staged) /* records begin after the facts */
@@ -192,7 +194,7 @@ static enum tokmap_status stages_find(struct pack_journal *journal, struct tokma
 }
 
 enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct pack_options *options,
-                                     const char *const *operands, size_t count, struct tokmap_error *error)
+                                     const char *const *operands, size_t count, bool names, struct tokmap_error *error)
 {
     struct pack_journal *made = *journal = calloc(1, sizeof *made);
     if (!made)
@@ -201,6 +203,7 @@ enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct
     made->operands = operands;
     made->operand_count = count;
     made->off = !options->checkpoint_ns;
+    made->names = names;
     enum tokmap_status status = TOKMAP_OK;
     if (!pack_facts_make(&made->facts, options, layout()))
         status = error_set_memory(error, "the journal", sizeof *made);
@@ -321,6 +324,9 @@ static enum tokmap_status increment_load(struct pack_journal *journal, const str
     if (head.set == DROP_SET)
         return parts->drop ? drop_filter_load(parts->drop, head.kind, bytes, count, error)
                            : work_folder_damaged(journal->folder, error);
+    if (head.set == LISTED_SET)
+        return parts->listed ? listed_search_load(parts->listed, bytes, count, error)
+                             : work_folder_damaged(journal->folder, error);
     if (head.set == SHUFFLE_SET)
         return parts->shuffle ? shuffle_load(parts->shuffle, head.kind, bytes, count, error)
                               : work_folder_damaged(journal->folder, error);
@@ -456,6 +462,9 @@ static enum tokmap_status parts_save(struct pack_journal *journal, const struct 
     if (!status && parts->drop)
         status = drop_filter_save(parts->drop, &journal->checkpoint.last.drop, &sink, error);
     journal->checkpoint.last.result.dropped = journal->checkpoint.last.drop.counts;
+    journal->increment.set = LISTED_SET;
+    if (!status && parts->listed)
+        status = listed_search_save(parts->listed, &sink, error);
     journal->increment.set = SHUFFLE_SET;
     if (!status && parts->shuffle)
         status = shuffle_save(parts->shuffle, &journal->checkpoint.last.shuffle, &sink, error);
@@ -613,7 +622,7 @@ enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struc
     const struct pack_options *options = journal->options;
     /* Another step follows, even after short work, unless it will be refused: files of other projects, or the names of
      * a set. If the command is killed in it, the same command must recognize them as its own. */
-    const bool set = (options->shard_tokens || options->split) && !options->unit;
+    const bool set = (options->shard_tokens || options->split) && journal->names;
     const bool more =
         (options->also || set) && !journal->off && pack_documents_check(options, parts->result, NULL) == TOKMAP_OK;
     const uint32_t type = pack_journal_kept(journal) || options->also ? CHECKPOINT : CHECKPOINT_SHORT;

@@ -12,7 +12,7 @@
  *
  * The increments of a checkpoint are appended, then the files are synced, then the checkpoint is appended and the
  * journal is synced. So a checkpoint that can be read is one whose bytes are all on storage. The folder is made by the
- * first checkpoint: a run that ends before has none. Only where documents are compared in stages (pack_stages.h) it is
+ * first checkpoint: a run that ends before has none. Only where documents are compared in stages (dedup_stages.h) it is
  * made before them, and what they have found can be continued without a checkpoint.
  */
 #ifndef TOKMAP_PACK_PACK_JOURNAL_H
@@ -33,8 +33,9 @@ struct pack_parts {
     struct pack_result *result;
     uint64_t *open_tokens;
     struct ordered_workers *workers;
-    struct drop_filter *drop; /* NULL: no document is dropped */
-    struct shuffle *shuffle;  /* NULL: the documents have the order of the inputs */
+    struct listed_search *listed; /* NULL: no lists name documents */
+    struct drop_filter *drop;     /* NULL: no document is dropped */
+    struct shuffle *shuffle;      /* NULL: the documents have the order of the inputs */
 };
 
 /* Returns true if there is to be a journal. stages: files of stages may be kept. Earlier work is looked at even if no
@@ -43,9 +44,10 @@ bool pack_journal_is_needed(const struct pack_options *options, bool stages);
 
 /* Looks for the journal of a killed process, and reads its last checkpoint. Without a checkpoint, and without files of
  * stages that were finished before the first one (pack_journal_stages()), there is nothing to continue. The options and
- * operands must stay valid as long as the journal. Statuses: those of work_folder_open(). */
+ * operands must stay valid as long as the journal. names: it is not that of a unit. Statuses: those of
+ * work_folder_open(). */
 enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct pack_options *options,
-                                     const char *const *operands, size_t count, struct tokmap_error *error);
+                                     const char *const *operands, size_t count, bool names, struct tokmap_error *error);
 
 /* Returns true if there is a checkpoint to continue from. */
 bool pack_journal_found(const struct pack_journal *journal);

@@ -49,7 +49,7 @@ char *pack_set_name(const struct pack_options *options, uint32_t set)
 struct shard_writer_options pack_output_shard(const struct pack_options *options)
 {
     struct tokenizer_info info;
-    const bool sets = options->shard_tokens || options->split || options->unit; /* set_commit.h calls it */
+    const bool sets = options->shard_tokens || options->split; /* set_commit.h calls it */
     pack_output_tokenizer(options, &info);
     struct shard_writer_options shard = {.width = info.width,
                                          .vocabulary = info.vocabulary,
@@ -90,6 +90,7 @@ char *pack_output_about(const struct pack_options *options, const struct pack_re
         .ignored_count = options->ignored_count,
         .min_tokens = options->min_tokens,
         .max_tokens = options->max_tokens,
+        .listed = options->listed,
         .dedup = options->drop && options->drop->duplicates,
         .minhash = options->drop ? options->drop->minhash : NULL,
         .ngrams = options->drop ? options->drop->ngrams : NULL,
@@ -151,6 +152,10 @@ enum tokmap_status pack_documents_check(const struct pack_options *options, cons
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "all %" PRIu64 " documents contain words of the excluded texts, so nothing is packed",
                          result->dropped.documents);
+    if (!counts->documents && result->listed.documents && !by_length->files && !by_length->records)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "all %" PRIu64 " documents are in the lists of --drop, so nothing is packed",
+                         result->listed.documents);
     if (!counts->documents && by_length->files + by_length->records)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "no document is left to pack: %" PRIu64 " of the inputs' documents have fewer tokens than "
@@ -182,7 +187,7 @@ enum tokmap_status pack_accounts_check(const struct pack_options *options, struc
         written.tokens += set.tokens;
         written.documents += set.documents;
     }
-    for (uint32_t i = 0; options->unit && options->shuffle && i < SPLIT_SETS_MOST; i++) { /* they are sorted */
+    for (uint32_t i = 0; !set_count && i < SPLIT_SETS_MOST; i++) { /* they are sorted */
         written.tokens += result->sets[i].tokens;
         written.documents += result->sets[i].documents;
     }

@@ -10,7 +10,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "inputs/corpus_range.h"
+#include "dedup/dedup_stages.h"
 #include "output_names.h"
 #include "pack.h"
 #include "pack_also.h"
@@ -29,8 +29,8 @@
 #include "work/work_busy.h"
 #include "work/work_folder.h"
 
-#define BUSY_WAIT_NS ((uint64_t)50000000) /* between two tries, while another process makes the journal */
-#define BUSY_TRIES 36000                  /* half an hour: it reads a part of each input */
+#define BUSY_WAIT_NS ((uint64_t)50000000) /* between two tries, while another process names the output */
+#define BUSY_TRIES 36000                  /* half an hour */
 #define STAY_NS ((uint64_t)2000000000)    /* between two looks at the other tasks */
 #define LOCK_TRIES 20                     /* a second: another process has the lock of the output for a moment */
 
@@ -41,13 +41,12 @@ struct tasks {
     struct task_claim *claim;
     struct task_work work;       /* work of the stage that is done */
     struct pack_options watched; /* options of the work, with unit_stop() */
+    struct dedup_stages dedup;
     struct pack_stages stages;
     const struct stage *list[PACK_STAGES_MOST];
-    uint64_t scanned; /* stored bytes of the units that this process has scanned */
     /* The unit that is being made. */
     struct {
         uint64_t number;
-        uint64_t scan_before; /* its stored bytes that killed processes have scanned */
         const struct stage_id *record;
         struct unit_result *now;
         struct histogram lengths;
@@ -110,16 +109,8 @@ static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *a
     memcpy(list + 2, facts.list, facts.count * sizeof *list);
     work.fact_count = facts.count + 2;
     struct work_folder *folder = NULL;
-    for (uint64_t i = 0; i < BUSY_TRIES && !status; i++) {
-        status = work_folder_open(&folder, &work, error);
-        if (status != TOKMAP_ERROR_BUSY)
-            break;
-        os_sleep_ns(BUSY_WAIT_NS);
-        if (pack->stop && pack->stop(pack->user))
-            status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
-        else if (i + 1 < BUSY_TRIES)
-            status = TOKMAP_OK;
-    }
+    if (!status)
+        status = work_folder_await(&folder, &work, error);
     *absent = !status && !folder;
     *found = !status && folder && work_folder_found(folder);
     work_folder_close(folder);
@@ -163,9 +154,9 @@ static enum tokmap_status skipped_load(void *user, uint32_t kind, const uint8_t 
 static void result_add(struct task_work *work, const struct pack_result *result)
 {
     const struct corpus_counts *counts = &result->counts;
-    const uint64_t dropped = counts->left_out[CORPUS_REASON_DUPLICATE].records +
-                             counts->left_out[CORPUS_REASON_NEAR_DUPLICATE].records +
-                             counts->left_out[CORPUS_REASON_EXCLUDED].records;
+    const uint64_t dropped =
+        counts->left_out[CORPUS_REASON_DUPLICATE].records + counts->left_out[CORPUS_REASON_NEAR_DUPLICATE].records +
+        counts->left_out[CORPUS_REASON_EXCLUDED].records + counts->left_out[CORPUS_REASON_LISTED].records;
     work->documents += counts->documents;
     work->tokens += result->tokens;
     work->dropped += dropped;
@@ -185,7 +176,8 @@ static void unit_progress(void *user, uint64_t stored_bytes)
 }
 
 static enum tokmap_status unit_committed(void *user, const struct pack_result *result,
-                                         const struct shuffle_sorted *sorted, struct tokmap_error *error)
+                                         const struct shuffle_sorted *sorted, const struct listed_search *listed,
+                                         struct tokmap_error *error)
 {
     struct tasks *tasks = user;
     const struct pack_tasks_options *options = tasks->options;
@@ -205,53 +197,31 @@ static enum tokmap_status unit_committed(void *user, const struct pack_result *r
                             : TOKMAP_OK;
     assert(result == &tasks->unit.now->pack);
     return status ? status
-                  : unit_record_write(tasks->unit.record, tasks->unit.now, &tasks->unit.lengths, sorted, sync, error);
+                  : unit_record_write(tasks->unit.record, tasks->unit.now, &tasks->unit.lengths, sorted, listed, sync,
+                                      error);
 }
 
 /* ---- one unit ---- */
-
-/* Finds the lines or the row groups that a part of a file has. */
-static enum tokmap_status range_find(const struct tasks *tasks, struct corpus_range *range, struct tokmap_error *error)
-{
-    const struct unit *unit = &tasks->options->units->list[tasks->unit.number];
-    const char *path = tasks->options->units->paths[unit->first];
-    void *user = (void *)(uintptr_t)tasks;
-    if (unit->groups) {
-        *range = (struct corpus_range){unit->begin, unit->end, unit->groups};
-        return TOKMAP_OK;
-    }
-    enum tokmap_status status = corpus_range_border(path, unit->begin, unit_stop, user, &range->begin, error);
-    if (!status)
-        status = corpus_range_border(path, unit->end, unit_stop, user, &range->end, error);
-    return status;
-}
 
 static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *error)
 {
     const struct pack_tasks_options *options = tasks->options;
     const struct work_units *units = options->units;
     const struct unit *unit = &units->list[tasks->unit.number];
-    const struct all_scans *scans = &tasks->stages.found.scans;
-    const struct drop_source drops = {.folder = tasks->folder,
-                                      .key = scans->key,
-                                      .unit = tasks->unit.number,
-                                      .units = scans->units,
-                                      .portions = scans->portions,
-                                      .places = scans->list ? &scans->list[tasks->unit.number].places : NULL};
+    const struct drop_source drops =
+        options->pack->drop ? dedup_stages_source(&tasks->dedup, tasks->unit.number) : (struct drop_source){.key = 0};
     const struct pack_unit kind = {.lengths = &tasks->unit.lengths,
                                    .drops = options->pack->drop ? &drops : NULL,
                                    .first_input = unit->first,
                                    .committed = unit_committed,
                                    .user = tasks};
     struct pack_options pack = *options->pack;
-    enum tokmap_status status = TOKMAP_OK;
-    pack.corpus.range = (struct corpus_range){.end = 0};
-    if (unit->end)
-        status = range_find(tasks, &pack.corpus.range, error);
+    enum tokmap_status status =
+        work_units_range(units, tasks->unit.number, unit_stop, tasks, &pack.corpus.range, error);
     if (!status && unit->end && pack.corpus.range.begin == pack.corpus.range.end) { /* in the middle of a long line */
         const struct shuffle_sorted none = {.count = 0};
         memset(tasks->unit.now, 0, sizeof *tasks->unit.now);
-        return unit_committed(tasks, &tasks->unit.now->pack, &none, error);
+        return unit_committed(tasks, &tasks->unit.now->pack, &none, NULL, error);
     }
     char *prefix = unit_path(tasks->folder, tasks->unit.number, "");
     if (!prefix)
@@ -286,19 +256,6 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
 
 /* ---- other stages ---- */
 
-static void scan_progress(void *user, uint64_t stored_bytes)
-{
-    const struct tasks *tasks = user;
-    const struct pack_options *pack = tasks->options->pack;
-    const uint64_t all = tasks->options->units->list[tasks->unit.number].bytes;
-    struct task_work work = tasks->work;
-    work.bytes += min64(stored_bytes, all);
-    work.bytes_before += min64(tasks->unit.scan_before, all);
-    task_claim_report(tasks->claim, &work);
-    if (pack->compared)
-        pack->compared(pack->user, tasks->scanned + stored_bytes);
-}
-
 /* Returns whether the stage packs or sorts units. */
 static bool makes_units(const struct tasks *tasks)
 {
@@ -311,10 +268,6 @@ static uint64_t item_bytes(const struct tasks *tasks, uint64_t item)
     const struct pack_options *pack = tasks->options->pack;
     const struct pack_found *found = &tasks->stages.found;
     uint64_t documents = 0;
-    if (tasks->work.stage == TASK_COMPARES) {
-        const struct drop_stage stage = pack_drop_stage(pack);
-        return all_scans_portion_bytes(&found->scans, &stage);
-    }
     if (tasks->work.stage == TASK_MERGES)
         return shard_merge_tokens(&found->cuts) * pack_output_shard(pack).width;
     if (tasks->work.stage != TASK_CUTS)
@@ -336,7 +289,7 @@ static enum tokmap_status stage_made(void *self, uint64_t item, struct tokmap_er
     struct tasks *tasks = tasks_of(self);
     if (makes_units(tasks)) {
         const struct stage_id id = unit_record_id(tasks->folder, tasks->stages.found.key, item);
-        const enum tokmap_status status = unit_record_read(&id, tasks->unit.now, NULL, error);
+        const enum tokmap_status status = unit_record_read(&id, tasks->unit.now, NULL, NULL, error);
         if (status)
             return status;
         result_add(&tasks->work, &tasks->unit.now->pack);
@@ -356,7 +309,7 @@ static enum tokmap_status stage_begins(void *self, enum task_stage stage, uint64
     struct tasks *tasks = tasks_of(self);
     enum tokmap_status status = TOKMAP_OK;
     tasks->work = (struct task_work){.stage = stage, .units = end - first};
-    tasks->work.units_all = stage == TASK_SCANS || makes_units(tasks) ? tasks->options->units->count : 0;
+    tasks->work.units_all = makes_units(tasks) ? tasks->options->units->count : 0;
     for (uint64_t i = first; i < end; i++)
         tasks->work.bytes_all += item_bytes(tasks, i);
     task_claim_report(tasks->claim, &tasks->work); /* the share may be empty */
@@ -380,33 +333,6 @@ static void stage_progress(void *user, uint64_t done, uint64_t all)
         const uint64_t width = pack_output_shard(pack).width;
         pack->shuffled(pack->user, min64(work.bytes, work.bytes_all) / width, work.bytes_all / width);
     }
-}
-
-static enum tokmap_status unit_scan(void *user, uint64_t number, const struct stage_id *id, struct tokmap_error *error)
-{
-    struct tasks *tasks = user;
-    const struct work_units *units = tasks->options->units;
-    const struct unit *unit = &units->list[number];
-    struct unit_scan_options scanning = pack_scan_options(tasks->options->pack);
-    struct corpus_range *range = &scanning.corpus.range;
-    enum tokmap_status status = TOKMAP_OK;
-    tasks->unit.number = number;
-    *range = (struct corpus_range){.end = 0};
-    if (unit->end)
-        status = range_find(tasks, range, error);
-    const bool none = unit->end && range->begin == range->end;
-    const struct scan_inputs inputs = {.operands = (const char *const *)(units->paths + unit->first),
-                                       .count = none ? 0 : unit->count};
-    scanning.corpus.select = inputs_selection_watching(&tasks->options->pack->corpus.select);
-    scanning.compared = scan_progress;
-    scanning.stage.stop = unit_stop;
-    scanning.stage.user = tasks;
-    if (!status)
-        status = unit_scan_run(&scanning, &inputs, id, &tasks->unit.scan_before, error);
-    tasks->scanned += unit->bytes;
-    tasks->work.bytes_before += min64(tasks->unit.scan_before, unit->bytes);
-    tasks->unit.scan_before = 0;
-    return status;
 }
 
 static void waits_report(void *self, bool waits)
@@ -540,6 +466,26 @@ static struct schedule schedule_of(struct tasks *tasks)
                              .waits = waits_report};
 }
 
+/* Finds the documents that are left out. */
+static enum tokmap_status dropped_find(struct tasks *tasks, struct tokmap_error *error)
+{
+    const struct pack_tasks_options *options = tasks->options;
+    tasks->dedup = (struct dedup_stages){.scanning = pack_scan_options(options->pack),
+                                         .units = options->units,
+                                         .folder = tasks->folder,
+                                         .key = tasks->stages.found.key,
+                                         .task = options->task,
+                                         .tasks = options->tasks,
+                                         .wait_ns = options->wait_ns,
+                                         .finish = options->finish,
+                                         .at_once = options->at_once,
+                                         .claim = tasks->claim};
+    const enum tokmap_status status = dedup_stages_run(&tasks->dedup, error);
+    tasks->outcome->left = tasks->dedup.left;
+    tasks->stages.found.scans = &tasks->dedup.scans;
+    return status;
+}
+
 /* Does the share of all stages. */
 static enum tokmap_status stages_run(struct tasks *tasks, struct tokmap_error *error)
 {
@@ -551,12 +497,13 @@ static enum tokmap_status stages_run(struct tasks *tasks, struct tokmap_error *e
     tasks->stages = (struct pack_stages){.pack = &tasks->watched,
                                          .inputs = options->units,
                                          .folder = tasks->folder,
-                                         .scan = unit_scan,
                                          .unit = unit_make,
                                          .progress = stage_progress,
                                          .user = tasks};
     enum tokmap_status status = pack_stages_begin(&tasks->stages, error);
-    if (!status)
+    if (!status && options->pack->drop)
+        status = dropped_find(tasks, error);
+    if (!status && !tasks->outcome->left.missing)
         status = schedule_run(&schedule, &tasks->outcome->left, error);
     if (status && tasks->claim && task_claim_lost(tasks->claim))
         status = task_claim_lost_error(tasks->claim, error);
@@ -865,6 +812,7 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     result->text_before = result->counts.text_bytes - min64(outcome->text_now, result->counts.text_bytes);
     result->stream_before = result->counts.stream_bytes - min64(outcome->stream_now, result->counts.stream_bytes);
     pack_stages_free(&tasks.stages);
+    dedup_stages_free(&tasks.dedup);
     free(tasks.folder);
     free(tasks.unit.now);
     return status;

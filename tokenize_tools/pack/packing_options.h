@@ -7,6 +7,7 @@
 
 #include "chat/chat.h"
 #include "dedup/drop_filter.h"
+#include "dedup/listed_documents.h"
 #include "encode/fim.h"
 #include "encode/histogram.h"
 #include "encode/shard_set.h"
@@ -37,7 +38,7 @@ struct pack_unit {
     /* Called when the shards are finished. With a shuffle, the unit has no shards, and *sorted says where its documents
      * are; else it is zero. A status other than OK is that of the work. */
     enum tokmap_status (*committed)(void *user, const struct pack_result *result, const struct shuffle_sorted *sorted,
-                                    struct tokmap_error *error);
+                                    const struct listed_search *listed, struct tokmap_error *error);
     void *user;
 };
 
@@ -106,7 +107,8 @@ struct pack_options {
     /* Documents with fewer or more tokens, without the tokens of eod_id and bos_id at their ends, are left out: they
      * become issues with `asked`. 0: no limit. Texts are then held in memory whole. */
     uint64_t min_tokens, max_tokens;
-    const struct drop_options *drop; /* duplicates and excluded n-grams; NULL: no document is dropped for them */
+    const struct listed_documents *listed; /* left out before all else; NULL: none are */
+    const struct drop_options *drop;       /* duplicates and excluded n-grams; NULL: no document is dropped for them */
     /* Options that the tokenizer was opened with, for the about section. NULL: the defaults. */
     const struct tokmap_tokenizer_options *tokenizer_options;
     const char *tokenizer_path; /* its file or folder as the user gave it, for the about section; NULL: it needs none */
@@ -169,9 +171,10 @@ struct pack_result {
     /* Documents with more bytes than a run of text that the code of the model does not cut (tokenizer_info.code_cuts),
      * where the tokenizer does not cut them; and the bytes so far of a document that has not ended. */
     uint64_t uncut, uncut_bytes;
-    struct lengths lengths;     /* of the documents, with the tokens that begin and end them */
-    uint8_t content[16];        /* the content id; zero for a dry run */
-    struct drop_counts dropped; /* with options.drop */
+    struct lengths lengths;      /* of the documents, with the tokens that begin and end them */
+    uint8_t content[16];         /* the content id; zero for a dry run */
+    struct drop_counts dropped;  /* with options.drop */
+    struct listed_counts listed; /* with options.listed */
     uint64_t text_before,
         stream_before;  /* counts.text_bytes and stream_bytes of killed processes, which this continued */
     bool kept;          /* true if, after an error, the same call continues the work */

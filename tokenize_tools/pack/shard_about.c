@@ -51,6 +51,10 @@ static void drop_add(struct cli_report *report, const struct shard_about *about)
         cli_member(report, "seed", cli_number(MINHASH_SEED));
         cli_report_close(report);
     }
+    if (about->listed) {
+        listed_documents_identity(about->listed, identity);
+        cli_member(report, "drop", cli_text(HASH128_HEX(identity)));
+    }
     if (!about->ngrams)
         return;
     ngram_table_identity(about->ngrams, identity);

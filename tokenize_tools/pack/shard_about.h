@@ -34,11 +34,12 @@ struct shard_about {
     const struct chat_learn *learn;
     const char *const *ignored; /* ignored_count keys of conversations that count for nothing */
     size_t ignored_count;
-    uint64_t min_tokens, max_tokens;    /* 0: no limit */
-    bool dedup;                         /* true if duplicates were left out */
-    const struct minhash_form *minhash; /* near-duplicates were left out; NULL: they were not */
-    const struct ngram_table *ngrams;   /* documents with one of them were left out; NULL: none */
-    const struct fim *fim;              /* texts were rearranged; NULL: none was */
+    uint64_t min_tokens, max_tokens;       /* 0: no limit */
+    bool dedup;                            /* true if duplicates were left out */
+    const struct minhash_form *minhash;    /* near-duplicates were left out; NULL: they were not */
+    const struct listed_documents *listed; /* documents that lists name were left out; NULL: none */
+    const struct ngram_table *ngrams;      /* documents with one of them were left out; NULL: none */
+    const struct fim *fim;                 /* texts were rearranged; NULL: none was */
     bool has_mask;
     uint64_t counted_tokens;
     const uint64_t *shuffle; /* the seed; NULL: the documents have the order of the inputs */

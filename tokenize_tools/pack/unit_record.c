@@ -15,6 +15,7 @@
 
 #define PAIRS 4096
 #define LENGTHS_MOST ((uint64_t)16 << 20)
+#define FOUND_MOST ((uint64_t)4 << 32)
 
 /* Head of the pairs of the histogram. */
 struct lengths_head {
@@ -29,7 +30,7 @@ struct stage_id unit_record_id(const char *folder, uint64_t key, uint64_t unit)
 
 uint64_t unit_record_layout(void)
 {
-    const uint64_t sizes[] = {8, sizeof(struct unit_result), sizeof(struct corpus_counts), sizeof(struct corpus_place)};
+    const uint64_t sizes[] = {9, sizeof(struct unit_result), sizeof(struct corpus_counts), sizeof(struct corpus_place)};
     return hash64(sizes, sizeof sizes);
 }
 
@@ -63,10 +64,11 @@ static enum tokmap_status lengths_add(struct stage_writer *writer, const struct 
 }
 
 enum tokmap_status unit_record_write(const struct stage_id *id, const struct unit_result *result,
-                                     const struct histogram *lengths, const struct shuffle_sorted *sorted, bool sync,
-                                     struct tokmap_error *error)
+                                     const struct histogram *lengths, const struct shuffle_sorted *sorted,
+                                     const struct listed_search *listed, bool sync, struct tokmap_error *error)
 {
     struct stage_writer *writer;
+    struct bytes_buffer found = {0};
     enum tokmap_status status = stage_writer_open(&writer, id, error);
     if (!status)
         status = stage_writer_add(writer, result, sizeof *result, error);
@@ -79,8 +81,15 @@ enum tokmap_status unit_record_write(const struct stage_id *id, const struct uni
     if (!status)
         status = sorted_unit_add(writer, sorted, result->pack.sets, result->pack.counts.lines, error);
     if (!status)
+        status = stage_writer_next(writer, error);
+    if (!status && listed)
+        status = listed_search_found(listed, &found, error);
+    if (!status)
+        status = stage_writer_add(writer, found.bytes, found.count, error);
+    if (!status)
         status = stage_writer_commit(writer, sync, error);
     stage_writer_free(writer);
+    bytes_free(&found);
     return status;
 }
 
@@ -128,7 +137,7 @@ static bool lengths_take(struct histogram *lengths, const struct bytes_buffer *b
 }
 
 enum tokmap_status unit_record_read(const struct stage_id *id, struct unit_result *result, struct histogram *lengths,
-                                    struct tokmap_error *error)
+                                    struct listed_search *listed, struct tokmap_error *error)
 {
     struct bytes_buffer bytes = {0};
     enum tokmap_status status = stage_section_read(id, UNIT_RESULT, result, sizeof *result, error);
@@ -138,6 +147,10 @@ enum tokmap_status unit_record_read(const struct stage_id *id, struct unit_resul
         status = stage_section_load(&bytes, id, UNIT_LENGTHS, LENGTHS_MOST, error);
     if (!status && lengths && !lengths_take(lengths, &bytes))
         status = stage_corrupt(id, error);
+    if (!status && (lengths || listed))
+        status = stage_section_load(&bytes, id, UNIT_FOUND, FOUND_MOST, error);
+    if (!status && listed)
+        status = listed_search_load(listed, bytes.bytes, bytes.count, error);
     bytes_free(&bytes);
     return status;
 }

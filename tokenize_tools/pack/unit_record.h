@@ -11,6 +11,7 @@
  *     section SORTED_TOTALS    figures of the sorted documents (sorted_units.h); all but the lines is zero if
  *                              there is no shuffle
  *     section SORTED_CHUNKS    the chunks that they are in
+ *     section UNIT_FOUND       the entries of the lists of --drop that the unit has (listed_documents.h)
  */
 #ifndef TOKMAP_PACK_UNIT_RECORD_H
 #define TOKMAP_PACK_UNIT_RECORD_H
@@ -20,7 +21,7 @@
 #include "work/stage_file.h"
 
 /* The sections of a record. */
-enum { UNIT_RESULT, UNIT_LENGTHS, UNIT_SECTIONS = SORTED_END };
+enum { UNIT_RESULT, UNIT_LENGTHS, UNIT_FOUND = SORTED_END, UNIT_SECTIONS };
 _Static_assert(UNIT_LENGTHS + 1 == SORTED_TOTALS, "sorted_units.h has the other sections");
 struct stage_id unit_record_id(const char *folder, uint64_t key, uint64_t unit);
 
@@ -42,14 +43,15 @@ struct unit_result {
     struct skipped_size skipped;
 };
 
-/* Writes the record and gives it its name. sorted: zeros without a shuffle. Statuses: those of stage_writer_open() and
- * stage_writer_commit(). */
+/* Writes the record and gives it its name. sorted: zeros without a shuffle. listed: the search for listed documents, or
+ * NULL. Statuses: those of stage_writer_open() and stage_writer_commit(). */
 enum tokmap_status unit_record_write(const struct stage_id *id, const struct unit_result *result,
-                                     const struct histogram *lengths, const struct shuffle_sorted *sorted, bool sync,
-                                     struct tokmap_error *error);
+                                     const struct histogram *lengths, const struct shuffle_sorted *sorted,
+                                     const struct listed_search *listed, bool sync, struct tokmap_error *error);
 
-/* Reads a record, and adds its lengths to `lengths` unless that is NULL. Statuses: those of stage_section_load(). */
+/* Reads a record, and adds its lengths to `lengths`, and what it has found of lists to `listed`, unless these are NULL.
+ * Statuses: those of stage_section_load() and listed_search_load(). */
 enum tokmap_status unit_record_read(const struct stage_id *id, struct unit_result *result, struct histogram *lengths,
-                                    struct tokmap_error *error);
+                                    struct listed_search *listed, struct tokmap_error *error);
 
 #endif

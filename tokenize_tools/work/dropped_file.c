@@ -29,7 +29,7 @@
 
 #define CORRUPT(file, error, offset, ...) error_set((error), TOKMAP_ERROR_CORRUPT, (file)->path, offset, __VA_ARGS__)
 
-/* A text of the file, which the list owns. */
+/* A text of the file, which the list owns. A zero byte follows it. */
 struct text {
     char *bytes;
     uint64_t count;
@@ -53,7 +53,7 @@ struct dropped_file {
     uint64_t window_at; /* offset of the window in the file */
     size_t filled;
     uint64_t at; /* offset of the next entry */
-    struct texts inputs, texts;
+    struct texts inputs, texts, readings;
     struct ngram *ngrams;
     uint64_t ngram_count, ngram_capacity;
     uint64_t duplicates, excluded;
@@ -145,62 +145,11 @@ static enum tokmap_status body_check(struct dropped_file *file, bool (*stop)(voi
     return status;
 }
 
-enum tokmap_status dropped_open(struct dropped_file **file, const char *path, bool (*stop)(void *user), void *user,
-                                struct tokmap_error *error)
-{
-    struct os_stat stat;
-    struct dropped_file *made = *file = calloc(1, sizeof *made);
-    if (!made || !(made->window = malloc(WINDOW))) {
-        free(made);
-        *file = NULL;
-        return error_set_memory(error, "a list of dropped documents", sizeof *made + WINDOW);
-    }
-    made->path = path;
-    int system = os_open(path, OS_READ_NOW, &made->fd);
-    if (system)
-        made->fd = -1;
-    enum tokmap_status status = TOKMAP_OK;
-    if (!system)
-        system = os_fstat(made->fd, &stat);
-    if (system == ENOENT)
-        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET,
-                                  "there is no list of dropped documents; `tokmap pack` writes one where it leaves out "
-                                  "duplicates or excluded texts");
-    else if (system)
-        status =
-            error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the list of dropped documents cannot be opened");
-    else if (stat.kind != OS_KIND_FILE)
-        status = error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET, NOT_A_LIST);
-    if (!status)
-        status = header_check(made, stat.bytes, error);
-    if (!status)
-        status = body_check(made, stop, user, error);
-    made->at = sizeof made->header;
-    made->filled = 0;
-    if (status) {
-        dropped_close(made);
-        *file = NULL;
-    }
-    return status;
-}
-
 static void texts_free(struct texts *texts)
 {
     for (uint64_t i = 0; i < texts->count; i++)
         free(texts->list[i].bytes);
     free(texts->list);
-}
-
-void dropped_close(struct dropped_file *file)
-{
-    if (!file)
-        return;
-    os_close(file->fd);
-    texts_free(&file->inputs);
-    texts_free(&file->texts);
-    free(file->ngrams);
-    free(file->window);
-    free(file);
 }
 
 const struct dropped_header *dropped_header(const struct dropped_file *file)
@@ -246,7 +195,7 @@ static enum tokmap_status text_read(struct dropped_file *file, struct texts *tex
     if (at > file->header.file_bytes || count > file->header.file_bytes - at)
         return CORRUPT(file, error, at, "the last entry reaches past the end of the file; " REMEDY);
     const bool room = list_room(&texts->list, texts->count, &texts->capacity, sizeof *texts->list);
-    char *bytes = room ? malloc(count) : NULL;
+    char *bytes = room ? malloc(count + (size_t)1) : NULL;
     if (!bytes)
         return error_set_memory(error, "the paths of a list of dropped documents", count);
     const enum tokmap_status status = bytes_read(file, at, bytes, count, error);
@@ -254,6 +203,7 @@ static enum tokmap_status text_read(struct dropped_file *file, struct texts *tex
         free(bytes);
         return status;
     }
+    bytes[count] = '\0';
     texts->list[texts->count++] = (struct text){bytes, count};
     return TOKMAP_OK;
 }
@@ -281,6 +231,18 @@ static enum tokmap_status input_read(struct dropped_file *file, struct tokmap_er
         status = CORRUPT(file, error, file->at, "there are more inputs than the header counts; " REMEDY);
     if (!status)
         status = text_read(file, &file->inputs, file->at + sizeof entry, entry.path_bytes, error);
+    return status ? status : entry_end(file, sizeof entry + entry.path_bytes, error);
+}
+
+/* Reads the reading, which is the first entry if there is one. */
+static enum tokmap_status reading_read(struct dropped_file *file, struct tokmap_error *error)
+{
+    struct dropped_input entry = {.type = 0};
+    enum tokmap_status status =
+        file->at == file->header.file_bytes ? TOKMAP_OK : bytes_read(file, file->at, &entry, sizeof entry, error);
+    if (status || entry.type != DROPPED_READING)
+        return status;
+    status = text_read(file, &file->readings, file->at + sizeof entry, entry.path_bytes, error);
     return status ? status : entry_end(file, sizeof entry + entry.path_bytes, error);
 }
 
@@ -340,7 +302,8 @@ static enum tokmap_status duplicate_read(struct dropped_file *file, struct dropp
                                           .record = entry.record,
                                           .other_path = kept->bytes,
                                           .other_path_bytes = kept->count,
-                                          .other_record = entry.kept_record};
+                                          .other_record = entry.kept_record,
+                                          .offset = file->at};
     file->duplicates++;
     file->at += sizeof entry;
     return TOKMAP_OK;
@@ -370,7 +333,8 @@ static enum tokmap_status excluded_read(struct dropped_file *file, struct droppe
                                           .other_path_bytes = other->count,
                                           .other_record = ngram->record,
                                           .ngram = text->bytes,
-                                          .ngram_bytes = text->count};
+                                          .ngram_bytes = text->count,
+                                          .offset = file->at};
     file->excluded++;
     file->at += sizeof entry;
     return TOKMAP_OK;
@@ -413,4 +377,81 @@ enum tokmap_status dropped_next(struct dropped_file *file, struct dropped_docume
         if (status)
             return status;
     }
+}
+
+/* ---- opening and closing ---- */
+
+enum tokmap_status dropped_open(struct dropped_file **file, const char *path, bool (*stop)(void *user), void *user,
+                                struct tokmap_error *error)
+{
+    struct os_stat stat;
+    struct dropped_file *made = *file = calloc(1, sizeof *made);
+    if (!made || !(made->window = malloc(WINDOW))) {
+        free(made);
+        *file = NULL;
+        return error_set_memory(error, "a list of dropped documents", sizeof *made + WINDOW);
+    }
+    made->path = path;
+    int system = os_open(path, OS_READ_NOW, &made->fd);
+    if (system)
+        made->fd = -1;
+    enum tokmap_status status = TOKMAP_OK;
+    if (!system)
+        system = os_fstat(made->fd, &stat);
+    if (system == ENOENT)
+        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET,
+                                  "there is no list of dropped documents; `tokmap pack` writes one where it leaves out "
+                                  "duplicates or excluded texts");
+    else if (system)
+        status =
+            error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the list of dropped documents cannot be opened");
+    else if (stat.kind != OS_KIND_FILE)
+        status = error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET, NOT_A_LIST);
+    if (!status)
+        status = header_check(made, stat.bytes, error);
+    if (!status)
+        status = body_check(made, stop, user, error);
+    made->at = sizeof made->header;
+    made->filled = 0;
+    if (!status)
+        status = reading_read(made, error);
+    if (status) {
+        dropped_close(made);
+        *file = NULL;
+    }
+    return status;
+}
+
+void dropped_close(struct dropped_file *file)
+{
+    if (!file)
+        return;
+    os_close(file->fd);
+    texts_free(&file->inputs);
+    texts_free(&file->texts);
+    texts_free(&file->readings);
+    free(file->ngrams);
+    free(file->window);
+    free(file);
+}
+
+const char *dropped_reading(const struct dropped_file *file)
+{
+    return file->readings.count ? file->readings.list[0].bytes : "";
+}
+
+static int texts_compare(const void *a, const void *b)
+{
+    return strcmp(((const struct text *)a)->bytes, ((const struct text *)b)->bytes);
+}
+
+const char *dropped_twice(struct dropped_file *file)
+{
+    const struct texts *inputs = &file->inputs;
+    if (inputs->count)
+        qsort(inputs->list, (size_t)inputs->count, sizeof *inputs->list, texts_compare);
+    for (uint64_t i = 1; i < inputs->count; i++)
+        if (!texts_compare(&inputs->list[i - 1], &inputs->list[i]))
+            return inputs->list[i].bytes;
+    return NULL;
 }

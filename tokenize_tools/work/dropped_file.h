@@ -24,7 +24,8 @@
 
 #define DROPPED_MAGIC SHARD_LIST_MAGIC
 #define DROPPED_MAJOR 1
-#define DROPPED_MINOR_NEAR 1                  /* of a list with near-duplicates; other lists have 0 */
+#define DROPPED_MINOR_NEAR 1                  /* of a list with near-duplicates, */
+#define DROPPED_MINOR_READING 2               /* of one with a reading; other lists have 0 */
 #define DROPPED_TEXT_MOST ((uint32_t)1 << 20) /* bytes of a path or an n-gram */
 
 struct dropped_header {
@@ -47,7 +48,8 @@ enum dropped_type {
     DROPPED_NGRAM = 2,
     DROPPED_DUPLICATE = 3,
     DROPPED_EXCLUDED = 4,
-    DROPPED_NEAR_DUPLICATE = 5 /* with the layout of a duplicate */
+    DROPPED_NEAR_DUPLICATE = 5, /* with the layout of a duplicate */
+    DROPPED_READING = 6         /* with the layout of an input, and a text in place of the path */
 };
 
 /* Entries as they are stored. Paths and texts follow, without a zero byte, and zeros up to a multiple of 8. */
@@ -86,6 +88,7 @@ struct dropped_document {
     uint64_t other_path_bytes, other_record;
     const char *ngram; /* its text, of an excluded document; else NULL */
     uint64_t ngram_bytes;
+    uint64_t offset; /* of the entry in the file */
 };
 
 struct dropped_file; /* for one thread at a time */
@@ -103,6 +106,13 @@ const struct dropped_header *dropped_header(const struct dropped_file *file);
  * ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status dropped_next(struct dropped_file *file, struct dropped_document *document,
                                 struct tokmap_error *error);
+
+/* Returns how the inputs were read, which decides what their records are: a text that a command compares with its own.
+ * "": the list does not say. */
+const char *dropped_reading(const struct dropped_file *file);
+
+/* After END: returns a path that two inputs have, so that it does not say which one is meant, or NULL. */
+const char *dropped_twice(struct dropped_file *file);
 
 /* Returns true if the file at `path` begins with the magic of such a list. */
 bool dropped_is_file(const char *path);

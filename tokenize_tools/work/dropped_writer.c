@@ -126,16 +126,29 @@ static enum tokmap_status entry_pad(struct dropped_writer *writer, uint64_t byte
     return bytes_add(writer, zeros, round_up(bytes, 8) - bytes, error);
 }
 
-enum tokmap_status dropped_writer_input(struct dropped_writer *writer, const char *path, struct tokmap_error *error)
+static enum tokmap_status path_entry_add(struct dropped_writer *writer, enum dropped_type type, const char *path,
+                                         struct tokmap_error *error)
 {
     const uint64_t bytes = min64(strlen(path), DROPPED_TEXT_MOST);
-    const struct dropped_input entry = {.type = DROPPED_INPUT, .path_bytes = (uint32_t)bytes};
+    const struct dropped_input entry = {.type = type, .path_bytes = (uint32_t)bytes};
     assert(bytes);
-    writer->header.inputs++;
     enum tokmap_status status = bytes_add(writer, &entry, sizeof entry, error);
     if (!status)
         status = bytes_add(writer, path, bytes, error);
     return status ? status : entry_pad(writer, sizeof entry + bytes, error);
+}
+
+enum tokmap_status dropped_writer_reading(struct dropped_writer *writer, const char *reading,
+                                          struct tokmap_error *error)
+{
+    writer->header.minor = DROPPED_MINOR_READING;
+    return path_entry_add(writer, DROPPED_READING, reading, error);
+}
+
+enum tokmap_status dropped_writer_input(struct dropped_writer *writer, const char *path, struct tokmap_error *error)
+{
+    writer->header.inputs++;
+    return path_entry_add(writer, DROPPED_INPUT, path, error);
 }
 
 enum tokmap_status dropped_writer_ngram(struct dropped_writer *writer, const char *text, uint64_t bytes,
@@ -166,7 +179,7 @@ enum tokmap_status dropped_writer_duplicate(struct dropped_writer *writer, bool 
                                             .kept_record = kept_record,
                                             .kept_input = kept_input};
     writer->header.duplicates++;
-    if (near)
+    if (near && !writer->header.minor)
         writer->header.minor = DROPPED_MINOR_NEAR;
     return bytes_add(writer, &entry, sizeof entry, error);
 }
@@ -306,6 +319,16 @@ enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t
     if (!system && sync)
         system = os_sync(writer->fd);
     return system ? write_failed(writer, system, error) : TOKMAP_OK;
+}
+
+const struct dropped_header *dropped_writer_header(const struct dropped_writer *writer)
+{
+    return &writer->header;
+}
+
+bool dropped_writer_is_named(const struct dropped_writer *writer)
+{
+    return writer->named;
 }
 
 enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error)

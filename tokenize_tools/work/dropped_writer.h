@@ -15,6 +15,10 @@ struct dropped_writer;
  * ERROR_NOT_FOUND, ERROR_MEMORY. */
 enum tokmap_status dropped_writer_open(struct dropped_writer **writer, const char *name, struct tokmap_error *error);
 
+/* Says how the inputs are read (dropped_reading()), before any entry. Statuses: OK, ERROR_IO. */
+enum tokmap_status dropped_writer_reading(struct dropped_writer *writer, const char *reading,
+                                          struct tokmap_error *error);
+
 /* Add an entry. The first two give it the next number, from 0; a longer n-gram is cut at DROPPED_NGRAM_MOST bytes, or
  * before, between two characters. `near`: the duplicate is a near-duplicate. After a failure the writer can only be
  * abandoned. Statuses: OK, ERROR_IO. */
@@ -53,6 +57,12 @@ void dropped_writer_leave(struct dropped_writer *writer);
 /* Completes the file and, with `sync`, brings it to storage. documents: how many were read. Statuses: OK, ERROR_IO. */
 enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t documents, bool sync,
                                          struct tokmap_error *error);
+
+/* Returns the header, whose counts are those of the entries so far. */
+const struct dropped_header *dropped_writer_header(const struct dropped_writer *writer);
+
+/* Returns true if the list of a killed process, which dropped_writer_reopen() has found, is complete under its name. */
+bool dropped_writer_is_named(const struct dropped_writer *writer);
 
 /* Gives the complete file its name and, with the `sync` of dropped_writer_finish(), brings that to storage, too. An
  * older list of this name is replaced. Statuses: OK, ERROR_IO. */

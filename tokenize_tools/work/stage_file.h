@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stage_file.h - files in the folder NAME.work that pass what one stage of the work has found to the next stage, which
- * may run in other processes (pack_stages.h). WORK.md lists all of the folder.
+ * may run in other processes (stage_schedule.h). WORK.md lists all of the folder.
  *
  *     scan-000012      what the scan of unit 12 has found (scan_file.h)
  *     drops-000003     what portion 3 of the comparison has found (drop_list.h)

@@ -201,7 +201,7 @@ enum tokmap_status schedule_run(const struct schedule *schedule, struct schedule
         if (!status)
             status = share_make(schedule, stage, left->count, error);
         if (!status)
-            status = stage_wait(schedule, stage, i + 1 == schedule->count, there, left, error);
+            status = stage_wait(schedule, stage, i + 1 == schedule->count && !schedule->more, there, left, error);
         free(there);
     }
     return status;

@@ -34,6 +34,7 @@ struct stage {
 struct schedule {
     const struct stage *const *stages; /* in their order, `count` of them */
     size_t count;
+    bool more;  /* other stages follow in another schedule, so that the last one here is waited for, too */
     void *self; /* of all callbacks but stop() */
     const char *folder;
     uint64_t task, tasks;

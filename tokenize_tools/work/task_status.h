@@ -44,7 +44,7 @@
 /* TASK_AGAIN: its share of the stage is done, and the command must run again when others have done theirs. */
 enum task_state { TASK_WORKING, TASK_DONE, TASK_FAILED, TASK_WAITING, TASK_AGAIN, TASK_STATES };
 
-/* The stages of packing (pack/pack_stages.h). */
+/* The stages of the search for duplicates (dedup/dedup_stages.h) and of packing (pack/pack_stages.h). */
 enum task_stage { TASK_SCANS, TASK_COMPARES, TASK_PACKS, TASK_SORTS, TASK_CUTS, TASK_MERGES, TASK_STAGES };
 
 /* Returns whether a stage is the last one of some work, in which tasks do not wait for each other. */

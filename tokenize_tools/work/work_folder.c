@@ -29,6 +29,8 @@
 #include "set_commit.h"
 #include "text/path.h"
 
+#define AWAIT_NS ((uint64_t)50000000) /* between two tries, while another process makes the journal */
+#define AWAIT_TRIES 36000
 #define HEAD SET_JOURNAL_HEAD "3"
 #define HEAD_BYTES (sizeof HEAD - 1)
 #define VERSION_AT (HEAD_BYTES - 1) /* of the byte that is the version */
@@ -747,6 +749,23 @@ enum tokmap_status work_folder_open(struct work_folder **folder, const struct wo
         work_folder_close(made);
     else
         *folder = made;
+    return status;
+}
+
+enum tokmap_status work_folder_await(struct work_folder **folder, const struct work_folder_options *options,
+                                     struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t i = 0; i < AWAIT_TRIES && !status; i++) {
+        status = work_folder_open(folder, options, error);
+        if (status != TOKMAP_ERROR_BUSY)
+            break;
+        os_sleep_ns(AWAIT_NS);
+        if (options->stop && options->stop(options->user))
+            status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+        else if (i + 1 < AWAIT_TRIES)
+            status = TOKMAP_OK;
+    }
     return status;
 }
 

@@ -84,6 +84,11 @@ struct work_folder_options {
 enum tokmap_status work_folder_open(struct work_folder **folder, const struct work_folder_options *options,
                                     struct tokmap_error *error);
 
+/* Does the same, and waits while another process makes the journal: up to half an hour, since it reads a part of each
+ * input. */
+enum tokmap_status work_folder_await(struct work_folder **folder, const struct work_folder_options *options,
+                                     struct tokmap_error *error);
+
 /* Returns true if the folder is that of earlier work, whose records work_folder_next() returns. */
 bool work_folder_found(const struct work_folder *folder);
 

@@ -113,7 +113,7 @@ static enum tokmap_status large_add(struct work_units *units, const struct work_
     enum corpus_cut where;
     const uint64_t file = units->file_count - 1, size = options->unit_bytes;
     enum tokmap_status status = corpus_range_possible(units->paths[file], options->corpus, &where, error);
-    bool cut = where == CORPUS_CUT_LINES;
+    bool cut = where == CORPUS_CUT_LINES && !options->whole_lines;
     if (!status && where == CORPUS_CUT_GROUPS && ((status = groups_add(units, options, &cut, error)) || cut))
         return status;
     for (uint64_t at = 0; at < bytes && cut && !status; at += min64(size, bytes - at)) {
@@ -214,4 +214,16 @@ void work_units_free(struct work_units *units)
     free(units->list);
     free(units->indivisible_path);
     *units = (struct work_units){.count = 0};
+}
+
+enum tokmap_status work_units_range(const struct work_units *units, uint64_t number, bool (*stop)(void *user),
+                                    void *user, struct corpus_range *range, struct tokmap_error *error)
+{
+    const struct unit *unit = &units->list[number];
+    const char *path = units->paths[unit->first];
+    *range = (struct corpus_range){unit->begin, unit->end, unit->groups};
+    if (!unit->end || unit->groups)
+        return TOKMAP_OK;
+    const enum tokmap_status status = corpus_range_border(path, unit->begin, stop, user, &range->begin, error);
+    return status ? status : corpus_range_border(path, unit->end, stop, user, &range->end, error);
 }

@@ -43,6 +43,7 @@ struct work_units_options {
     size_t operand_count;
     const struct corpus_options *corpus; /* with `select`, and what decides the format */
     uint64_t unit_bytes;                 /* at least 1 */
+    bool whole_lines; /* files of lines are not cut, since a part does not know the numbers of its lines */
     /* Called for each input. *skips is set if it belongs to the output, and another process has made it, whose work
      * this one continues. NULL: all are inputs. Statuses: any. */
     enum tokmap_status (*examine)(const void *output, const char *path, bool *skips, struct tokmap_error *error);
@@ -56,5 +57,10 @@ struct work_units_options {
 enum tokmap_status work_units_list(struct work_units *units, const struct work_units_options *options,
                                    struct tokmap_error *error);
 void work_units_free(struct work_units *units); /* accepts zeros */
+
+/* Finds the lines or row groups of the file that unit `number` has a part of; zeros: it has whole files. Statuses:
+ * those of corpus_range_border(). */
+enum tokmap_status work_units_range(const struct work_units *units, uint64_t number, bool (*stop)(void *user),
+                                    void *user, struct corpus_range *range, struct tokmap_error *error);
 
 #endif

@@ -72,6 +72,7 @@ class FileOptions(TypedDict, total=False):
     cut_as: Literal["kimi", "llama3", "llama4"]
     dedup: Literal["exact", "minhash"]
     dedup_memory: Size
+    drop: Patterns
     dry_run: bool
     exclude: Patterns
     exclude_field: str

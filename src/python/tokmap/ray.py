@@ -67,6 +67,7 @@ _NOT_HERE = {
                     _ALL + "drop the duplicates of the dataset before, or " + _COMMAND),
     **dict.fromkeys(("exclude_ngrams", "exclude_words"),
                     "what is excluded is listed for the whole output; filter the dataset before, or " + _COMMAND),
+    "drop": "lists name documents of files; filter the dataset before, or " + _COMMAND,
     **dict.fromkeys(("split", "split_seed"), "an output is one set of shards; " + _COMMAND),
     **dict.fromkeys(("shuffle", "shuffle_memory"), _ALL + "shuffle the dataset before, with random_shuffle()"),
     "shard_tokens": "shards have so many documents; pass shard_documents",

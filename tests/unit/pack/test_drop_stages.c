@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dedup/dedup_stages.h"
 #include "inputs/inputs.h"
 #include "pack/pack_stages.h"
 #include "support/scratch_folder.h"
@@ -68,11 +69,26 @@ static void options_set(bool exact, uint64_t memory, uint32_t threads)
     pack.corpus.record_limit = pack.corpus.document_limit = 1 << 20;
 }
 
+/* The stages, and what they have found. */
+struct drop_stages {
+    struct dedup_stages work;
+    struct drop_source source;
+};
+
 static enum tokmap_status stages_do(struct drop_stages *stages)
 {
-    const struct scan_inputs all = {.operands = operands, .count = 2};
-    *stages = (struct drop_stages){.source = {.unit = 0}};
-    return drop_stages_run(stages, &pack, &all, folder, &error);
+    static const struct scan_inputs all = {.operands = operands, .count = 2};
+    static const struct work_units one = {.count = 1};
+    *stages = (struct drop_stages){.work = {.scanning = pack_scan_options(&pack),
+                                            .units = &one,
+                                            .whole = &all,
+                                            .folder = folder,
+                                            .key = 7,
+                                            .tasks = 1}};
+    const enum tokmap_status status = dedup_stages_run(&stages->work, &error);
+    if (!status)
+        stages->source = dedup_stages_source(&stages->work, 0);
+    return status;
 }
 
 static void files_remove(const struct drop_stages *stages)
@@ -130,7 +146,7 @@ static void test_same_answers(void **unused)
         MUST(stages_do(&stages));
         all_ask(&stages);
         files_remove(&stages);
-        drop_stages_free(&stages);
+        dedup_stages_free(&stages.work);
     }
 }
 
@@ -168,7 +184,7 @@ static void continued_check(bool exact)
     whole = batches;
     assert_true(whole >= 3);
     files_remove(&stages);
-    drop_stages_free(&stages);
+    dedup_stages_free(&stages.work);
     for (enum tokmap_status status = TOKMAP_ERROR_INTERRUPTED; status; attempts++) {
         assert_true(attempts <= whole);
         batches = 0;
@@ -178,18 +194,18 @@ static void continued_check(bool exact)
             assert_int_equal(status, TOKMAP_ERROR_INTERRUPTED);
         all += batches;
         if (status)
-            drop_stages_free(&stages);
+            dedup_stages_free(&stages.work);
     }
     assert_true(attempts > 1 && all <= whole + attempts);
     all_ask(&stages);
-    drop_stages_free(&stages);
+    dedup_stages_free(&stages.work);
     batches = 0;
     batches_most = 1;
     MUST(stages_do(&stages));
     assert_int_equal(batches, 0);
     all_ask(&stages);
     files_remove(&stages);
-    drop_stages_free(&stages);
+    dedup_stages_free(&stages.work);
 }
 
 static void test_continued(void **unused)
@@ -216,7 +232,7 @@ static void test_stale_drops(void **unused)
     MUST(stages_do(&stages));
     const struct stage_id scan = scan_file_id(folder, stages.source.key, 0);
     stage_remove(&scan);
-    drop_stages_free(&stages);
+    dedup_stages_free(&stages.work);
     for (size_t i = 0; i < 2; i++) {
         (void)snprintf(path, sizeof path, "%s/%s", folder, left[i]);
         file_write_text(path, "of another scan");
@@ -225,7 +241,7 @@ static void test_stale_drops(void **unused)
     MUST(stages_do(&stages));
     all_ask(&stages);
     files_remove(&stages);
-    drop_stages_free(&stages);
+    dedup_stages_free(&stages.work);
     for (size_t i = 0; i < 2; i++) {
         (void)snprintf(path, sizeof path, "%s/%s", folder, left[i]);
         assert_int_not_equal(access(path, F_OK), 0);
@@ -242,17 +258,17 @@ static void test_busy(void **unused)
     MUST(stages_do(&stages));
     const struct stage_id drops = drops_file_id(folder, stages.source.key, 0, 1);
     stage_remove(&drops);
-    drop_stages_free(&stages);
+    dedup_stages_free(&stages.work);
     MUST(stage_writer_open(&other, &drops, &error));
     assert_int_equal(stages_do(&stages), TOKMAP_ERROR_BUSY);
     assert_non_null(strstr(error.path, "drops-000000.partial"));
     assert_non_null(strstr(error.message, "wait for it"));
-    drop_stages_free(&stages);
+    dedup_stages_free(&stages.work);
     stage_writer_free(other);
     MUST(stages_do(&stages));
     all_ask(&stages);
     files_remove(&stages);
-    drop_stages_free(&stages);
+    dedup_stages_free(&stages.work);
 }
 
 static void test_can_repeat(void **unused)
@@ -261,11 +277,11 @@ static void test_can_repeat(void **unused)
     static const char *const standard[] = {"a", "-"};
     const struct inputs_selection all = {0};
     const struct inputs_selection listed = {.lists = standard, .list_count = 2};
-    assert_true(drop_stages_can_repeat(standard, 1, &all));
-    assert_false(drop_stages_can_repeat(standard, 2, &all));
-    assert_false(drop_stages_can_repeat(standard, 1, &listed));
+    assert_true(dedup_can_repeat(standard, 1, &all));
+    assert_false(dedup_can_repeat(standard, 2, &all));
+    assert_false(dedup_can_repeat(standard, 1, &listed));
     static const char *const device[] = {"/dev/null"};
-    assert_false(drop_stages_can_repeat(device, 1, &all));
+    assert_false(dedup_can_repeat(device, 1, &all));
 }
 
 int main(void)

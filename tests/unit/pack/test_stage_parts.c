@@ -138,7 +138,7 @@ static void same(const char *name, const uint8_t *wanted, size_t wanted_bytes)
 static enum tokmap_status compare(struct tokmap_error *error)
 {
     struct all_scans scans;
-    const struct drop_stage stage = pack_drop_stage(&pack);
+    const struct drop_stage stage = pack_scan_options(&pack).stage;
     enum tokmap_status status = all_scans_read(&scans, &stage, ".", KEY, UNITS, error);
     if (!status)
         status = near_resolve_run(&scans, &stage, error);

@@ -76,15 +76,15 @@ static void all_scan(bool near)
 
 static enum tokmap_status compare(const struct all_scans *scans, struct tokmap_error *error)
 {
-    const struct drop_stage stage = pack_drop_stage(&pack);
+    const struct drop_stage stage = pack_scan_options(&pack).stage;
     return drop.minhash ? near_resolve_run(scans, &stage, error) : drop_portion_run(scans, &stage, 0, error);
 }
 
 static enum tokmap_status list_write(const struct all_scans *scans, struct tokmap_error *error)
 {
     struct dropped_writer *list = NULL;
-    const struct drop_stage stage = pack_drop_stage(&pack);
-    const enum tokmap_status status = drop_finish(&list, pack.prefix, &stage, &units, scans, error);
+    const struct drop_stage stage = pack_scan_options(&pack).stage;
+    const enum tokmap_status status = drop_finish(&list, pack.prefix, NULL, &stage, &units, scans, error);
     dropped_writer_free(list);
     return status;
 }
@@ -111,7 +111,7 @@ static enum tokmap_status unit_ask(const struct all_scans *scans, uint64_t unit,
 static enum tokmap_status stages_do(bool compares, struct tokmap_error *error)
 {
     struct all_scans scans;
-    const struct drop_stage stage = pack_drop_stage(&pack);
+    const struct drop_stage stage = pack_scan_options(&pack).stage;
     enum tokmap_status status = all_scans_read(&scans, &stage, ".", KEY, UNITS, error);
     if (!status && compares)
         status = compare(&scans, error);
@@ -339,7 +339,7 @@ static void test_drops(void **unused)
     bool is_dropped;
     all_scan(false);
     assert_int_equal(stages_do(true, &error), TOKMAP_OK);
-    const struct drop_stage stage = pack_drop_stage(&pack);
+    const struct drop_stage stage = pack_scan_options(&pack).stage;
     assert_int_equal(all_scans_read(&scans, &stage, ".", KEY, UNITS, &error), TOKMAP_OK);
     /* Documents 0 to 39, without the one at `skip`, after a killed process that has packed those before `begin`. */
     static const struct {

@@ -332,26 +332,26 @@ static void test_record(void **unused)
     made_by.shard_tokens = 11;
     assert_true(unit_record_key(&made_by, &other) && other != key);
     const struct stage_id id = unit_record_id(".", key, 12), wrong = unit_record_id(".", other, 12);
-    assert_int_equal(unit_record_read(&id, read, &sum, &error), TOKMAP_ERROR_NOT_FOUND);
-    assert_int_equal(unit_record_write(&id, result, &lengths, &none, false, &error), TOKMAP_OK);
+    assert_int_equal(unit_record_read(&id, read, &sum, NULL, &error), TOKMAP_ERROR_NOT_FOUND);
+    assert_int_equal(unit_record_write(&id, result, &lengths, &none, NULL, false, &error), TOKMAP_OK);
     assert_true(file_exists("packed-000012"));
     for (int i = 0; i < 2; i++) /* the lengths are added */
-        assert_int_equal(unit_record_read(&id, read, &sum, &error), TOKMAP_OK);
+        assert_int_equal(unit_record_read(&id, read, &sum, NULL, &error), TOKMAP_OK);
     assert_memory_equal(read, result, sizeof *read);
     assert_int_equal(sum.count, 2 * lengths.count);
     assert_int_equal(sum.largest, lengths.largest);
     assert_true(sum.sum == 2 * lengths.sum);
     assert_int_equal(histogram_percentile(&sum, 900), histogram_percentile(&lengths, 900));
-    assert_int_equal(unit_record_read(&wrong, read, &sum, &error), TOKMAP_ERROR_CORRUPT); /* other work */
+    assert_int_equal(unit_record_read(&wrong, read, &sum, NULL, &error), TOKMAP_ERROR_CORRUPT); /* other work */
     const struct stage_id moved = unit_record_id(".", key, 13), cut = unit_record_id(".", key, 14);
     assert_int_equal(rename("packed-000012", "packed-000013"), 0); /* of another unit */
-    assert_int_equal(unit_record_read(&moved, read, NULL, &error), TOKMAP_ERROR_CORRUPT);
+    assert_int_equal(unit_record_read(&moved, read, NULL, NULL, &error), TOKMAP_ERROR_CORRUPT);
     struct stat found;
     assert_int_equal(stat("packed-000013", &found), 0);
     for (off_t bytes = 0; bytes < found.st_size; bytes += found.st_size / 50 + 1) {
-        assert_int_equal(unit_record_write(&cut, result, &lengths, &none, false, &error), TOKMAP_OK);
+        assert_int_equal(unit_record_write(&cut, result, &lengths, &none, NULL, false, &error), TOKMAP_OK);
         assert_int_equal(truncate("packed-000014", bytes), 0);
-        assert_int_equal(unit_record_read(&cut, read, &sum, &error), TOKMAP_ERROR_CORRUPT);
+        assert_int_equal(unit_record_read(&cut, read, &sum, NULL, &error), TOKMAP_ERROR_CORRUPT);
     }
     assert_true(unit_is_name("unit-000012.work", &is_folder) && is_folder);
     assert_true(unit_is_name("unit-1000012.skipped", &is_folder) && !is_folder);

@@ -104,7 +104,7 @@ static void unit_make(uint64_t number, uint64_t count, uint64_t chunk_bytes, uin
     }
     const struct stage_id id = unit_record_id(".", KEY, number);
     assert_true(histogram_new(&lengths));
-    assert_int_equal(unit_record_write(&id, &result, &lengths, &sorted, false, &error), TOKMAP_OK);
+    assert_int_equal(unit_record_write(&id, &result, &lengths, &sorted, NULL, false, &error), TOKMAP_OK);
     histogram_free(&lengths);
     shuffle_free(shuffle);
 }
@@ -239,7 +239,7 @@ static enum tokmap_status stages_read(bool cut)
         const struct stage_id id = unit_record_id(".", KEY, i);
         struct histogram lengths;
         assert_true(histogram_new(&lengths));
-        status = unit_record_read(&id, &record, &lengths, &error);
+        status = unit_record_read(&id, &record, &lengths, NULL, &error);
         histogram_free(&lengths);
     }
     if (!status) {

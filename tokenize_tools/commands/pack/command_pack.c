@@ -504,6 +504,7 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
                                        .bos_id = options->bos_id,
                                        .result = &packing->result,
                                        .skips = &packing->skips,
+                                       .listed = packing->drop.listed,
                                        .also = &packing->also,
                                        .seconds = seconds};
     skip_report_advise(&packing->skips, &packing->result.counts);
@@ -598,9 +599,11 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     if (status)
         return status;
     cli_signals_catch();
-    const int opened = drop_arguments_open(packing->command, &packing->drop, os_is_stopped, packing, &options.drop);
+    const int opened =
+        drop_arguments_open(packing->command, &packing->drop, &options.corpus, os_is_stopped, packing, &options.drop);
     if (opened)
         return opened;
+    options.listed = packing->drop.listed;
     return inputs_pack_and_report(packing, &options, operands, operand_count);
 }
 
@@ -626,6 +629,8 @@ static int pack(const struct cli_command *command, const char **operands, size_t
                                       "`tokmap copy`");
     if (!status && packing->output)
         status = output_prefix_make(command, local, endings, &packing->prefix);
+    if (!status && packing->prefix)
+        status = drop_arguments_own(command, &packing->drop, packing->prefix);
     struct tokmap_error error;
     if (!status && pack_upload_is(&packing->upload) && pack_upload_prefix(&packing->upload, packing->prefix, &error))
         status = command_failed(command, &error);
@@ -819,28 +824,11 @@ int command_pack(int argc, char **argv)
         {0, "max-tokens", CLI_NUMBER, &packing.content.max_tokens, &packing.content.max_given, "N",
          "leave out documents with more tokens, BOS and EOD not counted", NULL},
         CLI_HEADING("Duplicates and excluded texts"),
-        {0, "dedup", CLI_CHOICE, &packing.drop.dedup, &packing.drop.dedup_given, "METHOD",
-         "exact: leave out every document whose text an earlier one has, in all inputs; minhash: or most of whose "
-         "words an earlier one has, as datatrove finds them; the inputs are then read twice",
-         "exact|minhash"},
-        {0, "dedup-memory", CLI_SIZE, &packing.drop.memory, &packing.drop.memory_given, "SIZE",
-         "memory for the keys of documents (default: a quarter of the machine's); more of them go to a file, and the "
-         "inputs are read twice; the output is the same",
+        DROP_OPTIONS(packing.drop),
+        {0, "drop", CLI_LIST, &packing.drop.lists, NULL, "LIST",
+         "leave out the documents that LIST names: a NAME.dropped, or a text of lines with an input and a record, or "
+         "with the hash of a text; may be repeated",
          NULL},
-        {0, "minhash-ngram", CLI_NUMBER, &packing.drop.ngram, &packing.drop.ngram_given, "N",
-         "minhash compares N words in a row (default: 5)", NULL},
-        {0, "minhash-bands", CLI_NUMBER, &packing.drop.bands, &packing.drop.bands_given, "N",
-         "the bands of a signature, of which two near-duplicates have one in common (default: 14)", NULL},
-        {0, "minhash-rows", CLI_NUMBER, &packing.drop.rows, &packing.drop.rows_given, "N",
-         "the hashes of a band (default: 8); more of them find fewer near-duplicates, and more bands find more", NULL},
-        {0, "exclude-ngrams", CLI_LIST, &packing.drop.ngrams, NULL, "FILE",
-         "leave out every document with words of an evaluation set: with an n-gram of a line or record of FILE (text, "
-         "JSONL, JSON, Parquet); may be repeated",
-         NULL},
-        {0, "exclude-words", CLI_NUMBER, &packing.drop.words, &packing.drop.words_given, "N",
-         "the words of such an n-gram (default: 13)", NULL},
-        {0, "exclude-field", CLI_TEXT, &packing.drop.field, NULL, "NAME",
-         "the field of the records of these files that holds the text (default: text)", NULL},
         CLI_HEADING("General"),
         {'j', "threads", CLI_NUMBER, &packing.threads, NULL, "N",
          "number of threads (default: one per processor); the output is the same for every N", NULL},

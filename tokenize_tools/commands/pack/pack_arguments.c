@@ -14,7 +14,9 @@
 #include "common/error.h"
 #include "dedup/shingles.h"
 #include "format/sealed.h"
+#include "format/shard_file.h"
 #include "format/shard_seal.h"
+#include "pack/pack_facts.h"
 #include "platform/os.h"
 #include "platform/process.h"
 #include "text/decimal.h"
@@ -585,6 +587,8 @@ int drop_arguments_check(const struct cli_command *command, const struct drop_ar
 {
     if (drop->memory_given && !drop->dedup_given)
         return cli_misused(command, "--dedup-memory is about --dedup exact and --dedup minhash");
+    if (drop->lists.count > LISTED_MOST)
+        return cli_misused(command, "--drop can name at most %d lists", LISTED_MOST);
     const int wrong = minhash_check(command, drop, content, dry_run);
     if (wrong)
         return wrong;
@@ -599,6 +603,21 @@ int drop_arguments_check(const struct cli_command *command, const struct drop_ar
         return cli_misused(command,
                            "--exclude-ngrams cannot be used with --messages-field: the words of a conversation "
                            "are divided among its messages");
+    return 0;
+}
+
+int drop_arguments_own(const struct cli_command *command, const struct drop_arguments *drop, const char *prefix)
+{
+    struct os_stat own, list;
+    char *path = shard_file_path(prefix, SHARD_DROPPED, SHARD_FINAL);
+    const bool there = path && !os_stat(path, &own);
+    free(path);
+    for (size_t i = 0; there && i < drop->lists.count; i++)
+        if (!os_stat(drop->lists.values[i], &list) && list.inode == own.inode && list.device == own.device)
+            return cli_misused(command,
+                               "--drop %s has the name of the list that belongs to this output, which packing removes "
+                               "or replaces; choose another name for the output, or for the list",
+                               drop->lists.values[i]);
     return 0;
 }
 
@@ -617,8 +636,21 @@ static int list_failed(const struct cli_command *command, struct tokmap_error *e
     return command_failed(command, error);
 }
 
-int drop_arguments_open(const struct cli_command *command, struct drop_arguments *drop, bool (*stop)(void *user),
-                        void *user, const struct drop_options **options)
+/* Reads the lists of --drop. */
+static enum tokmap_status lists_read(struct drop_arguments *drop, const struct corpus_options *corpus,
+                                     bool (*stop)(void *user), void *user, struct tokmap_error *error)
+{
+    if (!drop->lists.count)
+        return TOKMAP_OK;
+    drop->reading = pack_reading(corpus, NULL);
+    return drop->reading ? listed_documents_open(&drop->listed, drop->lists.values, drop->lists.count, drop->reading,
+                                                 stop, user, error)
+                         : error_set_memory(error, "the lists of --drop", 0);
+}
+
+int drop_arguments_open(const struct cli_command *command, struct drop_arguments *drop,
+                        const struct corpus_options *corpus, bool (*stop)(void *user), void *user,
+                        const struct drop_options **options)
 {
     struct tokmap_error error;
     struct ngram_counts counts;
@@ -631,9 +663,10 @@ int drop_arguments_open(const struct cli_command *command, struct drop_arguments
         drop->options.memory = os_memory_limit() / 4;
     if (drop->dedup_given || drop->ngrams.count)
         *options = &drop->options;
-    if (!drop->ngrams.count)
-        return 0;
-    enum tokmap_status status = ngram_table_new(&drop->excluded, (uint32_t)drop->words, &error);
+    enum tokmap_status status = lists_read(drop, corpus, stop, user, &error);
+    if (status || !drop->ngrams.count)
+        return status ? command_failed(command, &error) : 0;
+    status = ngram_table_new(&drop->excluded, (uint32_t)drop->words, &error);
     if (status)
         return command_failed(command, &error);
     status = ngram_table_load(drop->excluded, drop->ngrams.values, drop->ngrams.count,
@@ -657,6 +690,9 @@ void drop_arguments_free(struct drop_arguments *drop)
 {
     ngram_table_free(drop->excluded);
     drop->excluded = NULL;
+    listed_documents_close(drop->listed);
+    drop->listed = NULL;
+    free(drop->reading);
 }
 
 void drop_report_to(const struct drop_counts *counts, const char *name, struct cli_report *report)
@@ -679,6 +715,32 @@ void drop_report_to(const struct drop_counts *counts, const char *name, struct c
     if (!report->as_json && counts->read_twice)
         cli_print("  the inputs were read twice, and the keys of the documents needed %s in a file\n",
                   CLI_BYTES(counts->file_bytes));
+}
+
+void listed_report_to(const struct listed_documents *listed, const struct listed_counts *counts,
+                      struct cli_report *report)
+{
+    if (!listed)
+        return;
+    if (!report->as_json)
+        cli_print("\n");
+    cli_report_array(report, "listed");
+    for (size_t i = 0; i < listed_documents_count(listed); i++) {
+        const struct listed_list list = listed_documents_list(listed, i);
+        cli_report_object(report, NULL);
+        cli_member(report, "list", cli_text(list.path));
+        cli_member(report, "entries", cli_number(list.entries));
+        cli_member(report, "documents", cli_number(counts->dropped[i]));
+        cli_member(report, "missing", cli_number(counts->missing[i]));
+        cli_report_close(report);
+        if (report->as_json)
+            continue;
+        cli_print("--drop %s: %s of %s documents\n", list.path, CLI_COUNT(counts->dropped[i]),
+                  CLI_COUNT(counts->documents));
+        if (counts->missing[i])
+            cli_print("  %s of its entries are in no input\n", CLI_COUNT(counts->missing[i]));
+    }
+    cli_report_close(report);
 }
 
 /* ---- sealing ---- */

@@ -478,10 +478,13 @@ void pack_report(const struct pack_report *report, bool json)
     if (json) {
         tokens_members(report, &out);
         drop_report_to(&result->dropped, list, &out);
+        listed_report_to(report->listed, &result->listed, &out);
     }
     skip_report_to(report->skips, &result->counts, &out);
-    if (!json)
+    if (!json) {
         drop_report_to(&result->dropped, list, &out);
+        listed_report_to(report->listed, &result->listed, &out);
+    }
     also_report_to(report->also, result->also, "tokmap pack", &out);
     cli_member(&out, "seconds", cli_real(report->seconds));
     cli_member(&out, "text_bytes_before", cli_number(result->text_before));

@@ -27,7 +27,8 @@ struct pack_report {
     uint64_t eod_id, bos_id;    /* or TOKMAP_NO_ID */
     const struct pack_result *result;
     const struct skip_report *skips;
-    const struct also_arguments *also; /* files of other projects; its count may be 0 */
+    const struct listed_documents *listed; /* NULL: no --drop */
+    const struct also_arguments *also;     /* files of other projects; its count may be 0 */
     double seconds;
 };
 

@@ -17,6 +17,7 @@
 #include "pack/pack_same.h"
 #include "platform/os.h"
 #include "text/path.h"
+#include "work/dropped_file.h"
 #include "work/task_status.h"
 #include "work/work_busy.h"
 #include "work/work_folder.h"
@@ -91,6 +92,8 @@ enum tokmap_status task_pack_run(struct task_pack *tasks, const struct pack_opti
                                             .operand_count = operand_count,
                                             .corpus = &options->corpus,
                                             .unit_bytes = options->unit_bytes ? options->unit_bytes : UINT64_MAX,
+                                            .whole_lines =
+                                                options->listed && listed_documents_by_record(options->listed),
                                             .examine = pack_input_check,
                                             .output = &names,
                                             .stop = options->stop,
@@ -124,6 +127,8 @@ bool task_pack_is_part(const struct task_pack *tasks)
 }
 
 /* ---- reports ---- */
+
+#define LIST_ENDING ".dropped"
 
 static const char *const stages[TASK_STAGES] = {"scan", "compare", "pack", "sort", "cut", "merge"};
 
@@ -221,6 +226,15 @@ static const char *const next[TASK_STAGES] = {"the keys are compared, and then t
                                               "the shards are merged",
                                               NULL};
 
+/* Returns the words for what follows a stage; of a list of dropped documents (`tokmap dedup`), nothing is packed. */
+static const char *next_of(const char *prefix, enum task_stage stage)
+{
+    static const char *const of_list[] = {"the keys are compared", "the list is written"};
+    const size_t bytes = strlen(prefix), own = strlen(LIST_ENDING);
+    return stage <= TASK_COMPARES && bytes > own && !strcmp(prefix + bytes - own, LIST_ENDING) ? of_list[stage]
+                                                                                               : next[stage];
+}
+
 static struct cli_value seconds_left(double left)
 {
     return left < 0 ? cli_null() : cli_real(left);
@@ -258,6 +272,7 @@ static void task_add(const struct task_status *task, struct cli_report *report)
 static void tasks_report(const char *prefix, bool complete, const struct task_status *tasks, size_t count,
                          const struct sum *sum, bool json)
 {
+    const char *then = next_of(prefix, sum->stage);
     struct cli_report report;
     char time[32];
     if (!count && !json) {
@@ -306,9 +321,9 @@ static void tasks_report(const char *prefix, bool complete, const struct task_st
         cli_print("%s documents, %s dropped, %s skipped, %s tokens, ", CLI_COUNT(sum->documents),
                   CLI_COUNT(sum->dropped), CLI_COUNT(sum->skipped), CLI_COUNT(sum->tokens));
     cli_print("%s of %s, %s a second, time left%s: %s\n", CLI_BYTES(sum->bytes), CLI_BYTES(sum->bytes_all),
-              CLI_BYTES((uint64_t)sum->rate), next[sum->stage] ? " in this stage" : "", time_text(sum->left, time));
-    if (next[sum->stage])
-        cli_print("%s when all tasks have done their share of this stage\n", next[sum->stage]);
+              CLI_BYTES((uint64_t)sum->rate), then ? " in this stage" : "", time_text(sum->left, time));
+    if (then)
+        cli_print("%s when all tasks have done their share of this stage\n", then);
     if (sum->again)
         cli_print("run the tasks again whose state is 'run again', when the others have ended: their share of an "
                   "earlier stage is done, and the rest of their work is not\n");
@@ -328,11 +343,11 @@ static size_t prefix_length(const char *given)
     return length > own && !memcmp(given + length - own, ending, own) ? length - own : strlen(given);
 }
 
-/* Returns true if an output can be opened. */
+/* Returns true if an output can be opened, or is a list. */
 static bool is_complete(const char *prefix)
 {
     struct tokmap_dataset *dataset = NULL;
-    const bool complete = !tokmap_dataset_open(&dataset, prefix, NULL, NULL);
+    const bool complete = dropped_is_file(prefix) || !tokmap_dataset_open(&dataset, prefix, NULL, NULL);
     tokmap_dataset_close(dataset);
     return complete;
 }
