@@ -6,7 +6,7 @@
  * NAME.dropped.work/journal (work_folder.h) has the options and the inputs, and beside it are the files of the stages
  * (dedup_stages.h). The process that finds the last of them complete writes the list, gives it its name, and then
  * removes the folder, with the journal first. So a list with a journal beside it may be written again, with the same
- * bytes, and a folder without a journal is rest, which whoever comes next removes.
+ * bytes, and a folder without a journal is rest, which the next process removes.
  */
 #ifndef TOKMAP_DEDUP_DEDUP_TASKS_H
 #define TOKMAP_DEDUP_DEDUP_TASKS_H

@@ -326,11 +326,6 @@ const struct dropped_header *dropped_writer_header(const struct dropped_writer *
     return &writer->header;
 }
 
-bool dropped_writer_is_named(const struct dropped_writer *writer)
-{
-    return writer->named;
-}
-
 enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error)
 {
     /* Synced, because the next step, such as naming the shards, may reach storage first, and the list would be lost. */

@@ -61,9 +61,6 @@ enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t
 /* Returns the header, whose counts are those of the entries so far. */
 const struct dropped_header *dropped_writer_header(const struct dropped_writer *writer);
 
-/* Returns true if the list of a killed process, which dropped_writer_reopen() has found, is complete under its name. */
-bool dropped_writer_is_named(const struct dropped_writer *writer);
-
 /* Gives the complete file its name and, with the `sync` of dropped_writer_finish(), brings that to storage, too. An
  * older list of this name is replaced. Statuses: OK, ERROR_IO. */
 enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error);
