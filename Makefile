@@ -54,10 +54,9 @@ library_objects := $(call objects,$(library_sources))
 archived_objects := $(call objects,$(sort $(wildcard src/text/*.c src/remote/*.c)))
 cli_objects := $(call objects,$(sort $(wildcard src/cli/*.c src/platform/process*.c)))
 tool_sources := $(sort $(filter-out tokenize_tools/tokmap.c,$(wildcard tokenize_tools/*.c tokenize_tools/*/*.c \
-  tokenize_tools/*/*/*.c)))
+  tokenize_tools/*/*/*.c tokenize_tools/*/*/*/*.c)))
 tool_objects := $(call objects,$(tool_sources))
-tokenizer_rooms := codec unicode pretokenize tokenizer bpe sentencepiece unigram trie wordpiece vocabulary
-tokenizer_objects := $(filter $(tokenizer_rooms:%=$(OBJ)/tokenize_tools/%/%),$(tool_objects))
+tokenizer_objects := $(filter $(OBJ)/tokenize_tools/tokenizers/% $(OBJ)/tokenize_tools/inputs/codec/%,$(tool_objects))
 bench_objects := $(call objects,$(sort $(wildcard bench/*.c bench/*/*.c)))
 commands := $(if $(wildcard tokenize_tools/tokmap.c),$(BUILD)/bin/tokmap) \
   $(if $(bench_objects),$(BUILD)/bin/tokmap-bench)
@@ -106,7 +105,7 @@ $(OBJ)/%.c.o: %.c
 	$(Q)$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(c_flags) $(room_flags) $(private_flags) -c $< -o $@
 
 # The assembler embeds the text of the scripts for shells. Link-time optimization would lose it.
-completion_scripts := $(sort $(wildcard tokenize_tools/completion/tokmap.*))
+completion_scripts := $(sort $(wildcard tokenize_tools/commands/completion/tokmap.*))
 $(OBJ)/tokenize_tools/commands/command_completion.c.o: $(completion_scripts)
 $(OBJ)/tokenize_tools/commands/command_completion.c.o: private_flags := -fno-lto
 

@@ -61,8 +61,8 @@ $(unit_programs): $(support_archive) $(program_parts)
 	  $(if $(HAVE_BROTLI),-lbrotlienc) -lcmocka $(LIBS) -lm
 # Fuzzers are linked from an archive of their own, without the rooms that none of them calls: these take a third of the
 # time in which all rooms are compiled with the sanitizers of a fuzzer.
-unfuzzed := src/batch src/cli src/cuda src/loader src/staging tokenize_tools/commands tokenize_tools/dedup \
-  tokenize_tools/encode tokenize_tools/pack tokenize_tools/shuffle tokenize_tools/train
+unfuzzed := src/batch src/cli src/cuda src/loader src/staging tokenize_tools/commands tokenize_tools/packer/dedup \
+  tokenize_tools/packer/encode tokenize_tools/packer/pack tokenize_tools/packer/shuffle tokenize_tools/train
 fuzzed_archive := $(BUILD)/obj/fuzzed.a
 $(fuzzed_archive): $(filter-out $(unfuzzed:%=$(OBJ)/%/%),$(tool_objects) $(library_objects) $(archived_objects)) \
   $(linked_from)

@@ -17,9 +17,9 @@
 #include "bpe/bpe_model.h"
 #include "bpe/text_places.h"
 #include "cli/cli.h"
+#include "engine/added_tokens.h"
 #include "platform/table_key.h"
 #include "pretokenize/regex_match.h"
-#include "tokenizer/added_tokens.h"
 #include "train/train_pieces.h"
 #include "vocabulary/text_table.h"
 

@@ -17,12 +17,12 @@
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
+#include "engine/tokenizer.h"
 #include "harness/bench_data.h"
 #include "harness/bench_text.h"
 #include "parquet/parquet.h"
 #include "platform/os.h"
 #include "platform/zstd_library.h"
-#include "tokenizer/tokenizer.h"
 
 /* ==== a Parquet file of documents ==== */
 

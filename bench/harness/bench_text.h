@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/tokenizer.h"
 #include "harness.h"
-#include "tokenizer/tokenizer.h"
 
 #define BENCH_DOCUMENT ((size_t)4096) /* bytes of a document, at most */
 

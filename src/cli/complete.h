@@ -2,10 +2,10 @@
 /*
  * complete.h - what a shell offers when the user presses the Tab key, from the same tables as parsing and help.
  *
- * A shell's script (tokenize_tools/completion/) runs "COMMAND --complete WORD..." with the words that follow the
- * command on the command line, as far as the cursor; the last one is the word to complete and may be empty. The answer
- * is one offer per line: a word, then a tab and its description if it has one. A word that ends in "/" is a folder,
- * which the shell does not end with a blank. These lines ask the shell to offer files itself:
+ * A shell's script (tokenize_tools/commands/completion/) runs "COMMAND --complete WORD..." with the words that
+ * follow the command on the command line, as far as the cursor; the last one is the word to complete and may be empty.
+ * The answer is one offer per line: a word, then a tab and its description if it has one. A word that ends in "/" is a
+ * folder, which the shell does not end with a blank. These lines ask the shell to offer files itself:
  *
  *   :files    files and folders
  *   :folders  folders

@@ -9,9 +9,10 @@ base_flags := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -fvisibility=
 # SOURCE_DATE_EPOCH asks for a build that can be reproduced in another folder: debugging information says "." instead of
 # this one. Without it, the bytes differ by the name of the folder alone.
 here_flag := $(if $(SOURCE_DATE_EPOCH),'-fdebug-prefix-map=$(CURDIR)=.')
-# A file is included as "room/file.h". The library cannot include the rooms of the tools, and neither can include those
-# of bench and tests.
-room_flags = $(here_flag) $(if $(filter src/%,$<),,-Itokenize_tools) $(if $(filter bench/% tests/%,$<),-Ibench) \
+# A file is included as "room/file.h", whatever wing the room is in. The library cannot include the rooms of the tools,
+# and neither can include those of bench and tests.
+wings := -Itokenize_tools $(patsubst %,-Itokenize_tools/%,tokenizers inputs packer)
+room_flags = $(here_flag) $(if $(filter src/%,$<),,$(wings)) $(if $(filter bench/% tests/%,$<),-Ibench) \
   $(if $(filter tests/%,$<),-Itests)
 
 # hardening: what limits the damage of an error in our code.

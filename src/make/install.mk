@@ -30,7 +30,7 @@ public_headers := $(sort $(wildcard include/tokmap/*.h))
 # Manual pages and README name the documents where they are installed.
 doc_pages := README.md LICENSE $(addprefix .github/,INSTALL.md COMPATIBILITY.md SECURITY.md tokmap.svg) \
   $(BUILD)/CHANGELOG.md \
-  $(sort $(wildcard src/*/*.md tokenize_tools/pack/*.md tokenize_tools/inputs/*.md))
+  $(sort $(wildcard src/*/*.md tokenize_tools/packer/pack/*.md tokenize_tools/inputs/corpus/*.md))
 # The documents are installed side by side, so that of the Python package has another name.
 doc_name = $(notdir $(patsubst %/python/README.md,%/PYTHON.md,$(1)))
 examples := $(sort $(wildcard tests/examples/*.c tests/examples/*.py))
@@ -102,10 +102,10 @@ install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory
 	$(Q)for file in $(peer_scripts); do \
 	  $(INSTALL) -D -m 644 "$$file" '$(DESTDIR)$(peersdir)'/"$${file#bench/peers/}" || exit 1; done
 	$(Q)$(INSTALL) -d '$(DESTDIR)$(bashcompletiondir)' '$(DESTDIR)$(zshcompletiondir)' '$(DESTDIR)$(fishcompletiondir)'
-	$(Q)$(INSTALL) -m 644 tokenize_tools/completion/tokmap.bash '$(DESTDIR)$(bashcompletiondir)/tokmap'
+	$(Q)$(INSTALL) -m 644 tokenize_tools/commands/completion/tokmap.bash '$(DESTDIR)$(bashcompletiondir)/tokmap'
 	$(Q)ln -sf tokmap '$(DESTDIR)$(bashcompletiondir)/tokmap-bench'
-	$(Q)$(INSTALL) -m 644 tokenize_tools/completion/tokmap.zsh '$(DESTDIR)$(zshcompletiondir)/_tokmap'
-	$(Q)$(INSTALL) -m 644 tokenize_tools/completion/tokmap.fish '$(DESTDIR)$(fishcompletiondir)/tokmap.fish'
+	$(Q)$(INSTALL) -m 644 tokenize_tools/commands/completion/tokmap.zsh '$(DESTDIR)$(zshcompletiondir)/_tokmap'
+	$(Q)$(INSTALL) -m 644 tokenize_tools/commands/completion/tokmap.fish '$(DESTDIR)$(fishcompletiondir)/tokmap.fish'
 	$(Q)ln -sf tokmap.fish '$(DESTDIR)$(fishcompletiondir)/tokmap-bench.fish'
 	@$(refresh_linker)
 

@@ -20,8 +20,8 @@ $(OBJ)/library_names: $(linked_from)
 	    fi; \
 	    echo "#define LIBRARY_FILE_$$(echo $$name | tr - _) \"$$file\""; \
 	  done >$@ && { cmp -s $@ $@.h || cp $@ $@.h; }
-naming_objects := $(call objects,src/platform/zstd_library.c tokenize_tools/codec/codec_libraries.c \
-  tokenize_tools/pretokenize/pcre2_library.c)
+naming_objects := $(call objects,src/platform/zstd_library.c tokenize_tools/inputs/codec/codec_libraries.c \
+  tokenize_tools/tokenizers/pretokenize/pcre2_library.c)
 loads: $(if $(linked),,$(library_names)) ## list the files of the libraries that programs load at their first use
 	@$(if $(linked),,sed -n 's/.*"\(.*\)".*/\1/p' $(library_names))
 	@$(if $(HAVE_LIBCURL),echo libcurl.so.4)
@@ -36,9 +36,9 @@ $(OBJ)/linked/%.c.o: %.c
 	$(Q)$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(c_flags) -DLIBRARIES_LINKED $(room_flags) -c $< -o $@
 ifeq ($(linked),)
 $(linked_lib)/libtokmap.a: $(OBJ)/linked/src/platform/zstd_library.c.o
-$(linked_lib)/libtokmap_tokenize.a: $(OBJ)/linked/tokenize_tools/pretokenize/pcre2_library.c.o
-$(linked_lib)/libtools.a: $(OBJ)/linked/tokenize_tools/pretokenize/pcre2_library.c.o \
-  $(OBJ)/linked/tokenize_tools/codec/codec_libraries.c.o
+$(linked_lib)/libtokmap_tokenize.a: $(OBJ)/linked/tokenize_tools/tokenizers/pretokenize/pcre2_library.c.o
+$(linked_lib)/libtools.a: $(OBJ)/linked/tokenize_tools/tokenizers/pretokenize/pcre2_library.c.o \
+  $(OBJ)/linked/tokenize_tools/inputs/codec/codec_libraries.c.o
 $(archives:$(BUILD)/lib/%=$(linked_lib)/%): $(linked_lib)/%: $(BUILD)/lib/%
 	$(Q)mkdir -p $(@D) && cp $< $@ && $(AR) rs $@ $(filter %.o,$^)
 endif

@@ -3,7 +3,7 @@
 . "$TOKMAP_CLI/helpers.sh"
 for shell in bash zsh fish; do
     tokmap completion $shell >script
-    same script "$TOKMAP_TREE/tokenize_tools/completion/tokmap.$shell"
+    same script "$TOKMAP_TREE/tokenize_tools/commands/completion/tokmap.$shell"
 done
 exits 2 tokmap completion 2>err
 holds err "name the shell: bash, zsh, or fish"

@@ -70,7 +70,7 @@ holds err 'call.jsonl:1: the conversation of line 1 (record 0) cannot be written
 holds err 'the template does not write the key (--ignore-fields leaves keys out): tool_calls; correct the record'
 
 # Keys that say something are refused by name, and ignored where they are to be. Others are metadata.
-sed -n '/beside_keys\[\]/,/NULL/p' "$TOKMAP_TREE/tokenize_tools/chat/chat_messages.c" | tr ',' '\n' |
+sed -n '/beside_keys\[\]/,/NULL/p' "$TOKMAP_TREE/tokenize_tools/packer/chat/chat_messages.c" | tr ',' '\n' |
     sed -n 's/.*"\(.*\)".*/\1/p' >keys
 [ "$(wc -l <keys)" -gt 40 ]
 while read -r key; do

@@ -17,7 +17,7 @@ for file in pack/pack_report pack/task_pack pack/pack_arguments pack/also_argume
     [ -s of ] || { echo "FAULT: no member in $file.c" >&2; exit 1; }
     cat of
 done | sort -u >sources
-sed -n 's/^    X([A-Z_]*, "\([a-z_]*\)", ".*/\1/p' "$TOKMAP_TREE/tokenize_tools/inputs/corpus_batch.h" >reasons
+sed -n 's/^    X([A-Z_]*, "\([a-z_]*\)", ".*/\1/p' "$TOKMAP_TREE/tokenize_tools/inputs/corpus/corpus_batch.h" >reasons
 [ "$(wc -l <reasons)" -ge 17 ]
 sed -n 's/.*{CORPUS_[A-Z]*, "\([a-z]*\)", ".*/\1/p' "$commands/pack/pack_report.c" >formats
 [ "$(wc -l <formats)" -ge 8 ]

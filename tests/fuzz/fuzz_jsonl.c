@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "common/hash.h"
+#include "corpus/corpus.h"
+#include "corpus/corpus_issue.h"
+#include "corpus/records.h"
 #include "fuzz_case.h"
-#include "inputs/corpus.h"
-#include "inputs/corpus_issue.h"
-#include "inputs/records.h"
 #include "text/utf8.h"
 
 /* A summary of the result. Documents and issues are hashed separately, because how they alternate depends on the

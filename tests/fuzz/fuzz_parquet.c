@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "common/hash.h"
+#include "corpus/corpus.h"
+#include "corpus/corpus_issue.h"
+#include "corpus/records.h"
 #include "fuzz_case.h"
-#include "inputs/corpus.h"
-#include "inputs/corpus_issue.h"
-#include "inputs/records.h"
 #include "text/utf8.h"
 
 #define DOCUMENTS_MOST 100000 /* a small file may say that it has 2^60 rows of an empty text */

@@ -130,10 +130,10 @@ ROOM_ROW = re.compile(r"^\| `([\w/]+)` \|.*\| ([^|]*) \|$", re.M)
 @functools.lru_cache(maxsize=None)
 def arrows():
     """Returns for each room the set of rooms and files that the tables of src/ROOMS.md let it include."""
-    library, _, tools = text_of("src/ROOMS.md").partition("## The tools:")
+    library, _, tools = text_of("src/ROOMS.md").partition("## The library:")[2].partition("## The tools:")
     rows = {"include": ""}
     for folder, text in (("src/", library), ("tokenize_tools/", tools.partition("\n## ")[0])):
-        rows.update((room.rstrip("/") if "/" in room else folder + room, cell) for room, cell in ROOM_ROW.findall(text))
+        rows.update((room.rstrip("/") if room.startswith("bench/") or room == folder else folder + room, cell) for room, cell in ROOM_ROW.findall(text))
     named = {path.rpartition("/")[2]: path for path in with_ending(KNOWN, ".h")}
     named.update((room.rpartition("/")[2], room) for room in rows)
     written = {room: [named.get(name.rstrip("/").rpartition("/")[2], name) + plus
@@ -159,6 +159,11 @@ def room_of(path):
     return folder
 
 
+# The folders in which the compiler looks for "room/file.h": see room_flags in src/make/flags.mk.
+WINGS = ["tokenize_tools/" + wing + "/" for wing in ("tokenizers", "inputs", "packer")]
+TOPS = ["src/", "include/", "tokenize_tools/", *WINGS, "bench/"]
+
+
 @functools.lru_cache(maxsize=None)
 def includes():
     """Returns the file, the line number, the included name, and the included file or None, of each #include "..."."""
@@ -166,7 +171,7 @@ def includes():
     for path, number, _, match in matches(PRODUCT, r'^ *# *include *"([^"]*)"'):
         name = match.group(1)
         places = [os.path.normpath(os.path.join(os.path.dirname(path), name))]
-        places += [top + name for top in ("src/", "include/", "tokenize_tools/", "bench/")]
+        places += [top + name for top in TOPS]
         edges.append((path, number, name, next((place for place in places if place in KNOWN), None)))
     return edges
 
@@ -202,6 +207,20 @@ def include_order():
             if wrong and "<cmocka.h>" not in block.group():
                 line = text_of(path).count("\n", 0, block.start()) + 1
                 yield f"{path}:{line}: {wrong[0][1]} is out of order in the block of includes that begins here"
+
+
+@rule("arrows between wings")
+def wing_arrows():
+    """A file behind one door of tokenize_tools includes only what the first table of src/ROOMS.md lets its wing include.
+    Then whoever reads a wing knows which others to read before it."""
+    doors = text_of("src/ROOMS.md").partition("## Doors")[2].partition("\n## ")[0]
+    allowed = {wing: re.findall(r"`(\w+)`", cell) for wing, cell in re.findall(r"^\| `(\w+)` \|.*\|([^|]*)\|$", doors, re.M)}
+    for path, number, _, target in includes():
+        source, to = path.split("/"), (target or "").split("/")
+        if source[1] in allowed and source[0] == to[0] and source[1] != to[1] and source[1] != "commands":
+            names = allowed[source[1]]
+            if to[1] not in names or ("codec" in names and to[2] != "codec"):
+                yield f"{path}:{number}: the wing {source[1]} may not include {target}"
 
 
 def module_of(path):
@@ -609,10 +628,10 @@ def names():
 
 @rule("header guards")
 def guards():
-    """A header's guard is named after its path below src/ or tokenize_tools/."""
+    """A header's guard is named after the path by which files include it: "room/file.h"."""
     for path in with_ending(within(PRODUCT, "src/", "tokenize_tools/"), ".h"):
         guard = "TOKMAP_" + re.sub("[a-z./]", lambda c: c.group().upper() if c.group().isalpha() else "_",
-                                   path.split("/", 1)[1])
+                                   path[max(len(top) for top in TOPS if path.startswith(top)):])
         if not re.search(f"^#ifndef {guard}$", text_of(path), re.MULTILINE):
             yield f"{path}: the header guard should be {guard}"
 

@@ -7,7 +7,7 @@
 # 14.0, such as 3.11.
 set -u
 python=${PYTHON:-python3}
-unicode=$TOP/tokenize_tools/unicode
+unicode=$TOP/tokenize_tools/tokenizers/unicode
 if [ -n "${SANITIZE:-}" ] || ! command -v "$python" >/dev/null 2>&1; then
     echo "skipped: needs python3, and a build without sanitizers"
     exit 77

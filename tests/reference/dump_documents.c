@@ -19,9 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inputs/corpus.h"
-#include "inputs/corpus_issue.h"
-#include "inputs/records.h"
+#include "corpus/corpus.h"
+#include "corpus/corpus_issue.h"
+#include "corpus/records.h"
 
 #define FIELDS 64
 

@@ -26,7 +26,7 @@ import hf_words  # noqa: E402
 import offsets  # noqa: E402
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers  # noqa: E402
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tokenize_tools/unicode"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tokenize_tools/tokenizers/unicode"))
 from double_array import charsmap_of  # noqa: E402
 
 SPACES = [

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""make_class_steps.py FILE: generates tokenize_tools/vocabulary/class_steps.c by opening a small tokenizer.json with
+"""make_class_steps.py FILE: generates tokenize_tools/tokenizers/vocabulary/class_steps.c by opening a small tokenizer.json with
 each class of transformers. class_steps.h describes the table.
 
 The script changes one setting of tokenizer_config.json at a time: what differs then is the place of this setting. Where

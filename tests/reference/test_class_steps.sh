@@ -11,4 +11,4 @@ case $version in
 *) echo "1..0 # SKIP needs the packages transformers 5.24 and tokenizers 0.23" && exit 77 ;;
 esac
 HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=critical exec "$python" tests/reference/class_steps_reference.py "$TOKMAP" \
-    tokenize_tools/vocabulary/class_steps.c
+    tokenize_tools/tokenizers/vocabulary/class_steps.c

@@ -28,7 +28,7 @@ def lines():
     paths = sorted(glob.glob(os.path.join(data, "corpus", "*"))) if data else []
     paths = [p for p in paths if p.endswith((".txt", ".md", ".c", ".js", ".tex", ".html"))]
     limit = 100000 if paths else 12000
-    paths = paths or sorted(glob.glob("src/*/*.c") + glob.glob("tokenize_tools/*/*.c") + glob.glob("tests/*/*.sh"))
+    paths = paths or sorted(glob.glob("src/*/*.c") + glob.glob("tokenize_tools/*/*/*.c") + glob.glob("tests/*/*.sh"))
     found = []
     for path in paths:
         with open(path, encoding="utf-8", errors="ignore", newline="\n") as file:

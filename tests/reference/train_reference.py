@@ -59,7 +59,7 @@ def read(paths, most):
 def corpora(rng):
     yield "made", made(rng, 4000), 900
     yield "few letters", ["".join(rng.choice("aab ") for _ in range(rng.randint(0, 300))) for _ in range(300)], 1500
-    yield "this tree", read(sorted(glob.glob("src/*/*.c") + glob.glob("tokenize_tools/*/*.c") + glob.glob("tests/*/*.sh")),
+    yield "this tree", read(sorted(glob.glob("src/*/*.c") + glob.glob("tokenize_tools/*/*/*.c") + glob.glob("tests/*/*.sh")),
                             2000000), 6000
     data = os.environ.get("TOKMAP_DATA", "")
     for name, pattern in (("prose", "en_*.txt"), ("every script", "wiki_*.txt"), ("CJK", "[jz][ah]_*"), ("code", "code_*")):

@@ -3,7 +3,7 @@
 #ifndef TESTS_SUPPORT_DECODE_ONCE_H
 #define TESTS_SUPPORT_DECODE_ONCE_H
 
-#include "tokenizer/tokenizer.h"
+#include "engine/tokenizer.h"
 
 /* Appends the text of `count` ids to *text. Statuses: those of the functions that it calls. */
 static inline enum tokmap_status tokenizer_decode(const struct tokenizer *tokenizer, const void *tokens, uint64_t count,

@@ -151,7 +151,7 @@ else
 fi
 
 # Every command and every target of make that README and the pages name exists.
-pages="README.md .github/INSTALL.md $(grep -l '^<!-- example: ' src/*/*.md tokenize_tools/*/*.md)"
+pages="README.md .github/INSTALL.md $(grep -l '^<!-- example: ' src/*/*.md tokenize_tools/*/*/*.md)"
 for name in $(awk '/^```/ { code = !code } !code { sub(/^tokmap /, "") } 1' $pages | grep -oE '(^|`)tokmap [a-z-]+' |
     sed 's/.*tokmap //' | sort -u); do
     check "tokmap $name" sh -c "'$TOKMAP' $name --help >/dev/null"

@@ -8,9 +8,9 @@
 
 /* ---- the scripts ---- */
 
-/* The scripts of tokenize_tools/completion as bytes, each with a zero byte at its end. The assembler includes the
- * files, so `make install` and `tokmap completion` give the same text, and the tree contains it once, as files that a
- * shell can read. */
+/* The scripts of tokenize_tools/commands/completion as bytes, each with a zero byte at its end. The assembler includes
+ * the files, so `make install` and `tokmap completion` give the same text, and the tree contains it once, as files that
+ * a shell can read. */
 extern const char completion_bash[], completion_zsh[], completion_fish[];
 
 #define SCRIPT(name, file)                                                                                             \
@@ -23,9 +23,9 @@ extern const char completion_bash[], completion_zsh[], completion_fish[];
             ".size " #name ", . - " #name "\n"                                                                         \
             ".text\n")
 
-SCRIPT(completion_bash, "tokenize_tools/completion/tokmap.bash");
-SCRIPT(completion_zsh, "tokenize_tools/completion/tokmap.zsh");
-SCRIPT(completion_fish, "tokenize_tools/completion/tokmap.fish");
+SCRIPT(completion_bash, "tokenize_tools/commands/completion/tokmap.bash");
+SCRIPT(completion_zsh, "tokenize_tools/commands/completion/tokmap.zsh");
+SCRIPT(completion_fish, "tokenize_tools/commands/completion/tokmap.fish");
 
 /* ---- the command ---- */
 

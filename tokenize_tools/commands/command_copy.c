@@ -6,9 +6,9 @@
 
 #include "cli/cli.h"
 #include "commands.h"
+#include "commands/copy/copy_file.h"
+#include "commands/copy/dataset_copy.h"
 #include "commands/options/error_options.h"
-#include "copy/copy_file.h"
-#include "copy/dataset_copy.h"
 #include "platform/os.h"
 #include "platform/process.h"
 

@@ -15,7 +15,7 @@
 #include "commands/options/tokenizer_arguments.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "inputs/stream.h"
+#include "corpus/stream.h"
 #include "platform/os.h"
 
 static const char program[] = "tokmap decode";

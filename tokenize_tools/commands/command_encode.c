@@ -18,8 +18,8 @@
 #include "commands/report/input_warnings.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "inputs/corpus_issue.h"
-#include "inputs/records.h"
+#include "corpus/corpus_issue.h"
+#include "corpus/records.h"
 #include "text/decimal.h"
 #include "text/utf8.h"
 

@@ -11,8 +11,8 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "common/visible.h"
+#include "engine/text_cuts.h"
 #include "platform/os.h"
-#include "tokenizer/text_cuts.h"
 #include "vocabulary/folder.h"
 
 static const char program[] = "tokmap tokenizer";

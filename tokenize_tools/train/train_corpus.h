@@ -8,8 +8,8 @@
 #ifndef TOKMAP_TRAIN_TRAIN_CORPUS_H
 #define TOKMAP_TRAIN_TRAIN_CORPUS_H
 
+#include "corpus/corpus.h"
 #include "encode/skip_limit.h"
-#include "inputs/corpus.h"
 #include "train_files.h"
 #include "unigram_write.h"
 #include "wordpiece_train.h"

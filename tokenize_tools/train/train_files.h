@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tokenizer/growing.h"
+#include "engine/growing.h"
 #include "tokmap/tokmap.h"
 
 #define TRAIN_FILES_MOST 4

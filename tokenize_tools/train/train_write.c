@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "engine/pipeline_parts.h"
 #include "pretokenize/pretokenizer.h"
 #include "text/code_point.h"
-#include "tokenizer/pipeline_parts.h"
 #include "unicode/byte_alphabet.h"
 
 /* ---- the byte alphabet ---- */

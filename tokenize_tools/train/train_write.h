@@ -9,7 +9,7 @@
 #ifndef TOKMAP_TRAIN_TRAIN_WRITE_H
 #define TOKMAP_TRAIN_TRAIN_WRITE_H
 
-#include "tokenizer/growing.h"
+#include "engine/growing.h"
 #include "train_merges.h"
 
 #define TRAIN_WRITE_FILES 3

@@ -16,7 +16,7 @@
 
 #include "train_characters.h"
 #include "train_write.h"
-#include "wordpiece/wp_characters.h"
+#include "words/wp_characters.h"
 
 #define WORDPIECE_FILES 2
 

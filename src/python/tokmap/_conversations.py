@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .tokenizer import Tokenizer
 
 # Keys beside the messages of a record, and in messages, that say something. The command has the same lists
-# (tokenize_tools/chat/chat_messages.c); all others are ignored.
+# (tokenize_tools/packer/chat/chat_messages.c); all others are ignored.
 BESIDE = (
     "tools", "chat_template_kwargs", "enable_thinking", "functions", "function_call", "tool_calls", "tool_choice",
     "parallel_tool_calls", "response_format", "available_tools", "custom_tools", "builtin_tools", "xml_tools",

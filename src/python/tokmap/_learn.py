@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which tokens of a conversation are learned: the words of `tokmap pack --learn`, for conversations that a tokenizer of
-transformers renders. tokenize_tools/chat/chat_learn.h says what they mean."""
+transformers renders. tokenize_tools/packer/chat/chat_learn.h says what they mean."""
 from __future__ import annotations
 
 import re
@@ -24,7 +24,7 @@ else:
 ROLES = ("assistant", "tool", "system", "user")
 _FLAGS = ("-thinking", "-calls", "last")
 _OTHER_NAMES = {"developer": "system", "ipython": "tool", "tool_results": "tool", "function": "tool"}
-# The tags that the command knows (tokenize_tools/chat/chat_learn.c).
+# The tags that the command knows (tokenize_tools/packer/chat/chat_learn.c).
 _TAGS = (("<think>", "</think>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]"),
          ("<|START_THINKING|>", "<|END_THINKING|>"), ("<seed:think>", "</seed:think>"))
 _ENDS = re.compile(r"end|eot|eom|/", re.IGNORECASE)  # what the names of tokens that end a turn contain

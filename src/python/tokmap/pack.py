@@ -272,7 +272,7 @@ class _Unread(Exception):
 
 class _Feed:
     """What the command reads from its standard input: frames of lines, and their end, which says how many lines there
-    are. tokenize_tools/inputs/byte_source.h defines it.
+    are. tokenize_tools/inputs/corpus/byte_source.h defines it.
 
     The end is written when the source has ended. If this process is killed before, the command sees that the end is
     missing, and makes no shard. Children of this process that a source forks inherit the pipe; the command does not

@@ -16,11 +16,11 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "engine/tokenizer.h"
 #include "platform/os.h"
 #include "support/made.h"
 #include "support/run_help.h"
 #include "support/scratch.h"
-#include "tokenizer/tokenizer.h"
 #include "tokmap/tokmap.h"
 #include "vocabulary/vocabulary.h"
 

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "corpus/inputs.h"
 #include "dedup/dedup_stages.h"
-#include "inputs/inputs.h"
 #include "pack/pack_stages.h"
 #include "support/scratch_folder.h"
 #include "support/shard_help.h"

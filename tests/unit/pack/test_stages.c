@@ -16,11 +16,11 @@
 
 #include "common/bytes.h"
 #include "common/hash.h"
+#include "corpus/corpus_range.h"
 #include "dedup/drop_finish.h"
 #include "dedup/drop_list.h"
 #include "dedup/near_resolve.h"
 #include "dedup/ngram_table.h"
-#include "inputs/corpus_range.h"
 #include "pack/pack_stages.h"
 #include "pack/unit_record.h"
 #include "support/scratch_folder.h"

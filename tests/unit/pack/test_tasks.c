@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/hash.h"
-#include "inputs/corpus_range.h"
+#include "corpus/corpus_range.h"
 #include "pack/output_names.h"
 #include "pack/pack_finish.h"
 #include "pack/unit_record.h"

@@ -16,9 +16,9 @@
 
 #include "codec/codec_libraries.h"
 #include "common/bytes.h"
-#include "inputs/corpus.h"
-#include "inputs/corpus_issue.h"
-#include "inputs/records.h"
+#include "corpus/corpus.h"
+#include "corpus/corpus_issue.h"
+#include "corpus/records.h"
 #include "parquet/parquet_codec.h"
 #include "parquet/parquet_pool.h"
 #include "parquet/parquet_values.h"

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
-#include "inputs/corpus_range.h"
-#include "inputs/corpus_resume.h"
-#include "inputs/records.h"
+#include "corpus/corpus_range.h"
+#include "corpus/corpus_resume.h"
+#include "corpus/records.h"
 #include "support/parquet_made.h"
 #include "support/scratch_folder.h"
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inputs/json_field.h"
+#include "corpus/json_field.h"
 #include "support/awkward_text.h"
 #include "support/guarded.h"
 #include "text/json_fast.h"

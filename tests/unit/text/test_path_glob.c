@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inputs/sniff.h"
+#include "corpus/sniff.h"
 #include "support/scratch.h"
 #include "text/path_glob.h"
 

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/text_cuts.h"
 #include "support/awkward_text.h"
 #include "support/scratch_folder.h"
 #include "text/code_point.h"
-#include "tokenizer/text_cuts.h"
 #include "vocabulary/vocabulary.h"
 
 #define BLOCK 400000u

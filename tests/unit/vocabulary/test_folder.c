@@ -17,7 +17,7 @@
 
 #include "support/scratch_folder.h"
 #include "vocabulary/folder.h"
-#include "vocabulary/hf_frame.h"
+#include "vocabulary/hf/hf_frame.h"
 #include "vocabulary/vocabulary.h"
 
 /* Six tokens; the post-processor puts [A] before and [B] after a text. */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vocabulary/hf_file.h"
+#include "vocabulary/hf/hf_file.h"
 
 /* Opens a tokenizer.json that splits at spaces. model: the fields of the model. */
 static enum tokmap_status open_model(struct tokenizer **tokenizer, const char *model, struct tokmap_error *error)

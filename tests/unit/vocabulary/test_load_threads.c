@@ -19,7 +19,7 @@
 
 #include "bpe/bpe_build.h"
 #include "bpe/bpe_merge.h"
-#include "vocabulary/hf_model.h"
+#include "vocabulary/hf/hf_model.h"
 #include "vocabulary/rank_file.h"
 #include "vocabulary/rank_tokenizer.h"
 

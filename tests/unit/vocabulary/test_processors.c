@@ -24,11 +24,11 @@
 #include "bpe/bpe_build.h"
 #include "bpe/bpe_encode.h"
 #include "common/cpu.h"
+#include "engine/added_tokens.h"
 #include "platform/os.h"
 #include "pretokenize/pretokenizer.h"
 #include "text/code_point.h"
 #include "text/utf8.h"
-#include "tokenizer/added_tokens.h"
 #include "unicode/byte_alphabet.h"
 #include "vocabulary/byte_level.h"
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/tokenizer.h"
 #include "support/decode_once.h"
-#include "tokenizer/tokenizer.h"
 #include "vocabulary/rank_file.h"
 #include "vocabulary/rank_tokenizer.h"
 

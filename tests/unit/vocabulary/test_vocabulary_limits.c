@@ -13,9 +13,9 @@
 
 #include "platform/os.h"
 #include "vocabulary/byte_level.h"
-#include "vocabulary/hf_characters.h"
-#include "vocabulary/hf_file.h"
-#include "vocabulary/hf_model.h"
+#include "vocabulary/hf/hf_characters.h"
+#include "vocabulary/hf/hf_file.h"
+#include "vocabulary/hf/hf_model.h"
 #include "vocabulary/text_table.h"
 #include "vocabulary/vocabulary.h"
 

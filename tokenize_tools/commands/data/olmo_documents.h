@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "common/bytes_buffer.h"
-#include "inputs/stream.h"
+#include "corpus/stream.h"
 #include "tokmap/tokmap.h"
 
 struct olmo_documents {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "encode/fim_reader.h"
-#include "tokenizer/tokenizer.h"
+#include "engine/tokenizer.h"
 
 /* Tokens in memory, little-endian, with any alignment. */
 struct token_list {

@@ -13,7 +13,7 @@
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "inputs/name_kind.h"
+#include "corpus/name_kind.h"
 #include "platform/os.h"
 #include "platform/process.h"
 #include "text_export.h"

@@ -18,7 +18,7 @@
 
 #include <stdbool.h>
 
-#include "tokenizer/tokenizer.h"
+#include "engine/tokenizer.h"
 #include "tokmap/tokmap.h"
 
 #define TEXT_EXPORT_THREADS_MOST 256

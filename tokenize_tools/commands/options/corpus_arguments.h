@@ -4,8 +4,8 @@
 #define TOKMAP_COMMANDS_OPTIONS_CORPUS_ARGUMENTS_H
 
 #include "cli/cli.h"
-#include "inputs/corpus.h"
-#include "inputs/inputs.h"
+#include "corpus/corpus.h"
+#include "corpus/inputs.h"
 
 struct corpus_arguments {
     int format;   /* enum corpus_format */

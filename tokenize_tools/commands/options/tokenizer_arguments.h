@@ -5,9 +5,9 @@
 #define TOKMAP_COMMANDS_OPTIONS_TOKENIZER_ARGUMENTS_H
 
 #include "cli/cli.h"
+#include "engine/text_cuts.h"
+#include "engine/tokenizer.h"
 #include "pretokenize/split_rules.h"
-#include "tokenizer/text_cuts.h"
-#include "tokenizer/tokenizer.h"
 
 struct folder;
 

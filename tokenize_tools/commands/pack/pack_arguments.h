@@ -10,10 +10,10 @@
 #include "cli/cli.h"
 #include "commands/options/corpus_arguments.h"
 #include "commands/options/tokenizer_arguments.h"
+#include "corpus/record_values.h"
 #include "dedup/drop_filter.h"
 #include "dedup/listed_documents.h"
 #include "format/shard_writer.h"
-#include "inputs/record_values.h"
 #include "pack/pack_tasks.h"
 
 /* ---- records ---- */

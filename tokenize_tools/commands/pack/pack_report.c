@@ -9,10 +9,10 @@
 #include "commands/report/document_lengths.h"
 #include "common/bytes.h"
 #include "common/hash.h"
+#include "engine/text_cuts.h"
 #include "format/shard_file.h"
 #include "pack_arguments.h"
 #include "platform/os.h"
-#include "tokenizer/text_cuts.h"
 
 /* The row length that the next command shows: that of GPT-2. A smaller dataset has no such row. */
 #define SEQ_LEN 1024

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands/copy/dataset_copy.h"
 #include "common/error.h"
-#include "copy/dataset_copy.h"
 #include "encode/split.h"
 #include "platform/os.h"
 #include "remote/remote_upload.h"

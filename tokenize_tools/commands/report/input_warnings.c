@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inputs/name_kind.h"
+#include "corpus/name_kind.h"
 #include "platform/os.h"
 #include "text/path.h"
 

@@ -7,7 +7,7 @@
 #define TOKMAP_COMMANDS_REPORT_INPUT_WARNINGS_H
 
 #include "commands/options/error_options.h"
-#include "inputs/corpus_options.h"
+#include "corpus/corpus_options.h"
 
 /* Warnings that are given once per command, in this order. */
 enum input_warning {

@@ -9,9 +9,9 @@
 #include "commands/options/error_options.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "corpus/stream.h"
 #include "format/name_files.h"
 #include "format/partial_file.h"
-#include "inputs/stream.h"
 #include "platform/os.h"
 #include "text/path.h"
 

@@ -11,7 +11,7 @@
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
-#include "inputs/csv_field.h"
+#include "corpus/csv_field.h"
 #include "row_tokens.h"
 #include "run/exclusion.h"
 #include "run/locate.h"

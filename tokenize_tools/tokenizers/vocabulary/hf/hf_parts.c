@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hf_parts.c - each part is an object with a "type". Its fields are parsed in any order, then the part is checked and
+ * made. Unknown fields are skipped: the reference ignores them, too.
+ */
+#include "hf_parts.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "text/code_point.h"
+#include "vocabulary/base64.h"
+
+#define NESTED_MOST 8 /* sequences within sequences */
+
+struct text {
+    const uint8_t *bytes;
+    size_t count;
+    bool given;
+};
+
+static bool is_word(const struct text *text, const char *word)
+{
+    return text->given && text->count == strlen(word) && !memcmp(text->bytes, word, text->count);
+}
+
+static bool parse_text(struct json_file *file, struct text *text)
+{
+    text->given = true;
+    return json_file_text(file, &text->bytes, &text->count);
+}
+
+/* Finds the "type" of the object that begins at the current position, and returns to this position. */
+static bool peek_type(struct json_file *file, struct text *type, const char *field)
+{
+    const struct json_scan start = file->scan;
+    struct json_string name;
+    type->given = false;
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
+        if (!(json_name_is(&name, "type") ? parse_text(file, type) : json_skip(&file->scan)))
+            return false;
+    if (file->scan.fault.reason)
+        return false;
+    if (!type->given)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "a part of %s has no \"type\"; the file is damaged",
+                                field);
+    file->scan = start;
+    return true;
+}
+
+/* Parses {"String": ...} or {"Regex": ...}. */
+static bool parse_pattern(struct json_file *file, struct text *pattern, bool *is_regex, const char *field)
+{
+    struct json_string name;
+    if (json_kind(&file->scan) != JSON_OBJECT)
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s.pattern must be {\"String\": ...} or {\"Regex\": ...}",
+                                field);
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
+        *is_regex = json_name_is(&name, "Regex");
+        if (pattern->given || (!*is_regex && !json_name_is(&name, "String")))
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                    "%s.pattern must be {\"String\": ...} or {\"Regex\": ...}", field);
+        if (!parse_text(file, pattern))
+            return false;
+    }
+    return !file->scan.fault.reason &&
+           (pattern->given ||
+            json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s.pattern is empty; the file is damaged", field));
+}
+
+/* Parses an object by calling a function for each member, which parses the value or skips it. */
+typedef bool member_function(struct json_file *file, const struct json_string *name, void *into);
+
+static bool parse_members(struct json_file *file, member_function *member, void *into)
+{
+    struct json_string name;
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
+        if (!member(file, &name, into))
+            return false;
+    return !file->scan.fault.reason;
+}
+
+static bool missing(struct json_file *file, const char *field)
+{
+    return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the field %s is missing; the file is incomplete", field);
+}
+
+static bool flag(struct json_file *file, bool *value, bool *given)
+{
+    *given = true;
+    return json_bool(&file->scan, value);
+}
+
+/* ---- normalizer ---- */
+
+/* The fields of every kind of normalizer together. */
+struct replacing {
+    struct text pattern, content, prepend, map;
+    bool is_regex, left, right, left_given, right_given;
+};
+
+static bool replacing_member(struct json_file *file, const struct json_string *name, void *into)
+{
+    struct replacing *replacing = into;
+    if (json_name_is(name, "pattern"))
+        return parse_pattern(file, &replacing->pattern, &replacing->is_regex, "normalizer.Replace");
+    if (json_name_is(name, "content"))
+        return parse_text(file, &replacing->content);
+    if (json_name_is(name, "prepend"))
+        return parse_text(file, &replacing->prepend);
+    if (json_name_is(name, "precompiled_charsmap"))
+        return parse_text(file, &replacing->map);
+    if (json_name_is(name, "strip_left"))
+        return flag(file, &replacing->left, &replacing->left_given);
+    if (json_name_is(name, "strip_right"))
+        return flag(file, &replacing->right, &replacing->right_given);
+    return json_skip(&file->scan);
+}
+
+static bool copy_text(struct json_file *file, const struct text *text, uint8_t **bytes, size_t *count)
+{
+    *bytes = malloc(text->count + 1);
+    if (!*bytes)
+        return json_file_memory(file, "a normalizer", text->count + 1);
+    memcpy(*bytes, text->bytes, text->count);
+    *count = text->count;
+    return true;
+}
+
+static bool parse_replace(struct json_file *file, struct normalizer_step *step)
+{
+    struct replacing replacing = {0};
+    if (!parse_members(file, replacing_member, &replacing))
+        return false;
+    if (!replacing.pattern.given)
+        return missing(file, "normalizer.Replace.pattern");
+    if (!replacing.content.given)
+        return missing(file, "normalizer.Replace.content");
+    if (!copy_text(file, &replacing.content, &step->content, &step->content_bytes))
+        return false;
+    if (!copy_text(file, &replacing.pattern, &step->pattern, &step->pattern_bytes))
+        return false;
+    /* The reference makes a pattern of the text, too: an empty one matches between all characters. */
+    if (replacing.is_regex || !replacing.pattern.count)
+        file->status = regex_new(&step->regex, (const char *)replacing.pattern.bytes, replacing.pattern.count,
+                                 REGEX_ONIGURUMA, file->path, "normalizer.Replace.pattern", file->error);
+    return !file->status;
+}
+
+static bool parse_prepend(struct json_file *file, struct normalizer_step *step)
+{
+    struct replacing replacing = {0};
+    if (!parse_members(file, replacing_member, &replacing))
+        return false;
+    return replacing.prepend.given ? copy_text(file, &replacing.prepend, &step->content, &step->content_bytes)
+                                   : missing(file, "normalizer.Prepend.prepend");
+}
+
+static bool parse_strip(struct json_file *file, struct normalizer_step *step)
+{
+    struct replacing replacing = {0};
+    if (!parse_members(file, replacing_member, &replacing))
+        return false;
+    step->strip_left = replacing.left;
+    step->strip_right = replacing.right;
+    return (replacing.left_given || missing(file, "normalizer.Strip.strip_left")) &&
+           (replacing.right_given || missing(file, "normalizer.Strip.strip_right"));
+}
+
+static bool parse_precompiled(struct json_file *file, struct normalizer_step *step)
+{
+    struct replacing replacing = {0};
+    if (!parse_members(file, replacing_member, &replacing))
+        return false;
+    if (!replacing.map.given)
+        return missing(file, "normalizer.Precompiled.precompiled_charsmap");
+    uint8_t *bytes = malloc(replacing.map.count / 4 * 3 + 1);
+    if (!bytes)
+        return json_file_memory(file, "a normalizer", replacing.map.count);
+    const uint32_t count = base64_decode(bytes, replacing.map.bytes, replacing.map.count);
+    if (count)
+        file->status = charsmap_new(&step->map, bytes, count, file->path, "normalizer.Precompiled.precompiled_charsmap",
+                                    file->error);
+    else
+        json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                         "normalizer.Precompiled.precompiled_charsmap is not base64; the file is damaged");
+    free(bytes);
+    return !file->status;
+}
+
+/* A Sequence, which is an object with a list of parts. */
+struct nesting {
+    const char *list;
+    bool (*part_parse)(struct json_file *file, void *into, uint32_t depth);
+    void *into;
+    uint32_t depth;
+};
+
+static bool nesting_member(struct json_file *file, const struct json_string *name, void *into)
+{
+    const struct nesting *nesting = into;
+    if (!json_name_is(name, nesting->list))
+        return json_skip(&file->scan);
+    for (json_enter_array(&file->scan); json_element(&file->scan);)
+        if (!nesting->part_parse(file, nesting->into, nesting->depth + 1))
+            return false;
+    return !file->scan.fault.reason;
+}
+
+/* Adds a step of zeros but for its kind. Returns NULL if it refuses the file. */
+static struct normalizer_step *step_add(struct json_file *file, struct normalizer *normalizer,
+                                        enum normalizer_kind kind)
+{
+    if (normalizer->count == NORMALIZER_STEPS_MOST) {
+        (void)json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                               "normalizer has more than %d steps, which is the most that tokmap can read",
+                               NORMALIZER_STEPS_MOST);
+        return NULL;
+    }
+    struct normalizer_step *step = &normalizer->steps[normalizer->count++];
+    *step = (struct normalizer_step){.kind = kind};
+    return step;
+}
+
+struct bert {
+    bool clean, clean_given, chinese, chinese_given, lower, lower_given, strip, strip_given;
+};
+
+static bool bert_member(struct json_file *file, const struct json_string *name, void *into)
+{
+    struct bert *bert = into;
+    if (json_name_is(name, "clean_text"))
+        return flag(file, &bert->clean, &bert->clean_given);
+    if (json_name_is(name, "handle_chinese_chars"))
+        return flag(file, &bert->chinese, &bert->chinese_given);
+    if (json_name_is(name, "lowercase"))
+        return flag(file, &bert->lower, &bert->lower_given);
+    if (!json_name_is(name, "strip_accents"))
+        return json_skip(&file->scan);
+    bert->strip_given = json_kind(&file->scan) != JSON_NULL;
+    return json_file_flag(file, false, &bert->strip);
+}
+
+/* Parses a BertNormalizer, and adds its steps in the order in which the reference takes them. */
+static bool parse_bert(struct json_file *file, struct normalizer *normalizer)
+{
+    struct bert bert = {0};
+    if (!parse_members(file, bert_member, &bert))
+        return false;
+    const bool strip = bert.strip_given ? bert.strip : bert.lower;
+    return (bert.clean_given || missing(file, "normalizer.BertNormalizer.clean_text")) &&
+           (bert.chinese_given || missing(file, "normalizer.BertNormalizer.handle_chinese_chars")) &&
+           (bert.lower_given || missing(file, "normalizer.BertNormalizer.lowercase")) &&
+           (!bert.clean || step_add(file, normalizer, NORMALIZE_BERT_CLEAN)) &&
+           (!bert.chinese || step_add(file, normalizer, NORMALIZE_BERT_CHINESE)) &&
+           (!strip ||
+            (step_add(file, normalizer, NORMALIZE_NFD) && step_add(file, normalizer, NORMALIZE_BERT_MARKS))) &&
+           (!bert.lower || step_add(file, normalizer, NORMALIZE_LOWER));
+}
+
+static bool normalizer_nested(struct json_file *file, void *into, uint32_t depth)
+{
+    struct normalizer *normalizer = into;
+    static const struct {
+        const char *name;
+        enum normalizer_kind kind;
+        bool (*parse)(struct json_file *file, struct normalizer_step *step); /* NULL: the type has no fields */
+    } kinds[] = {{"NFC", NORMALIZE_NFC, NULL},
+                 {"NFD", NORMALIZE_NFD, NULL},
+                 {"NFKC", NORMALIZE_NFKC, NULL},
+                 {"NFKD", NORMALIZE_NFKD, NULL},
+                 {"Lowercase", NORMALIZE_LOWER, NULL},
+                 {"StripAccents", NORMALIZE_MARKS, NULL},
+                 {"Nmt", NORMALIZE_NMT, NULL},
+                 {"ByteLevel", NORMALIZE_BYTES, NULL},
+                 {"Prepend", NORMALIZE_PREPEND, parse_prepend},
+                 {"Replace", NORMALIZE_REPLACE, parse_replace},
+                 {"Strip", NORMALIZE_STRIP, parse_strip},
+                 {"Precompiled", NORMALIZE_PRECOMPILED, parse_precompiled}};
+    struct text type;
+    if (depth > NESTED_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer: more than %d sequences are nested",
+                                NESTED_MOST);
+    if (!peek_type(file, &type, "normalizer"))
+        return false;
+    if (is_word(&type, "Sequence")) {
+        struct nesting nesting = {"normalizers", normalizer_nested, into, depth};
+        return parse_members(file, nesting_member, &nesting);
+    }
+    if (is_word(&type, "BertNormalizer"))
+        return parse_bert(file, normalizer);
+    size_t kind = 0;
+    while (kind < sizeof kinds / sizeof kinds[0] && !is_word(&type, kinds[kind].name))
+        kind++;
+    if (kind == sizeof kinds / sizeof kinds[0])
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer.type is '%.*s', which tokmap cannot read",
+                                shown(type.count), (const char *)type.bytes);
+    struct normalizer_step *step = step_add(file, normalizer, kinds[kind].kind);
+    if (!step)
+        return false;
+    return kinds[kind].parse ? kinds[kind].parse(file, step) : json_skip(&file->scan);
+}
+
+bool hf_normalizer_parse(struct json_file *file, struct normalizer *normalizer)
+{
+    assert(!file->status && normalizer->count <= NORMALIZER_STEPS_MOST);
+    return json_kind(&file->scan) == JSON_NULL ? json_null(&file->scan) : normalizer_nested(file, normalizer, 0);
+}
+
+/* ---- pre-tokenizer ---- */
+
+static bool behavior_of(const struct text *text, enum split_behavior *behavior)
+{
+    static const char *const names[] = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
+    static const enum split_behavior values[] = {SPLIT_REMOVED, SPLIT_ISOLATED, SPLIT_MERGED_PREVIOUS,
+                                                 SPLIT_MERGED_NEXT, SPLIT_CONTIGUOUS};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (is_word(text, names[i])) {
+            *behavior = values[i];
+            return true;
+        }
+    return false;
+}
+
+/* The fields of every kind of pre-tokenizer together. */
+struct split_fields {
+    struct hf_split *step;
+    struct text pattern, behavior, replacement, scheme;
+    bool invert_given, individual_given, prefix_given, prefix_false, individual;
+};
+
+static bool split_member(struct json_file *file, const struct json_string *name, void *into)
+{
+    struct split_fields *fields = into;
+    bool ignored;
+    if (json_name_is(name, "pattern"))
+        return parse_pattern(file, &fields->pattern, &fields->step->is_regex, "pre_tokenizer.Split");
+    if (json_name_is(name, "behavior"))
+        return parse_text(file, &fields->behavior);
+    if (json_name_is(name, "invert"))
+        return flag(file, &fields->step->invert, &fields->invert_given);
+    if (json_name_is(name, "individual_digits"))
+        return flag(file, &fields->individual, &fields->individual_given);
+    if (json_name_is(name, "use_regex"))
+        return flag(file, &fields->step->use_regex, &ignored);
+    if (json_name_is(name, "add_prefix_space")) {
+        if (json_kind(&file->scan) == JSON_NULL)
+            return json_null(&file->scan);
+        if (!flag(file, &fields->step->prefix_space, &fields->prefix_given))
+            return false;
+        fields->prefix_false = !fields->step->prefix_space;
+        return true;
+    }
+    if (json_name_is(name, "replacement") || json_name_is(name, "delimiter"))
+        return parse_text(file, &fields->replacement);
+    if (json_name_is(name, "prepend_scheme"))
+        return parse_text(file, &fields->scheme);
+    if (json_name_is(name, "length") && fields->step->kind == HF_FIXED)
+        return json_unsigned(&file->scan, &fields->step->length);
+    if (json_name_is(name, "split"))
+        return json_file_flag(file, true, &fields->step->split);
+    return json_skip(&file->scan);
+}
+
+static bool one_character(const struct text *text, uint32_t *code)
+{
+    size_t bytes;
+    if (!text->given || !text->count)
+        return false;
+    *code = code_point_get(text->bytes, &bytes);
+    return bytes == text->count;
+}
+
+static bool metaspace_finish(struct json_file *file, const struct split_fields *fields)
+{
+    struct hf_split *step = fields->step;
+    if (!one_character(&fields->replacement, &step->replacement))
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Metaspace.replacement must be one character");
+    step->prepend = HF_PREPEND_ALWAYS;
+    if (is_word(&fields->scheme, "never"))
+        step->prepend = HF_PREPEND_NEVER;
+    else if (is_word(&fields->scheme, "first"))
+        step->prepend = HF_PREPEND_FIRST;
+    else if (fields->scheme.given && !is_word(&fields->scheme, "always"))
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                "pre_tokenizer.Metaspace.prepend_scheme must be never, first, or always");
+    if (fields->prefix_false) {
+        if (step->prepend != HF_PREPEND_NEVER && fields->scheme.given)
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                    "pre_tokenizer.Metaspace.add_prefix_space is false, but "
+                                    "prepend_scheme is not 'never'");
+        if (!fields->scheme.given)
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                    "pre_tokenizer.Metaspace.add_prefix_space is false, but "
+                                    "prepend_scheme is missing; the reference refuses that, too");
+    }
+    return true;
+}
+
+static bool split_finish(struct json_file *file, struct split_fields *fields)
+{
+    struct hf_split *step = fields->step;
+    step->pattern = fields->pattern.bytes;
+    step->pattern_bytes = fields->pattern.count;
+    if (!fields->pattern.given)
+        return missing(file, "pre_tokenizer.Split.pattern");
+    if (!fields->invert_given)
+        return missing(file, "pre_tokenizer.Split.invert");
+    if (!behavior_of(&fields->behavior, &step->behavior))
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                "pre_tokenizer.Split.behavior is missing or unknown; the file is damaged");
+    if (!step->is_regex && !step->pattern_bytes)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                "pre_tokenizer.Split.pattern is empty; tokmap cannot read such a file");
+    return true;
+}
+
+static bool step_finish(struct json_file *file, const struct text *type, struct split_fields *fields)
+{
+    struct hf_split *step = fields->step;
+    switch (step->kind) {
+    case HF_BYTE_LEVEL:
+        return fields->prefix_given || missing(file, "pre_tokenizer.ByteLevel.add_prefix_space");
+    case HF_SPLIT:
+        if (is_word(type, "Split"))
+            return split_finish(file, fields);
+        step->behavior = SPLIT_REMOVED; /* CharDelimiterSplit */
+        step->pattern = fields->replacement.bytes;
+        step->pattern_bytes = fields->replacement.count;
+        uint32_t ignored;
+        return one_character(&fields->replacement, &ignored) ||
+               json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                "pre_tokenizer.CharDelimiterSplit.delimiter must be one "
+                                "character");
+    case HF_DIGITS:
+        step->behavior = fields->individual ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS;
+        return fields->individual_given || missing(file, "pre_tokenizer.Digits.individual_digits");
+    case HF_PUNCTUATION:
+        step->behavior = SPLIT_ISOLATED;
+        return !fields->behavior.given || behavior_of(&fields->behavior, &step->behavior) ||
+               json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                "pre_tokenizer.Punctuation.behavior is unknown; the file is "
+                                "damaged");
+    case HF_METASPACE:
+        return metaspace_finish(file, fields);
+    case HF_SCRIPTS:
+        step->behavior = SPLIT_ISOLATED;
+        return true;
+    case HF_FIXED:
+        step->behavior = SPLIT_ISOLATED;
+        return step->length ||
+               json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.FixedLength.length must be at least 1");
+    case HF_WHITESPACE:
+        step->behavior = SPLIT_REMOVED;
+        step->invert = true;
+        return true;
+    case HF_WHITESPACE_SPLIT:
+    default:
+        step->behavior = SPLIT_REMOVED;
+        return true;
+    }
+}
+
+/* Appends the steps of a BertPreTokenizer: a WhitespaceSplit, and then a Punctuation. */
+static bool bert_splits(struct json_file *file, struct hf_splits *splits)
+{
+    if (splits->count + 2 > PRETOKENIZER_STEPS_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "pre_tokenizer has more than %d steps, which is the most that tokmap can read",
+                                PRETOKENIZER_STEPS_MOST);
+    splits->steps[splits->count++] = (struct hf_split){.kind = HF_WHITESPACE_SPLIT, .behavior = SPLIT_REMOVED};
+    splits->steps[splits->count++] = (struct hf_split){.kind = HF_PUNCTUATION, .behavior = SPLIT_ISOLATED};
+    return json_skip(&file->scan);
+}
+
+static bool splits_nested(struct json_file *file, void *into, uint32_t depth)
+{
+    struct hf_splits *splits = into;
+    static const struct {
+        const char *name;
+        enum hf_split_kind kind;
+    } kinds[] = {{"ByteLevel", HF_BYTE_LEVEL},     {"Split", HF_SPLIT},
+                 {"CharDelimiterSplit", HF_SPLIT}, {"Digits", HF_DIGITS},
+                 {"Punctuation", HF_PUNCTUATION},  {"Whitespace", HF_WHITESPACE},
+                 {"Metaspace", HF_METASPACE},      {"WhitespaceSplit", HF_WHITESPACE_SPLIT},
+                 {"UnicodeScripts", HF_SCRIPTS},   {"FixedLength", HF_FIXED}};
+    struct text type;
+    if (depth > NESTED_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: more than %d sequences are nested",
+                                NESTED_MOST);
+    if (!peek_type(file, &type, "pre_tokenizer"))
+        return false;
+    if (is_word(&type, "Sequence")) {
+        struct nesting nesting = {"pretokenizers", splits_nested, into, depth};
+        return parse_members(file, nesting_member, &nesting);
+    }
+    if (is_word(&type, "BertPreTokenizer"))
+        return bert_splits(file, splits);
+    size_t kind = 0;
+    while (kind < sizeof kinds / sizeof kinds[0] && !is_word(&type, kinds[kind].name))
+        kind++;
+    if (kind == sizeof kinds / sizeof kinds[0])
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                "pre_tokenizer.type is '%.*s', which tokmap cannot read", shown(type.count),
+                                (const char *)type.bytes);
+    if (splits->count == PRETOKENIZER_STEPS_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "pre_tokenizer has more than %d steps, which is the most that tokmap can read",
+                                PRETOKENIZER_STEPS_MOST);
+    struct hf_split *step = &splits->steps[splits->count++];
+    memset(step, 0, sizeof *step);
+    step->kind = kinds[kind].kind;
+    step->use_regex = step->split = true;
+    step->length = 5; /* the default of the reference */
+    struct split_fields fields = {.step = step};
+    return parse_members(file, split_member, &fields) && step_finish(file, &type, &fields);
+}
+
+bool hf_splits_parse(struct json_file *file, struct hf_splits *splits)
+{
+    assert(!file->status && splits->count <= PRETOKENIZER_STEPS_MOST);
+    return json_kind(&file->scan) == JSON_NULL ? json_null(&file->scan) : splits_nested(file, splits, 0);
+}
