@@ -4,7 +4,8 @@
 # 7, so a line is counted with the wider indent. A sign of East Asia takes two columns.
 . "$TOKMAP_CLI/helpers.sh"
 # The pages in which somebody looks for it say that pack writes to object storage.
-for page in README.md src/python/STORAGE.md tokenize_tools/packer/pack/{PACKING,CLUSTER}.md; do
+packing=tokenize_tools/packer/pack
+for page in README.md src/python/STORAGE.md $packing/PACKING.md $packing/CLUSTER.md; do
     holds "$TOKMAP_TREE/$page" "-o s3://"
 done
 need groff python3

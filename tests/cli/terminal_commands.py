@@ -149,7 +149,8 @@ check(0, "decode", "-t", tokenizer, "--specials", "--ids", str(most + 2), lines=
 write("ids", ids.encode() + b"\n")
 check(0, "decode", "ids", lines=True)
 check(1, "decode", evil)
-check(0, "train-tokenizer", "--vocab-size", "280", "-o", b"t" + evil, evil + b".jsonl")
+check(1, "train-tokenizer", "--vocab-size", "280", "-o", b"t" + evil, evil + b".jsonl")  # its note has lines
+check(0, "train-tokenizer", "--vocab-size", "280", "-o", b"t" + evil.replace(b"\n", b""), evil + b".jsonl")
 check(1, "train-tokenizer", "--vocab-size", "280", "-o", "t", b"no" + evil)
 check(2, evil)
 check(2, "completion", evil)
