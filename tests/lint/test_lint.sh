@@ -94,6 +94,10 @@ code() { printf "$2" >>"$tree/$1"; }
 printf '#ifndef TOKMAP_FORMAT_UP_H\n#define TOKMAP_FORMAT_UP_H\n#endif\n' >"$tree/src/format/up.h"
 code src/common/part.c '#include "format/up.h"\n'
 finds "include arrows"
+mkdir -p "$tree/tokenize_tools/tokenizers/bpe" "$tree/tokenize_tools/inputs/corpus"
+printf '#ifndef TOKMAP_BPE_UP_H\n#define TOKMAP_BPE_UP_H\n#endif\n' >"$tree/tokenize_tools/tokenizers/bpe/up.h"
+code tokenize_tools/inputs/corpus/up.c '#include "../../tokenizers/bpe/up.h"\n'
+finds "arrows between wings"
 code src/common/part.c '#include "no_such_file.h"\n'
 run_lint
 if grep -q 'is not a file of the project' "$TMPDIR/log"; then echo "ok - an include of a missing file"

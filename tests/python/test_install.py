@@ -74,13 +74,16 @@ def compiler_of_a_share(tree):
     return path
 
 
+WINGS = [os.path.join("tokenize_tools", wing) for wing in ("tokenizers", "inputs", "packer")]
+
+
 def check_includes(tree):
     """What any file of the tree includes in quotes is in the tree."""
     for path in glob.glob(glob.escape(tree) + "/**/*.[ch]", recursive=True):
         with open(path, encoding="utf-8") as file:
             for name in re.findall(r'^#include "(.*)"', file.read(), re.MULTILINE):
                 if not any(os.path.exists(os.path.join(tree, folder, name))
-                           for folder in (os.path.dirname(path), "include", "src", "tokenize_tools", "bench")):
+                           for folder in (os.path.dirname(path), "include", "src", "bench", "tokenize_tools", *WINGS)):
                     raise AssertionError(f"{path}: {name} is not in the tree")
 
 
