@@ -85,8 +85,13 @@ LANES_INLINE uint32_t take_vectors(char *to, const char *from, uint64_t bytes, b
             top[v] = take_vector(top[v], to, from, at + LANES_BYTES * v, wide, copies);
     }
 #pragma GCC unroll 3
-    for (int v = 1; v < ROUND_VECTORS && left >= LANES_BYTES; v++, left -= LANES_BYTES, at += LANES_BYTES)
+    for (int v = 1; v < ROUND_VECTORS; v++) {
+        if (left < LANES_BYTES)
+            break;
         top[v] = take_vector(top[v], to, from, at, wide, copies);
+        left -= LANES_BYTES;
+        at += LANES_BYTES;
+    }
     if (left)
         top[0] = take_vector(top[0], to, from, bytes - LANES_BYTES, wide, copies);
 #pragma GCC unroll 4
