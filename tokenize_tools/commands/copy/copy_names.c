@@ -16,11 +16,6 @@
 #include "remote/remote_put.h"
 #include "text/path.h"
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the names of shards", 0);
-}
-
 static bool ends_in_slash(const char *name)
 {
     const size_t bytes = strlen(name);
@@ -42,7 +37,7 @@ static enum tokmap_status name_add(struct copy_names *names, char *from, char *t
     if (!from || !to || !list_room(&names->shards, names->count, &names->capacity, sizeof *names->shards)) {
         free(from);
         free(to);
-        return no_memory(error);
+        return error_set_memory(error, "the names of shards", 0);
     }
     names->shards[names->count++] = (struct copy_name){from, to};
     return TOKMAP_OK;
@@ -137,7 +132,7 @@ static enum tokmap_status manifest_take(struct copy_names *names, const char *fr
     enum tokmap_status status =
         names->manifest_from && names->manifest_to
             ? manifest_parse(&manifest, from, (const char *)names->manifest.bytes, names->manifest.count, error)
-            : no_memory(error);
+            : error_set_memory(error, "the names of shards", 0);
     for (uint64_t i = 0; i < manifest.count && !status; i++) {
         const char *name = manifest_name(&manifest, &manifest.shards[i]);
         name += strncmp(name, "./", 2) ? 0 : 2;
@@ -214,7 +209,8 @@ static enum tokmap_status remote_find(struct copy_names *names, const char *from
     if (stem_bytes(from) < strlen(from))
         return shard_take(names, from, to, error);
     char *index = path_ended(from, shard_file_ending(SHARD_INDEX, SHARD_FINAL)), *folder = path_ended(from, "/");
-    enum tokmap_status status = index && folder ? remote_object_find(client, index, &facts, error) : no_memory(error);
+    enum tokmap_status status = index && folder ? remote_object_find(client, index, &facts, error)
+                                                : error_set_memory(error, "the names of shards", 0);
     if (!status) {
         status = shard_take(names, from, to, error);
     } else if (status != TOKMAP_ERROR_INTERRUPTED && status != TOKMAP_ERROR_MEMORY) {

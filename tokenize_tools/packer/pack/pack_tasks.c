@@ -58,11 +58,6 @@ struct tasks {
     bool made;               /* true if this process has made the journal after another one had named the output */
 };
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the tasks", 0);
-}
-
 /* ---- the journal of all tasks ---- */
 
 /* Returns true for files that are work to continue. Without a journal they cannot be identified. */
@@ -105,7 +100,7 @@ static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *a
         work.inputs.compare_end = last->first + last->count;
     }
     const bool made = pack_facts_make(&facts, pack, unit_record_layout());
-    enum tokmap_status status = made ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status = made ? TOKMAP_OK : error_set_memory(error, "the tasks", 0);
     memcpy(list + 2, facts.list, facts.count * sizeof *list);
     work.fact_count = facts.count + 2;
     struct work_folder *folder = NULL;
@@ -225,7 +220,7 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     }
     char *prefix = unit_path(tasks->folder, tasks->unit.number, "");
     if (!prefix)
-        return no_memory(error);
+        return error_set_memory(error, "the tasks", 0);
     pack.prefix = prefix;
     pack.unit = &kind;
     pack.replace = false;
@@ -351,7 +346,7 @@ static enum tokmap_status unit_make(void *user, uint64_t number, const struct st
     tasks->unit.number = number;
     tasks->unit.record = record;
     if (!histogram_new(&tasks->unit.lengths))
-        return no_memory(error);
+        return error_set_memory(error, "the tasks", 0);
     if (tasks->options->pack->skipped_taker)
         status = skipped_items_open(&tasks->unit.skipped, tasks->folder, record->key, number, error);
     if (!status)
@@ -799,7 +794,7 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     tasks.unit.now = calloc(1, sizeof *tasks.unit.now);
     enum tokmap_status status = TOKMAP_OK;
     if (!tasks.folder || !tasks.unit.now)
-        status = no_memory(error);
+        status = error_set_memory(error, "the tasks", 0);
     if (!status && pack->start_over)
         status = pack_clear_start(pack->prefix, tasks.folder, error);
     const bool others = status != TOKMAP_OK; /* what is in the folder is not the work of this process */

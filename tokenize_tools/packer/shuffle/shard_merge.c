@@ -32,11 +32,6 @@ struct shard_merging {
     struct shard_set *set;
 };
 
-static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
-{
-    return error_set_memory(error, "a shard of sorted documents", bytes);
-}
-
 struct stage_id merged_shard_id(const char *folder, uint64_t key, uint64_t number)
 {
     return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_MERGED, .number = number, .sections = 1};
@@ -81,7 +76,7 @@ static enum tokmap_status chunks_list(struct shard_merging *merging, struct tokm
                                       .damaged = sorted_units_damaged};
     chunks->chunks = malloc((size_t)(count + 1) * sizeof *chunks->chunks);
     if (!chunks->chunks)
-        return no_memory(count * sizeof *chunks->chunks, error);
+        return error_set_memory(error, "a shard of sorted documents", count * sizeof *chunks->chunks);
     for (uint64_t i = 0; i < count; i++) {
         if (merging->cut.begins[i] == merging->cut.ends[i])
             continue;
@@ -112,7 +107,8 @@ static enum tokmap_status journal_open(struct shard_merging *merging, uint64_t n
     const struct merge_journal_options journal = {.prefix = merging->prefix,
                                                   .shard_key = shard_key(merging, number),
                                                   .checkpoint_ns = merging->options->checkpoint_ns};
-    return merging->prefix ? merge_journal_open(&merging->journal, &journal, error) : no_memory(0, error);
+    return merging->prefix ? merge_journal_open(&merging->journal, &journal, error)
+                           : error_set_memory(error, "a shard of sorted documents", 0);
 }
 
 /* Opens the shard, in a folder of its own: a new one, or that of a killed process. */
@@ -261,7 +257,7 @@ enum tokmap_status shard_merge_run(const struct shard_merge_options *options, co
 {
     struct shard_merging *merging = calloc(1, sizeof *merging);
     if (!merging)
-        return no_memory(sizeof *merging, error);
+        return error_set_memory(error, "a shard of sorted documents", sizeof *merging);
     merging->options = options;
     merging->made.shard = id->number;
     while (merging->made.shard >= options->cuts->sets[merging->made.set].shards)

@@ -23,11 +23,6 @@
 #define WAIT_LEAST_NS ((uint64_t)100000000)
 #define WAIT_MOST_NS ((uint64_t)5000000000)
 
-static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
-{
-    return error_set_memory(error, "the items of a stage", bytes);
-}
-
 /* ---- shares ---- */
 
 /* floor(task * count / tasks), which fits. */
@@ -68,8 +63,8 @@ static enum tokmap_status stage_look(const struct schedule *schedule, const stru
     bool *listed = stage->list ? calloc((size_t)left->count + 1, sizeof *listed) : NULL;
     enum tokmap_status status = TOKMAP_OK;
     if (stage->list)
-        status =
-            listed ? stage->list(schedule->self, stage, left->count, listed, error) : no_memory(left->count, error);
+        status = listed ? stage->list(schedule->self, stage, left->count, listed, error)
+                        : error_set_memory(error, "the items of a stage", left->count);
     left->missing = 0;
     for (uint64_t i = 0; i < left->count && !status; i++) {
         if (!there[i] && (!listed || listed[i]))
@@ -107,7 +102,7 @@ static enum tokmap_status share_make(const struct schedule *schedule, const stru
     schedule_share(count, schedule->task, schedule->tasks, &first, &end);
     bool *there = calloc((size_t)(end - first) + 1, sizeof *there);
     if (!there)
-        return no_memory(end - first, error);
+        return error_set_memory(error, "the items of a stage", end - first);
     for (uint64_t i = first; i < end && !status; i++)
         status = is_done(schedule, stage, i, &there[i - first], error);
     if (!status && schedule->begins)
@@ -197,7 +192,7 @@ enum tokmap_status schedule_run(const struct schedule *schedule, struct schedule
         status = stage->count(schedule->self, &left->count, error);
         bool *there = status ? NULL : calloc((size_t)left->count + 1, sizeof *there);
         if (!status && !there)
-            status = no_memory(left->count, error);
+            status = error_set_memory(error, "the items of a stage", left->count);
         if (!status)
             status = share_make(schedule, stage, left->count, error);
         if (!status)
@@ -214,8 +209,8 @@ enum tokmap_status schedule_look(const struct schedule *schedule, struct schedul
     while (schedule->stages[at]->number != left->stage)
         at++;
     bool *there = calloc((size_t)left->count + 1, sizeof *there);
-    const enum tokmap_status status =
-        there ? stage_look(schedule, schedule->stages[at], there, left, error) : no_memory(left->count, error);
+    const enum tokmap_status status = there ? stage_look(schedule, schedule->stages[at], there, left, error)
+                                            : error_set_memory(error, "the items of a stage", left->count);
     free(there);
     return status;
 }

@@ -16,11 +16,6 @@
 #include "remote/remote_list.h"
 #include "remote/remote_url.h"
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the list of inputs", 0);
-}
-
 static enum tokmap_status unit_add(struct work_units *units, const struct unit *unit, struct tokmap_error *error)
 {
     if (units->count == UNITS_MOST)
@@ -28,7 +23,7 @@ static enum tokmap_status unit_add(struct work_units *units, const struct unit *
                          "the inputs are more than %" PRIu64 " units of work; choose larger ones with --unit-bytes",
                          UNITS_MOST);
     if (!list_room(&units->list, units->count, &units->capacity, sizeof *units->list))
-        return no_memory(error);
+        return error_set_memory(error, "the list of inputs", 0);
     units->list[units->count++] = *unit;
     return TOKMAP_OK;
 }
@@ -38,10 +33,10 @@ static enum tokmap_status path_add(struct work_units *units, const char *path, s
     uint64_t capacity = units->file_capacity;
     if (!list_room(&units->paths, units->file_count, &capacity, sizeof *units->paths) ||
         !list_room(&units->cuts, units->file_count, &units->file_capacity, sizeof *units->cuts))
-        return no_memory(error);
+        return error_set_memory(error, "the list of inputs", 0);
     units->cuts[units->file_count] = 0;
     units->paths[units->file_count] = strdup(path);
-    return units->paths[units->file_count++] ? TOKMAP_OK : no_memory(error);
+    return units->paths[units->file_count++] ? TOKMAP_OK : error_set_memory(error, "the list of inputs", 0);
 }
 
 static enum tokmap_status indivisible(struct work_units *units, const char *path, const char *why,
@@ -51,7 +46,7 @@ static enum tokmap_status indivisible(struct work_units *units, const char *path
         return TOKMAP_OK;
     units->indivisible = why;
     units->indivisible_path = remote_shown(path);
-    return units->indivisible_path ? TOKMAP_OK : no_memory(error);
+    return units->indivisible_path ? TOKMAP_OK : error_set_memory(error, "the list of inputs", 0);
 }
 
 /* Finds the size of an input. */
