@@ -31,7 +31,6 @@
 #include "shard_names.h"
 #include "shard_open.h"
 #include "text/path.h"
-#include "token_doubts.h"
 
 /* ---- open ---- */
 

@@ -59,4 +59,9 @@ enum tokmap_status foreign_scan_ends(const struct shard *shard, uint32_t width, 
                                      uint64_t shift, uint64_t *ends, uint64_t capacity, uint64_t *used,
                                      struct tokmap_error *error);
 
+/* Looks for files whose tokens are read with a wrong width, offset, or byte order. Reads some tokens of a few shards,
+ * which are open, and adds a sentence to the dataset's warning for the first shard whose ids no text has, and one for a
+ * file of datatrove without tokens. Returns false without memory. */
+bool token_doubts_add(struct tokmap_dataset *dataset);
+
 #endif

@@ -21,6 +21,7 @@
 #include "dataset_foreign.h"
 #include "format/foreign/store_index.h"
 #include "platform/os.h"
+#include "shard_open.h"
 #include "text/json_scan.h"
 #include "text/path.h"
 #include "text/utf8.h"

@@ -20,6 +20,7 @@
 #include "documents.h"
 #include "open_shards.h"
 #include "shard_documents.h"
+#include "shard_open.h"
 
 struct range {
     uint64_t first_token, end_token;

@@ -85,9 +85,6 @@ struct tokmap_dataset {
     char *warning;                    /* differences between the shards, for users; NULL if they agree */
 };
 
-/* Closes a shard that is open, or that could not be opened completely, and frees it. NULL is allowed. */
-void dataset_shard_free(struct shard *shard);
-
 /* Returns the place of a shard's first token in its file, in bytes. */
 static inline uint64_t shard_offset(const struct shard *shard)
 {

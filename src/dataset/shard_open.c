@@ -257,3 +257,16 @@ void shards_open_ahead(struct shard_slot *slots, struct shard_names *names)
     os_files_expect(count);
     os_threads_share("tokmap-open", (uint32_t)threads, open_some, &opening);
 }
+
+void dataset_shard_free(struct shard *shard)
+{
+    if (!shard)
+        return;
+    store_close(&shard->store);
+    mask_file_close(&shard->mask);
+    if (shard->foreign.close)
+        shard->foreign.close(shard->foreign.user);
+    index_close(&shard->index);
+    free(shard->index_path);
+    free(shard);
+}

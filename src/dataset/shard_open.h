@@ -17,4 +17,7 @@ enum tokmap_status shard_open(struct shard **shard, char *index_path, enum tokma
  * their sizes. It reports nothing: a shard that is still NULL has not been opened, because it, or another, failed. */
 void shards_open_ahead(struct shard_slot *slots, struct shard_names *names);
 
+/* Closes a shard that is open, or that could not be opened completely, and frees it. NULL is allowed. */
+void dataset_shard_free(struct shard *shard);
+
 #endif

@@ -23,7 +23,7 @@
 /* Counts what belongs to the old parts into what is kept. */
 static void keep_counts(struct tokmap_loader *loader)
 {
-    struct statistics *statistics = &loader->statistics;
+    struct tokmap_stats *all = &loader->statistics.all;
     struct read_pool_counts pool = {0};
     struct backend_facts facts;
     loader->backend->calls->facts(loader->backend, &facts);
@@ -31,14 +31,14 @@ static void keep_counts(struct tokmap_loader *loader)
         read_pool_counts(loader->fill->pool, &pool);
     for (uint64_t i = 0; i < loader->sources; i++) {
         const uint64_t bytes = gather_bytes(loader->fill->gathers[i]);
-        statistics->before.bytes += bytes;
-        statistics->sources[i].bytes += bytes;
+        all->bytes += bytes;
+        loader->statistics.sources[i].bytes += bytes;
     }
-    statistics->before.cold_reads += loader->fill->cold_reads;
-    statistics->before.host_expanded += facts.host_expanded;
-    statistics->before.late_copies += facts.late_copies;
-    statistics->before.timeouts += pool.timeouts;
-    statistics->before.io_reads += pool.ahead;
+    all->cold_reads += loader->fill->cold_reads;
+    all->host_expanded += facts.host_expanded;
+    all->late_copies += facts.late_copies;
+    all->timeouts += pool.timeouts;
+    all->io_reads += pool.ahead;
 }
 
 static int by_name(const void *a, const void *b)
@@ -67,7 +67,7 @@ static void exchange(struct tokmap_loader *loader, struct tokmap_loader *other)
 {
     const size_t bytes = offsetof(struct tokmap_loader, thread);
     struct tokmap_loader before;
-    struct source_counts *counts = loader->statistics.sources;
+    struct tokmap_source_stats *counts = loader->statistics.sources;
     assert(!other->thread.producer && !other->trace && !other->thread.process);
     memcpy(&before, loader, bytes);
     memcpy(loader, other, bytes);
@@ -100,7 +100,7 @@ static enum tokmap_status replace(struct tokmap_loader *loader, struct tokmap_lo
     free(order);
     exchange(loader, other);
     consumer_restart(loader);
-    loader->statistics.ready_lowest = ring_slots(loader->ring);
+    loader->statistics.all.ring_ready_lowest = ring_slots(loader->ring);
     if (loader->thread.producer)
         producer_resume(loader);
     return TOKMAP_OK;

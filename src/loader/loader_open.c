@@ -415,7 +415,7 @@ static enum tokmap_status open_ring(struct tokmap_loader *loader, const struct t
     status = open_backend(loader, error);
     if (!status)
         status = ring_new(&loader->ring, loader->backend, &shape, (uint32_t)slots, error);
-    loader->statistics.ready_lowest = (uint32_t)slots;
+    loader->statistics.all.ring_ready_lowest = (uint32_t)slots;
     return status;
 }
 
@@ -567,7 +567,7 @@ static enum tokmap_status make(struct tokmap_loader *loader, const struct tokmap
                   loader->options.rows, loader->fill->cursor.step);
     loader->next.taken = loader->start.schedule = loader->fill->schedule;
     loader->next.position = loader->start.cursor = loader->fill->cursor;
-    statistics_at(&loader->statistics, loader->next.position.step);
+    loader->statistics.step = loader->next.position.step;
     status = describe_sources(loader, &info, error);
     if (!status)
         status = check_masks(loader, &info, error);
