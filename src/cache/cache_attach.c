@@ -11,10 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache_cell.h"
 #include "cache_fetch.h"
 #include "cache_pool.h"
-#include "cache_room.h"
+#include "cache_state.h"
 #include "common/bytes.h"
 #include "common/error.h"
 

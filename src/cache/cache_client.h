@@ -3,7 +3,7 @@
 #ifndef TOKMAP_CACHE_CACHE_CLIENT_H
 #define TOKMAP_CACHE_CACHE_CLIENT_H
 
-#include "cache_room.h"
+#include "cache_state.h"
 
 /* Takes an idle connection, or makes one. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status cache_client_take(struct cache *cache, struct cache_client **client, struct tokmap_error *error);

@@ -3,7 +3,7 @@
 #ifndef TOKMAP_CACHE_CACHE_EVICT_H
 #define TOKMAP_CACHE_CACHE_EVICT_H
 
-#include "cache_room.h"
+#include "cache_state.h"
 
 /* Makes and reserves room for `bytes` of cells that are needed in `distance` rows, until cache_room_end(). Returns
  * false if nothing may be given up; with distance 0 the room is reserved all the same, and the disk may have it. */

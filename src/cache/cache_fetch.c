@@ -15,10 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache_cell.h"
 #include "cache_client.h"
 #include "cache_evict.h"
-#include "cache_room.h"
 #include "cache_shard.h"
 #include "common/bytes.h"
 #include "common/error.h"

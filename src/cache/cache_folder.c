@@ -8,7 +8,7 @@
 
 #include "cache_client.h"
 #include "cache_pool.h"
-#include "cache_room.h"
+#include "cache_state.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "remote/remote_url.h"

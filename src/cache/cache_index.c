@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "cache_client.h"
-#include "cache_room.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"

@@ -9,7 +9,6 @@
 
 #include "cache_client.h"
 #include "cache_fetch.h"
-#include "cache_room.h"
 #include "cache_shard.h"
 #include "common/bytes.h"
 

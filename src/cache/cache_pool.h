@@ -3,7 +3,7 @@
 #ifndef TOKMAP_CACHE_CACHE_POOL_H
 #define TOKMAP_CACHE_CACHE_POOL_H
 
-#include "cache_room.h"
+#include "cache_state.h"
 
 /* Calls work(user, number) on one of the threads: to open a shard ahead. Returns false if they have enough to do. */
 bool cache_ask_work(struct cache *cache, void (*work)(void *user, uint64_t number), void *user, uint64_t number);

@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache_cell.h"
 #include "cache_index.h"
-#include "cache_room.h"
+#include "cache_state.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/index_verify.h"

@@ -13,7 +13,6 @@
 #include "platform/os.h"
 #include "remote/remote_list.h"
 #include "remote/remote_object.h"
-#include "remote/remote_put.h"
 #include "text/path.h"
 
 static bool ends_in_slash(const char *name)
