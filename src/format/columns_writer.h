@@ -13,7 +13,18 @@
 #include <stdbool.h>
 
 #include "index_writer.h"
+#include "layout.h"
 #include "platform/table_key.h"
+
+/* Where the parts of a column are in the section columns of an index: offsets from the start of the section. */
+struct column_layout {
+    uint64_t name_at, codes_at, lows_at, carries_at, values_at;
+    uint64_t end; /* of the column's data, a multiple of 8; the data of the next column begins here */
+};
+
+/* Computes the layout of a column in an index with this many documents. Returns false if a size in the head exceeds
+ * what a file can hold. */
+bool column_layout_of(const struct column_head *head, uint64_t documents, struct column_layout *layout);
 
 /* The value of one column for one document. json: one JSON value in UTF-8, without spaces around it; bytes 0: the
  * record lacks the field. */

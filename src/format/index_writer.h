@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+#include "index_reader.h"
 #include "layout.h"
 
 /* All functions that return int return 0 or an errno. A writer or spill belongs to one thread at a time. */
@@ -79,5 +80,20 @@ int index_writer_section(struct index_writer *writer, enum section_type type, co
                          struct spill *spill);
 /* Writes the table and the header, whose minor version is the lowest one that has all sections. */
 int index_writer_finish(struct index_writer *writer);
+
+/* ---- sections of another index ---- */
+
+/* Returns the number of sections of an open index, and fills *entry with the entry of one of them. */
+uint32_t index_sections(const struct index *index);
+void index_section_entry(const struct index *index, uint32_t number, struct index_entry *entry);
+
+/* Copies a section whose hash is right. *system: 0, or the errno of a failed write, with any status. The index is
+ * mapped or a copy. Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_TRUNCATED (all of the index that is read). */
+enum tokmap_status index_copy_section(const struct index *from, const struct index_entry *entry,
+                                      struct index_writer *into, int *system, struct tokmap_error *error);
+
+/* Reports the errno of a file of the shard that cannot be written, and what to do if its folder is not writable. what:
+ * "the file". */
+enum tokmap_status index_copy_failed(int system, const char *path, const char *what, struct tokmap_error *error);
 
 #endif

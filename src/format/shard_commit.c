@@ -8,7 +8,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "index_copy.h"
+#include "index_writer.h"
 #include "partial_file.h"
 #include "platform/os.h"
 #include "shard_ranges.h"

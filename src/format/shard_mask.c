@@ -14,7 +14,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "index_copy.h"
+#include "index_writer.h"
 #include "mask_writer.h"
 #include "partial_file.h"
 #include "platform/os.h"

@@ -3,7 +3,7 @@
  * shard_seal.c - see shard_seal.h.
  *
  * To seal, the blocks of the tokens are compared with the hashes of the index and become frames (frames_writer.h). To
- * unseal, threads read and unpack blocks in rounds (block_rounds.h), and the calling thread writes them in order. So
+ * unseal, threads read and unpack blocks in rounds (block_rounds_run()), and the calling thread writes them in order. So
  * the bytes do not depend on the number of threads, and memory is a few MiB for each.
  *
  * The new index has all sections of the old one, byte for byte, except that frames replaces pages or pages frames: a
@@ -16,13 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "block_rounds.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "frames_writer.h"
-#include "index_copy.h"
 #include "index_verify.h"
+#include "index_writer.h"
 #include "platform/os.h"
 #include "sealed.h"
 #include "shard_commit.h"

@@ -9,7 +9,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "format/index_copy.h"
+#include "format/index_writer.h"
 #include "format/name_files.h"
 #include "platform/os.h"
 #include "text/path.h"
