@@ -9,12 +9,10 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "datatrove.h"
+#include "foreign_formats.h"
 #include "format/shard_file.h"
-#include "llmc.h"
 #include "npy.h"
 #include "platform/os.h"
-#include "raw_tokens.h"
 #include "text/json_scan.h"
 #include "text/path.h"
 

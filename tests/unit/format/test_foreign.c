@@ -3,23 +3,20 @@
  * test_foreign.c - the headers of other projects' token files, with one fault each, and the grammar of their names. The
  * files themselves are tested by tests/cli/index-*.sh.
  */
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
 
 #include "common/bytes.h"
-#include "format/foreign/datatrove.h"
+#include "format/foreign/foreign_formats.h"
 #include "format/foreign/foreign_index.h"
 #include "format/foreign/foreign_name.h"
-#include "format/foreign/llmc.h"
 #include "format/foreign/npy.h"
-#include "format/foreign/olmo.h"
-#include "format/foreign/raw_tokens.h"
 
 static void test_names(void **unused)
 {

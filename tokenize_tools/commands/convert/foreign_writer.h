@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "format/foreign/llmc.h"
+#include "format/foreign/foreign_formats.h"
 #include "tokmap/tokmap.h"
 
 enum foreign_target { TARGET_MEGATRON, TARGET_LLMC, TARGET_DATATROVE, TARGET_OLMO, TARGET_NANOGPT, FOREIGN_TARGETS };
@@ -96,12 +96,12 @@ void foreign_writer_abort(struct foreign_writer *writer); /* removes the partial
 #define DATATROVE_NAME_MOST 256 /* bytes of the tokenizer's name that are written */
 #define DATATROVE_TEXT_MOST (DATATROVE_NAME_MOST + 96)
 
-/* Makes the header of llm.c (llmc.h) for `tokens` tokens, at most LLMC_TOKENS_MOST, of `width` bytes: 2 gives the kind
- * of GPT-2, 4 that of Llama 3. */
+/* Makes the header of llm.c (foreign_formats.h) for `tokens` tokens, at most LLMC_TOKENS_MOST, of `width` bytes: 2
+ * gives the kind of GPT-2, 4 that of Llama 3. */
 void llmc_head(uint8_t head[LLMC_HEAD_BYTES], uint32_t width, uint64_t tokens);
 
-/* Writes the three lines of a .ds.metadata (datatrove.h), as datatrove writes it, and returns their bytes. tokenizer:
- * its name; NULL: unknown. width: 2 or 4. */
+/* Writes the three lines of a .ds.metadata (foreign_formats.h), as datatrove writes it, and returns their bytes.
+ * tokenizer: its name; NULL: unknown. width: 2 or 4. */
 size_t datatrove_metadata(char text[DATATROVE_TEXT_MOST], const char *tokenizer, uint32_t width, uint64_t tokens);
 
 #endif

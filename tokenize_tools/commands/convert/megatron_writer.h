@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * megatron_writer.h - writes the index of Megatron's token files, PREFIX.idx (megatron.h), which begins with arrays
- * that are complete only in the end. So the lengths of sequences are kept in an unnamed file, 4 bytes each, from which
- * all arrays are computed.
+ * megatron_writer.h - writes the index of Megatron's token files, PREFIX.idx (foreign_index.h), which begins with
+ * arrays that are complete only in the end. So the lengths of sequences are kept in an unnamed file, 4 bytes each, from
+ * which all arrays are computed.
  *
  * A document is one sequence, unless it has more tokens than the 2^31 - 1 that a length can hold: then it has several.
  */

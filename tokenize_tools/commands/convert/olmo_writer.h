@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* olmo_writer.h - writes the .csv.gz of Dolma and OLMo-core (olmo.h): a line "START,END,ID,SOURCE,LINE" per document.
- */
+/* olmo_writer.h - writes the .csv.gz of Dolma and OLMo-core (foreign_formats.h): a line "START,END,ID,SOURCE,LINE" per
+ * document. */
 #ifndef TOKMAP_COMMANDS_CONVERT_OLMO_WRITER_H
 #define TOKMAP_COMMANDS_CONVERT_OLMO_WRITER_H
 
