@@ -3,7 +3,7 @@
  * dataset.c - opens shards and presents them as one address space of tokens and documents.
  */
 #include "dataset.h"
-#include "dataset_state.h"
+#include "opened_dataset.h"
 
 #include <assert.h>
 #include <errno.h>

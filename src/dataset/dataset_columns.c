@@ -14,10 +14,10 @@
 #include "common/struct_copy.h"
 #include "dataset.h"
 #include "dataset_fetch.h"
-#include "dataset_state.h"
 #include "documents.h"
 #include "format/index_columns.h"
 #include "open_shards.h"
+#include "opened_dataset.h"
 
 struct named {
     const char *name;

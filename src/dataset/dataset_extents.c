@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "dataset_state.h"
 #include "format/shard_file.h"
 #include "open_shards.h"
+#include "opened_dataset.h"
 #include "platform/os.h"
 
 /* Returns room for one by content and one by file for each shard, and one of the whole. */

@@ -9,8 +9,8 @@
 #ifndef TOKMAP_DATASET_DATASET_FOREIGN_H
 #define TOKMAP_DATASET_DATASET_FOREIGN_H
 
-#include "dataset_state.h"
 #include "format/foreign/foreign_file.h"
+#include "opened_dataset.h"
 #include "shard_names.h"
 
 /* The files that a name refers to. */

@@ -4,7 +4,7 @@
 #define TOKMAP_DATASET_DATASET_PART_H
 
 #include "dataset_name.h"
-#include "dataset_state.h"
+#include "opened_dataset.h"
 
 /* Leaves only the part in the dataset, and derives its content id; a part that is everything changes nothing. The
  * dataset has not been given to anyone yet. Statuses: OK, ERROR_RANGE (the part ends beyond the dataset, or has no

@@ -26,9 +26,9 @@
 #include "dataset.h"
 #include "dataset_fetch.h"
 #include "dataset_foreign.h"
-#include "dataset_state.h"
 #include "format/index_verify.h"
 #include "open_shards.h"
+#include "opened_dataset.h"
 #include "platform/os.h"
 #include "token_parts.h"
 

@@ -7,8 +7,8 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset_foreign.h"
-#include "dataset_state.h"
 #include "open_shards.h"
+#include "opened_dataset.h"
 #include "shard_documents.h"
 
 uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, uint64_t hint)

@@ -12,7 +12,7 @@
 #ifndef TOKMAP_DATASET_OPEN_SHARDS_H
 #define TOKMAP_DATASET_OPEN_SHARDS_H
 
-#include "dataset_state.h"
+#include "opened_dataset.h"
 
 /* Opens a shard if it is not open, and holds it until shard_release(): *shard is valid and its files and mappings stay
  * as they are. Statuses: OK, ERROR_MISMATCH (it does not match its line), those of opening a dataset. */

@@ -3,7 +3,7 @@
 #ifndef TOKMAP_DATASET_SHARD_COMBINE_H
 #define TOKMAP_DATASET_SHARD_COMBINE_H
 
-#include "dataset_state.h"
+#include "opened_dataset.h"
 
 /* The list or folder that the names of the shards come from. */
 enum shard_origin {
@@ -21,10 +21,10 @@ enum tokmap_status shard_join(struct tokmap_dataset *dataset, uint64_t *known, s
 enum tokmap_status shards_combine(struct tokmap_dataset *dataset, enum shard_origin origin, const char *name,
                                   struct tokmap_error *error);
 
-/* Refuses a folder or a pattern that has several sets of one split, such as web.train and web.val, by what their indexes
- * say: `tokmap pack --split` puts them into one folder, and a training on the folder uses what the split holds out. Of
- * a manifest that has them, warns. Two sets are of one split if its sets have the same names, so web.train and code.val
- * are. Statuses: the same. */
+/* Refuses a folder or a pattern that has several sets of one split, such as web.train and web.val, by what their
+ * indexes say: `tokmap pack --split` puts them into one folder, and a training on the folder uses what the split holds
+ * out. Of a manifest that has them, warns. Two sets are of one split if its sets have the same names, so web.train and
+ * code.val are. Statuses: the same. */
 enum tokmap_status shards_check_sets(struct tokmap_dataset *dataset, enum shard_origin origin, const char *name,
                                      struct tokmap_error *error);
 

@@ -4,8 +4,8 @@
 #ifndef TOKMAP_DATASET_SHARD_DOCUMENTS_H
 #define TOKMAP_DATASET_SHARD_DOCUMENTS_H
 
-#include "dataset_state.h"
 #include "format/index_documents.h"
+#include "opened_dataset.h"
 
 /* Returns whether some shard does not say where its documents are: such a dataset has 0 documents. */
 bool dataset_documents_unknown(const struct tokmap_dataset *dataset);

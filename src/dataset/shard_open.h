@@ -3,7 +3,7 @@
 #ifndef TOKMAP_DATASET_SHARD_OPEN_H
 #define TOKMAP_DATASET_SHARD_OPEN_H
 
-#include "dataset_state.h"
+#include "opened_dataset.h"
 #include "shard_names.h"
 
 /* Opens the shard of an index, whose path, which may be NULL without memory, belongs to the shard from now on. cache:

@@ -9,8 +9,8 @@
 #ifndef TOKMAP_DATASET_TOKEN_PARTS_H
 #define TOKMAP_DATASET_TOKEN_PARTS_H
 
-#include "dataset_state.h"
 #include "format/sealed.h"
+#include "opened_dataset.h"
 
 enum token_way { BY_PREAD, BY_MAPPING };
 

@@ -3,8 +3,8 @@
  * shard_seal.c - see shard_seal.h.
  *
  * To seal, the blocks of the tokens are compared with the hashes of the index and become frames (frames_writer.h). To
- * unseal, threads read and unpack blocks in rounds (block_rounds_run()), and the calling thread writes them in order. So
- * the bytes do not depend on the number of threads, and memory is a few MiB for each.
+ * unseal, threads read and unpack blocks in rounds (block_rounds_run()), and the calling thread writes them in order.
+ * So the bytes do not depend on the number of threads, and memory is a few MiB for each.
  *
  * The new index has all sections of the old one, byte for byte, except that frames replaces pages or pages frames: a
  * frame is compared when it is unpacked, so hashes of its pages would have no use. An unsealed shard gets the section

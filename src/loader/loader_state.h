@@ -114,7 +114,7 @@ struct pace {
 /* Counted by the thread that calls next(), and read by any thread, which may see counters of different moments, but
  * never half a number. */
 struct statistics {
-    struct tokmap_stats all; /* what batches count, and what was counted by parts that were closed in a move */
+    struct tokmap_stats all; /* counts of batches, and those of parts that were closed when the loader moved */
     struct tokmap_source_stats *sources; /* one for each source of the run; bytes: by gathers that are closed */
     uint64_t step;                       /* of the loader's cursor */
 };

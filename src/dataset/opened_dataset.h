@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* dataset_state.h - the structs that the files of this room share. */
-#ifndef TOKMAP_DATASET_DATASET_STATE_H
-#define TOKMAP_DATASET_DATASET_STATE_H
+/* opened_dataset.h - the structs that the files of this room share. */
+#ifndef TOKMAP_DATASET_OPENED_DATASET_H
+#define TOKMAP_DATASET_OPENED_DATASET_H
 
 #include "format/index_reader.h"
 #include "format/manifest.h"
