@@ -20,7 +20,6 @@
 #include "dataset_fetch.h"
 #include "dataset_foreign.h"
 #include "dataset_name.h"
-#include "dataset_part.h"
 #include "documents.h"
 #include "open_shards.h"
 #include "platform/os.h"

@@ -28,7 +28,6 @@
 #include "format/shard_file.h"
 #include "platform/os.h"
 #include "remote/remote_url.h"
-#include "shard_stems.h"
 #include "text/path.h"
 
 #define SHARDS_AT_ONCE ((uint64_t)16)

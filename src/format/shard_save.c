@@ -11,7 +11,6 @@
 #include "common/hash.h"
 #include "platform/os.h"
 #include "shard_slabs.h"
-#include "shard_writing.h"
 
 #define COLUMNS_FROM 64U /* kinds of the columns begin here */
 

@@ -25,7 +25,6 @@
 #include "sealed.h"
 #include "shard_commit.h"
 #include "shard_slabs.h"
-#include "shard_writing.h"
 #include "text/path.h"
 
 #define ZERO_BYTES ((size_t)4096)

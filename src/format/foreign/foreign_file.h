@@ -11,7 +11,6 @@
 #define TOKMAP_FORMAT_FOREIGN_FOREIGN_FILE_H
 
 #include "foreign_index.h"
-#include "foreign_layout.h"
 #include "foreign_name.h"
 
 struct foreign_file {

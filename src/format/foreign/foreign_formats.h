@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "foreign_layout.h"
 #include "foreign_name.h"
 #include "tokmap/tokmap.h"
 

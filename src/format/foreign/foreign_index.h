@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "foreign_layout.h"
+#include "foreign_name.h"
 #include "tokmap/tokmap.h"
 
 /*

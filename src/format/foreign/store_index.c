@@ -11,10 +11,10 @@
 #include "common/error.h"
 #include "format/index_reader.h"
 #include "format/index_writer.h"
-#include "format/mask_writer.h"
 #include "format/partial_file.h"
 #include "format/shard_commit.h"
 #include "format/shard_file.h"
+#include "format/shard_mask.h"
 #include "platform/os.h"
 #include "text/path.h"
 

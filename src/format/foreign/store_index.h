@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "foreign_layout.h"
+#include "foreign_name.h"
 #include "format/layout.h"
 #include "tokmap/tokmap.h"
 

@@ -3,11 +3,11 @@
  * test_foreign_writer.c - the parts of other projects' files that the command-line tests cannot reach: documents longer
  * than Megatron's lengths can say, gzip files of several blocks, and fields of a .csv that need quotes.
  */
-#include <cmocka.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <setjmp.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>

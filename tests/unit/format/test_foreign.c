@@ -3,11 +3,11 @@
  * test_foreign.c - the headers of other projects' token files, with one fault each, and the grammar of their names. The
  * files themselves are tested by tests/cli/index-*.sh.
  */
-#include <cmocka.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <setjmp.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 
 #include "common/bytes.h"
 #include "format/foreign/foreign_index.h"
-#include "format/foreign/foreign_layout.h"
+#include "format/foreign/foreign_name.h"
 
 #define LENGTH_MOST ((uint64_t)INT32_MAX)
 #define CONTINUES ((uint32_t)1 << 31)

@@ -23,7 +23,7 @@
 #include "encode/fim_reader.h"
 #include "platform/os.h"
 #include "platform/process.h"
-#include "run/exclusion_list.h"
+#include "run/exclusion.h"
 #include "text/json_scan.h"
 
 static const char program[] = "tokmap find";

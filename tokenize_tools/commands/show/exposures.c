@@ -10,7 +10,6 @@
 #include "common/error.h"
 #include "row_tokens.h"
 #include "run/exclusion.h"
-#include "run/exclusion_list.h"
 #include "run/locate.h"
 #include "run/run.h"
 
