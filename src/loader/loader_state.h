@@ -153,7 +153,7 @@ struct loader_fill {
 };
 
 struct tokmap_loader {
-    /* Constant once the loader is open, until it moves (loader_move.c). */
+    /* Constant once the loader is open, until it moves (loader_open.c). */
     const struct tokmap_run *run;
     struct tokmap_loader_options options; /* without its pointers to the caller's texts */
     struct form_needs needs;
