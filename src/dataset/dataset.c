@@ -26,7 +26,6 @@
 #include "remote/remote_url.h"
 #include "remote_names.h"
 #include "shard_combine.h"
-#include "shard_documents.h"
 #include "shard_names.h"
 #include "shard_open.h"
 #include "text/path.h"

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "dataset/dataset_extents.h"
 #include "run_spec.h"
 #include "tokmap/tokmap.h"
 
@@ -87,5 +88,11 @@ struct run_step {
     uint64_t phase;    /* its number */
 };
 void run_phase_of(const struct tokmap_run *run, uint64_t step, struct run_step *out);
+
+/* Lists what a run trains on: the stored tokens of every source that some step before its end draws. Held-out data is
+ * compared with it by the content of shards, not by the names of datasets. Free *trained with every status. Statuses:
+ * OK, ERROR_MEMORY. */
+enum tokmap_status run_trained(const struct tokmap_run *run, struct dataset_extents *trained,
+                               struct tokmap_error *error);
 
 #endif
