@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache_client.h"
 #include "cache_evict.h"
 #include "cache_shard.h"
 #include "common/bytes.h"

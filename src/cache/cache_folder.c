@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache_client.h"
 #include "cache_pool.h"
 #include "cache_state.h"
 #include "common/bytes.h"

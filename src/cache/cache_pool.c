@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-#include "cache_client.h"
 #include "cache_fetch.h"
 #include "cache_shard.h"
 #include "common/bytes.h"

@@ -217,4 +217,14 @@ void cache_cells_in(const struct cache_shard *shard, enum cache_part part, uint6
 bool cache_cell_matches(const struct cache_shard *shard, uint64_t cell, const uint8_t *bytes,
                         struct sealed_reader **reader);
 
+/* ---- the connections, which threads take in turn ---- */
+
+/* Takes an idle connection, or makes one. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status cache_client_take(struct cache *cache, struct cache_client **client, struct tokmap_error *error);
+void cache_client_return(struct cache *cache, struct cache_client *client);
+void cache_clients_free(struct cache *cache);
+
+/* Says which word is not 0 when what this thread does is not wanted any more; or NULL. Its requests then end. */
+void cache_client_stops(const uint32_t *word);
+
 #endif

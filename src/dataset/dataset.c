@@ -27,7 +27,6 @@
 #include "remote_names.h"
 #include "shard_combine.h"
 #include "shard_names.h"
-#include "shard_open.h"
 #include "text/path.h"
 
 /* ---- open ---- */

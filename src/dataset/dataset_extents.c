@@ -70,7 +70,7 @@ static void extent_of_file(const struct tokmap_dataset *dataset, uint64_t number
     store64(extent->of + 8, found.inode);
 }
 
-/* Finds an extent. Returns false if there is none of this number, as for a file that was removed. */
+/* Finds an extent. Returns false if the dataset has no extent of this number, as for a file that was removed. */
 static bool extent_find(const struct tokmap_dataset *dataset, uint64_t number, struct dataset_extent *extent)
 {
     const bool by_content = !dataset->synthetic && dataset->identity == TOKMAP_IDENTITY_FULL;

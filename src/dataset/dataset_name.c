@@ -19,7 +19,6 @@
 #include "format/shard_file.h"
 #include "open_shards.h"
 #include "remote/remote_url.h"
-#include "shard_open.h"
 #include "text/decimal.h"
 
 #define DECIMALS_MOST 12

@@ -16,7 +16,6 @@
 #include "platform/os.h"
 #include "row_queue.h"
 #include "run/locate.h"
-#include "schedule.h"
 #include "staging/backend.h"
 #include "staging/ring.h"
 #include "tokmap/tokmap.h"

@@ -69,7 +69,7 @@ uint64_t run_share_source(const struct tokmap_run *run, uint64_t phase, uint64_t
 /* Returns the draws of a source in all steps before `step`, which is at most the run's end. */
 uint64_t run_drawn(const struct tokmap_run *run, uint64_t source, uint64_t step);
 
-/* Returns the steps that the run skips (skips.h). They live as long as the run. */
+/* Returns the steps that the run skips (run_spec.h). They live as long as the run. */
 const struct skips *run_skips(const struct tokmap_run *run);
 
 /* Returns the documents that the run excludes (exclusion.h). They live as long as the run. */

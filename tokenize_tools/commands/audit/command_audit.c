@@ -33,7 +33,7 @@
 #include "run/exclusion.h"
 #include "run/row_cost.h"
 #include "run/run.h"
-#include "run/skips.h"
+#include "run/run_spec.h"
 #include "storage_cases.h"
 #include "storage_report.h"
 
