@@ -396,14 +396,8 @@ static void work(void *user, struct token_parts *parts)
         uint64_t unit = __atomic_fetch_add(&verify->next, 1, __ATOMIC_RELAXED);
         if (unit >= verify->units)
             break;
-        uint64_t first = 0, last = verify->dataset->shard_count;
-        while (last - first > 1) {
-            uint64_t middle = first + (last - first) / 2;
-            if (verify->shards[middle].first_unit <= unit)
-                first = middle;
-            else
-                last = middle;
-        }
+        const uint64_t first =
+            last_at_most(&verify->shards->first_unit, sizeof *verify->shards, verify->dataset->shard_count, unit);
         const struct shard *shard;
         struct tokmap_error fault;
         if (shard_hold(verify->dataset, first, &shard, &fault)) {

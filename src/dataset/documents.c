@@ -16,30 +16,14 @@ uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, 
     if (hint < dataset->shard_count &&
         token - dataset->slots[hint].place.first_token < dataset->slots[hint].place.tokens)
         return hint;
-    /* Find the last shard that begins at or before the token. (Empty shards can begin at the same token.) */
-    uint64_t first = 0, last = dataset->shard_count;
-    while (last - first > 1) {
-        uint64_t middle = first + (last - first) / 2;
-        if (dataset->slots[middle].place.first_token <= token)
-            first = middle;
-        else
-            last = middle;
-    }
-    return first;
+    /* Empty shards can begin at the same token. */
+    return last_at_most(&dataset->slots->place.first_token, sizeof *dataset->slots, dataset->shard_count, token);
 }
 
 uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_t document)
 {
     assert(dataset->shard_count && document < dataset->documents);
-    uint64_t first = 0, last = dataset->shard_count;
-    while (last - first > 1) {
-        uint64_t middle = first + (last - first) / 2;
-        if (dataset->slots[middle].place.first_document <= document)
-            first = middle;
-        else
-            last = middle;
-    }
-    return first;
+    return last_at_most(&dataset->slots->place.first_document, sizeof *dataset->slots, dataset->shard_count, document);
 }
 
 /* ---- one shard, or the part of it that its dataset holds ---- */

@@ -332,14 +332,7 @@ static enum tokmap_status probe(struct hash_state *hash, const struct foreign_pa
                                 struct tokmap_error *error)
 {
     uint8_t bytes[SAMPLE_BYTES];
-    uint64_t first = 0, last = count;
-    while (last - first > 1) {
-        const uint64_t middle = first + (last - first) / 2;
-        if (parts[middle].start <= at)
-            first = middle;
-        else
-            last = middle;
-    }
+    uint64_t first = last_at_most(&parts->start, sizeof *parts, count, at);
     for (uint64_t left = SAMPLE_BYTES; first < count && left; first++) {
         const struct foreign_part *part = &parts[first];
         const uint64_t offset = at - part->start, here = min64(left, part->bytes - offset);
