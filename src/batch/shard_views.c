@@ -21,7 +21,6 @@
 #include "dataset/dataset.h"
 #include "dataset/documents.h"
 #include "format/layout.h"
-#include "platform/os.h"
 
 enum tokmap_status shard_views_init(struct shard_views *views, const struct tokmap_dataset *dataset, bool mapped,
                                     bool compared, struct tokmap_error *error)

@@ -3,7 +3,6 @@
 #include "cache_state.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

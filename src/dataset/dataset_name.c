@@ -9,7 +9,6 @@
 #include "dataset_name.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"

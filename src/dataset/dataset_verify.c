@@ -14,7 +14,6 @@
  * The returned error is the first fault by position (shard, index before tokens, offset), regardless of which thread
  * found a fault first.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "batch/mark.h"
 #include "capacity.h"
 #include "common/bytes.h"
 #include "common/error.h"

@@ -12,7 +12,6 @@
  * evaluation reads is compared with what the run trains on (run_trained()), because the same shards may be in several
  * datasets.
  */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,6 @@
  */
 #include "exclusion.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
