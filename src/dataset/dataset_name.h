@@ -4,7 +4,6 @@
 #ifndef TOKMAP_DATASET_DATASET_NAME_H
 #define TOKMAP_DATASET_DATASET_NAME_H
 
-
 #include "opened_dataset.h"
 #include "tokmap/tokmap.h"
 

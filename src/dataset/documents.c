@@ -248,10 +248,20 @@ static enum tokmap_status shard_walk_ends(const struct shard *shard, struct inde
                               : index_walk_ends(&shard->index, walk, shift, ends, capacity, used, error);
 }
 
-static enum tokmap_status no_room(struct tokmap_error *error)
+enum tokmap_status dataset_no_room(struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                      "the dataset or the place for the result is NULL");
+}
+
+enum tokmap_status dataset_range_check(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
+                                       struct tokmap_error *error)
+{
+    if (first <= dataset->tokens && count <= dataset->tokens - first)
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
+                     "%" PRIu64 " tokens from token %" PRIu64 " on exceed the dataset, which has %" PRIu64 " tokens",
+                     count, first, dataset->tokens);
 }
 
 static enum tokmap_status no_document(const struct tokmap_dataset *dataset, uint64_t number, struct tokmap_error *error)
@@ -304,7 +314,7 @@ enum tokmap_status dataset_document(const struct tokmap_dataset *dataset, uint64
 enum tokmap_status tokmap_dataset_document(const struct tokmap_dataset *dataset, uint64_t number,
                                            struct tokmap_document *document, struct tokmap_error *error)
 {
-    return dataset && document ? dataset_document(dataset, number, document, error) : no_room(error);
+    return dataset && document ? dataset_document(dataset, number, document, error) : dataset_no_room(error);
 }
 
 enum tokmap_status dataset_document_at(const struct tokmap_dataset *dataset, uint64_t token,
@@ -338,14 +348,14 @@ enum tokmap_status dataset_document_at(const struct tokmap_dataset *dataset, uin
 enum tokmap_status tokmap_dataset_document_at(const struct tokmap_dataset *dataset, uint64_t token,
                                               struct tokmap_document *document, struct tokmap_error *error)
 {
-    return dataset && document ? dataset_document_at(dataset, token, document, error) : no_room(error);
+    return dataset && document ? dataset_document_at(dataset, token, document, error) : dataset_no_room(error);
 }
 
 enum tokmap_status tokmap_dataset_origin(const struct tokmap_dataset *dataset, uint64_t number,
                                          struct tokmap_origin *origin, struct tokmap_error *error)
 {
     if (!dataset || !origin)
-        return no_room(error);
+        return dataset_no_room(error);
     if (dataset->documents_unknown)
         return no_numbers(dataset, error);
     if (number >= dataset->documents)
@@ -464,15 +474,12 @@ enum tokmap_status dataset_ends(const struct tokmap_dataset *dataset, uint64_t f
     assert(ends || !capacity);
     *used = 0;
     *start = first;
-    if (first > dataset->tokens || count > dataset->tokens - first)
-        return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " tokens from token %" PRIu64 " on exceed the dataset, which has %" PRIu64
-                         " tokens",
-                         count, first, dataset->tokens);
+    enum tokmap_status status = dataset_range_check(dataset, first, count, error);
+    if (status)
+        return status;
     if (first == dataset->tokens)
         return TOKMAP_OK;
     uint64_t last = first + count; /* the greatest end that counts */
-    enum tokmap_status status = TOKMAP_OK;
     if (dataset->synthetic)
         synthetic_ends(dataset, first, last, ends, capacity, used, start);
     else

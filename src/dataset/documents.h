@@ -27,6 +27,14 @@ bool dataset_documents_unknown(const struct tokmap_dataset *dataset);
  * ERROR_CORRUPT. */
 enum tokmap_status shard_is_cut(const struct shard *shard, bool *cut, struct tokmap_error *error);
 
+/* Reports that the caller of a public function has given no dataset, or no place for the result. Returns
+ * ERROR_ARGUMENT. */
+enum tokmap_status dataset_no_room(struct tokmap_error *error);
+
+/* Returns ERROR_RANGE if the dataset does not have these tokens. */
+enum tokmap_status dataset_range_check(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
+                                       struct tokmap_error *error);
+
 /* Do what the public functions do, for arguments that are not NULL. */
 enum tokmap_status dataset_document(const struct tokmap_dataset *dataset, uint64_t number,
                                     struct tokmap_document *document, struct tokmap_error *error);
