@@ -278,6 +278,27 @@ int index_writer_finish(struct index_writer *writer)
     return system ? system : os_pwrite(writer->fd, &header, sizeof header, 0);
 }
 
+int index_writer_ends(struct index_writer *writer, struct spill *carry_spill, uint64_t *carries, uint64_t documents,
+                      uint64_t base, const uint64_t *ends, uint64_t count)
+{
+    enum { BATCH = 512 };
+    uint32_t lows[BATCH];
+    int system = 0;
+    for (uint64_t done = 0; done < count && !system;) {
+        const size_t part = (size_t)min64(count - done, BATCH);
+        for (size_t i = 0; i < part; i++) {
+            const uint64_t end = base + ends[done + i], document = documents + done + i;
+            lows[i] = (uint32_t)end;
+            for (; *carries < end >> 32 && !system; ++*carries)
+                system = spill_add(carry_spill, &document, sizeof document);
+        }
+        if (!system)
+            system = index_writer_add(writer, lows, part * sizeof lows[0]);
+        done += part;
+    }
+    return system;
+}
+
 /* ---- sections of another index ---- */
 
 uint32_t index_sections(const struct index *index)

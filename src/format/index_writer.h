@@ -81,6 +81,11 @@ int index_writer_section(struct index_writer *writer, enum section_type type, co
 /* Writes the table and the header, whose minor version is the lowest one that has all sections. */
 int index_writer_finish(struct index_writer *writer);
 
+/* Appends ends of documents, each plus `base`, to the open section of documents: their low halves, and, to
+ * *carry_spill, the first document of each high half. *carries: the high half so far. documents: those before. */
+int index_writer_ends(struct index_writer *writer, struct spill *carry_spill, uint64_t *carries, uint64_t documents,
+                      uint64_t base, const uint64_t *ends, uint64_t count);
+
 /* ---- sections of another index ---- */
 
 /* Returns the number of sections of an open index, and fills *entry with the entry of one of them. */

@@ -15,7 +15,6 @@
 #include "remote_object.h"
 
 #define UPLOAD_PARTS_MOST 10000u
-#define UPLOAD_PART_MOST ((uint64_t)5 << 30)
 
 /* Begins an upload: appends its id to *upload, with a zero byte that counts. */
 enum tokmap_status remote_upload_begin(struct remote_client *client, const char *name, struct bytes_buffer *upload,
