@@ -488,10 +488,10 @@ static bool probe(struct tokmap_loader *loader)
         return false;
     const uint64_t bytes = min64(sizeof page, end - offset);
     const uint64_t from = os_clock_ns();
-    int system = read_pool_read(loader->fill->pool, stretch.view->fd, page, bytes, offset, &got);
+    int system = read_pool_read(loader->fill->pool, stretch.view->file.fd, page, bytes, offset, &got);
     loader->fill->probe_ns = max64(os_clock_ns() - from, 1);
     /* A read that fails is reported by the row that needs it. */
-    return system || loader->fill->probe_ns >= SLOW_NS || (!cold && !os_file_is_local(stretch.view->fd));
+    return system || loader->fill->probe_ns >= SLOW_NS || (!cold && !os_file_is_local(stretch.view->file.fd));
 }
 
 /* Probes the storage and opens the pool, as options.io_threads and options.deadline_ns ask. The queue and the residency
