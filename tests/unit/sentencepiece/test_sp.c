@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "common/cpu.h"
-#include "sentencepiece/sp_build.h"
+#include "sentencepiece/sp_engine.h"
 #include "sentencepiece/sp_encode.h"
 
 static uint64_t seed = 1;

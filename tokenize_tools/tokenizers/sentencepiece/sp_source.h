@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sp_source.h - what the loader of a SentencePiece-style vocabulary fills in, for sp_build.h.
+ * sp_source.h - what the loader of a SentencePiece-style vocabulary fills in, for sp_engine.h.
  */
 #ifndef TOKMAP_SENTENCEPIECE_SP_SOURCE_H
 #define TOKMAP_SENTENCEPIECE_SP_SOURCE_H

@@ -22,7 +22,7 @@
 #include "piece_rules.h"
 #include "sentencepiece/sp_engine.h"
 #include "sentencepiece/sp_model.h"
-#include "sentencepiece/unigram_engine.h"
+#include "sentencepiece/unigram_build.h"
 #include "text/utf8.h"
 #include "vocabulary_name.h"
 

@@ -65,4 +65,10 @@ enum tokmap_status wp_encode_word(struct wp_state *state, const uint8_t *word, u
 enum tokmap_status wp_encode_text(struct wp_state *state, const uint8_t *text, uint64_t count, struct ids_out *out,
                                   bool *done, struct tokmap_error *error);
 
+/* Makes an engine. It takes pieces, each of which is a word, and makes at most one id of a character. rules: of the
+ * BertNormalizer that the text has, which a BertPreTokenizer follows, for encode_raw; NULL: the text has other ones,
+ * and encode_raw must not be called. *engine is NULL on failure. Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
+enum tokmap_status wp_engine_new(struct text_engine **engine, const struct wp_source *source,
+                                 const struct wp_rules *rules, struct tokmap_error *error);
+
 #endif

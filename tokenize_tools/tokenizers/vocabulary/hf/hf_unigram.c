@@ -17,7 +17,7 @@
 #include "hf_fingerprint.h"
 #include "hf_pretokenizer.h"
 #include "hf_texts.h"
-#include "sentencepiece/unigram_engine.h"
+#include "sentencepiece/unigram_build.h"
 
 #define BYTES_AN_ENTRY 32 /* of the file, or more */
 #define SCORE_MOST 1e288  /* sums of 2^64 of them are finite */

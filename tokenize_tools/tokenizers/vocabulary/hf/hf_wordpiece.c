@@ -17,7 +17,7 @@
 #include "hf_fingerprint.h"
 #include "hf_pretokenizer.h"
 #include "hf_texts.h"
-#include "words/wp_engine.h"
+#include "words/wp_encode.h"
 
 /* ---- the model ---- */
 
