@@ -11,7 +11,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "common/visible.h"
-#include "engine/text_cuts.h"
+#include "engine/cut_tokenizer.h"
 #include "platform/os.h"
 #include "vocabulary/folder.h"
 

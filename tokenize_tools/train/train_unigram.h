@@ -18,7 +18,7 @@
 #define TOKMAP_TRAIN_TRAIN_UNIGRAM_H
 
 #include "train_merges.h"
-#include "unigram_words.h"
+#include "train_words.h"
 
 struct unigram_options {
     uint32_t pieces;  /* the wanted number, at least that of the characters */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * train_write.h - what is in the files of a byte-level BPE vocabulary, which other libraries read:
+ * train_write.h - what is in the files of vocabularies, which other libraries read. Those of byte-level BPE:
  *
  *     PREFIX.specials.json   an object with the texts and ids of the special tokens; only if there are any
  *     PREFIX.tiktoken        a rank file, which has no special tokens
@@ -10,7 +10,7 @@
 #define TOKMAP_TRAIN_TRAIN_WRITE_H
 
 #include "engine/growing.h"
-#include "train_merges.h"
+#include "train_unigram.h"
 
 #define TRAIN_WRITE_FILES 3
 
@@ -42,5 +42,34 @@ void train_write_config(struct growing *g, const char *unknown, const struct tra
  * writes *count bytes, or returns false if the text has another character or is empty. `into` has room for
  * special->count bytes. */
 bool train_decode_spelling(const struct train_text *special, uint8_t *into, uint64_t *count);
+
+/*
+ * The files of a Unigram vocabulary:
+ *
+ *     PREFIX.model   a model of SentencePiece
+ *     PREFIX.json    a tokenizer.json of Hugging Face
+ *
+ * Both have the same ids: <unk>, the 256 bytes if there are any, the pieces in descending order of their scores, and
+ * the special tokens. They do not normalize text: they only write spaces as U+2581.
+ */
+#define UNIGRAM_WRITE_FILES 2
+
+struct unigram_settings {
+    struct train_word_rules rules;
+    bool bytes;      /* characters that are not in the vocabulary become tokens of their bytes, not <unk> */
+    double coverage; /* of characters, as in unigram_words_make() */
+    uint32_t longest;
+};
+
+/* Returns how many ids the files have besides those of pieces. */
+uint32_t unigram_write_others(const struct unigram_settings *unigram, const struct train_settings *settings);
+
+/* Returns the texts that no piece may have, because other tokens have them, and sets their number; NULL if there is no
+ * memory. The caller frees the array, and the settings outlive it. */
+struct train_text *unigram_write_forbidden(const struct train_settings *settings, uint32_t *count);
+
+/* Makes the contents of the files, in the order of the list above. */
+void unigram_write(struct growing *contents, const struct unigram_vocabulary *vocabulary,
+                   const struct unigram_settings *unigram, const struct train_settings *settings);
 
 #endif

@@ -5,7 +5,7 @@
 #define TOKMAP_COMMANDS_OPTIONS_TOKENIZER_ARGUMENTS_H
 
 #include "cli/cli.h"
-#include "engine/text_cuts.h"
+#include "engine/cut_tokenizer.h"
 #include "engine/tokenizer.h"
 #include "pretokenize/split_rules.h"
 

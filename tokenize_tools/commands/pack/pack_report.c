@@ -9,7 +9,7 @@
 #include "commands/report/document_lengths.h"
 #include "common/bytes.h"
 #include "common/hash.h"
-#include "engine/text_cuts.h"
+#include "engine/cut_tokenizer.h"
 #include "format/shard_file.h"
 #include "pack_arguments.h"
 #include "platform/os.h"

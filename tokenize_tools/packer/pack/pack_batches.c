@@ -17,7 +17,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/corpus_issue.h"
-#include "engine/text_cuts.h"
+#include "engine/cut_tokenizer.h"
 #include "pack_output.h"
 
 /* Bytes of text in a batch. At most 256 KiB, so that text and tokens stay in the processor's cache from reading to

@@ -227,7 +227,8 @@ static size_t read_symbols(const struct bpe_words *words, const uint8_t *bytes, 
     return made;
 }
 
-/* A bpe_merge_function; `model` must be the head of a struct bpe_words, and the word must have a symbol. */
+/* Merges a word, as a bpe_merge_function; `model` must be the head of a struct bpe_words, and the word must have a
+ * symbol. */
 static size_t bpe_words_merge(const struct bpe_model *model, struct bpe_scratch *scratch, const uint8_t *bytes,
                               size_t count, uint32_t *ids)
 {

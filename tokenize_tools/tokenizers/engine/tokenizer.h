@@ -34,9 +34,9 @@ struct tokenizer_info {
     uint64_t added, specials; /* number of added tokens, and how many of them are special */
     bool cuts;                /* documents may be encoded in parts that tokenizer_cut determines */
     bool cut_anywhere;        /* every place between two characters is such a cut */
-    const char *code_cuts;    /* the way in which the code of the model cuts long texts (text_cuts.h), static; NULL: it
-                                 does not, or    that is not known */
-    const char *cut_as;       /* the way in which this tokenizer does; NULL: it encodes each text as a whole */
+    const char *code_cuts; /* the way in which the code of the model cuts long texts (cut_tokenizer.h), static; NULL: it
+                              does not, or    that is not known */
+    const char *cut_as;    /* the way in which this tokenizer does; NULL: it encodes each text as a whole */
 };
 
 /* Documents to encode. They may be anywhere in memory. A document that is encoded in parts (tokenizer_cut) has at most

@@ -26,8 +26,8 @@
 #include "platform/os.h"
 #include "text/code_point.h"
 #include "text/utf8.h"
-#include "vocabulary/hf/hf_fingerprint.h"
-#include "vocabulary_name.h"
+#include "vocabulary/hf/hf_join.h"
+#include "vocabulary_file.h"
 
 #define TRIE_TOKEN_BYTES_MOST 1024u     /* a byte of text costs at most as many steps */
 #define TRIE_IDS (1u << 21)             /* ids are below it */
@@ -37,7 +37,7 @@ struct trie_engine {
     struct text_engine head;
     uint32_t vocabulary;
     uint8_t *bytes;          /* the texts of all ids in the order of ids; an id that has no token has an empty one */
-    uint32_t *offsets;       /* where each begins (vocabulary + 1) */
+    uint32_t *offsets;       /* the beginning of each (vocabulary + 1) */
     struct byte_trie trie;   /* its values are ids */
     uint64_t joined[256][4]; /* [left]: bits of the first bytes of characters that some token has after such a left */
 };

@@ -9,10 +9,7 @@
 
 #include "common/hash.h"
 #include "hf_characters.h"
-#include "hf_decoder.h"
-#include "hf_fingerprint.h"
-#include "hf_pretokenizer.h"
-#include "hf_texts.h"
+#include "hf_join.h"
 #include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
 #include "vocabulary/byte_level.h"

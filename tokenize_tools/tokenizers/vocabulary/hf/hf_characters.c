@@ -15,9 +15,7 @@
 #include <string.h>
 
 #include "common/hash.h"
-#include "hf_fingerprint.h"
-#include "hf_pretokenizer.h"
-#include "hf_texts.h"
+#include "hf_join.h"
 #include "sentencepiece/sp_engine.h"
 
 static const char mark[] = "\xE2\x96\x81";

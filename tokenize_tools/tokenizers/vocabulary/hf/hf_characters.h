@@ -26,9 +26,4 @@ bool hf_characters_front(const struct normalizer *normalizer, const struct hf_sp
 bool hf_characters_join(struct json_file *file, struct hf_model *model, const struct hf_splits *splits, bool plain,
                         struct pipeline_parts *parts);
 
-/* ---- shared with other models of characters ---- */
-
-/* Returns whether the normalizer or the pre-tokenizer puts a mark or a space in front of texts. */
-bool hf_characters_front(const struct normalizer *normalizer, const struct hf_splits *splits);
-
 #endif

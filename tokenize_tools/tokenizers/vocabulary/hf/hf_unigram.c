@@ -14,9 +14,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "hf_characters.h"
-#include "hf_fingerprint.h"
-#include "hf_pretokenizer.h"
-#include "hf_texts.h"
+#include "hf_join.h"
 #include "sentencepiece/unigram_build.h"
 
 #define BYTES_AN_ENTRY 32 /* of the file, or more */

@@ -14,9 +14,7 @@
 #include <string.h>
 
 #include "common/hash.h"
-#include "hf_fingerprint.h"
-#include "hf_pretokenizer.h"
-#include "hf_texts.h"
+#include "hf_join.h"
 #include "words/wp_encode.h"
 
 /* ---- the model ---- */

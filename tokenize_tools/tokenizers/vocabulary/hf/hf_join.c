@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hf_pretokenizer.c - decides which steps of a pre-tokenizer a scanner performs, and makes pretokenizer steps of the
- * others.
+ * hf_join.c - decides which steps of a pre-tokenizer a scanner performs, and makes pretokenizer steps of the
+ * others; joins the texts of the tokens; and makes the fingerprint.
  *
  * If ByteLevel is the last step, a scanner can perform it together with the step before it: ByteLevel's own regular
  * expression, the last Split before it if the scanner knows its pattern, or DeepSeek's three Splits. This is the case
  * for nearly all models. Any steps before these cut the text first, and the scanner then works on each of their pieces.
  * "Mapped" steps come after ByteLevel, so they work on the characters that stand for bytes.
  */
-#include "hf_pretokenizer.h"
+#include "hf_join.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -17,6 +17,9 @@
 
 #include "common/cpu.h"
 #include "common/error.h"
+#include "common/hash.h"
+#include "hf_model.h"
+#include "platform/os.h"
 #include "pretokenize/scanner.h"
 #include "text/code_point.h"
 
@@ -29,13 +32,7 @@ static bool is_pattern(const struct hf_split *step, const char *pattern)
 /* Returns the rules for the pattern of a Split, or NULL if no scanner knows it. */
 static const struct split_rules *known_rules(const struct hf_split *step)
 {
-    char pattern[1024];
-    if (step->kind != HF_SPLIT || !step->is_regex || step->pattern_bytes >= sizeof pattern ||
-        memchr(step->pattern, 0, step->pattern_bytes))
-        return NULL;
-    memcpy(pattern, step->pattern, step->pattern_bytes);
-    pattern[step->pattern_bytes] = '\0';
-    return split_rules_of_regex(pattern);
+    return step->kind == HF_SPLIT && step->is_regex ? split_rules_of_regex(step->pattern, step->pattern_bytes) : NULL;
 }
 
 /* Returns whether every match becomes a piece. The patterns that scanners know cover the whole text, so nothing else is
@@ -48,10 +45,8 @@ static bool keeps_matches(const struct hf_split *step)
 static bool literal_copy(struct json_file *file, struct pretokenizer_step *into, const struct hf_split *step)
 {
     into->literal = malloc(step->pattern_bytes + 1);
-    if (!into->literal) {
-        file->status = error_set_memory(file->error, "a pre-tokenizer", step->pattern_bytes);
-        return false;
-    }
+    if (!into->literal)
+        return json_file_memory(file, "a pre-tokenizer", step->pattern_bytes);
     memcpy(into->literal, step->pattern, step->pattern_bytes);
     into->literal_bytes = step->pattern_bytes;
     return true;
@@ -136,10 +131,8 @@ static bool metaspace_step(struct json_file *file, struct pretokenizer_step *int
     into->splits = step->split;
     into->prepend = prepends[step->prepend];
     into->literal = malloc(4);
-    if (!into->literal) {
-        file->status = error_set_memory(file->error, "a pre-tokenizer", 4);
-        return false;
-    }
+    if (!into->literal)
+        return json_file_memory(file, "a pre-tokenizer", 4);
     into->literal_bytes = code_point_put(into->literal, step->replacement);
     return true;
 }
@@ -283,4 +276,170 @@ bool hf_pretokenizer_steps(struct json_file *file, const struct hf_splits *split
         if (!step_add(file, parts, &splits->steps[i], false))
             return false;
     return true;
+}
+
+enum tokmap_status hf_pattern_choose(struct pipeline_parts *parts, struct hf_splits *splits, struct split_rules *rules,
+                                     const struct hf_pattern *pattern, struct tokmap_error *error)
+{
+    const struct split_rules *known = split_rules_of_regex(pattern->text, pattern->bytes);
+    struct pretokenizer_step *step = &parts->pretokenizer.steps[0];
+    *rules = known ? *known : *split_rules_named("gpt2");
+    parts->engine_cuts = known != NULL;
+    if (known)
+        return TOKMAP_OK;
+    splits->count = parts->pretokenizer.count = 1;
+    splits->steps[0] = (struct hf_split){.kind = HF_SPLIT,
+                                         .is_regex = true,
+                                         .behavior = SPLIT_REMOVED,
+                                         .invert = true,
+                                         .pattern = (const uint8_t *)pattern->text,
+                                         .pattern_bytes = pattern->bytes};
+    *step = (struct pretokenizer_step){.kind = STEP_REGEX, .behavior = SPLIT_REMOVED, .invert = true};
+    return regex_new(&step->regex, pattern->text, pattern->bytes, REGEX_RUST, pattern->path, pattern->field, error);
+}
+
+/* ---- texts ---- */
+
+bool hf_texts_make(struct json_file *file, const struct hf_model *model, uint32_t vocabulary, uint8_t **bytes,
+                   uint32_t **offsets)
+{
+    size_t total = 16;
+    for (uint32_t i = 0; i < model->vocabulary.count; i++)
+        total += model->vocabulary.entries[i].bytes;
+    if (total > UINT32_MAX)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "the tokens of the vocabulary have %zu bytes, but tokmap can read at "
+                                "most 4 GiB; use a smaller vocabulary",
+                                total - 16);
+    *bytes = os_memory_large(total);
+    *offsets = os_memory_large(((size_t)vocabulary + 1) * sizeof **offsets);
+    if (!*bytes || !*offsets)
+        return json_file_memory(file, "a vocabulary", total);
+    uint32_t used = 0;
+    for (uint32_t id = 0; id < vocabulary; id++) {
+        const struct text_entry *entry = text_table_by_id(&model->vocabulary, id);
+        (*offsets)[id] = used;
+        if (entry)
+            memcpy(*bytes + used, entry->text, entry->bytes);
+        used += entry ? entry->bytes : 0;
+    }
+    (*offsets)[vocabulary] = used;
+    return true;
+}
+
+void hf_texts_end(struct pipeline_parts *parts, bool good, uint8_t *bytes, uint32_t *offsets)
+{
+    if (good && parts->decoder_given) {
+        parts->decoder.texts = bytes;
+        parts->decoder.offsets = offsets;
+        parts->decoder.vocabulary = parts->vocabulary;
+    } else {
+        free(bytes);
+        free(offsets);
+    }
+}
+
+bool hf_texts_empty(struct json_file *file, const struct hf_model *model, struct pipeline_parts *parts)
+{
+    static const uint8_t empty[1];
+    const uint32_t id = text_table_find(&model->vocabulary, empty, 0);
+    if (id == TEXT_NONE)
+        return true;
+    parts->texts = malloc(sizeof *parts->texts);
+    if (!parts->texts)
+        return json_file_memory(file, "a vocabulary", sizeof *parts->texts);
+    parts->texts[0] = (struct pipeline_text){.id = id, .bytes = 0, .text = empty};
+    parts->text_count = 1;
+    return true;
+}
+
+/*
+ * ---- the fingerprint ----
+ *
+ * Everything that decides ids is hashed, in a form that does not depend on how a file writes it. What is hashed must
+ * not change: datasets store fingerprints.
+ */
+
+static void add_bytes(struct hash_state *hash, const void *bytes, uint64_t count)
+{
+    hash_state_add(hash, &count, sizeof count);
+    hash_state_add(hash, bytes, (size_t)count);
+}
+
+static void add_number(struct hash_state *hash, uint64_t number)
+{
+    hash_state_add(hash, &number, sizeof number);
+}
+
+/* Hashes a pre-tokenizer. One that a scanner performs entirely is hashed by the scanner's rules, so files may write it
+ * differently. */
+static void add_splits(struct hash_state *hash, const struct pipeline_parts *parts, const struct hf_splits *splits,
+                       const struct split_rules *rules)
+{
+    if (parts->engine_cuts && !parts->pretokenizer.count) {
+        const uint64_t fields[] = {rules->letters, rules->contraction, rules->prefix,  rules->tail,
+                                   rules->numbers, rules->newlines,    rules->deepseek};
+        hash_state_add(hash, fields, sizeof fields);
+        return;
+    }
+    for (uint32_t i = 0; i < splits->count; i++) {
+        const struct hf_split *step = &splits->steps[i];
+        add_number(hash, 1 + (uint64_t)step->kind);
+        add_number(hash, step->behavior);
+        add_number(hash, (uint64_t)step->invert | (uint64_t)step->is_regex << 1 | (uint64_t)step->prefix_space << 2 |
+                             (uint64_t)step->use_regex << 3 | (uint64_t)step->split << 4 |
+                             (uint64_t)step->prepend << 5 | (uint64_t)step->replacement << 8);
+        add_bytes(hash, step->pattern, step->pattern ? step->pattern_bytes : 0);
+        if (step->kind == HF_FIXED)
+            add_number(hash, step->length);
+    }
+}
+
+static void add_tokens(struct hash_state *hash, const struct pipeline_parts *parts)
+{
+    const size_t count = added_tokens_count(parts->added);
+    bool raw = false, normalized = false;
+    for (size_t i = 0; i < count; i++) {
+        raw |= !added_tokens_at(parts->added, i)->normalized;
+        normalized |= added_tokens_at(parts->added, i)->normalized;
+    }
+    /* Raw tokens are found first, then normalized ones in what is left. The pass of a token matters only if both
+     * kinds exist, or if a normalizer changes the text between the passes. */
+    const bool passes = (raw && normalized) || (normalized && parts->normalizer.count);
+    for (size_t i = 0; i < count; i++) {
+        const struct added_token *token = added_tokens_at(parts->added, i);
+        add_number(hash, token->id);
+        add_number(hash, (uint64_t)token->single_word | (uint64_t)token->lstrip << 1 | (uint64_t)token->rstrip << 2 |
+                             (uint64_t)(token->normalized && passes) << 3 | (uint64_t)token->special << 4);
+        add_bytes(hash, token->text, token->bytes);
+    }
+}
+
+enum tokmap_status hf_fingerprint(struct pipeline_parts *parts, const struct hf_splits *splits,
+                                  const struct split_rules *rules, struct tokmap_error *error)
+{
+    static const struct split_rules no_rules;
+    assert(parts->engine && splits->count <= PRETOKENIZER_STEPS_MOST);
+    struct hash_state *hash = hash_state_new();
+    if (!hash)
+        return error_set_memory(error, "a fingerprint", 512);
+    hash_state_add(hash, parts->fingerprint, sizeof parts->fingerprint);
+    add_number(hash, parts->normalizer.count);
+    for (uint32_t i = 0; i < parts->normalizer.count; i++) {
+        const struct normalizer_step *step = &parts->normalizer.steps[i];
+        add_number(hash, (uint64_t)step->kind | (uint64_t)(step->regex != NULL) << 8 | (uint64_t)step->strip_left << 9 |
+                             (uint64_t)step->strip_right << 10);
+        add_bytes(hash, step->pattern, step->pattern ? step->pattern_bytes : 0);
+        add_bytes(hash, step->content, step->content ? step->content_bytes : 0);
+        if (step->map) {
+            size_t bytes;
+            const uint8_t *map = charsmap_bytes(step->map, &bytes);
+            add_bytes(hash, map, bytes);
+        }
+    }
+    add_splits(hash, parts, splits, rules ? rules : &no_rules);
+    add_tokens(hash, parts);
+    hash128_store(hash_state_128(hash), parts->fingerprint);
+    hash_state_free(hash);
+    return TOKMAP_OK;
 }
