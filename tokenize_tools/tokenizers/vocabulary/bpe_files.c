@@ -19,7 +19,7 @@
 #include "text/code_point.h"
 #include "text/path.h"
 #include "unicode/byte_alphabet.h"
-#include "vocabulary/hf/hf_bpe_words.h"
+#include "vocabulary/hf/hf_engines.h"
 #include "vocabulary/hf/hf_join.h"
 #include "vocabulary_file.h"
 

@@ -6,7 +6,7 @@
  * contains gets the model's id, any other gets the next number after the model's count of tokens.
  *
  * A byte-level file of BPE is recognized by its ByteLevel step. In every other file the BPE merges characters
- * (hf_characters.h).
+ * (hf_engines.h).
  */
 #include "hf_file.h"
 
@@ -18,14 +18,11 @@
 
 #include "common/error.h"
 #include "engine/pipeline.h"
-#include "hf_bpe_words.h"
-#include "hf_characters.h"
+#include "hf_engines.h"
 #include "hf_frame.h"
 #include "hf_join.h"
 #include "hf_model.h"
 #include "hf_parts.h"
-#include "hf_unigram.h"
-#include "hf_wordpiece.h"
 #include "vocabulary/byte_level.h"
 #include "vocabulary/vocabulary_file.h"
 
@@ -398,7 +395,7 @@ static bool bytes_join(struct reading *reading)
     return !file->status;
 }
 
-/* Makes the engine and what it needs of the normalizer and the pre-tokenizer. plain: see hf_characters.h. */
+/* Makes the engine and what it needs of the normalizer and the pre-tokenizer. plain: see hf_engines.h. */
 static bool engine_join(struct reading *reading, bool plain)
 {
     switch (reading->kind) {

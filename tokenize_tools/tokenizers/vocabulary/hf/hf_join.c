@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * hf_join.c - decides which steps of a pre-tokenizer a scanner performs, and makes pretokenizer steps of the
- * others; joins the texts of the tokens; and makes the fingerprint.
+ * others; and makes the fingerprint.
  *
  * If ByteLevel is the last step, a scanner can perform it together with the step before it: ByteLevel's own regular
  * expression, the last Split before it if the scanner knows its pattern, or DeepSeek's three Splits. This is the case
@@ -296,61 +296,6 @@ enum tokmap_status hf_pattern_choose(struct pipeline_parts *parts, struct hf_spl
                                          .pattern_bytes = pattern->bytes};
     *step = (struct pretokenizer_step){.kind = STEP_REGEX, .behavior = SPLIT_REMOVED, .invert = true};
     return regex_new(&step->regex, pattern->text, pattern->bytes, REGEX_RUST, pattern->path, pattern->field, error);
-}
-
-/* ---- texts ---- */
-
-bool hf_texts_make(struct json_file *file, const struct hf_model *model, uint32_t vocabulary, uint8_t **bytes,
-                   uint32_t **offsets)
-{
-    size_t total = 16;
-    for (uint32_t i = 0; i < model->vocabulary.count; i++)
-        total += model->vocabulary.entries[i].bytes;
-    if (total > UINT32_MAX)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
-                                "the tokens of the vocabulary have %zu bytes, but tokmap can read at "
-                                "most 4 GiB; use a smaller vocabulary",
-                                total - 16);
-    *bytes = os_memory_large(total);
-    *offsets = os_memory_large(((size_t)vocabulary + 1) * sizeof **offsets);
-    if (!*bytes || !*offsets)
-        return json_file_memory(file, "a vocabulary", total);
-    uint32_t used = 0;
-    for (uint32_t id = 0; id < vocabulary; id++) {
-        const struct text_entry *entry = text_table_by_id(&model->vocabulary, id);
-        (*offsets)[id] = used;
-        if (entry)
-            memcpy(*bytes + used, entry->text, entry->bytes);
-        used += entry ? entry->bytes : 0;
-    }
-    (*offsets)[vocabulary] = used;
-    return true;
-}
-
-void hf_texts_end(struct pipeline_parts *parts, bool good, uint8_t *bytes, uint32_t *offsets)
-{
-    if (good && parts->decoder_given) {
-        parts->decoder.texts = bytes;
-        parts->decoder.offsets = offsets;
-        parts->decoder.vocabulary = parts->vocabulary;
-    } else {
-        free(bytes);
-        free(offsets);
-    }
-}
-
-bool hf_texts_empty(struct json_file *file, const struct hf_model *model, struct pipeline_parts *parts)
-{
-    static const uint8_t empty[1];
-    const uint32_t id = text_table_find(&model->vocabulary, empty, 0);
-    if (id == TEXT_NONE)
-        return true;
-    parts->texts = malloc(sizeof *parts->texts);
-    if (!parts->texts)
-        return json_file_memory(file, "a vocabulary", sizeof *parts->texts);
-    parts->texts[0] = (struct pipeline_text){.id = id, .bytes = 0, .text = empty};
-    parts->text_count = 1;
-    return true;
 }
 
 /*

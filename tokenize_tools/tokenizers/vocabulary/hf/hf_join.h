@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * hf_join.h - what the kinds of models share when the parts of a tokenizer.json are joined: scanner rules and
- * pretokenizer steps, the texts of all ids as engines take them, and the fingerprint.
+ * pretokenizer steps, and the fingerprint.
  */
 #ifndef TOKMAP_VOCABULARY_HF_HF_JOIN_H
 #define TOKMAP_VOCABULARY_HF_HF_JOIN_H
 
 #include "engine/pipeline_parts.h"
-#include "hf_model.h"
 #include "hf_parts.h"
 
 /* For a pre-tokenizer with a ByteLevel step. Adds the steps that no scanner performs to parts->pretokenizer, stores
@@ -33,18 +32,6 @@ struct hf_pattern {
  * hf_fingerprint() needs. Statuses: those of regex_new(). */
 enum tokmap_status hf_pattern_choose(struct pipeline_parts *parts, struct hf_splits *splits, struct split_rules *rules,
                                      const struct hf_pattern *pattern, struct tokmap_error *error);
-
-/* Joins the texts of all ids in the order of ids, with room for 16 bytes after the last; an id without a token has an
- * empty text. The caller frees *bytes and *offsets (vocabulary + 1), on failure too. Returns false if it refuses the
- * file. */
-bool hf_texts_make(struct json_file *file, const struct hf_model *model, uint32_t vocabulary, uint8_t **bytes,
-                   uint32_t **offsets);
-/* Leaves the texts to the decoder of the file, which needs them as the file spells them; frees them if the file has no
- * decoder or is refused. */
-void hf_texts_end(struct pipeline_parts *parts, bool good, uint8_t *bytes, uint32_t *offsets);
-/* Adds a token without a text to parts->texts, if the vocabulary has one: it decodes to nothing, and the engine does
- * not know it. Returns false if memory is lacking. */
-bool hf_texts_empty(struct json_file *file, const struct hf_model *model, struct pipeline_parts *parts);
 
 /* Replaces parts->fingerprint, which is that of the model, by a hash of it and of the normalizer, the pre-tokenizer
  * and the added tokens. Rank files, tekken.json and GPT-2's two files describe their pre-tokenizer in the same terms,
