@@ -52,6 +52,21 @@ static bool peek_type(struct json_file *file, struct text *type, const char *fie
     return true;
 }
 
+/* Does the same for a part that may be a Sequence, which `depth` others contain. */
+static bool peek_nested(struct json_file *file, struct text *type, const char *field, uint32_t depth)
+{
+    if (depth > NESTED_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "%s: more than %d sequences are nested", field,
+                                NESTED_MOST);
+    return peek_type(file, type, field);
+}
+
+static bool refuse_type(struct json_file *file, const struct text *type, const char *field)
+{
+    return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "%s.type is '%.*s', which tokmap cannot read", field,
+                            shown(type->count), (const char *)type->bytes);
+}
+
 /* Parses {"String": ...} or {"Regex": ...}. */
 static bool parse_pattern(struct json_file *file, struct text *pattern, bool *is_regex, const char *field)
 {
@@ -140,58 +155,46 @@ static bool replacing_member(struct json_file *file, const struct json_string *n
     return json_skip(&file->scan);
 }
 
-static bool parse_replace(struct json_file *file, struct normalizer_step *step)
+static bool replacement_finish(struct json_file *file, const struct replacing *replacing, struct normalizer_step *step)
 {
-    struct replacing replacing = {0};
-    if (!parse_members(file, replacing_member, &replacing))
-        return false;
-    if (!replacing.pattern.given)
+    if (!replacing->pattern.given)
         return missing(file, "normalizer.Replace.pattern");
-    if (!replacing.content.given)
+    if (!replacing->content.given)
         return missing(file, "normalizer.Replace.content");
-    if (!copy_text(file, "a normalizer", &replacing.content, &step->content, &step->content_bytes))
+    if (!copy_text(file, "a normalizer", &replacing->content, &step->content, &step->content_bytes))
         return false;
-    if (!copy_text(file, "a normalizer", &replacing.pattern, &step->pattern, &step->pattern_bytes))
+    if (!copy_text(file, "a normalizer", &replacing->pattern, &step->pattern, &step->pattern_bytes))
         return false;
     /* The reference makes a pattern of the text, too: an empty one matches between all characters. */
-    if (replacing.is_regex || !replacing.pattern.count)
-        file->status = regex_new(&step->regex, (const char *)replacing.pattern.bytes, replacing.pattern.count,
+    if (replacing->is_regex || !replacing->pattern.count)
+        file->status = regex_new(&step->regex, (const char *)replacing->pattern.bytes, replacing->pattern.count,
                                  REGEX_ONIGURUMA, file->path, "normalizer.Replace.pattern", file->error);
     return !file->status;
 }
 
-static bool parse_prepend(struct json_file *file, struct normalizer_step *step)
+static bool prepend_finish(struct json_file *file, const struct replacing *replacing, struct normalizer_step *step)
 {
-    struct replacing replacing = {0};
-    if (!parse_members(file, replacing_member, &replacing))
-        return false;
-    return replacing.prepend.given
-               ? copy_text(file, "a normalizer", &replacing.prepend, &step->content, &step->content_bytes)
+    return replacing->prepend.given
+               ? copy_text(file, "a normalizer", &replacing->prepend, &step->content, &step->content_bytes)
                : missing(file, "normalizer.Prepend.prepend");
 }
 
-static bool parse_strip(struct json_file *file, struct normalizer_step *step)
+static bool stripping_finish(struct json_file *file, const struct replacing *replacing, struct normalizer_step *step)
 {
-    struct replacing replacing = {0};
-    if (!parse_members(file, replacing_member, &replacing))
-        return false;
-    step->strip_left = replacing.left;
-    step->strip_right = replacing.right;
-    return (replacing.left_given || missing(file, "normalizer.Strip.strip_left")) &&
-           (replacing.right_given || missing(file, "normalizer.Strip.strip_right"));
+    step->strip_left = replacing->left;
+    step->strip_right = replacing->right;
+    return (replacing->left_given || missing(file, "normalizer.Strip.strip_left")) &&
+           (replacing->right_given || missing(file, "normalizer.Strip.strip_right"));
 }
 
-static bool parse_precompiled(struct json_file *file, struct normalizer_step *step)
+static bool precompiled_finish(struct json_file *file, const struct replacing *replacing, struct normalizer_step *step)
 {
-    struct replacing replacing = {0};
-    if (!parse_members(file, replacing_member, &replacing))
-        return false;
-    if (!replacing.map.given)
+    if (!replacing->map.given)
         return missing(file, "normalizer.Precompiled.precompiled_charsmap");
-    uint8_t *bytes = malloc(replacing.map.count / 4 * 3 + 1);
+    uint8_t *bytes = malloc(replacing->map.count / 4 * 3 + 1);
     if (!bytes)
-        return json_file_memory(file, "a normalizer", replacing.map.count);
-    const uint32_t count = base64_decode(bytes, replacing.map.bytes, replacing.map.count);
+        return json_file_memory(file, "a normalizer", replacing->map.count);
+    const uint32_t count = base64_decode(bytes, replacing->map.bytes, replacing->map.count);
     if (count)
         file->status = charsmap_new(&step->map, bytes, count, file->path, "normalizer.Precompiled.precompiled_charsmap",
                                     file->error);
@@ -278,7 +281,8 @@ static bool normalizer_nested(struct json_file *file, void *into, uint32_t depth
     static const struct {
         const char *name;
         enum normalizer_kind kind;
-        bool (*parse)(struct json_file *file, struct normalizer_step *step); /* NULL: the type has no fields */
+        /* NULL: the type has no fields. */
+        bool (*finish)(struct json_file *file, const struct replacing *replacing, struct normalizer_step *step);
     } kinds[] = {{"NFC", NORMALIZE_NFC, NULL},
                  {"NFD", NORMALIZE_NFD, NULL},
                  {"NFKC", NORMALIZE_NFKC, NULL},
@@ -287,15 +291,12 @@ static bool normalizer_nested(struct json_file *file, void *into, uint32_t depth
                  {"StripAccents", NORMALIZE_MARKS, NULL},
                  {"Nmt", NORMALIZE_NMT, NULL},
                  {"ByteLevel", NORMALIZE_BYTES, NULL},
-                 {"Prepend", NORMALIZE_PREPEND, parse_prepend},
-                 {"Replace", NORMALIZE_REPLACE, parse_replace},
-                 {"Strip", NORMALIZE_STRIP, parse_strip},
-                 {"Precompiled", NORMALIZE_PRECOMPILED, parse_precompiled}};
+                 {"Prepend", NORMALIZE_PREPEND, prepend_finish},
+                 {"Replace", NORMALIZE_REPLACE, replacement_finish},
+                 {"Strip", NORMALIZE_STRIP, stripping_finish},
+                 {"Precompiled", NORMALIZE_PRECOMPILED, precompiled_finish}};
     struct text type;
-    if (depth > NESTED_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer: more than %d sequences are nested",
-                                NESTED_MOST);
-    if (!peek_type(file, &type, "normalizer"))
+    if (!peek_nested(file, &type, "normalizer", depth))
         return false;
     if (is_word(&type, "Sequence")) {
         struct nesting nesting = {"normalizers", normalizer_nested, into, depth};
@@ -307,12 +308,14 @@ static bool normalizer_nested(struct json_file *file, void *into, uint32_t depth
     while (kind < sizeof kinds / sizeof kinds[0] && !is_word(&type, kinds[kind].name))
         kind++;
     if (kind == sizeof kinds / sizeof kinds[0])
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer.type is '%.*s', which tokmap cannot read",
-                                shown(type.count), (const char *)type.bytes);
+        return refuse_type(file, &type, "normalizer");
     struct normalizer_step *step = step_add(file, normalizer, kinds[kind].kind);
     if (!step)
         return false;
-    return kinds[kind].parse ? kinds[kind].parse(file, step) : json_skip(&file->scan);
+    struct replacing replacing = {0};
+    return kinds[kind].finish
+               ? parse_members(file, replacing_member, &replacing) && kinds[kind].finish(file, &replacing, step)
+               : json_skip(&file->scan);
 }
 
 bool hf_normalizer_parse(struct json_file *file, struct normalizer *normalizer)
@@ -466,16 +469,14 @@ static bool step_finish(struct json_file *file, const struct text *type, struct 
     }
 }
 
-/* Appends the steps of a BertPreTokenizer: a WhitespaceSplit, and then a Punctuation. */
-static bool bert_splits(struct json_file *file, struct hf_splits *splits)
+static bool splits_add(struct json_file *file, struct hf_splits *splits, struct hf_split step)
 {
-    if (splits->count + 2 > PRETOKENIZER_STEPS_MOST)
+    if (splits->count == PRETOKENIZER_STEPS_MOST)
         return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
                                 "pre_tokenizer has more than %d steps, which is the most that tokmap can read",
                                 PRETOKENIZER_STEPS_MOST);
-    splits->steps[splits->count++] = (struct hf_split){.kind = HF_WHITESPACE_SPLIT, .behavior = SPLIT_REMOVED};
-    splits->steps[splits->count++] = (struct hf_split){.kind = HF_PUNCTUATION, .behavior = SPLIT_ISOLATED};
-    return json_skip(&file->scan);
+    splits->steps[splits->count++] = step;
+    return true;
 }
 
 static bool splits_nested(struct json_file *file, void *into, uint32_t depth)
@@ -490,34 +491,26 @@ static bool splits_nested(struct json_file *file, void *into, uint32_t depth)
                  {"Metaspace", HF_METASPACE},      {"WhitespaceSplit", HF_WHITESPACE_SPLIT},
                  {"UnicodeScripts", HF_SCRIPTS},   {"FixedLength", HF_FIXED}};
     struct text type;
-    if (depth > NESTED_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: more than %d sequences are nested",
-                                NESTED_MOST);
-    if (!peek_type(file, &type, "pre_tokenizer"))
+    if (!peek_nested(file, &type, "pre_tokenizer", depth))
         return false;
     if (is_word(&type, "Sequence")) {
         struct nesting nesting = {"pretokenizers", splits_nested, into, depth};
         return parse_members(file, nesting_member, &nesting);
     }
     if (is_word(&type, "BertPreTokenizer"))
-        return bert_splits(file, splits);
+        return splits_add(file, splits, (struct hf_split){.kind = HF_WHITESPACE_SPLIT, .behavior = SPLIT_REMOVED}) &&
+               splits_add(file, splits, (struct hf_split){.kind = HF_PUNCTUATION, .behavior = SPLIT_ISOLATED}) &&
+               json_skip(&file->scan);
     size_t kind = 0;
     while (kind < sizeof kinds / sizeof kinds[0] && !is_word(&type, kinds[kind].name))
         kind++;
     if (kind == sizeof kinds / sizeof kinds[0])
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
-                                "pre_tokenizer.type is '%.*s', which tokmap cannot read", shown(type.count),
-                                (const char *)type.bytes);
-    if (splits->count == PRETOKENIZER_STEPS_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
-                                "pre_tokenizer has more than %d steps, which is the most that tokmap can read",
-                                PRETOKENIZER_STEPS_MOST);
-    struct hf_split *step = &splits->steps[splits->count++];
-    memset(step, 0, sizeof *step);
-    step->kind = kinds[kind].kind;
-    step->use_regex = step->split = true;
-    step->length = 5; /* the default of the reference */
-    struct split_fields fields = {.step = step};
+        return refuse_type(file, &type, "pre_tokenizer");
+    /* 5 is the default of the reference. */
+    if (!splits_add(file, splits,
+                    (struct hf_split){.kind = kinds[kind].kind, .use_regex = true, .split = true, .length = 5}))
+        return false;
+    struct split_fields fields = {.step = &splits->steps[splits->count - 1]};
     return parse_members(file, split_member, &fields) && step_finish(file, &type, &fields);
 }
 
