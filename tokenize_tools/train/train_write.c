@@ -140,7 +140,8 @@ static void append_tokenizer_json(struct growing *g, const struct train_vocabula
     append_text(g, vocabulary->count > 256 ? "\n    ]\n  }\n}\n" : "]\n  }\n}\n");
 }
 
-int64_t train_special(const struct train_settings *settings, uint64_t first, const char *text)
+/* Returns the id of the special token with this text, or -1. first: the id of the first one. */
+static int64_t train_special(const struct train_settings *settings, uint64_t first, const char *text)
 {
     for (uint32_t i = 0; i < settings->special_count; i++)
         if (settings->specials[i].count == strlen(text) && !memcmp(settings->specials[i].bytes, text, strlen(text)))

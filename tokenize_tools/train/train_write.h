@@ -30,9 +30,6 @@ void train_write(struct growing *contents, const struct train_vocabulary *vocabu
 void train_write_head(struct growing *g, const struct train_text *zero, uint64_t first,
                       const struct train_settings *settings);
 
-/* Returns the id of the special token with this text, or -1. first: the id of the first one. */
-int64_t train_special(const struct train_settings *settings, uint64_t first, const char *text);
-
 /* Appends a tokenizer_config.json, in which transformers looks for the class and for what the special tokens mean.
  * unknown: the text of the token for what is unknown, or NULL. */
 void train_write_config(struct growing *g, const char *unknown, const struct train_settings *settings);

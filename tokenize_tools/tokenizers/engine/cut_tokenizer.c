@@ -44,7 +44,10 @@ static bool is_space(const uint8_t *at, size_t *bytes)
     return code_is_space(code_point_get(at, bytes));
 }
 
-uint64_t text_cuts_part(const struct text_cuts *cuts, const char *text, uint64_t count, uint32_t *block)
+/* Returns where the first part of a text ends; `count` if it is the last one, too. The text has count > 0 bytes of
+ * valid UTF-8 and begins where a part does. *block: characters of the text's block that are left, cuts->characters at
+ * the beginning of a text; it is changed for the next part. */
+static uint64_t text_cuts_part(const struct text_cuts *cuts, const char *text, uint64_t count, uint32_t *block)
 {
     const uint8_t *bytes = (const uint8_t *)text;
     uint32_t run = 0;
@@ -70,7 +73,9 @@ uint64_t text_cuts_part(const struct text_cuts *cuts, const char *text, uint64_t
     return count;
 }
 
-uint64_t text_cuts_block(const struct text_cuts *cuts, const char *text, uint64_t count)
+/* Returns the last place in a text where a block certainly begins, whatever follows; 0 without a place. The text
+ * begins with a block, and may end inside of a character. */
+static uint64_t text_cuts_block(const struct text_cuts *cuts, const char *text, uint64_t count)
 {
     uint64_t found = 0;
     uint32_t characters = 0;

@@ -24,15 +24,6 @@ const struct text_cuts *text_cuts_named(const char *name);
 /* Returns all names, with spaces between them. */
 const char *text_cuts_names(void);
 
-/* Returns where the first part of a text ends; `count` if it is the last one, too. The text has count > 0 bytes of
- * valid UTF-8 and begins where a part does. *block: characters of the text's block that are left, cuts->characters at
- * the beginning of a text; it is changed for the next part. */
-uint64_t text_cuts_part(const struct text_cuts *cuts, const char *text, uint64_t count, uint32_t *block);
-
-/* Returns the last place in a text where a block certainly begins, whatever follows; 0 without a place. The text
- * begins with a block, and may end inside of a character. */
-uint64_t text_cuts_block(const struct text_cuts *cuts, const char *text, uint64_t count);
-
 /* Makes *tokenizer, which is open, a tokenizer that cuts texts; the new one owns the old one. name: of the cuts. On
  * failure *tokenizer stays as it is. Statuses: OK, ERROR_ARGUMENT (there are no cuts of this name), ERROR_MEMORY. */
 enum tokmap_status cut_tokenizer_make(struct tokenizer **tokenizer, const char *name, struct tokmap_error *error);

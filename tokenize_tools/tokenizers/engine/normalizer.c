@@ -15,7 +15,8 @@
 
 /* ---- edits ---- */
 
-void text_edits_clear(struct text_edits *edits)
+/* Removes all edits, but keeps their memory. */
+static void text_edits_clear(struct text_edits *edits)
 {
     edits->count = 0;
     edits->cursor = 0;
@@ -27,7 +28,8 @@ void text_edits_free(struct text_edits *edits)
     *edits = (struct text_edits){NULL, 0, 0, 0};
 }
 
-bool text_edits_add(struct text_edits *edits, struct text_edit edit)
+/* Adds an edit after all others. Returns false if memory is lacking. */
+static bool text_edits_add(struct text_edits *edits, struct text_edit edit)
 {
     assert(edit.from <= edit.to && edit.old_from <= edit.old_to);
     assert(!edits->count || edit.from >= edits->edits[edits->count - 1].to);

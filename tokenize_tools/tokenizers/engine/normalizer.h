@@ -9,7 +9,6 @@
 #include "common/bytes_buffer.h"
 #include "match_table.h"
 #include "pretokenize/regex_match.h"
-#include "unicode/char_map.h"
 #include "unicode/charsmap.h"
 #include "unicode/nfc.h"
 
@@ -80,11 +79,7 @@ struct text_edits {
     uint64_t count, capacity;
     uint64_t cursor; /* the edit that the last call of text_edits_map found */
 };
-/* Removes all edits, but keeps their memory. */
-void text_edits_clear(struct text_edits *edits);
 void text_edits_free(struct text_edits *edits);
-/* Adds an edit after all others. Returns false if memory is lacking. */
-bool text_edits_add(struct text_edits *edits, struct text_edit edit);
 /* Replaces a part of the new text by the part of the old text that it was made of. A part that begins or ends inside an
  * edit gets all of the edit. An empty part elsewhere stays empty. *begin must not be smaller than in the last call
  * since text_edits_clear, which makes the calls for all tokens of a text linear. */

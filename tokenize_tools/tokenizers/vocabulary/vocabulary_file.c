@@ -243,7 +243,11 @@ static void name_copy(struct pipeline_parts *parts, const struct part *part, boo
     parts->name[utf8_cut(parts->name, made)] = '\0'; /* a name that was cut does not end inside a character */
 }
 
-void vocabulary_name(struct pipeline_parts *parts, const char *path)
+/* Sets parts->name: the name that people know, if the fingerprint is that of a well-known vocabulary. Otherwise the
+ * name of the file, or that of its folder if many models have a file with this name, such as tokenizer.json. Of a
+ * snapshot in the cache of the Hugging Face Hub, the name of the repository. parts->fingerprint is already set. `path`
+ * is taken as text, so the name depends on how the path was typed. */
+static void vocabulary_name(struct pipeline_parts *parts, const char *path)
 {
     static const char *const usual[] = {
         "tokenizer.json", "tekken.json",   "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",

@@ -280,7 +280,8 @@ static size_t match(const struct wp_model *model, const uint8_t *bytes, size_t c
     return made;
 }
 
-bool wp_is_unknown(const struct wp_model *model, const uint8_t *bytes, size_t count)
+/* Returns whether the word, which is not empty, becomes the unknown token because its tokens are not known. */
+static bool wp_is_unknown(const struct wp_model *model, const uint8_t *bytes, size_t count)
 {
     return !match(model, bytes, count, NULL);
 }

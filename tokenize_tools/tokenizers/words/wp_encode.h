@@ -68,9 +68,6 @@ void wp_model_free(struct wp_model *model);
 /* A bpe_merge_function: writes the ids of a word, which is not empty. Never fails. */
 bpe_merge_function wp_merge;
 
-/* Returns whether the word, which is not empty, becomes the unknown token because its tokens are not known. */
-bool wp_is_unknown(const struct wp_model *model, const uint8_t *bytes, size_t count);
-
 /* Words made of a stretch of ASCII text. */
 struct wp_words {
     uint8_t *into;   /* receives their bytes, one word after the other; 64 bytes may be written */
