@@ -285,6 +285,15 @@ int os_thread_start(struct os_thread **thread, const char *name, void (*body)(vo
     return start(thread, name, body, user, false);
 }
 
+struct os_thread *os_thread_beside(bool apart, const char *name, void (*body)(void *user), void *user)
+{
+    struct os_thread *thread;
+    if (apart && os_processors() > 1 && !start(&thread, name, body, user, false))
+        return thread;
+    body(user);
+    return NULL;
+}
+
 int os_thread_start_detached(const char *name, void (*body)(void *user), void *user)
 {
     struct os_thread *unused;

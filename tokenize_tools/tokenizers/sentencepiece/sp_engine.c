@@ -90,15 +90,6 @@ static enum tokmap_status read_defined(struct sp_builder *builder)
 
 /* ---- seeds, and tokens that merging does not reach ---- */
 
-static void add_seed(struct bpe_model *head, const uint8_t *text, uint32_t bytes, const uint32_t *ids, size_t count)
-{
-    if (bytes > 15 || count > bpe_inline_ids(head->wide) || head->seed_count == BPE_SEEDS)
-        return;
-    struct bpe_entry *seed = &head->seeds[head->seed_count++];
-    seed->key = bpe_key_in(text, bytes); /* 16 bytes follow the last text */
-    bpe_value_make(seed->value, head->wide, ids, (uint32_t)count);
-}
-
 /* Merges each token's text, unless merging is known to give the token. Fills the seeds, and with ignore_merges the
  * tokens that are looked up whole. */
 static enum tokmap_status merge_tokens(struct sp_builder *builder)
@@ -131,7 +122,7 @@ static enum tokmap_status merge_tokens(struct sp_builder *builder)
             model->whole_longest = (uint32_t)max64(model->whole_longest, bytes);
         }
         if (good)
-            add_seed(&model->head, text, bytes, ids, count);
+            bpe_seed_add(&model->head, text, bytes, ids, count); /* 16 bytes follow the last text */
     }
     free(ids);
     free(scratch.memory);
@@ -160,7 +151,6 @@ static enum tokmap_status sort_wholes(struct sp_builder *builder)
 /* Places where text can be cut. The search is independent of the step after it, so a thread does it. */
 struct cutting {
     struct sp_builder *builder;
-    struct os_thread *thread; /* or NULL */
     bool good;
 };
 
@@ -180,15 +170,6 @@ static bool pieces_are_long(const struct sp_builder *builder)
     for (uint32_t id = 0; id < builder->source->vocabulary; id++)
         bytes += sp_text_bytes(builder, id);
     return bytes / PIECE_BYTES_USUAL > builder->source->vocabulary;
-}
-
-static void cutting_start(struct cutting *cutting)
-{
-    if (os_processors() < 2 || pieces_are_long(cutting->builder) ||
-        os_thread_start(&cutting->thread, "tokmap-cuts", cutting_run, cutting)) {
-        cutting->thread = NULL;
-        cutting_run(cutting);
-    }
 }
 
 static enum tokmap_status check(const struct sp_source *source, struct tokmap_error *error)
@@ -227,9 +208,9 @@ static enum tokmap_status build(struct sp_builder *builder)
     if (status)
         return status;
     struct cutting cutting = {.builder = builder};
-    cutting_start(&cutting);
+    struct os_thread *thread = os_thread_beside(!pieces_are_long(builder), "tokmap-cuts", cutting_run, &cutting);
     status = merge_tokens(builder);
-    os_thread_join(cutting.thread);
+    os_thread_join(thread);
     if (!status && !cutting.good)
         status = sp_no_memory(builder);
     return status ? status : sort_wholes(builder);

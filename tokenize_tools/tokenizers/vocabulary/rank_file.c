@@ -516,11 +516,8 @@ static void checking_run(void *user)
 static void checking_start(struct checking *checking)
 {
     const uint32_t tokens = checking->file->source.vocabulary;
-    if (tokens < CHECKING_LEAST || tokens > CHECKING_MOST || os_processors() < 2 ||
-        os_thread_start(&checking->thread, "tokmap-check", checking_run, checking)) {
-        checking->thread = NULL;
-        checking_run(checking);
-    }
+    const bool apart = tokens >= CHECKING_LEAST && tokens <= CHECKING_MOST;
+    checking->thread = os_thread_beside(apart, "tokmap-check", checking_run, checking);
 }
 
 /* Waits for the result. Returns `status` if the texts are different. */

@@ -151,14 +151,11 @@ static bool is_longer(const uint8_t *bytes, size_t count, uint64_t most)
 static void seeds_fill(struct wp_model *model)
 {
     struct bpe_model *head = &model->head;
-    for (uint32_t id = 0; id < head->vocabulary && head->seed_count < BPE_SEEDS; id++) {
+    for (uint32_t id = 0; id < head->vocabulary; id++) {
         const uint8_t *text = head->bytes + head->offsets[id];
         const uint32_t count = bpe_token_bytes(head, id);
-        if (!count || count > 15 || is_longer(text, count, model->characters_most))
-            continue;
-        struct bpe_entry *seed = &head->seeds[head->seed_count++];
-        seed->key = bpe_key_in(text, count); /* 16 bytes follow the last text */
-        bpe_value_make(seed->value, head->wide, &id, 1);
+        if (count && !is_longer(text, count, model->characters_most))
+            bpe_seed_add(head, text, count, &id, 1); /* 16 bytes follow the last text */
     }
 }
 
