@@ -181,40 +181,27 @@ struct lattice_edge {
     float probability;
 };
 
-static uint64_t edges_most(uint32_t longest)
-{
-    return (uint64_t)LATTICE_RUN * longest;
-}
-
 enum tokmap_status unigram_lattice_make(struct unigram_lattice *lattice, uint32_t longest, struct train_budget *budget,
                                         struct tokmap_error *error)
 {
+    const uint64_t places = LATTICE_RUN + 1, edges = (uint64_t)LATTICE_RUN * longest;
     memset(lattice, 0, sizeof *lattice);
     lattice->longest = longest;
-    lattice->edge_room = edges_most(longest);
-    const uint64_t places = LATTICE_RUN + 1;
-    enum tokmap_status status = train_take(budget, (void **)&lattice->forward, places, sizeof(double), error);
-    if (!status)
-        status = train_take(budget, (void **)&lattice->backward, places, sizeof(double), error);
-    if (!status)
-        status = train_take(budget, (void **)&lattice->shifts, places, sizeof(int32_t), error);
-    if (!status)
-        status = train_take(budget, (void **)&lattice->best, places, sizeof *lattice->best, error);
-    if (!status)
-        status = train_take(budget, (void **)&lattice->edges, lattice->edge_room, sizeof *lattice->edges, error);
+    lattice->memory = edges * sizeof *lattice->edges +
+                      places * (2 * sizeof(double) + sizeof *lattice->best + sizeof *lattice->shifts);
+    const enum tokmap_status status = train_take(budget, (void **)&lattice->forward, lattice->memory, 1, error);
     if (status)
-        unigram_lattice_free(lattice, budget);
-    return status;
+        return status;
+    lattice->backward = lattice->forward + places;
+    lattice->best = (struct lattice_step *)(void *)(lattice->backward + places);
+    lattice->edges = (struct lattice_edge *)(void *)(lattice->best + places);
+    lattice->shifts = (int32_t *)(void *)(lattice->edges + edges);
+    return TOKMAP_OK;
 }
 
 void unigram_lattice_free(struct unigram_lattice *lattice, struct train_budget *budget)
 {
-    const uint64_t places = LATTICE_RUN + 1;
-    train_give(budget, lattice->forward, places, sizeof(double));
-    train_give(budget, lattice->backward, places, sizeof(double));
-    train_give(budget, lattice->shifts, places, sizeof(int32_t));
-    train_give(budget, lattice->best, places, sizeof *lattice->best);
-    train_give(budget, lattice->edges, lattice->edge_room, sizeof *lattice->edges);
+    train_give(budget, lattice->forward, lattice->memory, 1);
     memset(lattice, 0, sizeof *lattice);
 }
 

@@ -54,11 +54,11 @@ static inline const struct trie_node *trie_step(const struct unigram_trie *trie,
 struct unigram_lattice {
     const struct unigram_trie *trie;
     double unknown;
-    uint32_t longest; /* characters of a piece, at most */
-    double *forward, *backward;
-    int32_t *shifts; /* of forward[i]: it is that many times scaled */
+    uint32_t longest;           /* characters of a piece, at most */
+    double *forward, *backward; /* `forward` begins the memory of all that follow */
+    int32_t *shifts;            /* of forward[i]: it is that many times scaled */
     struct lattice_edge *edges;
-    uint64_t edge_room;
+    uint64_t memory; /* bytes */
     struct lattice_step {
         uint32_t piece, length; /* the piece that ends here in the best way, and its characters */
     } * best;

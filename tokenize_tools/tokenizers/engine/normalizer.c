@@ -185,20 +185,6 @@ void normalizer_state_free(struct normalizer_state *state)
         regex_state_free(state->regexes[i]);
 }
 
-void normalizer_document(struct normalizer_state *state)
-{
-    for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)
-        if (state->regexes[i])
-            regex_document(state->regexes[i]);
-}
-
-void normalizer_state_stop(struct normalizer_state *state, bool (*stop)(void *user), void *user)
-{
-    for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)
-        if (state->regexes[i])
-            regex_state_stop(state->regexes[i], stop, user);
-}
-
 void normalizer_trim(struct normalizer_state *state)
 {
     for (uint32_t i = 0; i < NORMAL_FORMS; i++)
@@ -458,14 +444,8 @@ static bool strip(const struct normalizer_step *step, struct text_edits *trace, 
     size_t from = 0, to = text->count, bytes;
     while (step->strip_left && from < to && code_is_space(code_point_get(text->bytes + from, &bytes)))
         from += bytes;
-    while (step->strip_right && to > from) {
-        size_t last = to - 1;
-        while ((text->bytes[last] & 0xC0) == 0x80)
-            last--;
-        if (!code_is_space(code_point_get(text->bytes + last, &bytes)))
-            break;
-        to = last;
-    }
+    if (step->strip_right)
+        to = from + code_spaces_trimmed(text->bytes + from, to - from);
     const size_t made = to - from;
     if (trace && ((from && !text_edits_add(trace, (struct text_edit){0, 0, 0, from})) ||
                   (to < text->count && !text_edits_add(trace, (struct text_edit){made, made, to, text->count}))))

@@ -103,10 +103,6 @@ struct normalizer_state {
 enum tokmap_status normalizer_state_init(struct normalizer_state *state, const struct normalizer *normalizer,
                                          struct tokmap_error *error);
 void normalizer_state_free(struct normalizer_state *state);
-/* Begins a document, of which the texts that follow are parts (regex_document). */
-void normalizer_document(struct normalizer_state *state);
-/* Makes searches for patterns look at `stop` (regex_state_stop). normalizer_run() then fails with ERROR_INTERRUPTED. */
-void normalizer_state_stop(struct normalizer_state *state, bool (*stop)(void *user), void *user);
 /* To be called between documents: frees memory that an unusually long document needed. */
 void normalizer_trim(struct normalizer_state *state);
 

@@ -81,8 +81,8 @@ static void pipeline_state_stop(struct tokenizer_state *state, bool (*stop)(void
     own->stop = stop;
     own->stop_user = user;
     own->pipeline->parts.engine->kind->state_stop(own->engine, stop, user);
-    normalizer_state_stop(&own->normalizer, stop, user);
-    pretokenizer_state_stop(&own->pretokenizer, stop, user);
+    regexes_stop(own->normalizer.regexes, NORMALIZER_STEPS_MOST, stop, user);
+    regexes_stop(own->pretokenizer.regexes, PRETOKENIZER_STEPS_MOST, stop, user);
 }
 
 /* Returns OK, or ERROR_INTERRUPTED if that is asked for. */
@@ -228,10 +228,17 @@ static size_t stretch_bytes(const struct pipeline *pipeline, const uint8_t *text
 /* Begins the account of what patterns may cost. */
 static void begin_document(struct pipeline_state *own)
 {
+    regexes_document(own->normalizer.regexes, own->pipeline->parts.normalizer.count);
+    regexes_document(own->pretokenizer.regexes, own->pipeline->parts.pretokenizer.count);
+}
+
+/* Frees memory that an unusually long document needed. */
+static void end_document(struct pipeline_state *own)
+{
     if (own->pipeline->parts.normalizer.count)
-        normalizer_document(&own->normalizer);
+        normalizer_trim(&own->normalizer);
     if (own->pipeline->parts.pretokenizer.count)
-        pretokenizer_document(&own->pretokenizer);
+        pretokenizer_trim(&own->pretokenizer);
 }
 
 static enum tokmap_status encode_document(struct pipeline_state *own, const struct tokmap_text *text, bool resumed)
@@ -246,10 +253,7 @@ static enum tokmap_status encode_document(struct pipeline_state *own, const stru
         status = own->pipeline->raw_pass ? split_pass(own, ADDED_RAW, bytes + at, count, encode_segment)
                                          : encode_segment(own, bytes + at, count);
     }
-    if (own->pipeline->parts.normalizer.count)
-        normalizer_trim(&own->normalizer);
-    if (own->pipeline->parts.pretokenizer.count)
-        pretokenizer_trim(&own->pretokenizer);
+    end_document(own);
     return status;
 }
 
@@ -299,20 +303,6 @@ static uint64_t spaces_at_start(const uint8_t *text, uint64_t count)
     return at;
 }
 
-/* Returns how many bytes of the text are left without the white space at its end. */
-static uint64_t without_spaces_at_end(const uint8_t *text, uint64_t count)
-{
-    for (uint64_t end = count, at = end; end; end = at) {
-        size_t bytes;
-        do
-            at--;
-        while (at && (text[at] & 0xC0) == 0x80);
-        if (!code_is_space(code_point_get(text + at, &bytes)))
-            return end;
-    }
-    return 0;
-}
-
 /* Encodes the text between two marks, bytes [from, to) of the document. */
 static enum tokmap_status encode_between(struct pipeline_state *own, const uint8_t *bytes, uint64_t from, uint64_t to)
 {
@@ -337,7 +327,8 @@ static enum tokmap_status encode_marks(struct pipeline_state *own, const struct 
         if (!token)
             return error_set(own->error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                              "id %" PRIu32 " is not that of a special token", mark->id);
-        const uint64_t end = token->lstrip ? at + without_spaces_at_end(bytes + at, mark->begin - at) : mark->begin;
+        const uint64_t end =
+            token->lstrip ? at + code_spaces_trimmed(bytes + at, (size_t)(mark->begin - at)) : mark->begin;
         const enum tokmap_status status = encode_between(own, bytes, at, end);
         if (status)
             return status;
@@ -367,10 +358,7 @@ static enum tokmap_status pipeline_encode_marked(struct tokenizer_state *state, 
     status = encode_marks(own, text, marks, mark_count, places);
     if (out->has_suffix && !status)
         ids_append(&own->ids, out->suffix);
-    if (own->pipeline->parts.normalizer.count)
-        normalizer_trim(&own->normalizer);
-    if (own->pipeline->parts.pretokenizer.count)
-        pretokenizer_trim(&own->pretokenizer);
+    end_document(own);
     assert(own->ids.count <= own->ids.room); /* tokenizer_check_capacity has made sure of it */
     out->ends[0] = out->count = own->ids.count;
     out->largest = own->ids.largest;
@@ -619,7 +607,7 @@ static bool pipeline_measure(struct tokenizer_state *state, const char *text, ui
     if (count && own->pipeline->parts.pretokenizer.count) {
         own->pretokenizer.emit = ignore_piece;
         own->pretokenizer.error = &unused;
-        pretokenizer_document(&own->pretokenizer);
+        regexes_document(own->pretokenizer.regexes, PRETOKENIZER_STEPS_MOST);
         (void)pretokenizer_run(&own->pretokenizer, (const uint8_t *)text, count);
         own->pretokenizer.emit = encode_piece;
         count = 0;

@@ -106,6 +106,19 @@ uint32_t code_lower(uint32_t code)
     return (code - range->first) % range->step ? code : code + (uint32_t)range->delta;
 }
 
+size_t code_spaces_trimmed(const uint8_t *text, size_t count)
+{
+    for (size_t end = count, at = end; end; end = at) {
+        size_t bytes;
+        do
+            at--;
+        while (at && (text[at] & 0xC0) == 0x80);
+        if (!code_is_space(code_point_get(text + at, &bytes)))
+            return end;
+    }
+    return 0;
+}
+
 uint32_t lower_case(uint32_t code)
 {
     return code_set_has(CODE_LOWER_LATER, code) ? code : code_lower(code);

@@ -118,6 +118,9 @@ static inline bool code_is_chinese(uint32_t code)
            (code >= 0x2B920 && code <= 0x2CEAF) || (code >= 0x2F800 && code <= 0x2FA1F);
 }
 
+/* Returns how many bytes of a text are left without the white space at its end. */
+size_t code_spaces_trimmed(const uint8_t *text, size_t count);
+
 /* ---- lower case of texts as Python's str.lower() has it, for `pack --dedup minhash`, which reproduces what datatrove
  * compares ---- */
 
