@@ -327,43 +327,19 @@ static bool find_matches(struct joiner *j, size_t count)
     return done == count || join(j, done, count, false);
 }
 
+static bool (*const step_functions[])(struct joiner *j, size_t count) = {
+    [STEP_REGEX] = find_matches,   [STEP_LITERAL] = find_literal,     [STEP_RULES] = find_pieces,
+    [STEP_NUMERIC] = find_members, [STEP_PUNCTUATION] = find_members, [STEP_SPACE] = find_members,
+    [STEP_WORDS] = find_words,     [STEP_METASPACE] = run_metaspace,  [STEP_SCRIPTS] = find_scripts,
+    [STEP_FIXED] = find_fixed};
+
 static bool run_step(struct pretokenizer_state *state, uint32_t number, const uint8_t *text, size_t count)
 {
     const struct pretokenizer_step *step = &state->pretokenizer->steps[number];
     struct joiner j = {state, step, number, text, false, false, 0, 0, false, false};
-    bool good;
-    switch (step->kind) {
-    case STEP_REGEX:
-        good = find_matches(&j, count);
-        break;
-    case STEP_LITERAL:
-        good = find_literal(&j, count);
-        break;
-    case STEP_RULES:
-        good = find_pieces(&j, count);
-        break;
-    case STEP_NUMERIC:
-    case STEP_PUNCTUATION:
-    case STEP_SPACE:
-        good = find_members(&j, count);
-        break;
-    case STEP_WORDS:
-        good = find_words(&j, count);
-        break;
-    case STEP_SCRIPTS:
-        good = find_scripts(&j, count);
-        break;
-    case STEP_FIXED:
-        good = find_fixed(&j, count);
-        break;
-    case STEP_METASPACE:
-        good = run_metaspace(&j, count);
-        break;
-    case STEP_NOTHING:
-    default:
+    if (step->kind == STEP_NOTHING)
         return run_from(state, number + 1, text, count);
-    }
-    return good && release(&j);
+    return step_functions[step->kind](&j, count) && release(&j);
 }
 
 /* Runs the steps from `number` on. */

@@ -139,6 +139,9 @@ static bool metaspace_step(struct json_file *file, struct pretokenizer_step *int
 
 static bool step_add(struct json_file *file, struct pipeline_parts *parts, const struct hf_split *step, bool mapped)
 {
+    static const enum step_kind kinds[] = {
+        [HF_DIGITS] = STEP_NUMERIC,         [HF_PUNCTUATION] = STEP_PUNCTUATION, [HF_WHITESPACE] = STEP_WORDS,
+        [HF_WHITESPACE_SPLIT] = STEP_SPACE, [HF_SCRIPTS] = STEP_SCRIPTS,         [HF_FIXED] = STEP_FIXED};
     struct pretokenizer *pretokenizer = &parts->pretokenizer;
     struct pretokenizer_step *into = &pretokenizer->steps[pretokenizer->count];
     if (pretokenizer->count == PRETOKENIZER_STEPS_MOST)
@@ -150,38 +153,19 @@ static bool step_add(struct json_file *file, struct pipeline_parts *parts, const
     into->behavior = step->behavior;
     into->invert = step->invert;
     into->mapped = mapped;
-    switch (step->kind) {
-    case HF_BYTE_LEVEL:
+    if (step->kind == HF_SPLIT)
+        return split_step(file, into, step);
+    if (step->kind == HF_METASPACE)
+        return metaspace_step(file, into, step, mapped, parts);
+    into->kind = kinds[step->kind];
+    if (step->kind == HF_BYTE_LEVEL) {
         into->kind = step->use_regex ? STEP_RULES : STEP_NOTHING;
         into->behavior = SPLIT_ISOLATED;
         into->prefix_space = step->prefix_space;
         into->rules = *split_rules_named("gpt2");
-        return true;
-    case HF_SPLIT:
-        return split_step(file, into, step);
-    case HF_DIGITS:
-        into->kind = STEP_NUMERIC;
-        return true;
-    case HF_PUNCTUATION:
-        into->kind = STEP_PUNCTUATION;
-        return true;
-    case HF_WHITESPACE:
-        into->kind = STEP_WORDS;
-        return true;
-    case HF_WHITESPACE_SPLIT:
-        into->kind = STEP_SPACE;
-        return true;
-    case HF_SCRIPTS:
-        into->kind = STEP_SCRIPTS;
-        return true;
-    case HF_FIXED:
-        into->kind = STEP_FIXED;
-        into->length = (size_t)step->length;
-        return true;
-    case HF_METASPACE:
-    default:
-        return metaspace_step(file, into, step, mapped, parts);
     }
+    into->length = (size_t)step->length;
+    return true;
 }
 
 /* Returns how many of the steps just before ByteLevel, which is step `level`, the scanner performs, and stores its

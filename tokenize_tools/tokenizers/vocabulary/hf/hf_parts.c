@@ -426,47 +426,33 @@ static bool split_finish(struct json_file *file, struct split_fields *fields)
 static bool step_finish(struct json_file *file, const struct text *type, struct split_fields *fields)
 {
     struct hf_split *step = fields->step;
-    switch (step->kind) {
-    case HF_BYTE_LEVEL:
+    const enum hf_split_kind kind = step->kind;
+    uint32_t ignored;
+    step->behavior = kind == HF_PUNCTUATION || kind == HF_SCRIPTS || kind == HF_FIXED ? SPLIT_ISOLATED : SPLIT_REMOVED;
+    step->invert |= kind == HF_WHITESPACE;
+    if (kind == HF_BYTE_LEVEL)
         return fields->prefix_given || missing(file, "pre_tokenizer.ByteLevel.add_prefix_space");
-    case HF_SPLIT:
-        if (is_word(type, "Split"))
-            return split_finish(file, fields);
-        step->behavior = SPLIT_REMOVED; /* CharDelimiterSplit */
+    if (kind == HF_SPLIT && is_word(type, "Split"))
+        return split_finish(file, fields);
+    if (kind == HF_SPLIT) { /* CharDelimiterSplit */
         step->pattern = fields->replacement.bytes;
         step->pattern_bytes = fields->replacement.count;
-        uint32_t ignored;
         return one_character(&fields->replacement, &ignored) ||
                json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                                "pre_tokenizer.CharDelimiterSplit.delimiter must be one "
-                                "character");
-    case HF_DIGITS:
+                                "pre_tokenizer.CharDelimiterSplit.delimiter must be one character");
+    }
+    if (kind == HF_DIGITS) {
         step->behavior = fields->individual ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS;
         return fields->individual_given || missing(file, "pre_tokenizer.Digits.individual_digits");
-    case HF_PUNCTUATION:
-        step->behavior = SPLIT_ISOLATED;
+    }
+    if (kind == HF_PUNCTUATION)
         return !fields->behavior.given || behavior_of(&fields->behavior, &step->behavior) ||
                json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                                "pre_tokenizer.Punctuation.behavior is unknown; the file is "
-                                "damaged");
-    case HF_METASPACE:
+                                "pre_tokenizer.Punctuation.behavior is unknown; the file is damaged");
+    if (kind == HF_METASPACE)
         return metaspace_finish(file, fields);
-    case HF_SCRIPTS:
-        step->behavior = SPLIT_ISOLATED;
-        return true;
-    case HF_FIXED:
-        step->behavior = SPLIT_ISOLATED;
-        return step->length ||
-               json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.FixedLength.length must be at least 1");
-    case HF_WHITESPACE:
-        step->behavior = SPLIT_REMOVED;
-        step->invert = true;
-        return true;
-    case HF_WHITESPACE_SPLIT:
-    default:
-        step->behavior = SPLIT_REMOVED;
-        return true;
-    }
+    return kind != HF_FIXED || step->length ||
+           json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.FixedLength.length must be at least 1");
 }
 
 static bool splits_add(struct json_file *file, struct hf_splits *splits, struct hf_split step)
@@ -699,43 +685,29 @@ static bool ctc_make(struct decoder_parsing *parsing, const struct decoder_field
            copy_text(parsing->file, "a decoder", &fields->delimiter, &step->content, &step->content_bytes);
 }
 
-static bool step_make(struct decoder_parsing *parsing, const struct decoder_fields *fields, struct decode_step *step)
+static bool bpe_make(struct decoder_parsing *parsing, const struct decoder_fields *fields, struct decode_step *step)
 {
-    switch (step->kind) {
-    case DECODE_REPLACE:
-        return replace_make(parsing, fields, step);
-    case DECODE_STRIP:
-        return strip_make(parsing, fields, step);
-    case DECODE_METASPACE:
-        return metaspace_make(parsing, fields, step);
-    case DECODE_WORDPIECE:
-        return wordpiece_make(parsing, fields, step);
-    case DECODE_CTC:
-        return ctc_make(parsing, fields, step);
-    case DECODE_BPE:
-        return fields->suffix.given
-                   ? copy_text(parsing->file, "a decoder", &fields->suffix, &step->pattern, &step->pattern_bytes)
-                   : lacks(parsing, "BPEDecoder.suffix");
-    case DECODE_LOSSY:
-    case DECODE_SENTENCEPIECE:
-    case DECODE_BYTE_LEVEL:
-    case DECODE_BYTE_FALLBACK:
-    case DECODE_FUSE:
-    default:
-        return true;
-    }
+    return fields->suffix.given
+               ? copy_text(parsing->file, "a decoder", &fields->suffix, &step->pattern, &step->pattern_bytes)
+               : lacks(parsing, "BPEDecoder.suffix");
 }
 
 static bool decoder_step_add(struct decoder_parsing *parsing, const struct decoder_fields *fields)
 {
-    /* clang-format off */
     static const struct {
         const char *name;
         enum decode_kind kind;
-    } kinds[] = {{"ByteLevel", DECODE_BYTE_LEVEL}, {"ByteFallback", DECODE_BYTE_FALLBACK}, {"Fuse", DECODE_FUSE},
-                 {"Replace", DECODE_REPLACE},      {"Strip", DECODE_STRIP},                {"CTC", DECODE_CTC},
-                 {"Metaspace", DECODE_METASPACE},  {"WordPiece", DECODE_WORDPIECE},        {"BPEDecoder", DECODE_BPE}};
-    /* clang-format on */
+        /* NULL: the type has no fields. */
+        bool (*make)(struct decoder_parsing *parsing, const struct decoder_fields *fields, struct decode_step *step);
+    } kinds[] = {{"ByteLevel", DECODE_BYTE_LEVEL, NULL},
+                 {"ByteFallback", DECODE_BYTE_FALLBACK, NULL},
+                 {"Fuse", DECODE_FUSE, NULL},
+                 {"Replace", DECODE_REPLACE, replace_make},
+                 {"Strip", DECODE_STRIP, strip_make},
+                 {"CTC", DECODE_CTC, ctc_make},
+                 {"Metaspace", DECODE_METASPACE, metaspace_make},
+                 {"WordPiece", DECODE_WORDPIECE, wordpiece_make},
+                 {"BPEDecoder", DECODE_BPE, bpe_make}};
     struct text_decoder *decoder = &parsing->parts->decoder;
     const struct text *type = &fields->type;
     size_t kind = 0;
@@ -752,7 +724,7 @@ static bool decoder_step_add(struct decoder_parsing *parsing, const struct decod
     struct decode_step *step = &decoder->steps[decoder->count++];
     memset(step, 0, sizeof *step);
     step->kind = kinds[kind].kind;
-    return step_make(parsing, fields, step);
+    return !kinds[kind].make || kinds[kind].make(parsing, fields, step);
 }
 
 static bool decoder_nested(struct decoder_parsing *parsing, uint32_t depth);
