@@ -342,16 +342,21 @@ static void forbidden_free(struct train_options *options)
     free((void *)(uintptr_t)options->forbidden);
 }
 
+static struct train_options merging_of(const struct train_corpus_options *options)
+{
+    return (struct train_options){.tokens = options->vocabulary - options->settings.special_count,
+                                  .min_frequency = options->min_frequency,
+                                  .progress = learning_progress,
+                                  .stop = asked_to_stop,
+                                  .user = (void *)(uintptr_t)options};
+}
+
 /* Learns byte-level BPE, and makes the contents of its files. */
 static enum tokmap_status merges_learn(struct training *t, struct growing *contents, struct tokmap_error *error)
 {
     const struct train_corpus_options *options = t->options;
     struct train_vocabulary vocabulary = {0};
-    struct train_options merging = {.tokens = options->vocabulary - options->settings.special_count,
-                                    .min_frequency = options->min_frequency,
-                                    .progress = learning_progress,
-                                    .stop = asked_to_stop,
-                                    .user = (void *)(uintptr_t)options};
+    struct train_options merging = merging_of(options);
     enum tokmap_status status = forbidden_make(&options->settings, &merging, error);
     if (!status)
         status = train_merges(&vocabulary, t->pieces, &t->budget, &merging, error);
@@ -374,6 +379,8 @@ static enum tokmap_status characters_choose(struct training *t, struct train_cha
         train_characters_choose(characters, t->pieces, options->unigram.coverage, options->required,
                                 options->required_count, &t->budget, error);
     const uint64_t least = (uint64_t)characters->count + others;
+    t->result->characters = characters->count;
+    t->result->uncovered = characters->uncovered;
     if (status)
         return status;
     if (!characters->count)
@@ -414,8 +421,6 @@ static enum tokmap_status unigram_learn(struct training *t, struct growing *cont
         t->result->tokens = vocabulary.count + others - options->settings.special_count;
         t->result->trained_tokens =
             vocabulary.tokens + (options->unigram.bytes ? characters.uncovered_bytes : characters.uncovered);
-        t->result->characters = characters.count;
-        t->result->uncovered = characters.uncovered;
         unigram_write(contents, &vocabulary, &options->unigram, &options->settings);
         unigram_vocabulary_free(&vocabulary);
     }
@@ -431,19 +436,13 @@ static enum tokmap_status wordpiece_learn(struct training *t, struct growing *co
     const struct train_corpus_options *options = t->options;
     struct wordpiece_vocabulary vocabulary = {0};
     struct train_characters characters = {0};
-    struct train_options merging = {.tokens = options->vocabulary - options->settings.special_count,
-                                    .min_frequency = options->min_frequency,
-                                    .progress = learning_progress,
-                                    .stop = asked_to_stop,
-                                    .user = (void *)(uintptr_t)options};
+    struct train_options merging = merging_of(options);
     enum tokmap_status status = characters_choose(t, &characters, train_ids_least(options), error);
     if (!status)
         status = wordpiece_train(&vocabulary, t->pieces, &characters, &options->settings, &t->budget, &merging, error);
     if (!status) {
         t->result->tokens = vocabulary.merged.count + 1;
         t->result->trained_tokens = vocabulary.merged.trained_tokens;
-        t->result->characters = characters.count;
-        t->result->uncovered = characters.uncovered;
         wordpiece_write(contents, &vocabulary, &options->wordpiece, &options->settings);
     }
     wordpiece_vocabulary_free(&vocabulary);
@@ -509,22 +508,13 @@ static enum tokmap_status files_open(const struct train_corpus_options *options,
     return train_files_open(files, options->prefix, names, count, options->replace, error);
 }
 
-static enum tokmap_status learn(struct training *t, struct growing *contents, struct tokmap_error *error)
-{
-    switch (t->options->model) {
-    case TRAIN_UNIGRAM:
-        return unigram_learn(t, contents, error);
-    case TRAIN_WORDPIECE:
-        return wordpiece_learn(t, contents, error);
-    case TRAIN_BPE:
-    default:
-        return merges_learn(t, contents, error);
-    }
-}
+static enum tokmap_status (*const learners[])(struct training *, struct growing *, struct tokmap_error *) = {
+    [TRAIN_BPE] = merges_learn, [TRAIN_UNIGRAM] = unigram_learn, [TRAIN_WORDPIECE] = wordpiece_learn};
 
 enum tokmap_status train_corpus(const struct train_corpus_options *options, const char *const *operands, size_t count,
                                 struct train_corpus_result *result, struct tokmap_error *error)
 {
+    static const char *const unknown[] = {[TRAIN_UNIGRAM] = "<unk>", [TRAIN_WORDPIECE] = "[UNK]"};
     struct tokmap_error unused;
     struct training t = {.options = options, .result = result};
     struct growing contents[TRAIN_FILES_MOST] = {{NULL, 0, 0, false}};
@@ -543,13 +533,9 @@ enum tokmap_status train_corpus(const struct train_corpus_options *options, cons
     }
     const uint64_t counted = os_clock_ns();
     if (!status)
-        status = learn(&t, contents + has_config(options), error);
+        status = learners[options->model](&t, contents + has_config(options), error);
     if (!status && has_config(options))
-        train_write_config(contents,
-                           options->model == TRAIN_UNIGRAM     ? "<unk>"
-                           : options->model == TRAIN_WORDPIECE ? "[UNK]"
-                                                               : NULL,
-                           &options->settings);
+        train_write_config(contents, unknown[options->model], &options->settings);
     result->counting_seconds = (double)(counted - began) * 1e-9;
     result->learning_seconds = (double)(os_clock_ns() - counted) * 1e-9;
     if (!status)

@@ -49,7 +49,6 @@ bool train_decode_spelling(const struct train_text *special, uint8_t *into, uint
  * Both have the same ids: <unk>, the 256 bytes if there are any, the pieces in descending order of their scores, and
  * the special tokens. They do not normalize text: they only write spaces as U+2581.
  */
-#define UNIGRAM_WRITE_FILES 2
 
 struct unigram_settings {
     struct train_word_rules rules;

@@ -34,18 +34,14 @@
 #define BPE_WORD_LAST 2u
 
 struct bpe_words {
-    struct bpe_model head; /* must be first. Pairs are of ids; texts are those of words */
-    uint8_t *names;        /* see bpe_words_source; the texts of head if they are the same */
-    uint32_t *name_offsets;
+    struct bpe_model head;          /* must be first. Pairs are of ids; texts are those of words */
+    struct bpe_words_source source; /* names: the texts of head if they are the same; other pointers: invalid */
     uint32_t *atoms;     /* by code point (or byte, if `mapped`): number of its row + 1; 0: no token has it */
     uint32_t (*rows)[4]; /* by place: the token of the character there, or BPE_NONE */
     uint64_t row_room;
     uint32_t row_count;
-    uint8_t *affixes; /* the prefix, then the suffix */
-    uint32_t prefix_bytes, suffix_bytes;
-    uint32_t unk;
+    uint8_t *affixes;         /* the prefix, then the suffix */
     uint32_t fallback_places; /* bit i: a character at place i may become the tokens of its bytes */
-    bool fuse_unk, mapped, front;
 };
 _Static_assert(offsetof(struct bpe_words, head) == 0, "bpe_words_merge() casts the head to the model");
 
@@ -72,7 +68,7 @@ static uint32_t character_token(const struct bpe_words *words, const struct bpe_
     const uint8_t *at = reader->bytes + reader->at;
     uint32_t code = *at;
     *length = 1;
-    if (code >= 0x80 && !words->mapped)
+    if (code >= 0x80 && !words->source.mapped)
         code = code_point_get(at, length);
     *place = (reader->at ? BPE_WORD_INNER : 0) | (reader->at + *length == reader->count ? BPE_WORD_LAST : 0);
     const uint32_t row = words->atoms[code];
@@ -92,7 +88,7 @@ static bool falls_back(const struct bpe_words *words, const uint8_t *bytes, size
 
 static bool give_unknown(const struct bpe_words *words, struct bpe_word_reader *reader, struct bpe_word_symbol *symbol)
 {
-    *symbol = (struct bpe_word_symbol){words->unk, reader->unknown_begin, reader->unknown_end};
+    *symbol = (struct bpe_word_symbol){words->source.unk, reader->unknown_begin, reader->unknown_end};
     reader->unknown_begin = reader->unknown_end = 0;
     return true;
 }
@@ -124,12 +120,12 @@ static bool bpe_word_next(const struct bpe_words *words, struct bpe_word_reader 
         if (falls_back(words, reader->bytes + at, length, place)) {
             reader->fallback_at = at;
             reader->fallback_end = at + length;
-        } else if (words->unk != BPE_NONE && waits && !words->fuse_unk) {
+        } else if (words->source.unk != BPE_NONE && waits && !words->source.fuse_unk) {
             (void)give_unknown(words, reader, symbol);
             reader->unknown_begin = at;
             reader->unknown_end = at + length;
             return true;
-        } else if (words->unk != BPE_NONE) {
+        } else if (words->source.unk != BPE_NONE) {
             reader->unknown_begin = waits ? reader->unknown_begin : at;
             reader->unknown_end = at + length;
         }
@@ -261,17 +257,17 @@ struct words_state {
 
 static const uint8_t *name_of(const struct bpe_words *words, uint32_t id, uint32_t *bytes)
 {
-    *bytes = words->name_offsets[id + 1] - words->name_offsets[id];
-    return words->names + words->name_offsets[id];
+    *bytes = words->source.name_offsets[id + 1] - words->source.name_offsets[id];
+    return words->source.names + words->source.name_offsets[id];
 }
 
 static void words_free(struct bpe_words *words)
 {
     if (!words)
         return;
-    if (words->names != words->head.bytes) {
-        free(words->names);
-        free(words->name_offsets);
+    if (words->source.names != words->head.bytes) {
+        free(words->source.names);
+        free(words->source.name_offsets);
     }
     os_memory_free(words->atoms, CODES * sizeof *words->atoms);
     free(words->rows);
@@ -284,7 +280,7 @@ static void words_free(struct bpe_words *words)
 
 static uint32_t atom_codes(const struct bpe_words *words)
 {
-    return words->mapped ? 256 : CODES;
+    return words->source.mapped ? 256 : CODES;
 }
 
 /* Sets the token of a character at a place. Returns false if memory ran out. */
@@ -306,15 +302,15 @@ static uint32_t character_at(const struct bpe_words *words, uint32_t id, uint32_
     uint32_t count;
     size_t length;
     const uint8_t *text = name_of(words, id, &count);
-    const uint32_t prefix = place & BPE_WORD_INNER ? words->prefix_bytes : 0;
-    const uint32_t suffix = place & BPE_WORD_LAST ? words->suffix_bytes : 0;
+    const uint32_t prefix = place & BPE_WORD_INNER ? words->source.prefix.bytes : 0;
+    const uint32_t suffix = place & BPE_WORD_LAST ? words->source.suffix.bytes : 0;
     if (count <= prefix + suffix || count > prefix + suffix + 4 || memcmp(text, words->affixes, prefix) != 0 ||
-        memcmp(text + count - suffix, words->affixes + words->prefix_bytes, suffix) != 0)
+        memcmp(text + count - suffix, words->affixes + words->source.prefix.bytes, suffix) != 0)
         return BPE_NONE;
     const uint32_t code = code_point_get(text + prefix, &length);
     if (length != count - prefix - suffix || code >= CODES)
         return BPE_NONE;
-    return words->mapped ? (uint32_t)character_byte(code) : code; /* -1: BPE_NONE */
+    return words->source.mapped ? (uint32_t)character_byte(code) : code; /* -1: BPE_NONE */
 }
 
 static bool atoms_read(struct bpe_words *words)
@@ -345,7 +341,7 @@ static bool all_bytes(const struct bpe_words *words, const uint8_t *text, uint32
 static enum tokmap_status bytes_read(struct bpe_words *words, const struct bpe_words_source *source,
                                      struct tokmap_error *error)
 {
-    const bool prefix = words->prefix_bytes != 0, suffix = words->suffix_bytes != 0;
+    const bool prefix = words->source.prefix.bytes != 0, suffix = words->source.suffix.bytes != 0;
     memset(words->head.byte_ids, 0xFF, sizeof words->head.byte_ids);
     if (!source->byte_fallback)
         return TOKMAP_OK;
@@ -359,8 +355,8 @@ static enum tokmap_status bytes_read(struct bpe_words *words, const struct bpe_w
     for (uint32_t place = 0; place < 4; place++)
         if (!(prefix && place & BPE_WORD_INNER) && !(suffix && place & BPE_WORD_LAST))
             words->fallback_places |= 1u << place;
-    if ((prefix && all_bytes(words, words->affixes, words->prefix_bytes)) ||
-        (suffix && all_bytes(words, words->affixes + words->prefix_bytes, words->suffix_bytes)))
+    if ((prefix && all_bytes(words, words->affixes, words->source.prefix.bytes)) ||
+        (suffix && all_bytes(words, words->affixes + words->source.prefix.bytes, words->source.suffix.bytes)))
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, source->path, TOKMAP_NO_OFFSET,
                          "model.byte_fallback is true, and the bytes of %s have tokens, so unknown characters would "
                          "become these, too; tokmap cannot read such a vocabulary",
@@ -463,7 +459,7 @@ static bool is_lost(const struct bpe_words *words, const uint8_t *bytes, uint64_
 {
     struct bpe_word_reader reader = {.bytes = bytes, .count = count};
     struct bpe_word_symbol symbol;
-    return words->unk == BPE_NONE && !bpe_word_next(words, &reader, &symbol) &&
+    return words->source.unk == BPE_NONE && !bpe_word_next(words, &reader, &symbol) &&
            bpe_unreached(&words->head, bytes, count) == BPE_NONE;
 }
 
@@ -501,7 +497,7 @@ static enum tokmap_status engine_text(struct text_engine_state *state, const uin
 
 static bool engine_puts_space(const struct text_engine *engine)
 {
-    return ((const struct words_engine *)engine)->words->front;
+    return ((const struct words_engine *)engine)->words->source.front;
 }
 
 static void engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
@@ -525,7 +521,7 @@ static bool token_walk(const struct bpe_words *words, struct bpe_word_reader *re
         if (!bpe_word_next(words, reader, &symbol))
             return false;
         const uint8_t *part = name_of(words, symbol.id, &bytes);
-        const uint32_t prefix = first ? 0 : words->prefix_bytes;
+        const uint32_t prefix = first ? 0 : words->source.prefix.bytes;
         if (bytes <= prefix || bytes - prefix > left || memcmp(part + prefix, name, bytes - prefix) != 0)
             return false;
         name += bytes - prefix;
@@ -597,14 +593,9 @@ enum tokmap_status bpe_words_new(struct text_engine **engine, const struct bpe_w
     words->head.wide = source->vocabulary > 65536;
     words->head.bytes = source->bytes;
     words->head.offsets = source->offsets;
-    words->names = source->names ? source->names : source->bytes;
-    words->name_offsets = source->names ? source->name_offsets : source->offsets;
-    words->prefix_bytes = source->prefix.bytes;
-    words->suffix_bytes = source->suffix.bytes;
-    words->unk = source->unk;
-    words->fuse_unk = source->fuse_unk;
-    words->mapped = source->mapped;
-    words->front = source->front;
+    words->source = *source;
+    words->source.names = source->names ? source->names : source->bytes;
+    words->source.name_offsets = source->names ? source->name_offsets : source->offsets;
     const enum tokmap_status status = words_build(words, source, error);
     if (status)
         engine_free(&made->base.head);

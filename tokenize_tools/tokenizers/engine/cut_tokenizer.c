@@ -93,8 +93,7 @@ static uint64_t text_cuts_block(const struct text_cuts *cuts, const char *text, 
 /* ---- the tokenizer ---- */
 
 struct cutting {
-    struct tokenizer head;
-    struct tokenizer *inner; /* owned */
+    struct tokenizer head; /* head.inner is owned */
     const struct text_cuts *cuts;
 };
 
@@ -104,16 +103,10 @@ struct cutting_state {
     const struct text_cuts *cuts;
 };
 
-static const struct tokenizer *inner_of(const struct tokenizer *tokenizer)
-{
-    return ((const struct cutting *)tokenizer)->inner;
-}
-
 static void cutting_close(struct tokenizer *tokenizer)
 {
-    struct cutting *own = (struct cutting *)tokenizer;
-    tokenizer_close(own->inner);
-    free(own);
+    tokenizer_close(tokenizer->inner);
+    free(tokenizer);
 }
 
 static void cutting_state_free(struct tokenizer_state *state)
@@ -132,7 +125,7 @@ static enum tokmap_status cutting_state_new(struct tokenizer_state **state, cons
         return error_set_memory(error, "the state of a tokenizer", sizeof *made);
     made->head.tokenizer = tokenizer;
     made->cuts = ((const struct cutting *)tokenizer)->cuts;
-    const enum tokmap_status status = tokenizer_state_new(&made->inner, inner_of(tokenizer), error);
+    const enum tokmap_status status = tokenizer_state_new(&made->inner, tokenizer->inner, error);
     if (status)
         free(made);
     else
@@ -332,29 +325,6 @@ static enum tokmap_status cutting_offsets(struct tokenizer_state *state, const s
     return parts_offsets(own, text, ids, count, begins, ends, error);
 }
 
-/* ---- what the inner tokenizer does ---- */
-
-static enum tokmap_status cutting_decoder_new(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
-                                              bool specials, struct tokmap_error *error)
-{
-    return tokenizer_decoder_new(decoder, inner_of(tokenizer), specials, error); /* of the kind of the inner one */
-}
-
-static bool cutting_token(const struct tokenizer *tokenizer, uint64_t id, const uint8_t **bytes, uint32_t *count)
-{
-    return tokenizer_token(inner_of(tokenizer), id, bytes, count);
-}
-
-static uint64_t cutting_special(const struct tokenizer *tokenizer, const char *name)
-{
-    return tokenizer_special(inner_of(tokenizer), name);
-}
-
-static void cutting_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokmap_added_token *added)
-{
-    tokenizer_added_at(inner_of(tokenizer), index, added);
-}
-
 static uint64_t cutting_cut(const struct tokenizer *tokenizer, const char *text, uint64_t count)
 {
     return text_cuts_block(((const struct cutting *)tokenizer)->cuts, text, count);
@@ -374,10 +344,6 @@ static const struct tokenizer_kind cutting_kind = {
     .encode = cutting_encode,
     .encode_marked = cutting_encode_marked,
     .offsets = cutting_offsets,
-    .decoder_new = cutting_decoder_new,
-    .token = cutting_token,
-    .special = cutting_special,
-    .added_at = cutting_added_at,
     .cut = cutting_cut,
 };
 
@@ -387,7 +353,7 @@ static enum tokmap_status make(struct tokenizer **tokenizer, const struct text_c
     if (!made)
         return error_set_memory(error, "a tokenizer", sizeof *made);
     made->head.kind = &cutting_kind;
-    made->inner = *tokenizer;
+    made->head.inner = *tokenizer;
     made->cuts = cuts;
     tokenizer_info(*tokenizer, &made->head.info);
     made->head.info.cuts = true;
@@ -405,7 +371,7 @@ static enum tokmap_status make(struct tokenizer **tokenizer, const struct text_c
 static enum tokmap_status cutting_share(struct tokenizer **shared, const struct tokenizer *tokenizer,
                                         enum tokmap_special special, struct tokmap_error *error)
 {
-    enum tokmap_status status = tokenizer_share(shared, inner_of(tokenizer), special, error);
+    enum tokmap_status status = tokenizer_share(shared, tokenizer->inner, special, error);
     if (!status)
         status = make(shared, ((const struct cutting *)tokenizer)->cuts, error);
     if (status) {

@@ -42,15 +42,22 @@ void tokenizer_info(const struct tokenizer *tokenizer, struct tokenizer_info *in
     *info = tokenizer->info;
 }
 
+static const struct tokenizer *innermost(const struct tokenizer *tokenizer)
+{
+    return tokenizer->inner ? tokenizer->inner : tokenizer;
+}
+
 uint64_t tokenizer_special(const struct tokenizer *tokenizer, const char *name)
 {
     assert(name);
+    tokenizer = innermost(tokenizer);
     return tokenizer->kind->special(tokenizer, name);
 }
 
 void tokenizer_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokmap_added_token *added)
 {
     assert(index < tokenizer->info.added);
+    tokenizer = innermost(tokenizer);
     tokenizer->kind->added_at(tokenizer, index, added);
 }
 
@@ -135,6 +142,7 @@ enum tokmap_status tokenizer_encode_marked(struct tokenizer_state *state, const 
 enum tokmap_status tokenizer_decoder_new(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
                                          bool specials, struct tokmap_error *error)
 {
+    tokenizer = innermost(tokenizer);
     return tokenizer->kind->decoder_new(decoder, tokenizer, specials, error);
 }
 
@@ -174,6 +182,7 @@ uint64_t tokenizer_decoder_replaced(const struct tokenizer_decoder *decoder)
 
 bool tokenizer_token(const struct tokenizer *tokenizer, uint64_t id, const uint8_t **bytes, uint32_t *count)
 {
+    tokenizer = innermost(tokenizer);
     return id < tokenizer->info.vocabulary && tokenizer->kind->token(tokenizer, id, bytes, count);
 }
 

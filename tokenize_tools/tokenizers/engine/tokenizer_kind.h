@@ -48,6 +48,7 @@ struct tokenizer_kind {
 /* The first member of each kind's own struct. */
 struct tokenizer {
     const struct tokenizer_kind *kind;
+    struct tokenizer *inner; /* not NULL: decoders, tokens, and names are those of this one */
     struct tokenizer_info info;
 };
 

@@ -485,31 +485,24 @@ bool charsmap_find_cluster(const struct charsmap *map, const uint8_t *text, size
 
 static bool map_run(int map, uint32_t code, uint32_t *end)
 {
-    const struct case_range *range;
-    bool has;
-    switch ((enum char_map)map) {
-    case CHAR_MAP_LOWER:
-        range = code_find(case_ranges, sizeof *range, CASE_RANGES, code);
+    static const uint8_t sets[] = {[CHAR_MAP_MARKS] = CODE_MARKS,
+                                   [CHAR_MAP_NMT] = CODE_NMT,
+                                   [CHAR_MAP_BERT_CLEAN] = CODE_BERT_CONTROL,
+                                   [CHAR_MAP_BERT_MARKS] = CODE_BERT_MARKS};
+    if (map == CHAR_MAP_LOWER) {
+        const struct case_range *range = code_find(case_ranges, sizeof *range, CASE_RANGES, code);
         *end = !range ? CODES : range->first > code ? range->first : code + 1;
         return code_lower(code) != code;
-    case CHAR_MAP_BERT_CLEAN:
-        has = code_set_run(&code_sets[CODE_BERT_CONTROL], code, end);
-        if (code > 0x3000) /* no white space is above it */
-            return has;
-        *end = code + 1;
-        return has || (code_is_space(code) && code != ' ');
-    case CHAR_MAP_BERT_CHINESE:
+    }
+    if (map == CHAR_MAP_BERT_CHINESE) {
         *end = (code | 15) + 1; /* all ranges have whole blocks of 16 */
         return code_is_chinese(code);
-    case CHAR_MAP_BERT_MARKS:
-        return code_set_run(&code_sets[CODE_BERT_MARKS], code, end);
-    case CHAR_MAP_MARKS:
-        return code_set_run(&code_sets[CODE_MARKS], code, end);
-    case CHAR_MAP_NMT:
-    case CHAR_MAPS:
-    default:
-        return code_set_run(&code_sets[CODE_NMT], code, end);
     }
+    const bool has = code_set_run(&code_sets[sets[map]], code, end);
+    if (map != CHAR_MAP_BERT_CLEAN || code > 0x3000) /* no white space is above it */
+        return has;
+    *end = code + 1;
+    return has || (code_is_space(code) && code != ' ');
 }
 
 const struct code_bits *char_map_set(enum char_map map)

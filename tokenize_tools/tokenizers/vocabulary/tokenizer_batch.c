@@ -64,7 +64,6 @@ struct work {
     struct tokmap_encode_options encode;
     struct tokmap_decode_options decode;
     const struct tokmap_ids *ids; /* to decode; NULL: texts are encoded */
-    uint64_t largest_added;       /* the largest of the added ids */
     atomic_uint_fast64_t next;    /* the chunk that is taken next */
     struct os_mutex *mutex;       /* of the following */
     uint64_t failed;              /* the first part that failed, or UINT64_MAX */
