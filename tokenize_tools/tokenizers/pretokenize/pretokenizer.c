@@ -157,7 +157,7 @@ static bool join(struct joiner *j, size_t from, size_t to, bool match)
 
 /* ---- finding matches ---- */
 
-static bool is_member(enum step_kind kind, uint32_t code)
+static inline bool is_member(enum step_kind kind, uint32_t code)
 {
     if (kind == STEP_NUMERIC)
         return code < 0x80 ? code - '0' < 10 : code_set_has(CODE_NUMERIC, code);
@@ -168,7 +168,7 @@ static bool is_member(enum step_kind kind, uint32_t code)
 }
 
 /* Returns the character at an offset, and sets its bytes. */
-static uint32_t character_at(const struct joiner *j, size_t at, size_t *bytes)
+static inline uint32_t character_at(const struct joiner *j, size_t at, size_t *bytes)
 {
     *bytes = 1;
     return j->step->mapped ? byte_character(j->text[at]) : code_point_get(j->text + at, bytes);
