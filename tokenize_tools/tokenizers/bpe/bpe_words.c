@@ -25,7 +25,6 @@
 #include "unicode/byte_alphabet.h"
 
 #define WINDOW 128                     /* symbols of the first window */
-#define WINDOWS_A_LOOK 1024            /* between two looks at whether to stop */
 #define SCRATCH_KEPT ((size_t)1 << 20) /* a larger scratch is freed after the text */
 #define WORD_BYTES_MOST ((uint64_t)1 << 31)
 
@@ -134,16 +133,6 @@ static bool bpe_word_next(const struct bpe_words *words, struct bpe_word_reader 
 
 /* ---- merging ---- */
 
-static inline uint32_t rank_itself(const struct bpe_model *model, uint32_t rank)
-{
-    return rank;
-}
-
-static inline uint32_t result_of_rank(const struct bpe_model *model, uint32_t rank, uint32_t left, uint32_t right)
-{
-    return bpe_result(model, rank);
-}
-
 /* scratch: its memory is for merge_heap(), if there are more than MERGE_ROUNDS symbols. Returns the number of parts
  * that are left; `start` of each counts symbols. */
 static size_t merge_window(const struct bpe_model *model, const struct bpe_scratch *scratch, const uint32_t *symbols,
@@ -158,16 +147,6 @@ static size_t merge_window(const struct bpe_model *model, const struct bpe_scrat
         ranks[i] = i + 1 < count ? merge_pair_priority(model, symbols[i], symbols[i + 1], bpe_pair_rank, rank_itself)
                                  : MERGE_NONE;
     return merge_rounds(model, parts, ranks, count, bpe_pair_rank, rank_itself, result_of_rank);
-}
-
-/* Returns how many of a window's parts end before its last quarter, so that what comes after the window hardly ever
- * changes them. */
-static size_t parts_to_accept(const struct merge_part *parts, size_t count, size_t symbols)
-{
-    size_t end = symbols;
-    for (; count && symbols - end < symbols / 4; count--)
-        end = parts[count - 1].start;
-    return count;
 }
 
 /* Merges `count` symbols into ids. starts: for each id, the number of its first symbol. Returns the number of ids, or 0
