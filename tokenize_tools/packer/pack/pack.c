@@ -103,8 +103,6 @@ static enum tokmap_status batch_committed(void *self, struct work_item *item, st
     enum tokmap_status status = pack->listed ? listed_search_committed(pack->listed, item, error) : TOKMAP_OK;
     if (!status && pack->drop.filter)
         status = drop_filter_committed(pack->drop.filter, item, error);
-    if (!status && pack->drop.filter && drop_filter_is_full(pack->drop.filter))
-        status = pack_journal_flush(pack->journal, pack->drop.filter, error);
     return !status && pack->journal ? pack_journal_save(pack->journal, &parts, &item->batch.place, error) : status;
 }
 
@@ -307,12 +305,12 @@ static enum tokmap_status drop_open(struct pack *pack, struct tokmap_error *erro
                                              .source = options->unit ? options->unit->drops
                                                        : first       ? &pack->drop.source
                                                                      : NULL,
-                                             .compare = drop_may_compare(pack) ? documents_compare : NULL,
+                                             .compare =
+                                                 drop_may_compare(pack) || resumes(pack) ? documents_compare : NULL,
                                              .self = pack,
                                              .sync = options->sync,
                                              .items = ordered_workers_item_count(pack->workers),
-                                             .resume = resumes(pack) ? pack_journal_drop_state(pack->journal) : NULL,
-                                             .saves = pack->journal != NULL};
+                                             .resume = resumes(pack) ? pack_journal_drop_state(pack->journal) : NULL};
     struct corpus *corpus = ordered_workers_corpus(pack->workers);
     enum tokmap_status status = first ? drop_search(pack, corpus, error) : TOKMAP_OK;
     if (!status)

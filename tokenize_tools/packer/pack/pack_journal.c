@@ -88,7 +88,7 @@ struct pack_journal {
 /* Returns a number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
-    const uint64_t sizes[] = {11,
+    const uint64_t sizes[] = {12,
                               sizeof(struct checkpoint),
                               sizeof(struct corpus_counts),
                               sizeof(struct pack_result),
@@ -322,7 +322,7 @@ static enum tokmap_status increment_load(struct pack_journal *journal, const str
     if (!parts->workers) /* only for the report */
         return TOKMAP_OK;
     if (head.set == DROP_SET)
-        return parts->drop ? drop_filter_load(parts->drop, head.kind, bytes, count, error)
+        return parts->drop ? drop_filter_load(parts->drop, bytes, count, error)
                            : work_folder_damaged(journal->folder, error);
     if (head.set == LISTED_SET)
         return parts->listed ? listed_search_load(parts->listed, bytes, count, error)
@@ -594,23 +594,6 @@ enum tokmap_status pack_journal_save_now(struct pack_journal *journal, const str
 {
     bool made;
     return journal->moved ? checkpoint_try(journal, parts, &journal->place, &made, error) : TOKMAP_OK;
-}
-
-enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_filter *drop,
-                                      struct tokmap_error *error)
-{
-    const struct state_sink sink = {increment_put, journal};
-    const char *folder;
-    enum tokmap_status status = pack_journal_begin(journal, &folder, error);
-    if (status)
-        return status;
-    journal->increment.set = DROP_SET;
-    journal->increment.shard = 0;
-    journal->increment.failed = TOKMAP_OK;
-    status = drop_filter_flush(drop, folder ? &sink : NULL, error);
-    if (journal->increment.failed && error)
-        *error = journal->increment.failure;
-    return journal->increment.failed ? journal->increment.failed : status;
 }
 
 enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,

@@ -100,9 +100,6 @@ enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct 
  * alone is no reason to keep the work of a process that fails: pack_journal_staged() follows. */
 enum tokmap_status pack_journal_save_now(struct pack_journal *journal, const struct pack_parts *parts,
                                          struct tokmap_error *error);
-/* Between two checkpoints: passes on what the filter holds for the next one. Statuses: those of work_folder.h. */
-enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_filter *drop,
-                                      struct tokmap_error *error);
 /* Makes the last checkpoint, if the work could be continued before, or if files of other projects follow. */
 enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,
                                        struct tokmap_error *error);
