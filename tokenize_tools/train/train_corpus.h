@@ -9,7 +9,7 @@
 #define TOKMAP_TRAIN_TRAIN_CORPUS_H
 
 #include "corpus/corpus.h"
-#include "encode/skip_limit.h"
+#include "encode/ordered_workers.h"
 #include "train_files.h"
 #include "unigram_write.h"
 #include "wordpiece_train.h"

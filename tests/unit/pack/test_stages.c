@@ -19,7 +19,7 @@
 #include "corpus/corpus_range.h"
 #include "dedup/drop_finish.h"
 #include "dedup/drop_list.h"
-#include "dedup/near_resolve.h"
+#include "dedup/drop_resolve.h"
 #include "dedup/ngram_table.h"
 #include "pack/pack_stages.h"
 #include "pack/unit_record.h"

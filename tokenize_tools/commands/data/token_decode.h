@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "encode/fim_reader.h"
+#include "encode/fim.h"
 #include "engine/tokenizer.h"
 
 /* Tokens in memory, little-endian, with any alignment. */

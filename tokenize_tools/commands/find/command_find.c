@@ -20,7 +20,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dedup/ngram_table.h"
-#include "encode/fim_reader.h"
+#include "encode/fim.h"
 #include "platform/os.h"
 #include "platform/process.h"
 #include "run/exclusion_list.h"

@@ -12,14 +12,11 @@
 #include "encode/split.h"
 #include "pack/output_names.h"
 #include "pack/pack.h"
-#include "pack/pack_clear.h"
 #include "pack/pack_finish.h"
-#include "pack/pack_same.h"
 #include "platform/os.h"
 #include "text/path.h"
 #include "work/dropped_file.h"
 #include "work/task_status.h"
-#include "work/work_busy.h"
 #include "work/work_folder.h"
 
 /* Packs in units, which are listed. */

@@ -13,7 +13,7 @@
 
 #include "cli/cli.h"
 #include "commands/options/corpus_arguments.h"
-#include "encode/skip_limit.h"
+#include "encode/ordered_workers.h"
 #include "format/index_writer.h"
 
 struct skip_report {

@@ -12,7 +12,7 @@
 
 #include "cli/cli.h"
 #include "commands/options/tokenizer_arguments.h"
-#include "encode/fim_reader.h"
+#include "encode/fim.h"
 #include "tokmap/tokmap.h"
 
 #define PRINTER_CHUNK ((uint64_t)1 << 18) /* tokens copied at a time */

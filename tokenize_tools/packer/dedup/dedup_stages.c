@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "near_resolve.h"
+#include "drop_resolve.h"
 #include "platform/os.h"
 
 /* ---- files ---- */

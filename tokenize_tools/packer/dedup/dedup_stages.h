@@ -4,7 +4,7 @@
  * document is a duplicate depends on those of all units before, so nothing is compared before all units are scanned:
  *
  *     scan      each unit      its keys and excluded documents    scan-000012         unit_scan.h
- *     compare   each portion   which documents are dropped        drops-000003        drop_resolve.h, near_resolve.h
+ *     compare   each portion   which documents are dropped        drops-000003        drop_resolve.h, drop_resolve.h
  *
  * The files in the folder are the state. A scan, and the comparison of near-duplicates, that a killed task has begun
  * are continued; a portion of exact duplicates is short, and begins again. What follows is the list of all that is

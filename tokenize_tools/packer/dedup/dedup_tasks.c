@@ -9,7 +9,7 @@
 #include "drop_finish.h"
 #include "platform/os.h"
 #include "text/path.h"
-#include "work/work_busy.h"
+#include "work/task_status.h"
 
 struct tasks {
     const struct dedup_tasks_options *options;

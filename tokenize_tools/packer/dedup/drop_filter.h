@@ -3,8 +3,8 @@
  * drop_filter.h - leaves documents out between reading and encoding: duplicates or near-duplicates of earlier
  * documents, and documents that contain an excluded n-gram.
  *
- * The keys of documents are in a table in memory (key_table.h) until it would need more than options.memory bytes. Then
- * the caller compares the documents of all inputs in stages whose files a killed process leaves to the next one
+ * The keys of documents are in a table in memory (document_key.h) until it would need more than options.memory bytes.
+ * Then the caller compares the documents of all inputs in stages whose files a killed process leaves to the next one
  * (dedup_stages.h), while the packing waits, and from then on their list answers instead of the table. A process that
  * continues has no table, and asks the stages at once. So small inputs are read once, and the memory for large ones
  * does not grow with them. Both ways find the same documents: those that are not the first of their key in the order of
@@ -18,9 +18,9 @@
 #define TOKMAP_DEDUP_DROP_FILTER_H
 
 #include "drop_list.h"
-#include "drop_options.h"
 #include "encode/ordered_workers.h"
 #include "format/index_writer.h"
+#include "ngram_table.h"
 #include "work/dropped_writer.h"
 
 /* Counts of what was dropped so far. */

@@ -18,7 +18,6 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/corpus_range.h"
-#include "corpus/corpus_resume.h"
 #include "document_bands.h"
 #include "encode/ordered_workers.h"
 #include "platform/os.h"

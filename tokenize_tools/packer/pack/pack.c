@@ -14,7 +14,6 @@
 #include "common/error.h"
 #include "corpus/corpus_range.h"
 #include "dedup/dedup_stages.h"
-#include "dedup/drop_names.h"
 #include "encode/ordered_workers.h"
 #include "encode/shard_set.h"
 #include "format/shard_file.h"
@@ -28,6 +27,7 @@
 #include "shuffle/shuffle.h"
 #include "text/path.h"
 #include "unit_record.h"
+#include "work/dropped_writer.h"
 #include "work/work_folder.h"
 
 /* Facts for the about sections of a set. */

@@ -10,7 +10,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "corpus/corpus_resume.h"
+#include "corpus/corpus_range.h"
 #include "format/index_reader.h"
 #include "format/shard_file.h"
 #include "output_names.h"
@@ -21,8 +21,8 @@
 #include "work/set_commit.h"
 #include "work/stage_file.h"
 #include "work/task_status.h"
-#include "work/unit_names.h"
 #include "work/work_folder.h"
+#include "work/work_units.h"
 
 /* CHECKPOINT_SHORT: the only checkpoint of work that took less than one interval. Other commands may replace such
  * work. */

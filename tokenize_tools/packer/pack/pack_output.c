@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "dedup/drop_names.h"
 #include "encode/document_encode.h"
 #include "format/shard_commit.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
 #include "shard_about.h"
 #include "text/path.h"
+#include "work/dropped_writer.h"
 
 uint32_t pack_width(uint64_t vocabulary)
 {

@@ -14,20 +14,17 @@
 #include "output_names.h"
 #include "pack.h"
 #include "pack_also.h"
-#include "pack_clear.h"
 #include "pack_facts.h"
 #include "pack_finish.h"
 #include "pack_output.h"
-#include "pack_same.h"
 #include "platform/os.h"
 #include "skipped_items.h"
 #include "text/path.h"
 #include "unit_record.h"
 #include "work/set_commit.h"
 #include "work/task_status.h"
-#include "work/unit_names.h"
-#include "work/work_busy.h"
 #include "work/work_folder.h"
+#include "work/work_units.h"
 
 #define BUSY_WAIT_NS ((uint64_t)50000000) /* between two tries, while another process names the output */
 #define BUSY_TRIES 36000                  /* half an hour */

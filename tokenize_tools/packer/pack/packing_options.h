@@ -12,8 +12,8 @@
 #include "dedup/listed_documents.h"
 #include "encode/fim.h"
 #include "encode/histogram.h"
+#include "encode/ordered_workers.h"
 #include "encode/shard_set.h"
-#include "encode/skip_limit.h"
 #include "encode/split.h"
 #include "engine/tokenizer.h"
 

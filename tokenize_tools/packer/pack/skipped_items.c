@@ -16,7 +16,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
-#include "work/unit_names.h"
+#include "work/work_units.h"
 
 #define BUFFER ((size_t)64 << 10)
 #define ENDING ".skipped"

@@ -2,7 +2,7 @@
 /*
  * shuffle.c - see shuffle.h.
  *
- * First pass: each document becomes a record (shuffle_record.h). shuffle_chunks.h sorts and stores them. A document
+ * First pass: each document becomes a record (shuffle_chunks.h). shuffle_chunks.h sorts and stores them. A document
  * that comes in parts waits in `open` until it ends; if it becomes longer than a record, what there is of it, and all
  * that follows, goes to the file of long documents, and its record says where. Second pass: shuffle_merge.h gives the
  * records in order, and shuffle_hand.h makes a run of one document for its shard set of each.

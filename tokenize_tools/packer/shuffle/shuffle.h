@@ -5,7 +5,7 @@
  *
  *     documents -> shuffle_add() -> sorted chunks -> shuffle_finish() -> shard sets
  *
- * The order is a function of the seed and of where each document is in the inputs (shuffle_record.h): every order can
+ * The order is a function of the seed and of where each document is in the inputs (shuffle_chunks.h): every order can
  * appear, all are equally likely as far as the hash is random, and neither the size of the chunks nor the number of
  * threads changes it. With several sets (split.h), each set gets its documents in this order.
  *

@@ -12,7 +12,7 @@
 #include "common/hash.h"
 #include "platform/os.h"
 #include "text/path.h"
-#include "work/unit_names.h"
+#include "work/work_units.h"
 
 #define CHUNKS_MOST ((uint64_t)1 << 24) /* of a unit; a chunk of the least size has 4 KiB */
 #define OFFSET_MOST ((uint64_t)1 << 62)

@@ -6,7 +6,10 @@
 #ifndef TOKMAP_WORK_DROPPED_WRITER_H
 #define TOKMAP_WORK_DROPPED_WRITER_H
 
+#include <stdbool.h>
+
 #include "dropped_file.h"
+#include "format/name_files.h"
 
 struct dropped_writer;
 
@@ -71,5 +74,10 @@ void dropped_writer_given(struct dropped_writer *writer);
 
 /* Removes the partial file, unless it was committed, and frees the writer. NULL is ignored. */
 void dropped_writer_free(struct dropped_writer *writer);
+
+/* At the end of a pack, makes NAME.dropped the list of the output: adds it to the group of set_work_group(), or, if the
+ * output has none, the removal of an old or unfinished one. group: NULL for one shard, which is replaced together with
+ * its list (format/shard_commit.h); then only an unfinished one is removed. */
+void drop_names_add(struct name_files *group, const char *name, bool listed);
 
 #endif
